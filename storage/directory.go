@@ -1,0 +1,86 @@
+package storage
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Protocol is what a third party speaks.
+type Protocol string
+
+// Protocols of directory entries.
+const (
+	ProtocolMCP Protocol = "mcp"
+	ProtocolSSE Protocol = "sse"
+)
+
+// Provider is how a third party authenticates.
+type Provider string
+
+// Kinds of authentication of directory entries.
+const (
+	ProviderOAuth2      Provider = "oauth2"
+	ProviderAPIKey      Provider = "api_key"
+	ProviderBearerToken Provider = "bearer_token"
+	ProviderBasicAuth   Provider = "basic_auth"
+	ProviderNone        Provider = "none"
+)
+
+// Source is where a directory entry comes from. Only custom entries can be changed through the API.
+type Source string
+
+// Sources of directory entries.
+const (
+	SourceCatalogue Source = "catalogue" // ships with durward
+	SourceConfig    Source = "config"    // the operator's configuration
+	SourceCustom    Source = "custom"    // made through the API by an organization
+)
+
+// AuthParams says where a static credential goes on a request. Empty members take the provider's default.
+type AuthParams struct {
+	In     string `json:"in,omitempty"` // header | query
+	Name   string `json:"name,omitempty"`
+	Prefix string `json:"prefix,omitempty"`
+}
+
+// OAuthEndpoints is what is known of an authorization server (RFC 8414) and of the resource (RFC 8707). Empty members
+// are discovered from the upstream.
+type OAuthEndpoints struct {
+	Issuer                string `json:"issuer,omitempty"`
+	AuthorizationEndpoint string `json:"authorization_endpoint,omitempty"`
+	TokenEndpoint         string `json:"token_endpoint,omitempty"`
+	RegistrationEndpoint  string `json:"registration_endpoint,omitempty"`
+	RevocationEndpoint    string `json:"revocation_endpoint,omitempty"`
+	Resource              string `json:"resource,omitempty"`
+}
+
+// DirectoryEntry is a template from which servers are made.
+type DirectoryEntry struct {
+	ID             string
+	OrganizationID string // "": every organization sees it
+	Name           string
+	Description    string
+	Icon           string
+	Slug           string
+	URL            string
+	Protocol       Protocol
+	Source         Source
+	Provider       Provider
+	AuthParams     AuthParams
+	Scopes         []string
+	OAuth          OAuthEndpoints
+	Public         bool // an OAuth client without a secret suffices
+	RequiresAuth   bool
+	Categories     []string
+	EventsURL      string // target of /sse/{name}
+	Meta           json.RawMessage
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+// DirectoryFilter narrows a list of directory entries to those that OrganizationID sees.
+type DirectoryFilter struct {
+	OrganizationID string
+	Search         string // case-insensitive substring of name, slug or description; "" is all
+	Page           PageRequest
+}

@@ -1,0 +1,64 @@
+package storage
+
+import "time"
+
+// Organization is a tenant. It belongs to the issuer that first named it.
+type Organization struct {
+	ID        string
+	Issuer    string
+	Slug      string // "" until a token named one
+	CreatedAt time.Time
+}
+
+// OrganizationClaim is what a verified token says about its organization: an id, a slug, or both.
+type OrganizationClaim struct {
+	Issuer string
+	ID     string // uuid, or ""
+	Slug   string // lower-cased, or ""
+	// DerivedID is uuid5(issuer, slug), the id of an organization that is named by slug only.
+	DerivedID string
+	// Shared says that the operator lets this issuer name organizations of other issuers with this id.
+	Shared bool
+}
+
+// UserKind tells people from machines.
+type UserKind string
+
+// Kinds of users.
+const (
+	UserPerson  UserKind = "person"
+	UserMachine UserKind = "machine" // a client_credentials token: nobody can be asked
+)
+
+// User is a caller as one organization knows them.
+type User struct {
+	ID             string
+	OrganizationID string
+	Issuer         string
+	Subject        string
+	Kind           UserKind
+	Name           string
+	Email          string
+	CreatedAt      time.Time
+	SeenAt         time.Time
+}
+
+// UserClaim is what a verified token says about its user.
+type UserClaim struct {
+	OrganizationID string
+	Issuer         string
+	Subject        string
+	// ID is the subject when that is a uuid, else "". DerivedID is uuid5(issuer, subject), used when ID is empty or
+	// already belongs to another issuer's user.
+	ID, DerivedID string
+	Kind          UserKind
+	Name, Email   string
+}
+
+// DataKey is a data-encryption key, wrapped by the master key that MasterKeyID names.
+type DataKey struct {
+	Version     int // from 1, ascending
+	MasterKeyID string
+	Wrapped     []byte
+	CreatedAt   time.Time
+}

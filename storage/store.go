@@ -1,0 +1,152 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that callers branch on. Drivers wrap them.
+var (
+	// ErrNotFound: no such record in this organization.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: a uniqueness rule refuses the write; see ConflictError for the field.
+	ErrConflict = errors.New("conflict")
+	// ErrForeignOrganization: the organization belongs to another issuer.
+	ErrForeignOrganization = errors.New("organization belongs to another issuer")
+	// ErrUnavailable: the store cannot be reached, is read-only, full, or out of time. The write may not have happened.
+	ErrUnavailable = errors.New("store unavailable")
+)
+
+// ConflictError says which field of a record is taken.
+type ConflictError struct{ Field string }
+
+func (e *ConflictError) Error() string { return fmt.Sprintf("%s is taken", e.Field) }
+
+// Is makes errors.Is(err, ErrConflict) hold.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// PageRequest asks for one page of a list. Number counts from 1.
+type PageRequest struct{ Number, Limit int }
+
+// Page is one page of a list, and how many there are in all.
+type Page[T any] struct {
+	Items []T
+	Total int
+}
+
+// Store keeps everything that must outlive the process. Methods are safe for concurrent use. A write that returned nil
+// is durable: it survives kill -9 and power loss. Methods return an error that is ErrUnavailable when the store cannot
+// answer in time.
+type Store interface {
+	Identities
+	Directory
+	Servers
+	Connections
+	DataKeys
+
+	// Ping reports whether the store can serve reads and writes.
+	Ping(ctx context.Context) error
+	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
+	// directory entries, connections), before the writing method returns; organization "" means every organization.
+	// f must not block or call the store. The returned function ends the registration.
+	OnChange(f func(organization string)) (cancel func())
+	// Close ends all work. No other method may be called afterwards.
+	Close() error
+}
+
+// Identities resolves who tokens speak of.
+type Identities interface {
+	// ResolveOrganization finds the organization of a claim, and makes it on first sight. When the claim has both id and
+	// slug, the id wins and the slug is remembered. ErrForeignOrganization when it belongs to another issuer.
+	ResolveOrganization(ctx context.Context, claim OrganizationClaim, now time.Time) (Organization, error)
+	// ResolveUser finds the user of a claim, makes them on first sight, and keeps name and email up to date.
+	ResolveUser(ctx context.Context, claim UserClaim, now time.Time) (User, error)
+	// User reads one user of an organization.
+	User(ctx context.Context, organization, id string) (User, error)
+}
+
+// Directory keeps the templates.
+type Directory interface {
+	// SyncDirectory makes the entries of a read-only source (catalogue or config) equal to entries. An entry that has
+	// gone stays while a server refers to it.
+	SyncDirectory(ctx context.Context, source Source, entries []DirectoryEntry, now time.Time) error
+	// DirectoryEntries lists what an organization sees, ordered by name, id.
+	DirectoryEntries(ctx context.Context, f DirectoryFilter) (Page[DirectoryEntry], error)
+	// DirectoryEntry reads one entry that the organization sees.
+	DirectoryEntry(ctx context.Context, organization, id string) (DirectoryEntry, error)
+	// CreateDirectoryEntry stores a custom entry. ConflictError on slug, which is unique among what the organization sees.
+	CreateDirectoryEntry(ctx context.Context, e DirectoryEntry) error
+	// UpdateDirectoryEntry lets edit change a custom entry of the organization in one transaction. An error of edit is
+	// returned as it is and nothing is written.
+	UpdateDirectoryEntry(ctx context.Context, organization, id string, edit func(*DirectoryEntry) error) (DirectoryEntry, error)
+	// DeleteDirectoryEntry deletes a custom entry. ConflictError on server while a server refers to it.
+	DeleteDirectoryEntry(ctx context.Context, organization, id string) error
+}
+
+// Servers keeps server instances and their OAuth clients.
+type Servers interface {
+	// CreateServer stores a server. ErrNotFound when its directory entry is not visible to the organization;
+	// ConflictError on name (compared without case and blanks) or slug.
+	CreateServer(ctx context.Context, s Server) error
+	// Servers lists servers as a user sees them, ordered by name, id. The connection status is: pending while the
+	// server's lifecycle is not active; connected when the entry needs no authentication or a credential is stored;
+	// pending while an attempt is under way; error when the last attempt or refresh failed; else available.
+	Servers(ctx context.Context, f ServerFilter) (Page[ServerView], error)
+	// Server reads one server.
+	Server(ctx context.Context, organization, id string) (Server, error)
+	// ServerBySlug reads one server.
+	ServerBySlug(ctx context.Context, organization, slug string) (Server, error)
+	// UpdateServer lets edit change a server in one transaction. An error of edit is returned as it is and nothing is
+	// written. ConflictError as in CreateServer.
+	UpdateServer(ctx context.Context, organization, id string, edit func(*Server) error) (Server, error)
+	// DeleteServer deletes a server with its connections, attempts and OAuth client, and its custom directory entry when
+	// no other server refers to that. It returns what was deleted, so that tokens can be revoked at the provider.
+	DeleteServer(ctx context.Context, organization, id string) (DeletedServer, error)
+
+	// OAuthClient reads the client of a server.
+	OAuthClient(ctx context.Context, organization, serverID string) (OAuthClient, error)
+	// PutOAuthClient stores the client of a server, replacing the former one.
+	PutOAuthClient(ctx context.Context, c OAuthClient) error
+	// DeleteOAuthClient forgets the client of a server; it is no error when there is none.
+	DeleteOAuthClient(ctx context.Context, organization, serverID string) error
+}
+
+// DeletedServer is the last state of a deleted server.
+type DeletedServer struct {
+	Server      Server
+	Connections []Connection
+	Client      *OAuthClient // nil when there was none
+}
+
+// Connections keeps users' credentials for servers.
+type Connections interface {
+	// Connection reads a connection.
+	Connection(ctx context.Context, key ConnectionKey) (Connection, error)
+	// CreateConnection stores a connection where there is none. ConflictError on connection when there is one, ErrNotFound
+	// when the server is gone.
+	CreateConnection(ctx context.Context, c Connection) error
+	// PutConnection stores a connection, replacing the former one of the same key. ErrNotFound when the server is gone.
+	PutConnection(ctx context.Context, c Connection) (Connection, error)
+	// UpdateConnection lets edit change a connection while no one else, on any node, can: others wait until it is done
+	// and then see its result. edit may take seconds (it speaks to the provider); other connections are not held up.
+	// What edit returns with a nil error is stored, durably, before UpdateConnection returns. An error of edit is returned
+	// as it is and nothing is written. ErrNotFound when there is no such connection, also when it went meanwhile.
+	UpdateConnection(ctx context.Context, key ConnectionKey, edit func(ctx context.Context, c *Connection) error) (Connection, error)
+	// DeleteConnection deletes a connection and its attempts and returns what it was.
+	DeleteConnection(ctx context.Context, key ConnectionKey) (Connection, error)
+
+	// CreateAttempt stores an attempt and forgets expired ones of the same key.
+	CreateAttempt(ctx context.Context, a Attempt) error
+	// TakeAttempt reads and deletes an attempt in one atomic step. ErrNotFound when it is unknown, used or expired.
+	TakeAttempt(ctx context.Context, stateHash []byte, now time.Time) (Attempt, error)
+}
+
+// DataKeys keeps the wrapped data keys.
+type DataKeys interface {
+	// DataKeys lists all data keys, ascending by version.
+	DataKeys(ctx context.Context) ([]DataKey, error)
+	// AddDataKey stores a data key. ConflictError on version.
+	AddDataKey(ctx context.Context, k DataKey) error
+}
