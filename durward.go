@@ -1,0 +1,11 @@
+// Package durward is the whole gateway as one import: linking it into a Caddy
+// build adds durward's modules, its Caddyfile directives and its subcommands.
+//
+// It is what `xcaddy build --with github.com/durward-gateway/durward`, cmd/durward
+// and the binaries of cmd/durward-build compile. It holds no code of its own.
+package durward
+
+import (
+	// The subcommands: dev, token, tour and what stands in for Caddy's upgrade.
+	_ "github.com/durward-gateway/durward/cmd/commands"
+)
