@@ -1,0 +1,178 @@
+package cache
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dgraph-io/ristretto/v2"
+)
+
+// ErrClosed is what Get answers after Close.
+var ErrClosed = errors.New("cache is closed")
+
+// Key names a value of one organization.
+type Key struct{ organization, full string }
+
+// NewKey makes a key. Every field goes in with its length, so that no two lists of fields make the same key.
+func NewKey(organization string, fields ...string) Key {
+	n := 8 + len(organization)
+	for _, f := range fields {
+		n += 8 + len(f)
+	}
+	b := appendField(make([]byte, 0, n), organization)
+	for _, f := range fields {
+		b = appendField(b, f)
+	}
+	return Key{organization: organization, full: string(b)}
+}
+
+func appendField(b []byte, f string) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(len(f)))
+	return append(b, f...)
+}
+
+// Options bound a cache.
+type Options[V any] struct {
+	// Entries is about how many values are kept.
+	Entries int64
+	// MaxCost bounds the sum of what Cost says of the values kept, in Cost's unit (bytes, say). Default: Entries.
+	MaxCost int64
+	// Cost weighs a value. Default: 1 each.
+	Cost func(V) int64
+	// TTL bounds the age of a value. Default: none.
+	TTL time.Duration
+	// Expires, when set, says from when on a value must not be served; the zero time is never.
+	Expires func(V) time.Time
+	// Now is the clock of TTL and Expires. Default: time.Now.
+	Now func() time.Time
+}
+
+// Cache is safe for concurrent use.
+type Cache[V any] struct {
+	opts   Options[V]
+	epochs *Epochs
+
+	// closing keeps ristretto from being closed under a reader: it is not safe against that.
+	closing sync.RWMutex
+	closed  bool
+	values  *ristretto.Cache[string, entry[V]]
+
+	mu      sync.Mutex
+	flights map[flightKey]*flight[V]
+	loading sync.WaitGroup
+}
+
+type entry[V any] struct {
+	key     string // the whole key: a collision of hashes is a miss, never somebody else's value
+	epoch   Epoch
+	expires time.Time // zero: never
+	value   V
+}
+
+// New makes a cache whose values end with the epochs of their organizations.
+func New[V any](epochs *Epochs, opts Options[V]) (*Cache[V], error) {
+	if opts.Entries <= 0 {
+		return nil, fmt.Errorf("cache of %d entries", opts.Entries)
+	}
+	if opts.MaxCost == 0 {
+		opts.MaxCost = opts.Entries
+	}
+	if opts.Cost == nil {
+		opts.Cost = func(V) int64 { return 1 }
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	values, err := ristretto.NewCache(&ristretto.Config[string, entry[V]]{
+		NumCounters:        10 * opts.Entries, // ristretto's own advice
+		MaxCost:            opts.MaxCost,
+		BufferItems:        64,
+		IgnoreInternalCost: true,
+		KeyToHash: func(key string) (uint64, uint64) {
+			sum := sha256.Sum256([]byte(key))
+			return binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making cache: %w", err)
+	}
+	return &Cache[V]{opts: opts, epochs: epochs, values: values, flights: map[flightKey]*flight[V]{}}, nil
+}
+
+// Get returns the value of key in the organization's present epoch. When it is not kept, load makes it, once for all who
+// ask for it in the same epoch; its context keeps the values of the first caller's, and ends only when every caller has
+// gone or the cache is closed. Errors are returned to those who wait and are not kept. A caller whose ctx ends gets ctx's
+// error. A panic of load is raised in the callers.
+func (c *Cache[V]) Get(ctx context.Context, key Key, load func(context.Context) (V, error)) (V, error) {
+	// The epoch is read before anything is loaded: what load reads is at least as new.
+	epoch := c.epochs.Current(key.organization)
+	v, ok, err := c.kept(key, epoch)
+	if ok || err != nil {
+		return v, err
+	}
+	return c.fly(ctx, key, epoch, load)
+}
+
+func (c *Cache[V]) kept(key Key, epoch Epoch) (value V, ok bool, err error) {
+	c.closing.RLock()
+	defer c.closing.RUnlock()
+	if c.closed {
+		return value, false, ErrClosed
+	}
+	e, ok := c.values.Get(key.full)
+	if !ok || e.key != key.full || e.epoch != epoch {
+		return value, false, nil
+	}
+	if !e.expires.IsZero() && !c.opts.Now().Before(e.expires) {
+		return value, false, nil
+	}
+	return e.value, true, nil
+}
+
+// keep stores a value that was loaded in epoch, unless that is over.
+func (c *Cache[V]) keep(key Key, epoch Epoch, value V) {
+	now := c.opts.Now()
+	var expires time.Time
+	if c.opts.TTL > 0 {
+		expires = now.Add(c.opts.TTL)
+	}
+	if c.opts.Expires != nil {
+		if at := c.opts.Expires(value); !at.IsZero() && (expires.IsZero() || at.Before(expires)) {
+			expires = at
+		}
+	}
+	if !expires.IsZero() && !now.Before(expires) {
+		return
+	}
+	if c.epochs.Current(key.organization) != epoch {
+		return
+	}
+	c.closing.RLock()
+	defer c.closing.RUnlock()
+	if !c.closed {
+		c.values.Set(key.full, entry[V]{key: key.full, epoch: epoch, expires: expires, value: value}, max(1, c.opts.Cost(value)))
+	}
+}
+
+// Close ends all loads, waits for them, and frees the cache. It is idempotent.
+func (c *Cache[V]) Close() {
+	c.closing.Lock()
+	already := c.closed
+	c.closed = true
+	c.closing.Unlock()
+
+	c.mu.Lock()
+	for _, f := range c.flights {
+		f.cancel(ErrClosed)
+	}
+	c.mu.Unlock()
+	c.loading.Wait()
+	if !already {
+		c.values.Close()
+	}
+}
