@@ -1,0 +1,91 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// FuzzCheck holds Check against encoding/json, and Parse against both: whatever is accepted has the same value
+// everywhere, so that it does not matter which reader the upstream uses (attack M05).
+func FuzzCheck(f *testing.F) {
+	for _, text := range samples() {
+		f.Add(text)
+	}
+	for _, text := range []string{
+		`null`, `[1,-2.50e+3,"x\ud83d\ude00\n\/",true,false,null,{"n\u0061me":{}}]`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`,
+		`"\ud800"`, "\"\xc0\xaf\"", `[1]]`, "\xef\xbb\xbf{}", `01`, `1e999`, `{"":{"":[[]]}}`, "\"\u2028\"", `"\u0000"`, "{\"a\":1}\x00",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		err := Check(text, Limits{})
+		v, perr := Parse(text, Limits{})
+		if (err == nil) != (perr == nil) {
+			t.Fatalf("Check says %v, Parse %v", err, perr)
+		}
+		if err != nil {
+			if !reflect.DeepEqual(err, perr) {
+				t.Fatalf("Check says %v, Parse %v", err, perr)
+			}
+			return
+		}
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		var want any
+		if err := d.Decode(&want); err != nil {
+			t.Fatalf("encoding/json refuses: %v", err)
+		}
+		if !json.Valid(text) {
+			t.Fatal("json.Valid refuses")
+		}
+		got := v.Any(func(lexeme string) any { return json.Number(lexeme) })
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %#v, encoding/json %#v", got, want)
+		}
+		compareTree(t, v)
+	})
+}
+
+// compareTree checks the accessors of v against each other.
+func compareTree(t *testing.T, v Value) {
+	if err := Check(v.Raw(), Limits{}); err != nil {
+		t.Fatalf("raw text of a value: %v", err)
+	}
+	if c := v.Clone(); !bytes.Equal(c.Raw(), v.Raw()) || c.Kind() != v.Kind() || c.Len() != v.Len() {
+		t.Fatal("a clone differs")
+	}
+	for _, e := range v.Elems() {
+		compareTree(t, e)
+	}
+	seen := map[string]bool{}
+	for _, m := range v.Members() {
+		if seen[m.Name] {
+			t.Fatalf("member %q twice", m.Name)
+		}
+		seen[strings.Clone(m.Name)] = true
+		if got, ok := v.Get(m.Name); !ok || got != m.Value {
+			t.Fatalf("Get(%q) gives another member", m.Name)
+		}
+		compareTree(t, m.Value)
+	}
+}
+
+// FuzzAcceptedByPeers holds the other direction: what encoding/json accepts is accepted, unless the reason is one of
+// those that this package adds on purpose.
+func FuzzAcceptedByPeers(f *testing.F) {
+	for _, text := range samples() {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		err, _ := Check(text, Limits{}).(*SyntaxError)
+		if err == nil || err.WellFormed() || err.Reason == ReasonUTF8 || err.Reason == ReasonSurrogate {
+			return
+		}
+		if json.Valid(text) {
+			t.Fatalf("json.Valid accepts what is refused: %v", err)
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package strictjson
+
+import "slices"
+
+// Check reads the whole of b and returns a *SyntaxError, or nil when b is one valid value. It allocates nothing for
+// texts that it accepts.
+func Check(b []byte, l Limits) error {
+	s := NewScanner(b, l)
+	s.Skip()
+	err := s.End()
+	s.Release()
+	return err
+}
+
+// Parse reads the whole of b as Check does and returns its value, which keeps a reference to b: b must not change
+// afterwards.
+func Parse(b []byte, l Limits) (Value, error) {
+	s := NewScanner(b, l)
+	defer s.Release()
+	s.record = true
+	s.nodes = make([]node, 0, min(len(b)/32+16, 1<<12))
+	s.Skip()
+	if err := s.End(); err != nil {
+		return Value{}, err
+	}
+	return Value{doc: &document{src: b, nodes: s.nodes}}, nil
+}
+
+// document is a checked text and its values in the order of the text. An object's children are name, value, name, ...
+// Kept flat, twenty bytes a value, so that a text of many small values does not take many times its size.
+type document struct {
+	src   []byte
+	nodes []node
+}
+
+type node struct {
+	start, end uint32 // in src
+	next       uint32 // index of the node after this one and all below it
+	count      uint32 // elements or members
+	kind       Kind
+	escaped    bool
+}
+
+// Value is one value of a parsed text. The zero Value is of kind Invalid.
+type Value struct {
+	doc *document
+	at  uint32
+}
+
+// Member is one member of an object.
+type Member struct {
+	Name  string
+	Value Value
+}
+
+func (v Value) node() *node {
+	if v.doc == nil {
+		return &node{}
+	}
+	return &v.doc.nodes[v.at]
+}
+
+// Kind is the value's type.
+func (v Value) Kind() Kind { return v.node().kind }
+
+// Offset is where the value starts in the text that was parsed, in bytes.
+func (v Value) Offset() int { return int(v.node().start) }
+
+// Raw is the value's text as it was written, a view of the text that was parsed.
+func (v Value) Raw() []byte {
+	if v.doc == nil {
+		return nil
+	}
+	n := v.node()
+	return v.doc.src[n.start:n.end:n.end]
+}
+
+// Str is what a string stands for, a copy; "" for other kinds.
+func (v Value) Str() string {
+	if v.Kind() != String {
+		return ""
+	}
+	return v.doc.text(v.node())
+}
+
+// text decodes a string's node.
+func (d *document) text(n *node) string {
+	inside := d.src[n.start+1 : n.end-1]
+	if !n.escaped {
+		return string(inside)
+	}
+	return string(AppendUnescaped(make([]byte, 0, len(inside)), inside))
+}
+
+// Num is a number as it was written; "" for other kinds.
+func (v Value) Num() string {
+	if v.Kind() != Number {
+		return ""
+	}
+	return string(v.Raw())
+}
+
+// Bool is true for the literal true alone.
+func (v Value) Bool() bool { return v.Kind() == Bool && v.doc.src[v.node().start] == 't' }
+
+// Len is the number of elements of an array or members of an object.
+func (v Value) Len() int { return int(v.node().count) }
+
+// Elems are an array's elements in order; nil for other kinds.
+func (v Value) Elems() []Value {
+	if v.Kind() != Array {
+		return nil
+	}
+	out := make([]Value, 0, v.Len())
+	for i := v.at + 1; i < v.node().next; i = v.doc.nodes[i].next {
+		out = append(out, Value{v.doc, i})
+	}
+	return out
+}
+
+// Members are an object's members in the order of the text; nil for other kinds.
+func (v Value) Members() []Member {
+	if v.Kind() != Object {
+		return nil
+	}
+	out := make([]Member, 0, v.Len())
+	for i := v.at + 1; i < v.node().next; i = v.doc.nodes[i+1].next {
+		out = append(out, Member{v.doc.text(&v.doc.nodes[i]), Value{v.doc, i + 1}})
+	}
+	return out
+}
+
+// Get is the member of exactly that name. Other kinds than objects have none.
+func (v Value) Get(name string) (Value, bool) {
+	if v.Kind() != Object {
+		return Value{}, false
+	}
+	for i := v.at + 1; i < v.node().next; i = v.doc.nodes[i+1].next {
+		n := &v.doc.nodes[i]
+		inside := v.doc.src[n.start+1 : n.end-1]
+		if !n.escaped && string(inside) == name || n.escaped && v.doc.text(n) == name {
+			return Value{v.doc, i + 1}, true
+		}
+	}
+	return Value{}, false
+}
+
+// Any is the value as encoding/json would decode it into an any, but number decides what the lexeme of a number becomes.
+func (v Value) Any(number func(lexeme string) any) any {
+	switch v.Kind() {
+	case Bool:
+		return v.Bool()
+	case Number:
+		return number(v.Num())
+	case String:
+		return v.Str()
+	case Array:
+		out := make([]any, 0, v.Len())
+		for _, e := range v.Elems() {
+			out = append(out, e.Any(number))
+		}
+		return out
+	case Object:
+		out := make(map[string]any, v.Len())
+		for _, m := range v.Members() {
+			out[m.Name] = m.Value.Any(number)
+		}
+		return out
+	}
+	return nil
+}
+
+// Clone is the value with a copy of its text alone, for keeping longer than the text that was parsed. Offsets of a
+// clone count from its own start.
+func (v Value) Clone() Value {
+	if v.doc == nil {
+		return v
+	}
+	n := v.node()
+	nodes := slices.Clone(v.doc.nodes[v.at:n.next])
+	for i := range nodes {
+		nodes[i].start -= n.start
+		nodes[i].end -= n.start
+		nodes[i].next -= v.at
+	}
+	return Value{doc: &document{src: slices.Clone(v.Raw()), nodes: nodes}}
+}
