@@ -1,0 +1,134 @@
+// Package netguard is the one way out: every connection that durward opens to an address which somebody else has chosen
+// (an upstream MCP server, an authorization server, a metadata document) is dialled here.
+//
+// A name is resolved once, every address of the answer is checked against an explicit table of the special-purpose
+// ranges, and the checked address itself is dialled, so that a second answer of the name server changes nothing (DNS
+// rebinding). The socket's real address is checked again by a control hook. https is the rule; plain http is spoken only
+// to ranges that the policy names. No proxy is used, whatever the environment says.
+//
+// What a caller may show to a user is the same for a refused, a closed and an unreachable address: see Error.
+package netguard
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// DefaultConnectTimeout bounds resolving a name and connecting, together.
+const DefaultConnectTimeout = 5 * time.Second
+
+// maxAddresses is how many addresses of one name are tried. All are checked.
+const maxAddresses = 8
+
+// headStart is how long one address is tried before the next is tried beside it (RFC 8305 section 5).
+const headStart = 250 * time.Millisecond
+
+// Policy says what may be dialled beyond public addresses over https. The zero value opens nothing.
+type Policy struct {
+	// Allow are special-purpose ranges that may be dialled. A range that embeds IPv4 addresses (64:ff9b::/96, 2002::/16)
+	// opens only those of its addresses whose IPv4 address may be dialled too.
+	Allow []netip.Prefix
+	// HTTP are the ranges to which plain http may be spoken. It opens no range by itself: a special-purpose range must
+	// stand in Allow too.
+	HTTP []netip.Prefix
+}
+
+// Resolver looks names up. *net.Resolver is one.
+type Resolver interface {
+	// LookupNetIP resolves host to addresses; network is ip, ip4 or ip6.
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Guard dials what its policy lets pass. It is safe for concurrent use and holds no connections.
+type Guard struct {
+	allow, http []netip.Prefix
+	resolver    Resolver
+	timeout     time.Duration
+	roots       *x509.CertPool
+}
+
+// Option changes a guard under construction.
+type Option func(*Guard)
+
+// WithResolver replaces the system's resolver.
+func WithResolver(r Resolver) Option { return func(g *Guard) { g.resolver = r } }
+
+// WithConnectTimeout replaces DefaultConnectTimeout.
+func WithConnectTimeout(d time.Duration) Option { return func(g *Guard) { g.timeout = d } }
+
+// WithRootCAs replaces the system's certificate authorities in the clients that FetchClient makes.
+func WithRootCAs(pool *x509.CertPool) Option { return func(g *Guard) { g.roots = pool } }
+
+// New makes a guard.
+func New(p Policy, opts ...Option) *Guard {
+	g := &Guard{
+		allow:    normalize(p.Allow),
+		http:     normalize(p.HTTP),
+		resolver: net.DefaultResolver,
+		timeout:  DefaultConnectTimeout,
+	}
+	for _, opt := range opts {
+		opt(g)
+	}
+	return g
+}
+
+// ErrRefused is matched by every error that stands for a refusal by policy, and by no other.
+var ErrRefused = errors.New(publicText)
+
+const publicText = "the address cannot be reached"
+
+// Error is a connection that did not come about. Its text does not say why: an address that is refused, a closed port,
+// one that does not answer and a name that does not exist look alike, or whoever may enter a URL has a port scanner of
+// the inner network. The reason is for the log: see Cause.
+type Error struct{ cause error }
+
+func (e *Error) Error() string { return publicText }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Cause is what lies below the Error in err's chain, or err itself when there is none. It is for logs, never for users.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.cause
+	}
+	return err
+}
+
+// refusal is a decision of the policy.
+type refusal struct{ reason string }
+
+func (r *refusal) Error() string { return r.reason }
+
+func (r *refusal) Is(target error) bool { return target == ErrRefused }
+
+func refuse(format string, args ...any) error { return &refusal{reason: fmt.Sprintf(format, args...)} }
+
+// checkAddr refuses an address that the policy does not open; plain is true when http without TLS is to be spoken.
+func (g *Guard) checkAddr(a netip.Addr, plain bool) error {
+	if !a.IsValid() {
+		return refuse("no address")
+	}
+	if a.Zone() != "" {
+		return refuse("address %s has a zone", a)
+	}
+	a = a.Unmap()
+	if name, ok := specialName(a); ok && !contains(g.allow, a) {
+		return refuse("address %s is not public: %s", a, name)
+	}
+	if inner, ok := embedded(a); ok {
+		if err := g.checkAddr(inner, false); err != nil {
+			return fmt.Errorf("address %s embeds another: %w", a, err)
+		}
+	}
+	if plain && !contains(g.http, a) {
+		return refuse("plain http is not spoken to %s", a)
+	}
+	return nil
+}

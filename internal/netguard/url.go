@@ -1,0 +1,144 @@
+package netguard
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// URLError says why CheckURL refuses a URL. It follows from the URL's text and the configuration alone, without a look at
+// the network, so it may be shown to whoever entered the URL. It matches ErrRefused.
+type URLError struct{ Reason string }
+
+func (e *URLError) Error() string { return "URL refused: " + e.Reason }
+
+// Is reports that a URLError is a refusal.
+func (e *URLError) Is(target error) bool { return target == ErrRefused }
+
+// wellKnownNames are names whose address is known without asking. They are refused early; the dial would refuse them too.
+var wellKnownNames = map[string][]netip.Addr{
+	"localhost":                {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")},
+	"metadata.google.internal": {netip.MustParseAddr("169.254.169.254")},
+	"metadata.goog":            {netip.MustParseAddr("169.254.169.254")},
+	"instance-data":            {netip.MustParseAddr("169.254.169.254")},
+}
+
+// CheckURL refuses, without asking the network, a URL that could never be fetched: another scheme than https (or http
+// where the policy speaks it somewhere), user information, a fragment, no host, a host that is an address in a refused
+// range or a number in disguise (`127.1`, `0x7f.1`, `2130706433`). A name passes; its addresses are judged when it is
+// dialled. The error is a *URLError.
+func (g *Guard) CheckURL(u *url.URL) error {
+	if reason := g.urlReason(u); reason != "" {
+		return &URLError{Reason: reason}
+	}
+	return nil
+}
+
+func (g *Guard) urlReason(u *url.URL) string {
+	if u == nil {
+		return "it is missing"
+	}
+	plain := u.Scheme == "http"
+	switch {
+	case u.Scheme != "https" && !plain:
+		return "its scheme is not https"
+	case plain && len(g.http) == 0:
+		return "its scheme must be https"
+	case u.Opaque != "" || u.Host == "":
+		return "it has no host"
+	case u.User != nil:
+		return "it carries user information"
+	case u.Fragment != "" || u.RawFragment != "":
+		return "it has a fragment"
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "its port is not valid"
+		}
+	} else if strings.HasSuffix(u.Host, ":") {
+		return "its port is empty"
+	}
+	addr, isLiteral, reason := parseHost(u.Hostname())
+	if reason != "" {
+		return reason
+	}
+	addrs := []netip.Addr{addr}
+	if !isLiteral {
+		name := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+		if strings.HasSuffix(name, ".localhost") {
+			name = "localhost"
+		}
+		if addrs = wellKnownNames[name]; len(addrs) == 0 {
+			return ""
+		}
+	}
+	var err error
+	for _, a := range addrs {
+		if err = g.checkAddr(a, plain); err == nil {
+			return ""
+		}
+	}
+	return err.Error()
+}
+
+// parseHost tells an address from a name. A reason is returned for what is neither: numbers in the forms that inet_aton
+// takes, non-ASCII text (which IDNA may turn into digits and dots), zones, and what no host name contains.
+func parseHost(host string) (addr netip.Addr, isLiteral bool, reason string) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		if a.Zone() != "" {
+			return netip.Addr{}, false, "its host is an address with a zone"
+		}
+		return a, true, ""
+	}
+	name := strings.TrimSuffix(host, ".")
+	if name == "" || len(name) > 253 {
+		return netip.Addr{}, false, "its host is not a name"
+	}
+	label := 0 // length of the label being read
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c == '.':
+			if label == 0 {
+				return netip.Addr{}, false, "its host is not a name"
+			}
+			label = 0
+			continue
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+			label++
+		default:
+			return netip.Addr{}, false, "its host is not a name"
+		}
+		if label > 63 {
+			return netip.Addr{}, false, "its host is not a name"
+		}
+	}
+	if label == 0 {
+		return netip.Addr{}, false, "its host is not a name"
+	}
+	if isNumber(name[strings.LastIndexByte(name, '.')+1:]) {
+		return netip.Addr{}, false, "its host is a number that is not an address in the usual form"
+	}
+	return netip.Addr{}, false, ""
+}
+
+// isNumber is the "ends in a number" test of the URL standard: no top-level domain looks like this, and inet_aton takes
+// it for a part of an address.
+func isNumber(label string) bool {
+	if len(label) >= 2 && label[0] == '0' && (label[1] == 'x' || label[1] == 'X') {
+		for i := 2; i < len(label); i++ {
+			c := label[i] | 0x20
+			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range len(label) {
+		if label[i] < '0' || label[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
