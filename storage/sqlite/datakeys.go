@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	dataKeysSQL   = `SELECT version, master_key_id, wrapped, created_at FROM data_keys ORDER BY version`
+	addDataKeySQL = `INSERT INTO data_keys (version, master_key_id, wrapped, created_at) VALUES ($1, $2, $3, $4)`
+)
+
+func scanDataKey(r row) (k storage.DataKey, err error) {
+	err = r.Scan(&k.Version, &k.MasterKeyID, &k.Wrapped, timeColumn{&k.CreatedAt})
+	return k, err
+}
+
+// DataKeys implements storage.DataKeys.
+func (s *Store) DataKeys(ctx context.Context) (keys []storage.DataKey, err error) {
+	err = s.read(ctx, func(ctx context.Context, q querier) (err error) {
+		keys, err = many(ctx, q, scanDataKey, dataKeysSQL)
+		return err
+	})
+	return keys, err
+}
+
+// AddDataKey implements storage.DataKeys.
+func (s *Store) AddDataKey(ctx context.Context, k storage.DataKey) error {
+	return s.write(ctx, func(ctx context.Context, tx *writeTx) error {
+		_, err := tx.ExecContext(ctx, addDataKeySQL, k.Version, k.MasterKeyID, k.Wrapped, k.CreatedAt.UnixMicro())
+		return err
+	})
+}
