@@ -1,0 +1,18 @@
+// Package forward carries a judged request to an upstream server and its answer back. It is the one piece of code under
+// /mcp and /sse.
+//
+// What it holds on to, whoever calls it:
+//
+//   - The upstream request is built from an allow-list of headers, never by deleting from the client's; a Connection
+//     header can therefore nominate nothing away, and internal or tracking headers cannot travel.
+//   - The body is in memory before the first byte leaves. Streaming a POST body through a Go proxy loses answers at
+//     random (golang/go#40747), and a body of a type net/http knows goes out in one write with the headers.
+//   - The credential is put on the request at the last moment, by an [Authorizer], and redirects are never followed.
+//   - Nothing is retried. net/http itself replays a POST only when not one byte of it was written (see the test of W11);
+//     Idempotency-Key, which would change that, is not on the allow-list.
+//   - The answer's headers are an allow-list too. Encoded answers, redirects, partial content and protocol switches are
+//     upstream errors.
+//   - Every wait is bounded: dialling, the whole way to the answer's headers, and each silence inside a body.
+//
+// The way to the network is one [RoundTripper]; [Transports] is the one on net/http.
+package forward

@@ -1,0 +1,226 @@
+package forward
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Buffers that carry answers. Small ones for event streams, which hold theirs while they wait; larger ones for bodies
+// that end soon, where each read and write is a system call.
+var (
+	smallBuffers = sync.Pool{New: func() any { return new([2 << 10]byte) }}
+	largeBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+)
+
+// headerGrace is how long the headers of an event stream wait for the first event to share a write with. An answer
+// that comes at once saves a system call and a packet; a stream that starts silent is announced after this.
+const headerGrace = 2 * time.Millisecond
+
+// Relay writes status and body to w, byte for byte; headers must already be set on w ([Response.CopyHeader]). Every read
+// of an event stream is flushed. limit is the cap in bytes: of the whole body, or, on an event stream, of each event.
+// A length known to be above it is refused before anything is written.
+//
+// It returns nil at the upstream's end, else *[Error]; when that is Committed the caller must abort the connection.
+// The answer is not closed.
+func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
+	if r.Kind == Events {
+		return r.relayEvents(w, limit)
+	}
+	if r.ContentLength > limit {
+		return &Error{Class: ErrTooLarge}
+	}
+	if r.ContentLength >= 0 && r.Status != http.StatusNoContent {
+		w.Header()["Content-Length"] = []string{strconv.FormatInt(r.ContentLength, 10)}
+	}
+	if r.Kind == Empty {
+		w.WriteHeader(r.Status)
+		return nil
+	}
+	var p []byte
+	if r.ContentLength >= 0 && r.ContentLength <= 2<<10 {
+		pooled := smallBuffers.Get().(*[2 << 10]byte)
+		defer smallBuffers.Put(pooled)
+		p = pooled[:]
+	} else {
+		pooled := largeBuffers.Get().(*[16 << 10]byte)
+		defer largeBuffers.Put(pooled)
+		p = pooled[:]
+	}
+	var total int64
+	committed := false
+	for {
+		n, err := r.Body.Read(p)
+		if n > 0 {
+			if total += int64(n); total > limit {
+				return &Error{Class: ErrTooLarge, Committed: committed}
+			}
+			if !committed {
+				w.WriteHeader(r.Status)
+				committed = true
+			}
+			if _, werr := w.Write(p[:n]); werr != nil {
+				return &Error{Class: ErrClientGone, Committed: true, Cause: werr}
+			}
+		}
+		if err == io.EOF {
+			if !committed {
+				w.WriteHeader(r.Status)
+			}
+			return nil
+		}
+		if err != nil {
+			if !committed {
+				// The length was for a body that will not come; the caller writes another.
+				w.Header().Del("Content-Length")
+			}
+			return commit(err, committed)
+		}
+	}
+}
+
+func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
+	pooled := smallBuffers.Get().(*[2 << 10]byte)
+	defer smallBuffers.Put(pooled)
+	p := pooled[:]
+	out := announce(w, r.Status)
+	defer out.stop()
+	size := EventSize{}
+	for {
+		n, err := r.Body.Read(p)
+		if n > 0 {
+			if size.Add(p[:n]) > limit {
+				return &Error{Class: ErrTooLarge, Committed: true}
+			}
+			// At a known end the server's own last flush is enough.
+			if werr := out.write(p[:n], err == nil); werr != nil {
+				return &Error{Class: ErrClientGone, Committed: true, Cause: werr}
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return commit(err, true)
+		}
+	}
+}
+
+func commit(err error, committed bool) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Committed = committed
+		return e
+	}
+	return err
+}
+
+// announcer writes an event stream's headers with its first bytes, or alone when those are late. The timer's flush and
+// the stream's writes exclude each other.
+type announcer struct {
+	mu    sync.Mutex
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	timer *time.Timer
+	done  bool // the headers are out, or the handler is about to return
+	err   error
+}
+
+func announce(w http.ResponseWriter, status int) *announcer {
+	w.WriteHeader(status)
+	a := &announcer{w: w, rc: http.NewResponseController(w)}
+	a.timer = time.AfterFunc(headerGrace, a.late)
+	return a
+}
+
+func (a *announcer) late() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.done {
+		return
+	}
+	a.done = true
+	// A panic on a timer's goroutine would end the process.
+	defer func() {
+		if recover() != nil {
+			a.err = errors.New("flushing the headers panicked")
+		}
+	}()
+	a.err = a.rc.Flush()
+}
+
+func (a *announcer) write(p []byte, flush bool) error {
+	if a.timer != nil {
+		if err := a.settle(); err != nil {
+			return err
+		}
+	}
+	if _, err := a.w.Write(p); err != nil || !flush {
+		return err
+	}
+	return a.rc.Flush()
+}
+
+// settle ends the timer's part; from then on only the stream's goroutine writes, without locking.
+func (a *announcer) settle() error {
+	a.timer.Stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done, a.timer = true, nil
+	return a.err
+}
+
+func (a *announcer) stop() {
+	if a.timer != nil {
+		_ = a.settle()
+	}
+}
+
+// EventSize counts the bytes of the current event of a stream that passes by. An event ends at an empty line; lines end
+// at LF, CR or CRLF (WHATWG HTML, 9.2.5). The zero value is the start of a stream.
+type EventSize struct {
+	n      int64 // bytes since the last empty line
+	inLine bool  // the current line has bytes
+	afterR bool  // the last byte was CR: an LF now belongs to it
+}
+
+// Add counts p and returns the largest size that an event, finished or not, had reached inside it.
+func (s *EventSize) Add(p []byte) int64 {
+	var largest int64
+	for len(p) > 0 {
+		if s.afterR {
+			s.afterR = false
+			if p[0] == '\n' {
+				p = p[1:]
+				continue
+			}
+		}
+		end := bytes.IndexByte(p, '\n')
+		line := p
+		if end >= 0 {
+			line = p[:end]
+		}
+		if cr := bytes.IndexByte(line, '\r'); cr >= 0 {
+			end = cr
+		}
+		if end < 0 {
+			s.n += int64(len(p))
+			s.inLine = true
+			break
+		}
+		s.afterR = p[end] == '\r'
+		empty := end == 0 && !s.inLine
+		s.n += int64(end) + 1
+		s.inLine = false
+		p = p[end+1:]
+		if empty {
+			largest = max(largest, s.n)
+			s.n = 0
+		}
+	}
+	return max(largest, s.n)
+}

@@ -1,0 +1,138 @@
+package forward
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// RoundTripper is the way to the network: one request, one answer, no redirects, no retries of what may have been
+// executed. It must return when the request's context ends and must close the connection when the context ends or the
+// body is closed before its end. Implementations must not change the request.
+type RoundTripper interface {
+	RoundTrip(*http.Request) (*http.Response, error)
+}
+
+// Dialer opens connections to checked addresses; internal/netguard's Guard is one.
+type Dialer interface {
+	// DialContext opens a connection that TLS will be spoken on.
+	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
+	// DialPlain opens a connection that plain HTTP will be spoken on.
+	DialPlain(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Options tunes [Transports]: the words of Caddy's `transport http` that apply. The zero value is the default.
+type Options struct {
+	DialTimeout         time.Duration // name resolution and connect; 0: 10 s
+	TLSHandshakeTimeout time.Duration // 0: 10 s
+	ReadBuffer          int           // bytes per connection; 0: 4 KiB, 512 B on connections that carry GET streams
+	WriteBuffer         int           // bytes per connection; 0: 16 KiB, 512 B on connections that carry GET streams
+	MaxResponseHeader   int64         // bytes of all headers of one answer; 0: 64 KiB
+	KeepAlive           time.Duration // how long an idle connection is kept; 0: 90 s, negative: no keep-alive
+	IdleConns           int           // idle connections in all; 0: no limit
+	IdleConnsPerHost    int           // 0: 512
+	MaxConnsPerHost     int           // 0: no limit
+	Versions            []string      // of "1.1" and "2"; empty: both. Version 2 is spoken over TLS only
+	TLS                 *tls.Config   // cloned; nil: Go's defaults. ServerName is left to the URL's host
+}
+
+// Transports is a [RoundTripper] over net/http. It keeps connections apart by scheme, because plain and TLS dials obey
+// different egress rules, and by purpose: connections of GET streams are many and idle and get small buffers.
+// Safe for concurrent use.
+type Transports struct {
+	callPlain, callTLS, streamPlain, streamTLS *http.Transport
+}
+
+// streamBuffer is the size of both buffers of a connection that carries a GET stream: such a stream waits far more than
+// it reads, and events larger than this are read past the buffer.
+const streamBuffer = 512
+
+// NewTransports makes the transports of one forwarder. It fails on an unknown HTTP version.
+func NewTransports(d Dialer, o Options) (*Transports, error) {
+	var versions http.Protocols
+	if len(o.Versions) == 0 {
+		versions.SetHTTP1(true)
+		versions.SetHTTP2(true)
+	}
+	for _, v := range o.Versions {
+		switch v {
+		case "1.1":
+			versions.SetHTTP1(true)
+		case "2":
+			versions.SetHTTP2(true)
+		default:
+			return nil, fmt.Errorf("choosing HTTP versions: %q is not one of 1.1, 2", v)
+		}
+	}
+	dialTimeout := positive(o.DialTimeout, 10*time.Second)
+	bounded := func(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+		return func(ctx context.Context, network, addr string) (net.Conn, error) {
+			// The transport's context is not the request's: a dial outlives a cancelled request, so it has its own bound.
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, &dialError{err}
+			}
+			return conn, nil
+		}
+	}
+	build := func(dial func(context.Context, string, string) (net.Conn, error), readBuffer, writeBuffer int) *http.Transport {
+		t := &http.Transport{
+			// Proxy stays nil: the default reads HTTP_PROXY and would pass the dialer's checks by.
+			Proxy:                  nil,
+			DialContext:            bounded(dial),
+			TLSClientConfig:        o.TLS.Clone(),
+			TLSHandshakeTimeout:    positive(o.TLSHandshakeTimeout, 10*time.Second),
+			DisableCompression:     true,
+			DisableKeepAlives:      o.KeepAlive < 0,
+			IdleConnTimeout:        positive(o.KeepAlive, 90*time.Second),
+			MaxIdleConns:           o.IdleConns,
+			MaxIdleConnsPerHost:    positive(o.IdleConnsPerHost, 512),
+			MaxConnsPerHost:        o.MaxConnsPerHost,
+			MaxResponseHeaderBytes: positive(o.MaxResponseHeader, 64<<10),
+			ReadBufferSize:         positive(o.ReadBuffer, readBuffer),
+			WriteBufferSize:        positive(o.WriteBuffer, writeBuffer),
+		}
+		p := versions
+		t.Protocols = &p
+		return t
+	}
+	return &Transports{
+		callPlain:   build(d.DialPlain, 4<<10, 16<<10),
+		callTLS:     build(d.DialContext, 4<<10, 16<<10),
+		streamPlain: build(d.DialPlain, streamBuffer, streamBuffer),
+		streamTLS:   build(d.DialContext, streamBuffer, streamBuffer),
+	}, nil
+}
+
+// RoundTrip implements [RoundTripper]. A GET goes over the connections for streams.
+func (t *Transports) RoundTrip(r *http.Request) (*http.Response, error) {
+	stream := r.Method == http.MethodGet
+	switch {
+	case r.URL.Scheme == "https" && stream:
+		return t.streamTLS.RoundTrip(r)
+	case r.URL.Scheme == "https":
+		return t.callTLS.RoundTrip(r)
+	case stream:
+		return t.streamPlain.RoundTrip(r)
+	}
+	return t.callPlain.RoundTrip(r)
+}
+
+// CloseIdleConnections closes what no request uses; connections in use close when their request ends.
+func (t *Transports) CloseIdleConnections() {
+	for _, each := range []*http.Transport{t.callPlain, t.callTLS, t.streamPlain, t.streamTLS} {
+		each.CloseIdleConnections()
+	}
+}
+
+func positive[T int | int64 | time.Duration](v, or T) T {
+	if v > 0 {
+		return v
+	}
+	return or
+}
