@@ -11,9 +11,7 @@ import (
 // FuzzCheck holds Check against encoding/json, and Parse against both: whatever is accepted has the same value
 // everywhere, so that it does not matter which reader the upstream uses (attack M05).
 func FuzzCheck(f *testing.F) {
-	for _, text := range samples() {
-		f.Add(text)
-	}
+	f.Add(samples()["187B"]) // long seeds only make a fuzzer slow
 	for _, text := range []string{
 		`null`, `[1,-2.50e+3,"x\ud83d\ude00\n\/",true,false,null,{"n\u0061me":{}}]`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`,
 		`"\ud800"`, "\"\xc0\xaf\"", `[1]]`, "\xef\xbb\xbf{}", `01`, `1e999`, `{"":{"":[[]]}}`, "\"\u2028\"", `"\u0000"`, "{\"a\":1}\x00",
@@ -76,9 +74,7 @@ func compareTree(t *testing.T, v Value) {
 // FuzzAcceptedByPeers holds the other direction: what encoding/json accepts is accepted, unless the reason is one of
 // those that this package adds on purpose.
 func FuzzAcceptedByPeers(f *testing.F) {
-	for _, text := range samples() {
-		f.Add(text)
-	}
+	f.Add(samples()["187B"]) // long seeds only make a fuzzer slow
 	f.Fuzz(func(t *testing.T, text []byte) {
 		err, _ := Check(text, Limits{}).(*SyntaxError)
 		if err == nil || err.WellFormed() || err.Reason == ReasonUTF8 || err.Reason == ReasonSurrogate {

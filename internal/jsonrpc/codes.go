@@ -1,0 +1,83 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// Error codes of JSON-RPC 2.0, section 5.1.
+const (
+	CodeParseError     = -32700
+	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternalError  = -32603
+)
+
+// Error codes of MCP.
+const (
+	CodeResourceNotFound           = -32002 // up to 2025-11-25 only
+	CodeURLElicitationRequired     = -32042 // 2025-11-25 only
+	CodeHeaderMismatch             = -32020 // from 2026-07-28
+	CodeMissingClientCapability    = -32021 // from 2026-07-28
+	CodeUnsupportedProtocolVersion = -32022 // from 2026-07-28
+)
+
+// Our own error codes, outside the range that JSON-RPC and MCP reserve.
+const (
+	CodeNotConnected = -31401
+	CodeForbidden    = -31403
+	CodeRateLimited  = -31429
+)
+
+// Error is a message that is refused before anything is decided on it. It is answered with HTTP 400.
+type Error struct {
+	Code    int
+	Message string // safe to show: no part of the body is in it
+	ID      []byte // of the refused request, as it was written; nil when there is none or the body is a batch
+	Err     error  // the *strictjson.SyntaxError when the text is refused, else nil
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap gives the syntax error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Response is the error as a JSON-RPC response.
+func (e *Error) Response() []byte { return ErrorResponse(e.ID, e.Code, e.Message, nil) }
+
+// ErrorResponse writes a JSON-RPC error response without blanks. id is the request's id as it was written, nil becomes
+// null (JSON-RPC 2.0 section 5). data is encoded with encoding/json; nil, or what cannot be encoded, is left out.
+func ErrorResponse(id []byte, code int, message string, data any) []byte {
+	b := make([]byte, 0, 128+len(id)+len(message))
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	if id == nil {
+		b = append(b, "null"...)
+	} else {
+		b = append(b, id...)
+	}
+	b = append(b, `,"error":{"code":`...)
+	b = strconv.AppendInt(b, int64(code), 10)
+	b = append(b, `,"message":`...)
+	b = append(b, encode(message)...)
+	if data != nil {
+		if encoded := encode(data); encoded != nil {
+			b = append(b, `,"data":`...)
+			b = append(b, encoded...)
+		}
+	}
+	return append(b, '}', '}')
+}
+
+// encode is json.Marshal without the escapes that HTML needs.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,112 @@
+package jsonrpc
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+)
+
+// Version20260728 is the first protocol version whose headers mirror the body.
+const Version20260728 = "2026-07-28"
+
+// Names of MCP's headers in the form that http.Header keeps them in.
+const (
+	HeaderProtocolVersion = "Mcp-Protocol-Version"
+	HeaderMethod          = "Mcp-Method"
+	HeaderName            = "Mcp-Name"
+	HeaderSessionID       = "Mcp-Session-Id"
+)
+
+// Modern reports whether a protocol version is 2026-07-28 or later. Versions are dates and compare as strings; what is
+// no date compares likewise, as in the official servers, and is left to the upstream to refuse.
+func Modern(version string) bool { return version >= Version20260728 }
+
+// CheckHeaders holds the headers of the revision 2026-07-28 against the message: MCP-Protocol-Version against
+// params._meta, Mcp-Method against the method, and Mcp-Name against what the method names. A nil error means that they
+// agree, or that the version header is older or absent, when the other headers have no meaning (attack M06). An *Error
+// is answered with HTTP 400: CodeHeaderMismatch, or CodeInvalidParams when a request's _meta has no protocol version.
+//
+// Cases and order are those of the reference server, so that a client cannot tell who refused. Beyond it, Mcp-Name is
+// decoded when it is written as =?base64?...?=, methods of tasks need it too (SEP-2663), and a header that is given
+// twice is refused, because the upstream may take the other value.
+func CheckHeaders(h http.Header, m *Message) error {
+	version, single := header(h, HeaderProtocolVersion)
+	if !single {
+		return mismatch(m, "the MCP-Protocol-Version header is given more than once")
+	}
+	if !Modern(version) || m.Kind == Response {
+		return nil
+	}
+	if m.ProtocolVersion == "" && m.Kind == Request {
+		return &Error{Code: CodeInvalidParams, Message: "Invalid params: missing _meta field \"" + MetaProtocolVersion + "\"", ID: m.ID}
+	}
+	if m.ProtocolVersion != "" && m.ProtocolVersion != version {
+		return mismatch(m, "the MCP-Protocol-Version header does not match the protocol version in _meta")
+	}
+	method, single := header(h, HeaderMethod)
+	switch {
+	case !single:
+		return mismatch(m, "the Mcp-Method header is given more than once")
+	case method == "":
+		return mismatch(m, "the Mcp-Method header is missing")
+	case method != m.Method:
+		return mismatch(m, "the Mcp-Method header does not match the method")
+	}
+	member, inBody := named(m)
+	if member == "" {
+		return nil
+	}
+	name, single := header(h, HeaderName)
+	if !single {
+		return mismatch(m, "the Mcp-Name header is given more than once")
+	}
+	if name == "" {
+		return mismatch(m, "the Mcp-Name header is missing")
+	}
+	name, ok := decodeHeader(name)
+	if !ok || name != inBody {
+		return mismatch(m, "the Mcp-Name header does not match "+member)
+	}
+	return nil
+}
+
+// named is what Mcp-Name mirrors for the message's method; "" when nothing.
+func named(m *Message) (member, value string) {
+	switch m.Method {
+	case "tools/call", "prompts/get":
+		return "params.name", m.Name
+	case "resources/read":
+		return "params.uri", m.URI
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return "params.taskId", m.TaskID
+	}
+	return "", ""
+}
+
+// header is the value of a header that must not be given twice, without the blanks around it; "" when absent.
+func header(h http.Header, name string) (value string, single bool) {
+	switch values := h[name]; len(values) {
+	case 0:
+		return "", true
+	case 1:
+		return strings.Trim(values[0], " \t"), true
+	}
+	return "", false
+}
+
+// decodeHeader decodes the form =?base64?...?= (SEP-2243), whose markers are case-sensitive.
+func decodeHeader(value string) (string, bool) {
+	encoded, ok := strings.CutPrefix(value, "=?base64?")
+	if !ok {
+		return value, true
+	}
+	if encoded, ok = strings.CutSuffix(encoded, "?="); !ok {
+		return value, true
+	}
+	decoded, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	return string(decoded), err == nil && !strings.ContainsAny(encoded, "\r\n")
+}
+
+func mismatch(m *Message, what string) error {
+	return &Error{Code: CodeHeaderMismatch, Message: "Header mismatch: " + what, ID: m.ID}
+}
