@@ -1,0 +1,64 @@
+package directory
+
+import (
+	"bytes"
+	_ "embed" // the catalogue
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+//go:embed catalogue.json
+var catalogue []byte
+
+// namespace makes the ids of read-only entries: the same entry has the same id on every node and after every start.
+var namespace = uuid.MustParse("9d3f4c1e-6f0a-5f5e-9a51-0d7c5c0c7a11")
+
+// Catalogue returns the entries that ship with the gateway: public MCP servers as their makers document them.
+func Catalogue() ([]storage.DirectoryEntry, error) {
+	records, err := ParseRecords(catalogue)
+	if err != nil {
+		return nil, fmt.Errorf("reading the shipped catalogue: %w", err)
+	}
+	return ReadOnly(records, storage.SourceCatalogue, func(*url.URL) error { return nil })
+}
+
+// ParseRecords reads a JSON array of records. Unknown members are refused: in a file that an operator keeps they are
+// mistakes.
+func ParseRecords(text []byte) ([]Record, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var records []Record
+	if err := decoder.Decode(&records); err != nil {
+		return nil, fmt.Errorf("reading directory records: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("reading directory records: there is more than one JSON value")
+	}
+	return records, nil
+}
+
+// ReadOnly makes the entries of a read-only source, and refuses the first record that is not in order.
+func ReadOnly(records []Record, source storage.Source, checkURL func(*url.URL) error) ([]storage.DirectoryEntry, error) {
+	entries := make([]storage.DirectoryEntry, 0, len(records))
+	seen := make(map[string]bool)
+	for _, record := range records {
+		e := record.Entry(source)
+		if problems := Check(e, checkURL); len(problems) > 0 {
+			return nil, fmt.Errorf("directory entry %q: %v: %s", record.Name, problems[0].Loc, problems[0].Msg)
+		}
+		if seen[e.Slug] {
+			return nil, fmt.Errorf("directory entry %q: slug %q is taken by another entry", record.Name, e.Slug)
+		}
+		seen[e.Slug] = true
+		e.ID = uuid.NewSHA1(namespace, []byte(string(source)+"/"+e.Slug)).String()
+		entries = append(entries, e)
+	}
+	return entries, nil
+}

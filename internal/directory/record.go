@@ -1,0 +1,158 @@
+// Package directory holds the shape of server directory entries as operators and administrators write them, the rules
+// for their members, and the catalogue of public MCP servers that ships with the gateway.
+package directory
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/slug"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Record is a directory entry as it is written in configuration, in the catalogue and in the API. Members that are left
+// out take the defaults of Entry.
+type Record struct {
+	Name        string                 `json:"name"`
+	Description string                 `json:"description,omitempty"`
+	Icon        string                 `json:"icon,omitempty"`
+	Slug        string                 `json:"slug,omitempty"`
+	URL         string                 `json:"url"`
+	Protocol    storage.Protocol       `json:"protocol,omitempty"`
+	Provider    storage.Provider       `json:"provider,omitempty"`
+	AuthParams  storage.AuthParams     `json:"auth_params,omitzero"`
+	Scopes      []string               `json:"scopes,omitempty"`
+	OAuth       storage.OAuthEndpoints `json:"oauth,omitzero"`
+	// Public: an OAuth client without a secret suffices, so that no administrator need supply one.
+	Public bool `json:"public,omitempty"`
+	// RequiresAuth defaults to true, except for the provider none.
+	RequiresAuth *bool           `json:"requires_auth,omitempty"`
+	Categories   []string        `json:"categories,omitempty"`
+	EventsURL    string          `json:"events_url,omitempty"`
+	Meta         json.RawMessage `json:"meta,omitempty"`
+}
+
+// Entry turns a record into a directory entry of a source, with its defaults. The id, organization and times are the
+// caller's to set.
+func (r Record) Entry(source storage.Source) storage.DirectoryEntry {
+	e := storage.DirectoryEntry{
+		Name: r.Name, Description: r.Description, Icon: r.Icon, Slug: r.Slug, URL: r.URL, Protocol: r.Protocol, Source: source,
+		Provider: r.Provider, AuthParams: r.AuthParams, Scopes: r.Scopes, OAuth: r.OAuth, Public: r.Public, Categories: r.Categories,
+		EventsURL: r.EventsURL, Meta: r.Meta,
+	}
+	if e.Slug == "" {
+		e.Slug = slug.FromName(r.Name)
+	}
+	if e.Protocol == "" {
+		e.Protocol = storage.ProtocolMCP
+	}
+	if e.Provider == "" {
+		e.Provider = storage.ProviderOAuth2
+	}
+	e.RequiresAuth = e.Provider != storage.ProviderNone
+	if r.RequiresAuth != nil {
+		e.RequiresAuth = *r.RequiresAuth
+	}
+	if e.EventsURL == "" && e.Protocol == storage.ProtocolSSE {
+		e.EventsURL = e.URL
+	}
+	e.AuthParams = withDefaults(e.Provider, e.AuthParams)
+	return e
+}
+
+// withDefaults fills in where a provider's credential goes. A scheme prefix such as "Bearer" is followed by a blank.
+func withDefaults(provider storage.Provider, p storage.AuthParams) storage.AuthParams {
+	standard := map[storage.Provider]storage.AuthParams{
+		storage.ProviderAPIKey:      {In: "header", Name: "X-API-Key"},
+		storage.ProviderBearerToken: {In: "header", Name: "Authorization", Prefix: "Bearer"},
+		storage.ProviderBasicAuth:   {In: "header", Name: "Authorization", Prefix: "Basic"},
+		storage.ProviderOAuth2:      {In: "header", Name: "Authorization", Prefix: "Bearer"},
+	}[provider]
+	if p.In == "" {
+		p.In = standard.In
+	}
+	if p.Name == "" {
+		p.Name, p.Prefix = standard.Name, cmp.Or(p.Prefix, standard.Prefix)
+	}
+	return p
+}
+
+// Set sets a member from a word of the Caddyfile and its arguments.
+func (r *Record) Set(word string, arguments []string) error {
+	if list := r.list(word); list != nil {
+		*list = append(*list, arguments...)
+		return nil
+	}
+	if word == "auth_params" {
+		return r.setAuthParams(arguments)
+	}
+	if len(arguments) != 1 {
+		return fmt.Errorf("%s takes one argument", word)
+	}
+	argument := arguments[0]
+	if text := r.text(word); text != nil {
+		*text = argument
+		return nil
+	}
+	switch word {
+	case "protocol":
+		r.Protocol = storage.Protocol(argument)
+	case "provider":
+		r.Provider = storage.Provider(argument)
+	case "public", "requires_auth":
+		on, err := onOff(word, argument)
+		if err != nil {
+			return err
+		}
+		if word == "public" {
+			r.Public = on
+		} else {
+			r.RequiresAuth = &on
+		}
+	default:
+		return fmt.Errorf("unrecognized word %q in directory; known are %s", word, strings.Join(words, ", "))
+	}
+	return nil
+}
+
+var words = []string{
+	"url", "description", "icon", "slug", "protocol", "provider", "auth_params", "scopes", "issuer", "authorization_endpoint",
+	"token_endpoint", "registration_endpoint", "revocation_endpoint", "resource", "public", "requires_auth", "categories", "events_url",
+}
+
+func (r *Record) list(word string) *[]string {
+	return map[string]*[]string{"scopes": &r.Scopes, "categories": &r.Categories}[word]
+}
+
+func (r *Record) text(word string) *string {
+	return map[string]*string{
+		"url": &r.URL, "description": &r.Description, "icon": &r.Icon, "slug": &r.Slug, "events_url": &r.EventsURL,
+		"issuer": &r.OAuth.Issuer, "authorization_endpoint": &r.OAuth.AuthorizationEndpoint, "token_endpoint": &r.OAuth.TokenEndpoint,
+		"registration_endpoint": &r.OAuth.RegistrationEndpoint, "revocation_endpoint": &r.OAuth.RevocationEndpoint, "resource": &r.OAuth.Resource,
+	}[word]
+}
+
+// setAuthParams reads `auth_params header|query NAME [PREFIX]`.
+func (r *Record) setAuthParams(arguments []string) error {
+	if len(arguments) < 2 || len(arguments) > 3 || !slices.Contains([]string{"header", "query"}, arguments[0]) {
+		return fmt.Errorf("auth_params takes `header NAME [PREFIX]` or `query NAME`")
+	}
+	r.AuthParams = storage.AuthParams{In: arguments[0], Name: arguments[1]}
+	if len(arguments) == 3 {
+		r.AuthParams.Prefix = arguments[2]
+	}
+	return nil
+}
+
+func onOff(word, argument string) (bool, error) {
+	switch argument {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is on or off, not %q", word, argument)
+}

@@ -1,0 +1,138 @@
+// Package streams keeps the register of requests under way to upstreams, so that a right that ends (a connection, a
+// server, a token, the process) ends what was opened under it.
+package streams
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Reason says why the gateway ended a stream. On /sse it is the `reason` of the last `status_change` event.
+type Reason string
+
+// Reasons for which the gateway ends a stream.
+const (
+	TokenExpired   Reason = "token_expired"
+	Disconnected   Reason = "disconnected"
+	ServerDeleted  Reason = "server_deleted"
+	Shutdown       Reason = "shutdown"
+	Timeout        Reason = "timeout"
+	LimitReached   Reason = "limit"
+	UpstreamClosed Reason = "upstream_closed"
+)
+
+// Ended is the cancellation cause of a stream that the gateway ended.
+type Ended struct{ Reason Reason }
+
+func (e *Ended) Error() string { return "stream ended: " + string(e.Reason) }
+
+// EndedFor reports why the gateway ended the stream whose context ctx is, and whether it did.
+func EndedFor(ctx context.Context) (Reason, bool) {
+	var ended *Ended
+	if errors.As(context.Cause(ctx), &ended) {
+		return ended.Reason, true
+	}
+	return "", false
+}
+
+// Kind tells requests that wait for an answer from streams that stay open by nature.
+type Kind int
+
+// Kinds of streams.
+const (
+	Call   Kind = iota // a request that ends with its answer
+	Listen             // an event stream that ends when somebody ends it
+)
+
+// Owner is whose stream it is.
+type Owner struct{ Organization, User, Server string }
+
+// covers reports whether s falls under o; an empty member of o matches everything.
+func (o Owner) covers(s Owner) bool {
+	return (o.Organization == "" || o.Organization == s.Organization) &&
+		(o.User == "" || o.User == s.User) &&
+		(o.Server == "" || o.Server == s.Server)
+}
+
+// Registry holds the open streams of the process. The zero value is ready.
+type Registry struct {
+	mu   sync.Mutex
+	open map[*stream]struct{}
+	// draining is set once the process is to end: streams that open afterwards end at once.
+	draining bool
+}
+
+type stream struct {
+	owner Owner
+	kind  Kind
+	end   context.CancelCauseFunc
+	timer *time.Timer
+}
+
+// Open registers a stream and returns its context, which is cancelled with an Ended as its cause when the stream's right
+// ends; expires is when the caller's token does (zero: never). The caller must call done.
+func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time) (_ context.Context, done func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	s := &stream{owner: owner, kind: kind, end: end}
+	if !expires.IsZero() {
+		s.timer = time.AfterFunc(time.Until(expires), func() { end(&Ended{TokenExpired}) })
+	}
+	r.mu.Lock()
+	if r.open == nil {
+		r.open = make(map[*stream]struct{})
+	}
+	r.open[s] = struct{}{}
+	refused := r.draining && kind == Listen
+	r.mu.Unlock()
+	if refused {
+		end(&Ended{Shutdown})
+	}
+	return ctx, func() { r.close(s) }
+}
+
+func (r *Registry) close(s *stream) {
+	r.mu.Lock()
+	delete(r.open, s)
+	r.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.end(context.Canceled)
+}
+
+// End ends every stream that owner covers and returns how many.
+func (r *Registry) End(owner Owner, reason Reason) int {
+	return r.endIf(reason, func(s *stream) bool { return owner.covers(s.owner) })
+}
+
+// Drain ends every Listen stream, now and from now on: the process is about to exit. Calls run to their answer.
+func (r *Registry) Drain() int {
+	r.mu.Lock()
+	r.draining = true
+	r.mu.Unlock()
+	return r.endIf(Shutdown, func(s *stream) bool { return s.kind == Listen })
+}
+
+func (r *Registry) endIf(reason Reason, match func(*stream) bool) int {
+	r.mu.Lock()
+	var ending []*stream
+	for s := range r.open {
+		if match(s) {
+			ending = append(ending, s)
+		}
+	}
+	r.mu.Unlock()
+	for _, s := range ending {
+		s.end(&Ended{reason})
+	}
+	return len(ending)
+}
+
+// Len returns how many streams are open.
+func (r *Registry) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.open)
+}
