@@ -1,0 +1,134 @@
+package caller
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxSlug bounds a slug in bytes: it is part of addresses and a key of the store.
+const maxSlug = 255
+
+var slugPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// organization reads which organization the token is for. None, several, or a value of another shape is ErrForbidden
+// (J21).
+func (m *Mapping) organization(c *token.Claims, issuer string) (storage.OrganizationClaim, error) {
+	claim := storage.OrganizationClaim{Issuer: issuer}
+	v, path, named := first(c, or(m.Paths.Organization, defaults.Organization))
+	if named {
+		id, slug, ok := organizationValue(v)
+		if !ok {
+			return storage.OrganizationClaim{}, forbidden(path)
+		}
+		claim.ID, claim.Slug = id, slug
+	}
+	if claim.Slug == "" {
+		v, path, ok := first(c, or(m.Paths.OrganizationSlug, defaults.OrganizationSlug))
+		switch {
+		case !ok && !named:
+			return storage.OrganizationClaim{}, fmt.Errorf("%w: no claim for it is present", ErrForbidden)
+		case ok:
+			name, _ := single(v)
+			claim.Slug = readSlug(name)
+			// Beside an id, a display name ("Acme Inc.") that is no slug is merely not remembered.
+			if claim.Slug == "" && claim.ID == "" {
+				return storage.OrganizationClaim{}, forbidden(path)
+			}
+		}
+	}
+	if claim.Slug != "" {
+		claim.DerivedID = OrganizationID(issuer, claim.Slug)
+	}
+	id := claim.ID
+	if id == "" {
+		id = claim.DerivedID
+	}
+	claim.Shared = slices.Contains(m.SharedOrganizations, id)
+	return claim, nil
+}
+
+func forbidden(path string) error {
+	return fmt.Errorf("%w: the claim %q is not one uuid or slug", ErrForbidden, path)
+}
+
+// organizationValue reads a claim that holds an id or a slug.
+func organizationValue(v strictjson.Value) (id, slug string, ok bool) {
+	name, ok := single(v)
+	if !ok {
+		return "", "", false
+	}
+	if id, ok = readUUID(name); ok {
+		return id, "", true
+	}
+	if slug = readSlug(name); slug == "" {
+		return "", "", false
+	}
+	if v.Kind() != strictjson.Object {
+		return "", slug, true
+	}
+	// Keycloak, when told to add the organization's id: {"acme": {"id": "..."}}.
+	inner, present := v.Members()[0].Value.Get("id")
+	if !present {
+		return "", slug, true
+	}
+	id, ok = readUUID(inner.Str())
+	return id, slug, ok
+}
+
+// single returns the one name in a string, an array of one string, or an object with one key.
+func single(v strictjson.Value) (string, bool) {
+	switch v.Kind() {
+	case strictjson.String:
+		return v.Str(), true
+	case strictjson.Array:
+		if v.Len() == 1 && v.Elems()[0].Kind() == strictjson.String {
+			return v.Elems()[0].Str(), true
+		}
+	case strictjson.Object:
+		if v.Len() == 1 {
+			return v.Members()[0].Name, true
+		}
+	}
+	return "", false
+}
+
+// readSlug returns s in lower case when that is a slug, else "". A uuid is none: where a tenant may choose its slug, one
+// that looks like another tenant's id must not be taken for it.
+func readSlug(s string) string {
+	lower := strings.ToLower(s)
+	if len(s) > maxSlug || len(lower) != len(s) { // the Kelvin sign becomes a "k": another tenant's slug
+		return ""
+	}
+	if _, isID := readUUID(s); isID || !slugPattern.MatchString(lower) {
+		return ""
+	}
+	return lower
+}
+
+// readUUID returns s in canonical form when it is a uuid in the form with four hyphens, in either case. The nil uuid
+// names nothing.
+func readUUID(s string) (string, bool) {
+	if len(s) != 36 { // uuid.Parse also takes braces, urn:uuid: and bare digits
+		return "", false
+	}
+	id, err := uuid.Parse(s)
+	if err != nil || id == uuid.Nil {
+		return "", false
+	}
+	return id.String(), true
+}
+
+// isCanonicalUUID reports whether s is a uuid as this project writes them. A subject in upper case is another subject
+// than the same in lower case, since subjects are compared exactly; taking both for one user id would merge them (J19).
+func isCanonicalUUID(s string) bool {
+	id, ok := readUUID(s)
+	return ok && id == s
+}

@@ -1,0 +1,57 @@
+package token
+
+import (
+	"strings"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// Claims is what a verified token says. It must not be changed: it may be shared by requests.
+type Claims struct {
+	Issuer    string
+	Subject   string // 1 to 255 bytes without control characters; opaque, compared exactly
+	JTI       string // "" when absent
+	Audience  []string
+	ExpiresAt time.Time // UTC, whole seconds; never zero
+	IssuedAt  time.Time // UTC, whole seconds; zero when absent
+	// Object is the whole payload.
+	Object strictjson.Value
+}
+
+// Lookup returns the claim at path: the top-level member of exactly that name, else the member that the path's
+// dot-separated steps lead to, e.g. "realm_access.roles". A step may itself contain dots
+// ("https://example.com/claims.org" is member org of "https://example.com/claims"); the longest name that leads on wins.
+func (c *Claims) Lookup(path string) (strictjson.Value, bool) { return lookup(c.Object, path) }
+
+func lookup(v strictjson.Value, path string) (strictjson.Value, bool) {
+	if v.Kind() != strictjson.Object {
+		return strictjson.Value{}, false
+	}
+	if found, ok := v.Get(path); ok {
+		return found, true
+	}
+	for end := strings.LastIndexByte(path, '.'); end >= 0; end = strings.LastIndexByte(path[:end], '.') {
+		member, ok := v.Get(path[:end])
+		if !ok {
+			continue
+		}
+		if found, ok := lookup(member, path[end+1:]); ok {
+			return found, true
+		}
+	}
+	return strictjson.Value{}, false
+}
+
+// Str returns the string at path; false when there is none or it is not a string.
+func (c *Claims) Str(path string) (string, bool) {
+	v, ok := c.Lookup(path)
+	if !ok || v.Kind() != strictjson.String {
+		return "", false
+	}
+	return v.Str(), true
+}
+
+// Opaque reports whether s can be a subject or client id: 1 to 255 bytes without control characters. It is never trimmed
+// or folded (J19).
+func Opaque(s string) bool { return opaque(s, maxClaim) }

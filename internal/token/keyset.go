@@ -1,0 +1,343 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults of KeySetOptions.
+const (
+	DefaultCoolDown     = 30 * time.Second
+	DefaultRetryAfter   = 5 * time.Second
+	DefaultMaxAge       = 10 * time.Minute
+	DefaultMaxStale     = time.Hour
+	DefaultFetchTimeout = 5 * time.Second
+)
+
+// KeySetOptions describe a remote key set. A zero duration means its default.
+type KeySetOptions struct {
+	// Issuer is the issuer's identifier, an https address (or http to this machine). Required.
+	Issuer string
+	// JWKSURL is where the keys are; "" to learn it from the issuer's metadata.
+	JWKSURL string
+	// Client makes the fetches. It must apply the egress rules: the addresses come from a document. Its redirect rule and
+	// cookie jar are not used. Required.
+	Client *http.Client
+	// CheckURL is asked about every address before it is fetched; nil means https only, or http to this machine.
+	CheckURL func(*url.URL) error
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Logger gets one line for each failed fetch and for each key that is left out; nil for none.
+	Logger *slog.Logger
+
+	// CoolDown is the least time between two fetches that unknown kids cause.
+	CoolDown time.Duration
+	// RetryAfter is the least time between a failed fetch and the next.
+	RetryAfter time.Duration
+	// MaxAge is how old the keys may be while the issuer answers.
+	MaxAge time.Duration
+	// MaxStale is how old the keys may be while it does not.
+	MaxStale time.Duration
+	// FetchTimeout bounds each request, the reading of the answer included.
+	FetchTimeout time.Duration
+}
+
+// KeySet is the key set of an issuer, fetched when first asked for and kept up to date by use. It is a KeySource, safe
+// for concurrent use.
+//
+//   - Nothing is fetched before the first question, so that a process starts while its identity provider is down (J28).
+//     Without keys the answer is ErrUnavailable; a failed fetch is repeated by the next question after RetryAfter.
+//   - One fetch runs at a time and all who need it wait for it. It does not end when one of them gives up.
+//   - From four fifths of MaxAge on, a question starts a refresh and does not wait for it. From MaxAge on it waits,
+//     unless the issuer is known to be failing: then keys are served up to MaxStale, and after that ErrUnavailable (J27).
+//   - A kid that is not in the set causes a refetch (J25), but only one in CoolDown, whoever asks (J24).
+//   - A refresh replaces the set: a key that the issuer has withdrawn is gone (J26, CVE-2025-22149).
+type KeySet struct {
+	options   KeySetOptions
+	issuer    *url.URL
+	fetcher   *fetcher
+	fetchLife context.Context
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+
+	current atomic.Pointer[snapshot] // nil until the first success
+
+	mu           sync.Mutex
+	closed       bool
+	flight       *flight   // nil when no fetch runs
+	failedAt     time.Time // of the latest fetch, zero when that succeeded
+	failure      error     // ditto, nil
+	unknownAt    time.Time // when an unknown kid last caused a fetch
+	jwksURL      *url.URL  // nil until discovered, and again after a failure
+	discoveredAt time.Time
+}
+
+// snapshot is one fetched set.
+type snapshot struct {
+	keys keyList
+	at   time.Time // when the fetch began: what was withdrawn later may still be in it
+}
+
+// flight is a running fetch. Its fields are set before done is closed.
+type flight struct {
+	done chan struct{}
+	err  error
+}
+
+var errClosed = errors.New("the key set is closed")
+
+// NewKeySet checks options and returns a set that has fetched nothing yet. Close it.
+func NewKeySet(options KeySetOptions) (*KeySet, error) {
+	issuer, err := parseURL(options.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("issuer %q: %w", options.Issuer, err)
+	}
+	if issuer.RawQuery != "" || issuer.ForceQuery {
+		return nil, fmt.Errorf("issuer %q: has a query", options.Issuer) // RFC 8414 section 2
+	}
+	if options.Client == nil {
+		return nil, errors.New("an HTTP client is needed")
+	}
+	if options.CheckURL == nil {
+		options.CheckURL = httpsOrLoopback
+	}
+	if err := options.CheckURL(issuer); err != nil {
+		return nil, fmt.Errorf("issuer %q: %w", options.Issuer, err)
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, d := range []struct {
+		field    *time.Duration
+		standard time.Duration
+	}{
+		{&options.CoolDown, DefaultCoolDown},
+		{&options.RetryAfter, DefaultRetryAfter},
+		{&options.MaxAge, DefaultMaxAge},
+		{&options.MaxStale, DefaultMaxStale},
+		{&options.FetchTimeout, DefaultFetchTimeout},
+	} {
+		if *d.field < 0 {
+			return nil, errors.New("a duration is negative")
+		}
+		if *d.field == 0 {
+			*d.field = d.standard
+		}
+	}
+	s := &KeySet{options: options, issuer: issuer, fetcher: newFetcher(options.Client, options.Issuer, options.CheckURL)}
+	if options.JWKSURL != "" {
+		if s.jwksURL, err = parseURL(options.JWKSURL); err != nil {
+			return nil, fmt.Errorf("key set address %q: %w", options.JWKSURL, err)
+		}
+		if err := options.CheckURL(s.jwksURL); err != nil {
+			return nil, fmt.Errorf("key set address %q: %w", options.JWKSURL, err)
+		}
+	}
+	s.fetchLife, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Close ends a running fetch and waits for its goroutine. Afterwards every question is answered with ErrUnavailable.
+// It may be called more than once.
+func (s *KeySet) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.current.Store(nil)
+	s.stop()
+	s.running.Wait()
+}
+
+// Key implements KeySource. It waits for a fetch where there is no other way, until ctx is done.
+func (s *KeySet) Key(ctx context.Context, kid, alg string) (any, error) {
+	set, fetched, err := s.usable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, err := set.keys.find(kid, alg)
+	if key != nil || err != nil {
+		return answer(key, err)
+	}
+	set, err = s.refetch(ctx, set, fetched)
+	if err != nil {
+		return nil, err
+	}
+	return answer(set.keys.find(kid, alg))
+}
+
+// usable returns keys that may be used, and whether they were fetched for this question.
+func (s *KeySet) usable(ctx context.Context) (set *snapshot, fetched bool, err error) {
+	now := s.options.Now()
+	set = s.current.Load()
+	if set != nil && now.Sub(set.at) < s.options.MaxAge*4/5 {
+		return set, false, nil
+	}
+	s.mu.Lock()
+	set = s.current.Load() // a fetch may have ended meanwhile
+	fresh := set != nil && now.Sub(set.at) < s.options.MaxAge
+	stale := set != nil && now.Sub(set.at) < s.options.MaxStale
+	if fresh && now.Sub(set.at) < s.options.MaxAge*4/5 {
+		s.mu.Unlock()
+		return set, false, nil
+	}
+	failing := s.failure
+	running := s.flight
+	if running == nil && (failing == nil || now.Sub(s.failedAt) >= s.options.RetryAfter) {
+		running = s.start(now)
+	}
+	s.mu.Unlock()
+	switch {
+	case fresh, stale && failing != nil:
+		return set, false, nil
+	case running == nil:
+		return nil, false, unavailable("the latest fetch of the keys failed", failing)
+	}
+	if err := s.wait(ctx, running); err != nil {
+		// The first failure after a quiet time in which nobody refreshed. (With ctx done the fetch may still run.)
+		if set := s.current.Load(); set != nil && stale && ctx.Err() == nil {
+			return set, false, nil
+		}
+		return nil, false, err
+	}
+	if set = s.current.Load(); set == nil {
+		return nil, false, unavailable("asking for a key", errClosed)
+	}
+	return set, true, nil
+}
+
+// refetch looks for keys newer than old, in which a kid was not found. fetched says that old was fetched for this very
+// question: then it is not repeated, and counts as the fetch that unknown kids may cause.
+func (s *KeySet) refetch(ctx context.Context, old *snapshot, fetched bool) (*snapshot, error) {
+	now := s.options.Now()
+	s.mu.Lock()
+	set := s.current.Load()
+	switch {
+	case s.closed || set == nil:
+		s.mu.Unlock()
+		return nil, unavailable("asking for a key", errClosed)
+	case fetched:
+		s.unknownAt = now
+		s.mu.Unlock()
+		return set, nil
+	case set != old: // somebody else's refetch has just ended
+		s.mu.Unlock()
+		return set, nil
+	}
+	running := s.flight
+	if running == nil {
+		if !s.unknownAt.IsZero() && now.Sub(s.unknownAt) < s.options.CoolDown {
+			failing := s.failure
+			s.mu.Unlock()
+			if failing != nil { // nobody can say whether the kid is a new one
+				return nil, unavailable("an unknown kid while the latest fetch of the keys failed", failing)
+			}
+			return set, nil
+		}
+		s.unknownAt = now
+		running = s.start(now)
+	}
+	s.mu.Unlock()
+	if err := s.wait(ctx, running); err != nil {
+		return nil, err
+	}
+	if set = s.current.Load(); set == nil {
+		return nil, unavailable("asking for a key", errClosed)
+	}
+	return set, nil
+}
+
+// wait waits for a fetch, which goes on for the others when ctx is done.
+func (s *KeySet) wait(ctx context.Context, f *flight) error {
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return unavailable("waiting for the keys", context.Cause(ctx))
+	}
+	if f.err != nil {
+		return unavailable("fetching the keys", f.err)
+	}
+	return nil
+}
+
+// start begins a fetch; the caller holds mu. On a closed set it is one that has already failed.
+func (s *KeySet) start(now time.Time) *flight {
+	f := &flight{done: make(chan struct{})}
+	if s.closed {
+		f.err = errClosed
+		close(f.done)
+		return f
+	}
+	s.flight = f
+	address := s.jwksURL
+	if s.options.JWKSURL == "" && now.Sub(s.discoveredAt) >= s.options.MaxStale {
+		address = nil // the issuer may have moved its keys
+	}
+	s.running.Go(func() {
+		keys, from, err := s.fetch(address)
+		s.finish(f, snapshot{keys, now}, from, err)
+	})
+	return f
+}
+
+// finish publishes what a fetch brought.
+func (s *KeySet) finish(f *flight, set snapshot, from *url.URL, err error) {
+	if err != nil {
+		s.options.Logger.Warn("fetching an identity provider's keys failed", "issuer", s.options.Issuer, "error", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.err = err
+	s.flight = nil
+	switch {
+	case s.closed:
+		f.err = errClosed
+	case err != nil:
+		s.failure, s.failedAt = err, s.options.Now()
+		if s.options.JWKSURL == "" {
+			s.jwksURL = nil
+		}
+	default:
+		if s.jwksURL != from {
+			s.jwksURL, s.discoveredAt = from, set.at
+		}
+		s.failure, s.failedAt = nil, time.Time{}
+		s.current.Store(&set)
+	}
+	close(f.done)
+}
+
+// fetch gets the keys from address, which it discovers when it is nil, and returns where they were.
+func (s *KeySet) fetch(address *url.URL) (keyList, *url.URL, error) {
+	if address == nil {
+		ctx, cancel := context.WithTimeout(s.fetchLife, s.options.FetchTimeout)
+		defer cancel()
+		var err error
+		if address, err = s.fetcher.discover(ctx, s.issuer); err != nil {
+			return nil, nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(s.fetchLife, s.options.FetchTimeout)
+	defer cancel()
+	document, err := s.fetcher.get(ctx, address.String())
+	if err != nil {
+		return nil, nil, fmt.Errorf("key set: %w", err)
+	}
+	keys, skipped, err := parseKeys(document)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, why := range skipped {
+		s.options.Logger.Debug("a key of an identity provider is not used", "issuer", s.options.Issuer, "reason", why)
+	}
+	return keys, address, nil
+}

@@ -1,0 +1,155 @@
+package token
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// MaxSize is the longest raw token that is looked at, in bytes.
+const MaxSize = 16 << 10
+
+const (
+	maxKeyID  = 256 // J09
+	maxClaim  = 255 // OpenID Connect Core section 2, of sub; used for jti as well
+	maxDepth  = 32
+	maxClaims = 1000
+)
+
+// parsed is a token whose shape is right and whose contents nobody has vouched for.
+type parsed struct {
+	header    strictjson.Value
+	payload   strictjson.Value
+	signed    string // header and payload as sent: what the signature is over
+	signature []byte
+}
+
+// parse takes a token in compact serialization apart.
+func parse(raw string) (parsed, error) {
+	var p parsed
+	if len(raw) > MaxSize { // before anything is decoded or split (J22, J23, CVE-2025-30204)
+		return p, invalid("the token is longer than 16 KiB")
+	}
+	first, last, err := dots(raw)
+	if err != nil {
+		return p, err
+	}
+	if p.header, err = decodeObject(raw[:first], "header"); err != nil {
+		return p, err
+	}
+	if p.payload, err = decodeObject(raw[first+1:last], "payload"); err != nil {
+		return p, err
+	}
+	if p.signature, err = base64.RawURLEncoding.Strict().DecodeString(raw[last+1:]); err != nil {
+		return p, invalidBecause("decoding the signature", err)
+	}
+	if len(p.signature) == 0 {
+		return p, invalid("the signature is empty") // J04
+	}
+	p.signed = raw[:last]
+	return p, nil
+}
+
+// dots finds the two dots of a JWS. It admits only the alphabet of base64url: Go's decoder skips CR and LF even when it
+// is strict, so that one token would have many spellings.
+func dots(raw string) (first, last int, err error) {
+	count := 0
+	for i := range len(raw) {
+		switch c := raw[i]; {
+		case c == '.':
+			if count++; count == 1 {
+				first = i
+			}
+			last = i
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			return 0, 0, invalid("a character that is not base64url")
+		}
+	}
+	if count != 2 { // five parts are a JWE, which is not supported: nothing is decompressed or derived (J31)
+		return 0, 0, invalid("not three parts")
+	}
+	return first, last, nil
+}
+
+func decodeObject(part, name string) (strictjson.Value, error) {
+	text, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if err != nil {
+		return strictjson.Value{}, invalidBecause("decoding the "+name, err)
+	}
+	v, err := strictjson.Parse(text, strictjson.Limits{MaxBytes: MaxSize, MaxDepth: maxDepth, MaxMembers: maxClaims})
+	if err != nil {
+		return strictjson.Value{}, invalidBecause("reading the "+name, err)
+	}
+	if v.Kind() != strictjson.Object {
+		return strictjson.Value{}, invalid("the " + name + " is not an object")
+	}
+	return v, nil
+}
+
+// Issuer returns the iss claim of a token that nobody has verified, for choosing the Verifier that will. Trust nothing
+// else on its ground.
+func Issuer(raw string) (string, error) {
+	p, err := parse(raw)
+	if err != nil {
+		return "", err
+	}
+	v, ok := p.payload.Get("iss")
+	if !ok || v.Kind() != strictjson.String || v.Str() == "" {
+		return "", invalid("iss is not a string")
+	}
+	return v.Str(), nil
+}
+
+// header is what of the JOSE header matters. Everything else is ignored: jwk, jku, x5u and x5c would let the sender
+// choose the key or make us fetch (J08, RFC 8725 section 3.10).
+type header struct {
+	algorithm string
+	keyID     string // "" when absent
+	typ       string // lower-cased, without "application/"; "" when absent
+}
+
+func readHeader(v strictjson.Value) (header, error) {
+	var h header
+	// crit lists extensions that must be understood, and none is (RFC 7515 section 4.1.11, J10). b64, zip and enc change
+	// what the bytes mean.
+	for _, name := range [...]string{"crit", "b64", "zip", "enc"} {
+		if _, ok := v.Get(name); ok {
+			return h, invalid("the header has " + name)
+		}
+	}
+	alg, ok := v.Get("alg")
+	if !ok || alg.Kind() != strictjson.String {
+		return h, invalid("alg is not a string")
+	}
+	h.algorithm = alg.Str()
+	if kid, ok := v.Get("kid"); ok {
+		if kid.Kind() != strictjson.String || !opaque(kid.Str(), maxKeyID) {
+			return h, invalid("kid is not a string of 1 to 256 bytes")
+		}
+		h.keyID = kid.Str()
+	}
+	if typ, ok := v.Get("typ"); ok {
+		if typ.Kind() != strictjson.String || typ.Str() == "" {
+			return h, invalid("typ is not a string")
+		}
+		// Media type names are case-insensitive and "application/" may be left out (RFC 7515 section 4.1.9).
+		h.typ = strings.TrimPrefix(strings.ToLower(typ.Str()), "application/")
+	}
+	return h, nil
+}
+
+// opaque reports whether s can be an identifier: 1 to limit bytes without control characters. A NUL ends the string for
+// some of those who will store or print it (J19). Nothing else is judged, and nothing is trimmed or folded.
+func opaque(s string, limit int) bool {
+	if s == "" || len(s) > limit {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,308 @@
+package token
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// Defaults of Options.
+const (
+	DefaultLeeway      = 30 * time.Second
+	DefaultMaxLifetime = 24 * time.Hour
+)
+
+// Options say which tokens of one issuer are good. For the durations, zero means the default and a negative value
+// switches the check (or the tolerance) off.
+type Options struct {
+	// Issuer is compared with iss byte by byte, without normalization (RFC 8725 section 3.8). Required.
+	Issuer string
+	// Audiences are the values of aud that are good everywhere. At least one, unless AnyAudience.
+	Audiences []string
+	// AnyAudience accepts tokens for every audience and tokens without one.
+	AnyAudience bool
+	// AudSingle refuses tokens that are also good for somebody else.
+	AudSingle bool
+	// Algorithms are the accepted values of alg: RS, PS and ES with 256, 384 or 512, EdDSA. Default DefaultAlgorithms.
+	Algorithms []string
+	// Leeway is the tolerance for the clocks' difference. Default DefaultLeeway.
+	Leeway time.Duration
+	// MaxLifetime bounds exp - iat, and what is left until exp when there is no iat. Default DefaultMaxLifetime.
+	MaxLifetime time.Duration
+	// MaxTokenAge bounds now - iat, and demands iat. Default off.
+	MaxTokenAge time.Duration
+	// RequireTyp accepts only the types of RFC 9068: at+jwt. Otherwise JWT and no typ at all are good too.
+	RequireTyp bool
+}
+
+// KeySource finds the key that a token names.
+type KeySource interface {
+	// Key returns the public key (*rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey) that kid names and alg fits. An
+	// empty kid asks for the only key that fits. Errors are *Error: ErrInvalid when there is no such key, ErrUnavailable
+	// when nobody can say.
+	Key(ctx context.Context, kid, alg string) (any, error)
+}
+
+// Verifier verifies the tokens of one issuer. It is safe for concurrent use.
+type Verifier struct {
+	options    Options
+	algorithms map[string]algorithm
+	keys       KeySource
+	now        func() time.Time
+}
+
+// NewVerifier returns a Verifier that takes keys from keys; now may be nil. It fails when options contradict themselves.
+func NewVerifier(options Options, keys KeySource, now func() time.Time) (*Verifier, error) {
+	if now == nil {
+		now = time.Now
+	}
+	if options.Issuer == "" {
+		return nil, errors.New("an issuer is needed")
+	}
+	if len(options.Audiences) == 0 && !options.AnyAudience {
+		return nil, errors.New("an audience is needed; that any is good must be said")
+	}
+	if slices.Contains(options.Audiences, "") {
+		return nil, errors.New("an audience is empty")
+	}
+	if keys == nil {
+		return nil, errors.New("a source of keys is needed")
+	}
+	options.Audiences = slices.Clone(options.Audiences)
+	options.Leeway = orDefault(options.Leeway, DefaultLeeway)
+	options.MaxLifetime = orDefault(options.MaxLifetime, DefaultMaxLifetime)
+	options.MaxTokenAge = orDefault(options.MaxTokenAge, 0)
+	names := options.Algorithms
+	if len(names) == 0 {
+		names = DefaultAlgorithms()
+	}
+	v := &Verifier{options: options, algorithms: make(map[string]algorithm, len(names)), keys: keys, now: now}
+	for _, name := range names {
+		a, ok := algorithmNamed(name)
+		if !ok {
+			return nil, fmt.Errorf("algorithm %q is not supported: use RS, PS or ES with 256, 384 or 512, or EdDSA", name)
+		}
+		v.algorithms[name] = a
+	}
+	return v, nil
+}
+
+// orDefault reads a duration of Options; afterwards zero means off.
+func orDefault(d, standard time.Duration) time.Duration {
+	switch {
+	case d < 0:
+		return 0
+	case d == 0:
+		return standard
+	default:
+		return d
+	}
+}
+
+// Verify returns the claims of raw when everything about it is in order. resource is one more audience that is good for
+// this request ("" for none): the address of the protected resource that the request is for (RFC 8707).
+// Errors are *Error.
+func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Claims, error) {
+	p, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	h, err := readHeader(p.header)
+	if err != nil {
+		return nil, err
+	}
+	alg, ok := v.algorithms[h.algorithm]
+	if !ok {
+		return nil, invalid("the algorithm is not accepted")
+	}
+	if err := v.checkType(h.typ, p.payload); err != nil {
+		return nil, err
+	}
+	claims, err := v.readClaims(p.payload, resource)
+	if err != nil {
+		return nil, err
+	}
+	key, err := v.keys.Key(ctx, h.keyID, h.algorithm)
+	if err != nil {
+		return nil, err
+	}
+	// A key source is trusted to know keys, not to know algorithms: one key, one algorithm (J06).
+	if public, ok := key.(crypto.PublicKey); !ok || !alg.fits(public) {
+		return nil, invalid("the key is not one for the algorithm")
+	}
+	if err := alg.method.Verify(p.signed, p.signature, key); err != nil {
+		return nil, invalidBecause("verifying the signature", err)
+	}
+	return claims, nil
+}
+
+// checkType keeps other JWTs of the same issuer out (RFC 8725 section 3.11, J11): by typ where the issuer sets it, and
+// by what providers that do not set it put into ID tokens, refresh tokens and security events.
+func (v *Verifier) checkType(typ string, payload strictjson.Value) error {
+	switch typ {
+	case "at+jwt":
+	case "", "jwt":
+		if v.options.RequireTyp {
+			return invalid("typ is not at+jwt")
+		}
+	default:
+		return invalid("typ is not that of an access token")
+	}
+	for _, name := range [...]string{"at_hash", "c_hash", "s_hash", "events"} {
+		if _, ok := payload.Get(name); ok {
+			return invalid("the token has " + name + ", which access tokens do not")
+		}
+	}
+	if use, ok := payload.Get("token_use"); ok && !isString(use, "access") { // Cognito
+		return invalid("token_use is not access")
+	}
+	if kind, ok := payload.Get("typ"); ok { // Keycloak: Bearer and DPoP as against ID, Refresh, Offline, Logout, ...
+		switch strings.ToLower(kind.Str()) {
+		case "bearer", "dpop", "access", "access_token", "at+jwt", "jwt":
+		default:
+			return invalid("the claim typ is not that of an access token")
+		}
+	}
+	return nil
+}
+
+func isString(v strictjson.Value, want string) bool {
+	return v.Kind() == strictjson.String && v.Str() == want
+}
+
+// readClaims checks every claim that RFC 9068 section 4 gives a meaning.
+func (v *Verifier) readClaims(payload strictjson.Value, resource string) (*Claims, error) {
+	c := &Claims{Object: payload}
+	iss, _ := payload.Get("iss")
+	if !isString(iss, v.options.Issuer) {
+		return nil, invalid("iss is not the issuer's")
+	}
+	c.Issuer = v.options.Issuer
+	sub, _ := payload.Get("sub")
+	if sub.Kind() != strictjson.String || !opaque(sub.Str(), maxClaim) {
+		return nil, invalid("sub is not a string of 1 to 255 bytes")
+	}
+	c.Subject = sub.Str()
+	if jti, ok := payload.Get("jti"); ok {
+		if jti.Kind() != strictjson.String || !opaque(jti.Str(), maxClaim) {
+			return nil, invalid("jti is not a string of 1 to 255 bytes")
+		}
+		c.JTI = jti.Str()
+	}
+	if err := v.readTimes(c); err != nil {
+		return nil, err
+	}
+	if err := v.readAudience(c, resource); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (v *Verifier) readTimes(c *Claims) error {
+	now := v.now()
+	exp, ok, err := numericDate(c.Object, "exp")
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return invalid("exp is missing")
+	}
+	iat, issued, err := numericDate(c.Object, "iat")
+	if err != nil {
+		return err
+	}
+	nbf, _, err := numericDate(c.Object, "nbf") // the zero time when absent
+	if err != nil {
+		return err
+	}
+	leeway, longest, oldest := v.options.Leeway, v.options.MaxLifetime, v.options.MaxTokenAge
+	switch {
+	case !now.Before(exp.Add(leeway)):
+		return invalid("the token has expired")
+	case nbf.After(now.Add(leeway)):
+		return invalid("the token is not valid yet")
+	case iat.After(now.Add(leeway)):
+		return invalid("the token was issued in the future")
+	case issued && iat.After(exp):
+		return invalid("the token expired before it was issued")
+	case longest > 0 && issued && exp.Sub(iat) > longest:
+		return invalid("the token lives too long")
+	case longest > 0 && exp.Sub(now) > longest+leeway: // whatever iat says, if it says anything (J15)
+		return invalid("the token lives too long")
+	case oldest > 0 && !issued:
+		return invalid("iat is missing")
+	case oldest > 0 && now.Sub(iat) > oldest+leeway:
+		return invalid("the token is too old")
+	}
+	c.ExpiresAt = exp
+	if issued {
+		c.IssuedAt = iat
+	}
+	return nil
+}
+
+// numericDate reads a NumericDate (RFC 7519 section 2). Only whole seconds without sign or exponent are taken, at most
+// twelve digits: what 1e300, -1 or "1700000000" means depends on who reads it (J13).
+func numericDate(payload strictjson.Value, name string) (time.Time, bool, error) {
+	v, ok := payload.Get(name)
+	if !ok {
+		return time.Time{}, false, nil
+	}
+	if v.Kind() != strictjson.Number {
+		return time.Time{}, false, invalid(name + " is not a number")
+	}
+	digits := v.Num()
+	if len(digits) > 12 {
+		return time.Time{}, false, invalid(name + " is out of range")
+	}
+	var seconds int64
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return time.Time{}, false, invalid(name + " is not a whole number of seconds")
+		}
+		seconds = seconds*10 + int64(digits[i]-'0')
+	}
+	return time.Unix(seconds, 0).UTC(), true, nil
+}
+
+// readAudience demands that one member of aud is, byte by byte, an audience of ours (J17).
+func (v *Verifier) readAudience(c *Claims, resource string) error {
+	aud, ok := c.Object.Get("aud")
+	switch {
+	case !ok && v.options.AnyAudience && !v.options.AudSingle:
+		return nil
+	case !ok:
+		return invalid("aud is missing")
+	case aud.Kind() == strictjson.String:
+		c.Audience = []string{aud.Str()}
+	case aud.Kind() == strictjson.Array:
+		elems := aud.Elems()
+		c.Audience = make([]string, 0, len(elems))
+		for _, e := range elems {
+			if e.Kind() != strictjson.String {
+				return invalid("aud has a member that is not a string")
+			}
+			c.Audience = append(c.Audience, e.Str())
+		}
+	default:
+		return invalid("aud is neither a string nor an array")
+	}
+	if v.options.AudSingle && len(c.Audience) != 1 {
+		return invalid("aud has not exactly one member")
+	}
+	if v.options.AnyAudience {
+		return nil
+	}
+	for _, a := range c.Audience {
+		if slices.Contains(v.options.Audiences, a) || (resource != "" && a == resource) {
+			return nil
+		}
+	}
+	return invalid("aud does not name the gateway")
+}
