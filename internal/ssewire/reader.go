@@ -1,0 +1,301 @@
+// Package ssewire reads and writes server-sent events (WHATWG HTML, section 9.2) within bounds. The reader gives each
+// event both as it came, byte for byte, and parsed.
+package ssewire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+)
+
+// DefaultMaxEvent is the cap of one event when none is given, in bytes as they come.
+const DefaultMaxEvent = 1 << 20
+
+// ErrTooLarge: an event did not end within the cap. The stream is of no more use.
+var ErrTooLarge = errors.New("event is larger than its cap")
+
+// Event is one block of a stream. It is valid until the next call of [Reader.Next].
+type Event struct {
+	// Raw is the block as it came, line ends included. The Raw of all events of a stream, joined, are the stream. (The LF
+	// of a CRLF whose CR ended an event, and that came later, is the start of the next one's Raw.)
+	Raw []byte
+	// Name is the event field's value; "" means "message".
+	Name string
+	// Data is the data lines joined by LF. HasData tells `data:` from none: a block without a data line dispatches
+	// nothing, an empty data line is how servers prime a resumable stream.
+	Data    []byte
+	HasData bool
+	// ID is the id field's value; HasID tells `id:`, which resets the cursor, from none. Ids with NUL are ignored.
+	ID    string
+	HasID bool
+	// Retry is the retry field in milliseconds, -1 when there is none (or not of digits only, at most 18 of them).
+	Retry int64
+	// Comment says that the block is a single comment line outside any event: a sign of life.
+	Comment bool
+	// Incomplete says that the stream ended before the block's empty line. Browsers drop such an event, some MCP clients
+	// act on it, so whoever filters must look at it too.
+	Incomplete bool
+}
+
+// Reader splits a stream into events. Not safe for concurrent use.
+type Reader struct {
+	src        io.Reader
+	max        int
+	buf        []byte // buf[start:end] is unread
+	start, end int
+	used       int  // length of the block that Next gave out last
+	begun      bool // the place of a byte order mark is behind
+	afterCR    bool // the last block ended with a CR: an LF at start belongs to it
+	err        error
+	event      Event
+	joined     []byte // data of events with more than one data line
+}
+
+const (
+	firstBuffer = 2 << 10
+	bom         = "\xef\xbb\xbf"
+)
+
+// NewReader reads events of at most max bytes from src; max <= 0 means [DefaultMaxEvent]. It holds 2 KiB while it waits,
+// and more only while an event is longer.
+func NewReader(src io.Reader, max int) *Reader {
+	if max <= 0 {
+		max = DefaultMaxEvent
+	}
+	return &Reader{src: src, max: max}
+}
+
+// Next returns the next block: an event, a comment line between events, or a stray empty line (an Event with nothing but
+// Raw). It returns as soon as the block's last line end is there. Errors: io.EOF at the stream's end, [ErrTooLarge], or
+// what src failed with; an unfinished event comes before io.EOF (Incomplete) but not before other errors.
+func (r *Reader) Next() (*Event, error) {
+	r.release()
+	e := &r.event
+	*e = Event{Retry: -1}
+	lead, err := r.lead()
+	if err != nil {
+		return nil, err
+	}
+	n, err := r.block(lead, e)
+	if err != nil {
+		return nil, err
+	}
+	r.used = n
+	e.Raw = r.buf[r.start : r.start+n : r.start+n]
+	if !e.Comment {
+		r.parse(e.Raw[lead:], e)
+	}
+	return e, nil
+}
+
+// release forgets the block given out last, and the memory of a long one.
+func (r *Reader) release() {
+	r.start += r.used
+	r.used = 0
+	if r.start == r.end {
+		r.start, r.end = 0, 0
+		if cap(r.buf) > firstBuffer {
+			r.buf = nil
+		}
+	}
+	if cap(r.joined) > firstBuffer {
+		r.joined = nil
+	}
+}
+
+// lead returns how many bytes at start belong to no line of the block: a byte order mark at the start of the stream, or
+// the LF of the CRLF that ended the last block.
+func (r *Reader) lead() (int, error) {
+	if !r.begun {
+		for r.end-r.start < len(bom) && bytes.HasPrefix([]byte(bom), r.buf[r.start:r.end]) && r.fill() {
+		}
+		r.begun = true
+		if bytes.HasPrefix(r.buf[r.start:r.end], []byte(bom)) {
+			return len(bom), nil
+		}
+	}
+	if r.start == r.end && !r.fill() {
+		return 0, r.err
+	}
+	if r.afterCR {
+		r.afterCR = false
+		if r.buf[r.start] == '\n' {
+			return 1, nil
+		}
+	}
+	return 0, nil
+}
+
+// block returns the length of the block at start, reading as much as it takes. All positions are relative to start,
+// because fill moves the buffer's contents. Every byte is searched once for LF and once for CR, so that a stream of
+// empty lines or of bare CRs costs no more than any other.
+func (r *Reader) block(lead int, e *Event) (int, error) {
+	pos, line := lead, lead  // first byte not yet searched, first byte of the current line
+	lf, searched := -1, lead // next LF at or after pos if any, and how far it was searched for
+	for {
+		b := r.buf[r.start:r.end]
+		if lf < pos && searched < len(b) {
+			if i := bytes.IndexByte(b[max(pos, searched):], '\n'); i >= 0 {
+				lf = max(pos, searched) + i
+				searched = lf + 1
+			} else {
+				searched = len(b)
+			}
+		}
+		stop := len(b)
+		if lf >= pos {
+			stop = lf
+		}
+		if i := bytes.IndexByte(b[pos:stop], '\r'); i >= 0 {
+			stop = pos + i
+		}
+		if stop == len(b) {
+			pos = stop
+			if len(b) >= r.max {
+				return 0, ErrTooLarge
+			}
+			if r.fill() {
+				continue
+			}
+			if r.err == io.EOF && len(b) > 0 {
+				e.Incomplete = true
+				return len(b), nil
+			}
+			return 0, r.err
+		}
+		next := stop + 1
+		e.Comment = line == lead && b[line] == ':'
+		last := stop == line || e.Comment
+		if b[stop] == '\r' {
+			if next == len(b) && !last && r.fill() {
+				b = r.buf[r.start:r.end]
+			}
+			switch {
+			case next < len(b):
+				if b[next] == '\n' {
+					next++
+				}
+			case last:
+				// Not waited for: a stream of bare CRs would always be one event late.
+				r.afterCR = true
+			}
+		}
+		if next > r.max {
+			return 0, ErrTooLarge
+		}
+		if last {
+			return next, nil
+		}
+		pos, line = next, next
+	}
+}
+
+// fill reads more, and says whether there is more.
+func (r *Reader) fill() bool {
+	if r.err != nil {
+		return false
+	}
+	if r.end == cap(r.buf) {
+		unread := r.end - r.start
+		switch {
+		case unread == cap(r.buf):
+			// One byte above the cap is enough to know that an event is too large.
+			grown := make([]byte, min(max(2*unread, firstBuffer), max(r.max+1, firstBuffer)))
+			copy(grown, r.buf[r.start:r.end])
+			r.buf = grown
+		default:
+			copy(r.buf, r.buf[r.start:r.end])
+		}
+		r.start, r.end = 0, unread
+	}
+	for range 100 {
+		n, err := r.src.Read(r.buf[r.end:cap(r.buf)])
+		r.end += n
+		r.err = err
+		if n > 0 {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+	r.err = io.ErrNoProgress
+	return false
+}
+
+// parse reads the fields of a block into e.
+func (r *Reader) parse(block []byte, e *Event) {
+	several := false
+	for line := range lines(block) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if len(value) > 0 && value[0] == ' ' {
+			value = value[1:]
+		}
+		switch string(name) {
+		case "data":
+			switch {
+			case !e.HasData:
+				e.Data, e.HasData = value, true
+			case !several:
+				several = true
+				r.joined = append(append(append(r.joined[:0], e.Data...), '\n'), value...)
+			default:
+				r.joined = append(append(r.joined, '\n'), value...)
+			}
+		case "event":
+			e.Name = string(value)
+		case "id":
+			if bytes.IndexByte(value, 0) < 0 {
+				e.ID, e.HasID = string(value), true
+			}
+		case "retry":
+			if n, ok := digits(value); ok {
+				e.Retry = n
+			}
+		}
+	}
+	if several {
+		e.Data = r.joined
+	}
+}
+
+// lines yields the lines of b without their ends; what follows the last line end is a line when it is not empty.
+func lines(b []byte) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(b) > 0 {
+			line, rest, ended := bytes.Cut(b, []byte("\n"))
+			for {
+				i := bytes.IndexByte(line, '\r')
+				if i < 0 {
+					break
+				}
+				if i == len(line)-1 && ended {
+					line = line[:i]
+					break
+				}
+				if !yield(line[:i]) {
+					return
+				}
+				line = line[i+1:]
+			}
+			if (ended || len(line) > 0) && !yield(line) {
+				return
+			}
+			b = rest
+		}
+	}
+}
+
+func digits(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > 18 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,73 @@
+package ssewire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+)
+
+// Writer writes events, each in one Write followed by one flush. Not safe for concurrent use.
+type Writer struct {
+	w     io.Writer
+	flush func() error
+	buf   []byte
+}
+
+// NewWriter writes to w and calls flush after each event; a nil flush is none. http.ResponseController's Flush fits.
+func NewWriter(w io.Writer, flush func() error) *Writer {
+	return &Writer{w: w, flush: flush}
+}
+
+// Event writes one event. An empty name is left out. Data may have any line ends; each of its lines becomes a data line,
+// so that nothing in it can end the event or start another field.
+func (w *Writer) Event(name string, data []byte) error {
+	frame, err := AppendEvent(w.buf[:0], name, data)
+	if err != nil {
+		return err
+	}
+	return w.send(frame)
+}
+
+// Heartbeat writes an empty comment.
+func (w *Writer) Heartbeat() error { return w.send(append(w.buf[:0], ":\n\n"...)) }
+
+// Raw writes bytes that already are whole events, such as an [Event]'s Raw.
+func (w *Writer) Raw(frame []byte) error {
+	if _, err := w.w.Write(frame); err != nil {
+		return err
+	}
+	if w.flush == nil {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *Writer) send(frame []byte) error {
+	// A stream waits far longer than it writes: a large frame is not kept.
+	if w.buf = frame[:0]; cap(frame) > firstBuffer {
+		w.buf = nil
+	}
+	return w.Raw(frame)
+}
+
+// AppendEvent appends one event to dst. It fails on a name with CR, LF or NUL, which could start another field.
+func AppendEvent(dst []byte, name string, data []byte) ([]byte, error) {
+	if strings.ContainsAny(name, "\r\n\x00") {
+		return nil, errors.New("writing an event: its name has a line end or NUL")
+	}
+	if name != "" {
+		dst = append(append(append(dst, "event: "...), name...), '\n')
+	}
+	for {
+		i := bytes.IndexAny(data, "\r\n")
+		if i < 0 {
+			return append(append(append(dst, "data: "...), data...), "\n\n"...), nil
+		}
+		dst = append(append(append(dst, "data: "...), data[:i]...), '\n')
+		if data[i] == '\r' && i+1 < len(data) && data[i+1] == '\n' {
+			i++
+		}
+		data = data[i+1:]
+	}
+}
