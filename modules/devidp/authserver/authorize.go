@@ -1,0 +1,214 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// code is an authorization code, kept under its hash.
+type code struct {
+	request
+	subject string
+	login   time.Time
+	expires time.Time
+	forget  time.Time
+	spent   bool
+	grantID string
+}
+
+// Authorize is the authorization endpoint. GET shows the login page, a form without script that POSTs to the same path:
+//
+//	ticket  hidden; carries the request, signed, good once and for ten minutes
+//	user    (or what Config.PickField says) who logs in
+//	deny    when present, the answer is access_denied
+//
+// Answers go to the redirect URI with code or error, state and iss (RFC 9207), by 303 so that no browser sends the form
+// there (RFC 9700 section 4.12). A request whose client or redirect URI is not known is answered with a page, never with a
+// redirect.
+func (s *Server) Authorize() http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet:
+			s.showLogin(w, r)
+		case http.MethodPost:
+			if len(r.Header.Values("Origin")) > 1 || crossOrigin.Check(r) != nil {
+				fail(w, http.StatusForbidden, "The form was sent from another site.")
+				return
+			}
+			s.login(w, r)
+		default:
+			w.Header().Set("Allow", "GET, POST")
+			fail(w, http.StatusMethodNotAllowed, "This page is read with GET and sent with POST.")
+		}
+	})
+}
+
+func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
+	form, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || len(r.URL.RawQuery) > maxQuery {
+		fail(w, http.StatusBadRequest, "The address of this page cannot be read.")
+		return
+	}
+	// Until these two are known to belong together nothing is sent to the redirect URI (RFC 6749 section 4.1.2.1).
+	if len(form["client_id"]) != 1 || len(form["redirect_uri"]) > 1 {
+		fail(w, http.StatusBadRequest, "The request must name one client and one redirect URI.")
+		return
+	}
+	c, ok := s.client(r.Context(), form.Get("client_id"))
+	if !ok || !slices.Contains(c.GrantTypes, grantCode) {
+		fail(w, http.StatusBadRequest, "The client is not known here.")
+		return
+	}
+	redirect := form.Get("redirect_uri")
+	if !c.allows(redirect) {
+		fail(w, http.StatusBadRequest, "The redirect URI is not one of this client's.")
+		return
+	}
+	req, err := s.readRequest(form)
+	if err != nil {
+		s.answer(w, r, redirect, form.Get("state"), errorParams(err))
+		return
+	}
+	t, err := s.tickets.issue(req)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, "The page could not be made.")
+		return
+	}
+	u, _ := parseRedirect(redirect)
+	render(w, http.StatusOK, s.page, prompt{
+		Title: s.config.Title, ClientName: c.Name, ClientID: c.ID, RedirectHost: u.Host, Scopes: req.Scopes, Targets: req.Targets,
+		Action: s.action, Ticket: t, Data: s.config.PickData,
+	}, formAction(redirect))
+}
+
+// readRequest checks everything that is not about the client and its redirect URI.
+func (s *Server) readRequest(form url.Values) (request, error) {
+	if err := checkForm(form); err != nil {
+		return request{}, err
+	}
+	if form.Has("request") {
+		return request{}, invalid("request_not_supported", "request objects are not supported")
+	}
+	if form.Has("request_uri") {
+		return request{}, invalid("request_uri_not_supported", "request objects are not supported")
+	}
+	if form.Get("response_type") != "code" {
+		return request{}, invalid("unsupported_response_type", "response_type must be code")
+	}
+	if mode := form.Get("response_mode"); mode != "" && mode != "query" {
+		return request{}, invalid("invalid_request", "response_mode must be query")
+	}
+	// Absent means plain (RFC 7636 section 4.3), and plain protects nobody who can see the request.
+	if form.Get("code_challenge_method") != "S256" || !isChallenge(form.Get("code_challenge")) {
+		return request{}, invalid("invalid_request", "PKCE with code_challenge_method S256 is required")
+	}
+	if slices.Contains(strings.Fields(form.Get("prompt")), "none") {
+		return request{}, invalid("login_required", "somebody must pick a user")
+	}
+	requested, err := scopeList(form.Get("scope"))
+	if err != nil {
+		return request{}, err
+	}
+	scopes, err := s.config.Scopes(requested)
+	if err != nil {
+		return request{}, invalid("invalid_scope", err.Error())
+	}
+	targets, err := s.targets(form)
+	if err != nil {
+		return request{}, err
+	}
+	return request{
+		ClientID: form.Get("client_id"), RedirectURI: form.Get("redirect_uri"), State: form.Get("state"), Challenge: form.Get("code_challenge"),
+		Nonce: form.Get("nonce"), Scopes: scopes, Targets: targets,
+	}, nil
+}
+
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	form, err := readForm(w, r)
+	if err != nil || len(form["ticket"]) != 1 || len(form[s.config.PickField]) > 1 {
+		fail(w, http.StatusBadRequest, "The form cannot be read.")
+		return
+	}
+	t, ok := s.tickets.open(form.Get("ticket"))
+	if !ok {
+		fail(w, http.StatusBadRequest, "The form has expired. Start again from the application.")
+		return
+	}
+	// What was true when the page was shown is asked again: a registered client may be gone, a document may have changed.
+	c, ok := s.client(r.Context(), t.Request.ClientID)
+	if !ok || !c.allows(t.Request.RedirectURI) {
+		fail(w, http.StatusBadRequest, "The client is not known here any more.")
+		return
+	}
+	denied := form.Has("deny")
+	var subject string
+	if !denied {
+		if subject, err = s.config.Subject(form.Get(s.config.PickField)); err != nil || subject == "" {
+			fail(w, http.StatusBadRequest, "There is no such user.")
+			return
+		}
+	}
+	if !s.tickets.spend(t) {
+		fail(w, http.StatusBadRequest, "The form was sent already. Start again from the application.")
+		return
+	}
+	if denied {
+		s.answer(w, r, t.Request.RedirectURI, t.Request.State, url.Values{"error": {"access_denied"}})
+		return
+	}
+	value, err := s.newCode(t.Request, subject)
+	if err != nil {
+		s.answer(w, r, t.Request.RedirectURI, t.Request.State, errorParams(err))
+		return
+	}
+	s.answer(w, r, t.Request.RedirectURI, t.Request.State, url.Values{"code": {value}})
+}
+
+func (s *Server) newCode(req request, subject string) (string, error) {
+	now := s.config.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.codes) >= maxCodes {
+		for key, c := range s.codes {
+			if !now.Before(c.forget) {
+				delete(s.codes, key)
+			}
+		}
+		if len(s.codes) >= maxCodes {
+			return "", invalid("temporarily_unavailable", "too many logins are under way")
+		}
+	}
+	value := secret()
+	s.codes[hash(value)] = &code{
+		request: req, subject: subject, login: now, expires: now.Add(codeLifetime), forget: now.Add(codeMemory), grantID: secret(),
+	}
+	return value, nil
+}
+
+// answer sends the browser to a redirect URI that is known to be the client's.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, redirect, clientState string, params url.Values) {
+	params.Set("iss", s.config.Issuer)
+	if clientState != "" {
+		params.Set("state", clientState)
+	}
+	separator := "?"
+	if strings.Contains(redirect, "?") {
+		separator = "&"
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(w, r, redirect+separator+params.Encode(), http.StatusSeeOther)
+}
+
+func errorParams(err error) url.Values {
+	var e *Error
+	if !errors.As(err, &e) {
+		return url.Values{"error": {"server_error"}}
+	}
+	return url.Values{"error": {e.Code}, "error_description": {e.Description}}
+}

@@ -1,0 +1,54 @@
+package authserver
+
+import "net/http"
+
+// Revoke is the revocation endpoint (RFC 7009): a refresh token ends its grant, an opaque access token only itself.
+// A token that is not known is revoked already.
+func (s *Server) Revoke() http.Handler {
+	return Restricted(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.revoke(w, r); err != nil {
+			writeError(w, err)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+	}, http.MethodPost)
+}
+
+func (s *Server) revoke(w http.ResponseWriter, r *http.Request) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	if err := checkForm(form); err != nil {
+		return err
+	}
+	c, err := s.authenticate(w, r, form)
+	if err != nil {
+		return err
+	}
+	token := form.Get("token")
+	if token == "" {
+		return invalid("invalid_request", "token is missing")
+	}
+	others := invalid("invalid_grant", "the token is another client's") // RFC 7009 section 2.1: such a request is refused
+	st := s.state.View()
+	if g, ok := st.Grants[s.grantOf(token)]; ok {
+		if g.ClientID != c.ID {
+			return others
+		}
+		return s.end(g.ID) // a spent refresh token counts too: its holder wants the grant to be over
+	}
+	a, ok := st.Access[hash(token)]
+	if !ok {
+		return nil
+	}
+	if g, ok := st.Grants[a.Grant]; !ok || g.ClientID != c.ID {
+		return others
+	}
+	if err := s.state.Update(func(st *state) error { delete(st.Access, hash(token)); return nil }); err != nil {
+		return err
+	}
+	s.revoked(a.Grant)
+	return nil
+}

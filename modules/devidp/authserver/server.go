@@ -1,0 +1,141 @@
+// Package authserver is the OAuth 2.1 authorization server that the development identity provider and the demo third
+// party share: authorization codes with PKCE S256, refresh tokens with rotation and reuse detection, client credentials,
+// dynamic registration, client-id metadata documents and revocation. What its tokens look like, who may log in and what
+// may be asked for is its owner's: see Config.
+//
+// Everything is bounded, nothing secret is stored in the clear, and what must survive a restart is on disk before it is
+// answered. It is for development: there are no passwords.
+package authserver
+
+import (
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/durward-gateway/durward/modules/devidp/statefile"
+)
+
+// Bounds. What is past its bound is refused or, where its owner would come back unharmed, forgotten oldest first.
+const (
+	maxBody         = 64 << 10
+	maxQuery        = 16 << 10
+	maxCodes        = 1_000
+	maxTickets      = 10_000
+	maxClients      = 1_000
+	maxGrants       = 10_000
+	maxAccessTokens = 20_000
+	maxDocuments    = 100
+	maxTargets      = 8
+	maxScopes       = 32
+	maxText         = 2_048 // one parameter
+
+	codeLifetime     = 60 * time.Second
+	codeMemory       = 10 * time.Minute // how long a spent code is recognised as spent
+	ticketLifetime   = 10 * time.Minute
+	refreshLifetime  = 30 * 24 * time.Hour
+	documentLifetime = 5 * time.Minute
+)
+
+// Config says what an authorization server is about.
+type Config struct {
+	Issuer    string           // as in tokens and metadata; no trailing slash, no query. Endpoints lie below it
+	StatePath string           // the file that keeps clients, grants and hashes of tokens
+	Now       func() time.Time // nil: time.Now
+	Clients   []Client         // that exist without registration
+
+	// Documents fetches client-id metadata documents. Nil: they are not supported.
+	Documents *http.Client
+
+	// Title, Pick, PickField and PickData make the login page: Pick is the template text of the form's fields, one of
+	// which is named PickField. Subject turns what came in that field into the token's subject.
+	Title     string
+	Pick      string
+	PickField string
+	PickData  any
+	Subject   func(picked string) (string, error)
+
+	// Scopes decides which of the requested scopes, none included, are granted. Its error is invalid_scope.
+	Scopes func(requested []string) ([]string, error)
+	// Target decides whether tokens for a resource or audience are issued. Nil: for any.
+	Target func(target string) bool
+
+	// Sign makes an access token for a grant, and members to add to the token response. Nil: tokens are opaque, begin
+	// with TokenPrefix, live AccessLifetime and are found by Lookup.
+	Sign           func(Grant) (token string, extra map[string]any, err error)
+	AccessLifetime time.Duration
+	TokenPrefix    string
+
+	// Revoked, when set, is told of which grants a token was revoked, or all of them.
+	Revoked func(grantID string)
+}
+
+// Server is an authorization server. Its handlers may be called at the same time.
+type Server struct {
+	config  Config
+	static  map[string]*Client
+	state   *statefile.File[*state]
+	tickets *tickets
+	docs    *documents
+	page    *template.Template
+	action  string // path of the authorization endpoint
+
+	mu    sync.Mutex // held while a code is made or redeemed
+	codes map[string]*code
+}
+
+// Open reads the state and makes a server. There is nothing to close.
+func Open(c Config) (*Server, error) {
+	u, err := url.Parse(c.Issuer)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, fmt.Errorf("issuer %q is not a plain URL", c.Issuer)
+	}
+	if c.Subject == nil || c.Scopes == nil || c.AccessLifetime <= 0 {
+		return nil, errors.New("an authorization server needs Subject, Scopes and AccessLifetime")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	page, err := parsePage(c.Pick)
+	if err != nil {
+		return nil, err
+	}
+	file, err := statefile.Open(c.StatePath, newState())
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		config: c, static: make(map[string]*Client), state: file, tickets: newTickets(c.Now), page: page,
+		action: u.Path + "/authorize", codes: make(map[string]*code),
+	}
+	for i := range c.Clients {
+		s.static[c.Clients[i].ID] = &c.Clients[i]
+	}
+	if c.Documents != nil {
+		s.docs = newDocuments(c.Documents, c.Now)
+	}
+	return s, nil
+}
+
+// Metadata returns the members of RFC 8414 metadata that hold for every server of this package.
+func (s *Server) Metadata() map[string]any {
+	m := map[string]any{
+		"issuer":                                         s.config.Issuer,
+		"authorization_endpoint":                         s.config.Issuer + "/authorize",
+		"token_endpoint":                                 s.config.Issuer + "/token",
+		"registration_endpoint":                          s.config.Issuer + "/register",
+		"response_types_supported":                       []string{"code"},
+		"response_modes_supported":                       []string{"query"},
+		"grant_types_supported":                          []string{grantCode, grantRefresh},
+		"token_endpoint_auth_methods_supported":          authMethods,
+		"code_challenge_methods_supported":               []string{"S256"},
+		"authorization_response_iss_parameter_supported": true,
+	}
+	if s.docs != nil {
+		m["client_id_metadata_document_supported"] = true
+	}
+	return m
+}

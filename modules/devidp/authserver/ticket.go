@@ -1,0 +1,91 @@
+package authserver
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+)
+
+// request is an authorization request that has been checked.
+type request struct {
+	ClientID    string   `json:"client_id"`
+	RedirectURI string   `json:"redirect_uri"`
+	State       string   `json:"state,omitempty"`
+	Challenge   string   `json:"code_challenge"`
+	Nonce       string   `json:"nonce,omitempty"`
+	Scopes      []string `json:"scopes,omitempty"`
+	Targets     []string `json:"targets,omitempty"`
+}
+
+// tickets make the login form unforgeable: a ticket carries the request that was shown, signed with a key that lives as
+// long as the process, and is good once.
+type tickets struct {
+	key []byte
+	now func() time.Time
+
+	mu   sync.Mutex
+	used map[string]time.Time // id -> when the ticket expires
+}
+
+type ticket struct {
+	ID      string  `json:"id"`
+	Expires int64   `json:"exp"` // Unix seconds
+	Request request `json:"request"`
+}
+
+func newTickets(now func() time.Time) *tickets {
+	t := &tickets{key: make([]byte, 32), now: now, used: make(map[string]time.Time)}
+	_, _ = rand.Read(t.key) // never fails
+	return t
+}
+
+// issue returns a ticket for a request.
+func (t *tickets) issue(r request) (string, error) {
+	b, err := json.Marshal(ticket{ID: secret(), Expires: t.now().Add(ticketLifetime).Unix(), Request: r})
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(b) + "." + base64.RawURLEncoding.EncodeToString(t.sign(b)), nil
+}
+
+// open checks a ticket without spending it.
+func (t *tickets) open(s string) (ticket, bool) {
+	payload, signature, found := strings.Cut(s, ".")
+	b, errPayload := base64.RawURLEncoding.Strict().DecodeString(payload)
+	mac, errMAC := base64.RawURLEncoding.Strict().DecodeString(signature)
+	var k ticket
+	if !found || errPayload != nil || errMAC != nil || !hmac.Equal(mac, t.sign(b)) || json.Unmarshal(b, &k) != nil {
+		return ticket{}, false
+	}
+	return k, t.now().Unix() < k.Expires
+}
+
+// spend tells whether a ticket was still good, which it is not any more. With too many spent ones to remember none is.
+func (t *tickets) spend(k ticket) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if len(t.used) >= maxTickets {
+		for id, expires := range t.used {
+			if !now.Before(expires) {
+				delete(t.used, id)
+			}
+		}
+	}
+	if _, used := t.used[k.ID]; used || len(t.used) >= maxTickets {
+		return false
+	}
+	t.used[k.ID] = time.Unix(k.Expires, 0)
+	return true
+}
+
+func (t *tickets) sign(b []byte) []byte {
+	m := hmac.New(sha256.New, t.key)
+	m.Write(b)
+	return m.Sum(nil)
+}

@@ -1,0 +1,267 @@
+package authserver
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// isChallenge tells whether s can be the SHA-256 of a verifier: 43 characters of base64url (RFC 7636 section 4.2).
+func isChallenge(s string) bool {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	return err == nil && len(b) == sha256.Size
+}
+
+// proves tells whether verifier, 43 to 128 characters, is the one behind the challenge.
+func proves(verifier, challenge string) bool {
+	if len(verifier) < 43 || len(verifier) > 128 {
+		return false
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
+}
+
+// Token is the token endpoint: authorization_code, refresh_token and client_credentials.
+func (s *Server) Token() http.Handler {
+	return Restricted(func(w http.ResponseWriter, r *http.Request) {
+		answer, err := s.token(w, r)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		WriteJSON(w, http.StatusOK, answer)
+	}, http.MethodPost)
+}
+
+func (s *Server) token(w http.ResponseWriter, r *http.Request) (map[string]any, error) {
+	form, err := readForm(w, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkForm(form); err != nil {
+		return nil, err
+	}
+	c, err := s.authenticate(w, r, form)
+	if err != nil {
+		return nil, err
+	}
+	grantType := form.Get("grant_type")
+	switch grantType {
+	case "":
+		return nil, invalid("invalid_request", "grant_type is missing")
+	case grantCode, grantRefresh, grantMachine:
+	default:
+		return nil, invalid("unsupported_grant_type", "grant_type must be authorization_code, refresh_token or client_credentials")
+	}
+	if !slices.Contains(c.GrantTypes, grantType) {
+		return nil, invalid("unauthorized_client", "the client may not use this grant type")
+	}
+	targets, err := s.targets(form)
+	if err != nil {
+		return nil, err
+	}
+	switch grantType {
+	case grantCode:
+		return s.redeem(c, form, targets)
+	case grantRefresh:
+		return s.refresh(c, form, targets)
+	default:
+		return s.machine(c, form, targets)
+	}
+}
+
+// redeem exchanges a code. A code that is shown a second time ends what the first time brought (RFC 6749 section 4.1.2);
+// one that is shown with anything wrong is spent.
+func (s *Server) redeem(c *Client, form url.Values, targets []string) (map[string]any, error) {
+	refused := invalid("invalid_grant", "the code is not good, or not for this request")
+	now := s.config.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, ok := s.codes[hash(form.Get("code"))]
+	if !ok {
+		return nil, refused
+	}
+	if k.spent {
+		if err := s.end(k.grantID); err != nil {
+			return nil, err
+		}
+		return nil, refused
+	}
+	k.spent = true
+	switch {
+	case !now.Before(k.expires), k.ClientID != c.ID, k.RedirectURI != form.Get("redirect_uri"), !proves(form.Get("code_verifier"), k.Challenge):
+		return nil, refused
+	case !within(targets, k.Targets):
+		return nil, invalid("invalid_target", "the resource is not one that was allowed at login")
+	}
+	g := Grant{
+		ID: k.grantID, ClientID: c.ID, Subject: k.subject, Scopes: k.Scopes, Targets: k.Targets, Nonce: k.Nonce, LoginTime: k.login,
+	}
+	return s.issue(g, g.narrowed(nil, targets), slices.Contains(c.GrantTypes, grantRefresh), "")
+}
+
+// refresh exchanges a refresh token, which is spent by it: showing a spent one ends the grant (RFC 9700 section 4.14.2).
+func (s *Server) refresh(c *Client, form url.Values, targets []string) (map[string]any, error) {
+	refused := invalid("invalid_grant", "the refresh token is not good")
+	token := form.Get("refresh_token")
+	g, ok := s.state.View().Grants[s.grantOf(token)]
+	if !ok || g.ClientID != c.ID || g.Refresh == "" || !s.config.Now().Before(g.Expires) {
+		return nil, refused
+	}
+	requested, err := scopeList(form.Get("scope"))
+	if err != nil {
+		return nil, err
+	}
+	if !within(requested, g.Scopes) {
+		return nil, invalid("invalid_scope", "a refresh cannot ask for more than was allowed at login")
+	}
+	if !within(targets, g.Targets) {
+		return nil, invalid("invalid_target", "the resource is not one that was allowed at login")
+	}
+	return s.issue(*g, g.narrowed(requested, targets), true, token)
+}
+
+// machine issues a token for the client itself, without a refresh token (RFC 6749 section 4.4).
+func (s *Server) machine(c *Client, form url.Values, targets []string) (map[string]any, error) {
+	requested, err := scopeList(form.Get("scope"))
+	if err != nil {
+		return nil, err
+	}
+	scopes, err := s.config.Scopes(requested)
+	if err != nil {
+		return nil, invalid("invalid_scope", err.Error())
+	}
+	g := Grant{ID: secret(), ClientID: c.ID, Scopes: scopes, Targets: targets, LoginTime: s.config.Now()}
+	return s.issue(g, g, false, "")
+}
+
+// issue makes the tokens of an answer and stores what must be known of them before it returns. granted is the whole
+// grant, now what this answer covers of it. spent, when not empty, is the refresh token that pays for it.
+func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[string]any, error) {
+	answer := map[string]any{"token_type": "Bearer", "expires_in": int64(s.config.AccessLifetime / time.Second), "scope": strings.Join(now.Scopes, " ")}
+	var token string
+	if s.config.Sign != nil {
+		signed, extra, err := s.config.Sign(now)
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range extra {
+			answer[name] = value
+		}
+		token = signed
+	} else {
+		token = s.config.TokenPrefix + "at_" + secret()
+	}
+	answer["access_token"] = token
+	if s.config.Sign != nil && !refreshable {
+		return answer, nil // nothing to remember: who can read the signature can read the rest
+	}
+	at := s.config.Now()
+	granted.Refresh, granted.Expires = "", at.Add(s.config.AccessLifetime)
+	if refreshable {
+		refresh := s.config.TokenPrefix + "rt_" + granted.ID + "." + secret()
+		answer["refresh_token"] = refresh
+		granted.Refresh, granted.Expires = hash(refresh), at.Add(refreshLifetime)
+	}
+	var dropped []string
+	err := s.state.Update(func(st *state) error {
+		dropped = nil
+		if spent != "" {
+			current, ok := st.Grants[granted.ID]
+			if !ok {
+				return invalid("invalid_grant", "the refresh token is not good")
+			}
+			if subtle.ConstantTimeCompare([]byte(current.Refresh), []byte(hash(spent))) != 1 {
+				return errReplayed
+			}
+			delete(st.Grants, granted.ID) // so that prune cannot take it for the oldest; it is put back below
+		}
+		dropped = st.prune(at)
+		st.Grants[granted.ID] = &granted
+		if s.config.Sign == nil {
+			st.Access[hash(token)] = access{Grant: granted.ID, Expires: at.Add(s.config.AccessLifetime)}
+		}
+		return nil
+	})
+	if errors.Is(err, errReplayed) {
+		if err := s.end(granted.ID); err != nil {
+			return nil, err
+		}
+		return nil, invalid("invalid_grant", "the refresh token was used before; the grant has ended")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.revoked(dropped...)
+	return answer, nil
+}
+
+// errReplayed says that a refresh token of an existing grant is not the current one.
+var errReplayed = invalid("invalid_grant", "replayed")
+
+// Lookup finds the grant of an opaque access token.
+func (s *Server) Lookup(token string) (Grant, bool) {
+	st := s.state.View()
+	a, ok := st.Access[hash(token)]
+	if !ok || !s.config.Now().Before(a.Expires) {
+		return Grant{}, false
+	}
+	g, ok := st.Grants[a.Grant]
+	if !ok {
+		return Grant{}, false
+	}
+	return *g, true
+}
+
+// grantOf reads the grant's id out of a refresh token; it is random, so only who has seen one of its tokens knows it.
+func (s *Server) grantOf(refresh string) string {
+	rest, ok := strings.CutPrefix(refresh, s.config.TokenPrefix+"rt_")
+	id, _, found := strings.Cut(rest, ".")
+	if !ok || !found {
+		return ""
+	}
+	return id
+}
+
+// end revokes a grant and everything issued under it.
+func (s *Server) end(grantID string) error {
+	if _, ok := s.state.View().Grants[grantID]; !ok {
+		return nil
+	}
+	if err := s.state.Update(func(st *state) error { st.drop(grantID); return nil }); err != nil {
+		return err
+	}
+	s.revoked(grantID)
+	return nil
+}
+
+func (s *Server) revoked(grantIDs ...string) {
+	if s.config.Revoked == nil {
+		return
+	}
+	for _, id := range grantIDs {
+		s.config.Revoked(id)
+	}
+}
+
+// narrowed returns the part of a grant that a request asked for; asking for nothing asks for all.
+func (g Grant) narrowed(scopes, targets []string) Grant {
+	if len(scopes) > 0 {
+		g.Scopes = scopes
+	}
+	if len(targets) > 0 {
+		g.Targets = targets
+	}
+	return g
+}
+
+// within tells whether every one of some is in all.
+func within(some, all []string) bool {
+	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
+}

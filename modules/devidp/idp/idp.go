@@ -1,0 +1,187 @@
+// Package idp is the development identity provider: OpenID Connect and OAuth 2.1 over a handful of fixed users without
+// passwords, on loopback addresses only. Its keys and the ids of its users survive a restart, also at another address.
+//
+// Logging in as a program: GET <issuer>/authorize with an ordinary request, then POST the page's form (same address) with
+// `ticket`, the value of the hidden input of that name, and `user`, an email of Users; the answer is a 303 to the redirect
+// URI with code, state and iss.
+package idp
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/modules/devidp/authserver"
+	"github.com/durward-gateway/durward/modules/devidp/loopback"
+)
+
+// Clients that exist without registration.
+const (
+	ClientAgent   = "dev-agent"   // public, any loopback redirect
+	ClientConsole = "dev-console" // public, any loopback redirect
+	ClientService = "dev-service" // confidential: client credentials, and codes to loopback redirects
+
+	// ServiceSecret is the published secret of ClientService: it opens nothing outside this machine.
+	ServiceSecret = "dev-service-secret"
+)
+
+// AccessLifetime is how long an access token lives.
+const AccessLifetime = 15 * time.Minute
+
+// Options say where a provider is and what its tokens are for.
+type Options struct {
+	Dir       string           // keeps two files of the provider, mode 0600; made when it does not exist
+	Issuer    string           // http(s)://<loopback host>[:port]/dev/idp
+	Audiences []string         // the gateway's; in every access token beside what was asked for
+	Documents *http.Client     // fetches client-id metadata documents; nil: they are not supported
+	Now       func() time.Time // nil: time.Now
+}
+
+// Provider is the development identity provider. Two providers must not share a directory at the same time. It holds
+// nothing that needs closing.
+type Provider struct {
+	issuer    string
+	root      string // the issuer without its path
+	path      string // the issuer's path
+	audiences []string
+	now       func() time.Time
+	users     map[string]User
+	identity  *identity
+	key       *rsa.PrivateKey
+	kid       string
+	jwks      []byte
+	auth      *authserver.Server
+	handler   http.Handler
+}
+
+// Open makes a provider from what its directory holds.
+func Open(o Options) (*Provider, error) {
+	u, err := url.Parse(o.Issuer)
+	if err != nil || !loopback.IsURL(u) || u.Path == "" || u.Path == "/" || u.RawQuery != "" || u.Fragment != "" || u.EscapedPath() != u.Path {
+		return nil, fmt.Errorf("opening development identity provider: issuer %q is not an address on this machine with a path", o.Issuer)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("opening development identity provider: %w", err)
+	}
+	id, key, err := loadIdentity(filepath.Join(o.Dir, "devidp-identity.json"))
+	if err != nil {
+		return nil, fmt.Errorf("opening development identity provider: %w", err)
+	}
+	public := publicJWK(&key.PublicKey)
+	jwks, err := json.Marshal(map[string][]jwk{"keys": {public}})
+	if err != nil {
+		return nil, fmt.Errorf("opening development identity provider: %w", err)
+	}
+	p := &Provider{
+		issuer: o.Issuer, root: u.Scheme + "://" + u.Host, path: u.Path, audiences: slices.Clone(o.Audiences), now: o.Now,
+		users: make(map[string]User), identity: id, key: key, kid: public.ID, jwks: jwks,
+	}
+	for _, user := range Users() {
+		p.users[user.Email] = user
+	}
+	p.auth, err = authserver.Open(authserver.Config{
+		Issuer: o.Issuer, StatePath: filepath.Join(o.Dir, "devidp-grants.json"), Now: o.Now, Documents: o.Documents,
+		Clients: []authserver.Client{
+			authserver.PublicClient(ClientAgent, "Development agent"),
+			authserver.PublicClient(ClientConsole, "Development console"),
+			authserver.ConfidentialClient(ClientService, "Development service", ServiceSecret),
+		},
+		Title: "Log in to durward (development)", Pick: pick, PickField: "user", PickData: Users(),
+		Subject: p.subject, Scopes: scopes, Sign: p.sign, AccessLifetime: AccessLifetime,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening development identity provider: %w", err)
+	}
+	p.handler = loopback.Guard(p.routes())
+	return p, nil
+}
+
+// pick is the part of the login form that says who logs in.
+const pick = `{{range .}}<button name="user" value="{{.Email}}">{{.Name}}, {{.Email}} ({{.Organization}}{{range .Roles}}, role {{.}}{{end}}{{range .Groups}}, group {{.}}{{end}})</button>
+{{end}}`
+
+func (p *Provider) subject(email string) (string, error) {
+	if _, ok := p.users[email]; !ok {
+		return "", errors.New("no such user")
+	}
+	return email, nil
+}
+
+// scopes grants what was asked for: what a scope means is the gateway's business.
+func scopes(requested []string) ([]string, error) {
+	if len(requested) == 0 {
+		return []string{"email", "openid", "profile"}, nil
+	}
+	return requested, nil
+}
+
+// Issuer returns the issuer as it is in the tokens.
+func (p *Provider) Issuer() string { return p.issuer }
+
+// JWKS returns the public keys as a JWK set (RFC 7517).
+func (p *Provider) JWKS() []byte { return slices.Clone(p.jwks) }
+
+// Keys returns the public keys by kid; all are for RS256.
+func (p *Provider) Keys() map[string]crypto.PublicKey {
+	return map[string]crypto.PublicKey{p.kid: &p.key.PublicKey}
+}
+
+// UserID returns the id of a user, the sub of the tokens; "" when there is none with that email.
+func (p *Provider) UserID(email string) string { return p.identity.Users[email] }
+
+// OrganizationID returns the id of an organization, the org_id of the tokens; "" when there is none of that slug.
+func (p *Provider) OrganizationID(slug string) string { return p.identity.Organizations[slug] }
+
+// RootPaths returns the paths outside the issuer's own that the provider answers: where RFC 8414 section 3.1 puts the
+// metadata of an issuer with a path.
+func (p *Provider) RootPaths() []string {
+	return []string{"/.well-known/oauth-authorization-server" + p.path, "/.well-known/openid-configuration" + p.path}
+}
+
+// ServeHTTP answers everything below the issuer and the paths of RootPaths, on loopback hosts and without a proxy only.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
+
+func (p *Provider) routes() http.Handler {
+	metadata := authserver.Public(p.serveMetadata)
+	mux := http.NewServeMux()
+	for _, path := range p.RootPaths() {
+		mux.Handle(path, metadata)
+	}
+	mux.Handle(p.path+"/.well-known/openid-configuration", metadata)
+	mux.Handle(p.path+"/.well-known/oauth-authorization-server", metadata)
+	mux.Handle(p.path+"/jwks", authserver.Public(p.serveJWKS))
+	mux.Handle(p.path+"/authorize", p.auth.Authorize())
+	mux.Handle(p.path+"/token", p.auth.Token())
+	mux.Handle(p.path+"/register", p.auth.Register())
+	mux.Handle(p.path+"/userinfo", authserver.Restricted(p.serveUserinfo, http.MethodGet, http.MethodPost))
+	return mux
+}
+
+func (p *Provider) serveMetadata(w http.ResponseWriter, _ *http.Request) {
+	m := p.auth.Metadata()
+	m["jwks_uri"] = p.issuer + "/jwks"
+	m["userinfo_endpoint"] = p.issuer + "/userinfo"
+	m["grant_types_supported"] = []string{"authorization_code", "refresh_token", "client_credentials"}
+	m["scopes_supported"] = []string{"openid", "profile", "email", "offline_access"}
+	m["subject_types_supported"] = []string{"public"}
+	m["id_token_signing_alg_values_supported"] = []string{"RS256"}
+	m["claims_supported"] = []string{"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "azp", "email", "name", "org_id", "organization_slug", "roles", "groups"}
+	authserver.WriteJSON(w, http.StatusOK, m)
+}
+
+func (p *Provider) serveJWKS(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/jwk-set+json")
+	w.Header().Set("Cache-Control", "no-cache")
+	_, _ = w.Write(p.jwks)
+}
