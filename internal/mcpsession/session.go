@@ -1,0 +1,145 @@
+// Package mcpsession makes the session ids that MCP clients hold: the upstream's own id and what was agreed at
+// initialize, sealed together and bound to who may use it. There is no session table; any node that has the key can open
+// an id. A session is never authentication: every request is authorised again.
+package mcpsession
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be visible ASCII without blanks (base64url).
+type Sealer interface {
+	Seal(plaintext, ad []byte) string
+	Open(sealed string, ad []byte) ([]byte, error)
+}
+
+// MaxUpstreamID is the longest upstream session id that is sealed, in bytes. It keeps sealed ids below 1 KiB, which
+// every client and intermediary carries.
+const MaxUpstreamID = 600
+
+// maxSealed is the longest text worth opening: nothing that Seal makes comes near it.
+const maxSealed = 1200
+
+// maxVersion bounds the protocol version's text; a revision has 10 characters.
+const maxVersion = 32
+
+var (
+	// ErrUnknownSession: the id was not made here, was altered, or is not this caller's on this server. 404 at the caller,
+	// so that the client initializes anew; nothing tells the cases apart.
+	ErrUnknownSession = errors.New("session is not known")
+	// ErrUpstreamID: the upstream gave a session id that is not 1 to 600 characters of visible ASCII (0x21 to 0x7E).
+	// An upstream error at the caller.
+	ErrUpstreamID = errors.New("upstream's session id is not usable")
+)
+
+// Binding is who may use a session, and where. All four take part in the seal's authentication and none is in the id: a
+// field that differs makes the id unreadable.
+type Binding struct {
+	Organization, User string
+	Agent              string // "" for none
+	Server             string
+}
+
+// Session is what a session id carries.
+type Session struct {
+	Upstream        string // the upstream's own id
+	ProtocolVersion string // as the initialize result has it; at most 32 bytes
+	ElicitForm      bool   // the client declared elicitation in form mode
+	ElicitURL       bool   // and in url mode
+	IssuedAt        time.Time
+}
+
+// Codec seals and opens session ids. Safe for concurrent use when its Sealer is.
+type Codec struct {
+	sealer Sealer
+	now    func() time.Time
+}
+
+// New makes a codec. now is the clock of IssuedAt; nil means time.Now.
+func New(s Sealer, now func() time.Time) *Codec {
+	if now == nil {
+		now = time.Now
+	}
+	return &Codec{sealer: s, now: now}
+}
+
+// layout is the first byte of the plaintext; another layout gets another number.
+const layout = 1
+
+const (
+	flagForm = 1 << iota
+	flagURL
+)
+
+// Seal makes the id that b's client gets. s.IssuedAt is set to now, in whole seconds. It fails with [ErrUpstreamID].
+func (c *Codec) Seal(s Session, b Binding) (string, error) {
+	if !visible(s.Upstream) || len(s.Upstream) > MaxUpstreamID {
+		return "", ErrUpstreamID
+	}
+	if len(s.ProtocolVersion) > maxVersion {
+		return "", errors.New("sealing a session: protocol version is longer than 32 bytes")
+	}
+	flags := byte(0)
+	if s.ElicitForm {
+		flags |= flagForm
+	}
+	if s.ElicitURL {
+		flags |= flagURL
+	}
+	p := make([]byte, 0, 11+len(s.ProtocolVersion)+len(s.Upstream))
+	p = append(p, layout, flags)
+	p = binary.BigEndian.AppendUint64(p, uint64(c.now().Unix()))
+	p = append(p, byte(len(s.ProtocolVersion)))
+	p = append(p, s.ProtocolVersion...)
+	p = append(p, s.Upstream...)
+	return c.sealer.Seal(p, b.associated()), nil
+}
+
+// Open reads an id that a client sent, for the caller and server that b says. It fails with [ErrUnknownSession], also
+// when the id has no upstream session in it.
+func (c *Codec) Open(id string, b Binding) (Session, error) {
+	if !visible(id) || len(id) > maxSealed {
+		return Session{}, ErrUnknownSession
+	}
+	p, err := c.sealer.Open(id, b.associated())
+	if err != nil || len(p) < 11 || p[0] != layout || p[1]&^(flagForm|flagURL) != 0 {
+		return Session{}, ErrUnknownSession
+	}
+	rest, n := p[11:], int(p[10])
+	if n > maxVersion || n > len(rest) {
+		return Session{}, ErrUnknownSession
+	}
+	s := Session{
+		Upstream:        string(rest[n:]),
+		ProtocolVersion: string(rest[:n]),
+		ElicitForm:      p[1]&flagForm != 0,
+		ElicitURL:       p[1]&flagURL != 0,
+		IssuedAt:        time.Unix(int64(binary.BigEndian.Uint64(p[2:])), 0).UTC(),
+	}
+	if !visible(s.Upstream) || len(s.Upstream) > MaxUpstreamID {
+		return Session{}, ErrUnknownSession
+	}
+	return s, nil
+}
+
+// associated is the binding as associated data. Lengths go first: no two bindings share a text.
+func (b Binding) associated() []byte {
+	out := make([]byte, 0, 160)
+	for _, field := range [...]string{"mcp session", b.Organization, b.User, b.Agent, b.Server} {
+		out = binary.AppendUvarint(out, uint64(len(field)))
+		out = append(out, field...)
+	}
+	return out
+}
+
+// visible says that s is one or more characters of visible ASCII, which is what MCP allows in a session id.
+func visible(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x21 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return s != ""
+}
