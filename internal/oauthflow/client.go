@@ -1,0 +1,185 @@
+package oauthflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// Bounds of one exchange with a stranger (attack S09).
+const (
+	exchangeTimeout = 5 * time.Second
+	maxBody         = 1 << 20
+)
+
+// jsonLimits bounds every JSON text read here.
+var jsonLimits = strictjson.Limits{MaxBytes: maxBody, MaxDepth: 32, MaxMembers: 1_000}
+
+// Client talks to authorization servers. It is safe for concurrent use.
+type Client struct {
+	guard *netguard.Guard
+	http  *http.Client
+	now   func() time.Time
+}
+
+// New makes a client that reaches the world through guard. now is the clock by which expiry times are computed; nil is
+// time.Now.
+func New(guard *netguard.Guard, now func() time.Time) *Client {
+	if now == nil {
+		now = time.Now
+	}
+	return &Client{guard: guard, http: guard.FetchClient(exchangeTimeout, maxBody), now: now}
+}
+
+// CloseIdleConnections closes connections that carry no request.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// checkURL refuses what no request could be sent to and no browser should be sent to (attack S06).
+func (c *Client) checkURL(raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return errors.New("it is not a URL") // url.Parse repeats the text, which is a stranger's
+	}
+	return c.guard.CheckURL(u)
+}
+
+// answer is a whole answer that has been read.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request and reads the answer. Errors are ErrUnavailable (network) or ErrMalformed (redirects, excess).
+func (c *Client) do(req *http.Request) (answer, error) {
+	req.Header.Set("User-Agent", "durward")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, transportError(req, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, transportError(req, err)
+	}
+	return answer{status: resp.StatusCode, header: resp.Header, body: body}, nil
+}
+
+// transportError classes what went wrong below HTTP. The URL that net/http puts into its errors is left out: only the
+// host is named.
+func transportError(req *http.Request, err error) error {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err
+	}
+	class := ErrUnavailable
+	if errors.Is(err, netguard.ErrRedirect) || errors.Is(err, netguard.ErrTooLarge) || errors.Is(err, netguard.ErrEncoded) {
+		class = ErrMalformed
+	}
+	return fmt.Errorf("asking %s: %w: %w", req.URL.Host, class, err)
+}
+
+// isJSON reports whether an answer says of itself that it is JSON.
+func (a answer) isJSON() bool {
+	media, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
+	return err == nil && (media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
+}
+
+// object reads an answer's JSON object.
+func (a answer) object() (strictjson.Value, error) {
+	if !a.isJSON() {
+		return strictjson.Value{}, fmt.Errorf("%w: status %d is not JSON", ErrMalformed, a.status)
+	}
+	return parseObject(a.body)
+}
+
+func parseObject(b []byte) (strictjson.Value, error) {
+	v, err := strictjson.Parse(b, jsonLimits)
+	if err != nil {
+		return strictjson.Value{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if v.Kind() != strictjson.Object {
+		return strictjson.Value{}, fmt.Errorf("%w: not an object", ErrMalformed)
+	}
+	return v, nil
+}
+
+// busy reports statuses that say "later" rather than "no".
+func busy(status int) bool {
+	return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+}
+
+// errAbsent: there is no document at an address. Callers go on to the next address.
+var errAbsent = errors.New("no such document")
+
+// document fetches a metadata document. A redirect, an error status and an answer that is not JSON (a web application's
+// page for every path) all mean errAbsent; a busy server is ErrUnavailable.
+func (c *Client) document(ctx context.Context, address string) (strictjson.Value, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return strictjson.Value{}, fmt.Errorf("%w: address of a document", ErrMalformed)
+	}
+	req.Header.Set("Accept", "application/json")
+	a, err := c.do(req)
+	switch {
+	case errors.Is(err, netguard.ErrRedirect):
+		return strictjson.Value{}, errAbsent
+	case err != nil:
+		return strictjson.Value{}, err
+	case busy(a.status):
+		return strictjson.Value{}, fmt.Errorf("asking %s: %w: status %d", req.URL.Host, ErrUnavailable, a.status)
+	case a.status != http.StatusOK || !a.isJSON():
+		return strictjson.Value{}, errAbsent
+	}
+	return a.object()
+}
+
+// text reads an optional string member; null counts as absent.
+func text(v strictjson.Value, name string) (string, error) {
+	m, ok := v.Get(name)
+	if !ok || m.Kind() == strictjson.Null {
+		return "", nil
+	}
+	if m.Kind() != strictjson.String {
+		return "", fmt.Errorf("%w: %s is not a string", ErrMalformed, name)
+	}
+	return m.Str(), nil
+}
+
+// texts reads an optional member that is an array of strings; given tells an empty array from an absent one.
+func texts(v strictjson.Value, name string) (list []string, given bool, err error) {
+	m, ok := v.Get(name)
+	if !ok || m.Kind() == strictjson.Null {
+		return nil, false, nil
+	}
+	if m.Kind() != strictjson.Array {
+		return nil, false, fmt.Errorf("%w: %s is not an array", ErrMalformed, name)
+	}
+	for _, e := range m.Elems() {
+		if e.Kind() != strictjson.String {
+			return nil, false, fmt.Errorf("%w: %s holds something else than strings", ErrMalformed, name)
+		}
+		list = append(list, e.Str())
+	}
+	return list, true, nil
+}
+
+// flag reads an optional boolean member.
+func flag(v strictjson.Value, name string) (bool, error) {
+	m, ok := v.Get(name)
+	if !ok || m.Kind() == strictjson.Null {
+		return false, nil
+	}
+	if m.Kind() != strictjson.Bool {
+		return false, fmt.Errorf("%w: %s is not a boolean", ErrMalformed, name)
+	}
+	return m.Bool(), nil
+}

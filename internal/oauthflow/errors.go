@@ -1,0 +1,128 @@
+package oauthflow
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// Classes of failure, for errors.Is. A refusal by the server itself is a *ProtocolError.
+var (
+	// ErrUnavailable: the network, a time-out, a 5xx or 429. The same request may succeed later; nothing is known to be
+	// wrong with what was sent.
+	ErrUnavailable = errors.New("the server cannot be reached")
+	// ErrMalformed: an answer that breaks the protocol.
+	ErrMalformed = errors.New("the answer breaks the protocol")
+	// ErrUnsupported: the server cannot do what is needed: PKCE with S256, a way to get a client, a client authentication
+	// method that is spoken here.
+	ErrUnsupported = errors.New("the authorization server does not support what is needed")
+	// ErrMismatch: a document or response is about another resource or comes from another issuer than it should
+	// (attacks S07, A04).
+	ErrMismatch = errors.New("the answer is about something else than what was asked for")
+)
+
+// Error codes of RFC 6749 sections 4.1.2.1 and 5.2 on which callers branch.
+const (
+	CodeInvalidGrant       = "invalid_grant"
+	CodeInvalidClient      = "invalid_client"
+	CodeUnauthorizedClient = "unauthorized_client"
+	CodeAccessDenied       = "access_denied"
+)
+
+// ProtocolError is an error that an authorization server has put into words of the protocol.
+type ProtocolError struct {
+	Endpoint    string // token, registration, revocation or authorization
+	Status      int    // HTTP status; 0 for the authorization endpoint, which answers through the browser
+	Code        string
+	Description string // for the log, never for a user: cleaned and cut, but still a stranger's words
+}
+
+func (e *ProtocolError) Error() string {
+	if e.Status == 0 {
+		return fmt.Sprintf("%s endpoint: %s", e.Endpoint, e.Code)
+	}
+	return fmt.Sprintf("%s endpoint: %s (status %d)", e.Endpoint, e.Code, e.Status)
+}
+
+// Code is the code of the ProtocolError in err's chain, "" when there is none.
+func Code(err error) string {
+	if e, ok := errors.AsType[*ProtocolError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// refusal reads the error object of RFC 6749 section 5.2. secrets are removed from the description: some servers repeat
+// what they were sent (attack A10).
+func refusal(endpoint string, a answer, secrets ...string) error {
+	if busy(a.status) {
+		return fmt.Errorf("%s endpoint: %w: status %d", endpoint, ErrUnavailable, a.status)
+	}
+	v, err := a.object()
+	if err != nil {
+		return fmt.Errorf("%s endpoint: %w", endpoint, err)
+	}
+	return errorObject(endpoint, a.status, v, secrets...)
+}
+
+func errorObject(endpoint string, status int, v strictjson.Value, secrets ...string) error {
+	code, err := text(v, "error")
+	if err != nil {
+		return fmt.Errorf("%s endpoint: %w", endpoint, err)
+	}
+	if !isErrorCode(code) {
+		return fmt.Errorf("%s endpoint: %w: status %d without an error code", endpoint, ErrMalformed, status)
+	}
+	if code == "server_error" || code == "temporarily_unavailable" {
+		return fmt.Errorf("%s endpoint: %w: %s", endpoint, ErrUnavailable, code)
+	}
+	description, err := text(v, "error_description")
+	if err != nil {
+		description = "" // decoration: the code alone decides
+	}
+	return &ProtocolError{Endpoint: endpoint, Status: status, Code: code, Description: clean(description, secrets...)}
+}
+
+// isErrorCode is narrower than the grammar of RFC 6749 appendix A.7, so that codes can be shown and logged as they are.
+func isErrorCode(s string) bool {
+	if s == "" || len(s) > 128 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.', c == ':', c == '/':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// maxDescription is how much of an error description is kept, in characters.
+const maxDescription = 200
+
+// clean makes a stranger's words fit for a log line.
+func clean(s string, secrets ...string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			s = strings.ReplaceAll(s, secret, "REDACTED")
+		}
+	}
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n++; n > maxDescription {
+			b.WriteString("...")
+			break
+		}
+		if !unicode.IsPrint(r) {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,163 @@
+package oauthflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Discovery is what is known of the authorization server of an MCP server.
+type Discovery struct {
+	// Endpoints, with Issuer as the server writes it and Resource as the MCP server names itself. Issuer is "" when the
+	// endpoints are configured without one.
+	Endpoints storage.OAuthEndpoints
+	// Scopes to ask for; empty is the server's default.
+	Scopes []string
+	// AuthMethods are the token endpoint's client authentication methods; empty is client_secret_basic (RFC 8414).
+	AuthMethods []string
+	// IssuerInResponse: the server promises iss in authorization responses (RFC 9207).
+	IssuerInResponse bool
+	// ClientMetadata: the server takes the URL of a client-id metadata document as client_id.
+	ClientMetadata bool
+	// NoRefresh: the server's list of grants leaves refresh_token out.
+	NoRefresh bool
+	// Assumed: no document was found and the endpoints are those that MCP 2025-03-26 prescribes for that case. Only a
+	// successful registration shows that they exist.
+	Assumed bool
+
+	scopesSupported []string
+}
+
+// FetchMetadata fetches the metadata of an authorization server, as RFC 8414 or OpenID Connect Discovery name it, in the
+// order that MCP prescribes. The document's issuer must be the given one (attack S07); for an issuer without a path, with
+// and without the final slash are one, because both name the same document. ErrUnsupported when there is no document or
+// the server lacks PKCE with S256 (attack A05), ErrMismatch, ErrMalformed, ErrUnavailable.
+func (c *Client) FetchMetadata(ctx context.Context, issuer string) (Discovery, error) {
+	addresses, err := c.metadataAddresses(issuer)
+	if err != nil {
+		return Discovery{}, fmt.Errorf("metadata of the issuer: %w", err)
+	}
+	var failure error
+	for _, address := range addresses {
+		v, err := c.document(ctx, address)
+		switch {
+		case err == nil:
+			d, err := parseMetadata(v, issuer, c.checkURL)
+			if err != nil {
+				return Discovery{}, fmt.Errorf("metadata of the issuer: %w", err)
+			}
+			return d, nil
+		case errors.Is(err, errAbsent):
+		case errors.Is(err, ErrUnavailable):
+			failure = errors.Join(failure, err)
+		default:
+			return Discovery{}, fmt.Errorf("metadata of the issuer: %w", err)
+		}
+	}
+	if failure != nil {
+		return Discovery{}, fmt.Errorf("metadata of the issuer: %w", failure)
+	}
+	return Discovery{}, fmt.Errorf("metadata of the issuer: %w: %w", ErrUnsupported, errAbsent)
+}
+
+// metadataAddresses lists where an issuer's document may be: RFC 8414 with the path inserted, OpenID Connect with the
+// path inserted, OpenID Connect with the path before it.
+func (c *Client) metadataAddresses(issuer string) ([]string, error) {
+	if err := c.checkURL(issuer); err != nil {
+		return nil, fmt.Errorf("%w: the issuer: %w", ErrMalformed, err)
+	}
+	u, err := url.Parse(issuer)
+	if err != nil || u.RawQuery != "" || u.ForceQuery {
+		return nil, fmt.Errorf("%w: the issuer has a query", ErrMalformed)
+	}
+	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
+	addresses := []string{
+		origin + "/.well-known/oauth-authorization-server" + path,
+		origin + "/.well-known/openid-configuration" + path,
+	}
+	if path != "" {
+		addresses = append(addresses, origin+path+"/.well-known/openid-configuration")
+	}
+	return addresses, nil
+}
+
+// sameIssuer is string equality, but for the final slash of a URL that has no path.
+func sameIssuer(a, b string) bool {
+	if a == b {
+		return true
+	}
+	a, b = strings.TrimSuffix(a, "/"), strings.TrimSuffix(b, "/")
+	u, err := url.Parse(a)
+	return a == b && err == nil && u.Path == ""
+}
+
+// parseMetadata reads an authorization server metadata document. check refuses URLs.
+func parseMetadata(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
+	var d Discovery
+	var err error
+	if d.Endpoints.Issuer, err = text(v, "issuer"); err != nil {
+		return Discovery{}, err
+	}
+	if !sameIssuer(d.Endpoints.Issuer, issuer) {
+		return Discovery{}, fmt.Errorf("%w: the document names another issuer", ErrMismatch)
+	}
+	for _, e := range []struct {
+		name     string
+		to       *string
+		required bool
+	}{
+		{"authorization_endpoint", &d.Endpoints.AuthorizationEndpoint, true},
+		{"token_endpoint", &d.Endpoints.TokenEndpoint, true},
+		{"registration_endpoint", &d.Endpoints.RegistrationEndpoint, false},
+		{"revocation_endpoint", &d.Endpoints.RevocationEndpoint, false},
+	} {
+		if *e.to, err = text(v, e.name); err != nil {
+			return Discovery{}, err
+		}
+		if *e.to == "" && !e.required {
+			continue
+		}
+		if err := check(*e.to); err != nil {
+			return Discovery{}, fmt.Errorf("%w: %s: %w", ErrMalformed, e.name, err)
+		}
+	}
+	// What a list leaves out is not supported; a list that is left out has a default.
+	for _, l := range []struct {
+		name, needed string
+		optional     bool
+	}{
+		{"response_types_supported", "code", true},
+		{"grant_types_supported", "authorization_code", true},
+		{"code_challenge_methods_supported", "S256", false},
+	} {
+		list, given, err := texts(v, l.name)
+		if err != nil {
+			return Discovery{}, err
+		}
+		if !slices.Contains(list, l.needed) && (given || !l.optional) {
+			return Discovery{}, fmt.Errorf("%w: %s lacks %s", ErrUnsupported, l.name, l.needed)
+		}
+		if l.name == "grant_types_supported" {
+			d.NoRefresh = given && !slices.Contains(list, "refresh_token")
+		}
+	}
+	if d.AuthMethods, _, err = texts(v, "token_endpoint_auth_methods_supported"); err != nil {
+		return Discovery{}, err
+	}
+	if d.scopesSupported, _, err = texts(v, "scopes_supported"); err != nil {
+		return Discovery{}, err
+	}
+	if d.IssuerInResponse, err = flag(v, "authorization_response_iss_parameter_supported"); err != nil {
+		return Discovery{}, err
+	}
+	if d.ClientMetadata, err = flag(v, "client_id_metadata_document_supported"); err != nil {
+		return Discovery{}, err
+	}
+	return d, nil
+}

@@ -1,0 +1,42 @@
+package oauthflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/durward-gateway/durward/internal/seal"
+)
+
+// RevokeRequest gives tokens back (RFC 7009). Empty tokens are passed over.
+type RevokeRequest struct {
+	Endpoint string // revocation endpoint
+	Client   ClientAuth
+	Refresh  seal.Secret
+	Access   seal.Secret
+}
+
+// Revoke asks the server to forget tokens: the refresh token first, because most servers drop the access tokens of its
+// grant with it. Both are tried; the errors are joined. A server that does not know a token answers success.
+func (c *Client) Revoke(ctx context.Context, r RevokeRequest) error {
+	return errors.Join(
+		c.revoke(ctx, r, r.Refresh, "refresh_token"),
+		c.revoke(ctx, r, r.Access, "access_token"),
+	)
+}
+
+func (c *Client) revoke(ctx context.Context, r RevokeRequest, token seal.Secret, hint string) error {
+	if token.Empty() {
+		return nil
+	}
+	a, err := c.post(ctx, r.Endpoint, r.Client, url.Values{"token": {token.Reveal()}, "token_type_hint": {hint}})
+	if err != nil {
+		return fmt.Errorf("revocation endpoint: %w", err)
+	}
+	if a.status != http.StatusOK && a.status != http.StatusNoContent {
+		return refusal("revocation", a, token.Reveal(), r.Client.Secret.Reveal())
+	}
+	return nil
+}
