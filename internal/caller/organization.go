@@ -100,14 +100,14 @@ func single(v strictjson.Value) (string, bool) {
 	return "", false
 }
 
-// readSlug returns s in lower case when that is a slug, else "". A uuid is none: where a tenant may choose its slug, one
-// that looks like another tenant's id must not be taken for it.
+// readSlug returns s in lower case when that is a slug, else "". A uuid, in whatever spelling, is none: where a tenant may
+// choose its slug, one that looks like another tenant's id must not be taken for it.
 func readSlug(s string) string {
 	lower := strings.ToLower(s)
 	if len(s) > maxSlug || len(lower) != len(s) { // the Kelvin sign becomes a "k": another tenant's slug
 		return ""
 	}
-	if _, isID := readUUID(s); isID || !slugPattern.MatchString(lower) {
+	if _, err := uuid.Parse(lower); err == nil || !slugPattern.MatchString(lower) {
 		return ""
 	}
 	return lower

@@ -63,7 +63,7 @@ type KeySet struct {
 	options   KeySetOptions
 	issuer    *url.URL
 	fetcher   *fetcher
-	fetchLife context.Context
+	fetchLife context.Context // of all fetches: none ends with the request that caused it
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 
@@ -283,7 +283,7 @@ func (s *KeySet) start(now time.Time) *flight {
 		address = nil // the issuer may have moved its keys
 	}
 	s.running.Go(func() {
-		keys, from, err := s.fetch(address)
+		keys, from, err := s.fetch(s.fetchLife, address)
 		s.finish(f, snapshot{keys, now}, from, err)
 	})
 	return f
@@ -317,16 +317,16 @@ func (s *KeySet) finish(f *flight, set snapshot, from *url.URL, err error) {
 }
 
 // fetch gets the keys from address, which it discovers when it is nil, and returns where they were.
-func (s *KeySet) fetch(address *url.URL) (keyList, *url.URL, error) {
+func (s *KeySet) fetch(life context.Context, address *url.URL) (keyList, *url.URL, error) {
 	if address == nil {
-		ctx, cancel := context.WithTimeout(s.fetchLife, s.options.FetchTimeout)
+		ctx, cancel := context.WithTimeout(life, s.options.FetchTimeout)
 		defer cancel()
 		var err error
 		if address, err = s.fetcher.discover(ctx, s.issuer); err != nil {
 			return nil, nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(s.fetchLife, s.options.FetchTimeout)
+	ctx, cancel := context.WithTimeout(life, s.options.FetchTimeout)
 	defer cancel()
 	document, err := s.fetcher.get(ctx, address.String())
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"strings"
 	"sync"
@@ -165,8 +166,9 @@ func edJWK(k crypto.PublicKey) map[string]any {
 	return map[string]any{"kty": "OKP", "crv": "Ed25519", "x": b64(k.(ed25519.PublicKey))}
 }
 
-// with adds pairs of name and value to a JWK.
+// with returns a JWK with pairs of name and value added.
 func with(k map[string]any, pairs ...any) map[string]any {
+	k = maps.Clone(k)
 	for i := 0; i < len(pairs); i += 2 {
 		k[pairs[i].(string)] = pairs[i+1]
 	}
