@@ -296,7 +296,9 @@ func (r *reader) str(what string, code int) string {
 }
 
 // view is b as a string without a copy; see Message for what that asks of the body.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func view(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // the body is not changed while a Message is in use
+}
 
 // doubtful reports whether another reader could take the name for one of the known ones: it differs only in case, by
 // the folding that Go's encoding/json uses (so "param\u017f" too), or it holds a control character, where a reader in C
