@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -151,9 +152,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 		if err != nil {
 			return nil, err
 		}
-		for name, value := range extra {
-			answer[name] = value
-		}
+		maps.Copy(answer, extra)
 		token = signed
 	} else {
 		token = s.config.TokenPrefix + "at_" + secret()

@@ -374,11 +374,9 @@ func TestLoginForm(t *testing.T) {
 		t.Errorf("denied: %s", u)
 	}
 	post("body that is too large", 400, form(strings.Repeat("x", 1<<17), "alice@example.test"))
-	if other := open(t, b.dir); true {
-		answer, _ := other.post(other.issuer+"/authorize", form(b.ticket(request(nil)), "alice@example.test"))
-		if answer.StatusCode != http.StatusBadRequest {
-			t.Errorf("ticket of another process: %d", answer.StatusCode)
-		}
+	other := open(t, b.dir)
+	if answer, _ := other.post(other.issuer+"/authorize", form(b.ticket(request(nil)), "alice@example.test")); answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("ticket of another process: %d", answer.StatusCode)
 	}
 }
 
