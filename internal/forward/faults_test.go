@@ -140,6 +140,45 @@ func TestSlowClientIsNotASilentUpstream(t *testing.T) {
 	})
 }
 
+// TestDiscard: W08, an unwanted answer is read for at most a second and 64 KiB.
+func TestDiscard(t *testing.T) {
+	for _, tc := range []struct {
+		name, answer string
+		drip         bool
+		after        time.Duration
+	}{
+		{"W08 short", okJSON, false, 0},
+		{"W08 1 GiB announced", "HTTP/1.1 500 X\r\nContent-Length: 1073741824\r\n\r\n", true, 0},
+		{"W08 endless drip", "HTTP/1.1 401 X\r\nConnection: close\r\n\r\n", true, time.Second},
+		{"event stream", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n", true, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr, _ := NewTransports(pipeDialer{func(c net.Conn) {
+					_, _ = c.Read(make([]byte, 4096))
+					_, err := io.WriteString(c, tc.answer)
+					for tc.drip && err == nil {
+						time.Sleep(300 * time.Millisecond)
+						_, err = io.WriteString(c, "x")
+					}
+					_, _ = io.Copy(io.Discard, c)
+				}}, Options{})
+				res, err := New(tr, Limits{}).Do(t.Context(), &Request{Method: "POST", URL: mustURL("http://up.test/"), Body: []byte("{}")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				res.Discard()
+				if took := time.Since(start); took != tc.after {
+					t.Errorf("took %v, want %v", took, tc.after)
+				}
+				tr.CloseIdleConnections()
+				time.Sleep(time.Second)
+			})
+		})
+	}
+}
+
 // TestDialTimeout: a dial that never ends is bounded apart from the request.
 func TestDialTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 	p := pooled[:]
 	out := announce(w, r.Status)
 	defer out.stop()
-	size := EventSize{}
+	size := eventSize{}
 	for {
 		n, err := r.Body.Read(p)
 		if n > 0 {
@@ -180,47 +180,60 @@ func (a *announcer) stop() {
 	}
 }
 
-// EventSize counts the bytes of the current event of a stream that passes by. An event ends at an empty line; lines end
+// eventSize counts the bytes of the current event of a stream that passes by. An event ends at an empty line; lines end
 // at LF, CR or CRLF (WHATWG HTML, 9.2.5). The zero value is the start of a stream.
-type EventSize struct {
+type eventSize struct {
 	n      int64 // bytes since the last empty line
 	inLine bool  // the current line has bytes
 	afterR bool  // the last byte was CR: an LF now belongs to it
 }
 
-// Add counts p and returns the largest size that an event, finished or not, had reached inside it.
-func (s *EventSize) Add(p []byte) int64 {
+// Add counts p and returns the largest size that an event, finished or not, had reached inside it. Every byte is
+// searched once for LF and once for CR: a stream of nothing but line ends costs no more than another.
+func (s *eventSize) Add(p []byte) int64 {
 	var largest int64
 	for len(p) > 0 {
-		if s.afterR {
+		if s.afterR && p[0] == '\n' {
 			s.afterR = false
-			if p[0] == '\n' {
-				p = p[1:]
-				continue
+			p = p[1:]
+			continue
+		}
+		line, rest, ended := bytes.Cut(p, lf)
+		for {
+			i := bytes.IndexByte(line, '\r')
+			if i < 0 || (ended && i == len(line)-1) {
+				break
 			}
+			largest = max(largest, s.line(i))
+			line = line[i+1:]
+			s.afterR = len(line) == 0
 		}
-		end := bytes.IndexByte(p, '\n')
-		line := p
-		if end >= 0 {
-			line = p[:end]
-		}
-		if cr := bytes.IndexByte(line, '\r'); cr >= 0 {
-			end = cr
-		}
-		if end < 0 {
-			s.n += int64(len(p))
+		if ended {
+			s.afterR = false
+			if n := len(line); n > 0 && line[n-1] == '\r' {
+				line = line[:n-1]
+			}
+			largest = max(largest, s.line(len(line)))
+		} else if len(line) > 0 {
+			s.afterR = false
+			s.n += int64(len(line))
 			s.inLine = true
-			break
 		}
-		s.afterR = p[end] == '\r'
-		empty := end == 0 && !s.inLine
-		s.n += int64(end) + 1
-		s.inLine = false
-		p = p[end+1:]
-		if empty {
-			largest = max(largest, s.n)
-			s.n = 0
-		}
+		p = rest
 	}
 	return max(largest, s.n)
+}
+
+var lf = []byte("\n")
+
+// line ends the current line after n more bytes, and the event when that makes an empty line. It returns the event's
+// size so far; the second byte of a CRLF is not counted.
+func (s *eventSize) line(n int) int64 {
+	s.n += int64(n) + 1
+	size := s.n
+	if n == 0 && !s.inLine {
+		s.n = 0
+	}
+	s.inLine = false
+	return size
 }

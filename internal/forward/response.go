@@ -103,14 +103,19 @@ func (r *Response) ReadAll(limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// discardLimit is how much of an unwanted answer is read to save its connection (W08); what is longer costs the connection.
-const discardLimit = 64 << 10
+// What saving an unwanted answer's connection may cost (W08); an answer that is longer or slower costs the connection.
+const (
+	discardLimit = 64 << 10
+	discardTime  = time.Second
+)
 
 // Discard closes the answer after reading what little is left of it, so that the connection can serve again. Event
 // streams are only closed.
 func (r *Response) Discard() {
 	if r.Kind != Events && r.ContentLength <= discardLimit {
+		late := time.AfterFunc(discardTime, r.Close)
 		_, _ = io.CopyN(io.Discard, r.Body, discardLimit)
+		late.Stop()
 	}
 	r.Close()
 }
@@ -160,9 +165,10 @@ func (b *body) Read(p []byte) (int, error) {
 	b.watch.timer.Reset(b.idle)
 	n, err := b.rc.Read(p)
 	b.watch.timer.Stop()
-	if err == nil || err == io.EOF {
+	if err == nil || (err == io.EOF && b.ctx.Err() == nil) {
 		return n, err
 	}
+	// An end after the context's is not the answer's: the upstream may have ended it because it saw us go.
 	return n, b.watch.explain(b.ctx, err, ErrIdle)
 }
 

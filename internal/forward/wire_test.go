@@ -319,9 +319,8 @@ func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestEventSize(t *testing.T) {
 	const stream = "data: a\n\ndata: b\r\n\r\ndata: ccc\r\r: x\n\n\n\ndata: unfinished"
-	// Sizes of events, terminators included but for the LF of a final CRLF: 9, 10+..., and the tail.
 	for step := 1; step <= len(stream); step++ {
-		var s EventSize
+		var s eventSize
 		var largest int64
 		for i := 0; i < len(stream); i += step {
 			largest = max(largest, s.Add([]byte(stream[i:min(i+step, len(stream))])))
@@ -332,8 +331,59 @@ func TestEventSize(t *testing.T) {
 	}
 }
 
+// FuzzEventSize compares with counting byte by byte, however the stream is cut.
+func FuzzEventSize(f *testing.F) {
+	f.Add("data: a\r\n\r\nx\r\r\n\n", uint8(3))
+	f.Fuzz(func(t *testing.T, stream string, step uint8) {
+		var got, want, n int64
+		var s eventSize
+		for i := 0; i < len(stream); i += int(step) + 1 {
+			got = max(got, s.Add([]byte(stream[i:min(i+int(step)+1, len(stream))])))
+		}
+		empty := true
+		for i := range len(stream) {
+			c := stream[i]
+			if c == '\n' && i > 0 && stream[i-1] == '\r' {
+				continue
+			}
+			n++
+			want = max(want, n)
+			switch {
+			case c != '\n' && c != '\r':
+				empty = false
+			case empty:
+				n = 0
+			default:
+				empty = true
+			}
+		}
+		if got != want || s.n != n {
+			t.Errorf("%q in steps of %d: largest %d, now %d; want %d, %d", stream, int(step)+1, got, s.n, want, n)
+		}
+	})
+}
+
 func TestUnknownVersion(t *testing.T) {
 	if _, err := NewTransports(&dialer{}, Options{Versions: []string{"h2c"}}); err == nil {
 		t.Error("h2c was accepted")
 	}
+}
+
+func FuzzSetQuery(f *testing.F) {
+	f.Add("q=1&api_key=old&api%5Fkey=older&limit=9", "api_key", "s&=#+ \x00")
+	f.Add("&&;=%zz", "", "")
+	f.Fuzz(func(t *testing.T, query, name, value string) {
+		u := &url.URL{Scheme: "https", Host: "up.test", RawQuery: query}
+		before := u.Query()
+		SetQuery(u, name, value)
+		after := u.Query()
+		if got := after[name]; len(got) != 1 || got[0] != value {
+			t.Errorf("%q: %q is %q, want %q", u.RawQuery, name, got, value)
+		}
+		delete(before, name)
+		delete(after, name)
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("others changed (-before +after):\n%s", diff)
+		}
+	})
 }
