@@ -1,10 +1,12 @@
 package netguard
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 )
@@ -20,80 +22,51 @@ var (
 	ErrEncoded = errors.New("the answer is compressed")
 )
 
-// Transport makes a round tripper from base's settings whose every connection goes through the guard, https and http
-// each by its own rule. Proxies and dialers of base are dropped. It checks each request's URL before anything is sent.
-// base may be nil; it is not changed.
-func (g *Guard) Transport(base *http.Transport) *Transport {
-	if base == nil {
-		base = &http.Transport{ForceAttemptHTTP2: true}
+// FetchClient makes a client for documents and tokens: the whole exchange takes at most timeout, a body at most maxBody
+// bytes (ErrTooLarge while reading), nothing is compressed (ErrEncoded), no redirect is followed (ErrRedirect), there
+// are no cookies and no proxy. Each request checks its URL and has a connection of its own, so that a request that must
+// not be sent twice, such as a refresh, never dies of a connection that the server has just let go.
+func (g *Guard) FetchClient(timeout time.Duration, maxBody int64) *http.Client {
+	transport := func(dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
+		return &http.Transport{
+			DialContext:            dial,
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true,
+			DisableKeepAlives:      true,
+			TLSHandshakeTimeout:    timeout,
+			MaxResponseHeaderBytes: 64 << 10,
+			TLSClientConfig:        &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS12},
+		}
 	}
-	secure := base.Clone()
-	secure.Proxy = nil
-	secure.Dial, secure.DialTLS, secure.DialTLSContext = nil, nil, nil //nolint:staticcheck // cleared because they would win
-	plain := secure.Clone()
-	secure.DialContext = g.DialContext
-	plain.DialContext = g.DialPlain
-	return &Transport{guard: g, secure: secure, plain: plain}
+	return &http.Client{
+		Timeout:   timeout,
+		Transport: &fetcher{guard: g, secure: transport(g.DialContext), plain: transport(g.DialPlain), maxBody: maxBody},
+	}
 }
 
-// Transport sends requests through a guard. See Guard.Transport.
-type Transport struct {
+// fetcher sends requests by the rule of their scheme and refuses what a document or a token endpoint has no business
+// answering.
+type fetcher struct {
 	guard         *Guard
 	secure, plain *http.Transport
+	maxBody       int64
 }
 
 // RoundTrip implements http.RoundTripper. A refused URL is an *Error.
-func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.guard.CheckURL(r.URL); err != nil {
+func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := f.guard.CheckURL(r.URL); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
 		return nil, &Error{cause: err}
 	}
+	transport := f.secure
 	if r.URL.Scheme == "http" {
-		return t.plain.RoundTrip(r)
+		transport = f.plain
 	}
-	return t.secure.RoundTrip(r)
-}
-
-// CloseIdleConnections closes connections that carry no request.
-func (t *Transport) CloseIdleConnections() {
-	t.secure.CloseIdleConnections()
-	t.plain.CloseIdleConnections()
-}
-
-// FetchClient makes a client for documents and tokens: the whole exchange takes at most timeout, a body at most maxBody
-// bytes (ErrTooLarge while reading), nothing is compressed (ErrEncoded), no redirect is followed (ErrRedirect), there
-// are no cookies. It keeps a few idle connections: make one and keep it.
-func (g *Guard) FetchClient(timeout time.Duration, maxBody int64) *http.Client {
-	return &http.Client{
-		Timeout: timeout,
-		Transport: &fetcher{
-			maxBody: maxBody,
-			Transport: g.Transport(&http.Transport{
-				ForceAttemptHTTP2:      true,
-				DisableCompression:     true,
-				MaxIdleConns:           32,
-				MaxIdleConnsPerHost:    2,
-				IdleConnTimeout:        30 * time.Second,
-				TLSHandshakeTimeout:    timeout,
-				MaxResponseHeaderBytes: 64 << 10,
-				TLSClientConfig:        &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS12},
-			}),
-		},
-	}
-}
-
-// fetcher refuses what a document or a token endpoint has no business answering.
-type fetcher struct {
-	*Transport
-	maxBody int64
-}
-
-func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept-Encoding", "identity")
-	resp, err := f.Transport.RoundTrip(r)
+	resp, err := transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

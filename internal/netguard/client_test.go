@@ -69,7 +69,6 @@ func TestFetchClient(t *testing.T) {
 	defer s.Close()
 	defer close(release)
 	c := New(loopback()).FetchClient(30*time.Second, 1000)
-	defer c.CloseIdleConnections()
 
 	if b, err := fetch(t, c, s.URL+"/ok"); err != nil || len(b) != 1000 {
 		t.Errorf("exactly the cap: %d bytes, %v", len(b), err)
@@ -95,7 +94,6 @@ func TestFetchClient(t *testing.T) {
 	}
 	t.Run("S09 endless drip", func(t *testing.T) {
 		quick := New(loopback()).FetchClient(200*time.Millisecond, 1000)
-		defer quick.CloseIdleConnections()
 		_, err := fetch(t, quick, s.URL+"/drip")
 		if ne, ok := errors.AsType[interface {
 			error
@@ -129,17 +127,14 @@ func TestTLS(t *testing.T) {
 	policy := Policy{Allow: prefixes("127.0.0.0/8")}
 
 	trusting := New(policy, WithRootCAs(pool)).FetchClient(30*time.Second, 1000)
-	defer trusting.CloseIdleConnections()
 	if b, err := fetch(t, trusting, s.URL); err != nil || string(b) != "HTTP/2.0" {
 		t.Errorf("got %q, %v", b, err)
 	}
 	doubting := New(policy).FetchClient(30*time.Second, 1000)
-	defer doubting.CloseIdleConnections()
 	if _, err := fetch(t, doubting, s.URL); err == nil {
 		t.Error("Z-U01 an unknown authority passes")
 	}
 	elsewhere := New(policy, WithRootCAs(pool), WithResolver(&answers{sets: [][]netip.Addr{addrs("127.0.0.1")}})).FetchClient(30*time.Second, 1000)
-	defer elsewhere.CloseIdleConnections()
 	if _, err := fetch(t, elsewhere, strings.Replace(s.URL, "127.0.0.1", "wrong.example.org", 1)); err == nil {
 		t.Error("Z-U01 a certificate for another name passes")
 	}
@@ -150,12 +145,10 @@ func TestProxyIsIgnored(t *testing.T) {
 	defer proxied.Close()
 	t.Setenv("HTTP_PROXY", proxied.URL)
 	t.Setenv("http_proxy", proxied.URL)
-	base := http.DefaultTransport.(*http.Transport).Clone()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "direct") }))
 	defer s.Close()
 	g := New(loopback(), WithResolver(&answers{sets: [][]netip.Addr{addrs("127.0.0.1")}}))
-	c := &http.Client{Transport: g.Transport(base)}
-	defer c.CloseIdleConnections()
+	c := g.FetchClient(30*time.Second, 1000)
 	// A name, because ProxyFromEnvironment spares loopback addresses.
 	if b, err := fetch(t, c, strings.Replace(s.URL, "127.0.0.1", "direct.example.org", 1)); err != nil || string(b) != "direct" {
 		t.Errorf("got %q, %v", b, err)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAuthorizationURL(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	request := AuthorizationRequest{
 		Endpoint: "https://as.example/authorize?tenant=a%20b&client_id=theirs&scope=all", ClientID: "id",
 		RedirectURI: "https://gw.example/api/oauth/callback", Scopes: []string{"a", "b"}, Resource: "https://mcp.example/mcp",

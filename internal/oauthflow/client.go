@@ -40,9 +40,6 @@ func New(guard *netguard.Guard, now func() time.Time) *Client {
 	return &Client{guard: guard, http: guard.FetchClient(exchangeTimeout, maxBody), now: now}
 }
 
-// CloseIdleConnections closes connections that carry no request.
-func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
-
 // checkURL refuses what no request could be sent to and no browser should be sent to (attack S06).
 func (c *Client) checkURL(raw string) error {
 	u, err := url.Parse(raw)

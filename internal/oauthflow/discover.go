@@ -24,7 +24,9 @@ type Target struct {
 	// URL of the MCP endpoint.
 	URL string
 	// Known endpoints, of the directory entry. They win over what is discovered; when the authorization and the token
-	// endpoint are known nothing is fetched, and when only the issuer is, the MCP server is not asked.
+	// endpoint are known nothing is fetched, and when only the issuer is, the MCP server is not asked. One of the two
+	// endpoints without the issuer is an error: the MCP server would supply the other, and with it take the codes of the
+	// known server (attacks S08, A04).
 	Known storage.OAuthEndpoints
 	// Scopes configured by the operator; empty to discover them.
 	Scopes []string
@@ -60,6 +62,9 @@ func (c *Client) Discover(ctx context.Context, t Target) (Discovery, error) {
 		if err := c.checkURL(known); err != nil {
 			return Discovery{}, fmt.Errorf("discovering: %w: configured %s: %w", ErrMalformed, name, err)
 		}
+	}
+	if t.Known.Issuer == "" && (t.Known.AuthorizationEndpoint == "") != (t.Known.TokenEndpoint == "") {
+		return Discovery{}, fmt.Errorf("discovering: %w: the authorization and the token endpoint are configured together or not at all", ErrMalformed)
 	}
 	var d Discovery
 	var resource protected

@@ -209,13 +209,18 @@ func TestDiscover(t *testing.T) {
 			target: Target{Known: storage.OAuthEndpoints{AuthorizationEndpoint: "javascript:alert(1)", TokenEndpoint: "https://as.example/t"}},
 			want:   ErrMalformed, paths: []string{},
 		},
+		{
+			name:   "A04 half of the endpoints known: the upstream does not supply the other half",
+			target: Target{Known: storage.OAuthEndpoints{AuthorizationEndpoint: "https://as.example/a"}},
+			want:   ErrMalformed, paths: []string{},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake(t, tc.replies)
 			tc.target.URL = f.URL + "/mcp"
 			tc.target.Issuer = strings.ReplaceAll(tc.target.Issuer, "BASE", f.URL)
 			tc.target.Known.Issuer = strings.ReplaceAll(tc.target.Known.Issuer, "BASE", f.URL)
-			d, err := newClient(t).Discover(t.Context(), tc.target)
+			d, err := newClient().Discover(t.Context(), tc.target)
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
@@ -235,10 +240,10 @@ func TestDiscover(t *testing.T) {
 func TestDiscoverUnreachable(t *testing.T) {
 	f := newFake(t, nil)
 	f.Close()
-	if _, err := newClient(t).Discover(t.Context(), Target{URL: f.URL + "/mcp"}); !errors.Is(err, ErrUnavailable) {
+	if _, err := newClient().Discover(t.Context(), Target{URL: f.URL + "/mcp"}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("Z-U01 closed port: %v", err)
 	}
-	if _, err := newClient(t).Discover(t.Context(), Target{URL: "https://10.0.0.1/mcp"}); !errors.Is(err, ErrMalformed) {
+	if _, err := newClient().Discover(t.Context(), Target{URL: "https://10.0.0.1/mcp"}); !errors.Is(err, ErrMalformed) {
 		t.Errorf("S03 private address: %v", err)
 	}
 }
@@ -285,7 +290,7 @@ func TestMetadata(t *testing.T) {
 				members = append(members, `"`+tc.member+`":`+tc.value)
 			}
 			f := newFake(t, map[string]reply{asPath: ok("{" + strings.Join(members, ",") + "}")})
-			_, err := newClient(t).FetchMetadata(t.Context(), f.URL+"/as")
+			_, err := newClient().FetchMetadata(t.Context(), f.URL+"/as")
 			if !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}

@@ -94,10 +94,7 @@ func (f *fake) last(t *testing.T) seen {
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // newClient makes a client that may speak http to loopback.
-func newClient(t *testing.T) *Client {
-	t.Helper()
+func newClient() *Client {
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	c := New(netguard.New(netguard.Policy{Allow: loopback, HTTP: loopback}), func() time.Time { return start })
-	t.Cleanup(c.CloseIdleConnections)
-	return c
+	return New(netguard.New(netguard.Policy{Allow: loopback, HTTP: loopback}), func() time.Time { return start })
 }

@@ -48,7 +48,7 @@ func TestObtainClientOrder(t *testing.T) {
 		{"a key is needed and the server names no other way", Discovery{ClientMetadata: true, AuthMethods: []string{"private_key_jwt"}}, app, "", "", "", ErrUnsupported},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := newClient(t).ObtainClient(t.Context(), tc.d, tc.app)
+			got, err := newClient().ObtainClient(t.Context(), tc.d, tc.app)
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
@@ -93,7 +93,7 @@ func TestRegister(t *testing.T) {
 			f := newFake(t, map[string]reply{"POST /register": tc.answer})
 			d := Discovery{AuthMethods: tc.methods}
 			d.Endpoints.RegistrationEndpoint = f.URL + "/register"
-			got, err := newClient(t).ObtainClient(t.Context(), d, Application{Name: "durward", RedirectURI: callback})
+			got, err := newClient().ObtainClient(t.Context(), d, Application{Name: "durward", RedirectURI: callback})
 			if tc.code != "" && Code(err) != tc.code || tc.code == "" && !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}

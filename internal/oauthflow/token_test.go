@@ -69,7 +69,7 @@ func TestTokenResponse(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake(t, map[string]reply{"POST /token": tc.answer})
-			got, err := exchange(t, newClient(t), f.URL, ClientAuth{ID: "id", Method: AuthNone})
+			got, err := exchange(t, newClient(), f.URL, ClientAuth{ID: "id", Method: AuthNone})
 			if tc.code != "" {
 				if Code(err) != tc.code {
 					t.Fatalf("got %v, want code %s", err, tc.code)
@@ -101,7 +101,7 @@ func TestTokenResponse(t *testing.T) {
 
 func TestExchangeRequest(t *testing.T) {
 	f := newFake(t, map[string]reply{"POST /token": ok(`{"access_token":"a","token_type":"Bearer","refresh_token":"r","scope":"b  a"}`)})
-	c := newClient(t)
+	c := newClient()
 	secret := seal.NewSecret("p:w %")
 	for _, tc := range []struct {
 		method       string
@@ -146,7 +146,7 @@ func TestExchangeRequest(t *testing.T) {
 func TestSecretsStayOutOfErrors(t *testing.T) {
 	f := newFake(t, map[string]reply{"POST /token": {400, nil,
 		`{"error":"invalid_grant","error_description":"code CODE-CANARY verifier VERIFIER-CANARY secret SECRET-CANARY <script>\u001b[0m"}`}})
-	_, err := exchange(t, newClient(t), f.URL, ClientAuth{ID: "id", Secret: seal.NewSecret("SECRET-CANARY"), Method: AuthPost})
+	_, err := exchange(t, newClient(), f.URL, ClientAuth{ID: "id", Secret: seal.NewSecret("SECRET-CANARY"), Method: AuthPost})
 	pe, ok := errors.AsType[*ProtocolError](err)
 	if !ok {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	}
 	closed := newFake(t, nil)
 	closed.Close()
-	_, err = newClient(t).Refresh(t.Context(), RefreshRequest{Endpoint: closed.URL + "/token?k=CANARY", Client: ClientAuth{ID: "id", Method: AuthNone}, Token: seal.NewSecret("CANARY")})
+	_, err = newClient().Refresh(t.Context(), RefreshRequest{Endpoint: closed.URL + "/token?k=CANARY", Client: ClientAuth{ID: "id", Method: AuthNone}, Token: seal.NewSecret("CANARY")})
 	if !errors.Is(err, ErrUnavailable) || strings.Contains(err.Error(), "CANARY") {
 		t.Errorf("Z-A01 closed port: %v", err)
 	}
@@ -167,7 +167,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 
 func TestRefresh(t *testing.T) {
 	f := newFake(t, map[string]reply{"POST /token": ok(`{"access_token":"a2","token_type":"Bearer","expires_in":60}`)})
-	c := newClient(t)
+	c := newClient()
 	r := RefreshRequest{Endpoint: f.URL + "/token", Client: ClientAuth{ID: "id", Method: AuthNone}, Token: seal.NewSecret("r1"), Resource: "https://mcp.example/mcp"}
 	got, err := c.Refresh(t.Context(), r)
 	if err != nil {
@@ -189,7 +189,7 @@ func TestRefresh(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	f := newFake(t, map[string]reply{"POST /revoke": {status: 200}})
-	c := newClient(t)
+	c := newClient()
 	r := RevokeRequest{Endpoint: f.URL + "/revoke", Client: ClientAuth{ID: "id", Method: AuthNone}, Refresh: seal.NewSecret("r"), Access: seal.NewSecret("a")}
 	if err := c.Revoke(t.Context(), r); err != nil {
 		t.Fatal(err)
