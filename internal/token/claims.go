@@ -1,6 +1,7 @@
 package token
 
 import (
+	"crypto"
 	"strings"
 	"time"
 
@@ -17,6 +18,10 @@ type Claims struct {
 	IssuedAt  time.Time // UTC, whole seconds; zero when absent
 	// Object is the whole payload.
 	Object strictjson.Value
+
+	// What vouched for the claims; see Verifier.Recheck.
+	keyID, algorithm string
+	key              crypto.PublicKey
 }
 
 // Lookup returns the claim at path: the top-level member of exactly that name, else the member that the path's

@@ -2,7 +2,6 @@ package token
 
 import (
 	"context"
-	"crypto"
 	"errors"
 	"fmt"
 	"slices"
@@ -133,13 +132,35 @@ func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Claims, e
 		return nil, err
 	}
 	// A key source is trusted to know keys, not to know algorithms: one key, one algorithm (J06).
-	if public, ok := key.(crypto.PublicKey); !ok || !alg.fits(public) {
+	if !alg.fits(key) {
 		return nil, invalid("the key is not one for the algorithm")
 	}
 	if err := alg.method.Verify(p.signed, p.signature, key); err != nil {
 		return nil, invalidBecause("verifying the signature", err)
 	}
+	claims.keyID, claims.algorithm, claims.key = h.keyID, h.algorithm, key
 	return claims, nil
+}
+
+// Recheck says whether claims that this verifier returned earlier are still good: they have not expired and the key that
+// vouched for them is still the issuer's. A cache of verified tokens must ask it at every hit; that also keeps a KeySet up
+// to date, which is refreshed by use (J26, J30). It costs a fraction of Verify. Errors are *Error. The audience is not
+// looked at again: it must be part of the cache's key.
+func (v *Verifier) Recheck(ctx context.Context, c *Claims) error {
+	if !v.now().Before(c.ExpiresAt.Add(v.options.Leeway)) {
+		return invalid("the token has expired")
+	}
+	if v.options.MaxTokenAge > 0 && v.now().Sub(c.IssuedAt) > v.options.MaxTokenAge+v.options.Leeway {
+		return invalid("the token is too old")
+	}
+	key, err := v.keys.Key(ctx, c.keyID, c.algorithm)
+	if err != nil {
+		return err
+	}
+	if !sameKey(c.key, key) {
+		return invalid("the key has been replaced")
+	}
+	return nil
 }
 
 // checkType keeps other JWTs of the same issuer out (RFC 8725 section 3.11, J11): by typ where the issuer sets it, and

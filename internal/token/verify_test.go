@@ -16,6 +16,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func rs(t *testing.T, payload string) string {
@@ -83,12 +84,14 @@ func TestVerifyClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(Reason(err))
 	}
-	got.Object = Claims{}.Object
+	if got.Object.Len() != 6 || got.keyID != "rsa" || got.algorithm != "RS256" || got.key != &rsaTestKey().PublicKey {
+		t.Errorf("claims %+v", got)
+	}
 	want := &Claims{
 		Issuer: testIssuer, Subject: "user-1", JTI: "j", Audience: []string{"a", testAudience},
 		ExpiresAt: testNow.Add(15 * time.Minute).UTC(), IssuedAt: testNow.UTC(),
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Claims{}.Object)); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Claims{}), cmpopts.IgnoreFields(Claims{}, "Object")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -412,6 +415,55 @@ func TestRefusedTokensAskForNoKey(t *testing.T) {
 	}
 }
 
+func TestRecheck(t *testing.T) {
+	p, c := newProvider(t), newClock()
+	s := newTestKeySet(t, p, c, nil)
+	v, err := NewVerifier(Options{Issuer: testIssuer, AnyAudience: true, MaxTokenAge: 2 * time.Hour}, s, c.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify := func(payload string) *Claims {
+		t.Helper()
+		got, err := v.Verify(t.Context(), rs(t, payload), "")
+		if err != nil {
+			t.Fatal(Reason(err))
+		}
+		return got
+	}
+	short, long := verify(claims()), verify(claims("exp", unix(20*time.Hour)))
+	c.advance(15*time.Minute + DefaultLeeway - time.Second)
+	for _, each := range []*Claims{short, long} { // the set is a new one by now, the key the same
+		if err := v.Recheck(t.Context(), each); err != nil {
+			t.Error(Reason(err))
+		}
+	}
+	p.wantFetches(t, 2)
+	c.advance(time.Second)
+	if err := v.Recheck(t.Context(), short); !errors.Is(err, ErrInvalid) {
+		t.Errorf("J30 expired: %v", err)
+	}
+	p.serve(jwks(with(rsaJWK(&otherRSAKey().PublicKey), "kid", "rsa")))
+	c.advance(DefaultMaxAge)
+	if err := v.Recheck(t.Context(), long); !errors.Is(err, ErrInvalid) {
+		t.Errorf("J30 key replaced under its kid: %v", err)
+	}
+	p.serve(jwks())
+	c.advance(DefaultMaxAge)
+	if err := v.Recheck(t.Context(), long); !errors.Is(err, ErrInvalid) {
+		t.Errorf("J30 key removed: %v", err)
+	}
+	p.fail()
+	c.advance(DefaultMaxStale)
+	if err := v.Recheck(t.Context(), long); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("J30 keys out of reach: %v", err)
+	}
+	p.serve(jwks(with(rsaJWK(&rsaTestKey().PublicKey), "kid", "rsa")))
+	c.advance(DefaultMaxStale)
+	if err := v.Recheck(t.Context(), long); !errors.Is(err, ErrInvalid) {
+		t.Errorf("J14 grown too old: %v", err)
+	}
+}
+
 func TestNewVerifierRefuses(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no issuer":           {AnyAudience: true},
@@ -514,6 +566,19 @@ func BenchmarkVerify(b *testing.B) {
 			}
 		})
 	}
+	b.Run("recheck", func(b *testing.B) {
+		v := testVerifier(b, nil)
+		c, err := v.Verify(b.Context(), sign(b, jwt.SigningMethodES256, ecTestKey(), esHeader, typical), "")
+		if err != nil {
+			b.Fatal(Reason(err))
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := v.Recheck(b.Context(), c); err != nil {
+				b.Fatal(Reason(err))
+			}
+		}
+	})
 	b.Run("refused before the signature", func(b *testing.B) {
 		v := testVerifier(b, nil)
 		raw := sign(b, jwt.SigningMethodRS256, rsaTestKey(), rsHeader, claims("exp", "1", "iat", ""))
