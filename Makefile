@@ -1,0 +1,57 @@
+# Every target runs from a plain clone. `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+# One set of flags for everything that is compiled: Caddy takes minutes to compile
+# cold, and every further set would compile it once more. The tags drop ACME
+# certificate stores that a gateway has no use for.
+TAGS := nobadger,nomysql,nopgx
+FLAGS := -trimpath -tags=$(TAGS)
+export GOFLAGS := $(filter-out $(FLAGS),$(shell go env GOFLAGS 2>/dev/null)) $(FLAGS)
+# Pure Go: no C compiler needed, runs on any libc. Only the race detector needs cgo.
+export CGO_ENABLED := 0
+
+VERSION ?=
+FUZZTIME ?= 5s
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/durward (VERSION=v1.2.3 names the release)
+	go build -ldflags="$(if $(VERSION),-X main.version=$(VERSION))" -o bin/durward ./cmd/durward
+
+.PHONY: setup
+setup: ## install what the tests need (Debian as root), elsewhere say what is missing
+	.ci/setup
+
+.PHONY: test
+test: setup ## set up, then run every test with the race detector
+	.ci/with-go env CGO_ENABLED=1 go test -race -shuffle=on ./...
+
+.PHONY: lint
+lint: ## formatting, vet, linters, dead code, the direction of imports
+	.ci/with-go .ci/lint
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME (default 5s) each
+	.ci/with-go .ci/fuzz $(FUZZTIME)
+
+.PHONY: attacks
+attacks: ## the short attack suites against the built binary
+	.ci/with-go go test -count=1 -run Attack ./integration/...
+
+.PHONY: conformance
+conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway
+	.ci/with-go env CONFORMANCE_RUNS=30 go test -count=1 -timeout=30m -v -run Conformance ./integration/...
+
+.PHONY: vuln
+vuln: ## known vulnerabilities of the dependencies (needs the Go vulnerability database)
+	.ci/with-go go run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./...
+
+.PHONY: clean
+clean: ## remove what the other targets built
+	@# Go keeps downloaded modules read-only.
+	[ ! -d bin ] || chmod -R u+w bin
+	rm -rf bin

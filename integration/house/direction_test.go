@@ -1,0 +1,184 @@
+package house
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/durward-gateway/durward"
+
+// listed is what `go list` says of a package.
+type listed struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+	Deps                               []string // everything that is linked with it
+}
+
+// The direction of imports (docs/architecture.md):
+//
+//	cmd -> caddyfile -> modules/<handler> -> modules/app -> internal -> storage
+//
+// depguard says the same in the editor; here it is checked on what is really linked,
+// so that no detour through a third package goes unseen.
+var directions = []struct {
+	name string
+	of   func(pkg string) bool // the packages it is about, relative to the module
+	// imports reports whether a package may import another of the module. nil: any.
+	imports func(pkg, imported string) bool
+	// links reports whether a package may have a foreign one linked in. nil: any.
+	links func(dep string) bool
+	tests bool // holds for test files too
+}{
+	{
+		name:    "storage imports the standard library only",
+		of:      is("storage"),
+		imports: nothing,
+		links:   func(string) bool { return false },
+	},
+	{
+		name:    "stores import storage and nothing else of the project",
+		of:      below("storage"),
+		imports: func(_, imported string) bool { return imported == "storage" },
+		links:   neither("github.com/caddyserver/caddy", "go.uber.org/zap"),
+	},
+	{
+		name:    "internal imports internal and storage, and knows nothing of Caddy or zap",
+		of:      below("internal"),
+		imports: func(_, imported string) bool { return within(imported, "internal", "storage") },
+		links:   neither("github.com/caddyserver/caddy", "go.uber.org/zap"),
+		tests:   true,
+	},
+	{
+		name:    "the app knows no handler",
+		of:      in("modules/app"),
+		imports: func(_, imported string) bool { return within(imported, "modules/app", "internal", "storage") },
+	},
+	{
+		name: "a handler never imports a sibling",
+		of: func(pkg string) bool {
+			return below("modules")(pkg) && !within(pkg, "modules/app", "modules/standard")
+		},
+		imports: func(pkg, imported string) bool {
+			return within(imported, handler(pkg), "modules/app", "internal", "storage")
+		},
+	},
+	{
+		name:    "the Caddyfile is above the modules and below the commands",
+		of:      in("caddyfile"),
+		imports: func(_, imported string) bool { return within(imported, "caddyfile", "modules", "internal", "storage") },
+	},
+	{
+		name:    "modules/standard only gathers what it links",
+		of:      in("modules/standard"),
+		imports: func(_, imported string) bool { return within(imported, "modules", "storage") },
+	},
+	{
+		name:    "integration imports no package of the project",
+		of:      in("integration"),
+		imports: func(_, imported string) bool { return within(imported, "integration") },
+		tests:   true,
+	},
+}
+
+func TestDirectionOfImports(t *testing.T) {
+	packages := list(t)
+	for _, d := range directions {
+		t.Run(d.name, func(t *testing.T) {
+			for _, p := range packages {
+				pkg := relative(p.ImportPath)
+				if !d.of(pkg) {
+					continue
+				}
+				imports := p.Imports
+				if d.tests {
+					imports = slices.Concat(imports, p.TestImports, p.XTestImports)
+				}
+				for _, imported := range imports {
+					if ours(imported) && d.imports != nil && !d.imports(pkg, relative(imported)) {
+						t.Errorf("%s imports %s", pkg, relative(imported))
+					}
+				}
+				for _, dep := range p.Deps {
+					if !ours(dep) && !standard(dep) && d.links != nil && !d.links(dep) {
+						t.Errorf("%s links %s", pkg, dep)
+					}
+				}
+			}
+		})
+	}
+}
+
+// list asks the Go command for every package of the module.
+func list(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
+	cmd.Dir = "../.."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	var packages []listed
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p listed
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) == 0 {
+		t.Fatal("go list found no packages")
+	}
+	return packages
+}
+
+func ours(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
+
+// relative is the path inside the module, "" for its root.
+func relative(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+}
+
+// standard reports whether path is in the standard library: those have no dot in
+// their first element, except for the copies it vendors.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".") || first == "vendor"
+}
+
+// handler is the folder below modules that pkg belongs to.
+func handler(pkg string) string {
+	parts := strings.SplitN(pkg, "/", 3)
+	return strings.Join(parts[:min(2, len(parts))], "/")
+}
+
+func within(pkg string, folders ...string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		return pkg == folder || strings.HasPrefix(pkg, folder+"/")
+	})
+}
+
+func is(folder string) func(string) bool { return func(pkg string) bool { return pkg == folder } }
+func in(folder string) func(string) bool { return func(pkg string) bool { return within(pkg, folder) } }
+
+func below(folder string) func(string) bool {
+	return func(pkg string) bool { return strings.HasPrefix(pkg, folder+"/") }
+}
+
+func nothing(string, string) bool { return false }
+
+func neither(folders ...string) func(string) bool {
+	return func(dep string) bool { return !within(dep, folders...) }
+}
