@@ -1,0 +1,158 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// hostileTexts are SQL injections, pattern characters, encodings and bytes that end strings elsewhere.
+var hostileTexts = []string{
+	`'`, `''`, `"`, "`", `\`, `\'`, `%`, `_`, `%%`, `;`, `--`, `/*`, `*/`, `?`, `$1`, `:name`, `@p1`, `?1`,
+	`' OR '1'='1`, `' OR 1=1 --`, `" OR ""="`, `') OR ('1'='1`, `1; DROP TABLE servers; --`, `'; DELETE FROM connections; --`,
+	`' UNION SELECT id, wrapped FROM data_keys --`, `' AND (SELECT count(*) FROM users) > 0 --`, `x' || (SELECT issuer FROM organizations) || '`,
+	`'; ATTACH DATABASE '/tmp/x' AS x; --`, `'; COPY users TO PROGRAM 'id'; --`, `'; SELECT pg_sleep(10); --`, `$$ OR 1=1 $$`, `E'\x27'`,
+	`admin'/**/OR/**/1=1#`, `%27%20OR%201=1`, `&#39; OR 1=1`, `\u0027 OR 1=1`, "\u02bc OR 1=1", "\uff07 OR 1=1", "\u2019",
+	`../../etc/passwd`, `{{7*7}}`, `${jndi:ldap://x}`, `{env.HOME}`, "line\nbreak", "tab\t", "\r\n", "\u202e", "e\u0301", "\U0001f511",
+	"\x00", "before\x00after", "\xff\xfe", "\xed\xa0\x80", strings.Repeat("a", 10_000), `(a+)+$`, `[[:alpha:]]*`, " ", "null", "NULL", "0", "true",
+}
+
+// testHostileText stores every text in every member that takes text, and reads the same back. A store may refuse a text
+// as a whole (PostgreSQL has no NUL); it must not store another one.
+func testHostileText(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	bystander := b.everything(t, b.orgB, b.userB1)
+	for i, text := range hostileTexts {
+		t.Run(fmt.Sprintf("%d %.30q", i, text), func(t *testing.T) {
+			e := entry(text + " entry")
+			e.OrganizationID, e.Source, e.CreatedAt, e.UpdatedAt = b.orgA, storage.SourceCustom, start, start
+			e.Description, e.Icon, e.URL, e.Slug, e.EventsURL = text, text, text, text, text
+			e.AuthParams = storage.AuthParams{In: "header", Name: "X", Prefix: "y"}
+			if err := b.CreateDirectoryEntry(ctx, e); err != nil {
+				t.Skipf("refused: %v", err)
+			}
+			got, err := b.DirectoryEntry(ctx, b.orgA, e.ID)
+			noError(t, err)
+			equal(t, got, e)
+
+			v := b.newServer(b.orgA, fmt.Sprintf("%s server %d", text, i), text+"-server")
+			v.ClientID, v.CreatedBy, v.DirectoryID, v.Entry = text, text, e.ID, e
+			noError(t, b.CreateServer(ctx, v))
+			read, err := b.ServerBySlug(ctx, b.orgA, v.Slug)
+			noError(t, err)
+			equal(t, read, v)
+
+			key := storage.ConnectionKey{OrganizationID: b.orgA, UserID: b.userA1, ServerID: v.ID}
+			c := connection(key)
+			c.ClientID, c.Scope, c.Origin, c.Resource, c.Issuer, c.Reason = text, text, text, text, text, text
+			c, err = b.PutConnection(ctx, c)
+			noError(t, err)
+			stored, err := b.Connection(ctx, key)
+			noError(t, err)
+			equal(t, stored, c)
+			stored, err = b.UpdateConnection(ctx, key, func(_ context.Context, c *storage.Connection) error { c.Reason += text; return nil })
+			noError(t, err)
+			equal(t, stored.Reason, text+text)
+
+			a := attempt(key)
+			a.Issuer, a.StateHash = text, []byte(text+"state")
+			noError(t, b.CreateAttempt(ctx, a))
+			taken, err := b.TakeAttempt(ctx, a.StateHash, start)
+			noError(t, err)
+			equal(t, taken, a)
+
+			id := newID()
+			o, err := b.ResolveOrganization(ctx, storage.OrganizationClaim{Issuer: issuer + text, ID: id, Slug: text, DerivedID: newID()}, start)
+			noError(t, err)
+			equal(t, o, storage.Organization{ID: id, Issuer: issuer + text, Slug: text, CreatedAt: start})
+			u, err := b.ResolveUser(ctx, storage.UserClaim{OrganizationID: id, Issuer: issuer + text, Subject: text, DerivedID: newID(),
+				Kind: storage.UserPerson, Name: text, Email: text}, start)
+			noError(t, err)
+			equal(t, []string{u.Subject, u.Name, u.Email}, []string{text, text, text})
+		})
+	}
+	equal(t, b.everything(t, b.orgB, b.userB1), bystander)
+	noError(t, b.Ping(ctx))
+}
+
+// testHostileSearch uses every text as id, slug, search and filter: it finds what contains it literally, nothing else,
+// and is never an error of the store.
+func testHostileSearch(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	b.connect(t, b.connectionA1)
+	before := b.everything(t, b.orgA, b.userA1, b.userA2)
+	for i, text := range hostileTexts {
+		t.Run(fmt.Sprintf("%d %.30q", i, text), func(t *testing.T) {
+			want := 0
+			if strings.Contains("shared name", text) || strings.Contains(b.serverA.Slug, text) {
+				want = 1
+			}
+			page := storage.PageRequest{Number: 1, Limit: 10}
+			found, err := b.Servers(ctx, storage.ServerFilter{OrganizationID: b.orgA, UserID: text, Search: text, Now: start, Page: page})
+			noError(t, err)
+			equal(t, found.Total, want)
+			for _, f := range []storage.ServerFilter{
+				{OrganizationID: text}, {OrganizationID: b.orgA, ID: text}, {OrganizationID: b.orgA, Slug: text},
+				{OrganizationID: b.orgA, Status: []storage.ServerStatus{storage.ServerStatus(text)}},
+				{OrganizationID: b.orgA, ConnectionStatuses: []storage.ConnectionStatus{storage.ConnectionStatus(text)}},
+			} {
+				f.Now, f.Page = start, page
+				found, err := b.Servers(ctx, f)
+				noError(t, err)
+				equal(t, found.Total, 0)
+			}
+			entries, err := b.DirectoryEntries(ctx, storage.DirectoryFilter{OrganizationID: text, Search: "notes", Page: page})
+			noError(t, err)
+			equal(t, names(entries.Items), []string{"Notes"})
+			_, err = b.DirectoryEntries(ctx, storage.DirectoryFilter{OrganizationID: b.orgA, Search: text, Page: page})
+			noError(t, err)
+
+			_, err = b.Server(ctx, b.orgA, text)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.Server(ctx, text, b.serverA.ID)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.ServerBySlug(ctx, b.orgA, text)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.DeleteServer(ctx, b.orgA, text)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.User(ctx, b.orgA, text)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.Connection(ctx, storage.ConnectionKey{OrganizationID: b.orgA, UserID: text, ServerID: b.serverA.ID})
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.DeleteConnection(ctx, storage.ConnectionKey{OrganizationID: b.orgA, UserID: text, ServerID: text})
+			wantError(t, err, storage.ErrNotFound)
+			wantError(t, b.DeleteDirectoryEntry(ctx, b.orgA, text), storage.ErrNotFound)
+			_, err = b.TakeAttempt(ctx, []byte(text), start)
+			wantError(t, err, storage.ErrNotFound)
+		})
+	}
+	equal(t, b.everything(t, b.orgA, b.userA1, b.userA2), before)
+}
+
+// testContexts wants that an ended context ends calls, in the words that callers branch on.
+func testContexts(t *testing.T, b *bundle) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	expired, stop := context.WithDeadline(t.Context(), time.Now())
+	defer stop()
+	b.connect(t, b.connectionA1)
+	for ctx, want := range map[context.Context]error{canceled: context.Canceled, expired: storage.ErrUnavailable} {
+		_, err := b.Server(ctx, b.orgA, b.serverA.ID)
+		wantError(t, err, want)
+		_, err = b.Servers(ctx, storage.ServerFilter{OrganizationID: b.orgA, Now: start, Page: storage.PageRequest{Number: 1, Limit: 10}})
+		wantError(t, err, want)
+		_, err = b.UpdateServer(ctx, b.orgA, b.serverA.ID, func(*storage.Server) error { return nil })
+		wantError(t, err, want)
+		_, err = b.DeleteConnection(ctx, b.connectionA1)
+		wantError(t, err, want)
+		_, err = b.TakeAttempt(ctx, []byte("x"), start)
+		wantError(t, err, want)
+		wantError(t, b.Ping(ctx), want)
+	}
+	_, err := b.Connection(t.Context(), b.connectionA1)
+	noError(t, err)
+}

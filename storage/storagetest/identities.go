@@ -1,0 +1,168 @@
+package storagetest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+func testOrganizations(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	resolve := func(c storage.OrganizationClaim) (storage.Organization, error) {
+		t.Helper()
+		return b.ResolveOrganization(ctx, c, start)
+	}
+	must := func(c storage.OrganizationClaim) storage.Organization {
+		t.Helper()
+		o, err := resolve(c)
+		noError(t, err)
+		return o
+	}
+	id, derived := newID(), newID()
+
+	first := must(storage.OrganizationClaim{Issuer: issuer, ID: id})
+	equal(t, first, storage.Organization{ID: id, Issuer: issuer, CreatedAt: start})
+	later, err := b.ResolveOrganization(ctx, storage.OrganizationClaim{Issuer: issuer, ID: id}, start.Add(time.Hour))
+	noError(t, err)
+	equal(t, later, first)
+
+	_, err = resolve(storage.OrganizationClaim{Issuer: otherIssuer, ID: id})
+	wantError(t, err, storage.ErrForeignOrganization)
+	shared := must(storage.OrganizationClaim{Issuer: otherIssuer, ID: id, Slug: "theirs", DerivedID: newID(), Shared: true})
+	equal(t, shared, first) // a sharer's slug is not remembered
+	equal(t, must(storage.OrganizationClaim{Issuer: otherIssuer, Slug: "theirs", DerivedID: derived}).ID, derived)
+
+	// Both: the id wins, the slug is remembered for it.
+	o := must(storage.OrganizationClaim{Issuer: issuer, ID: id, Slug: "acme", DerivedID: newID()})
+	equal(t, o, storage.Organization{ID: id, Issuer: issuer, Slug: "acme", CreatedAt: start})
+	equal(t, must(storage.OrganizationClaim{Issuer: issuer, Slug: "acme", DerivedID: newID()}), o)
+
+	// The same slug under another issuer is another organization.
+	derived = newID()
+	foreign := must(storage.OrganizationClaim{Issuer: otherIssuer, Slug: "acme", DerivedID: derived})
+	equal(t, foreign, storage.Organization{ID: derived, Issuer: otherIssuer, Slug: "acme", CreatedAt: start})
+
+	// A slug that another organization of the issuer has stays there; the id still wins.
+	second := newID()
+	equal(t, must(storage.OrganizationClaim{Issuer: issuer, ID: second, Slug: "acme", DerivedID: newID()}).ID, second)
+	equal(t, must(storage.OrganizationClaim{Issuer: issuer, Slug: "acme", DerivedID: newID()}).ID, id)
+
+	// A renamed organization: the new slug is remembered, the old one is free.
+	equal(t, must(storage.OrganizationClaim{Issuer: issuer, ID: id, Slug: "acme-2", DerivedID: newID()}).Slug, "acme-2")
+	equal(t, must(storage.OrganizationClaim{Issuer: issuer, ID: second, Slug: "acme", DerivedID: newID()}).Slug, "acme")
+
+	// Slug only, then the derived id with another slug, then the old slug again: still the same organization.
+	derived = newID()
+	equal(t, must(storage.OrganizationClaim{Issuer: issuer, Slug: "first", DerivedID: derived}).ID, derived)
+	equal(t, must(storage.OrganizationClaim{Issuer: issuer, ID: derived, Slug: "moved", DerivedID: newID()}).Slug, "moved")
+	equal(t, must(storage.OrganizationClaim{Issuer: issuer, Slug: "first", DerivedID: derived}).Slug, "moved")
+
+	// A derived id that another issuer has named first is not given away.
+	derived = newID()
+	must(storage.OrganizationClaim{Issuer: otherIssuer, ID: derived})
+	_, err = resolve(storage.OrganizationClaim{Issuer: issuer, Slug: "squatted", DerivedID: derived})
+	wantError(t, err, storage.ErrForeignOrganization)
+
+	for _, c := range []storage.OrganizationClaim{{}, {Issuer: issuer}, {ID: id}, {Issuer: issuer, Slug: "no-derived-id"}} {
+		if _, err := resolve(c); err == nil {
+			t.Errorf("%+v named an organization", c)
+		}
+	}
+}
+
+func testOrganizationRace(t *testing.T, b *bundle) {
+	id := newID()
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			o, err := b.ResolveOrganization(t.Context(), storage.OrganizationClaim{Issuer: issuer, ID: id, Slug: "race", DerivedID: newID()}, start)
+			if err != nil || o.ID != id || o.Slug != "race" {
+				t.Errorf("got %+v, %v", o, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func testUsers(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	id := newID()
+	claim := storage.UserClaim{OrganizationID: b.orgA, Issuer: issuer, Subject: id, ID: id, DerivedID: newID(),
+		Kind: storage.UserPerson, Name: "Ada", Email: "ada@example.com"}
+	resolve := func(c storage.UserClaim, now time.Time) storage.User {
+		t.Helper()
+		u, err := b.ResolveUser(ctx, c, now)
+		noError(t, err)
+		read, err := b.User(ctx, c.OrganizationID, u.ID)
+		noError(t, err)
+		equal(t, read, u)
+		return u
+	}
+	want := storage.User{ID: id, OrganizationID: b.orgA, Issuer: issuer, Subject: id, Kind: storage.UserPerson, Name: "Ada",
+		Email: "ada@example.com", CreatedAt: start, SeenAt: start}
+	equal(t, resolve(claim, start), want)
+
+	// Seen again: written at most about once a minute.
+	equal(t, resolve(claim, start.Add(5*time.Second)), want)
+	want.SeenAt = start.Add(5 * time.Minute)
+	equal(t, resolve(claim, want.SeenAt), want)
+
+	// Name and address follow the token; a token without them says nothing about them.
+	claim.Name, claim.Email = "Ada L.", "ada@example.org"
+	want.Name, want.Email = claim.Name, claim.Email
+	equal(t, resolve(claim, want.SeenAt), want)
+	silent := claim
+	silent.Name, silent.Email = "", ""
+	equal(t, resolve(silent, want.SeenAt), want)
+
+	// The same person in another organization keeps the id there too.
+	other := claim
+	other.OrganizationID = b.orgB
+	equal(t, resolve(other, start).ID, id)
+
+	// The id already belongs to another issuer's user, also of another organization.
+	foreign := claim
+	foreign.Issuer, foreign.DerivedID = otherIssuer, newID()
+	equal(t, resolve(foreign, start).ID, foreign.DerivedID)
+	equal(t, resolve(foreign, start.Add(time.Hour)).ID, foreign.DerivedID)
+
+	// Subjects are compared exactly: another spelling of the same uuid is another user.
+	spelled := claim
+	spelled.Subject, spelled.DerivedID = "{"+id+"}", newID()
+	equal(t, resolve(spelled, start).ID, spelled.DerivedID)
+
+	// A subject that is no uuid takes the derived id; the subject that is made to collide with that gets nothing.
+	plain := claim
+	plain.Subject, plain.ID, plain.DerivedID = "auth0|ada", "", newID()
+	equal(t, resolve(plain, start).ID, plain.DerivedID)
+	hostile := claim
+	hostile.Subject, hostile.ID, hostile.DerivedID = plain.DerivedID, plain.DerivedID, plain.DerivedID
+	_, err := b.ResolveUser(ctx, hostile, start)
+	wantError(t, err, storage.ErrConflict)
+
+	machine := claim
+	machine.Subject, machine.ID, machine.DerivedID, machine.Kind = "ci", "", newID(), storage.UserMachine
+	equal(t, resolve(machine, start).Kind, storage.UserMachine)
+
+	unknown := claim
+	unknown.OrganizationID, unknown.Subject, unknown.ID, unknown.DerivedID = b.unknown, "nobody", "", newID()
+	_, err = b.ResolveUser(ctx, unknown, start)
+	wantError(t, err, storage.ErrNotFound)
+}
+
+func testUserRace(t *testing.T, b *bundle) {
+	id := newID()
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			u, err := b.ResolveUser(t.Context(), storage.UserClaim{OrganizationID: b.orgA, Issuer: issuer, Subject: id, ID: id,
+				DerivedID: newID(), Kind: storage.UserPerson}, start)
+			if err != nil || u.ID != id {
+				t.Errorf("got %+v, %v", u, err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,244 @@
+package storagetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// everything is all that an organization's users can see; cases compare it before and after what must change nothing.
+type everything struct {
+	Servers     []storage.ServerView
+	Entries     []storage.DirectoryEntry
+	Connections []storage.Connection
+	Clients     []storage.OAuthClient
+}
+
+func (b *bundle) everything(t *testing.T, organization string, users ...string) everything {
+	t.Helper()
+	ctx := t.Context()
+	var all everything
+	for _, user := range users {
+		page, err := b.Servers(ctx, storage.ServerFilter{OrganizationID: organization, UserID: user, Now: start, Page: storage.PageRequest{Number: 1, Limit: 1000}})
+		noError(t, err)
+		all.Servers = append(all.Servers, page.Items...)
+		for _, v := range page.Items {
+			if c, err := b.Connection(ctx, storage.ConnectionKey{OrganizationID: organization, UserID: user, ServerID: v.ID}); err == nil {
+				all.Connections = append(all.Connections, c)
+			}
+			if c, err := b.OAuthClient(ctx, organization, v.ID); err == nil {
+				all.Clients = append(all.Clients, c)
+			}
+		}
+	}
+	page, err := b.DirectoryEntries(ctx, storage.DirectoryFilter{OrganizationID: organization, Page: storage.PageRequest{Number: 1, Limit: 1000}})
+	noError(t, err)
+	all.Entries = page.Items
+	return all
+}
+
+// testIsolation calls every method that takes an id as organization B with ids of organization A: the answer is the one
+// for an id that nothing has, and nothing of A changes.
+func testIsolation(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	custom := b.customEntry(t, b.orgA, "Custom A")
+	b.connect(t, b.connectionA1)
+	noError(t, b.PutOAuthClient(ctx, oauthClient(b.orgA, b.serverA.ID)))
+	a := attempt(b.connectionA1)
+	noError(t, b.CreateAttempt(ctx, a))
+	before := b.everything(t, b.orgA, b.userA1, b.userA2)
+	var told []string
+	defer b.OnChange(func(organization string) { told = append(told, organization) })()
+
+	never := func(what string) { t.Errorf("edit of %s was called", what) }
+	calls := map[string]func(server, user, entry string) error{
+		"User": func(_, user, _ string) error {
+			_, err := b.User(ctx, b.orgB, user)
+			return err
+		},
+		"DirectoryEntry": func(_, _, entry string) error {
+			_, err := b.DirectoryEntry(ctx, b.orgB, entry)
+			return err
+		},
+		"UpdateDirectoryEntry": func(_, _, entry string) error {
+			_, err := b.UpdateDirectoryEntry(ctx, b.orgB, entry, func(*storage.DirectoryEntry) error { never("an entry"); return nil })
+			return err
+		},
+		"DeleteDirectoryEntry": func(_, _, entry string) error { return b.DeleteDirectoryEntry(ctx, b.orgB, entry) },
+		"CreateServer": func(_, _, entry string) error {
+			v := b.newServer(b.orgB, "Thief", "thief")
+			v.DirectoryID = entry
+			return b.CreateServer(ctx, v)
+		},
+		"Server": func(server, _, _ string) error {
+			_, err := b.Server(ctx, b.orgB, server)
+			return err
+		},
+		"UpdateServer": func(server, _, _ string) error {
+			_, err := b.UpdateServer(ctx, b.orgB, server, func(*storage.Server) error { never("a server"); return nil })
+			return err
+		},
+		"DeleteServer": func(server, _, _ string) error {
+			_, err := b.DeleteServer(ctx, b.orgB, server)
+			return err
+		},
+		"OAuthClient": func(server, _, _ string) error {
+			_, err := b.OAuthClient(ctx, b.orgB, server)
+			return err
+		},
+		"PutOAuthClient": func(server, _, _ string) error { return b.PutOAuthClient(ctx, oauthClient(b.orgB, server)) },
+		"Connection": func(server, user, _ string) error {
+			_, err := b.Connection(ctx, storage.ConnectionKey{OrganizationID: b.orgB, UserID: user, ServerID: server})
+			return err
+		},
+		"CreateConnection, foreign server": func(server, _, _ string) error {
+			return b.CreateConnection(ctx, connection(storage.ConnectionKey{OrganizationID: b.orgB, UserID: b.userB1, ServerID: server}))
+		},
+		"CreateConnection, foreign user": func(_, user, _ string) error {
+			return b.CreateConnection(ctx, connection(storage.ConnectionKey{OrganizationID: b.orgB, UserID: user, ServerID: b.serverB.ID}))
+		},
+		"PutConnection": func(server, user, _ string) error {
+			_, err := b.PutConnection(ctx, connection(storage.ConnectionKey{OrganizationID: b.orgB, UserID: user, ServerID: server}))
+			return err
+		},
+		"UpdateConnection": func(server, user, _ string) error {
+			_, err := b.UpdateConnection(ctx, storage.ConnectionKey{OrganizationID: b.orgB, UserID: user, ServerID: server},
+				func(context.Context, *storage.Connection) error { never("a connection"); return nil })
+			return err
+		},
+		"DeleteConnection": func(server, user, _ string) error {
+			_, err := b.DeleteConnection(ctx, storage.ConnectionKey{OrganizationID: b.orgB, UserID: user, ServerID: server})
+			return err
+		},
+		"CreateAttempt, foreign server": func(server, _, _ string) error {
+			return b.CreateAttempt(ctx, attempt(storage.ConnectionKey{OrganizationID: b.orgB, UserID: b.userB1, ServerID: server}))
+		},
+		"CreateAttempt, foreign user": func(_, user, _ string) error {
+			return b.CreateAttempt(ctx, attempt(storage.ConnectionKey{OrganizationID: b.orgB, UserID: user, ServerID: b.serverB.ID}))
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			foreign, unknown := call(b.serverA.ID, b.userA1, custom.ID), call(b.unknown, b.unknown, b.unknown)
+			wantError(t, foreign, storage.ErrNotFound)
+			wantError(t, unknown, storage.ErrNotFound)
+			equal(t, foreign.Error(), unknown.Error())
+		})
+	}
+	noError(t, b.DeleteOAuthClient(ctx, b.orgB, b.serverA.ID)) // as for a server without a client
+
+	// Ids are not free because another organization holds them.
+	v := b.newServer(b.orgB, "Thief", "thief")
+	v.ID = b.serverA.ID
+	wantConflict(t, b.CreateServer(ctx, v), "id")
+
+	// O04: lists and totals count only what is the caller's own.
+	mine := b.everything(t, b.orgB, b.userB1)
+	equal(t, len(mine.Servers), 1)
+	equal(t, mine.Servers[0].OrganizationID, b.orgB)
+	equal(t, len(mine.Connections)+len(mine.Clients), 0)
+	equal(t, names(mine.Entries), []string{"Notes"})
+	// A user of A asking inside B sees nothing of A's either.
+	page, err := b.Servers(ctx, storage.ServerFilter{OrganizationID: b.orgB, UserID: b.userA1, Now: start, Page: storage.PageRequest{Number: 1, Limit: 10}})
+	noError(t, err)
+	equal(t, page.Items[0].ConnectionStatus, storage.ConnectionAvailable)
+
+	equal(t, told, nil)
+	equal(t, b.everything(t, b.orgA, b.userA1, b.userA2), before)
+	_, err = b.TakeAttempt(ctx, a.StateHash, start)
+	noError(t, err)
+}
+
+func testChanges(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	var told []string
+	cancel := b.OnChange(func(organization string) {
+		switch organization {
+		case b.orgA:
+			told = append(told, "A")
+		case b.orgB:
+			told = append(told, "B")
+		case "":
+			told = append(told, "all")
+		default:
+			t.Errorf("unknown organization %q", organization)
+		}
+	})
+	second := 0
+	cancelSecond := b.OnChange(func(string) { second = len(told) }) // called after the first
+	// check wants that what has happened since the last check told exactly this, before the method returned.
+	check := func(what string, err error, want ...string) {
+		t.Helper()
+		noError(t, err)
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Fatalf("%s (-want +got)\n%s", what, diff)
+		}
+		if len(want) > 0 && second != len(told) {
+			t.Fatalf("%s: the second listener was called before the first", what)
+		}
+		told, second = nil, 0
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil {
+			t.Fatalf("%s was not refused", what)
+		}
+		check(what, nil)
+	}
+
+	_, err := b.ResolveOrganization(ctx, storage.OrganizationClaim{Issuer: issuer, ID: b.orgA, Slug: "acme", DerivedID: newID()}, start)
+	check("ResolveOrganization", err)
+	_, err = b.ResolveUser(ctx, storage.UserClaim{OrganizationID: b.orgA, Issuer: issuer, Subject: "x", DerivedID: newID(), Kind: storage.UserPerson}, start)
+	check("ResolveUser", err)
+	check("AddDataKey", b.AddDataKey(ctx, storage.DataKey{Version: 1, Wrapped: []byte{1}, CreatedAt: start}))
+	check("Ping", b.Ping(ctx))
+
+	check("SyncDirectory", b.SyncDirectory(ctx, storage.SourceConfig, []storage.DirectoryEntry{entry("New")}, start), "all")
+	custom := b.customEntry(t, b.orgA, "Custom")
+	check("CreateDirectoryEntry", nil, "A")
+	_, err = b.UpdateDirectoryEntry(ctx, b.orgA, custom.ID, func(e *storage.DirectoryEntry) error { e.Name = "Renamed"; return nil })
+	check("UpdateDirectoryEntry", err, "A")
+	check("DeleteDirectoryEntry", b.DeleteDirectoryEntry(ctx, b.orgA, custom.ID), "A")
+	refused("DeleteDirectoryEntry", b.DeleteDirectoryEntry(ctx, b.orgA, custom.ID))
+
+	v := b.server(t, b.orgB, "New")
+	check("CreateServer", nil, "B")
+	refused("CreateServer", b.CreateServer(ctx, v))
+	_, err = b.UpdateServer(ctx, b.orgB, v.ID, func(v *storage.Server) error { v.UpdatedAt = v.UpdatedAt.Add(time.Second); return nil })
+	check("UpdateServer", err, "B")
+	check("PutOAuthClient", b.PutOAuthClient(ctx, oauthClient(b.orgB, v.ID)), "B")
+	check("DeleteOAuthClient", b.DeleteOAuthClient(ctx, b.orgB, v.ID), "B")
+	_, err = b.DeleteServer(ctx, b.orgB, v.ID)
+	check("DeleteServer", err, "B")
+
+	check("CreateConnection", b.CreateConnection(ctx, connection(b.connectionA1)), "A")
+	b.connect(t, b.connectionA1)
+	check("PutConnection", nil, "A")
+	_, err = b.UpdateConnection(ctx, b.connectionA1, func(_ context.Context, c *storage.Connection) error { c.Scope = "new"; return nil })
+	check("UpdateConnection", err, "A")
+	_, err = b.UpdateConnection(ctx, b.connectionA1, func(_ context.Context, c *storage.Connection) error { return nil })
+	check("UpdateConnection without a change", err)
+	_, err = b.UpdateConnection(ctx, b.connectionA1, func(context.Context, *storage.Connection) error { return context.Canceled })
+	refused("UpdateConnection", err)
+	_, err = b.DeleteConnection(ctx, b.connectionA1)
+	check("DeleteConnection", err, "A")
+
+	// What a listener hears is already there for everyone.
+	var seen error
+	cancelThird := b.OnChange(func(string) { _, seen = b.Connection(ctx, b.connectionA1) })
+	seen = storage.ErrNotFound
+	b.connect(t, b.connectionA1)
+	noError(t, seen)
+	cancelThird()
+	check("PutConnection", nil, "A")
+
+	cancelSecond()
+	cancel()
+	cancel()
+	b.connect(t, b.connectionA1)
+	check("PutConnection after the end of the registration", nil)
+}
