@@ -1,0 +1,208 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// CallbackPath is where providers send browsers back to, below the public URL.
+const CallbackPath = "/api/oauth/callback"
+
+// Config is what a broker works with. Members without a default must be given.
+type Config struct {
+	Store   storage.Store
+	Keyring *seal.Keyring
+	OAuth   Protocol
+	// Epochs are bumped by the store's OnChange.
+	Epochs *cache.Epochs
+	// CheckURL refuses addresses that egress does not allow. Authorization URLs are checked with it too: a provider's
+	// metadata is untrusted, and the user's browser will be sent there.
+	CheckURL func(*url.URL) error
+	// PublicURL is the gateway's own address, without a slash at the end.
+	PublicURL string
+	// ReturnURLs are the addresses that a return_url may begin with: origin, and path by whole segments.
+	ReturnURLs []string
+	// ClientMetadataURL is where our client-id metadata document is served. Default: the document is not used.
+	ClientMetadataURL string
+	// ClientName is what providers show to users. Default: durward.
+	ClientName string
+	// Connections is about how many unsealed credentials are kept in memory. Default: 10,000.
+	Connections int64
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Log gets what operators need to know, never a secret. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// Bounds of what the broker does on its own, apart from any request.
+const (
+	attemptLifetime = 10 * time.Minute
+	undoLifetime    = 10 * time.Minute
+	// providerDeadline bounds a conversation with a provider (discovery and registration, an exchange, a refresh) and the
+	// write of its outcome.
+	providerDeadline = 30 * time.Second
+	revokeDeadline   = 10 * time.Second
+	// closeDeadline bounds how long Close waits for revocations.
+	closeDeadline = 5 * time.Second
+	revokers      = 8 // revocations at a time
+)
+
+// Broker keeps connections. It is safe for concurrent use.
+type Broker struct {
+	store      storage.Store
+	keyring    *seal.Keyring
+	undoTokens *seal.TokenSealer
+	oauth      Protocol
+	checkURL   func(*url.URL) error
+	app        oauthflow.Application
+	returns    returnURLs
+	now        func() time.Time
+	log        *slog.Logger
+
+	held      *cache.Cache[held]
+	refreshes singleflight.Group
+	retries   retries
+	unsaved   unsaved
+	clients   keyedLock
+
+	// ctx is what work outlives requests in; it ends when Close gives up waiting.
+	ctx       context.Context
+	cancel    context.CancelFunc
+	closing   sync.Mutex
+	closed    bool
+	work      sync.WaitGroup
+	revokeSem chan struct{}
+}
+
+// New makes a broker.
+func New(c Config) (*Broker, error) {
+	if c.Store == nil || c.Keyring == nil || c.OAuth == nil || c.Epochs == nil || c.CheckURL == nil {
+		return nil, errors.New("broker: Store, Keyring, OAuth, Epochs and CheckURL are required")
+	}
+	if _, err := origin(c.PublicURL); err != nil {
+		return nil, fmt.Errorf("reading public URL: %w", err)
+	}
+	returns, err := parseReturnURLs(c.ReturnURLs)
+	if err != nil {
+		return nil, err
+	}
+	if c.ClientName == "" {
+		c.ClientName = "durward"
+	}
+	if c.Connections == 0 {
+		c.Connections = 10_000
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	credentials, err := cache.New(c.Epochs, cache.Options[held]{Entries: c.Connections, Now: c.Now})
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{
+		store: c.Store, keyring: c.Keyring, undoTokens: c.Keyring.Sealer("broker undo"), oauth: c.OAuth,
+		checkURL: c.CheckURL,
+		app: oauthflow.Application{
+			Name: c.ClientName, RedirectURI: strings.TrimRight(c.PublicURL, "/") + CallbackPath, MetadataURL: c.ClientMetadataURL,
+		},
+		returns: returns, now: c.Now, log: c.Log, held: credentials, revokeSem: make(chan struct{}, revokers),
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// Close waits for refreshes and, for a bounded time, for revocations, then frees everything. It is idempotent.
+func (b *Broker) Close() {
+	b.closing.Lock()
+	b.closed = true
+	b.closing.Unlock()
+	done := make(chan struct{})
+	go func() { b.work.Wait(); close(done) }()
+	timer := time.NewTimer(closeDeadline)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	b.cancel()
+	<-done
+	b.held.Close()
+}
+
+// begin counts work that Close waits for. It reports false when the broker is closed.
+func (b *Broker) begin() bool {
+	b.closing.Lock()
+	defer b.closing.Unlock()
+	if b.closed {
+		return false
+	}
+	b.work.Add(1)
+	return true
+}
+
+// apart returns a context for work that must not end halfway because the request that began it did: it keeps the
+// request's values, has a deadline of its own, and ends with the broker.
+func (b *Broker) apart(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	stop := context.AfterFunc(b.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Who is a caller.
+type Who struct{ OrganizationID, UserID string }
+
+// keyedLock is a set of locks, one per key in use.
+type keyedLock struct {
+	mu    sync.Mutex
+	locks map[string]*heldLock
+}
+
+type heldLock struct {
+	sem   chan struct{}
+	users int
+}
+
+// lock waits for the key's lock until ctx ends.
+func (k *keyedLock) lock(ctx context.Context, key string) (unlock func(), err error) {
+	k.mu.Lock()
+	if k.locks == nil {
+		k.locks = map[string]*heldLock{}
+	}
+	l, ok := k.locks[key]
+	if !ok {
+		l = &heldLock{sem: make(chan struct{}, 1)}
+		k.locks[key] = l
+	}
+	l.users++
+	k.mu.Unlock()
+	leave := func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(k.locks, key)
+		}
+	}
+	select {
+	case l.sem <- struct{}{}:
+		return func() { <-l.sem; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
+	}
+}

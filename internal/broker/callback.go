@@ -1,0 +1,242 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// CallbackResult is how an attempt ended.
+type CallbackResult struct {
+	storage.ConnectionKey
+	Server    storage.Server
+	OK        bool
+	Reason    string // why not, in words for the user; nothing that the provider wrote
+	ReturnURL string // where the browser goes, outcome included; "": our own page
+	Undo      string // for Undo; "" unless OK
+}
+
+// failure is an attempt's end: words for the user, and the cause for the log.
+type failure struct {
+	public string
+	cause  error
+}
+
+func (f *failure) Error() string { return f.cause.Error() }
+func (f *failure) Unwrap() error { return f.cause }
+
+func fail(public string, cause error) error { return &failure{public: public, cause: cause} }
+
+// Callback ends the attempt that the query's state names. The attempt is spent first of all, so that nothing happens
+// twice; an unknown one is ErrState and no provider is asked. A failed attempt is a result, not an error, and leaves a
+// connection that there is untouched.
+func (b *Broker) Callback(ctx context.Context, query url.Values) (CallbackResult, error) {
+	state, ok := only(query, "state")
+	if !ok || state == "" || len(state) > 128 {
+		return CallbackResult{}, ErrState
+	}
+	if !b.begin() {
+		return CallbackResult{}, ErrClosed
+	}
+	defer b.work.Done()
+	// From here on a browser that goes away does not stop us: the code can be redeemed once.
+	ctx, cancel := b.apart(ctx, providerDeadline)
+	defer cancel()
+	hash := sha256.Sum256([]byte(state))
+	a, err := b.store.TakeAttempt(ctx, hash[:], b.now().UTC())
+	if errors.Is(err, storage.ErrNotFound) {
+		return CallbackResult{}, ErrState
+	}
+	if err != nil {
+		return CallbackResult{}, fmt.Errorf("taking attempt: %w", err)
+	}
+	server, err := b.store.Server(ctx, a.OrganizationID, a.ServerID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return CallbackResult{}, ErrState
+	}
+	if err != nil {
+		return CallbackResult{}, fmt.Errorf("reading server: %w", err)
+	}
+	r := CallbackResult{ConnectionKey: a.ConnectionKey, Server: server}
+	made, err := b.openAttempt(a)
+	var g grant
+	if err == nil {
+		g, err = b.redeem(ctx, server, a, made, query)
+	}
+	if err != nil {
+		f := &failure{public: "The connection could not be made.", cause: err}
+		_ = errors.As(err, &f)
+		b.log.Warn("connection attempt failed", "organization", a.OrganizationID, "user", a.UserID, "server", server.Slug,
+			"reason", f.public, "error", f.cause.Error())
+		b.noteFailure(ctx, a, kindOf(server.Entry), f.public)
+		r.Reason, r.ReturnURL = f.public, withOutcome(made.ReturnURL, false, server.Slug)
+		return r, nil
+	}
+	r.OK, r.ReturnURL = true, withOutcome(made.ReturnURL, true, server.Slug)
+	r.Undo, err = b.undoToken(a.ConnectionKey, g.ID)
+	return r, err
+}
+
+func (b *Broker) openAttempt(a storage.Attempt) (attempt, error) {
+	plain, err := b.keyring.Open(a.Sealed, attemptAD(a.ConnectionKey, a.StateHash))
+	if err != nil {
+		return attempt{}, fmt.Errorf("opening attempt: %w", err)
+	}
+	defer clear(plain)
+	var made attempt
+	if err := json.Unmarshal(plain, &made); err != nil {
+		return attempt{}, fmt.Errorf("decoding attempt: %w", seal.ErrOpen)
+	}
+	return made, nil
+}
+
+// redeem checks the provider's answer, exchanges the code and stores what comes.
+func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt, made attempt, query url.Values) (grant, error) {
+	const begin = "The server's configuration has changed meanwhile. Please connect again."
+	client, err := b.store.OAuthClient(ctx, a.OrganizationID, a.ServerID)
+	if err != nil {
+		return grant{}, fail(begin, fmt.Errorf("reading OAuth client: %w", err))
+	}
+	where, err := placeOf(s.Entry, client.Endpoints)
+	if err != nil {
+		return grant{}, fail(begin, err)
+	}
+	if kindOf(s.Entry) != storage.ProviderOAuth2 || client.ClientID != made.ClientID || made.RedirectURI != b.app.RedirectURI ||
+		!sameClient(s, client) || where != (place{made.Origin, made.Resource, a.Issuer}) {
+		return grant{}, fail(begin, errors.New("client or upstream is not the one that the attempt began with"))
+	}
+	code, err := codeOf(query, a.Issuer, client.IssuerInResponse)
+	if err != nil {
+		return grant{}, err
+	}
+	auth, err := b.auth(s, client)
+	if err != nil {
+		return grant{}, err
+	}
+	tokens, err := b.oauth.Exchange(ctx, oauthflow.ExchangeRequest{
+		Endpoint: client.Endpoints.TokenEndpoint, Client: auth, Code: code, RedirectURI: made.RedirectURI, Verifier: made.Verifier,
+		Resource: where.resource,
+	})
+	switch {
+	case clientRefused(err):
+		b.dropClient(ctx, s, client, err)
+		return grant{}, fail("The provider does not accept this gateway any more. An administrator must look at it.", err)
+	case providerDown(err):
+		return grant{}, fail("The provider could not be reached. Please try again.", err)
+	case err != nil:
+		return grant{}, fail("The provider refused to connect. Please try again.", err)
+	}
+	if err := checkTokens(tokens); err != nil {
+		return grant{}, fail("The provider's answer could not be understood.", err)
+	}
+	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access.Reveal(), Refresh: tokens.Refresh.Reveal()}
+	c := storage.Connection{
+		ConnectionKey: a.ConnectionKey, ID: a.ConnectionID, Kind: storage.ProviderOAuth2, ClientID: client.ClientID,
+		Scope: tokens.Scope, Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
+	}
+	if _, err := b.putConnection(ctx, c, g); err != nil {
+		b.revoke(client, auth, g) // nobody will ever use them
+		return grant{}, fmt.Errorf("storing connection: %w", err)
+	}
+	if s.Status == storage.ServerError {
+		if err := b.activate(ctx, s); err != nil {
+			b.log.Error("noting server status", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
+		}
+	}
+	return g, nil
+}
+
+// codeOf reads the provider's answer. The issuer comes first, before anything is sent anywhere or believed: it stops a
+// code of one provider from being redeemed at another (RFC 9207 section 2.4, mix-up).
+func codeOf(query url.Values, issuer string, promised bool) (string, error) {
+	const unclear = "The provider's answer could not be understood."
+	iss, ok := only(query, "iss")
+	if !ok {
+		return "", fail(unclear, errors.New("several iss parameters"))
+	}
+	if err := oauthflow.ValidateIssuer(iss, issuer, promised); err != nil {
+		return "", fail("The answer did not come from the expected provider.", err)
+	}
+	c, err := oauthflow.ParseCallback(query)
+	switch {
+	case err != nil:
+		return "", fail(unclear, err)
+	case c.Denied != nil && c.Denied.Code == oauthflow.CodeAccessDenied:
+		return "", fail("Access was denied at the provider.", c.Denied)
+	case c.Denied != nil:
+		return "", fail("The provider refused to connect.", c.Denied)
+	}
+	return c.Code, nil
+}
+
+// only returns the single value of a parameter, "" when there is none, and not ok when there are several: two readers
+// could choose differently.
+func only(query url.Values, name string) (value string, ok bool) {
+	switch v := query[name]; len(v) {
+	case 0:
+		return "", true
+	case 1:
+		return v[0], true
+	}
+	return "", false
+}
+
+// maxTokenLifetime clamps what providers say; beyond it a token is as good as one that does not expire.
+const maxTokenLifetime = 365 * 24 * time.Hour
+
+func (b *Broker) expiry(t oauthflow.Tokens) time.Time {
+	if t.ExpiresAt.IsZero() {
+		return time.Time{}
+	}
+	at, most := t.ExpiresAt.UTC(), b.now().UTC().Add(maxTokenLifetime)
+	if at.After(most) {
+		at = most
+	}
+	return at.Truncate(time.Microsecond)
+}
+
+func checkTokens(t oauthflow.Tokens) error {
+	const most = 64 << 10
+	access, refresh := t.Access.Reveal(), t.Refresh.Reveal()
+	switch {
+	case access == "" || len(access) > most || !visible(access, false):
+		return errors.New("access token is empty, too long or not visible ASCII")
+	case len(refresh) > most || !visible(refresh, false):
+		return errors.New("refresh token is too long or not visible ASCII")
+	}
+	return nil
+}
+
+// noteFailure shows a failed attempt where nothing is stored.
+func (b *Broker) noteFailure(ctx context.Context, a storage.Attempt, kind storage.Provider, reason string) {
+	now := b.now().UTC()
+	err := b.store.CreateConnection(ctx, storage.Connection{
+		ConnectionKey: a.ConnectionKey, ID: a.ConnectionID, Status: storage.ConnectionError, Kind: kind, Reason: reason,
+		CreatedAt: now, UpdatedAt: now,
+	})
+	if errors.Is(err, storage.ErrConflict) {
+		_, err = b.store.UpdateConnection(ctx, a.ConnectionKey, func(_ context.Context, c *storage.Connection) error {
+			if c.Status == storage.ConnectionConnected {
+				return errUnchanged
+			}
+			c.Reason, c.UpdatedAt = reason, now
+			return nil
+		})
+	}
+	if err != nil && !errors.Is(err, errUnchanged) && !errors.Is(err, storage.ErrNotFound) {
+		b.log.Error("noting failed attempt", "organization", a.OrganizationID, "user", a.UserID, "error", err.Error())
+	}
+}
+
+// errUnchanged ends an edit that has nothing to write.
+var errUnchanged = errors.New("unchanged")

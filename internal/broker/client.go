@@ -1,0 +1,200 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// ClientMetadata returns our client-id metadata document: the client that we are wherever a provider takes the address of
+// such a document as client_id.
+func (b *Broker) ClientMetadata() ([]byte, error) { return oauthflow.ClientDocument(b.app) }
+
+// errIssuerChanged: the upstream now names another authorization server than the one that we are a client of.
+var errIssuerChanged = errors.New("the upstream names another issuer than before")
+
+// obtainClient returns the OAuth client for a server: the administrator's, the stored one, our metadata document, or a
+// newly registered one, in this order. The first success activates a pending server.
+func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OAuthClient, error) {
+	ctx, cancel := b.apart(ctx, providerDeadline)
+	defer cancel()
+	// Two users who connect at the same moment must not register two clients, of which one is then forgotten.
+	unlock, err := b.clients.lock(ctx, s.ID)
+	if err != nil {
+		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
+	}
+	defer unlock()
+
+	stored, err := b.store.OAuthClient(ctx, s.OrganizationID, s.ID)
+	have := err == nil
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return storage.OAuthClient{}, fmt.Errorf("reading OAuth client: %w", err)
+	}
+	usable := have && b.usable(s, stored)
+
+	d, err := b.oauth.Discover(ctx, oauthflow.Target{
+		URL: s.Entry.URL, Known: s.Entry.OAuth, Scopes: s.Entry.Scopes, Issuer: stored.Issuer,
+	})
+	if err != nil {
+		// What we already are does not depend on whether the upstream answers just now.
+		if usable && providerDown(err) {
+			return stored, nil
+		}
+		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
+	}
+	if have && stored.Issuer != d.Endpoints.Issuer {
+		if s.Entry.OAuth.Issuer == "" && sameOrigin(s.Entry.URL, stored.Endpoints.Resource) && sameClient(s, stored) {
+			// Whoever took over the upstream would get our client secret, and users' consent, sent to an issuer of theirs.
+			b.failServer(ctx, s, errIssuerChanged)
+			return storage.OAuthClient{}, &ConfigurationError{Cause: errIssuerChanged}
+		}
+		usable = false // the administrator has pointed the server elsewhere
+	}
+
+	c := storage.OAuthClient{
+		OrganizationID: s.OrganizationID, ServerID: s.ID, Issuer: d.Endpoints.Issuer, RedirectURI: b.app.RedirectURI,
+		Endpoints: d.Endpoints, Scopes: d.Scopes, IssuerInResponse: d.IssuerInResponse, CreatedAt: b.now().UTC(),
+	}
+	if usable && stored.Kind == storage.ClientRegistered {
+		c.Kind, c.ClientID, c.SealedSecret, c.AuthMethod = stored.Kind, stored.ClientID, stored.SealedSecret, stored.AuthMethod
+	} else if err := b.newClient(ctx, s, d, &c); err != nil {
+		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
+	}
+	if !usable || !sameRecord(c, stored) {
+		if err := b.store.PutOAuthClient(ctx, c); err != nil {
+			return storage.OAuthClient{}, fmt.Errorf("storing OAuth client: %w", err)
+		}
+	}
+	if s.Status == storage.ServerPending {
+		if err := b.activate(ctx, s); err != nil {
+			return storage.OAuthClient{}, err
+		}
+	}
+	return c, nil
+}
+
+// newClient fills in who we are before the provider.
+func (b *Broker) newClient(ctx context.Context, s storage.Server, d oauthflow.Discovery, c *storage.OAuthClient) error {
+	app := b.app
+	if s.ClientID != "" {
+		secret, err := b.configuredSecret(s)
+		if err != nil {
+			return err
+		}
+		if secret.Empty() && !s.Entry.Public {
+			return errors.New("a client without a secret is configured, and the directory entry is not public")
+		}
+		app.ConfiguredID, app.ConfiguredSecret = s.ClientID, secret
+	}
+	r, err := b.oauth.ObtainClient(ctx, d, app)
+	if err != nil {
+		return err
+	}
+	c.Kind, c.ClientID, c.AuthMethod = r.Kind, r.ClientID, r.AuthMethod
+	// A configured secret stays where the administrator put it: with the server.
+	if r.Kind != storage.ClientConfigured && !r.Secret.Empty() {
+		c.SealedSecret, err = b.keyring.Seal([]byte(r.Secret.Reveal()), oauthClientAD(s.OrganizationID, s.ID))
+	}
+	return err
+}
+
+// usable reports whether the stored client can be what we are before the provider.
+func (b *Broker) usable(s storage.Server, c storage.OAuthClient) bool {
+	if c.RedirectURI != b.app.RedirectURI || !sameClient(s, c) {
+		return false
+	}
+	if c.Kind == storage.ClientMetadata && c.ClientID != b.app.MetadataURL {
+		return false
+	}
+	return s.Entry.OAuth.Issuer == "" || s.Entry.OAuth.Issuer == c.Issuer
+}
+
+// sameClient reports whether c is still what the server record says: its configured client, or none of its own.
+func sameClient(s storage.Server, c storage.OAuthClient) bool {
+	if s.ClientID != "" {
+		return c.Kind == storage.ClientConfigured && c.ClientID == s.ClientID
+	}
+	return c.Kind != storage.ClientConfigured
+}
+
+func sameRecord(a, b storage.OAuthClient) bool {
+	return a.Issuer == b.Issuer && a.ClientID == b.ClientID && a.AuthMethod == b.AuthMethod && a.Kind == b.Kind &&
+		a.RedirectURI == b.RedirectURI && a.Endpoints == b.Endpoints && slices.Equal(a.Scopes, b.Scopes) &&
+		a.IssuerInResponse == b.IssuerInResponse
+}
+
+func sameOrigin(a, b string) bool {
+	x, err := origin(a)
+	if err != nil {
+		return false
+	}
+	y, err := origin(b)
+	return err == nil && x == y
+}
+
+// auth is how we show the provider who we are.
+func (b *Broker) auth(s storage.Server, c storage.OAuthClient) (oauthflow.ClientAuth, error) {
+	a := oauthflow.ClientAuth{ID: c.ClientID, Method: c.AuthMethod}
+	var err error
+	switch {
+	case c.Kind == storage.ClientConfigured:
+		a.Secret, err = b.configuredSecret(s)
+	case c.SealedSecret != nil:
+		a.Secret, err = b.openSecret(c.SealedSecret, oauthClientAD(s.OrganizationID, s.ID))
+	}
+	return a, err
+}
+
+func (b *Broker) configuredSecret(s storage.Server) (seal.Secret, error) {
+	if s.SealedClientSecret == nil {
+		return seal.Secret{}, nil
+	}
+	return b.openSecret(s.SealedClientSecret, ClientSecretAD(s.OrganizationID, s.ID))
+}
+
+func (b *Broker) openSecret(sealed []byte, ad seal.AD) (seal.Secret, error) {
+	plain, err := b.keyring.Open(sealed, ad)
+	if err != nil {
+		return seal.Secret{}, fmt.Errorf("opening client secret: %w", err)
+	}
+	defer clear(plain)
+	return seal.NewSecret(string(plain)), nil
+}
+
+func (b *Broker) activate(ctx context.Context, s storage.Server) error {
+	if _, err := b.store.UpdateServer(ctx, s.OrganizationID, s.ID, func(s *storage.Server) error {
+		s.Status = storage.ServerActive
+		return nil
+	}); err != nil {
+		return fmt.Errorf("activating server: %w", err)
+	}
+	return nil
+}
+
+// failServer notes that the provider and we do not agree on who we are.
+func (b *Broker) failServer(ctx context.Context, s storage.Server, cause error) {
+	b.log.Error("server is out of order", "organization", s.OrganizationID, "server", s.Slug, "reason", cause.Error())
+	if _, err := b.store.UpdateServer(ctx, s.OrganizationID, s.ID, func(s *storage.Server) error {
+		s.Status = storage.ServerError
+		return nil
+	}); err != nil {
+		b.log.Error("noting server status", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
+	}
+}
+
+// dropClient is what follows from invalid_client: the server is in error, and a client that we registered ourselves is
+// forgotten, so that the next connect makes another.
+func (b *Broker) dropClient(ctx context.Context, s storage.Server, c storage.OAuthClient, cause error) {
+	b.failServer(ctx, s, cause)
+	if c.Kind != storage.ClientRegistered {
+		return
+	}
+	if err := b.store.DeleteOAuthClient(ctx, s.OrganizationID, s.ID); err != nil {
+		b.log.Error("forgetting refused client", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
+	}
+}

@@ -1,0 +1,238 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxCredential bounds a credential that a user types, in bytes.
+const maxCredential = 8 << 10
+
+// ConnectRequest is what a user gives to connect. Which members are needed depends on the kind of the directory entry.
+type ConnectRequest struct {
+	ReturnURL          string // "": the browser ends on our own page
+	APIKey             seal.Secret
+	BearerToken        seal.Secret
+	Username, Password seal.Secret
+}
+
+// ConnectResult is what comes of connecting. AuthURL is where the user must go; nil when they are connected already.
+type ConnectResult struct {
+	AuthURL      *string
+	ConnectionID string
+	State        string // the OAuth state parameter; "" without AuthURL
+	Message      string
+}
+
+// Connect begins a connection of who to server, or makes it at once where no provider needs to be asked. It never
+// disturbs the connection that there is. Errors: *ReturnURLError, *BadRequestError, *ConfigurationError, and the store's.
+func (b *Broker) Connect(ctx context.Context, who Who, server storage.Server, req ConnectRequest) (ConnectResult, error) {
+	if server.OrganizationID != who.OrganizationID {
+		return ConnectResult{}, storage.ErrNotFound
+	}
+	if req.ReturnURL != "" {
+		if err := b.returns.check(req.ReturnURL); err != nil {
+			return ConnectResult{}, err
+		}
+	}
+	key := storage.ConnectionKey{OrganizationID: who.OrganizationID, UserID: who.UserID, ServerID: server.ID}
+	kind := kindOf(server.Entry)
+	if kind == storage.ProviderOAuth2 {
+		return b.connectOAuth(ctx, key, server, req)
+	}
+	g, err := typedGrant(kind, req)
+	if err != nil {
+		return ConnectResult{}, err
+	}
+	return b.connectTyped(ctx, key, server, kind, g)
+}
+
+// kindOf is how a server authenticates: an entry that requires no authentication is of kind none whatever its provider.
+func kindOf(e storage.DirectoryEntry) storage.Provider {
+	if !e.RequiresAuth {
+		return storage.ProviderNone
+	}
+	return e.Provider
+}
+
+// typedGrant checks the credential that the user typed.
+func typedGrant(kind storage.Provider, req ConnectRequest) (grant, error) {
+	g := grant{ID: uuid.Must(uuid.NewV7()).String()}
+	switch kind {
+	case storage.ProviderNone:
+		return g, nil
+	case storage.ProviderAPIKey:
+		g.Key = req.APIKey.Reveal()
+		return g, checkTyped("api_key", g.Key, isVisibleASCII)
+	case storage.ProviderBearerToken:
+		g.Key = req.BearerToken.Reveal()
+		return g, checkTyped("bearer_token", g.Key, isVisibleASCII)
+	case storage.ProviderBasicAuth:
+		g.Username, g.Password = req.Username.Reveal(), req.Password.Reveal()
+		if err := checkTyped("username", g.Username, isPrintable); err != nil {
+			return grant{}, err
+		}
+		// RFC 7617 section 2: the first colon ends the user name.
+		if strings.Contains(g.Username, ":") {
+			return grant{}, &BadRequestError{Field: "username", Message: "username must not contain a colon"}
+		}
+		return g, checkTyped("password", g.Password, isPrintable)
+	}
+	return grant{}, fmt.Errorf("connecting: unknown kind of authentication %q", kind)
+}
+
+func checkTyped(field, value string, fit func(string) bool) error {
+	switch {
+	case value == "":
+		return &BadRequestError{Field: field, Message: field + " is required to connect to this server"}
+	case len(value) > maxCredential:
+		return &BadRequestError{Field: field, Message: fmt.Sprintf("%s is longer than %d bytes", field, maxCredential)}
+	case !fit(value):
+		return &BadRequestError{Field: field, Message: field + " has characters that a credential cannot have"}
+	}
+	return nil
+}
+
+// isVisibleASCII is what may stand in a header as it is: a line break there would add headers (CWE-113).
+func isVisibleASCII(s string) bool { return visible(s, false) }
+
+// isPrintable is what may stand in a user name or password; they travel as base64.
+func isPrintable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+func (b *Broker) connectTyped(ctx context.Context, key storage.ConnectionKey, s storage.Server, kind storage.Provider, g grant) (ConnectResult, error) {
+	if err := CheckAuthParams(s.Entry.AuthParams); err != nil {
+		return ConnectResult{}, &ConfigurationError{Cause: err}
+	}
+	where, err := placeOf(s.Entry, storage.OAuthEndpoints{})
+	if err != nil {
+		return ConnectResult{}, &ConfigurationError{Cause: err}
+	}
+	c := storage.Connection{ConnectionKey: key, Kind: kind, Origin: where.origin}
+	c, err = b.putConnection(ctx, c, g)
+	if err != nil {
+		return ConnectResult{}, err
+	}
+	return ConnectResult{ConnectionID: c.ID, Message: "Connected"}, nil
+}
+
+// putConnection stores g as the connection of its key, whose id stays the same.
+func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g grant) (storage.Connection, error) {
+	sealed, err := b.sealGrant(c.ConnectionKey, g)
+	if err != nil {
+		return storage.Connection{}, fmt.Errorf("sealing credential: %w", err)
+	}
+	if c.ID == "" {
+		if c.ID, err = b.connectionID(ctx, c.ConnectionKey); err != nil {
+			return storage.Connection{}, err
+		}
+	}
+	now := b.now().UTC()
+	c.Status, c.SealedCredential, c.Reason, c.CreatedAt, c.UpdatedAt = storage.ConnectionConnected, sealed, "", now, now
+	stored, err := b.store.PutConnection(ctx, c)
+	if err != nil {
+		return storage.Connection{}, fmt.Errorf("storing connection: %w", err)
+	}
+	b.retries.forget(c.ConnectionKey)
+	b.unsaved.forget(c.ConnectionKey)
+	return stored, nil
+}
+
+// connectionID is the id of the connection that there is, or of the one to come.
+func (b *Broker) connectionID(ctx context.Context, key storage.ConnectionKey) (string, error) {
+	switch c, err := b.store.Connection(ctx, key); {
+	case err == nil:
+		return c.ID, nil
+	case !errors.Is(err, storage.ErrNotFound):
+		return "", fmt.Errorf("reading connection: %w", err)
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", fmt.Errorf("drawing connection id: %w", err)
+	}
+	return id.String(), nil
+}
+
+// attempt is what is sealed into an attempt's row.
+type attempt struct {
+	Verifier    string `json:"verifier"`
+	RedirectURI string `json:"redirect_uri"`
+	ReturnURL   string `json:"return_url,omitempty"`
+	ClientID    string `json:"client_id"`
+	Origin      string `json:"origin"`
+	Resource    string `json:"resource"`
+}
+
+func attemptAD(key storage.ConnectionKey, stateHash []byte) seal.AD {
+	return seal.AD{
+		Table: "attempts", Column: "sealed", Organization: key.OrganizationID, User: key.UserID,
+		Record: key.ServerID + " " + hex.EncodeToString(stateHash),
+	}
+}
+
+func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s storage.Server, req ConnectRequest) (ConnectResult, error) {
+	client, err := b.obtainClient(ctx, s)
+	if err != nil {
+		b.log.Warn("no OAuth client", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
+		return ConnectResult{}, err
+	}
+	where, err := placeOf(s.Entry, client.Endpoints)
+	if err != nil {
+		return ConnectResult{}, &ConfigurationError{Cause: err}
+	}
+	state, pkce := oauthflow.NewState(), oauthflow.NewPKCE()
+	hash := sha256.Sum256([]byte(state))
+	authURL, err := b.oauth.AuthorizationURL(oauthflow.AuthorizationRequest{
+		Endpoint: client.Endpoints.AuthorizationEndpoint, ClientID: client.ClientID, RedirectURI: b.app.RedirectURI, State: state,
+		Challenge: pkce.Challenge, Resource: where.resource, Scopes: client.Scopes,
+	})
+	if err != nil {
+		return ConnectResult{}, &ConfigurationError{Cause: err}
+	}
+	// Metadata may name any address, javascript: included.
+	if u, err := url.Parse(authURL); err != nil {
+		return ConnectResult{}, &ConfigurationError{Cause: err}
+	} else if err := b.checkURL(u); err != nil {
+		return ConnectResult{}, &ConfigurationError{Cause: fmt.Errorf("checking authorization endpoint: %w", err)}
+	}
+	plain, err := json.Marshal(attempt{
+		Verifier: pkce.Verifier, RedirectURI: b.app.RedirectURI, ReturnURL: req.ReturnURL, ClientID: client.ClientID,
+		Origin: where.origin, Resource: where.resource,
+	})
+	if err != nil {
+		return ConnectResult{}, fmt.Errorf("encoding attempt: %w", err)
+	}
+	sealed, err := b.keyring.Seal(plain, attemptAD(key, hash[:]))
+	if err != nil {
+		return ConnectResult{}, fmt.Errorf("sealing attempt: %w", err)
+	}
+	id, err := b.connectionID(ctx, key)
+	if err != nil {
+		return ConnectResult{}, err
+	}
+	now := b.now().UTC()
+	if err := b.store.CreateAttempt(ctx, storage.Attempt{
+		ConnectionKey: key, StateHash: hash[:], ConnectionID: id, Issuer: where.issuer, Sealed: sealed,
+		CreatedAt: now, ExpiresAt: now.Add(attemptLifetime),
+	}); err != nil {
+		return ConnectResult{}, fmt.Errorf("storing attempt: %w", err)
+	}
+	return ConnectResult{
+		AuthURL: &authURL, ConnectionID: id, State: state, Message: "Open auth_url in a browser to connect",
+	}, nil
+}

@@ -1,0 +1,145 @@
+package broker
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Credential is what one user presents to one server. Its secrets show themselves to nobody; Apply puts them on a request.
+type Credential struct {
+	kind    storage.Provider
+	value   seal.Secret // what goes on the request, without its prefix
+	params  storage.AuthParams
+	place   place
+	version int64
+	expires time.Time
+}
+
+// Version tells the states of a connection apart. It is 0 for servers that need no credential.
+func (c Credential) Version() int64 { return c.version }
+
+// ExpiresAt is when the credential ends; the zero time when it does not, or nobody said.
+func (c Credential) ExpiresAt() time.Time { return c.expires }
+
+// Apply puts the credential on a request to u, in place of whatever is there under its name. It changes nothing and
+// returns an error when u is at another origin than the credential was made for.
+func (c Credential) Apply(h http.Header, u *url.URL) error {
+	if c.kind == storage.ProviderNone || c.kind == "" {
+		return nil
+	}
+	if !c.place.holds(u) {
+		return fmt.Errorf("credential of %s is not for %s", c.place.origin, originOf(u))
+	}
+	text := c.value.Reveal()
+	if n := len(c.params.Prefix); n > 0 {
+		sep := ""
+		if last := c.params.Prefix[n-1] | 0x20; ('a' <= last && last <= 'z') || ('0' <= last && last <= '9') {
+			sep = " "
+		}
+		text = c.params.Prefix + sep + text
+	}
+	if c.params.In == inQuery {
+		u.RawQuery = setQuery(u.RawQuery, c.params.Name, text)
+		return nil
+	}
+	for name := range h {
+		if strings.EqualFold(name, c.params.Name) {
+			delete(h, name)
+		}
+	}
+	h.Set(c.params.Name, text)
+	return nil
+}
+
+// setQuery replaces every parameter of that name, and leaves the bytes of all others alone.
+func setQuery(raw, name, value string) string {
+	var kept []string
+	for pair := range strings.SplitSeq(raw, "&") {
+		key, _, _ := strings.Cut(pair, "=")
+		if k, err := url.QueryUnescape(key); pair == "" || (err == nil && k == name) {
+			continue
+		}
+		kept = append(kept, pair)
+	}
+	return strings.Join(append(kept, url.QueryEscape(name)+"="+url.QueryEscape(value)), "&")
+}
+
+// grant is what is sealed into a connection.
+type grant struct {
+	// ID names the grant itself. It stays the same when tokens are refreshed and changes when the user connects anew.
+	ID       string `json:"id"`
+	Access   string `json:"access_token,omitempty"`
+	Refresh  string `json:"refresh_token,omitempty"`
+	Key      string `json:"key,omitempty"` // API key or bearer token
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+	// Forced: the upstream had refused the token before this one.
+	Forced bool `json:"forced,omitempty"`
+}
+
+// Format keeps a grant out of every message.
+func (grant) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("REDACTED")) }
+
+// value returns what goes on a request.
+func (g grant) value(kind storage.Provider) seal.Secret {
+	switch kind {
+	case storage.ProviderOAuth2:
+		return seal.NewSecret(g.Access)
+	case storage.ProviderAPIKey, storage.ProviderBearerToken:
+		return seal.NewSecret(g.Key)
+	case storage.ProviderBasicAuth:
+		return seal.NewSecret(base64.StdEncoding.EncodeToString([]byte(g.Username + ":" + g.Password)))
+	}
+	return seal.Secret{}
+}
+
+func credentialAD(key storage.ConnectionKey) seal.AD {
+	return seal.AD{
+		Table: "connections", Column: "credential", Organization: key.OrganizationID, User: key.UserID, Record: key.ServerID,
+	}
+}
+
+// ClientSecretAD is the place of a server record's client_secret.
+func ClientSecretAD(organization, serverID string) seal.AD {
+	return seal.AD{Table: "servers", Column: "client_secret", Organization: organization, Record: serverID}
+}
+
+func oauthClientAD(organization, serverID string) seal.AD {
+	return seal.AD{Table: "oauth_clients", Column: "secret", Organization: organization, Record: serverID}
+}
+
+func (b *Broker) sealGrant(key storage.ConnectionKey, g grant) ([]byte, error) {
+	plain, err := json.Marshal(g)
+	if err != nil {
+		return nil, fmt.Errorf("encoding credential: %w", err)
+	}
+	defer clear(plain)
+	return b.keyring.Seal(plain, credentialAD(key))
+}
+
+var errNothingStored = errors.New("connection holds no credential")
+
+func (b *Broker) openGrant(c storage.Connection) (grant, error) {
+	if c.Status != storage.ConnectionConnected || c.SealedCredential == nil {
+		return grant{}, errNothingStored
+	}
+	plain, err := b.keyring.Open(c.SealedCredential, credentialAD(c.ConnectionKey))
+	if err != nil {
+		return grant{}, err
+	}
+	defer clear(plain)
+	var g grant
+	if err := json.Unmarshal(plain, &g); err != nil {
+		return grant{}, fmt.Errorf("decoding credential: %w", seal.ErrOpen)
+	}
+	return g, nil
+}

@@ -1,0 +1,125 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Disconnect deletes a connection with its attempts. Once that is done the provider is asked to forget the tokens
+// (RFC 7009), in the background and as well as it goes. storage.ErrNotFound when there is no connection.
+func (b *Broker) Disconnect(ctx context.Context, key storage.ConnectionKey) error {
+	was, err := b.store.DeleteConnection(ctx, key)
+	if err != nil {
+		return fmt.Errorf("deleting connection: %w", err)
+	}
+	b.retries.forget(key)
+	b.unsaved.forget(key)
+	b.revokeConnection(ctx, was)
+	return nil
+}
+
+// ServerDeleted asks the provider to forget all tokens of a deleted server, in the background.
+func (b *Broker) ServerDeleted(d storage.DeletedServer) {
+	if d.Client == nil {
+		return
+	}
+	for _, c := range d.Connections {
+		b.retries.forget(c.ConnectionKey)
+		b.unsaved.forget(c.ConnectionKey)
+	}
+	auth, err := b.auth(d.Server, *d.Client)
+	if err != nil {
+		b.log.Warn("tokens cannot be revoked", "organization", d.Server.OrganizationID, "server", d.Server.Slug, "error", err.Error())
+		return
+	}
+	b.background(func() {
+		var all errgroup.Group
+		all.SetLimit(revokers)
+		for _, c := range d.Connections {
+			if !issuedTo(c, *d.Client) {
+				continue
+			}
+			all.Go(func() error {
+				if g, err := b.openGrant(c); err == nil {
+					b.revokeNow(*d.Client, auth, g)
+				}
+				return nil
+			})
+		}
+		_ = all.Wait() // errors are logged where they happen
+	})
+}
+
+// revokeConnection asks the provider to forget the tokens of a connection that is no longer stored.
+func (b *Broker) revokeConnection(ctx context.Context, c storage.Connection) {
+	g, err := b.openGrant(c)
+	if err != nil || c.Kind != storage.ProviderOAuth2 {
+		return
+	}
+	ctx, cancel := b.apart(ctx, revokeDeadline)
+	defer cancel()
+	client, err := b.store.OAuthClient(ctx, c.OrganizationID, c.ServerID)
+	if err == nil && !issuedTo(c, client) {
+		err = errors.New("they were issued to another client")
+	}
+	var auth oauthflow.ClientAuth
+	if err == nil {
+		var s storage.Server
+		if s, err = b.store.Server(ctx, c.OrganizationID, c.ServerID); err == nil {
+			auth, err = b.auth(s, client)
+		}
+	}
+	if err != nil {
+		b.log.Warn("tokens cannot be revoked", "organization", c.OrganizationID, "server", c.ServerID, "error", err.Error())
+		return
+	}
+	b.revoke(client, auth, g)
+}
+
+// issuedTo reports whether the client may speak of the connection's tokens: nobody else is told them.
+func issuedTo(c storage.Connection, client storage.OAuthClient) bool {
+	return c.Kind == storage.ProviderOAuth2 && c.ClientID == client.ClientID && c.Issuer == client.Issuer
+}
+
+// revoke asks in the background.
+func (b *Broker) revoke(client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
+	b.background(func() { b.revokeNow(client, auth, g) })
+}
+
+func (b *Broker) revokeNow(client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
+	if client.Endpoints.RevocationEndpoint == "" {
+		return
+	}
+	select {
+	case b.revokeSem <- struct{}{}:
+		defer func() { <-b.revokeSem }()
+	case <-b.ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, revokeDeadline)
+	defer cancel()
+	if err := b.oauth.Revoke(ctx, oauthflow.RevokeRequest{
+		Endpoint: client.Endpoints.RevocationEndpoint, Client: auth,
+		Refresh: seal.NewSecret(g.Refresh), Access: seal.NewSecret(g.Access),
+	}); err != nil {
+		b.log.Warn("revoking tokens", "organization", client.OrganizationID, "server", client.ServerID, "error", err.Error())
+	}
+}
+
+// background runs f apart from any request. Close waits for it, within bounds; after Close f does not run.
+func (b *Broker) background(f func()) {
+	if !b.begin() {
+		return
+	}
+	go func() {
+		defer b.work.Done()
+		f()
+	}()
+}

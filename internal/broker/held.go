@@ -1,0 +1,210 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// held is a connection as it is kept in memory: the credential unsealed, or why there is none.
+type held struct {
+	connected bool
+	reason    string // why not connected
+	cred      Credential
+	// known is what was discovered about the server's authorization.
+	known       storage.OAuthEndpoints
+	refreshable bool
+	refreshAt   time.Time // zero: never
+}
+
+// When a token is refreshed: a minute before it ends, or in the last quarter of a short life.
+const (
+	earliest     = time.Minute
+	lifeFraction = 4
+)
+
+// Credential returns what the user of key presents to server. It is refreshed when that is due. Errors are
+// *NotConnectedError, *UnavailableError (worth trying again) and the store's. On a warm node nothing is read from the
+// store.
+func (b *Broker) Credential(ctx context.Context, key storage.ConnectionKey, server storage.Server) (Credential, error) {
+	if server.OrganizationID != key.OrganizationID || server.ID != key.ServerID {
+		return Credential{}, storage.ErrNotFound
+	}
+	kind := kindOf(server.Entry)
+	if kind == storage.ProviderNone {
+		return Credential{kind: kind}, nil
+	}
+	switch server.Status {
+	case storage.ServerPending, storage.ServerError:
+		return Credential{}, &NotConnectedError{Reason: "an administrator must look at this server first"}
+	}
+	h, err := b.held.Get(ctx, cache.NewKey(key.OrganizationID, key.UserID, key.ServerID), func(ctx context.Context) (held, error) {
+		return b.load(ctx, key)
+	})
+	if errors.Is(err, cache.ErrClosed) {
+		return Credential{}, ErrClosed
+	}
+	if err != nil {
+		return Credential{}, err
+	}
+	if !h.connected {
+		return Credential{}, &NotConnectedError{Reason: h.reason}
+	}
+	if !h.fits(server) {
+		return Credential{}, b.moved(ctx, key, h)
+	}
+	cred, err := h.cred.on(server.Entry)
+	if err != nil {
+		return Credential{}, &NotConnectedError{Reason: err.Error()}
+	}
+	now := b.now()
+	expired := !cred.expires.IsZero() && !now.Before(cred.expires)
+	switch {
+	case h.refreshAt.IsZero() || now.Before(h.refreshAt):
+		return cred, nil
+	case !h.refreshable && !expired:
+		return cred, nil
+	case !h.refreshable:
+		return Credential{}, b.end(ctx, key, cred.version, "the access has expired")
+	}
+	fresh, err := b.refresh(ctx, key, server, cred.version, false, !expired)
+	if err != nil && !expired && !errors.Is(err, ErrNotConnected) && ctx.Err() == nil {
+		return cred, nil // good for a while yet, whatever the provider does (Z-A01)
+	}
+	return fresh, err
+}
+
+// load reads a connection. That there is none is worth keeping, too.
+func (b *Broker) load(ctx context.Context, key storage.ConnectionKey) (held, error) {
+	c, err := b.store.Connection(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return held{}, nil
+	}
+	if err != nil {
+		return held{}, fmt.Errorf("reading connection: %w", err)
+	}
+	g, err := b.openGrant(c)
+	if errors.Is(err, errNothingStored) {
+		return held{reason: c.Reason}, nil
+	}
+	if err != nil {
+		// Z-F08: only this connection suffers. The ciphertext stays: its key may only be missing here.
+		b.log.Error("stored credential cannot be opened", "organization", key.OrganizationID, "user", key.UserID,
+			"server", key.ServerID, "error", err.Error())
+		const reason = "the stored credential cannot be read"
+		if err := b.mark(ctx, key, c.Version, reason, true); err != nil {
+			return held{}, err
+		}
+		return held{reason: reason}, nil
+	}
+	h := b.hold(c, g)
+	if c.Kind == storage.ProviderOAuth2 {
+		client, err := b.store.OAuthClient(ctx, key.OrganizationID, key.ServerID)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return held{}, fmt.Errorf("reading OAuth client: %w", err)
+		}
+		h.known = client.Endpoints
+	}
+	return h, nil
+}
+
+func (b *Broker) hold(c storage.Connection, g grant) held {
+	h := held{
+		connected: true,
+		cred: Credential{
+			kind: c.Kind, value: g.value(c.Kind), place: place{c.Origin, c.Resource, c.Issuer}, version: c.Version, expires: c.ExpiresAt,
+		},
+		refreshable: g.Refresh != "",
+	}
+	if !c.ExpiresAt.IsZero() {
+		early := min(earliest, max(0, c.ExpiresAt.Sub(c.UpdatedAt))/lifeFraction)
+		h.refreshAt = c.ExpiresAt.Add(-early - jitter(c, early/2))
+	}
+	return h
+}
+
+// jitter spreads what would otherwise happen at one moment, the same way on every node.
+func jitter(c storage.Connection, most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, c.ID, c.Version)
+	return time.Duration(int64(most) * int64(h.Sum32()>>16) >> 16)
+}
+
+// fits reports whether the server is still where the credential was made for.
+func (h held) fits(s storage.Server) bool {
+	where, err := placeOf(s.Entry, h.known)
+	return err == nil && where == h.cred.place && kindOf(s.Entry) == h.cred.kind
+}
+
+// on says where on a request the credential goes.
+func (c Credential) on(e storage.DirectoryEntry) (Credential, error) {
+	if err := CheckAuthParams(e.AuthParams); err != nil {
+		return Credential{}, err
+	}
+	c.params = placed(c.kind, e.AuthParams)
+	return c, nil
+}
+
+// moved ends a connection whose server is not where it was: old tokens never go to a new place.
+func (b *Broker) moved(ctx context.Context, key storage.ConnectionKey, h held) error {
+	// The caller may know the server from before the connection was made.
+	s, err := b.store.Server(ctx, key.OrganizationID, key.ServerID)
+	if err != nil {
+		return fmt.Errorf("reading server: %w", err)
+	}
+	if h.fits(s) {
+		return &UnavailableError{RetryAfter: time.Second, Cause: errors.New("the server is just being changed")}
+	}
+	return b.end(ctx, key, h.cred.version, "the server's address or issuer has changed since you connected")
+}
+
+// end marks the connection as broken, forgets and revokes its tokens, and returns what the user is told.
+func (b *Broker) end(ctx context.Context, key storage.ConnectionKey, version int64, reason string) error {
+	if err := b.mark(ctx, key, version, reason, false); err != nil {
+		return err
+	}
+	return &NotConnectedError{Reason: reason}
+}
+
+// mark writes status error, unless the connection has changed since version.
+func (b *Broker) mark(ctx context.Context, key storage.ConnectionKey, version int64, reason string, keep bool) error {
+	ctx, cancel := b.apart(ctx, providerDeadline)
+	defer cancel()
+	var was storage.Connection
+	_, err := b.store.UpdateConnection(ctx, key, func(_ context.Context, c *storage.Connection) error {
+		if c.Version != version {
+			return errUnchanged
+		}
+		was = *c
+		fallen(c, reason, b.now())
+		if keep {
+			c.SealedCredential = was.SealedCredential
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errUnchanged), errors.Is(err, storage.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("noting connection status: %w", err)
+	}
+	b.log.Warn("connection is broken", "organization", key.OrganizationID, "user", key.UserID, "server", key.ServerID, "reason", reason)
+	if !keep {
+		b.revokeConnection(ctx, was)
+	}
+	return nil
+}
+
+// fallen sets status error; tokens that are worth nothing are not kept (A14).
+func fallen(c *storage.Connection, reason string, now time.Time) {
+	c.Status, c.Reason, c.UpdatedAt = storage.ConnectionError, reason, now.UTC()
+	c.SealedCredential, c.ExpiresAt = nil, time.Time{}
+}

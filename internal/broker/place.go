@@ -1,0 +1,89 @@
+package broker
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// place is where a credential may go.
+type place struct {
+	origin   string // one or, when events come from elsewhere, two origins with a blank between them
+	resource string
+	issuer   string
+}
+
+// placeOf returns the place of a server's credentials. known is what was discovered about it, and may be empty.
+func placeOf(e storage.DirectoryEntry, known storage.OAuthEndpoints) (place, error) {
+	p := place{}
+	var err error
+	if p.origin, err = origins(e); err != nil {
+		return place{}, err
+	}
+	if e.Provider != storage.ProviderOAuth2 {
+		return p, nil
+	}
+	p.resource, p.issuer = e.OAuth.Resource, e.OAuth.Issuer
+	if p.resource == "" {
+		p.resource = known.Resource
+	}
+	if p.issuer == "" {
+		p.issuer = known.Issuer
+	}
+	return p, nil
+}
+
+func origins(e storage.DirectoryEntry) (string, error) {
+	o, err := origin(e.URL)
+	if err != nil {
+		return "", err
+	}
+	if e.EventsURL == "" {
+		return o, nil
+	}
+	events, err := origin(e.EventsURL)
+	if err != nil {
+		return "", err
+	}
+	if events == o {
+		return o, nil
+	}
+	return o + " " + events, nil
+}
+
+// origin returns scheme, host and port in one spelling (RFC 6454).
+func origin(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", fmt.Errorf("%q is not an http or https URL", raw)
+	}
+	return originOf(u), nil
+}
+
+func originOf(u *url.URL) string {
+	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
+	if (scheme == "https" && port == "443") || (scheme == "http" && port == "80") {
+		port = ""
+	}
+	if port != "" {
+		return scheme + "://" + net.JoinHostPort(host, port)
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return scheme + "://" + host
+}
+
+// holds reports whether u is at one of the place's origins.
+func (p place) holds(u *url.URL) bool {
+	want := originOf(u)
+	for o := range strings.SplitSeq(p.origin, " ") {
+		if o == want {
+			return true
+		}
+	}
+	return false
+}

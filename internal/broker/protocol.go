@@ -1,0 +1,31 @@
+package broker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+)
+
+// Protocol is the OAuth client protocol, as *oauthflow.Client speaks it.
+type Protocol interface {
+	Discover(ctx context.Context, t oauthflow.Target) (oauthflow.Discovery, error)
+	ObtainClient(ctx context.Context, d oauthflow.Discovery, app oauthflow.Application) (oauthflow.Registration, error)
+	AuthorizationURL(r oauthflow.AuthorizationRequest) (string, error)
+	Exchange(ctx context.Context, r oauthflow.ExchangeRequest) (oauthflow.Tokens, error)
+	Refresh(ctx context.Context, r oauthflow.RefreshRequest) (oauthflow.Tokens, error)
+	Revoke(ctx context.Context, r oauthflow.RevokeRequest) error
+}
+
+var _ Protocol = (*oauthflow.Client)(nil)
+
+// grantRefused reports that a code or refresh token is worth nothing any more.
+func grantRefused(err error) bool { return oauthflow.Code(err) == oauthflow.CodeInvalidGrant }
+
+// clientRefused reports that the OAuth client is worth nothing any more.
+func clientRefused(err error) bool {
+	code := oauthflow.Code(err)
+	return code == oauthflow.CodeInvalidClient || code == oauthflow.CodeUnauthorizedClient
+}
+
+func providerDown(err error) bool { return errors.Is(err, oauthflow.ErrUnavailable) }

@@ -1,0 +1,240 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// patience is how long a caller whose token is still good waits for a newer one.
+	patience = 3 * time.Second
+	// rejectedTwice: a token that the upstream refuses so soon after its predecessor was refused is not the problem.
+	rejectedTwice = 5 * time.Minute
+)
+
+// Rejected is told that the upstream answered 401 to credential. Once per token it asks the provider for another, which
+// it returns; who has got one meanwhile gets that. When that cannot help (the kind has no refresh, the provider refuses,
+// the token before this one was refused just now) the connection is broken: *NotConnectedError.
+func (b *Broker) Rejected(ctx context.Context, key storage.ConnectionKey, server storage.Server, credential Credential) (Credential, error) {
+	switch credential.kind {
+	case storage.ProviderOAuth2:
+		return b.refresh(ctx, key, server, credential.version, true, false)
+	case storage.ProviderNone, "":
+		return Credential{}, &NotConnectedError{Reason: "the server demands a credential that its directory entry does not know of"}
+	}
+	return Credential{}, b.end(ctx, key, credential.version, "the server refuses the credential")
+}
+
+// refresh gets a newer credential than version. All callers of one version share one refresh, which goes on when they
+// leave. hurried callers have a token that will do, and do not wait long.
+func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s storage.Server, version int64, forced, hurried bool) (Credential, error) {
+	if wait := b.retries.wait(key, b.now()); wait > 0 {
+		return Credential{}, &UnavailableError{RetryAfter: wait}
+	}
+	name := key.OrganizationID + " " + key.UserID + " " + key.ServerID + " " + strconv.FormatInt(version, 10)
+	answer := b.refreshes.DoChan(name, func() (result any, err error) {
+		if !b.begin() {
+			return nil, ErrClosed
+		}
+		defer b.work.Done()
+		defer func() {
+			// singleflight would end the process.
+			if r := recover(); r != nil {
+				b.log.Error("refresh panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+				err = &UnavailableError{RetryAfter: b.retries.failed(key, b.now()), Cause: errors.New("internal error")}
+			}
+		}()
+		ctx, cancel := b.apart(ctx, providerDeadline)
+		defer cancel()
+		return b.refreshOnce(ctx, key, s, version, forced)
+	})
+	var late <-chan time.Time
+	if hurried {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case r := <-answer:
+		if r.Err != nil {
+			return Credential{}, r.Err
+		}
+		h := r.Val.(held)
+		if !h.connected {
+			return Credential{}, &NotConnectedError{Reason: h.reason}
+		}
+		if !h.fits(s) {
+			return Credential{}, b.moved(ctx, key, h)
+		}
+		return h.cred.on(s.Entry)
+	case <-late:
+		return Credential{}, &UnavailableError{RetryAfter: time.Second, Cause: errors.New("the provider is slow")}
+	case <-ctx.Done():
+		return Credential{}, context.Cause(ctx)
+	}
+}
+
+// refreshOnce refreshes under the store's lock on the connection.
+func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s storage.Server, version int64, forced bool) (held, error) {
+	client, err := b.store.OAuthClient(ctx, key.OrganizationID, key.ServerID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return held{}, fmt.Errorf("reading OAuth client: %w", err)
+	}
+	r := refresher{b: b, key: key, server: s, client: client, version: version, forced: forced}
+	stored, err := b.store.UpdateConnection(ctx, key, r.edit)
+	if err != nil && r.got != nil {
+		r.notStored(err)
+	}
+	switch {
+	case errors.Is(err, errUnchanged):
+		// Another node, or a caller before us, was faster.
+		return b.load(ctx, key)
+	case errors.Is(err, storage.ErrNotFound):
+		return held{}, nil
+	case r.refused != nil:
+		b.dropClient(ctx, s, client, r.refused)
+		return held{}, &NotConnectedError{Reason: "an administrator must look at this server first"}
+	case errors.Is(err, seal.ErrOpen), errors.Is(err, errNothingStored):
+		return b.load(ctx, key)
+	case err != nil && r.got != nil:
+		return held{}, &UnavailableError{RetryAfter: time.Second, Cause: err}
+	case err != nil:
+		return held{}, err
+	}
+	b.retries.forget(key)
+	b.unsaved.forget(key)
+	if r.broken != "" {
+		b.log.Warn("connection is broken", "organization", key.OrganizationID, "user", key.UserID, "server", s.Slug, "reason", r.broken)
+		if !r.dead {
+			b.revokeConnection(ctx, r.was)
+		}
+		return held{reason: r.broken}, nil
+	}
+	h := b.hold(stored, r.grant)
+	h.known = client.Endpoints
+	return h, nil
+}
+
+// refresher is one refresh under way.
+type refresher struct {
+	b       *Broker
+	key     storage.ConnectionKey
+	server  storage.Server
+	client  storage.OAuthClient // zero: none is stored
+	version int64
+	forced  bool
+
+	was     storage.Connection // before
+	grant   grant              // after
+	got     *oauthflow.Tokens  // what the provider gave, whether or not it is stored yet
+	broken  string             // why the connection is over
+	dead    bool               // the provider has ended the grant already
+	refused error              // the provider refuses our client
+}
+
+// edit runs while nobody else, on any node, can change the connection. What it leaves in c is durable before anyone
+// uses it.
+func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
+	b := r.b
+	if c.Version != r.version {
+		return errUnchanged
+	}
+	r.was = *c
+	g, err := b.openGrant(*c)
+	if err != nil {
+		return err
+	}
+	where, err := placeOf(r.server.Entry, r.client.Endpoints)
+	switch {
+	case err != nil || where != (place{c.Origin, c.Resource, c.Issuer}):
+		return r.fall(c, "the server's address or issuer has changed since you connected")
+	case r.client.ClientID != c.ClientID || !sameClient(r.server, r.client):
+		return r.fall(c, "the server's OAuth client has changed since you connected")
+	case g.Refresh == "" && r.forced:
+		return r.fall(c, "the server refuses the credential")
+	case g.Refresh == "":
+		return r.fall(c, "the access has expired")
+	case r.forced && g.Forced && b.now().Sub(c.UpdatedAt) < rejectedTwice:
+		return r.fall(c, "the server refuses the credential") // A15: refreshing more would not help
+	}
+	t, err := r.ask(ctx, seal.NewSecret(g.Refresh))
+	switch {
+	case grantRefused(err):
+		r.dead = true
+		return r.fall(c, "the provider has ended the access")
+	case clientRefused(err):
+		r.refused = err
+		return err
+	case err != nil:
+		wait := b.retries.failed(r.key, b.now())
+		b.log.Warn("refreshing", "organization", r.key.OrganizationID, "user", r.key.UserID, "server", r.server.Slug,
+			"error", err.Error(), "retry_after", wait)
+		return &UnavailableError{RetryAfter: wait, Cause: err}
+	}
+	r.got = &t
+	g.Access, g.Forced = t.Access.Reveal(), r.forced
+	if !t.Refresh.Empty() {
+		g.Refresh = t.Refresh.Reveal()
+	}
+	sealed, err := b.sealGrant(r.key, g)
+	if err != nil {
+		return fmt.Errorf("sealing credential: %w", err)
+	}
+	r.grant = g
+	c.SealedCredential, c.ExpiresAt, c.UpdatedAt = sealed, b.expiry(t), b.now().UTC()
+	if t.Scope != "" {
+		c.Scope = t.Scope
+	}
+	return nil
+}
+
+func (r *refresher) fall(c *storage.Connection, reason string) error {
+	r.broken = reason
+	fallen(c, reason, r.b.now())
+	return nil
+}
+
+// ask returns new tokens: those that an earlier refresh got and could not store, else the provider's. A used refresh
+// token must not be sent again: providers that detect reuse end the whole grant (RFC 9700 section 4.14).
+func (r *refresher) ask(ctx context.Context, token seal.Secret) (oauthflow.Tokens, error) {
+	if t, ok := r.b.unsaved.take(r.key, token); ok {
+		return t, nil
+	}
+	auth, err := r.b.auth(r.server, r.client)
+	if err != nil {
+		return oauthflow.Tokens{}, err
+	}
+	t, err := r.b.oauth.Refresh(ctx, oauthflow.RefreshRequest{
+		Endpoint: r.client.Endpoints.TokenEndpoint, Client: auth, Token: token, Resource: r.was.Resource,
+	})
+	if err != nil {
+		return oauthflow.Tokens{}, err
+	}
+	return t, checkTokens(t)
+}
+
+// notStored keeps tokens that the provider gave and the store did not take.
+func (r *refresher) notStored(cause error) {
+	g, err := r.b.openGrant(r.was)
+	if err != nil {
+		return
+	}
+	if errors.Is(cause, storage.ErrNotFound) {
+		// Disconnected meanwhile: nobody will ever use them.
+		if auth, err := r.b.auth(r.server, r.client); err == nil {
+			r.b.revoke(r.client, auth, r.grant)
+		}
+		return
+	}
+	r.b.log.Error("refreshed tokens are not stored yet; a crash now loses the connection", "organization", r.key.OrganizationID,
+		"user", r.key.UserID, "server", r.server.Slug, "error", cause.Error())
+	r.b.unsaved.put(r.key, seal.NewSecret(g.Refresh), *r.got)
+}

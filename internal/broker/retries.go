@@ -1,0 +1,107 @@
+package broker
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// How long a provider that did not answer is left alone: at most six attempts a minute for each connection (Z-A01).
+const (
+	firstWait = 10 * time.Second
+	lastWait  = time.Minute
+	// tooMany bounds the memory of failures; beyond it, those that are over are dropped.
+	tooMany = 10_000
+)
+
+// retries remembers which connections' providers did not answer. The zero value is ready.
+type retries struct {
+	mu    sync.Mutex
+	after map[storage.ConnectionKey]retry
+}
+
+type retry struct {
+	wait time.Duration
+	next time.Time
+}
+
+// wait returns how long to leave the provider alone; 0 is not at all.
+func (r *retries) wait(key storage.ConnectionKey, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.after[key]; ok {
+		return max(0, e.next.Sub(now))
+	}
+	return 0
+}
+
+// failed notes a failure and returns how long to wait now: doubling, with up to a quarter more at random so that
+// connections of one provider do not come back together.
+func (r *retries) failed(key storage.ConnectionKey, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.after == nil {
+		r.after = map[storage.ConnectionKey]retry{}
+	}
+	if len(r.after) >= tooMany {
+		for k, e := range r.after {
+			if now.After(e.next) {
+				delete(r.after, k)
+			}
+		}
+	}
+	wait := firstWait
+	if e, ok := r.after[key]; ok {
+		wait = min(2*e.wait, lastWait)
+	}
+	spread := wait + rand.N(wait/4) // #nosec G404 -- no secret depends on it
+	r.after[key] = retry{wait: wait, next: now.Add(spread)}
+	return spread
+}
+
+func (r *retries) forget(key storage.ConnectionKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.after, key)
+}
+
+// unsaved keeps tokens that a provider gave and the store could not take, until it can. The zero value is ready.
+type unsaved struct {
+	mu     sync.Mutex
+	tokens map[storage.ConnectionKey]unsavedTokens
+}
+
+type unsavedTokens struct {
+	spent  seal.Secret // the refresh token that they were given for
+	tokens oauthflow.Tokens
+}
+
+func (u *unsaved) put(key storage.ConnectionKey, spent seal.Secret, t oauthflow.Tokens) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.tokens == nil {
+		u.tokens = map[storage.ConnectionKey]unsavedTokens{}
+	}
+	u.tokens[key] = unsavedTokens{spent: spent, tokens: t}
+}
+
+// take returns the tokens that were given for spent.
+func (u *unsaved) take(key storage.ConnectionKey, spent seal.Secret) (oauthflow.Tokens, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t, ok := u.tokens[key]
+	if !ok || !t.spent.Equal(spent) {
+		return oauthflow.Tokens{}, false
+	}
+	return t.tokens, true
+}
+
+func (u *unsaved) forget(key storage.ConnectionKey) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.tokens, key)
+}
