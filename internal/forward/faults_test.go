@@ -25,6 +25,9 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
+// elapse lets time pass on a bubble's fake clock.
+func elapse(d time.Duration) { <-time.After(d) }
+
 // pipeDialer hands out net.Pipe ends, so that a test can run in a synctest bubble; serve gets the other end.
 type pipeDialer struct{ serve func(net.Conn) }
 
@@ -50,7 +53,7 @@ func TestHangs(t *testing.T) {
 		after time.Duration
 		body  string
 	}{
-		{"W03 nothing is read", func(c net.Conn) { time.Sleep(time.Hour) }, ErrTimeout, 30 * time.Second, ""},
+		{"W03 nothing is read", func(c net.Conn) { elapse(time.Hour) }, ErrTimeout, 30 * time.Second, ""},
 		{"W03 nothing is answered", swallow, ErrTimeout, 30 * time.Second, ""},
 		{"W03 half a header", func(c net.Conn) { read(c); _, _ = io.WriteString(c, head[:20]); swallow(c) }, ErrTimeout, 30 * time.Second, ""},
 		{"W03 only 1xx, again and again", func(c net.Conn) {
@@ -59,7 +62,7 @@ func TestHangs(t *testing.T) {
 				if _, err := io.WriteString(c, "HTTP/1.1 102 P\r\n\r\n"); err != nil {
 					return
 				}
-				time.Sleep(time.Second)
+				elapse(time.Second)
 			}
 		}, ErrTimeout, 30 * time.Second, ""},
 		{"W03 headers, then nothing", func(c net.Conn) { read(c); _, _ = io.WriteString(c, head); swallow(c) }, ErrIdle, 5 * time.Minute, ""},
@@ -68,7 +71,7 @@ func TestHangs(t *testing.T) {
 			read(c)
 			_, _ = io.WriteString(c, head)
 			for range 3 {
-				time.Sleep(4 * time.Minute)
+				elapse(4 * time.Minute)
 				_, _ = io.WriteString(c, "3\r\n:\n\n\r\n")
 			}
 			swallow(c)
@@ -102,7 +105,7 @@ func TestHangs(t *testing.T) {
 					t.Errorf("body %q, want %q", w.Body, tc.body)
 				}
 				tr.CloseIdleConnections()
-				time.Sleep(2 * time.Hour) // the scripts end
+				elapse(2 * time.Hour) // the scripts end
 			})
 		})
 	}
@@ -132,7 +135,7 @@ func TestSlowClientIsNotASilentUpstream(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Hour)
+			elapse(time.Hour)
 		}
 		if string(got) != "data: 1\n\ndata: 2\n\n" {
 			t.Errorf("got %q", got)
@@ -158,7 +161,7 @@ func TestDiscard(t *testing.T) {
 					_, _ = c.Read(make([]byte, 4096))
 					_, err := io.WriteString(c, tc.answer)
 					for tc.drip && err == nil {
-						time.Sleep(300 * time.Millisecond)
+						elapse(300 * time.Millisecond)
 						_, err = io.WriteString(c, "x")
 					}
 					_, _ = io.Copy(io.Discard, c)
@@ -173,7 +176,7 @@ func TestDiscard(t *testing.T) {
 					t.Errorf("took %v, want %v", took, tc.after)
 				}
 				tr.CloseIdleConnections()
-				time.Sleep(time.Second)
+				elapse(time.Second)
 			})
 		})
 	}

@@ -158,7 +158,7 @@ func (r *Reader) block(lead int, e *Event) (int, error) {
 			if r.fill() {
 				continue
 			}
-			if r.err == io.EOF && len(b) > 0 {
+			if r.err == io.EOF && len(b) > 0 { //nolint:errorlint // an error that wraps io.EOF is not a stream's end
 				e.Incomplete = true
 				return len(b), nil
 			}
