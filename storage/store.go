@@ -63,6 +63,8 @@ type Identities interface {
 	ResolveOrganization(ctx context.Context, claim OrganizationClaim, now time.Time) (Organization, error)
 	// ResolveUser finds the user of a claim, makes them on first sight, and keeps name and email up to date.
 	ResolveUser(ctx context.Context, claim UserClaim, now time.Time) (User, error)
+	// Organization reads one organization.
+	Organization(ctx context.Context, id string) (Organization, error)
 	// User reads one user of an organization.
 	User(ctx context.Context, organization, id string) (User, error)
 }

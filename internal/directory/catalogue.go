@@ -57,8 +57,13 @@ func ReadOnly(records []Record, source storage.Source, checkURL func(*url.URL) e
 			return nil, fmt.Errorf("directory entry %q: slug %q is taken by another entry", record.Name, e.Slug)
 		}
 		seen[e.Slug] = true
-		e.ID = uuid.NewSHA1(namespace, []byte(string(source)+"/"+e.Slug)).String()
+		e.ID = ReadOnlyID(source, e.Slug)
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// ReadOnlyID is the id of a read-only entry.
+func ReadOnlyID(source storage.Source, slug string) string {
+	return uuid.NewSHA1(namespace, []byte(string(source)+"/"+slug)).String()
 }

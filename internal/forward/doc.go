@@ -7,7 +7,7 @@
 //     header can therefore nominate nothing away, and internal or tracking headers cannot travel.
 //   - The body is in memory before the first byte leaves. Streaming a POST body through a Go proxy loses answers at
 //     random (golang/go#40747), and a body of a type net/http knows goes out in one write with the headers.
-//   - The credential is put on the request at the last moment, by an [Authorizer], and redirects are never followed.
+//   - The credential is put on the request at the last moment, by a [Credential], and redirects are never followed.
 //   - Nothing is retried. net/http itself replays a POST only when not one byte of it was written (see the test of W11);
 //     Idempotency-Key, which would change that, is not on the allow-list.
 //   - The answer's headers are an allow-list too. Encoded answers, redirects, partial content and protocol switches are

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -13,18 +14,19 @@ import (
 	"time"
 )
 
-// Authorizer puts a credential on the upstream request. It is called once, after everything else is in place and just
-// before the request leaves, with the request's own header map and its own copy of the URL; what it sets replaces.
-// Names that the transport owns (Host, Content-*, Mcp-*, hop-by-hop) are the directory's business to refuse.
-type Authorizer interface {
-	Authorize(h http.Header, u *url.URL)
+// Credential is put on the upstream request. Apply is called once, after everything else is in place and just before the
+// request leaves, with the request's own header map and its own copy of the URL; what it sets replaces. When it fails,
+// nothing is sent: a request never goes without the credential it was meant to carry. Names that the transport owns
+// (Host, Content-*, Mcp-*, hop-by-hop) are the directory's business to refuse.
+type Credential interface {
+	Apply(h http.Header, u *url.URL) error
 }
 
-// AuthorizerFunc makes an [Authorizer] of a function.
-type AuthorizerFunc func(h http.Header, u *url.URL)
+// CredentialFunc makes a [Credential] of a function.
+type CredentialFunc func(h http.Header, u *url.URL) error
 
-// Authorize calls f.
-func (f AuthorizerFunc) Authorize(h http.Header, u *url.URL) { f(h, u) }
+// Apply calls f.
+func (f CredentialFunc) Apply(h http.Header, u *url.URL) error { return f(h, u) }
 
 // Request is one judged request.
 type Request struct {
@@ -36,7 +38,7 @@ type Request struct {
 	EventsOnly bool        // ask for text/event-stream whatever the client accepts
 	SessionID  string      // the upstream's own session id, unsealed; "" for none
 	Body       []byte      // of a POST; must not be changed until the answer is closed
-	Credential Authorizer  // nil: none
+	Credential Credential  // nil: none
 }
 
 // Limits are the bounds of a [Forwarder]'s waits. The zero value is the default.
@@ -90,7 +92,10 @@ func (f *Forwarder) Do(ctx context.Context, r *Request) (*Response, error) {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 	}
 	if r.Credential != nil {
-		r.Credential.Authorize(header, u)
+		if err := r.Credential.Apply(header, u); err != nil {
+			cancel(nil)
+			return nil, fmt.Errorf("putting the credential on the request: %w", err)
+		}
 	}
 	clock := &watch{cancel: cancel}
 	clock.timer = time.AfterFunc(f.headerTimeout, clock.expire)

@@ -144,8 +144,11 @@ func newForwarder(t testing.TB, o Options, l Limits) (*Forwarder, *dialer) {
 	return New(tr, l), d
 }
 
-func bearer(token string) Authorizer {
-	return AuthorizerFunc(func(h http.Header, _ *url.URL) { h["Authorization"] = []string{"Bearer " + token} })
+func bearer(token string) Credential {
+	return CredentialFunc(func(h http.Header, _ *url.URL) error {
+		h["Authorization"] = []string{"Bearer " + token}
+		return nil
+	})
 }
 
 func mustURL(s string) *url.URL {

@@ -88,7 +88,10 @@ func TestWireBytes(t *testing.T) {
 		{
 			"P05 base path and query are kept, filters added, credential in the query replaces", "/a/%2e%2e/b?q=1&api_key=old&limit=9#f",
 			Request{Method: "GET", EventsOnly: true, Query: url.Values{"limit": {"5"}, "object_type": {"a b", "c&d"}},
-				Credential: AuthorizerFunc(func(_ http.Header, u *url.URL) { SetQuery(u, "api_key", "s3cret&x") })},
+				Credential: CredentialFunc(func(_ http.Header, u *url.URL) error {
+					SetQuery(u, "api_key", "s3cret&x")
+					return nil
+				})},
 			"GET /a/%2e%2e/b?q=1&limit=5&object_type=a+b&object_type=c%26d&api_key=s3cret%26x HTTP/1.1\r\nHost: HOST\r\nUser-Agent: durward\r\nAccept: text/event-stream\r\nAccept-Encoding: identity\r\n\r\n",
 		},
 	} {

@@ -170,6 +170,15 @@ func freeUserID(ctx context.Context, q querier, claim storage.UserClaim) (string
 	return "", &storage.ConflictError{Field: "user"}
 }
 
+// Organization implements [storage.Identities].
+func (s *Store) Organization(ctx context.Context, id string) (o storage.Organization, err error) {
+	err = s.read(ctx, func(ctx context.Context, q querier) (err error) {
+		o, err = one(ctx, q, scanOrganization, organizationByIDSQL, id)
+		return err
+	})
+	return o, err
+}
+
 // User implements storage.Identities.
 func (s *Store) User(ctx context.Context, organization, id string) (u storage.User, err error) {
 	err = s.read(ctx, func(ctx context.Context, q querier) (err error) {

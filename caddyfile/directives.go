@@ -1,0 +1,64 @@
+package caddyfile
+
+import (
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/durward-gateway/durward/modules/auth"
+	"github.com/durward-gateway/durward/modules/credential"
+	"github.com/durward-gateway/durward/modules/devidp"
+	"github.com/durward-gateway/durward/modules/mcp"
+	"github.com/durward-gateway/durward/modules/platformapi"
+	"github.com/durward-gateway/durward/modules/sse"
+)
+
+// handler is a handler module that reads its own directive.
+type handler interface {
+	caddyhttp.MiddlewareHandler
+	caddyfile.Unmarshaler
+}
+
+// directive is a handler directive: its name, which is also the last part of the module's id, and how its handler is made.
+type directive struct {
+	name string
+	make func() handler
+}
+
+// pipeline is the table of handler directives, in the order in which a request passes them. Caddy sorts the directives
+// of a site into this order whatever order they are written in; only `route` and JSON can put them in another.
+var pipeline = []directive{
+	{"durward_dev", func() handler { return new(devidp.Handler) }},
+	{"durward_auth", func() handler { return new(auth.Handler) }},
+	{"durward_credential", func() handler { return new(credential.Handler) }},
+	{"durward_mcp", func() handler { return new(mcp.Handler) }},
+	{"durward_sse", func() handler { return new(sse.Handler) }},
+	{"durward_platform", func() handler { return new(platformapi.Handler) }},
+}
+
+func init() {
+	httpcaddyfile.RegisterGlobalOption(optionName, parseOption)
+	httpcaddyfile.RegisterHandlerDirective(macroName, parseMacro)
+	// The pipeline stands where reverse_proxy would: after rewriting and access control, before everything that answers.
+	before := httpcaddyfile.Before
+	neighbour := "reverse_proxy"
+	for _, d := range pipeline {
+		httpcaddyfile.RegisterHandlerDirective(d.name, parseDirective(d))
+		httpcaddyfile.RegisterDirectiveOrder(d.name, before, neighbour)
+		before, neighbour = httpcaddyfile.After, d.name
+	}
+	httpcaddyfile.RegisterDirectiveOrder(macroName, httpcaddyfile.After, neighbour)
+}
+
+func parseDirective(d directive) httpcaddyfile.UnmarshalHandlerFunc {
+	return func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		if h.Option(optionName) == nil {
+			return nil, h.Errf("%s needs the global option `%s { store ...; identity ... }` at the top of the Caddyfile", d.name, optionName)
+		}
+		module := d.make()
+		if err := module.UnmarshalCaddyfile(h.Dispenser); err != nil {
+			return nil, err
+		}
+		return module, nil
+	}
+}

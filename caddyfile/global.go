@@ -1,0 +1,185 @@
+package caddyfile
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// optionName is the global option that configures the app, and the app's name.
+const optionName = "durward"
+
+// words are the words of the global option, each with what reads it. Every reader consumes its own line and block.
+var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
+	"public_url": parsePublicURL,
+	"store":      parseStore,
+	"master_key": parseMasterKey,
+	"identity":   parseIdentity,
+	"origins":    func(d *caddyfile.Dispenser, a *app.App) error { return parseList(d, &a.Origins) },
+	"return_url": func(d *caddyfile.Dispenser, a *app.App) error { return parseList(d, &a.ReturnURLs) },
+	"egress":     parseEgress,
+	"directory":  parseDirectory,
+	"sizes":      parseSizes,
+}
+
+// parseOption sets up the app from the global option. Syntax:
+//
+//	durward {
+//		public_url <url>
+//		store      <driver> <args...>
+//		master_key <reference...>
+//		identity   <kind> <args...> { ... }
+//		origins    <origin...>
+//		return_url <url...>
+//		egress {
+//			allow <cidr...>
+//			http  <cidr...>
+//		}
+//		directory <reference>
+//		directory <name> { ... }
+//		sizes {
+//			api|meta|mcp|sse|event <size>
+//		}
+//	}
+func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
+	if existing != nil {
+		return nil, d.Err("the durward option may be given once")
+	}
+	config := new(app.App)
+	for d.Next() {
+		if d.NextArg() {
+			return nil, d.ArgErr()
+		}
+		for nesting := d.Nesting(); d.NextBlock(nesting); {
+			word := d.Val()
+			parse, ok := words[word]
+			if !ok {
+				return nil, d.Errf("unrecognized word %q in the durward option; known are %s", word, known(words))
+			}
+			if err := parse(d, config); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return httpcaddyfile.App{Name: optionName, Value: caddyconfig.JSON(config, nil)}, nil
+}
+
+func known[V any](table map[string]V) string {
+	names := make([]string, 0, len(table))
+	for name := range table {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func parsePublicURL(d *caddyfile.Dispenser, a *app.App) error {
+	if a.PublicURL != "" {
+		return d.Err("public_url may be given once")
+	}
+	if !d.AllArgs(&a.PublicURL) {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+func parseStore(d *caddyfile.Dispenser, a *app.App) error {
+	if a.StoreRaw != nil {
+		return d.Err("store may be given once")
+	}
+	raw, err := parseGuest(d, "durward.stores.", "driver", "sqlite")
+	a.StoreRaw = raw
+	return err
+}
+
+func parseIdentity(d *caddyfile.Dispenser, a *app.App) error {
+	raw, err := parseGuest(d, "durward.identities.", "kind", "oidc, dev")
+	a.IdentitiesRaw = append(a.IdentitiesRaw, raw)
+	return err
+}
+
+// parseGuest lets the guest module that the first argument names read the rest of the line and its block.
+func parseGuest(d *caddyfile.Dispenser, namespace, inlineKey, usual string) (json.RawMessage, error) {
+	word := d.Val()
+	if !d.NextArg() {
+		return nil, d.Errf("%s needs a kind: %s", word, usual)
+	}
+	kind := d.Val()
+	guest, err := caddyfile.UnmarshalModule(d, namespace+kind)
+	if err != nil {
+		return nil, err
+	}
+	return caddyconfig.JSONModuleObject(guest, inlineKey, kind, nil), nil
+}
+
+func parseMasterKey(d *caddyfile.Dispenser, a *app.App) error {
+	if err := parseList(d, &a.MasterKey); err != nil {
+		return err
+	}
+	for _, key := range a.MasterKey {
+		if !strings.HasPrefix(key, "{env.") && !strings.HasPrefix(key, "{file.") {
+			return d.Err("master_key takes references, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
+		}
+	}
+	return nil
+}
+
+// parseList appends the arguments of a line, of which there must be one.
+func parseList(d *caddyfile.Dispenser, list *[]string) error {
+	arguments := d.RemainingArgs()
+	if len(arguments) == 0 {
+		return d.ArgErr()
+	}
+	*list = append(*list, arguments...)
+	return nil
+}
+
+func parseEgress(d *caddyfile.Dispenser, a *app.App) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if a.Egress == nil {
+		a.Egress = new(app.Egress)
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		var err error
+		switch word := d.Val(); word {
+		case "allow":
+			err = parseList(d, &a.Egress.Allow)
+		case "http":
+			err = parseList(d, &a.Egress.HTTP)
+		default:
+			err = d.Errf("unrecognized word %q in egress; known are allow, http", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseSizes(d *caddyfile.Dispenser, a *app.App) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if a.Sizes == nil {
+		a.Sizes = new(app.Sizes)
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		word := d.Val()
+		var size string
+		if !d.AllArgs(&size) {
+			return d.ArgErr()
+		}
+		if err := a.Sizes.Set(word, size); err != nil {
+			return d.WrapErr(err)
+		}
+	}
+	return nil
+}

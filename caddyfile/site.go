@@ -1,0 +1,98 @@
+package caddyfile
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// macroName is the directive that stands for the whole pipeline.
+const macroName = "durward"
+
+// family is a part of the gateway that the macro can be narrowed to, and the directives it needs beyond durward_auth.
+type family struct {
+	name       string
+	directives []string
+}
+
+var families = []family{
+	{"platform", []string{"durward_credential", "durward_platform"}},
+	{"mcp", []string{"durward_credential", "durward_mcp"}},
+	{"sse", []string{"durward_credential", "durward_sse"}},
+}
+
+// parseMacro sets up the whole pipeline. Syntax:
+//
+//	durward [platform] [mcp] [sse]
+//
+// Without arguments every family is served.
+func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	h.Next()
+	option, ok := h.Option(optionName).(httpcaddyfile.App)
+	if !ok {
+		return nil, h.Errf("the %s directive needs the global option `%s { store ...; identity ... }` at the top of the Caddyfile", macroName, optionName)
+	}
+	wanted, err := chosen(h)
+	if err != nil {
+		return nil, err
+	}
+	if !isDevelopment(option.Value) {
+		wanted = slices.DeleteFunc(wanted, func(name string) bool { return name == "durward_dev" })
+	}
+	if h.NextBlock(0) {
+		return nil, h.Errf("%s takes no block; settings belong to the global option, or write the pipeline out", macroName)
+	}
+	var route caddyhttp.Route
+	for _, d := range pipeline {
+		if slices.Contains(wanted, d.name) {
+			route.HandlersRaw = append(route.HandlersRaw, caddyconfig.JSONModuleObject(d.make(), "handler", d.name, nil))
+		}
+	}
+	return &caddyhttp.Subroute{Routes: caddyhttp.RouteList{route}}, nil
+}
+
+// chosen lists the directives of the families that the arguments name. What no family serves is answered by
+// durward_platform, so that nothing of the gateway's is ever an empty 200: the macro always ends with it.
+func chosen(h httpcaddyfile.Helper) ([]string, error) {
+	wanted := []string{"durward_dev", "durward_auth", "durward_platform"}
+	arguments := h.RemainingArgs()
+	for _, argument := range arguments {
+		if !slices.ContainsFunc(families, func(f family) bool { return f.name == argument }) {
+			return nil, h.Errf("unrecognized family %q; known are %s", argument, familyNames())
+		}
+	}
+	for _, f := range families {
+		if len(arguments) == 0 || slices.Contains(arguments, f.name) {
+			wanted = append(wanted, f.directives...)
+		}
+	}
+	return wanted, nil
+}
+
+func familyNames() string {
+	var names []string
+	for _, f := range families {
+		names = append(names, f.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// isDevelopment reports whether an adapted option names the development identity provider.
+func isDevelopment(option json.RawMessage) bool {
+	var config app.App
+	if json.Unmarshal(option, &config) != nil {
+		return false
+	}
+	return slices.ContainsFunc(config.IdentitiesRaw, func(raw json.RawMessage) bool {
+		var identity struct {
+			Kind string `json:"kind"`
+		}
+		return json.Unmarshal(raw, &identity) == nil && identity.Kind == "dev"
+	})
+}

@@ -1,0 +1,225 @@
+// Package app is the Caddy app `durward`. It opens, wires, pins and closes the long-lived resources, defines what
+// handlers share (the caller and the call in the request context, error bodies, metrics) and the small interfaces behind
+// which guest modules live.
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/seal"
+)
+
+func init() {
+	caddy.RegisterModule(App{})
+}
+
+// App is the gateway's app: one per configuration. It holds what every handler of the gateway needs: the store, the
+// master key, the identity providers and the rules for outgoing connections.
+//
+// All secrets are references (`{env.NAME}` or `{file./path}`) that are resolved when the configuration is loaded; the
+// configuration itself never holds one.
+type App struct {
+	// The address at which clients reach the gateway, without a path: `https://gate.example.com`. It is the only source
+	// of links, redirect URIs, audiences and metadata; `Host` and `X-Forwarded-*` never are. Default: the address of the
+	// site that holds the gateway, when that is a single host; with the development identity provider, the address that
+	// the site listens on.
+	PublicURL string `json:"public_url,omitempty"`
+
+	// Where servers, connections and everything else are kept. Required.
+	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=durward.stores inline_key=driver"`
+
+	// References to the master keys: 32 random bytes each, as base64 or hex. The first one encrypts; the others can still
+	// be read, which is how a key is rotated. Default: none, and the gateway refuses to start without one, except with
+	// the development identity provider, which makes one in the data directory.
+	MasterKey []string `json:"master_key,omitempty"`
+
+	// Who issues the tokens that callers present. At least one is required.
+	IdentitiesRaw []json.RawMessage `json:"identity,omitempty" caddy:"namespace=durward.identities inline_key=kind"`
+
+	// Origins of web pages that may call the gateway, besides the origin of the public URL. Default: none; with the
+	// development identity provider, every loopback origin.
+	Origins []string `json:"origins,omitempty"`
+
+	// Where a browser may be sent after connecting an account: exact origins with a path prefix that matches by whole
+	// segments. Default: the origin of the public URL; with the development identity provider, loopback origins too.
+	ReturnURLs []string `json:"return_url,omitempty"`
+
+	// Exceptions to the rule that the gateway speaks only https and only to public addresses. Default: none; with the
+	// development identity provider, loopback addresses over http and https.
+	Egress *Egress `json:"egress,omitempty"`
+
+	// Templates of servers, besides the catalogue that ships with the gateway.
+	Directory *Directory `json:"directory,omitempty"`
+
+	// Upper bounds of what is read into memory.
+	Sizes *Sizes `json:"sizes,omitempty"`
+
+	store      StoreOpener
+	identities []Identity
+	logger     *zap.Logger
+	slogger    *slog.Logger
+	metrics    *Metrics
+	ctx        caddy.Context
+
+	// rulesID stands for the rules by which tokens are judged; egressID for those of outgoing connections.
+	rulesID, egressID string
+
+	// Holds the pool key of the shared resources, when they are held.
+	resourceKey string
+	resources   *resources
+
+	// core is set once the public URL is known, at the latest when the first handler attaches.
+	coreMu sync.Mutex
+	core   *Core
+}
+
+// CaddyModule returns the Caddy module information.
+func (App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "durward", New: func() caddy.Module { return new(App) }}
+}
+
+// Provision loads the guests and opens what they name.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.ctx = ctx
+	a.logger = ctx.Logger()
+	a.slogger = ctx.Slogger()
+	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL)
+	a.egressID = digest(a.Egress)
+	if err := a.loadGuests(ctx); err != nil {
+		return err
+	}
+	metrics, err := registerMetrics(ctx.GetMetricsRegistry())
+	if err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	a.metrics = metrics
+	if err := a.acquireResources(); err != nil {
+		return err
+	}
+	if err := a.subscribeToExit(ctx); err != nil {
+		return err
+	}
+	if a.PublicURL == "" {
+		return nil // the first handler knows its site
+	}
+	public, err := parsePublicURL(a.PublicURL)
+	if err != nil {
+		return err
+	}
+	return a.wire(public)
+}
+
+func (a *App) loadGuests(ctx caddy.Context) error {
+	if a.StoreRaw == nil {
+		return errors.New("no store is configured; add `store sqlite PATH` to the durward option")
+	}
+	store, err := ctx.LoadModule(a, "StoreRaw")
+	if err != nil {
+		return fmt.Errorf("loading store: %w", err)
+	}
+	a.store = store.(StoreOpener)
+	if len(a.IdentitiesRaw) == 0 {
+		return errors.New("no identity provider is configured; add `identity oidc ISSUER` to the durward option")
+	}
+	guests, err := ctx.LoadModule(a, "IdentitiesRaw")
+	if err != nil {
+		return fmt.Errorf("loading identity: %w", err)
+	}
+	for _, guest := range guests.([]any) {
+		a.identities = append(a.identities, guest.(Identity))
+	}
+	return nil
+}
+
+// Development returns the development identity provider when it is among the identities, else nil.
+func (a *App) Development() DevelopmentIdentity {
+	for _, identity := range a.identities {
+		if development, ok := identity.(DevelopmentIdentity); ok {
+			return development
+		}
+	}
+	return nil
+}
+
+func (a *App) development() bool { return a.Development() != nil }
+
+// Keyring is what seals and opens what is stored.
+func (a *App) Keyring() *seal.Keyring { return a.core.Keyring }
+
+// subscribeToExit ends event streams when the process is about to exit: Caddy would wait for them until its grace period
+// is over. A reload also stops the old config, but leaves its streams alone.
+func (a *App) subscribeToExit(ctx caddy.Context) error {
+	events, err := ctx.App("events")
+	if err != nil {
+		return fmt.Errorf("loading events: %w", err)
+	}
+	return events.(*caddyevents.App).On("stopping", exitHandler{a})
+}
+
+// digest identifies a piece of configuration.
+func digest(parts ...any) string {
+	encoded, err := json.Marshal(parts)
+	if err != nil {
+		return err.Error() // not reached: configuration came from JSON
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:])
+}
+
+// Start does nothing: requests are served as soon as Provision is done.
+func (a *App) Start() error {
+	return nil
+}
+
+// Stop does nothing: requests of this configuration may still be running. Each pins what it uses.
+func (a *App) Stop() error {
+	return nil
+}
+
+// Cleanup gives back the shared resources. It also runs after a Provision that failed half-way.
+func (a *App) Cleanup() error {
+	a.coreMu.Lock()
+	core := a.core
+	a.core = nil
+	a.coreMu.Unlock()
+	if core != nil {
+		core.retire()
+	}
+	return a.releaseResources()
+}
+
+// wire makes the core for a public URL.
+func (a *App) wire(public *url.URL) error {
+	a.coreMu.Lock()
+	defer a.coreMu.Unlock()
+	if a.core != nil {
+		if a.core.PublicURL != public.String() {
+			return fmt.Errorf("the gateway is part of several sites (%s and %s); set public_url", a.core.PublicURL, public)
+		}
+		return nil
+	}
+	core, err := a.newCore(public)
+	if err != nil {
+		return err
+	}
+	a.core = core
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

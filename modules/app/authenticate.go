@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/token"
+)
+
+// verified is a token that was verified once, with what it says about its caller.
+type verified struct {
+	claims *token.Claims
+	caller Caller
+}
+
+// Authenticate verifies a token and resolves its caller. resource is an audience that is good besides the gateway's own;
+// "" for none. Errors are those of internal/token (ErrInvalid, ErrUnavailable), internal/caller (ErrInvalid,
+// ErrForbidden) and the store.
+func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller, error) {
+	issuer, err := token.Issuer(raw)
+	if err != nil {
+		return nil, err
+	}
+	identity, ok := c.identities[issuer]
+	if !ok {
+		return nil, token.ErrInvalid
+	}
+	// The key holds what the verdict depends on: the rules of this configuration too, because the cache outlives it.
+	digest := sha256.Sum256([]byte(raw))
+	key := cache.NewKey("", "caller", c.rulesID, issuer, resource, string(digest[:]))
+	known, err := c.resources.callers.Get(ctx, key, func(ctx context.Context) (verified, error) {
+		return c.verify(ctx, identity, raw, resource)
+	})
+	if err != nil {
+		return nil, err
+	}
+	// What was true when the token was verified may have ended: its life, or its key's (J30).
+	if err := identity.Verifier().Recheck(ctx, known.claims); err != nil {
+		return nil, err
+	}
+	return &known.caller, nil
+}
+
+func (c *Core) verify(ctx context.Context, identity Identity, raw, resource string) (verified, error) {
+	claims, err := identity.Verifier().Verify(ctx, raw, resource)
+	if err != nil {
+		return verified{}, err
+	}
+	rules := identity.Rules()
+	who, err := caller.Map(claims, rules.Mapping)
+	if err != nil {
+		return verified{}, err
+	}
+	resolved, err := c.resolve(ctx, who, rules.AdminRole)
+	return verified{claims: claims, caller: resolved}, err
+}
+
+// resolve finds, or makes on first sight, the organization and the user that a token speaks of.
+func (c *Core) resolve(ctx context.Context, who caller.Identity, adminRole string) (Caller, error) {
+	now := time.Now()
+	organization, err := c.Store.ResolveOrganization(ctx, who.Organization, now)
+	if err != nil {
+		return Caller{}, err
+	}
+	user, err := c.Store.ResolveUser(ctx, who.UserClaim(organization.ID), now)
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{
+		Issuer: who.Issuer, Subject: who.Subject, OrganizationID: organization.ID, UserID: user.ID, Name: user.Name, Email: user.Email,
+		Roles: who.Roles, Groups: who.Groups, Teams: who.Teams, Projects: who.Projects, Agent: who.AgentExternalID,
+		Admin: who.HasRole(adminRole), Machine: who.Machine, ExpiresAt: who.ExpiresAt,
+	}, nil
+}

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/internal/validate"
+)
+
+// WriteProblems answers 422 with everything that is wrong with a request.
+func WriteProblems(w http.ResponseWriter, problems validate.Problems) {
+	WriteJSON(w, http.StatusUnprocessableEntity, problems)
+}
+
+// WriteShapeError answers an error of internal/validate or of reading a body. It reports whether err was one.
+func WriteShapeError(w http.ResponseWriter, err error) bool {
+	var problems validate.Problems
+	var query *validate.QueryError
+	var body *forward.BodyError
+	switch {
+	case errors.As(err, &problems):
+		WriteProblems(w, problems)
+	case errors.As(err, &query):
+		WriteError(w, BadRequest, "The query cannot be read: "+query.Reason)
+	case errors.Is(err, validate.ErrMedia):
+		WriteError(w, UnsupportedMediaType, err.Error())
+	case errors.As(err, &body):
+		writeBodyError(w, body)
+	default:
+		return false
+	}
+	return true
+}
+
+func writeBodyError(w http.ResponseWriter, err *forward.BodyError) {
+	if err.Close {
+		w.Header().Set("Connection", "close")
+	}
+	switch err.Status {
+	case http.StatusRequestEntityTooLarge:
+		WriteError(w, PayloadTooLarge, "The body is larger than the gateway takes")
+	case http.StatusUnsupportedMediaType:
+		WriteError(w, UnsupportedMediaType, "The body must not be encoded")
+	default:
+		WriteError(w, BadRequest, "The body is incomplete")
+	}
+}
+
+// ReadJSON reads the body of a request as an object of at most limit bytes. A request without a body gives an empty
+// object when that is allowed. Errors are for WriteShapeError.
+func ReadJSON(r *http.Request, limit int64, emptyAllowed bool) (*validate.Object, error) {
+	if emptyAllowed && r.ContentLength == 0 && len(r.TransferEncoding) == 0 {
+		return validate.ParseBody([]byte("{}"), strictjson.Limits{})
+	}
+	if err := validate.CheckMedia(r.Header); err != nil {
+		return nil, err
+	}
+	body, err := forward.ReadBody(r, limit)
+	if err != nil {
+		return nil, err
+	}
+	return validate.ParseBody(body, strictjson.Limits{MaxBytes: int(limit)})
+}

@@ -1,0 +1,35 @@
+package app
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/oauthflow"
+)
+
+// newBroker makes the broker of a configuration.
+func (a *App) newBroker(core *Core) (*broker.Broker, error) {
+	config := broker.Config{
+		Store: core.Store, Keyring: core.Keyring, OAuth: oauthflow.New(core.Guard, time.Now), Epochs: a.resources.epochs,
+		CheckURL: core.Guard.CheckURL, PublicURL: core.PublicURL, ReturnURLs: a.returnURLs(core.PublicURL),
+		ClientName: ClientName, Now: time.Now, Log: core.Log,
+	}
+	// Authorization servers fetch the document: on a developer's machine none could.
+	if !a.development() {
+		config.ClientMetadataURL = core.PublicURL + ClientMetadataPath
+	}
+	b, err := broker.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the broker: %w", err)
+	}
+	return b, nil
+}
+
+// returnURLs are where browsers may be sent after connecting.
+func (a *App) returnURLs(public string) []string {
+	if len(a.ReturnURLs) > 0 {
+		return a.ReturnURLs
+	}
+	return []string{public}
+}

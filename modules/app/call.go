@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Caller is who makes a request: proven, and resolved against the store.
+type Caller struct {
+	Issuer         string
+	Subject        string
+	OrganizationID string
+	UserID         string
+	Name           string
+	Email          string
+	Roles          []string
+	Groups         []string
+	Teams          []string
+	Projects       []string
+	// Agent is the external id of the client that holds the token (azp, client_id).
+	Agent string
+	// Admin: the caller has the issuer's administrator role.
+	Admin bool
+	// Machine: there is no person behind the token (client credentials).
+	Machine   bool
+	ExpiresAt time.Time
+}
+
+// HasRole reports whether the caller has the role, compared exactly.
+func (c *Caller) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
+
+// Call is one request on its way through the pipeline. durward_auth makes it; each step adds what it establishes. It is
+// the only thing that carries identity between our handlers: no header does.
+type Call struct {
+	Core *Core
+	// Caller is nil on the few public paths that need no token.
+	Caller *Caller
+	// Server is set on /mcp/{name} and /sse/{name}.
+	Server *storage.Server
+	// Credentials is set by durward_credential.
+	Credentials CredentialSource
+	// Log collects what the access log says about the call.
+	Log CallLog
+}
+
+// CallLog is what the access log, placeholders and metrics may know of a call: never a body, an argument or a secret.
+type CallLog struct {
+	Method  string // MCP method
+	Tool    string
+	Session string // the client's tracking tag, not the MCP session
+}
+
+type callKey struct{}
+
+// WithCall returns the request with its call. It is done once per request.
+func WithCall(r *http.Request, call *Call) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callKey{}, call))
+}
+
+// CallOf returns the call of a request. Without one the Caddyfile has our handlers in the wrong order, and the request
+// must be refused.
+func CallOf(r *http.Request) (*Call, bool) {
+	call, ok := r.Context().Value(callKey{}).(*Call)
+	return call, ok
+}
+
+// AuthenticatedCall returns the call of a request that has a proven caller, or answers the refusal.
+func AuthenticatedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
+	call, ok := CallOf(r)
+	if !ok || call.Caller == nil {
+		WriteError(w, Unauthorized, "This request was not authenticated; durward_auth must come first in the configuration")
+		return nil, false
+	}
+	return call, true
+}

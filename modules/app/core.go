@@ -1,0 +1,204 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Core is what handlers work with: the wiring of one configuration over resources that outlive it.
+type Core struct {
+	lifetime
+
+	// PublicURL is the gateway's address, without a slash at the end.
+	PublicURL string
+	Store     storage.Store
+	Keyring   *seal.Keyring
+	Guard     Guard
+	Broker    *broker.Broker
+	Streams   *streams.Registry
+	Sizes     Sizes
+	Metrics   *Metrics
+	Log       *slog.Logger
+
+	doors
+	identities map[string]Identity // by issuer
+	issuers    []string            // in the order of the configuration
+	resources  *resources
+	rulesID    string
+}
+
+// Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the
+// handler belongs to.
+func Attach(ctx caddy.Context) (*App, error) {
+	configured, err := ctx.AppIfConfigured("durward")
+	if err != nil {
+		return nil, fmt.Errorf("the durward app is not configured (a global option `durward` in the Caddyfile, apps.durward in JSON): %w", err)
+	}
+	a := configured.(*App)
+	if a.development() {
+		if err := requireLoopback(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if a.PublicURL == "" {
+		public, err := publicURL(ctx, a.development())
+		if err != nil {
+			return nil, err
+		}
+		if err := a.wire(public); err != nil {
+			return nil, err
+		}
+	}
+	a.addHosts(ctx)
+	return a, nil
+}
+
+// addHosts lets clients use the names of the sites, which need not be the public one.
+func (a *App) addHosts(ctx caddy.Context) {
+	a.coreMu.Lock()
+	defer a.coreMu.Unlock()
+	for _, s := range gatewaySites(ctx) {
+		for _, host := range s.hosts {
+			if !strings.Contains(host, "*") {
+				a.core.hosts = append(a.core.hosts, strings.ToLower(host))
+			}
+		}
+	}
+}
+
+// Pin returns the core and keeps it open until unpin is called: a configuration's Cleanup runs while its requests and
+// streams still do.
+func (a *App) Pin() (core *Core, unpin func(), ok bool) {
+	a.coreMu.Lock()
+	core = a.core
+	a.coreMu.Unlock()
+	if core == nil || !core.pin() {
+		return nil, nil, false
+	}
+	return core, core.unpin, true
+}
+
+func (a *App) newCore(public *url.URL) (*Core, error) {
+	policy, err := a.Egress.policy(a.development())
+	if err != nil {
+		return nil, err
+	}
+	core := &Core{
+		PublicURL: public.String(), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
+		Sizes: a.Sizes.withDefaults(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, rulesID: a.rulesID + public.String(),
+		doors: doors{
+			hosts: []string{public.Hostname()}, origins: append([]string{public.String()}, lower(a.Origins)...),
+			development: a.development(),
+		},
+	}
+	if core.Keyring, err = a.openKeyring(); err != nil {
+		return nil, err
+	}
+	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
+		return nil, err
+	}
+	if err := a.syncDirectory(core); err != nil {
+		return nil, err
+	}
+	if core.Broker, err = a.newBroker(core); err != nil {
+		return nil, err
+	}
+	if !a.resources.pin() {
+		core.Broker.Close()
+		return nil, errors.New("the store is closing")
+	}
+	core.close = func() {
+		core.Broker.Close()
+		a.resources.unpin()
+	}
+	return core, nil
+}
+
+func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) {
+	byIssuer := make(map[string]Identity)
+	var issuers []string
+	binding := Binding{PublicURL: core.PublicURL, DataDirectory: a.dataDirectory(), EgressID: a.egressID, Store: core.Store, Guard: core.Guard, Log: core.Log, Now: time.Now}
+	for _, identity := range a.identities {
+		if err := identity.Bind(binding); err != nil {
+			return nil, nil, fmt.Errorf("setting up identity: %w", err)
+		}
+		issuer := identity.IssuerID()
+		if byIssuer[issuer] != nil {
+			return nil, nil, fmt.Errorf("identity %s is configured twice", issuer)
+		}
+		byIssuer[issuer] = identity
+		issuers = append(issuers, issuer)
+	}
+	return byIssuer, issuers, nil
+}
+
+// Issuers lists the issuers whose tokens are accepted, for metadata documents.
+func (c *Core) Issuers() []string { return c.issuers }
+
+// HostAllowed reports whether a Host header names this gateway.
+func (c *Core) HostAllowed(host string) bool { return c.hostAllowed(host) }
+
+// OriginAllowed reports whether web pages of an origin may call the gateway.
+func (c *Core) OriginAllowed(origin string) bool { return c.originAllowed(origin) }
+
+// ServerBySlug reads a server, from the cache when it is there.
+func (c *Core) ServerBySlug(ctx context.Context, organization, slug string) (storage.Server, error) {
+	return c.resources.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (storage.Server, error) {
+		return c.Store.ServerBySlug(ctx, organization, slug)
+	})
+}
+
+func lower(texts []string) []string {
+	out := make([]string, 0, len(texts))
+	for _, text := range texts {
+		out = append(out, strings.ToLower(strings.TrimSuffix(text, "/")))
+	}
+	return out
+}
+
+// NoArguments reads a directive that takes neither arguments nor a block.
+func NoArguments(d *caddyfile.Dispenser) error {
+	for d.Next() {
+		if d.NextArg() {
+			return d.ArgErr()
+		}
+		if d.NextBlock(0) {
+			return d.Errf("unrecognized word %q: this directive takes no block", d.Val())
+		}
+	}
+	return nil
+}
+
+// ConnectAddress is the API's address that begins a connection to a server.
+func (c *Core) ConnectAddress(server *storage.Server) string {
+	return c.PublicURL + "/api/servers/" + server.ID + "/connect"
+}
+
+// ClientName is how the gateway introduces itself to authorization servers.
+const ClientName = "durward gateway"
+
+// EndConnection ends the streams that run on a connection that was taken away.
+func (c *Core) EndConnection(key storage.ConnectionKey) {
+	c.Streams.End(streams.Owner{Organization: key.OrganizationID, User: key.UserID, Server: key.ServerID}, streams.Disconnected)
+	c.Metrics.Connections.WithLabelValues("disconnected").Inc()
+}
+
+// EndServer ends the streams of a server that was deleted.
+func (c *Core) EndServer(organization, id string) {
+	c.Streams.End(streams.Owner{Organization: organization, Server: id}, streams.ServerDeleted)
+}

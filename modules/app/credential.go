@@ -1,0 +1,19 @@
+package app
+
+import (
+	"context"
+
+	"github.com/durward-gateway/durward/internal/broker"
+)
+
+// CredentialSource gives the caller's credential for the call's server, at the last moment. durward_credential sets it.
+type CredentialSource interface {
+	// Credential returns the credential, refreshed when it is about to expire. Errors are the broker's:
+	// ErrNotConnected, ErrUnavailable.
+	Credential(ctx context.Context) (broker.Credential, error)
+	// Rejected says that the upstream answered 401 to the credential. It returns a fresh one when a refresh gave one.
+	Rejected(ctx context.Context, used broker.Credential) (broker.Credential, error)
+	// ConnectURL is where the caller connects: the provider's login when an attempt can be begun, else the address of
+	// the API that begins one.
+	ConnectURL(ctx context.Context) string
+}

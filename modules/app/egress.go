@@ -1,0 +1,52 @@
+package app
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/durward-gateway/durward/internal/netguard"
+)
+
+// Guard is what guards the gateway's outgoing connections.
+type Guard = *netguard.Guard
+
+// Egress widens what the gateway may connect to: public addresses over https, and nothing else.
+type Egress struct {
+	// Ranges in CIDR notation, not public, that may be connected to over https.
+	Allow []string `json:"allow,omitempty"`
+	// Ranges in CIDR notation to which plain http may be spoken. They need not be listed under `allow` too.
+	HTTP []string `json:"http,omitempty"`
+}
+
+// loopback is what development mode may connect to.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+func (e *Egress) policy(development bool) (netguard.Policy, error) {
+	var policy netguard.Policy
+	if e != nil {
+		var err error
+		if policy.HTTP, err = prefixes("http", e.HTTP); err != nil {
+			return policy, err
+		}
+		if policy.Allow, err = prefixes("allow", e.Allow); err != nil {
+			return policy, err
+		}
+	}
+	if development {
+		policy.HTTP = append(policy.HTTP, loopback...)
+	}
+	policy.Allow = append(policy.Allow, policy.HTTP...)
+	return policy, nil
+}
+
+func prefixes(word string, texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("egress %s: %q is not a range such as 10.1.0.0/16", word, text)
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out, nil
+}

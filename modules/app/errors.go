@@ -1,0 +1,93 @@
+package app
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// ErrorName is the `error` member of a service error body.
+type ErrorName string
+
+// Names of service errors and the statuses they are answered with.
+const (
+	Unauthorized            ErrorName = "Unauthorized"            // 401
+	Forbidden               ErrorName = "Forbidden"               // 403
+	ServerNotConnected      ErrorName = "ServerNotConnected"      // 403
+	ServerNotFound          ErrorName = "ServerNotFound"          // 404
+	ConnectionNotFound      ErrorName = "ConnectionNotFound"      // 404
+	DirectoryNotFound       ErrorName = "DirectoryNotFound"       // 404
+	NotFound                ErrorName = "NotFound"                // 404
+	MethodNotAllowed        ErrorName = "MethodNotAllowed"        // 405
+	Conflict                ErrorName = "Conflict"                // 409
+	PayloadTooLarge         ErrorName = "PayloadTooLarge"         // 413
+	UnsupportedMediaType    ErrorName = "UnsupportedMediaType"    // 415
+	BadRequest              ErrorName = "BadRequest"              // 400
+	InternalServerError     ErrorName = "InternalServerError"     // 500
+	OAuthConfigurationError ErrorName = "OAuthConfigurationError" // 500
+	UpstreamError           ErrorName = "UpstreamError"           // 502
+	Unavailable             ErrorName = "Unavailable"             // 503
+)
+
+var statuses = map[ErrorName]int{
+	Unauthorized: http.StatusUnauthorized, Forbidden: http.StatusForbidden, ServerNotConnected: http.StatusForbidden,
+	ServerNotFound: http.StatusNotFound, ConnectionNotFound: http.StatusNotFound, DirectoryNotFound: http.StatusNotFound,
+	NotFound: http.StatusNotFound, MethodNotAllowed: http.StatusMethodNotAllowed, Conflict: http.StatusConflict,
+	PayloadTooLarge: http.StatusRequestEntityTooLarge, UnsupportedMediaType: http.StatusUnsupportedMediaType,
+	BadRequest: http.StatusBadRequest, InternalServerError: http.StatusInternalServerError,
+	OAuthConfigurationError: http.StatusInternalServerError, UpstreamError: http.StatusBadGateway,
+	Unavailable: http.StatusServiceUnavailable,
+}
+
+// retryAfter is what a client is told to wait when a resource of ours is away for a moment.
+const retryAfter = 5 * time.Second
+
+// ServiceError is the body of every error that is not about the shape of a request.
+type ServiceError struct {
+	Name    ErrorName      `json:"error"`
+	Message string         `json:"message"`
+	Details map[string]any `json:"details,omitempty"`
+}
+
+// Status is the HTTP status of the error.
+func (e *ServiceError) Status() int {
+	if status, ok := statuses[e.Name]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
+// WriteError answers with a service error.
+func WriteError(w http.ResponseWriter, name ErrorName, message string) {
+	(&ServiceError{Name: name, Message: message}).Write(w)
+}
+
+// Write answers with the error.
+func (e *ServiceError) Write(w http.ResponseWriter) {
+	if e.Name == Unavailable {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	}
+	WriteJSON(w, e.Status(), e)
+}
+
+// WriteJSON answers with body as JSON. Nothing that the gateway itself answers may be cached.
+func WriteJSON(w http.ResponseWriter, status int, body any) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		status, encoded = http.StatusInternalServerError, []byte(`{"error":"InternalServerError","message":"Something went wrong"}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(encoded)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(encoded)
+}
+
+// WriteMethodNotAllowed answers 405 with the methods that are (RFC 9110 section 15.5.6).
+func WriteMethodNotAllowed(w http.ResponseWriter, allow string) {
+	w.Header().Set("Allow", allow)
+	WriteError(w, MethodNotAllowed, "This address does not take that method; see Allow")
+}

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/internal/token"
+)
+
+const (
+	keyFetchTimeout = 5 * time.Second
+	keyFetchBytes   = 1 << 20
+)
+
+// KeySet is an issuer's key set, shared by all configurations that name the issuer: a reload does not fetch it anew.
+type KeySet struct {
+	poolKey string
+	set     *pooledKeySet
+}
+
+// pooledKeySet is the pool's value.
+type pooledKeySet struct {
+	*token.KeySet
+}
+
+// AcquireKeySet returns the key set of an issuer. It must be released.
+func AcquireKeySet(issuer string, b Binding) (*KeySet, error) {
+	key := "keys/" + b.EgressID + "/" + issuer
+	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
+		set, err := token.NewKeySet(token.KeySetOptions{
+			Issuer: issuer, Client: keyClient(b.Guard), CheckURL: b.Guard.CheckURL, Now: b.Now, Logger: b.Log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &pooledKeySet{set}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &KeySet{poolKey: key, set: value.(*pooledKeySet)}, nil
+}
+
+func keyClient(guard Guard) *http.Client { return guard.FetchClient(keyFetchTimeout, keyFetchBytes) }
+
+// Key implements token.KeySource.
+func (k *KeySet) Key(ctx context.Context, kid, alg string) (any, error) {
+	return k.set.Key(ctx, kid, alg)
+}
+
+// Release gives the key set back.
+func (k *KeySet) Release() error {
+	_, err := pool.Delete(k.poolKey)
+	return err
+}
+
+// Destruct implements caddy.Destructor.
+func (p *pooledKeySet) Destruct() error {
+	p.Close()
+	return nil
+}

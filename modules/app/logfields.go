@@ -1,0 +1,67 @@
+package app
+
+import (
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+)
+
+// Annotate makes the call known to the access log and to placeholders: {durward.org}, {durward.user}, {durward.agent},
+// {durward.server}, {durward.method}, {durward.tool} and {http.auth.user.id}. They hold ids and names, never a body, an
+// argument or a secret. It is called once; values that later steps add to the call are seen too.
+func (c *Call) Annotate(r *http.Request) {
+	if replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		replacer.Map(c.placeholder)
+	}
+}
+
+func (c *Call) placeholder(key string) (any, bool) {
+	switch key {
+	case "durward.org":
+		return c.caller().OrganizationID, true
+	case "durward.user", "http.auth.user.id":
+		return c.caller().UserID, true
+	case "durward.agent":
+		return c.caller().Agent, true
+	case "durward.server":
+		return c.serverSlug(), true
+	case "durward.method":
+		return c.Log.Method, true
+	case "durward.tool":
+		return c.Log.Tool, true
+	}
+	return nil, false
+}
+
+// WriteLogFields adds the call's fields to the request's line in the access log. durward_auth calls it when the request
+// is done.
+func (c *Call) WriteLogFields(r *http.Request) {
+	fields, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields)
+	if !ok || c.Caller == nil {
+		return
+	}
+	for _, field := range []struct{ name, value string }{
+		{"org", c.Caller.OrganizationID}, {"user", c.Caller.UserID}, {"agent", c.Caller.Agent}, {"server", c.serverSlug()},
+		{"method", c.Log.Method}, {"tool", c.Log.Tool}, {"session", c.Log.Session},
+	} {
+		if field.value != "" {
+			fields.Add(zap.String(field.name, field.value))
+		}
+	}
+}
+
+func (c *Call) caller() Caller {
+	if c.Caller == nil {
+		return Caller{}
+	}
+	return *c.Caller
+}
+
+func (c *Call) serverSlug() string {
+	if c.Server == nil {
+		return ""
+	}
+	return c.Server.Slug
+}

@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/internal/seal"
+)
+
+// masterKeyFile is where development mode keeps the master key it makes.
+const masterKeyFile = "master.key"
+
+var errNoMasterKey = errors.New("no master key is configured; make one with `openssl rand -base64 32`, " +
+	"keep it in a file or variable, and add `master_key {file./path}` or `master_key {env.NAME}` to the durward option")
+
+// openKeyring resolves the master keys and unwraps the data keys of the store. All configurations that share a store
+// share its keyring until the master keys change.
+func (a *App) openKeyring() (*seal.Keyring, error) {
+	masters, err := a.masterKeys()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	keyring, err := seal.OpenKeyring(ctx, masters, a.resources.store, time.Now)
+	if err != nil {
+		return nil, fmt.Errorf("opening data keys: %w", err)
+	}
+	return keyring, nil
+}
+
+func (a *App) masterKeys() ([]seal.MasterKey, error) {
+	if len(a.MasterKey) == 0 {
+		if !a.development() {
+			return nil, errNoMasterKey
+		}
+		key, err := developmentMasterKey(a.dataDirectory())
+		return []seal.MasterKey{key}, err
+	}
+	var keys []seal.MasterKey
+	for _, reference := range a.MasterKey {
+		secret, err := ResolveSecret(reference)
+		if err != nil {
+			return nil, fmt.Errorf("resolving master_key: %w", err)
+		}
+		key, err := seal.ParseMasterKey(secret)
+		if err != nil {
+			return nil, fmt.Errorf("reading master_key %s: %w", reference, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// ResolveSecret resolves a reference such as {env.NAME} or {file./path}. A literal is refused: Caddy serves its
+// configuration on the admin endpoint and saves it to disk.
+func ResolveSecret(reference string) (seal.Secret, error) {
+	if !isReference(reference) {
+		return seal.Secret{}, errors.New("a secret must be a reference such as {env.NAME} or {file./path}, not the secret itself")
+	}
+	value, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)
+	if err != nil {
+		return seal.Secret{}, fmt.Errorf("%s does not resolve to anything: %w", reference, err)
+	}
+	secret := seal.NewSecret(trimNewline(value))
+	if secret.Empty() {
+		return seal.Secret{}, fmt.Errorf("%s does not resolve to anything", reference)
+	}
+	return secret, nil
+}
+
+func developmentMasterKey(dir string) (seal.MasterKey, error) {
+	if dir == "" {
+		return seal.MasterKey{}, errNoMasterKey
+	}
+	path := filepath.Join(dir, masterKeyFile)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return makeDevelopmentMasterKey(path)
+	}
+	if err != nil {
+		return seal.MasterKey{}, fmt.Errorf("reading the development master key: %w", err)
+	}
+	key, err := seal.ParseMasterKey(seal.NewSecret(trimNewline(string(content))))
+	if err != nil {
+		return seal.MasterKey{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return key, nil
+}
+
+func makeDevelopmentMasterKey(path string) (seal.MasterKey, error) {
+	secret := seal.NewMasterKey()
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return seal.MasterKey{}, fmt.Errorf("making the development master key: %w", err)
+	}
+	_, err = file.WriteString(secret.Reveal() + "\n")
+	// What is encrypted under this key is durable at once; the key must not be less so.
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
+		return seal.MasterKey{}, fmt.Errorf("making the development master key: %w", err)
+	}
+	return seal.ParseMasterKey(secret)
+}
+
+func (a *App) dataDirectory() string {
+	if local, ok := a.store.(DataDirectory); ok {
+		return local.DataDirectory()
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// StoreOpener is a guest of the namespace durward.stores: the configuration of one kind of store.
+type StoreOpener interface {
+	// Key identifies what would be opened: two openers with the same key share one open store, across reloads too. It
+	// must hold no secret.
+	Key() string
+	// Open opens the store, brings its schema up to date and takes over its background work.
+	Open(ctx context.Context) (storage.Store, error)
+}
+
+// DataDirectory is implemented by stores that keep their data in a local directory, where development mode may keep
+// what belongs to it.
+type DataDirectory interface {
+	DataDirectory() string
+}
+
+// Identity is a guest of the namespace durward.identities: one issuer of tokens.
+type Identity interface {
+	// Bind is called once, before any request, when the gateway's public URL is known.
+	Bind(Binding) error
+	// IssuerID is the exact `iss` of its tokens.
+	IssuerID() string
+	// Verifier checks its tokens.
+	Verifier() *token.Verifier
+	// Rules say where its tokens keep organization, roles, groups and agent, and what they mean.
+	Rules() IdentityRules
+}
+
+// IdentityRules is how the claims of one issuer are read, and what they mean.
+type IdentityRules struct {
+	caller.Mapping
+	// AdminRole is the role that makes an administrator.
+	AdminRole string
+}
+
+// Binding is what an identity may use of the gateway.
+type Binding struct {
+	PublicURL string
+	// DataDirectory is where development mode keeps its own files; "" when the store is not local.
+	DataDirectory string
+	// EgressID stands for the egress rules of the configuration.
+	EgressID string
+	Store    storage.Store
+	Guard    Guard
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// DevelopmentIdentity is implemented by the development identity provider. Its presence relaxes what only a developer's
+// own machine can relax: a master key is made, loopback is allowed as upstream, origin and return URL, and the site may
+// listen on loopback only.
+type DevelopmentIdentity interface {
+	Identity
+	// Handler serves the provider's own addresses, which Owns tells.
+	Handler() http.Handler
+	Owns(path string) bool
+	// Records are directory entries of what development mode brings along.
+	Records() []directory.Record
+	// Seed makes sure that what a developer finds at the first start is there. It runs after the directory is stored.
+	Seed(ctx context.Context, store storage.Store) error
+}

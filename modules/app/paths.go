@@ -1,0 +1,36 @@
+package app
+
+import "strings"
+
+// Addresses that more than one handler knows.
+const (
+	HealthPath         = "/healthz"
+	ReadyPath          = "/readyz"
+	CallbackPath       = "/api/oauth/callback"
+	UndoPath           = "/api/oauth/undo"
+	ClientMetadataPath = "/api/oauth/client-metadata.json"
+	WellKnownPrefix    = "/.well-known/"
+	ResourceMetadata   = "/.well-known/oauth-protected-resource"
+	MCPPrefix          = "/mcp/"
+	SSEPrefix          = "/sse/"
+)
+
+// IsPublic reports whether a path is served without a token. The list is closed and compared exactly: nothing becomes
+// public by the way it is written.
+func IsPublic(path string) bool {
+	switch path {
+	case HealthPath, ReadyPath, CallbackPath, UndoPath, ClientMetadataPath:
+		return true
+	}
+	return false
+}
+
+// ProxiedName returns the server's name in a path such as /mcp/{name} or /sse/{name}.
+func ProxiedName(path string) (prefix, name string, ok bool) {
+	for _, prefix := range []string{MCPPrefix, SSEPrefix} {
+		if name, ok := strings.CutPrefix(path, prefix); ok && !strings.Contains(name, "/") {
+			return prefix, name, true
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// pool keeps what must outlive a configuration: each value is keyed by the facts that identify it, so that a reload that
+// changes one thing loses nothing else.
+var pool = caddy.NewUsagePool()
+
+// openStreams is shared by all configurations: a stream of an old one ends with its right like any other.
+var openStreams streams.Registry
+
+// openTimeout bounds opening a store and bringing its schema up to date.
+const openTimeout = 2 * time.Minute
+
+// resources is a store with what is derived from it.
+type resources struct {
+	lifetime
+	store  storage.Store
+	epochs *cache.Epochs
+	// servers are the organizations' servers by slug.
+	servers *cache.Cache[storage.Server]
+	// callers are verified tokens.
+	callers *cache.Cache[verified]
+}
+
+func (a *App) acquireResources() error {
+	sum := sha256.Sum256([]byte(a.store.Key()))
+	key := "store/" + hex.EncodeToString(sum[:])
+	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) { return openResources(a.store) })
+	if err != nil {
+		return err
+	}
+	a.resourceKey, a.resources = key, value.(*resources)
+	return nil
+}
+
+func (a *App) releaseResources() error {
+	if a.resources == nil {
+		return nil
+	}
+	a.resources = nil
+	_, err := pool.Delete(a.resourceKey)
+	return err
+}
+
+func openResources(opener StoreOpener) (*resources, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	store, err := opener.Open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening store: %w", err)
+	}
+	r := &resources{store: store, epochs: new(cache.Epochs)}
+	if err := r.makeCaches(); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	unsubscribe := store.OnChange(r.epochs.Bump)
+	r.close = func() {
+		unsubscribe()
+		r.servers.Close()
+		r.callers.Close()
+		_ = store.Close()
+	}
+	return r, nil
+}
+
+// Numbers of facts kept in memory. A server is about 1 KiB, a verified token about 2 KiB.
+const (
+	keptServers = 50_000
+	keptCallers = 50_000
+)
+
+func (r *resources) makeCaches() error {
+	var err error
+	if r.servers, err = cache.New(r.epochs, cache.Options[storage.Server]{Entries: keptServers}); err != nil {
+		return fmt.Errorf("making the cache of servers: %w", err)
+	}
+	r.callers, err = cache.New(r.epochs, cache.Options[verified]{
+		Entries: keptCallers, Expires: func(v verified) time.Time { return v.claims.ExpiresAt },
+	})
+	if err != nil {
+		r.servers.Close()
+		return fmt.Errorf("making the cache of callers: %w", err)
+	}
+	return nil
+}
+
+// Destruct closes the resources after the last request that uses them: a reload that names another store must not cut
+// the streams of the old one.
+func (r *resources) Destruct() error {
+	r.retire()
+	return nil
+}

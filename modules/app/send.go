@@ -1,0 +1,37 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/forward"
+)
+
+// SendWith sends a request with the caller's credential, and once more when the upstream answered 401 and a refresh gave
+// another credential: an upstream that asks for credentials has executed nothing. An upstream that refuses that one too
+// is broker.ErrNotConnected. A 401 is never returned as an answer.
+func SendWith(ctx context.Context, source CredentialSource, credential broker.Credential,
+	send func(broker.Credential) (*forward.Response, error),
+) (*forward.Response, error) {
+	response, err := send(credential)
+	if err != nil || response.Status != http.StatusUnauthorized {
+		return response, err
+	}
+	response.Discard()
+	fresh, err := source.Rejected(ctx, credential)
+	if err != nil {
+		return nil, err
+	}
+	response, err = send(fresh)
+	if err != nil || response.Status != http.StatusUnauthorized {
+		return response, err
+	}
+	response.Discard()
+	_, err = source.Rejected(ctx, fresh)
+	if errors.Is(err, broker.ErrNotConnected) {
+		return nil, err
+	}
+	return nil, errors.Join(&broker.NotConnectedError{Reason: "the server refuses the stored credential"}, err)
+}

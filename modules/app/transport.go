@@ -1,0 +1,111 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+
+	"github.com/durward-gateway/durward/internal/forward"
+)
+
+// Transport tunes the connections to upstreams in the words of Caddy's `transport http`: dial_timeout,
+// response_header_timeout, max_response_header, read_buffer, write_buffer, versions, keepalive, keepalive_idle_conns,
+// keepalive_idle_conns_per_host, max_conns_per_host and the tls ones. The others are refused: where a connection goes
+// and through what is not a handler's to change.
+type Transport struct {
+	reverseproxy.HTTPTransport
+}
+
+// NewForwarder makes the forwarder of a handler. transport may be nil. headerTimeout is how long an answer may take to
+// begin, unless the transport says otherwise. The returned function frees what is idle.
+func (a *App) NewForwarder(ctx caddy.Context, transport *Transport, headerTimeout time.Duration) (*forward.Forwarder, func(), error) {
+	options, limits, err := transport.options(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("transport: %w", err)
+	}
+	if limits.HeaderTimeout == 0 {
+		limits.HeaderTimeout = headerTimeout
+	}
+	transports, err := forward.NewTransports(a.core.Guard, options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("transport: %w", err)
+	}
+	return forward.New(transports, limits), transports.CloseIdleConnections, nil
+}
+
+func (t *Transport) options(ctx caddy.Context) (forward.Options, forward.Limits, error) {
+	if t == nil {
+		return forward.Options{}, forward.Limits{}, nil
+	}
+	if err := t.unsupported(); err != nil {
+		return forward.Options{}, forward.Limits{}, err
+	}
+	options := forward.Options{
+		DialTimeout: time.Duration(t.DialTimeout), ReadBuffer: t.ReadBufferSize, WriteBuffer: t.WriteBufferSize,
+		MaxResponseHeader: t.MaxResponseHeaderSize, MaxConnsPerHost: t.MaxConnsPerHost, Versions: t.Versions,
+	}
+	if t.TLS != nil {
+		if t.TLS.InsecureSkipVerify {
+			return options, forward.Limits{}, errors.New("tls_insecure_skip_verify would send credentials to anybody; trust the upstream's certificate authority instead")
+		}
+		config, err := t.TLS.MakeTLSClientConfig(ctx)
+		if err != nil {
+			return options, forward.Limits{}, err
+		}
+		options.TLS = config
+	}
+	if k := t.KeepAlive; k != nil {
+		options.KeepAlive, options.IdleConns, options.IdleConnsPerHost = time.Duration(k.IdleConnTimeout), k.MaxIdleConns, k.MaxIdleConnsPerHost
+		if k.Enabled != nil && !*k.Enabled {
+			options.KeepAlive = -1
+		}
+	}
+	return options, forward.Limits{HeaderTimeout: time.Duration(t.ResponseHeaderTimeout), Idle: time.Duration(t.ReadTimeout)}, nil
+}
+
+// unsupported names the first setting that does not apply here.
+func (t *Transport) unsupported() error {
+	for word, set := range map[string]bool{
+		"resolvers": t.Resolver != nil, "compression": t.Compression != nil && *t.Compression, "proxy_protocol": t.ProxyProtocol != "",
+		"forward_proxy_url": t.ForwardProxyURL != "", "network_proxy": t.NetworkProxyRaw != nil, "local_address": t.LocalAddress != "",
+		"dial_fallback_delay": t.FallbackDelay != 0, "expect_continue_timeout": t.ExpectContinueTimeout != 0, "write_timeout": t.WriteTimeout != 0,
+	} {
+		if set {
+			return fmt.Errorf("%s does not apply to the gateway's connections", word)
+		}
+	}
+	return nil
+}
+
+// UnmarshalTransport reads a directive whose block may hold `transport { ... }`. Syntax of the block:
+//
+//	transport {
+//		<words of Caddy's transport http>
+//	}
+func UnmarshalTransport(d *caddyfile.Dispenser) (*Transport, error) {
+	d.Next() // the directive's name
+	if d.NextArg() {
+		return nil, d.ArgErr()
+	}
+	var transport *Transport
+	for d.NextBlock(0) {
+		if d.Val() != "transport" {
+			return nil, d.Errf("unrecognized word %q; known is transport", d.Val())
+		}
+		if transport != nil {
+			return nil, d.Err("transport may be given once")
+		}
+		transport = new(Transport)
+		if err := transport.HTTPTransport.UnmarshalCaddyfile(d.NewFromNextSegment()); err != nil {
+			return nil, err
+		}
+		if err := transport.unsupported(); err != nil {
+			return nil, d.WrapErr(err)
+		}
+	}
+	return transport, nil
+}

@@ -1,0 +1,84 @@
+package auth
+
+import (
+	"errors"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// authenticate sets the caller, or answers the refusal and reports it. Every error path refuses: an error that is not
+// known to be the client's fault is a 503, never an anonymous caller (CVE-2026-59822).
+func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
+	raw, sent := bearer(r.Header)
+	if raw == "" {
+		h.count(call, "missing")
+		challenge(w, r, call.Core, sent)
+		return true
+	}
+	who, err := call.Core.Authenticate(r.Context(), raw, resource(r, call.Core))
+	switch {
+	case err == nil:
+		h.count(call, "ok")
+		call.Caller = who
+		return false
+	case errors.Is(err, token.ErrInvalid):
+		h.count(call, "invalid")
+		h.logger.Debug("refusing a token", zap.String("reason", token.Reason(err)))
+		challenge(w, r, call.Core, true)
+	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
+		h.count(call, "forbidden")
+		h.logger.Info("refusing a caller", zap.Error(err))
+		app.WriteError(w, app.Forbidden, "The token names no organization that it may act for")
+	default:
+		h.count(call, "unavailable")
+		h.logger.Error("authenticating", zap.Error(err))
+		app.WriteError(w, app.Unavailable, "Tokens cannot be verified at the moment")
+	}
+	return true
+}
+
+func (h *Handler) count(call *app.Call, result string) {
+	call.Core.Metrics.Authentications.WithLabelValues(result).Inc()
+}
+
+// resource is the audience that is good on this path only, besides the gateway's own: the URL of the MCP server.
+func resource(r *http.Request, core *app.Core) string {
+	if prefix, name, ok := app.ProxiedName(r.URL.Path); ok && prefix == app.MCPPrefix {
+		return core.PublicURL + app.MCPPrefix + name
+	}
+	return ""
+}
+
+// resolveServer sets the server of a proxied path, or answers the refusal and reports it.
+func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
+	_, name, ok := app.ProxiedName(r.URL.Path)
+	if !ok {
+		return false
+	}
+	if !validName(name) {
+		app.WriteProblems(w, validate.Problems{{
+			Loc: []any{"path", "mcp_server_name"}, Type: "string_pattern_mismatch", Input: name,
+			Msg: "String should match pattern '^[a-z0-9-]+$'",
+		}})
+		return true
+	}
+	server, err := call.Core.ServerBySlug(r.Context(), call.Caller.OrganizationID, name)
+	switch {
+	case err == nil:
+		call.Server = &server
+		return false
+	case errors.Is(err, storage.ErrNotFound):
+		app.WriteError(w, app.ServerNotFound, "There is no server of that name")
+	default:
+		h.logger.Error("looking up a server", zap.Error(err))
+		app.WriteError(w, app.Unavailable, "The server cannot be looked up at the moment")
+	}
+	return true
+}

@@ -1,0 +1,121 @@
+// Package auth is the handler durward_auth, the first step of the pipeline: it refuses callers of the wrong origin or
+// host, verifies the bearer token, resolves caller and server, and serves the metadata by which MCP clients find out
+// where to log in (RFC 9728).
+package auth
+
+import (
+	"net/http"
+	"runtime/debug"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Handler verifies who calls. It must come before every other handler of the gateway; they refuse requests that it has
+// not seen. It also answers `/.well-known/oauth-protected-resource/mcp/{name}`, and CORS preflight requests of the
+// allowed origins.
+//
+// Requests need a token in the Authorization header, except for `/healthz`, `/readyz` and the OAuth callback.
+type Handler struct {
+	app    *app.App
+	logger *zap.Logger
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_auth", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	var err error
+	h.app, err = app.Attach(ctx)
+	return err
+}
+
+// ServeHTTP lets a request pass whose caller is known, or answers it.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	core, unpin, ok := h.app.Pin()
+	if !ok {
+		app.WriteError(w, app.Unavailable, "The gateway is restarting")
+		return nil
+	}
+	defer unpin()
+	defer h.recover(w)
+	return h.serve(w, r, &app.Call{Core: core}, next)
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, next caddyhttp.Handler) error {
+	path := r.URL.Path
+	if path == app.HealthPath || path == app.ReadyPath {
+		return next.ServeHTTP(w, app.WithCall(r, call)) // load balancers ask under any host name
+	}
+	// An encoded slash or dot would be one path here and another one behind us (CVE-2026-41059 and its kin).
+	if r.URL.RawPath != "" {
+		app.WriteError(w, app.NotFound, "There is nothing at this address")
+		return nil
+	}
+	if !call.Core.HostAllowed(r.Host) {
+		app.WriteError(w, app.Forbidden, "This gateway does not answer under that host name")
+		return nil
+	}
+	if isWellKnown(path) {
+		serveWellKnown(w, r, call.Core)
+		return nil
+	}
+	if done := checkOrigin(w, r, call.Core); done {
+		return nil
+	}
+	if app.IsPublic(path) {
+		return next.ServeHTTP(w, app.WithCall(r, call))
+	}
+	if refused := h.authenticate(w, r, call); refused {
+		return nil
+	}
+	defer call.WriteLogFields(r)
+	call.Annotate(r)
+	if refused := h.resolveServer(w, r, call); refused {
+		return nil
+	}
+	return next.ServeHTTP(w, app.WithCall(r, call))
+}
+
+// recover turns a panic of any of our handlers into a plain 500: the process lives, other requests do not notice, and
+// the stack goes to the log without the panic's value, which could be a secret.
+func (h *Handler) recover(w http.ResponseWriter) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	if value == http.ErrAbortHandler { //nolint:errorlint // net/http compares the value itself
+		panic(value)
+	}
+	h.logger.Error("a handler panicked", zap.ByteString("stack", debug.Stack()))
+	if w.Header().Get("Content-Type") != "" {
+		panic(http.ErrAbortHandler) // the answer has begun: only cutting it off says that it is broken
+	}
+	app.WriteError(w, app.InternalServerError, "Something went wrong; the log of the gateway says what")
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_auth
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return app.NoArguments(d)
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

@@ -1,0 +1,133 @@
+package credential
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Bounds of what a browser sends: codes and states are short.
+const (
+	maxCallbackQuery = 16 << 10
+	maxUndoForm      = 8 << 10
+)
+
+const (
+	titleFailed = "The account was not connected"
+	titleUndone = "The connection was undone"
+)
+
+// serveCallback ends a connection attempt (RFC 6749 section 4.1.2). The state alone decides whose attempt it was.
+func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request, call *app.Call) {
+	if r.Method != http.MethodGet {
+		app.WriteMethodNotAllowed(w, http.MethodGet)
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || len(r.URL.RawQuery) > maxCallbackQuery {
+		page{Status: http.StatusBadRequest, Title: titleFailed, Text: "The address of this page is not complete."}.write(w)
+		return
+	}
+	result, err := call.Core.Broker.Callback(r.Context(), query)
+	if err != nil {
+		h.refuseCallback(w, err)
+		return
+	}
+	event := "connected"
+	if !result.OK {
+		event = "failed"
+	}
+	call.Core.Metrics.Connections.WithLabelValues(event).Inc()
+	if result.ReturnURL != "" {
+		secure(w.Header())
+		w.Header().Set("Location", result.ReturnURL)
+		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	h.resultPage(r.Context(), call.Core, result).write(w)
+}
+
+func (h *Handler) refuseCallback(w http.ResponseWriter, err error) {
+	if errors.Is(err, broker.ErrState) {
+		page{Status: http.StatusBadRequest, Title: titleFailed,
+			Text: "This attempt is unknown, has been used already, or is older than ten minutes. Start connecting again where you began."}.write(w)
+		return
+	}
+	h.logger.Error("ending a connection attempt", zap.Error(err))
+	page{Status: http.StatusServiceUnavailable, Title: titleFailed, Text: "The gateway could not store the connection. Try again in a moment."}.write(w)
+}
+
+func (h *Handler) resultPage(ctx context.Context, core *app.Core, result broker.CallbackResult) page {
+	if !result.OK {
+		return page{Status: http.StatusBadRequest, Title: titleFailed, Text: result.Reason}
+	}
+	return page{
+		Status: http.StatusOK, Title: result.Server.Name + " is connected", Text: "Agents that act for you can now use it through the gateway.",
+		Holder: &holder{User: h.userName(ctx, core, result.ConnectionKey), Organization: h.organizationName(ctx, core, result.ConnectionKey), Token: result.Undo},
+	}
+}
+
+func (h *Handler) userName(ctx context.Context, core *app.Core, key storage.ConnectionKey) string {
+	user, err := core.Store.User(ctx, key.OrganizationID, key.UserID)
+	switch {
+	case err != nil:
+		return key.UserID
+	case user.Email != "":
+		return user.Email
+	case user.Name != "":
+		return user.Name
+	}
+	return user.Subject
+}
+
+func (h *Handler) organizationName(ctx context.Context, core *app.Core, key storage.ConnectionKey) string {
+	organization, err := core.Store.Organization(ctx, key.OrganizationID)
+	if err != nil || organization.Slug == "" {
+		return key.OrganizationID
+	}
+	return organization.Slug
+}
+
+// serveUndo takes a connection back. The token on the page is good for the connection that was just made and no other.
+func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Call) {
+	if r.Method != http.MethodPost {
+		app.WriteMethodNotAllowed(w, http.MethodPost)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxUndoForm)
+	key, err := call.Core.Broker.Undo(r.Context(), r.PostFormValue("undo"))
+	if err != nil {
+		if !errors.Is(err, broker.ErrUndo) {
+			h.logger.Error("undoing a connection", zap.Error(err))
+		}
+		page{Status: http.StatusBadRequest, Title: "Nothing was undone",
+			Text: "The connection has changed since, or this page is too old. You can still disconnect through the API."}.write(w)
+		return
+	}
+	call.Core.EndConnection(key)
+	page{Status: http.StatusOK, Title: titleUndone, Text: "The gateway no longer holds this account's tokens."}.write(w)
+}
+
+// serveClientMetadata serves our client-id metadata document: authorization servers that take its address for a client_id
+// fetch it here.
+func (h *Handler) serveClientMetadata(w http.ResponseWriter, r *http.Request, call *app.Call) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		app.WriteMethodNotAllowed(w, "GET, HEAD")
+		return
+	}
+	document, err := call.Core.Broker.ClientMetadata()
+	if err != nil {
+		h.logger.Error("making the client metadata document", zap.Error(err))
+		app.WriteError(w, app.InternalServerError, "Something went wrong")
+		return
+	}
+	app.WriteJSON(w, http.StatusOK, json.RawMessage(document))
+}

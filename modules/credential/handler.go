@@ -1,0 +1,108 @@
+// Package credential is the handler durward_credential: it says with whose token a call goes upstream, and serves the
+// addresses at which a browser comes back from connecting an account.
+package credential
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Handler gives calls on `/mcp/{name}` and `/sse/{name}` the caller's own credential, and serves the OAuth callback
+// (`/api/oauth/callback`), its undo, and the gateway's client metadata document. It needs durward_auth before it.
+type Handler struct {
+	app    *app.App
+	logger *zap.Logger
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_credential", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	var err error
+	h.app, err = app.Attach(ctx)
+	return err
+}
+
+// ServeHTTP serves the public addresses of the OAuth client, and passes on everything else with its credential.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	call, ok := app.CallOf(r)
+	if !ok {
+		app.WriteError(w, app.Unauthorized, "This request was not authenticated; durward_auth must come first in the configuration")
+		return nil
+	}
+	switch r.URL.Path {
+	case app.CallbackPath:
+		h.serveCallback(w, r, call)
+	case app.UndoPath:
+		h.serveUndo(w, r, call)
+	case app.ClientMetadataPath:
+		h.serveClientMetadata(w, r, call)
+	default:
+		if call.Caller != nil && call.Server != nil {
+			call.Credentials = &source{call: call}
+		}
+		return next.ServeHTTP(w, r)
+	}
+	return nil
+}
+
+// source gives the credential of one call.
+type source struct{ call *app.Call }
+
+func (s *source) key() storage.ConnectionKey {
+	return storage.ConnectionKey{
+		OrganizationID: s.call.Caller.OrganizationID, UserID: s.call.Caller.UserID, ServerID: s.call.Server.ID,
+	}
+}
+
+// Credential implements app.CredentialSource.
+func (s *source) Credential(ctx context.Context) (broker.Credential, error) {
+	return s.call.Core.Broker.Credential(ctx, s.key(), *s.call.Server)
+}
+
+// Rejected implements app.CredentialSource.
+func (s *source) Rejected(ctx context.Context, used broker.Credential) (broker.Credential, error) {
+	return s.call.Core.Broker.Rejected(ctx, s.key(), *s.call.Server, used)
+}
+
+// ConnectURL implements app.CredentialSource.
+func (s *source) ConnectURL(ctx context.Context) string {
+	who := broker.Who{OrganizationID: s.call.Caller.OrganizationID, UserID: s.call.Caller.UserID}
+	result, err := s.call.Core.Broker.Connect(ctx, who, *s.call.Server, broker.ConnectRequest{})
+	if err != nil || result.AuthURL == nil {
+		return s.call.Core.ConnectAddress(s.call.Server)
+	}
+	return *result.AuthURL
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_credential
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return app.NoArguments(d)
+}
+
+// Interface guards
+var (
+	_ app.CredentialSource        = (*source)(nil)
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

@@ -1,0 +1,65 @@
+// Package devidp is development mode's surroundings: an identity provider whose users are picked from a list, and a demo
+// third party to connect to. Both are for loopback addresses only: the site of `identity dev` must listen on nothing
+// else, and requests under another host name or through a proxy are refused.
+package devidp
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+	caddy.RegisterModule(Identity{})
+}
+
+// Handler serves the development identity provider under `/dev/idp`. It needs `identity dev` in the app.
+type Handler struct {
+	provider app.DevelopmentIdentity
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_dev", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the provider.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	configured, err := app.Attach(ctx)
+	if err != nil {
+		return err
+	}
+	if h.provider = configured.Development(); h.provider == nil {
+		return errors.New("durward_dev needs `identity dev` in the durward option")
+	}
+	return nil
+}
+
+// ServeHTTP serves the provider's addresses and passes on everything else.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !h.provider.Owns(r.URL.Path) {
+		return next.ServeHTTP(w, r)
+	}
+	h.provider.Handler().ServeHTTP(w, r)
+	return nil
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_dev
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return app.NoArguments(d)
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

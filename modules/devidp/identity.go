@@ -1,0 +1,158 @@
+package devidp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/devidp/demo"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// issuerPath is where the provider is on the gateway's site.
+	issuerPath = "/dev/idp"
+	// ownerIssuer owns organizations and users in the store: the provider is one issuer, whatever address it listens on.
+	ownerIssuer = "urn:durward:dev"
+	// demoSlug names the demo third party in the directory, and the server that is made from it.
+	demoSlug = "demo"
+	// demoOrganization is the organization that finds the demo server at its first start.
+	demoOrganization = "acme"
+	// documentTimeout and documentBytes bound the fetch of a client-id metadata document.
+	documentTimeout = 5 * time.Second
+	documentBytes   = 64 << 10
+)
+
+// Identity is the development identity provider: OpenID Connect and OAuth over a few users without passwords, at
+// `/dev/idp` of the gateway's site. It brings a demo third party along, on a second port, with an MCP server to connect
+// to. It needs a store on a local disk, beside which it keeps its files, and a site that listens on loopback only.
+type Identity struct {
+	surroundings *held
+	verifier     *token.Verifier
+}
+
+// CaddyModule returns the Caddy module information.
+func (Identity) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "durward.identities.dev", New: func() caddy.Module { return new(Identity) }}
+}
+
+// Bind implements app.Identity.
+func (i *Identity) Bind(b app.Binding) error {
+	if b.DataDirectory == "" {
+		return errors.New("identity dev: it needs a store on a local disk, such as `store sqlite`")
+	}
+	var err error
+	if i.surroundings, err = acquire(b); err != nil {
+		return fmt.Errorf("identity dev: %w", err)
+	}
+	provider := i.surroundings.provider
+	keys, err := staticKeys(provider.Keys())
+	if err != nil {
+		return fmt.Errorf("identity dev: %w", err)
+	}
+	i.verifier, err = token.NewVerifier(token.Options{
+		Issuer: provider.Issuer(), Audiences: []string{b.PublicURL}, Algorithms: []string{"RS256"}, RequireTyp: true,
+	}, keys, b.Now)
+	if err != nil {
+		return fmt.Errorf("identity dev: %w", err)
+	}
+	return nil
+}
+
+// Cleanup gives back the provider and the demo third party.
+func (i *Identity) Cleanup() error {
+	if i.surroundings == nil {
+		return nil
+	}
+	held := i.surroundings
+	i.surroundings = nil
+	return held.release()
+}
+
+// IssuerID implements app.Identity.
+func (i *Identity) IssuerID() string { return i.surroundings.provider.Issuer() }
+
+// Verifier implements app.Identity.
+func (i *Identity) Verifier() *token.Verifier { return i.verifier }
+
+// Rules implements app.Identity.
+func (i *Identity) Rules() app.IdentityRules {
+	return app.IdentityRules{Mapping: caller.Mapping{Issuer: ownerIssuer}, AdminRole: "admin"}
+}
+
+// Handler implements app.DevelopmentIdentity.
+func (i *Identity) Handler() http.Handler { return i.surroundings.provider }
+
+// Owns implements app.DevelopmentIdentity.
+func (i *Identity) Owns(path string) bool {
+	return path == issuerPath || strings.HasPrefix(path, issuerPath+"/") || slices.Contains(i.surroundings.provider.RootPaths(), path)
+}
+
+// Records implements app.DevelopmentIdentity.
+func (i *Identity) Records() []directory.Record {
+	base := i.surroundings.demoURL
+	return []directory.Record{{
+		Name: "Demo", Slug: demoSlug, Description: "The demo third party of development mode: an issue tracker on this machine.",
+		URL: base + "/mcp", EventsURL: base + "/events", Provider: storage.ProviderOAuth2, Public: true, Scopes: []string{demo.Scope},
+		Categories: []string{"demo"},
+	}}
+}
+
+// Seed implements app.DevelopmentIdentity: organization acme has a server `demo`.
+func (i *Identity) Seed(ctx context.Context, store storage.Store) error {
+	now := time.Now()
+	organization, err := store.ResolveOrganization(ctx, storage.OrganizationClaim{
+		Issuer: ownerIssuer, ID: i.surroundings.provider.OrganizationID(demoOrganization), Slug: demoOrganization,
+	}, now)
+	if err != nil {
+		return fmt.Errorf("making the organization %s: %w", demoOrganization, err)
+	}
+	if _, err := store.ServerBySlug(ctx, organization.ID, demoSlug); !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	err = store.CreateServer(ctx, storage.Server{
+		ID: id.String(), OrganizationID: organization.ID, Name: "Demo", Slug: demoSlug, DirectoryID: directory.ReadOnlyID(storage.SourceConfig, demoSlug),
+		Status: storage.ServerActive, CreatedAt: now, UpdatedAt: now,
+	})
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("making the demo server: %w", err)
+	}
+	return nil
+}
+
+// UnmarshalCaddyfile sets up the identity from Caddyfile tokens. Syntax:
+//
+//	dev
+func (i *Identity) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the kind's name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.NextBlock(d.Nesting()) {
+		return d.Errf("unrecognized word %q: identity dev takes no block", d.Val())
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ app.DevelopmentIdentity = (*Identity)(nil)
+	_ caddy.CleanerUpper      = (*Identity)(nil)
+	_ caddyfile.Unmarshaler   = (*Identity)(nil)
+)

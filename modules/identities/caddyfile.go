@@ -1,0 +1,133 @@
+package identities
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// UnmarshalCaddyfile sets up the identity from Caddyfile tokens. Syntax:
+//
+//	oidc <issuer> {
+//		audience <audience...>
+//		audience any
+//		algorithms <name...>
+//		leeway <duration>
+//		max_lifetime <duration>
+//		max_token_age <duration>
+//		require_typ
+//		aud_single
+//		claim <name> <path...>
+//		admin_role <name>
+//		shared_organizations <id...>
+//	}
+func (o *OIDC) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the kind's name
+	if !d.AllArgs(&o.Issuer) {
+		return d.ArgErr()
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		if err := o.unmarshalWord(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
+	word := d.Val()
+	switch word {
+	case "audience":
+		return o.unmarshalAudience(d)
+	case "algorithms":
+		return unmarshalList(d, &o.Algorithms)
+	case "shared_organizations":
+		return unmarshalList(d, &o.SharedOrganizations)
+	case "claim":
+		return o.unmarshalClaim(d)
+	case "admin_role":
+		if !d.AllArgs(&o.AdminRole) {
+			return d.ArgErr()
+		}
+	case "leeway":
+		return unmarshalDuration(d, &o.Leeway)
+	case "max_lifetime":
+		return unmarshalDuration(d, &o.MaxLifetime)
+	case "max_token_age":
+		return unmarshalDuration(d, &o.MaxTokenAge)
+	case "require_typ":
+		return unmarshalSwitch(d, &o.RequireType)
+	case "aud_single":
+		return unmarshalSwitch(d, &o.SoleAudience)
+	default:
+		return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, claim, "+
+			"leeway, max_lifetime, max_token_age, require_typ, shared_organizations", word)
+	}
+	return nil
+}
+
+func (o *OIDC) unmarshalAudience(d *caddyfile.Dispenser) error {
+	arguments := d.RemainingArgs()
+	switch {
+	case len(arguments) == 0:
+		return d.ArgErr()
+	case slices.Equal(arguments, []string{"any"}):
+		o.AnyAudience = true
+	default:
+		o.Audiences = append(o.Audiences, arguments...)
+	}
+	if o.AnyAudience && len(o.Audiences) > 0 {
+		return d.Err("`audience any` stands alone")
+	}
+	return nil
+}
+
+func (o *OIDC) unmarshalClaim(d *caddyfile.Dispenser) error {
+	arguments := d.RemainingArgs()
+	if len(arguments) < 2 {
+		return d.ArgErr()
+	}
+	name, paths := arguments[0], arguments[1:]
+	if !slices.Contains(claimNames(), name) {
+		return d.Errf("unrecognized claim %q; known are %s", name, strings.Join(claimNames(), ", "))
+	}
+	if o.Claims == nil {
+		o.Claims = make(map[string][]string)
+	}
+	o.Claims[name] = append(o.Claims[name], paths...)
+	return nil
+}
+
+func unmarshalList(d *caddyfile.Dispenser, list *[]string) error {
+	arguments := d.RemainingArgs()
+	if len(arguments) == 0 {
+		return d.ArgErr()
+	}
+	*list = append(*list, arguments...)
+	return nil
+}
+
+func unmarshalDuration(d *caddyfile.Dispenser, target *caddy.Duration) error {
+	var text string
+	if !d.AllArgs(&text) {
+		return d.ArgErr()
+	}
+	duration, err := caddy.ParseDuration(text)
+	if err != nil || duration <= 0 {
+		return d.Errf("%q is not a duration such as 30s", text)
+	}
+	*target = caddy.Duration(duration)
+	return nil
+}
+
+func unmarshalSwitch(d *caddyfile.Dispenser, target *bool) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	*target = true
+	return nil
+}
+
+var _ caddyfile.Unmarshaler = (*OIDC)(nil)

@@ -1,0 +1,34 @@
+package identities
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/caller"
+)
+
+// claimTargets says which paths each name of the word `claim` sets.
+func claimTargets(p *caller.Paths) map[string]*[]string {
+	return map[string]*[]string{
+		"org": &p.Organization, "org_slug": &p.OrganizationSlug, "user": &p.User, "roles": &p.Roles, "groups": &p.Groups,
+		"teams": &p.Teams, "projects": &p.Projects, "agent": &p.Agent, "name": &p.Name, "email": &p.Email,
+	}
+}
+
+func claimNames() []string {
+	return slices.Sorted(maps.Keys(claimTargets(new(caller.Paths))))
+}
+
+func claimPaths(claims map[string][]string) (caller.Paths, error) {
+	var paths caller.Paths
+	targets := claimTargets(&paths)
+	for name, list := range claims {
+		target, ok := targets[name]
+		if !ok {
+			return paths, fmt.Errorf("unrecognized claim %q; known are %v", name, claimNames())
+		}
+		*target = list
+	}
+	return paths, nil
+}

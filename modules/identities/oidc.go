@@ -1,0 +1,143 @@
+// Package identities holds the guests of the namespace durward.identities, except for the development identity provider.
+package identities
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func init() {
+	caddy.RegisterModule(OIDC{})
+}
+
+// OIDC accepts the tokens of an OpenID Connect issuer: JWTs, verified against the keys that the issuer publishes. The
+// keys are fetched when the first token arrives, so that the gateway starts while the issuer is down; they are refreshed
+// as they are used, and if the issuer goes away they stay good for an hour.
+type OIDC struct {
+	// The issuer, exactly as in the `iss` of its tokens: no slash is added or dropped. Required.
+	Issuer string `json:"issuer,omitempty"`
+
+	// Audiences that are good on every address of the gateway. Default: the public URL.
+	Audiences []string `json:"audience,omitempty"`
+
+	// Accept every audience. A token that was meant for another service is then good here too. Default: false.
+	AnyAudience bool `json:"audience_any,omitempty"`
+
+	// Refuse tokens that are for others besides us. Default: false.
+	SoleAudience bool `json:"aud_single,omitempty"`
+
+	// Signature algorithms that are accepted. Default: RS256, PS256, ES256, ES384, EdDSA.
+	Algorithms []string `json:"algorithms,omitempty"`
+
+	// How far the issuer's clock may be from ours. Default: 30s.
+	Leeway caddy.Duration `json:"leeway,omitempty"`
+
+	// The longest time from issue to expiry that is accepted. Default: 24h.
+	MaxLifetime caddy.Duration `json:"max_lifetime,omitempty"`
+
+	// The longest time since issue that is accepted. Default: as long as the token lives.
+	MaxTokenAge caddy.Duration `json:"max_token_age,omitempty"`
+
+	// Accept only tokens whose type says that they are access tokens (RFC 9068: `at+jwt`). Default: false.
+	RequireType bool `json:"require_typ,omitempty"`
+
+	// Where claims are, by name: `org`, `org_slug`, `user`, `roles`, `groups`, `teams`, `projects`, `agent`, `name`, `email`. A
+	// path is the name of a member, or names joined by dots. Several paths are tried in order. Default: the usual names.
+	Claims map[string][]string `json:"claim,omitempty"`
+
+	// The role that makes an administrator. Default: `admin`.
+	AdminRole string `json:"admin_role,omitempty"`
+
+	// Ids of organizations that belong to other issuers and that this issuer's tokens may name too. Default: none.
+	SharedOrganizations []string `json:"shared_organizations,omitempty"`
+
+	paths    caller.Paths
+	verifier *token.Verifier
+	keys     *app.KeySet
+}
+
+// CaddyModule returns the Caddy module information.
+func (OIDC) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "durward.identities.oidc", New: func() caddy.Module { return new(OIDC) }}
+}
+
+// Provision checks what is configured.
+func (o *OIDC) Provision(caddy.Context) error {
+	u, err := url.Parse(o.Issuer)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return fmt.Errorf("identity oidc: %q is not an issuer such as https://id.example.com", o.Issuer)
+	}
+	if o.AnyAudience && (len(o.Audiences) > 0 || o.SoleAudience) {
+		return errors.New("identity oidc: `audience any` stands alone")
+	}
+	o.paths, err = claimPaths(o.Claims)
+	if err != nil {
+		return fmt.Errorf("identity oidc: %w", err)
+	}
+	return nil
+}
+
+// Bind implements app.Identity.
+func (o *OIDC) Bind(b app.Binding) error {
+	keys, err := app.AcquireKeySet(o.Issuer, b)
+	if err != nil {
+		return fmt.Errorf("identity oidc %s: %w", o.Issuer, err)
+	}
+	o.keys = keys
+	audiences := o.Audiences
+	if len(audiences) == 0 && !o.AnyAudience {
+		audiences = []string{b.PublicURL}
+	}
+	o.verifier, err = token.NewVerifier(token.Options{
+		Issuer: o.Issuer, Audiences: audiences, AnyAudience: o.AnyAudience, Algorithms: o.Algorithms,
+		Leeway: time.Duration(o.Leeway), MaxLifetime: time.Duration(o.MaxLifetime), MaxTokenAge: time.Duration(o.MaxTokenAge),
+		RequireTyp: o.RequireType, AudSingle: o.SoleAudience,
+	}, keys, b.Now)
+	if err != nil {
+		return fmt.Errorf("identity oidc %s: %w", o.Issuer, err)
+	}
+	return nil
+}
+
+// Cleanup gives back the key set.
+func (o *OIDC) Cleanup() error {
+	if o.keys == nil {
+		return nil
+	}
+	keys := o.keys
+	o.keys = nil
+	return keys.Release()
+}
+
+// Verifier implements app.Identity.
+func (o *OIDC) Verifier() *token.Verifier { return o.verifier }
+
+// IssuerID implements app.Identity.
+func (o *OIDC) IssuerID() string { return o.Issuer }
+
+// Rules implements app.Identity.
+func (o *OIDC) Rules() app.IdentityRules {
+	role := o.AdminRole
+	if role == "" {
+		role = "admin"
+	}
+	return app.IdentityRules{
+		Mapping:   caller.Mapping{Paths: o.paths, SharedOrganizations: o.SharedOrganizations},
+		AdminRole: role,
+	}
+}
+
+// Interface guards
+var (
+	_ app.Identity       = (*OIDC)(nil)
+	_ caddy.Provisioner  = (*OIDC)(nil)
+	_ caddy.CleanerUpper = (*OIDC)(nil)
+)

@@ -1,0 +1,116 @@
+// Package mcp is the handler durward_mcp: it carries MCP over HTTP to the caller's server, in every revision of the
+// protocol, with the caller's own credential, and changes nothing else.
+package mcp
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// headerTimeout is how long an upstream may take to begin its answer: tools are slow.
+const headerTimeout = 5 * time.Minute
+
+// Handler serves `/mcp/{name}`: POST, GET and DELETE of MCP's Streamable HTTP transport, from revision 2025-03-26 to
+// 2026-07-28. Messages pass byte for byte; session ids are replaced by sealed ones that are good for this user, agent
+// and server only. It needs durward_auth and durward_credential before it.
+type Handler struct {
+	// How connections to upstreams are made, in the words of Caddy's `transport http`.
+	Transport *app.Transport `json:"transport,omitempty"`
+
+	app       *app.App
+	logger    *zap.Logger
+	forwarder *forward.Forwarder
+	closeIdle func()
+	sessions  *mcpsession.Codec
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_mcp", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app and makes the forwarder.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	var err error
+	if h.app, err = app.Attach(ctx); err != nil {
+		return err
+	}
+	h.sessions = mcpsession.New(h.app.Keyring().Sealer("mcp session"), time.Now)
+	h.forwarder, h.closeIdle, err = h.app.NewForwarder(ctx, h.Transport, headerTimeout)
+	return err
+}
+
+// Cleanup closes idle connections; those in use close with their requests.
+func (h *Handler) Cleanup() error {
+	if h.closeIdle != nil {
+		h.closeIdle()
+	}
+	return nil
+}
+
+// ServeHTTP serves /mcp/{name} and passes on everything else.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	prefix, _, ok := app.ProxiedName(r.URL.Path)
+	if !ok || prefix != app.MCPPrefix {
+		return next.ServeHTTP(w, r)
+	}
+	call, ok := app.AuthenticatedCall(w, r)
+	if !ok {
+		return nil
+	}
+	if call.Server == nil || call.Credentials == nil {
+		app.WriteError(w, app.InternalServerError, "durward_mcp needs durward_auth and durward_credential before it")
+		return nil
+	}
+	x := &exchange{handler: h, call: call, w: w, r: r}
+	x.serve()
+	call.Core.Metrics.Calls.WithLabelValues("mcp", x.result()).Inc()
+	return nil
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_mcp {
+//		transport {
+//			<words of Caddy's transport http>
+//		}
+//	}
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	var err error
+	h.Transport, err = app.UnmarshalTransport(d)
+	return err
+}
+
+// isJSON reports whether a request's content type is JSON (RFC 9110 section 8.3). One value only: what one reader takes
+// from the first, another takes from the last.
+func isJSON(h http.Header) bool {
+	values := h.Values("Content-Type")
+	if len(values) != 1 {
+		return false
+	}
+	kind, _, _ := strings.Cut(values[0], ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.CleanerUpper          = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

@@ -1,0 +1,124 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+const (
+	textNotConnected = "Your account is not connected to this server"
+	textLost         = "Your account's connection to this server has ended. Connect it again here: "
+)
+
+// refuseCredential answers when there is no credential to send. A client that has not begun is told once, with 403; one
+// that is in the middle of a conversation gets an answer that its user sees, because to many clients a 403 there means
+// to log in to the gateway again.
+func (x *exchange) refuseCredential(ctx context.Context, err error) {
+	if unavailable := (*broker.UnavailableError)(nil); errors.As(err, &unavailable) {
+		x.outcome = "unavailable"
+		x.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(unavailable.RetryAfter/time.Second))))
+		app.WriteError(x.w, app.Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
+		return
+	}
+	var lost *broker.NotConnectedError
+	if !errors.As(err, &lost) {
+		x.outcome = "error"
+		x.handler.logger.Error("getting the credential", zap.Error(err))
+		app.WriteError(x.w, app.Unavailable, "The connection cannot be read at the moment")
+		return
+	}
+	x.outcome = "not_connected"
+	if m := x.single(); m != nil && m.Kind == jsonrpc.Request && x.inConversation() && answersUser(m.Method) {
+		x.answerLost(ctx, m)
+		return
+	}
+	message := textNotConnected
+	if lost.Reason != "" {
+		message += ": " + lost.Reason
+	}
+	(&app.ServiceError{Name: app.ServerNotConnected, Message: message, Details: map[string]any{
+		"connect_url": x.call.Core.ConnectAddress(x.call.Server),
+	}}).Write(x.w)
+}
+
+// refuseScope answers when the upstream wants a wider scope than the user granted. The scope is never widened without
+// the user.
+func (x *exchange) refuseScope(ctx context.Context) {
+	x.refuseCredential(ctx, &broker.NotConnectedError{Reason: "the server asks for more than the connection allows; connect it again"})
+}
+
+// inConversation: the client has a session with this server. The 2026 revision has no sessions and every request stands
+// in one.
+func (x *exchange) inConversation() bool {
+	return x.modern() || x.session.Upstream != ""
+}
+
+// answersUser lists the methods whose answer reaches a user or a model.
+func answersUser(method string) bool {
+	switch method {
+	case "tools/call", "resources/read", "prompts/get":
+		return true
+	}
+	return false
+}
+
+// answerLost tells the user, in the best way the client knows, where to connect again.
+func (x *exchange) answerLost(ctx context.Context, m *jsonrpc.Message) {
+	address := x.call.Credentials.ConnectURL(ctx)
+	switch {
+	case x.modern() && m.Client().ElicitURL:
+		x.writeResult(m.ID, inputRequired(address))
+	case x.session.ProtocolVersion == "2025-11-25" && x.session.ElicitURL:
+		x.writeRPCError(http.StatusOK, jsonrpc.CodeURLElicitationRequired, textNotConnected, map[string]any{
+			"elicitations": []any{map[string]any{
+				"mode": "url", "elicitationId": uuid.NewString(), "url": address, "message": textLost + address,
+			}},
+		})
+	case m.Method == "tools/call":
+		x.writeResult(m.ID, toolError(x.modern(), textLost+address))
+	default:
+		x.writeRPCError(http.StatusOK, jsonrpc.CodeNotConnected, textNotConnected, &app.ServiceError{
+			Name: app.ServerNotConnected, Message: textNotConnected, Details: map[string]any{"connect_url": address},
+		})
+	}
+}
+
+// inputRequired asks the user to open a page (2026-07-28, multi round-trip requests). There is no state to keep: the
+// retry is the same request, with a connection by then.
+func inputRequired(address string) map[string]any {
+	return map[string]any{
+		"resultType": "input_required",
+		"inputRequests": map[string]any{"durward_connect": map[string]any{
+			"method": "elicitation/create",
+			"params": map[string]any{"mode": "url", "url": address, "message": textLost + address},
+		}},
+	}
+}
+
+func toolError(modern bool, text string) map[string]any {
+	result := map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": true}
+	if modern {
+		result["resultType"] = "complete"
+	}
+	return result
+}
+
+func (x *exchange) writeResult(id []byte, result map[string]any) {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "result": result})
+	if err != nil {
+		app.WriteError(x.w, app.InternalServerError, "Something went wrong")
+		return
+	}
+	x.writeBody(http.StatusOK, body)
+}

@@ -1,0 +1,120 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/streams"
+)
+
+// maxErrorBody is how much of an upstream's error answer is passed on, in bytes.
+const maxErrorBody = 64 << 10
+
+// relay passes the upstream's answer on.
+func (x *exchange) relay(ctx context.Context, response *forward.Response) {
+	if stepUp(response) {
+		x.outcome = "scope"
+		x.refuseScope(ctx)
+		return
+	}
+	if !usable(response) {
+		x.outcome = "upstream_error"
+		x.handler.logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
+		x.failed(ctx, forward.ErrUpstream)
+		return
+	}
+	if err := x.sealSession(response); err != nil {
+		x.failed(ctx, err)
+		return
+	}
+	limit := x.call.Core.Sizes.MCPEvent()
+	if response.Status >= http.StatusBadRequest {
+		limit = maxErrorBody
+	}
+	response.CopyHeader(x.w.Header())
+	if response.Kind == forward.Events {
+		gauge := x.call.Core.Metrics.Streams.WithLabelValues("mcp")
+		gauge.Inc()
+		defer gauge.Dec()
+	}
+	if err := response.Relay(x.w, limit); err != nil {
+		x.interrupted(ctx, response, err)
+	}
+}
+
+// interrupted deals with an answer that ended before its end.
+func (x *exchange) interrupted(ctx context.Context, response *forward.Response, err error) {
+	var failure *forward.Error
+	if errors.As(err, &failure) && !failure.Committed {
+		clear(x.w.Header())
+		x.failed(ctx, err)
+		return
+	}
+	if _, ended := streams.EndedFor(ctx); ended && response.Kind == forward.Events {
+		x.outcome = "ended" // an event stream may end anywhere between events: the client opens another one
+		return
+	}
+	x.outcome = "cut"
+	panic(http.ErrAbortHandler) // the client must not take what it has for the whole answer
+}
+
+// sealSession gives the client a session id of ours in place of the upstream's.
+func (x *exchange) sealSession(response *forward.Response) error {
+	upstream := response.SessionID()
+	if upstream == "" || x.modern() {
+		return nil
+	}
+	if upstream == x.session.Upstream {
+		x.w.Header().Set(jsonrpc.HeaderSessionID, x.r.Header.Get(jsonrpc.HeaderSessionID))
+		return nil
+	}
+	session := mcpsession.Session{Upstream: upstream}
+	if m := x.single(); m != nil && m.Method == "initialize" {
+		client := m.Client()
+		session.ElicitForm, session.ElicitURL = client.ElicitForm, client.ElicitURL
+		if len(client.ProtocolVersion) == len(lastBatchVersion) {
+			session.ProtocolVersion = client.ProtocolVersion
+		}
+	}
+	sealed, err := x.handler.sessions.Seal(session, x.binding())
+	if err != nil {
+		return err
+	}
+	x.w.Header().Set(jsonrpc.HeaderSessionID, sealed)
+	return nil
+}
+
+// usable reports whether an answer is one that MCP knows: JSON, an event stream, nothing at all, or an error in words.
+// Pages are not: they come from something that stands in front of the server.
+func usable(response *forward.Response) bool {
+	switch response.Kind {
+	case forward.JSON, forward.Empty:
+		return true
+	case forward.Events:
+		return response.Status == http.StatusOK
+	default:
+		return response.Status >= 400 && response.Status < 500 && isText(response)
+	}
+}
+
+func isText(response *forward.Response) bool {
+	header := make(http.Header)
+	response.CopyHeader(header)
+	kind := header.Get("Content-Type")
+	return kind == "" || strings.HasPrefix(strings.ToLower(kind), "text/plain")
+}
+
+// stepUp reports whether the upstream asks for a wider scope (RFC 6750 section 3.1).
+func stepUp(response *forward.Response) bool {
+	return response.Status == http.StatusForbidden && slices.ContainsFunc(response.Challenges(), func(challenge string) bool {
+		return strings.Contains(challenge, "insufficient_scope")
+	})
+}

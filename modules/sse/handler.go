@@ -1,0 +1,123 @@
+// Package sse is the handler durward_sse: it carries a third party's event stream to a user who has connected it, with
+// their own credential. It is not a transport of MCP.
+package sse
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+const (
+	// headerTimeout is how long an upstream may take to begin its stream.
+	headerTimeout = 30 * time.Second
+	// heartbeat is the time between signs of life on a quiet stream.
+	heartbeat = 15 * time.Second
+)
+
+// Handler serves `/sse/{name}`: the events of a third party as server-sent events, filtered as the client asks. It needs
+// durward_auth and durward_credential before it.
+type Handler struct {
+	// How connections to upstreams are made, in the words of Caddy's `transport http`.
+	Transport *app.Transport `json:"transport,omitempty"`
+
+	app       *app.App
+	logger    *zap.Logger
+	forwarder *forward.Forwarder
+	closeIdle func()
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_sse", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app and makes the forwarder.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	var err error
+	if h.app, err = app.Attach(ctx); err != nil {
+		return err
+	}
+	h.forwarder, h.closeIdle, err = h.app.NewForwarder(ctx, h.Transport, headerTimeout)
+	return err
+}
+
+// Cleanup closes idle connections; those in use close with their streams.
+func (h *Handler) Cleanup() error {
+	if h.closeIdle != nil {
+		h.closeIdle()
+	}
+	return nil
+}
+
+// ServeHTTP serves /sse/{name} and passes on everything else.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	prefix, _, ok := app.ProxiedName(r.URL.Path)
+	if !ok || prefix != app.SSEPrefix {
+		return next.ServeHTTP(w, r)
+	}
+	call, ok := app.AuthenticatedCall(w, r)
+	if !ok {
+		return nil
+	}
+	if call.Server == nil || call.Credentials == nil {
+		app.WriteError(w, app.InternalServerError, "durward_sse needs durward_auth and durward_credential before it")
+		return nil
+	}
+	s := &stream{handler: h, call: call, w: w, r: r, outcome: "ok"}
+	s.serve()
+	call.Core.Metrics.Calls.WithLabelValues("sse", s.outcome).Inc()
+	return nil
+}
+
+// acceptsEvents reports whether the client can read an event stream: Accept is absent, takes everything, or names it.
+func acceptsEvents(h http.Header) bool {
+	values := h.Values("Accept")
+	if len(values) == 0 {
+		return true
+	}
+	for _, value := range values {
+		for kind := range strings.SplitSeq(value, ",") {
+			kind, _, _ = strings.Cut(kind, ";")
+			switch strings.ToLower(strings.TrimSpace(kind)) {
+			case "*/*", "text/*", "text/event-stream":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_sse {
+//		transport {
+//			<words of Caddy's transport http>
+//		}
+//	}
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	var err error
+	h.Transport, err = app.UnmarshalTransport(d)
+	return err
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.CleanerUpper          = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

@@ -1,0 +1,73 @@
+package sse
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// output writes to the client. A timer writes heartbeats while nothing else is written: a stream that waits needs no
+// goroutine for them.
+type output struct {
+	mu     sync.Mutex
+	writer *ssewire.Writer
+	timer  *time.Timer
+	closed bool
+}
+
+func newOutput(w http.ResponseWriter) *output {
+	o := &output{writer: ssewire.NewWriter(w, http.NewResponseController(w).Flush)}
+	o.timer = time.AfterFunc(heartbeat, o.beat)
+	return o
+}
+
+func (o *output) beat() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	if o.writer.Heartbeat() == nil {
+		o.timer.Reset(heartbeat)
+	}
+}
+
+// close ends all writing; the handler may return afterwards.
+func (o *output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.timer.Stop()
+}
+
+// write runs f and reports whether the client took it.
+func (o *output) write(f func() error) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || f() != nil {
+		return false
+	}
+	o.timer.Reset(heartbeat)
+	return true
+}
+
+func (o *output) raw(frame []byte) bool {
+	return o.write(func() error { return o.writer.Raw(frame) })
+}
+
+func (o *output) event(name string, data any) bool {
+	return o.write(func() error { return o.writer.Event(name, marshal(data)) })
+}
+
+// disconnected is the gateway's own last event.
+func (o *output) disconnected(reason streams.Reason) {
+	o.event(eventStatusChange, map[string]string{"status": "disconnected", "reason": string(reason)})
+}
+
+func (o *output) failed(message string) {
+	o.event(eventError, app.ServiceError{Name: app.UpstreamError, Message: message})
+}

@@ -1,0 +1,234 @@
+package sse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// stream is one request.
+type stream struct {
+	handler *Handler
+	call    *app.Call
+	w       http.ResponseWriter
+	r       *http.Request
+
+	options options
+	out     *output
+	outcome string // for metrics
+}
+
+func (s *stream) serve() {
+	if s.r.Method != http.MethodGet {
+		s.outcome = "refused"
+		app.WriteMethodNotAllowed(s.w, http.MethodGet)
+		return
+	}
+	if !acceptsEvents(s.r.Header) {
+		s.outcome = "refused"
+		app.WriteJSON(s.w, http.StatusOK, map[string]string{
+			"status": "streaming_not_supported", "message": "Client does not support SSE, use /mcp endpoint instead",
+		})
+		return
+	}
+	if !s.readRequest() {
+		s.outcome = "refused"
+		return
+	}
+	owner := streams.Owner{Organization: s.call.Caller.OrganizationID, User: s.call.Caller.UserID, Server: s.call.Server.ID}
+	ctx, done := s.call.Core.Streams.Open(s.r.Context(), owner, streams.Listen, s.call.Caller.ExpiresAt)
+	defer done()
+	response := s.open(ctx)
+	if response == nil {
+		return
+	}
+	defer response.Close()
+	s.run(ctx, response)
+}
+
+func (s *stream) readRequest() bool {
+	tag, ok := app.TrackingTag(s.r.Header)
+	if !ok {
+		app.WriteError(s.w, app.BadRequest, "A session id for tracking has at most 256 visible ASCII characters")
+		return false
+	}
+	s.call.Log.Session = tag
+	var err error
+	if s.options, err = readOptions(s.r, s.call.Core.Sizes.SSE); err != nil {
+		if !app.WriteShapeError(s.w, err) {
+			s.handler.logger.Error("reading options", zap.Error(err))
+			app.WriteError(s.w, app.InternalServerError, "Something went wrong")
+		}
+		return false
+	}
+	return true
+}
+
+// open opens the upstream's stream with the caller's credential, or answers the refusal and returns nil.
+func (s *stream) open(ctx context.Context) *forward.Response {
+	credential, err := s.call.Credentials.Credential(ctx)
+	if err != nil {
+		s.refuse(ctx, err)
+		return nil
+	}
+	if s.call.Server.Entry.EventsURL == "" {
+		s.outcome = "upstream_error"
+		app.WriteError(s.w, app.UpstreamError, "server has no event stream")
+		return nil
+	}
+	response, err := app.SendWith(ctx, s.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
+		return s.attempt(ctx, c)
+	})
+	if err != nil {
+		s.refuse(ctx, err)
+		return nil
+	}
+	if response.Status != http.StatusOK || response.Kind != forward.Events {
+		s.handler.logger.Warn("upstream's answer is not an event stream", zap.String("server", s.call.Server.Slug), zap.Int("status", response.Status))
+		response.Discard()
+		s.refuse(ctx, forward.ErrUpstream)
+		return nil
+	}
+	return response
+}
+
+func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*forward.Response, error) {
+	target, err := url.Parse(s.call.Server.Entry.EventsURL)
+	if err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	response, err := s.handler.forwarder.Do(ctx, &forward.Request{
+		Method: http.MethodGet, URL: target, Query: s.options.query(), Header: s.r.Header, EventsOnly: true, Credential: credential,
+	})
+	s.call.Core.Metrics.UpstreamSeconds.WithLabelValues("sse").Observe(time.Since(started).Seconds())
+	return response, err
+}
+
+// refuse answers before the stream has begun.
+func (s *stream) refuse(ctx context.Context, err error) {
+	var unavailable *broker.UnavailableError
+	var header *forward.HeaderError
+	switch {
+	case errors.Is(err, broker.ErrNotConnected):
+		s.outcome = "not_connected"
+		(&app.ServiceError{Name: app.ServerNotConnected, Message: "Your account is not connected to this server", Details: map[string]any{
+			"connect_url": s.call.Core.ConnectAddress(s.call.Server),
+		}}).Write(s.w)
+	case errors.As(err, &unavailable):
+		s.outcome = "unavailable"
+		app.WriteError(s.w, app.Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
+	case errors.As(err, &header):
+		s.outcome = "refused"
+		app.WriteError(s.w, app.BadRequest, "The header "+header.Name+" cannot be forwarded")
+	case s.r.Context().Err() != nil:
+		s.outcome = "client_gone"
+	case endedForShutdown(ctx):
+		s.outcome = "ended"
+		app.WriteError(s.w, app.Unavailable, "The gateway is restarting")
+	default:
+		s.outcome = "upstream_error"
+		s.handler.logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
+		app.WriteError(s.w, app.UpstreamError, forward.PublicText)
+	}
+}
+
+func endedForShutdown(ctx context.Context) bool {
+	reason, ended := streams.EndedFor(ctx)
+	return ended && reason == streams.Shutdown
+}
+
+// run carries events until somebody ends the stream.
+func (s *stream) run(ctx context.Context, response *forward.Response) {
+	gauge := s.call.Core.Metrics.Streams.WithLabelValues("sse")
+	gauge.Inc()
+	defer gauge.Dec()
+	header := s.w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+	s.w.WriteHeader(http.StatusOK)
+	s.out = newOutput(s.w)
+	defer s.out.close()
+	s.out.event(eventConnected, map[string]string{"status": "ready", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
+	s.end(ctx, s.carry(response))
+}
+
+var (
+	errLimit      = errors.New("the client has all the events it asked for")
+	errClientGone = errors.New("writing to the client")
+)
+
+// carry passes events on and returns why it stopped; io.EOF is the upstream's end.
+func (s *stream) carry(response *forward.Response) error {
+	reader := ssewire.NewReader(response.Body, int(s.call.Core.Sizes.Event))
+	remaining := s.options.limit
+	for {
+		event, err := reader.Next()
+		if err != nil {
+			return err
+		}
+		if event.Incomplete || !event.HasData || !s.options.passes(event) {
+			continue
+		}
+		passed, err := frame(event)
+		if err != nil {
+			return err
+		}
+		if !s.out.raw(passed) {
+			return errClientGone
+		}
+		if event.Name == eventDataUpdate && remaining > 0 {
+			if remaining--; remaining == 0 {
+				return errLimit
+			}
+		}
+	}
+}
+
+// end tells the client why its stream ends.
+func (s *stream) end(ctx context.Context, err error) {
+	if reason, ended := streams.EndedFor(ctx); ended {
+		s.outcome = "ended"
+		s.out.disconnected(reason)
+		return
+	}
+	switch {
+	case errors.Is(err, errClientGone), s.r.Context().Err() != nil:
+		s.outcome = "client_gone"
+	case errors.Is(err, errLimit):
+		s.out.disconnected(streams.LimitReached)
+	case errors.Is(err, io.EOF):
+		s.out.disconnected(streams.UpstreamClosed)
+	case errors.Is(err, forward.ErrIdle):
+		s.outcome = "upstream_error"
+		s.out.failed("The upstream server has been silent for too long")
+		s.out.disconnected(streams.Timeout)
+	default:
+		s.outcome = "upstream_error"
+		s.handler.logger.Warn("carrying the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
+		s.out.failed(forward.PublicText)
+	}
+}
+
+// marshal encodes what cannot fail to encode.
+func marshal(v any) []byte {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		return []byte(strconv.Quote(err.Error()))
+	}
+	return encoded
+}

@@ -1,0 +1,14 @@
+// Package standard links every module of the gateway. Custom builds get them by importing the root package.
+package standard
+
+import (
+	_ "github.com/durward-gateway/durward/modules/app"
+	_ "github.com/durward-gateway/durward/modules/auth"
+	_ "github.com/durward-gateway/durward/modules/credential"
+	_ "github.com/durward-gateway/durward/modules/devidp"
+	_ "github.com/durward-gateway/durward/modules/identities"
+	_ "github.com/durward-gateway/durward/modules/mcp"
+	_ "github.com/durward-gateway/durward/modules/platformapi"
+	_ "github.com/durward-gateway/durward/modules/sse"
+	_ "github.com/durward-gateway/durward/modules/stores"
+)
