@@ -119,8 +119,7 @@ func (b *builder) resolve(ctx context.Context, checkout string) error {
 			queries = append(queries, p.ModulePath+"@"+p.Version)
 		}
 	}
-	ours := func(p plugin) bool { return p.ModulePath == ourModule && p.Version != "" }
-	if checkout == "" && !slices.ContainsFunc(b.manifest.Plugins, ours) {
+	if checkout == "" && !b.manifest.decides(ourModule) {
 		queries = append(queries, ourModule+"@"+ownVersion())
 	}
 	if len(queries) > 0 {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
@@ -159,14 +160,20 @@ func (r replacement) check() error {
 // add puts the command line's plugins into the manifest; it has the last word.
 func (m *manifest) add(added []addition) error {
 	for _, a := range added {
-		m.Plugins = append(removed(m.Plugins, func(p plugin) bool { return p.ModulePath == a.plugin.ModulePath }), a.plugin)
+		m.Plugins = append(slices.DeleteFunc(m.Plugins, func(p plugin) bool { return p.ModulePath == a.plugin.ModulePath }), a.plugin)
 		if a.replacement != "" {
 			m.Replacements = append(
-				removed(m.Replacements, func(r replacement) bool { return r.Old == a.plugin.ModulePath }),
+				slices.DeleteFunc(m.Replacements, func(r replacement) bool { return r.Old == a.plugin.ModulePath }),
 				replacement{Old: a.plugin.ModulePath, New: a.replacement})
 		}
 	}
 	return m.check()
+}
+
+// decides reports whether the manifest says which version of module is built.
+func (m manifest) decides(module string) bool {
+	return slices.ContainsFunc(m.Plugins, func(p plugin) bool { return p.ModulePath == module && p.Version != "" }) ||
+		slices.ContainsFunc(m.Replacements, func(r replacement) bool { return r.Old == module })
 }
 
 func (m manifest) targetOS() string {
@@ -174,16 +181,6 @@ func (m manifest) targetOS() string {
 		return m.OS
 	}
 	return runtime.GOOS
-}
-
-func removed[T any](list []T, drop func(T) bool) []T {
-	var kept []T
-	for _, v := range list {
-		if !drop(v) {
-			kept = append(kept, v)
-		}
-	}
-	return kept
 }
 
 func isPath(s string) bool {
