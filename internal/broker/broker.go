@@ -28,8 +28,8 @@ type Config struct {
 	OAuth   Protocol
 	// Epochs are bumped by the store's OnChange.
 	Epochs *cache.Epochs
-	// CheckURL refuses addresses that egress does not allow. Authorization URLs are checked with it too: a provider's
-	// metadata is untrusted, and the user's browser will be sent there.
+	// CheckURL refuses addresses that egress does not allow. It is asked about the address to which a user's browser is
+	// sent: that comes from a provider's metadata, which is untrusted.
 	CheckURL func(*url.URL) error
 	// PublicURL is the gateway's own address, without a slash at the end.
 	PublicURL string
@@ -39,8 +39,6 @@ type Config struct {
 	ClientMetadataURL string
 	// ClientName is what providers show to users. Default: durward.
 	ClientName string
-	// Connections is about how many unsealed credentials are kept in memory. Default: 10,000.
-	Connections int64
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// Log gets what operators need to know, never a secret. Default: nothing is logged.
@@ -58,6 +56,10 @@ const (
 	// closeDeadline bounds how long Close waits for revocations.
 	closeDeadline = 5 * time.Second
 	revokers      = 8 // revocations at a time
+	// patience is how long a caller whose token is still good waits for a newer one.
+	patience = 3 * time.Second
+	// maxHeld is about how many connections are kept unsealed in memory.
+	maxHeld = 50_000
 )
 
 // Broker keeps connections. It is safe for concurrent use.
@@ -72,6 +74,7 @@ type Broker struct {
 	now        func() time.Time
 	log        *slog.Logger
 
+	patience  time.Duration
 	held      *cache.Cache[held]
 	refreshes singleflight.Group
 	retries   retries
@@ -102,16 +105,13 @@ func New(c Config) (*Broker, error) {
 	if c.ClientName == "" {
 		c.ClientName = "durward"
 	}
-	if c.Connections == 0 {
-		c.Connections = 10_000
-	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	credentials, err := cache.New(c.Epochs, cache.Options[held]{Entries: c.Connections, Now: c.Now})
+	credentials, err := cache.New(c.Epochs, cache.Options[held]{Entries: maxHeld, Now: c.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func New(c Config) (*Broker, error) {
 		app: oauthflow.Application{
 			Name: c.ClientName, RedirectURI: strings.TrimRight(c.PublicURL, "/") + CallbackPath, MetadataURL: c.ClientMetadataURL,
 		},
-		returns: returns, now: c.Now, log: c.Log, held: credentials, revokeSem: make(chan struct{}, revokers),
+		returns: returns, patience: patience, now: c.Now, log: c.Log, held: credentials, revokeSem: make(chan struct{}, revokers),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil

@@ -59,7 +59,7 @@ func (l *lockedBuffer) String() string {
 // bundle is a broker with everything real about it but the third party.
 type bundle struct {
 	*Broker
-	t        *testing.T
+	t        testing.TB
 	store    *faultyStore
 	provider *provider
 	keyring  *seal.Keyring
@@ -97,7 +97,7 @@ func (f *faultyStore) PutConnection(ctx context.Context, c storage.Connection) (
 	return f.Store.PutConnection(ctx, c)
 }
 
-func setup(t *testing.T) *bundle {
+func setup(t testing.TB) *bundle {
 	t.Helper()
 	b := &bundle{t: t, provider: newProvider(t), clock: &clock{}, log: &lockedBuffer{}}
 	b.clock.at.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())

@@ -204,7 +204,6 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}
-	// Metadata may name any address, javascript: included.
 	if u, err := url.Parse(authURL); err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	} else if err := b.checkURL(u); err != nil {

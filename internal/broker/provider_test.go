@@ -17,7 +17,7 @@ import (
 // and ends the whole grant when one is used twice.
 type provider struct {
 	*httptest.Server
-	t *testing.T
+	t testing.TB
 
 	mu        sync.Mutex
 	codes     map[string]*codeGrant
@@ -47,7 +47,7 @@ type codeGrant struct{ challenge, redirect, client, resource string }
 
 type family struct{ ended bool }
 
-func newProvider(t *testing.T) *provider {
+func newProvider(t testing.TB) *provider {
 	p := &provider{
 		t: t, codes: map[string]*codeGrant{}, live: map[string]*family{}, spent: map[string]*family{}, access: map[string]*family{},
 		expiresIn: 3600,

@@ -13,12 +13,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-const (
-	// patience is how long a caller whose token is still good waits for a newer one.
-	patience = 3 * time.Second
-	// rejectedTwice: a token that the upstream refuses so soon after its predecessor was refused is not the problem.
-	rejectedTwice = 5 * time.Minute
-)
+// rejectedTwice: when the upstream refuses a token so soon after its predecessor, a third would not help either.
+const rejectedTwice = 5 * time.Minute
 
 // Rejected is told that the upstream answered 401 to credential. Once per token it asks the provider for another, which
 // it returns; who has got one meanwhile gets that. When that cannot help (the kind has no refresh, the provider refuses,
@@ -58,7 +54,7 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 	})
 	var late <-chan time.Time
 	if hurried {
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(b.patience)
 		defer timer.Stop()
 		late = timer.C
 	}

@@ -1,0 +1,100 @@
+package broker
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestReturnURL(t *testing.T) {
+	list, err := parseReturnURLs([]string{"https://app.example.test/connected", "http://127.0.0.1:3000", "https://Other.example.test:443/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ok := range []string{
+		"https://app.example.test/connected", "https://app.example.test/connected/", "https://app.example.test/connected/x?y=z",
+		"https://APP.example.test:443/connected", "http://127.0.0.1:3000", "http://127.0.0.1:3000/any?a=..", "https://other.example.test/",
+		"https://app.example.test/connected?to=" + strings.Repeat("a", 1900),
+	} {
+		if err := list.check(ok); err != nil {
+			t.Errorf("%.80s: %v", ok, err)
+		}
+	}
+	for _, bad := range []string{
+		"", "/connected", "//app.example.test/connected", "app.example.test/connected", "javascript:alert(1)", "data:text/html,x",
+		"http://app.example.test/connected", "https://app.example.test", "https://app.example.test/", "https://app.example.test/connectedly",
+		"https://app.example.test/Connected", "https://app.example.test:444/connected", "https://app.example.test.evil.test/connected",
+		"https://evil.test/https://app.example.test/connected", "https://app.example.test@evil.test/connected",
+		"https://user@app.example.test/connected", "https://:@app.example.test/connected",
+		"https://app.example.test\\@evil.test/connected", "https://evil.test\\.app.example.test/connected",
+		"https://app.example.test/connected/../admin", "https://app.example.test/connected/%2e%2e/admin",
+		"https://app.example.test/connected/.%2E/admin", "https://app.example.test/connected/..%2fadmin",
+		"https://app.example.test/connected/..;/admin", "https://app.example.test/connected%2f..%2fadmin",
+		"https://app.example.test/connected/%252e%252e/admin", "https://app.example.test/connected/..%5cadmin",
+		"https://app.example.test/connected#x", "https://app.example.test/connected#", "https://app.example.test/connected\r\nLocation: x",
+		"https://app.example.test/connected%0d%0aX:y", "https://app.example.test/connected\t", " https://app.example.test/connected",
+		"https://app.example.test/connected\x00", "https://app.example.test/connected/é", "https://*.example.test/connected",
+		"https://sub.app.example.test/connected", "http://127.0.0.1:3000@evil.test/", "http://127.0.0.1:30000/", "http://127.0.0.1/",
+		"https:/app.example.test/connected", "https:app.example.test/connected", "https://app.example.test:/connected",
+		"https://app.example.test%2eevil.test/connected", "https://app.example.test/connected?" + strings.Repeat("a", 2048),
+	} {
+		var e *ReturnURLError
+		if err := list.check(bad); !errors.As(err, &e) || !errors.Is(err, ErrReturnURL) {
+			t.Errorf("A08 %.80q is allowed", bad)
+		}
+	}
+	for _, entry := range []string{"", "*", "https://*.example.test/", "https://a.test/*", "https://a.test/?x=y", "ftp://a.test/", "a.test", "https://u@a.test/"} {
+		if _, err := parseReturnURLs([]string{entry}); err == nil {
+			t.Errorf("entry %q is taken", entry)
+		}
+	}
+	if err := (returnURLs)(nil).check("https://app.example.test/"); err == nil {
+		t.Error("an empty list allows something")
+	}
+}
+
+func TestWithOutcome(t *testing.T) {
+	for _, tc := range []struct {
+		in   string
+		ok   bool
+		want string
+	}{
+		{"", true, ""},
+		{"https://a.test/x", true, "https://a.test/x?status=connected&server=demo"},
+		{"https://a.test/x?y=z", false, "https://a.test/x?y=z&status=error&server=demo"},
+	} {
+		if got := withOutcome(tc.in, tc.ok, "demo"); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+}
+
+// Whatever is allowed is at the allowed origin and path however it is read.
+func FuzzReturnURL(f *testing.F) {
+	list, err := parseReturnURLs([]string{"https://app.example.test/connected"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{
+		"https://app.example.test/connected/a?b=c", "https://app.example.test/connected/..%2f", "https://app.example.test\\@evil.test/",
+		"https://app.example.test/connected/%2e%2e/x", "https://u:p@app.example.test/connected",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		if list.check(raw) != nil {
+			return
+		}
+		u, err := url.Parse(withOutcome(raw, true, "demo"))
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		clean := u.JoinPath() // resolves dot segments
+		if u.Scheme != "https" || u.User != nil || originOf(u) != "https://app.example.test" ||
+			(clean.Path != "/connected" && !strings.HasPrefix(clean.Path, "/connected/")) ||
+			!strings.HasPrefix(strings.ToLower(raw), "https://app.example.test") || u.Query().Get("server") != "demo" && !strings.Contains(raw, "server") {
+			t.Errorf("%q is allowed", raw)
+		}
+	})
+}
