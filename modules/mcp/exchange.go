@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // exchange is one request on its way to the upstream and back.
@@ -70,6 +71,11 @@ func (x *exchange) single() *jsonrpc.Message {
 // forward opens the stream first and asks for the credential then: a connection that ends in between is seen by one of
 // the two.
 func (x *exchange) forward() {
+	if x.call.Server.Entry.Protocol != storage.ProtocolMCP {
+		x.outcome = "upstream_error"
+		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, "The server does not speak MCP; its events are at /sse", app.UpstreamError)
+		return
+	}
 	ctx, done := x.call.Core.Streams.Open(x.r.Context(), x.owner(), x.kind(), x.call.Caller.ExpiresAt)
 	defer done()
 	credential, err := x.call.Credentials.Credential(ctx)
