@@ -27,7 +27,7 @@ func (e *ConflictError) Error() string { return fmt.Sprintf("%s is taken", e.Fie
 // Is makes errors.Is(err, ErrConflict) hold.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// PageRequest asks for one page of a list. Number counts from 1.
+// PageRequest asks for one page of a list. Number counts from 1; a Limit of 0 is everything.
 type PageRequest struct{ Number, Limit int }
 
 // Page is one page of a list, and how many there are in all.
@@ -50,7 +50,9 @@ type Store interface {
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
 	// directory entries, connections), before the writing method returns; organization "" means every organization.
-	// f must not block or call the store. The returned function ends the registration.
+	// Functions are called in the order of their registration. f must not block or write to the store. The returned
+	// function ends the registration. Connection attempts, users, organizations' names and data keys are no such facts, and
+	// a write that changes nothing tells nobody.
 	OnChange(f func(organization string)) (cancel func())
 	// Close ends all work. No other method may be called afterwards.
 	Close() error
@@ -59,9 +61,14 @@ type Store interface {
 // Identities resolves who tokens speak of.
 type Identities interface {
 	// ResolveOrganization finds the organization of a claim, and makes it on first sight. When the claim has both id and
-	// slug, the id wins and the slug is remembered. ErrForeignOrganization when it belongs to another issuer.
+	// slug, the id wins and the slug is remembered, replacing a former one; a slug that another organization of the issuer
+	// has stays there. Slugs are names within an issuer: one that only shares an organization gives it no slug.
+	// ErrForeignOrganization when it belongs to another issuer.
 	ResolveOrganization(ctx context.Context, claim OrganizationClaim, now time.Time) (Organization, error)
-	// ResolveUser finds the user of a claim, makes them on first sight, and keeps name and email up to date.
+	// ResolveUser finds the user of a claim, makes them on first sight, and keeps name and email up to date; an empty name
+	// or email says nothing about them. SeenAt may lag by a minute. An id that any other (issuer, subject) has, in any
+	// organization, is never given to a second one: ConflictError on user when DerivedID is taken too. ErrNotFound when the
+	// organization is unknown.
 	ResolveUser(ctx context.Context, claim UserClaim, now time.Time) (User, error)
 	// Organization reads one organization.
 	Organization(ctx context.Context, id string) (Organization, error)
@@ -71,8 +78,9 @@ type Identities interface {
 
 // Directory keeps the templates.
 type Directory interface {
-	// SyncDirectory makes the entries of a read-only source (catalogue or config) equal to entries. An entry that has
-	// gone stays while a server refers to it.
+	// SyncDirectory makes the entries of a read-only source (catalogue or config) equal to entries, all or nothing. An
+	// entry that has gone stays while a server refers to it. Source and times are set here. ConflictError on slug when two
+	// of the entries have one, on id when an id belongs to another source.
 	SyncDirectory(ctx context.Context, source Source, entries []DirectoryEntry, now time.Time) error
 	// DirectoryEntries lists what an organization sees, ordered by name, id.
 	DirectoryEntries(ctx context.Context, f DirectoryFilter) (Page[DirectoryEntry], error)
@@ -81,7 +89,8 @@ type Directory interface {
 	// CreateDirectoryEntry stores a custom entry. ConflictError on slug, which is unique among what the organization sees.
 	CreateDirectoryEntry(ctx context.Context, e DirectoryEntry) error
 	// UpdateDirectoryEntry lets edit change a custom entry of the organization in one transaction. An error of edit is
-	// returned as it is and nothing is written.
+	// returned as it is and nothing is written. ErrNotFound for entries of read-only sources. Id, organization, source and
+	// creation time cannot be changed. edit must not call the store.
 	UpdateDirectoryEntry(ctx context.Context, organization, id string, edit func(*DirectoryEntry) error) (DirectoryEntry, error)
 	// DeleteDirectoryEntry deletes a custom entry. ConflictError on server while a server refers to it.
 	DeleteDirectoryEntry(ctx context.Context, organization, id string) error
@@ -101,15 +110,17 @@ type Servers interface {
 	// ServerBySlug reads one server.
 	ServerBySlug(ctx context.Context, organization, slug string) (Server, error)
 	// UpdateServer lets edit change a server in one transaction. An error of edit is returned as it is and nothing is
-	// written. ConflictError as in CreateServer.
+	// written. ConflictError as in CreateServer. Id, organization, creator and creation time cannot be changed. edit must
+	// not call the store.
 	UpdateServer(ctx context.Context, organization, id string, edit func(*Server) error) (Server, error)
 	// DeleteServer deletes a server with its connections, attempts and OAuth client, and its custom directory entry when
-	// no other server refers to that. It returns what was deleted, so that tokens can be revoked at the provider.
+	// no other server refers to that. It returns what was deleted, so that tokens can be revoked at the provider. It does
+	// not wait for edits of connections: those end with ErrNotFound and have to revoke what they obtained.
 	DeleteServer(ctx context.Context, organization, id string) (DeletedServer, error)
 
 	// OAuthClient reads the client of a server.
 	OAuthClient(ctx context.Context, organization, serverID string) (OAuthClient, error)
-	// PutOAuthClient stores the client of a server, replacing the former one.
+	// PutOAuthClient stores the client of a server, replacing the former one. ErrNotFound when the server is gone.
 	PutOAuthClient(ctx context.Context, c OAuthClient) error
 	// DeleteOAuthClient forgets the client of a server; it is no error when there is none.
 	DeleteOAuthClient(ctx context.Context, organization, serverID string) error
@@ -127,19 +138,24 @@ type Connections interface {
 	// Connection reads a connection.
 	Connection(ctx context.Context, key ConnectionKey) (Connection, error)
 	// CreateConnection stores a connection where there is none. ConflictError on connection when there is one, ErrNotFound
-	// when the server is gone.
+	// when the server or the user is gone. Version is set here, as by every write.
 	CreateConnection(ctx context.Context, c Connection) error
-	// PutConnection stores a connection, replacing the former one of the same key. ErrNotFound when the server is gone.
+	// PutConnection stores a connection, replacing the former one of the same key. ErrNotFound when the server or the user
+	// is gone.
 	PutConnection(ctx context.Context, c Connection) (Connection, error)
 	// UpdateConnection lets edit change a connection while no one else, on any node, can: others wait until it is done
 	// and then see its result. edit may take seconds (it speaks to the provider); other connections are not held up.
 	// What edit returns with a nil error is stored, durably, before UpdateConnection returns. An error of edit is returned
-	// as it is and nothing is written. ErrNotFound when there is no such connection, also when it went meanwhile.
+	// as it is and nothing is written. ErrNotFound when there is no such connection, also when it went meanwhile. The
+	// result is stored even when ctx ends during edit, whose duration is the caller's to bound. edit may use the store, but
+	// must not write the connection it is editing.
 	UpdateConnection(ctx context.Context, key ConnectionKey, edit func(ctx context.Context, c *Connection) error) (Connection, error)
-	// DeleteConnection deletes a connection and its attempts and returns what it was.
+	// DeleteConnection deletes a connection and its attempts and returns what it was. Like the other writes of one
+	// connection it waits for an edit under way.
 	DeleteConnection(ctx context.Context, key ConnectionKey) (Connection, error)
 
-	// CreateAttempt stores an attempt and forgets expired ones of the same key.
+	// CreateAttempt stores an attempt and forgets those of the same key that have expired by its CreatedAt. ErrNotFound when
+	// the server or the user is gone, ConflictError on state.
 	CreateAttempt(ctx context.Context, a Attempt) error
 	// TakeAttempt reads and deletes an attempt in one atomic step. ErrNotFound when it is unknown, used or expired.
 	TakeAttempt(ctx context.Context, stateHash []byte, now time.Time) (Attempt, error)

@@ -106,8 +106,12 @@ func (s *Store) SyncDirectory(ctx context.Context, source storage.Source, entrie
 			}
 			e.OrganizationID, e.Source, e.CreatedAt, e.UpdatedAt = "", source, now, now
 			if !known {
-				if taken, err := exists(ctx, tx, entryTakenSQL, e.ID); err != nil || taken {
-					return errors.Join(err, fmt.Errorf("syncing directory entry %q: %w", e.Name, &storage.ConflictError{Field: "id"}))
+				taken, err := exists(ctx, tx, entryTakenSQL, e.ID)
+				if err != nil {
+					return err
+				}
+				if taken {
+					return fmt.Errorf("syncing directory entry %q: %w", e.Name, &storage.ConflictError{Field: "id"})
 				}
 			}
 			if _, err := tx.ExecContext(ctx, replaceEntrySQL, append(entryIdentity(e), entryContent(e)...)...); err != nil {

@@ -27,7 +27,7 @@ func (s *Store) translate(ctx context.Context, err error) error {
 	case errors.As(err, &edit):
 		return edit.error
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrConflict),
-		errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, storage.ErrUnavailable):
+		errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, storage.ErrUnavailable), errors.Is(err, ErrSchema):
 		return err
 	case ctx.Err() != nil:
 		err = ctx.Err()

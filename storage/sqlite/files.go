@@ -6,7 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
+
+// preparing holds one opener back while another makes the file.
+var preparing sync.Mutex
 
 // prepareFiles makes the directory (0700) and the database file (0600) where they are missing, and takes other users'
 // rights from files that exist. SQLite gives the log and the shared memory the mode of the database file.
@@ -14,12 +18,19 @@ func prepareFiles(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	// A file that exists is never opened here: POSIX drops all of a process's locks on a file when it closes any handle
+	// of it, also those of a store that has the file open already (sqlite.org/howtocorrupt.html, 2.2).
+	preparing.Lock()
+	defer preparing.Unlock()
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	info, err := f.Stat()
-	if err = errors.Join(err, f.Close()); err != nil {
+	info, err := os.Stat(path)
+	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {

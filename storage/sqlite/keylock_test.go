@@ -11,6 +11,7 @@ import (
 )
 
 func TestKeyLocksAreFairAndLeaveNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var locks keyLocks
 		key := storage.ConnectionKey{ServerID: "a"}
@@ -59,31 +60,30 @@ func TestKeyLocksAreFairAndLeaveNothing(t *testing.T) {
 	})
 }
 
-// A turn that comes at the moment a waiter gives up goes to the next.
+// A turn that comes at the moment a waiter gives up goes to the next: were it lost, the last one would wait forever.
 func TestKeyLocksPassOnRefusedTurns(t *testing.T) {
 	t.Parallel()
 	var locks keyLocks
 	key := storage.ConnectionKey{ServerID: "a"}
-	var all sync.WaitGroup
-	for range 200 {
-		ctx, cancel := context.WithCancel(t.Context())
-		all.Go(func() {
-			if release, err := locks.acquire(ctx, key); err == nil {
-				release()
-			}
-		})
-		all.Go(cancel)
-		all.Go(func() {
+	for range 500 {
+		synctest.Test(t, func(t *testing.T) {
 			release, err := locks.acquire(t.Context(), key)
 			if err != nil {
-				t.Error(err)
-				return
+				t.Fatal(err)
 			}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				if release, err := locks.acquire(ctx, key); err == nil {
+					release()
+				}
+			}()
+			synctest.Wait()
+			cancel() // the waiter wakes up to leave the queue, and at the same moment
 			release()
+			synctest.Wait()
+			if len(locks.held) != 0 {
+				t.Fatal("the turn was lost")
+			}
 		})
-	}
-	all.Wait()
-	if len(locks.held) != 0 {
-		t.Errorf("%d keys are left", len(locks.held))
 	}
 }

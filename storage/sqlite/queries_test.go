@@ -76,6 +76,13 @@ func TestQueriesAreConstants(t *testing.T) {
 	checked := 0
 	for _, f := range parsed {
 		ast.Inspect(f, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok && spec.Names[0].Name == "preparedQueries" {
+				for _, text := range spec.Values[0].(*ast.CompositeLit).Elts {
+					if !constant(text) {
+						t.Errorf("%s: a prepared text is not a constant", files.Position(text.Pos()))
+					}
+				}
+			}
 			if assigned, ok := n.(*ast.AssignStmt); ok {
 				for _, left := range assigned.Lhs {
 					if name, ok := left.(*ast.Ident); ok && name.Name == "query" {
@@ -96,6 +103,16 @@ func TestQueriesAreConstants(t *testing.T) {
 				if forbidden[name] {
 					if owner, ok := callee.X.(*ast.Ident); !ok || owner.Name != "url" {
 						t.Errorf("%s: %s takes no context", files.Position(n.Pos()), name)
+					}
+				}
+			}
+			if callee, ok := call.Fun.(*ast.SelectorExpr); ok {
+				if owner, ok := callee.X.(*ast.Ident); ok && owner.Name == "statement" {
+					return true // prepared: its text was checked where it was prepared
+				}
+				if owner, ok := callee.X.(*ast.CallExpr); ok && len(owner.Args) == 2 {
+					if last, ok := owner.Args[1].(*ast.Ident); ok && last.Name == "statement" {
+						return true // the same in a transaction
 					}
 				}
 			}

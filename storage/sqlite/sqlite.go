@@ -22,7 +22,8 @@ const readers = 4
 
 // Options tunes a store. The zero value is right for production.
 type Options struct {
-	// Timeout bounds one call, waiting for other writers included; 0 is 5 s. An edit's own time is not counted.
+	// Timeout bounds one call, waiting for other writers included; 0 is 5 s. In UpdateConnection it bounds the reading
+	// and the writing, not the waiting for another edit and not the edit: those have the caller's context.
 	Timeout time.Duration
 }
 
@@ -30,6 +31,7 @@ type Options struct {
 type Store struct {
 	writer  *sql.DB // one connection: SQLite has one writer, queueing in Go honours contexts
 	readers *sql.DB
+	reads   *preparedReads // on readers
 	timeout time.Duration
 	locks   keyLocks
 	changes listeners
@@ -80,6 +82,9 @@ func (s *Store) open(ctx context.Context, path string) error {
 	if s.readers, err = pool(path, s.timeout, readers, url.Values{"mode": {"ro"}, "_query_only": {"1"}}); err != nil {
 		return err
 	}
+	if s.reads, err = prepare(ctx, s.readers); err != nil {
+		return s.translate(ctx, err)
+	}
 	return s.Ping(ctx)
 }
 
@@ -119,6 +124,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		if !s.failing.Load() {
 			return nil // nothing was written: the commit costs no sync
 		}
+		// No organization has this id, so that nobody's caches drop.
 		_, err := tx.ExecContext(ctx, `INSERT INTO epochs (organization_id, epoch) VALUES ('ping', 1)
 			ON CONFLICT (organization_id) DO UPDATE SET epoch = epochs.epoch + 1`)
 		return err

@@ -10,9 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// querier is what *sql.DB, *sql.Tx and *sql.Conn share.
+// querier reads: on the read-only connections, in a snapshot, or in a write transaction.
 type querier interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
@@ -24,7 +23,7 @@ type row interface{ Scan(dest ...any) error }
 func (s *Store) read(ctx context.Context, f func(ctx context.Context, q querier) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.translate(ctx, f(ctx, s.readers))
+	return s.translate(ctx, f(ctx, s.reads))
 }
 
 // readSnapshot runs f in a read transaction: all its queries see one state.
@@ -35,7 +34,7 @@ func (s *Store) readSnapshot(ctx context.Context, f func(ctx context.Context, q 
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // after a commit this does nothing
-		if err := f(ctx, tx); err != nil {
+		if err := f(ctx, snapshot{tx, s.reads}); err != nil {
 			return err
 		}
 		return tx.Commit()
@@ -145,8 +144,8 @@ func exists(ctx context.Context, q querier, query string, args ...any) (bool, er
 }
 
 // execOne runs a statement that must hit a row; ErrNotFound when it does not.
-func execOne(ctx context.Context, q querier, query string, args ...any) error {
-	result, err := q.ExecContext(ctx, query, args...)
+func execOne(ctx context.Context, tx *writeTx, query string, args ...any) error {
+	result, err := tx.ExecContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -167,7 +166,7 @@ func (l *listeners) add(f func(organization string)) (cancel func()) {
 	entry := &f
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = append(slices.Clip(l.all), entry) // a new array: notify reads the former one without the lock
+	l.all = append(l.all, entry) // what notify has read stays as it is
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -44,19 +44,19 @@ func testConnectionStatus(t *testing.T, b *bundle) {
 		lifecycle  storage.ServerStatus
 		connection storage.ConnectionStatus // "": none
 		noSecret   bool
-		attempt    time.Duration // time it has left; 0: none
+		attempt    time.Duration // how long it lives, begun an hour ago; 0: none
 		want       storage.ConnectionStatus
 	}
 	for _, c := range []state{
 		{name: "nothing", want: storage.ConnectionAvailable},
-		{name: "attempt", attempt: time.Minute, want: storage.ConnectionPending},
-		{name: "attempt that ends now", attempt: -time.Microsecond, want: storage.ConnectionAvailable},
+		{name: "attempt", attempt: 2 * time.Hour, want: storage.ConnectionPending},
+		{name: "attempt that ends now", attempt: time.Hour, want: storage.ConnectionAvailable},
 		{name: "connected", connection: storage.ConnectionConnected, want: storage.ConnectionConnected},
-		{name: "connected and attempt", connection: storage.ConnectionConnected, attempt: time.Minute, want: storage.ConnectionConnected},
+		{name: "connected and attempt", connection: storage.ConnectionConnected, attempt: 2 * time.Hour, want: storage.ConnectionConnected},
 		{name: "error", connection: storage.ConnectionError, noSecret: true, want: storage.ConnectionError},
 		{name: "error with a credential kept", connection: storage.ConnectionError, want: storage.ConnectionError},
-		{name: "error and attempt", connection: storage.ConnectionError, noSecret: true, attempt: time.Minute, want: storage.ConnectionPending},
-		{name: "error and expired attempt", connection: storage.ConnectionError, noSecret: true, attempt: -time.Second, want: storage.ConnectionError},
+		{name: "error and attempt", connection: storage.ConnectionError, noSecret: true, attempt: 2 * time.Hour, want: storage.ConnectionPending},
+		{name: "error and expired attempt", connection: storage.ConnectionError, noSecret: true, attempt: time.Hour - time.Second, want: storage.ConnectionError},
 		{name: "pending server", lifecycle: storage.ServerPending, connection: storage.ConnectionConnected, want: storage.ConnectionPending},
 		{name: "failing server", lifecycle: storage.ServerError, connection: storage.ConnectionConnected, want: storage.ConnectionPending},
 		{name: "no authentication", entry: open.ID, want: storage.ConnectionConnected},
@@ -84,7 +84,7 @@ func testConnectionStatus(t *testing.T, b *bundle) {
 			}
 			if c.attempt != 0 {
 				a := attempt(key)
-				a.CreatedAt, a.ExpiresAt = start.Add(-time.Hour), start.Add(c.attempt)
+				a.CreatedAt, a.ExpiresAt = start.Add(-time.Hour), start.Add(-time.Hour+c.attempt)
 				noError(t, b.CreateAttempt(t.Context(), a))
 			}
 			equal(t, b.status(t, key, start), c.want)

@@ -314,7 +314,7 @@ func testPagingUnderInserts(t *testing.T, b *bundle) {
 	stop := make(chan struct{})
 	var inserting sync.WaitGroup
 	inserting.Go(func() {
-		for i := 0; ; i++ {
+		for i := range 500 {
 			select {
 			case <-stop:
 				return
