@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -272,8 +273,7 @@ func (b *bundle) settle(cond func() bool) {
 		if time.Now().After(deadline) {
 			b.t.Fatal("did not come about")
 		}
-		// Background work speaks HTTP: there is no channel to wait on.
-		time.Sleep(time.Millisecond)
+		runtime.Gosched() // background work speaks HTTP: there is no channel to wait on
 	}
 }
 

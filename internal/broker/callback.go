@@ -145,7 +145,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 		Scope: tokens.Scope, Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
 	}
 	if _, err := b.putConnection(ctx, c, g); err != nil {
-		b.revoke(client, auth, g) // nobody will ever use them
+		b.revoke(ctx, client, auth, g) // nobody will ever use them
 		return grant{}, fmt.Errorf("storing connection: %w", err)
 	}
 	if s.Status == storage.ServerError {

@@ -167,7 +167,7 @@ func TestCallbackRefusals(t *testing.T) {
 			q.Set("code", b.provider.approve(*b.begin().AuthURL).Get("code"))
 		}},
 		"provider down": {asked: 1, change: func(b *bundle, _ url.Values) { b.provider.set(func(p *provider) { p.down = true }) }},
-		"A09 token without expiry is fine, with a wrong type not": {asked: 1, change: func(b *bundle, _ url.Values) {
+		"token endpoint refuses": {asked: 1, change: func(b *bundle, _ url.Values) {
 			b.provider.set(func(p *provider) { p.tokenError = "unsupported_grant_type" })
 		}},
 		"upstream has moved meanwhile": {change: func(b *bundle, _ url.Values) { b.move(b.provider.URL + "/elsewhere/../mcp2") }},
@@ -423,7 +423,7 @@ func TestUndo(t *testing.T) {
 func TestCallbackStoreFails(t *testing.T) {
 	b := setup(t)
 	q := b.provider.approve(*b.begin().AuthURL)
-	err := error(storage.ErrUnavailable)
+	err := storage.ErrUnavailable
 	b.store.putErr.Store(&err)
 	r, cbErr := b.Callback(t.Context(), q)
 	if cbErr != nil || r.OK {

@@ -26,7 +26,7 @@ func (b *Broker) Disconnect(ctx context.Context, key storage.ConnectionKey) erro
 }
 
 // ServerDeleted asks the provider to forget all tokens of a deleted server, in the background.
-func (b *Broker) ServerDeleted(d storage.DeletedServer) {
+func (b *Broker) ServerDeleted(ctx context.Context, d storage.DeletedServer) {
 	if d.Client == nil {
 		return
 	}
@@ -39,6 +39,7 @@ func (b *Broker) ServerDeleted(d storage.DeletedServer) {
 		b.log.Warn("tokens cannot be revoked", "organization", d.Server.OrganizationID, "server", d.Server.Slug, "error", err.Error())
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
 	b.background(func() {
 		var all errgroup.Group
 		all.SetLimit(revokers)
@@ -48,7 +49,7 @@ func (b *Broker) ServerDeleted(d storage.DeletedServer) {
 			}
 			all.Go(func() error {
 				if g, err := b.openGrant(c); err == nil {
-					b.revokeNow(*d.Client, auth, g)
+					b.revokeNow(ctx, *d.Client, auth, g)
 				}
 				return nil
 			})
@@ -80,7 +81,7 @@ func (b *Broker) revokeConnection(ctx context.Context, c storage.Connection) {
 		b.log.Warn("tokens cannot be revoked", "organization", c.OrganizationID, "server", c.ServerID, "error", err.Error())
 		return
 	}
-	b.revoke(client, auth, g)
+	b.revoke(ctx, client, auth, g)
 }
 
 // issuedTo reports whether the client may speak of the connection's tokens: nobody else is told them.
@@ -88,12 +89,13 @@ func issuedTo(c storage.Connection, client storage.OAuthClient) bool {
 	return c.Kind == storage.ProviderOAuth2 && c.ClientID == client.ClientID && c.Issuer == client.Issuer
 }
 
-// revoke asks in the background.
-func (b *Broker) revoke(client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
-	b.background(func() { b.revokeNow(client, auth, g) })
+// revoke asks in the background, whatever becomes of ctx.
+func (b *Broker) revoke(ctx context.Context, client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
+	ctx = context.WithoutCancel(ctx)
+	b.background(func() { b.revokeNow(ctx, client, auth, g) })
 }
 
-func (b *Broker) revokeNow(client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
+func (b *Broker) revokeNow(ctx context.Context, client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
 	if client.Endpoints.RevocationEndpoint == "" {
 		return
 	}
@@ -103,7 +105,7 @@ func (b *Broker) revokeNow(client storage.OAuthClient, auth oauthflow.ClientAuth
 	case <-b.ctx.Done():
 		return
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, revokeDeadline)
+	ctx, cancel := b.apart(ctx, revokeDeadline)
 	defer cancel()
 	if err := b.oauth.Revoke(ctx, oauthflow.RevokeRequest{
 		Endpoint: client.Endpoints.RevocationEndpoint, Client: auth,

@@ -87,7 +87,7 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 	r := refresher{b: b, key: key, server: s, client: client, version: version, forced: forced}
 	stored, err := b.store.UpdateConnection(ctx, key, r.edit)
 	if err != nil && r.got != nil {
-		r.notStored(err)
+		r.notStored(ctx, err)
 	}
 	switch {
 	case errors.Is(err, errUnchanged):
@@ -218,7 +218,7 @@ func (r *refresher) ask(ctx context.Context, token seal.Secret) (oauthflow.Token
 }
 
 // notStored keeps tokens that the provider gave and the store did not take.
-func (r *refresher) notStored(cause error) {
+func (r *refresher) notStored(ctx context.Context, cause error) {
 	g, err := r.b.openGrant(r.was)
 	if err != nil {
 		return
@@ -226,7 +226,7 @@ func (r *refresher) notStored(cause error) {
 	if errors.Is(cause, storage.ErrNotFound) {
 		// Disconnected meanwhile: nobody will ever use them.
 		if auth, err := r.b.auth(r.server, r.client); err == nil {
-			r.b.revoke(r.client, auth, r.grant)
+			r.b.revoke(ctx, r.client, auth, r.grant)
 		}
 		return
 	}

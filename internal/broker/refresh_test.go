@@ -334,7 +334,7 @@ func TestDisconnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.ServerDeleted(gone)
+	b.ServerDeleted(t.Context(), gone)
 	b.settle(func() bool { return len(get(b.provider, func(p *provider) []string { return p.revoked })) == 4 })
 	if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("A16 %v", err)
