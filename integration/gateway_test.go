@@ -1,0 +1,182 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// gateway is a running durward with a configuration, an identity provider and a store of its own.
+type gateway struct {
+	*process
+	t         testing.TB
+	url       string // public_url
+	directory string // of its files, the home of the process
+	config    string // path of its Caddyfile
+	identity  *identityProvider
+	client    *http.Client
+}
+
+// settings vary the configuration of a test's gateway.
+type settings struct {
+	global string // lines for the global options
+	option string // lines for the durward option
+	site   string // lines for the site, before the directive; with directives of the pipeline, pipeline says that it is whole
+	whole  bool   // site holds the pipeline's own directives
+	env    []string
+}
+
+// caddyfile is the configuration of a gateway that tests start: a real one, except that everything is on this machine.
+func (s settings) caddyfile(g *gateway, port string) string {
+	directive := "durward"
+	if s.whole {
+		directive = ""
+	}
+	return strings.NewReplacer(
+		"<url>", g.url, "<port>", port, "<issuer>", g.identity.issuer(), "<global>", s.global, "<option>", s.option,
+		"<site>", s.site, "<directive>", directive,
+	).Replace(`{
+	admin unix/admin.sock
+	persist_config off
+	<global>
+	durward {
+		public_url <url>
+		store sqlite durward.db
+		master_key {env.DURWARD_TEST_KEY}
+		identity oidc <issuer> {
+			audience <url>
+		}
+		egress {
+			http 127.0.0.0/8 ::1/128
+		}
+		<option>
+	}
+}
+
+http://:<port> {
+	bind 127.0.0.1
+	<site>
+	<directive>
+}
+`)
+}
+
+// startGateway starts a gateway, waits until it is ready and ends it with the test, which fails when the gateway has
+// panicked, raced or would not end.
+func startGateway(t testing.TB, s settings) *gateway {
+	t.Helper()
+	port := freePort(t)
+	g := &gateway{t: t, url: "http://127.0.0.1:" + port, directory: t.TempDir(), identity: newIdentityProvider(t), client: newClient(t)}
+	g.config = filepath.Join(g.directory, "Caddyfile")
+	if err := os.WriteFile(g.config, []byte(s.caddyfile(g, port)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	env := append([]string{"DURWARD_TEST_KEY=" + base64.StdEncoding.EncodeToString(key)}, s.env...)
+	g.process = startProcess(t, g.directory, env, durward(t), "run", "--config", g.config, "--adapter", "caddyfile")
+	t.Cleanup(func() {
+		g.stop(t)
+		g.checkLog(t)
+		if code := exitCode(g.err); code != 0 {
+			t.Errorf("the gateway ended with status %d", code)
+		}
+	})
+	g.waitFor(t, g.url+"/readyz")
+	return g
+}
+
+// newClient makes an HTTP client that follows no redirects and keeps no connection beyond the test.
+func newClient(t testing.TB) *http.Client {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{
+		Transport: transport, Timeout: callTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// answer is what came back for a request.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// decode reads the answer's body into target.
+func (a answer) decode(t testing.TB, target any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, target); err != nil {
+		t.Fatalf("status %d, body %q: %v", a.status, a.body, err)
+	}
+}
+
+// want ends the test unless the status is the wanted one.
+func (a answer) want(t testing.TB, status int) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d instead of %d: %s", a.status, status, tail(string(a.body), 2_000))
+	}
+	return a
+}
+
+// send makes a request to the gateway. The header's pairs are name, value; a body that is not bytes or a string is
+// written as JSON, with its content type.
+func (g *gateway) send(method, path, token string, body any, header ...string) answer {
+	g.t.Helper()
+	response := g.open(context.Background(), method, path, token, body, header...)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		g.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer{status: response.StatusCode, header: response.Header, body: content}
+}
+
+// open is send for answers that are read as they come: the caller closes the body.
+func (g *gateway) open(ctx context.Context, method, path, token string, body any, header ...string) *http.Response {
+	g.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, g.url+path, requestBody(g.t, body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := g.client.Do(request)
+	if err != nil {
+		g.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return response
+}
+
+func requestBody(t testing.TB, body any) io.Reader {
+	t.Helper()
+	switch b := body.(type) {
+	case nil:
+		return nil
+	case []byte:
+		return bytes.NewReader(b)
+	case string:
+		return strings.NewReader(b)
+	}
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(encoded)
+}
