@@ -1,0 +1,127 @@
+// Package tour runs the main job against a gateway in development mode, step by step, with nothing but what users and
+// agents have: a login over PKCE, the platform API, an MCP client, an event stream.
+//
+// What a step tells of itself never holds a secret: of tokens, codes and states it names the kind, not the value.
+package tour
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/seal"
+)
+
+const (
+	user       = "alice@example.test"
+	agent      = "dev-agent"
+	serverSlug = "demo"
+	// stepTimeout bounds each step.
+	stepTimeout = 30 * time.Second
+)
+
+// Options say what the tour runs against.
+type Options struct {
+	Gateway string       // origin, such as http://127.0.0.1:8080
+	Client  *http.Client // asks the gateway and the provider; no redirect is followed with it
+	Now     func() time.Time
+	Report  func(Step) // is told of each step once it is done
+}
+
+// Step is what was done and how it went.
+type Step struct {
+	Name   string   `json:"step"`
+	OK     bool     `json:"ok"`
+	MS     float64  `json:"ms"`     // how long it took
+	Detail []string `json:"detail"` // what travelled, in sentences
+	Error  string   `json:"error,omitempty"`
+	Hint   string   `json:"hint,omitempty"` // what to do about the error
+	Title  string   `json:"title"`
+}
+
+// ErrFailed says that a step failed, and that Report has been told why.
+var ErrFailed = errors.New("the tour failed")
+
+// errSkip leaves a step out of the report.
+var errSkip = errors.New("nothing to do in this step")
+
+// failure is an error with what to do about it.
+type failure struct {
+	err  error
+	hint string
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+func hint(text string, format string, arguments ...any) error {
+	return &failure{err: fmt.Errorf(format, arguments...), hint: text}
+}
+
+// walk is what later steps need of earlier ones.
+type walk struct {
+	Options
+	token     seal.Secret
+	connected bool // the server was connected when the tour came
+	account   string
+}
+
+type step struct {
+	name, title string
+	run         func(context.Context, *walk) ([]string, error)
+}
+
+var steps = []step{
+	{"login", "Log in as " + user + " (authorization code with PKCE)", logIn},
+	{"servers", "List the servers of the organization", listServers},
+	{"disconnect_earlier", "Disconnect what an earlier run left connected", disconnectEarlier},
+	{"connect", "Connect a third-party account to " + serverSlug + " (OAuth, as a browser would)", connect},
+	{"tools", "List the tools with an MCP client", listTools},
+	{"call", "Call tools with an MCP client", callTools},
+	{"events", "Read an event of the third party", readEvent},
+	{"disconnect", "Disconnect the account", disconnect},
+	{"refused", "Call again: the gateway refuses", callAgain},
+}
+
+// Run runs the steps until one fails. Errors: ErrFailed, or that of ctx.
+func Run(ctx context.Context, o Options) error {
+	w := &walk{Options: o}
+	for _, s := range steps {
+		done, err := w.do(ctx, s)
+		if errors.Is(err, errSkip) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		o.Report(done)
+		if err != nil {
+			return ErrFailed
+		}
+	}
+	return nil
+}
+
+func (w *walk) do(ctx context.Context, s step) (Step, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	started := w.Now()
+	detail, err := s.run(ctx, w)
+	done := Step{Name: s.name, Title: s.title, OK: err == nil, MS: float64(w.Now().Sub(started).Microseconds()) / 1000, Detail: detail}
+	if done.Detail == nil {
+		done.Detail = []string{}
+	}
+	if err != nil {
+		done.Error, done.Hint = err.Error(), "See what `durward dev` logs; `durward dev --reset` starts afresh."
+		if errors.Is(err, context.DeadlineExceeded) {
+			done.Error = fmt.Sprintf("no end after %v: %v", stepTimeout, err)
+		}
+		var known *failure
+		if errors.As(err, &known) {
+			done.Hint = known.hint
+		}
+	}
+	return done, err
+}
