@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,13 @@ func TestBuildWithPlugin(t *testing.T) {
 	for _, id := range []string{"http.handlers.greeting"} {
 		if !hasLine(modules, id) {
 			t.Errorf("list-modules does not name %s:\n%s", id, modules)
+		}
+	}
+	for _, args := range [][]string{{"upgrade"}, {"add-package", "example.com/a"}, {"--keep-backup", "a", "remove-package"}} {
+		out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 || !bytes.Contains(out, []byte("not available")) {
+			t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
 	if version := output(t, binary, "version"); !strings.HasPrefix(version, shipped.CaddyVersion+" ") {
