@@ -79,6 +79,7 @@ type Broker struct {
 	refreshes singleflight.Group
 	retries   retries
 	unsaved   unsaved
+	sightings sightings
 	clients   keyedLock
 
 	// ctx is what work outlives requests in; it ends when Close gives up waiting.

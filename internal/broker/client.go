@@ -36,6 +36,10 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		return storage.OAuthClient{}, fmt.Errorf("reading OAuth client: %w", err)
 	}
 	usable := have && b.usable(s, stored)
+	sight := sightOf(s, stored)
+	if usable && s.Status == storage.ServerActive && b.sightings.recent(s.ID, sight, b.now()) {
+		return stored, nil
+	}
 
 	d, err := b.oauth.Discover(ctx, oauthflow.Target{
 		URL: s.Entry.URL, Known: s.Entry.OAuth, Scopes: s.Entry.Scopes, Issuer: stored.Issuer,
@@ -75,6 +79,7 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 			return storage.OAuthClient{}, err
 		}
 	}
+	b.sightings.note(s.ID, sightOf(s, c), b.now())
 	return c, nil
 }
 

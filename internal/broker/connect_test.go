@@ -99,6 +99,9 @@ func TestAuthorizationURLs(t *testing.T) {
 			t.Fatalf("A06 %s", d)
 		}
 	}
+	if n := get(b.provider, func(p *provider) int { return p.discoveries }); n > 2 {
+		t.Errorf("the third party was asked %d times", n)
+	}
 }
 
 func TestCallbackState(t *testing.T) {
@@ -232,12 +235,14 @@ func TestNoClient(t *testing.T) {
 		b := setup(t)
 		b.begin()
 		b.provider.Close()
+		b.clock.advance(sightingLifetime)
 		b.begin()
 	})
 	t.Run("S08 another issuer than before", func(t *testing.T) {
 		b := setup(t)
 		b.connect()
 		b.provider.set(func(p *provider) { p.issuer = p.URL + "/other" })
+		b.clock.advance(sightingLifetime)
 		if _, err := b.Connect(t.Context(), b.who, b.server, ConnectRequest{}); !errors.Is(err, ErrOAuthConfiguration) {
 			t.Errorf("%v", err)
 		}

@@ -19,16 +19,17 @@ type provider struct {
 	*httptest.Server
 	t testing.TB
 
-	mu        sync.Mutex
-	codes     map[string]*codeGrant
-	live      map[string]*family // by refresh token
-	spent     map[string]*family
-	access    map[string]*family
-	registers int
-	refreshes int
-	exchanges int
-	revoked   []string
-	reuses    int // families ended because a refresh token came twice
+	mu          sync.Mutex
+	codes       map[string]*codeGrant
+	live        map[string]*family // by refresh token
+	spent       map[string]*family
+	access      map[string]*family
+	registers   int
+	refreshes   int
+	exchanges   int
+	discoveries int
+	revoked     []string
+	reuses      int // families ended because a refresh token came twice
 
 	// What a test may change. Read under mu.
 	issuer     string // what metadata says; default its URL
@@ -93,6 +94,7 @@ func (p *provider) issuerLocked() string {
 func (p *provider) metadata(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.discoveries++
 	m := map[string]any{
 		"issuer": p.issuerLocked(), "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token",
 		"revocation_endpoint": p.URL + "/revoke", "code_challenge_methods_supported": []string{"S256"},

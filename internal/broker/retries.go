@@ -14,7 +14,7 @@ import (
 const (
 	firstWait = 10 * time.Second
 	lastWait  = time.Minute
-	// tooMany bounds the memory of failures; beyond it, those that are over are dropped.
+	// tooMany bounds what is remembered; beyond it, what is over is dropped.
 	tooMany = 10_000
 )
 

@@ -1,0 +1,57 @@
+package broker
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// sightingLifetime is how long a discovery holds: a client that connects over and over must not make us ask the third
+// party each time.
+const sightingLifetime = time.Minute
+
+// sight is what a discovery was about: when any of it changes, it is asked anew.
+type sight struct {
+	url, scopes, clientID string
+	known                 storage.OAuthEndpoints
+}
+
+func sightOf(s storage.Server, c storage.OAuthClient) sight {
+	return sight{url: s.Entry.URL, scopes: strings.Join(s.Entry.Scopes, " "), clientID: c.ClientID, known: s.Entry.OAuth}
+}
+
+// sightings remembers which servers' discovery has just agreed with the stored client. The zero value is ready.
+type sightings struct {
+	mu   sync.Mutex
+	seen map[string]sighting // by server id
+}
+
+type sighting struct {
+	sight
+	at time.Time
+}
+
+func (l *sightings) recent(server string, s sight, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, ok := l.seen[server]
+	return ok && last.sight == s && now.Sub(last.at) < sightingLifetime
+}
+
+func (l *sightings) note(server string, s sight, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[string]sighting{}
+	}
+	if len(l.seen) >= tooMany {
+		for id, last := range l.seen {
+			if now.Sub(last.at) >= sightingLifetime {
+				delete(l.seen, id)
+			}
+		}
+	}
+	l.seen[server] = sighting{sight: s, at: now}
+}
