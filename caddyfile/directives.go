@@ -40,14 +40,12 @@ func init() {
 	httpcaddyfile.RegisterGlobalOption(optionName, parseOption)
 	httpcaddyfile.RegisterHandlerDirective(macroName, parseMacro)
 	// The pipeline stands where reverse_proxy would: after rewriting and access control, before everything that answers.
-	before := httpcaddyfile.Before
-	neighbour := "reverse_proxy"
+	// Each is put right before it, hence after those already put there.
 	for _, d := range pipeline {
 		httpcaddyfile.RegisterHandlerDirective(d.name, parseDirective(d))
-		httpcaddyfile.RegisterDirectiveOrder(d.name, before, neighbour)
-		before, neighbour = httpcaddyfile.After, d.name
+		httpcaddyfile.RegisterDirectiveOrder(d.name, httpcaddyfile.Before, "reverse_proxy")
 	}
-	httpcaddyfile.RegisterDirectiveOrder(macroName, httpcaddyfile.After, neighbour)
+	httpcaddyfile.RegisterDirectiveOrder(macroName, httpcaddyfile.Before, "reverse_proxy")
 }
 
 func parseDirective(d directive) httpcaddyfile.UnmarshalHandlerFunc {
