@@ -1,0 +1,104 @@
+package platformapi
+
+import (
+	"cmp"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Bounds of what a user gives to connect.
+const (
+	maxReturnURL  = 2048
+	maxCredential = 8 << 10
+)
+
+type connectView struct {
+	AuthURL      *string `json:"auth_url"`
+	ConnectionID string  `json:"connection_id"`
+	State        *string `json:"state"`
+	Message      string  `json:"message"`
+}
+
+func (q *request) who() broker.Who {
+	return broker.Who{OrganizationID: q.organization(), UserID: q.call.Caller.UserID}
+}
+
+func (q *request) readServer(ref serverRef) (storage.Server, error) {
+	var s storage.Server
+	var err error
+	if ref.id != "" {
+		s, err = q.core.Store.Server(q.context(), q.organization(), ref.id)
+	} else {
+		s, err = q.core.Store.ServerBySlug(q.context(), q.organization(), ref.slug)
+	}
+	return s, missing(err, errNoServer)
+}
+
+// connect begins the caller's connection to a server, or makes it at once when no provider needs to be asked.
+func connect(q *request) (any, error) {
+	ref := q.server()
+	var asked broker.ConnectRequest
+	asked.ReturnURL = q.query.Text("return_url", validate.Text{Max: maxReturnURL}).Value
+	if err := q.read(true, func(o *validate.Object) {
+		secret := func(name string) string {
+			return o.Text(name, validate.Text{Flags: validate.Secret, Max: maxCredential}).Value
+		}
+		asked.APIKey = seal.NewSecret(secret("api_key"))
+		bearer, token := secret("bearer_token"), secret("token")
+		asked.BearerToken = seal.NewSecret(cmp.Or(bearer, token))
+		asked.Username, asked.Password = seal.NewSecret(secret("username")), seal.NewSecret(secret("password"))
+	}); err != nil {
+		return nil, err
+	}
+	s, err := q.readServer(ref)
+	if err != nil {
+		return nil, err
+	}
+	result, err := q.core.Broker.Connect(q.context(), q.who(), s, asked)
+	if err != nil {
+		return nil, missing(err, errNoServer)
+	}
+	if result.AuthURL == nil {
+		q.core.Metrics.Connections.WithLabelValues("connected").Inc()
+	}
+	return connectView{
+		AuthURL: result.AuthURL, ConnectionID: result.ConnectionID, State: optional(result.State), Message: result.Message,
+	}, nil
+}
+
+type statusView struct {
+	Status storage.ConnectionStatus `json:"status"`
+}
+
+func connectionStatus(q *request) (any, error) {
+	ref := q.server()
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	view, err := q.view(ref)
+	if err != nil {
+		return nil, err
+	}
+	return statusView{view.ConnectionStatus}, nil
+}
+
+// disconnect forgets the caller's own credential, and ends what runs on it.
+func disconnect(q *request) (any, error) {
+	ref := q.server()
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	s, err := q.readServer(ref)
+	if err != nil {
+		return nil, err
+	}
+	key := storage.ConnectionKey{OrganizationID: q.organization(), UserID: q.call.Caller.UserID, ServerID: s.ID}
+	if err := q.core.Broker.Disconnect(q.context(), key); err != nil {
+		return nil, missing(err, errNoConnection)
+	}
+	q.core.EndConnection(key)
+	return nil, nil
+}

@@ -1,0 +1,141 @@
+package platformapi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// recordOf is an entry as somebody would have written it.
+func recordOf(e storage.DirectoryEntry) directory.Record {
+	return directory.Record{
+		Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, URL: e.URL, Protocol: e.Protocol, Provider: e.Provider,
+		AuthParams: e.AuthParams, Scopes: e.Scopes, OAuth: e.OAuth, Public: e.Public, RequiresAuth: &e.RequiresAuth,
+		Categories: e.Categories, EventsURL: e.EventsURL, Meta: e.Meta,
+	}
+}
+
+// newEntryFields reads a body that describes a whole entry.
+func (q *request) newEntryFields(record *directory.Record) func(*validate.Object) {
+	return func(o *validate.Object) {
+		q.entryFields(o, validate.Required, record)
+		q.checkEntry(o, *record)
+	}
+}
+
+// changedEntryFields reads a body that changes an entry into record, which holds the members of former: those that are
+// not in the body keep their value, and lose it when it followed from another one that changed. Where there is no former
+// entry only the members themselves are judged.
+func (q *request) changedEntryFields(record *directory.Record, former storage.DirectoryEntry) func(*validate.Object) {
+	return func(o *validate.Object) {
+		q.entryFields(o, 0, record)
+		if former.ID != "" {
+			resetDerived(o, record, former)
+			q.checkEntry(o, *record)
+		}
+	}
+}
+
+func (q *request) entryFields(o *validate.Object, required validate.Flags, record *directory.Record) {
+	set(&record.Name, o.Text("name", validate.Text{Flags: required}))
+	set(&record.URL, o.Text("url", validate.Text{Flags: required}))
+	for _, member := range []struct {
+		name string
+		to   *string
+	}{{"description", &record.Description}, {"icon", &record.Icon}, {"events_url", &record.EventsURL}} {
+		set(member.to, o.Text(member.name, validate.Text{}))
+	}
+	set(&record.Slug, serverSlug(o, 0))
+	set((*string)(&record.Protocol), o.Text("protocol", validate.Text{Enum: []string{string(storage.ProtocolMCP), string(storage.ProtocolSSE)}}))
+	set((*string)(&record.Provider), o.Text("provider", validate.Text{Enum: []string{
+		string(storage.ProviderOAuth2), string(storage.ProviderAPIKey), string(storage.ProviderBearerToken),
+		string(storage.ProviderBasicAuth), string(storage.ProviderNone),
+	}}))
+	authParams(o, record)
+	endpoints(o, record)
+	set(&record.Scopes, o.Texts("scopes", validate.List{}, validate.Text{}))
+	set(&record.Categories, o.Texts("categories", validate.List{}, validate.Text{}))
+	set(&record.Public, o.Bool("public", 0))
+	if requires := o.Bool("requires_auth", 0); requires.Set() {
+		record.RequiresAuth = &requires.Value
+	}
+	set(&record.Meta, o.Document("meta", 0, int(q.core.Sizes.Meta)))
+}
+
+func set[T any](to *T, field validate.Field[T]) {
+	if field.Set() {
+		*to = field.Value
+	}
+}
+
+func authParams(o *validate.Object, record *directory.Record) {
+	field := o.Object("auth_params", 0)
+	if !field.Set() || field.Value == nil {
+		return
+	}
+	p := field.Value
+	record.AuthParams = storage.AuthParams{
+		In: p.Text("in", validate.Text{}).Value, Name: p.Text("name", validate.Text{}).Value, Prefix: p.Text("prefix", validate.Text{}).Value,
+	}
+}
+
+func endpoints(o *validate.Object, record *directory.Record) {
+	field := o.Object("oauth", 0)
+	if !field.Set() || field.Value == nil {
+		return
+	}
+	text := func(name string) string { return field.Value.Text(name, validate.Text{}).Value }
+	record.OAuth = storage.OAuthEndpoints{
+		Issuer: text("issuer"), AuthorizationEndpoint: text("authorization_endpoint"), TokenEndpoint: text("token_endpoint"),
+		RegistrationEndpoint: text("registration_endpoint"), RevocationEndpoint: text("revocation_endpoint"), Resource: text("resource"),
+	}
+}
+
+// resetDerived gives members that the request is silent about their default again, where they came from what it changes.
+func resetDerived(o *validate.Object, record *directory.Record, former storage.DirectoryEntry) {
+	if record.Provider != former.Provider {
+		if !o.Has("auth_params") {
+			record.AuthParams = storage.AuthParams{}
+		}
+		if !o.Has("requires_auth") {
+			record.RequiresAuth = nil
+		}
+	}
+	if !o.Has("events_url") && former.Protocol == storage.ProtocolSSE && former.EventsURL == former.URL {
+		record.EventsURL = ""
+	}
+}
+
+// checkEntry adds what is wrong with the entry as a whole, but for members that are wrong in themselves.
+func (q *request) checkEntry(o *validate.Object, record directory.Record) {
+	wrong := make(map[string]bool)
+	var known validate.Problems
+	if errors.As(o.Err(), &known) {
+		for _, problem := range known {
+			wrong[member(problem.Loc[1:])] = true
+		}
+	}
+	if record.Slug == "" {
+		// The automatic one gets a suffix when it is reserved or taken.
+		wrong["slug"] = true
+	}
+	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.core.Guard.CheckURL) {
+		if !wrong[member(problem.Loc)] && !wrong[member(problem.Loc[:1])] {
+			o.Report(problem.Type, problem.Msg, problem.Loc...)
+		}
+	}
+}
+
+// member is the place of a problem as a key. All elements of a list count as one: those of a wrong type are left out of
+// the record, so that the others stand elsewhere.
+func member(loc []any) string {
+	if len(loc) > 1 {
+		if _, index := loc[1].(int); index {
+			loc = loc[:1]
+		}
+	}
+	return fmt.Sprint(loc...)
+}

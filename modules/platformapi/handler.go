@@ -1,0 +1,110 @@
+// Package platformapi is the handler durward_platform: the API of servers, the server directory and connections, and the
+// health checks. It is the last handler of the pipeline and answers every address that is nobody's with 404.
+package platformapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Handler serves the platform API (`/api/servers`, `/api/server-directory`), `/healthz` and `/readyz`. It needs
+// durward_auth before it, and never calls what comes after it.
+type Handler struct {
+	app    *app.App
+	logger *zap.Logger
+	now    func() time.Time
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_platform", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	h.now = time.Now
+	var err error
+	h.app, err = app.Attach(ctx)
+	return err
+}
+
+// ServeHTTP answers every request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	address, params := table.find(r.URL.Path)
+	if address == nil {
+		app.WriteError(w, app.NotFound, "There is nothing at this address")
+		return nil
+	}
+	chosen, ok := address.methods[r.Method]
+	if !ok {
+		app.WriteMethodNotAllowed(w, address.allow)
+		return nil
+	}
+	call, ok := admit(w, r, chosen)
+	if !ok {
+		return nil
+	}
+	query, err := validate.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		h.refuse(w, r, err)
+		return nil
+	}
+	body, err := chosen.serve(&request{handler: h, http: r, call: call, core: call.Core, params: params, query: query})
+	switch {
+	case err != nil:
+		h.refuse(w, r, err)
+	case body == nil:
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		app.WriteJSON(w, http.StatusOK, body)
+	}
+	return nil
+}
+
+// admit holds the caller against what the route demands, or answers the refusal.
+func admit(w http.ResponseWriter, r *http.Request, chosen *route) (*app.Call, bool) {
+	if chosen.role == public {
+		call, ok := app.CallOf(r)
+		if !ok {
+			app.WriteError(w, app.Unauthorized, "durward_auth must come first in the configuration")
+		}
+		return call, ok
+	}
+	call, ok := app.AuthenticatedCall(w, r)
+	if !ok {
+		return nil, false
+	}
+	if chosen.role != user && !call.Caller.Admin {
+		app.WriteError(w, app.Forbidden, "This needs the role of an administrator")
+		return nil, false
+	}
+	return call, true
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_platform
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return app.NoArguments(d)
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

@@ -1,0 +1,33 @@
+package platformapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// pingTimeout bounds how long a readiness check waits for the store.
+const pingTimeout = 2 * time.Second
+
+type healthView struct {
+	Status string `json:"status"`
+}
+
+// health says that the process lives, and no more: a store that is away is no reason to restart it.
+func health(*request) (any, error) { return healthView{"ok"}, nil }
+
+// ready says whether requests should be sent here.
+func ready(q *request) (any, error) {
+	if caddy.Exiting() {
+		return nil, refused(app.Unavailable, "The gateway is shutting down")
+	}
+	ctx, cancel := context.WithTimeout(q.context(), pingTimeout)
+	defer cancel()
+	if err := q.core.Store.Ping(ctx); err != nil {
+		return nil, err
+	}
+	return healthView{"ready"}, nil
+}

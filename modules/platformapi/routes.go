@@ -1,0 +1,46 @@
+package platformapi
+
+import (
+	"net/http"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// Paths of the API.
+const (
+	serversPath   = "/api/servers"
+	serverPath    = serversPath + "/{server_id}"
+	bySlugPath    = serversPath + "/by-slug/{slug}"
+	connectPath   = "/connect"
+	statusPath    = "/connection"
+	directoryPath = "/api/server-directory"
+	entryPath     = directoryPath + "/{id}"
+)
+
+// table is every address that this handler serves. Who may call a route, whose objects it sees and how it is audited
+// stand beside its path: a route that does not say so stops the program at its start.
+var table = mustTable([]route{
+	{http.MethodGet, app.HealthPath, public, noOrganization, auditNone, health},
+	{http.MethodHead, app.HealthPath, public, noOrganization, auditNone, health},
+	{http.MethodGet, app.ReadyPath, public, noOrganization, auditNone, ready},
+	{http.MethodHead, app.ReadyPath, public, noOrganization, auditNone, ready},
+
+	{http.MethodGet, serversPath, user, ownOrganization, auditRead, listServers},
+	{http.MethodPost, serversPath, admin, ownOrganization, auditAdminWrite, createServer},
+	{http.MethodGet, serverPath, user, ownOrganization, auditRead, getServer},
+	{http.MethodPut, serverPath, admin, ownOrganization, auditAdminWrite, updateServer},
+	{http.MethodDelete, serverPath, admin, ownOrganization, auditAdminWrite, deleteServer},
+	{http.MethodPost, serverPath + connectPath, user, ownOrganization, auditConnection, connect},
+	{http.MethodGet, serverPath + statusPath, user, ownOrganization, auditRead, connectionStatus},
+	{http.MethodDelete, serverPath + statusPath, user, ownOrganization, auditConnection, disconnect},
+	{http.MethodGet, bySlugPath, user, ownOrganization, auditRead, getServer},
+	{http.MethodPost, bySlugPath + connectPath, user, ownOrganization, auditConnection, connect},
+	{http.MethodGet, bySlugPath + statusPath, user, ownOrganization, auditRead, connectionStatus},
+	{http.MethodDelete, bySlugPath + statusPath, user, ownOrganization, auditConnection, disconnect},
+
+	{http.MethodGet, directoryPath, user, ownOrganization, auditRead, listEntries},
+	{http.MethodPost, directoryPath, admin, ownOrganization, auditAdminWrite, createEntry},
+	{http.MethodGet, entryPath, user, ownOrganization, auditRead, getEntry},
+	{http.MethodPut, entryPath, admin, ownOrganization, auditAdminWrite, updateEntry},
+	{http.MethodDelete, entryPath, admin, ownOrganization, auditAdminWrite, deleteEntry},
+})

@@ -1,0 +1,122 @@
+package platformapi
+
+import (
+	"crypto/rand"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/slug"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Bounds of OAuth clients as administrators enter them. A client_id may be the address of a metadata document.
+const (
+	maxClientID     = 2048
+	maxClientSecret = 4096
+)
+
+// clientText is what client ids and secrets are made of (RFC 6749 appendix A.1, A.2).
+var clientText = regexp.MustCompile(`\A[\x20-\x7e]+\z`)
+
+// serverName reads a server's name. It has to hold something that tells it from others: names are compared without case
+// and blanks. Names end up in logs and on pages (attack H08).
+func serverName(o *validate.Object, flags validate.Flags) validate.Field[string] {
+	name := o.Text("name", validate.Text{Flags: flags, Min: 1, Max: directory.MaxName})
+	if name.Value == "" {
+		return name
+	}
+	switch {
+	case strings.TrimSpace(name.Value) == "":
+		o.Report(validate.ValueError, "Value error, a name must not be blank", "name")
+	case strings.ContainsFunc(name.Value, unicode.IsControl):
+		o.Report(validate.ValueError, "Value error, control characters are not allowed", "name")
+	}
+	return name
+}
+
+// serverSlug reads a slug that somebody chose.
+func serverSlug(o *validate.Object, flags validate.Flags) validate.Field[string] {
+	field := o.Text("slug", validate.Text{Flags: flags, Min: 1, Max: slug.MaxLength})
+	switch {
+	case field.Value == "":
+	case !slug.Valid(field.Value):
+		o.Report(validate.StringPatternMismatch, "String should match pattern '"+slug.Pattern+"'", "slug")
+	case slug.Reserved(field.Value):
+		o.Report(validate.ValueError, "Value error, this slug is reserved", "slug")
+	}
+	return field
+}
+
+func clientID(o *validate.Object) validate.Field[string] {
+	return o.Text("client_id", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxClientID, Pattern: clientText})
+}
+
+// clientSecret reads a client secret. What was shown to hide one is not one (attack B11).
+func clientSecret(o *validate.Object) validate.Field[string] {
+	field := o.Text("client_secret", validate.Text{Flags: validate.Nullable | validate.Secret, Min: 1, Max: maxClientSecret, Pattern: clientText})
+	if looksObfuscated(field.Value) {
+		o.Report(validate.ValueError, msgObfuscated, "client_secret")
+	}
+	return field
+}
+
+const msgObfuscated = "Value error, give the actual value, not an obfuscated one"
+
+// obfuscated is how a client_id is shown: enough to recognize it by.
+func obfuscated(id string) string {
+	switch {
+	case id == "":
+		return ""
+	case len(id) <= 8:
+		return "****"
+	}
+	return id[:2] + "..." + id[len(id)-2:]
+}
+
+// looksObfuscated reports whether a value is one that was shown in place of another.
+func looksObfuscated(value string) bool {
+	return value != "" && (strings.Contains(value, "...") || strings.Trim(value, "*") == "")
+}
+
+// usesOAuth reports whether users connect to servers of an entry by OAuth.
+func usesOAuth(e storage.DirectoryEntry) bool {
+	return e.Provider == storage.ProviderOAuth2 && e.RequiresAuth
+}
+
+// lifecycle is the status of a server: pending is for those whose OAuth client an administrator must supply.
+func lifecycle(e storage.DirectoryEntry, hasID, hasSecret bool) storage.ServerStatus {
+	if !usesOAuth(e) || e.Public || e.OAuth.RegistrationEndpoint != "" || (hasID && hasSecret) {
+		return storage.ServerActive
+	}
+	return storage.ServerPending
+}
+
+// suffixes is how many random suffixes are tried for a slug that nobody chose. Each has 32 bits.
+const suffixes = 3
+
+// withFreeSlug stores something under a slug: the chosen one, or one made of its name, with a suffix when that is
+// reserved or store says that it is taken.
+func withFreeSlug(chosen, name string, store func(slug string) error) error {
+	if chosen != "" {
+		return store(chosen)
+	}
+	base := slug.FromName(name)
+	candidate := base
+	for try := 0; ; try++ {
+		err := storage.ErrConflict
+		if !slug.Reserved(candidate) {
+			if err = store(candidate); conflictingField(err) != "slug" {
+				return err
+			}
+		}
+		if try == suffixes {
+			return err
+		}
+		if candidate, err = slug.WithSuffix(base, rand.Reader); err != nil {
+			return err
+		}
+	}
+}

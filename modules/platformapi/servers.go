@@ -1,0 +1,186 @@
+package platformapi
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// notConnected is the filter word that stands for every connection status but connected.
+const notConnected = "not_connected"
+
+func listServers(q *request) (any, error) {
+	filter := q.serverFilter()
+	filter.Search, filter.Page = q.search(), q.page()
+	for _, word := range q.query.Enums("status", string(storage.ServerPending), string(storage.ServerActive), string(storage.ServerError)) {
+		filter.Status = append(filter.Status, storage.ServerStatus(word))
+	}
+	filter.ConnectionStatuses = connectionStatuses(q.query.Enums("connection_status", string(storage.ConnectionAvailable),
+		string(storage.ConnectionPending), string(storage.ConnectionConnected), string(storage.ConnectionError), notConnected))
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	page, err := q.core.Store.Servers(q.context(), filter)
+	if err != nil {
+		return nil, err
+	}
+	return viewPage(filter.Page, page, q.serverView), nil
+}
+
+func connectionStatuses(words []string) []storage.ConnectionStatus {
+	var statuses []storage.ConnectionStatus
+	for _, word := range words {
+		if word == notConnected {
+			statuses = append(statuses, storage.ConnectionPending, storage.ConnectionError, storage.ConnectionAvailable)
+			continue
+		}
+		statuses = append(statuses, storage.ConnectionStatus(word))
+	}
+	slices.Sort(statuses)
+	return slices.Compact(statuses)
+}
+
+// serverFilter selects the caller's organization and shows the caller's own connections.
+func (q *request) serverFilter() storage.ServerFilter {
+	return storage.ServerFilter{OrganizationID: q.organization(), UserID: q.call.Caller.UserID, Now: q.handler.now()}
+}
+
+// view reads one server as the caller sees it.
+func (q *request) view(ref serverRef) (storage.ServerView, error) {
+	filter := q.serverFilter()
+	filter.ID, filter.Slug, filter.Page = ref.id, ref.slug, storage.PageRequest{Number: 1, Limit: 1}
+	page, err := q.core.Store.Servers(q.context(), filter)
+	switch {
+	case err != nil:
+		return storage.ServerView{}, err
+	case len(page.Items) == 0:
+		return storage.ServerView{}, errNoServer
+	}
+	return page.Items[0], nil
+}
+
+func getServer(q *request) (any, error) {
+	ref := q.server()
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	view, err := q.view(ref)
+	if err != nil {
+		return nil, err
+	}
+	return q.serverView(view), nil
+}
+
+type createdView struct {
+	ID           string  `json:"id"`
+	ConnectionID *string `json:"connection_id"`
+	AuthURL      *string `json:"auth_url"`
+}
+
+func createServer(q *request) (any, error) {
+	s := storage.Server{OrganizationID: q.organization(), CreatedBy: q.call.Caller.UserID, CreatedAt: q.handler.now().UTC()}
+	s.UpdatedAt = s.CreatedAt
+	var chosen, secret string
+	if err := q.read(false, func(o *validate.Object) {
+		// Clients write null for what they leave out.
+		s.Name = serverName(o, validate.Required).Value
+		s.DirectoryID = o.UUID("mcp_server_directory_id", validate.Required).Value
+		chosen = serverSlug(o, validate.Nullable).Value
+		s.ClientID = clientID(o).Value
+		if looksObfuscated(s.ClientID) {
+			o.Report(validate.ValueError, msgObfuscated, "client_id")
+		}
+		secret = clientSecret(o).Value
+		s.Meta = o.Document("meta", validate.Nullable, int(q.core.Sizes.Meta)).Value
+	}); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.Entry, err = q.core.Store.DirectoryEntry(q.context(), s.OrganizationID, s.DirectoryID); err != nil {
+		return nil, missing(err, errNoTemplate)
+	}
+	s.Status = lifecycle(s.Entry, s.ClientID != "", secret != "")
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	s.ID = id.String()
+	if s.SealedClientSecret, err = q.sealClientSecret(s.ID, secret); err != nil {
+		return nil, err
+	}
+	if err := withFreeSlug(chosen, s.Name, func(slug string) error {
+		s.Slug = slug
+		return q.core.Store.CreateServer(q.context(), s)
+	}); err != nil {
+		return nil, serverConflict(missing(err, errNoTemplate))
+	}
+	return q.connectCreator(s), nil
+}
+
+// connectCreator begins the creator's own connection when all that takes is known. The server exists whatever comes of it.
+func (q *request) connectCreator(s storage.Server) createdView {
+	created := createdView{ID: s.ID}
+	known := s.Entry.OAuth.AuthorizationEndpoint != "" && s.Entry.OAuth.TokenEndpoint != ""
+	if !usesOAuth(s.Entry) || !known || s.ClientID == "" || s.SealedClientSecret == nil {
+		return created
+	}
+	result, err := q.core.Broker.Connect(q.context(), q.who(), s, broker.ConnectRequest{})
+	if err != nil {
+		q.handler.logger.Warn("connecting the creator of a server", zap.String("server", s.Slug), zap.Error(err))
+		return created
+	}
+	created.ConnectionID, created.AuthURL = &result.ConnectionID, result.AuthURL
+	return created
+}
+
+func (q *request) sealClientSecret(serverID, secret string) ([]byte, error) {
+	if secret == "" {
+		return nil, nil
+	}
+	return q.core.Keyring.Seal([]byte(secret), broker.ClientSecretAD(q.organization(), serverID))
+}
+
+// conflictingField is which field of a record is taken, "" when err is no conflict.
+func conflictingField(err error) string {
+	var taken *storage.ConflictError
+	if errors.As(err, &taken) {
+		return taken.Field
+	}
+	return ""
+}
+
+// serverConflict says which field of a server is taken.
+func serverConflict(err error) error {
+	switch {
+	case !errors.Is(err, storage.ErrConflict):
+		return err
+	case conflictingField(err) == "name":
+		return conflict("name", "A server of that name exists already")
+	}
+	return conflict("slug", "A server with that slug exists already")
+}
+
+func deleteServer(q *request) (any, error) {
+	id := q.id("server_id")
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	last, err := q.view(serverRef{id: id})
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := q.core.Store.DeleteServer(q.context(), q.organization(), id)
+	if err != nil {
+		return nil, missing(err, errNoServer)
+	}
+	q.core.EndServer(q.organization(), id)
+	q.core.Broker.ServerDeleted(q.context(), deleted)
+	last.Server = deleted.Server
+	return q.serverView(last), nil
+}

@@ -1,0 +1,103 @@
+package platformapi
+
+import (
+	"encoding/json"
+
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// serverEdit is what a PUT says about a server: only the members that are there change.
+type serverEdit struct {
+	name         validate.Field[string]
+	slug         validate.Field[string]
+	clientID     validate.Field[string]
+	clientSecret validate.Field[string]
+	meta         validate.Field[json.RawMessage]
+
+	sealedSecret []byte // of clientSecret
+	forgetClient bool   // after apply: what is kept about our OAuth client is no longer true
+}
+
+func updateServer(q *request) (any, error) {
+	id := q.id("server_id")
+	var edit serverEdit
+	if err := q.read(false, func(o *validate.Object) {
+		edit.name = serverName(o, 0)
+		edit.slug = serverSlug(o, 0)
+		edit.clientID = clientID(o)
+		edit.clientSecret = clientSecret(o)
+		edit.meta = o.Document("meta", 0, int(q.core.Sizes.Meta))
+	}); err != nil {
+		return nil, err
+	}
+	var err error
+	if edit.sealedSecret, err = q.sealClientSecret(id, edit.clientSecret.Value); err != nil {
+		return nil, err
+	}
+	if _, err := q.core.Store.UpdateServer(q.context(), q.organization(), id, func(s *storage.Server) error {
+		if err := edit.apply(s); err != nil {
+			return err
+		}
+		s.UpdatedAt = q.handler.now()
+		return nil
+	}); err != nil {
+		return nil, serverConflict(missing(err, errNoServer))
+	}
+	if edit.forgetClient {
+		if err := q.core.Store.DeleteOAuthClient(q.context(), q.organization(), id); err != nil {
+			return nil, err
+		}
+	}
+	view, err := q.view(serverRef{id: id})
+	if err != nil {
+		return nil, err
+	}
+	return q.serverView(view), nil
+}
+
+func (e *serverEdit) apply(s *storage.Server) error {
+	if e.name.Set() {
+		s.Name = e.name.Value
+	}
+	if e.slug.Set() {
+		s.Slug = e.slug.Value
+	}
+	if e.meta.Set() {
+		s.Meta = e.meta.Value
+	}
+	return e.applyCredentials(s)
+}
+
+func (e *serverEdit) applyCredentials(s *storage.Server) error {
+	setID := e.clientID.Present
+	switch value := e.clientID.Value; {
+	case !looksObfuscated(value):
+	case value == obfuscated(s.ClientID):
+		setID = false // a record that was read, changed and sent back
+	default:
+		return validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: msgObfuscated, Input: value}}
+	}
+	if !setID && !e.clientSecret.Present {
+		return nil
+	}
+	former := *s
+	if setID {
+		s.ClientID = e.clientID.Value
+	}
+	if e.clientSecret.Present {
+		s.SealedClientSecret = e.sealedSecret
+	}
+	if s.ClientID == former.ClientID && !e.clientSecret.Present {
+		return nil
+	}
+	hadSecret, hasSecret := former.SealedClientSecret != nil, s.SealedClientSecret != nil
+	s.Status = lifecycle(s.Entry, s.ClientID != "", hasSecret)
+	if e.clientID.Null && e.clientSecret.Null && usesOAuth(s.Entry) {
+		s.Status = storage.ServerPending
+	}
+	// A secret that is merely replaced leaves users connected; anything else makes another client, or another way of
+	// proving that we are it. A server in error starts afresh.
+	e.forgetClient = s.ClientID != former.ClientID || hadSecret != hasSecret || former.Status == storage.ServerError
+	return nil
+}

@@ -1,0 +1,151 @@
+package platformapi
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// instant is a time as the API writes it: RFC 3339 in UTC, always with six digits of a second.
+type instant time.Time
+
+// MarshalJSON implements json.Marshaler.
+func (i instant) MarshalJSON() ([]byte, error) {
+	return []byte(time.Time(i).UTC().Format(`"2006-01-02T15:04:05.000000Z"`)), nil
+}
+
+// document is a stored JSON object; what was never set is an empty one.
+func document(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+// list keeps an empty list from being null.
+func list(values []string) []string {
+	if values == nil {
+		return []string{}
+	}
+	return values
+}
+
+// optional is a text, or null when it is empty.
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// serverView is a server as the API shows it. There is no place for a client secret in it.
+type serverView struct {
+	ID               string                   `json:"id"`
+	Name             string                   `json:"name"`
+	Slug             string                   `json:"slug"`
+	ConnectionStatus storage.ConnectionStatus `json:"connection_status"`
+	Provider         *string                  `json:"provider"`
+	URL              *string                  `json:"url"`
+	Status           storage.ServerStatus     `json:"status"`
+	DirectoryID      string                   `json:"mcp_server_directory_id"`
+	Scopes           []string                 `json:"scopes"`
+	ClientID         *string                  `json:"client_id"` // obfuscated
+	ProxyURL         string                   `json:"proxy_url"`
+	OrganizationID   string                   `json:"organization_id"`
+	Meta             json.RawMessage          `json:"meta"`
+	CreatedAt        instant                  `json:"created_at"`
+	UpdatedAt        instant                  `json:"updated_at"`
+}
+
+func (q *request) serverView(s storage.ServerView) serverView {
+	return serverView{
+		ID: s.ID, Name: s.Name, Slug: s.Slug, ConnectionStatus: s.ConnectionStatus, Provider: optional(s.Entry.Name), URL: optional(s.Entry.URL),
+		Status: s.Status, DirectoryID: s.DirectoryID, Scopes: list(s.Entry.Scopes), ClientID: optional(obfuscated(s.ClientID)),
+		ProxyURL: q.core.PublicURL + app.MCPPrefix + s.Slug, OrganizationID: s.OrganizationID, Meta: document(s.Meta),
+		CreatedAt: instant(s.CreatedAt), UpdatedAt: instant(s.UpdatedAt),
+	}
+}
+
+// authParamsView and endpointsView have all members always, so that a record can be read, changed and sent back.
+type authParamsView struct {
+	In     string `json:"in"`
+	Name   string `json:"name"`
+	Prefix string `json:"prefix"`
+}
+
+type endpointsView struct {
+	Issuer                string `json:"issuer"`
+	AuthorizationEndpoint string `json:"authorization_endpoint"`
+	TokenEndpoint         string `json:"token_endpoint"`
+	RegistrationEndpoint  string `json:"registration_endpoint"`
+	RevocationEndpoint    string `json:"revocation_endpoint"`
+	Resource              string `json:"resource"`
+}
+
+// entryView is a directory entry as the API shows it.
+type entryView struct {
+	ID             string           `json:"id"`
+	Name           string           `json:"name"`
+	Description    string           `json:"description"`
+	Icon           string           `json:"icon"`
+	Slug           string           `json:"slug"`
+	OrganizationID *string          `json:"organization_id"` // null: every organization sees it
+	URL            string           `json:"url"`
+	Protocol       storage.Protocol `json:"protocol"`
+	Source         storage.Source   `json:"source"`
+	Provider       storage.Provider `json:"provider"`
+	AuthParams     authParamsView   `json:"auth_params"`
+	Scopes         []string         `json:"scopes"`
+	OAuth          endpointsView    `json:"oauth"`
+	Public         bool             `json:"public"`
+	RequiresAuth   bool             `json:"requires_auth"`
+	Categories     []string         `json:"categories"`
+	EventsURL      string           `json:"events_url"`
+	Meta           json.RawMessage  `json:"meta"`
+	CreatedAt      instant          `json:"created_at"`
+	UpdatedAt      instant          `json:"updated_at"`
+}
+
+func viewEntry(e storage.DirectoryEntry) entryView {
+	return entryView{
+		ID: e.ID, Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, OrganizationID: optional(e.OrganizationID),
+		URL: e.URL, Protocol: e.Protocol, Source: e.Source, Provider: e.Provider, AuthParams: authParamsView(e.AuthParams),
+		Scopes: list(e.Scopes), OAuth: endpointsView(e.OAuth), Public: e.Public, RequiresAuth: e.RequiresAuth,
+		Categories: list(e.Categories), EventsURL: e.EventsURL, Meta: document(e.Meta),
+		CreatedAt: instant(e.CreatedAt), UpdatedAt: instant(e.UpdatedAt),
+	}
+}
+
+// pagination says where in a list a page is. The neighbours are null at the ends: clients follow next_page until it is.
+type pagination struct {
+	Page         int  `json:"page"`
+	Limit        int  `json:"limit"`
+	Total        int  `json:"total"`
+	Pages        int  `json:"pages"`
+	PreviousPage *int `json:"previous_page"`
+	NextPage     *int `json:"next_page"`
+}
+
+type pageView[T any] struct {
+	Data       []T        `json:"data"`
+	Pagination pagination `json:"pagination"`
+}
+
+// viewPage shows a page. Behind the last page, the previous one is the last that there is.
+func viewPage[T, V any](asked storage.PageRequest, page storage.Page[T], view func(T) V) pageView[V] {
+	pages := (page.Total + asked.Limit - 1) / asked.Limit
+	p := pagination{Page: asked.Number, Limit: asked.Limit, Total: page.Total, Pages: pages}
+	if previous := min(asked.Number-1, pages); previous > 0 {
+		p.PreviousPage = &previous
+	}
+	if next := asked.Number + 1; next <= pages {
+		p.NextPage = &next
+	}
+	data := make([]V, 0, len(page.Items))
+	for _, item := range page.Items {
+		data = append(data, view(item))
+	}
+	return pageView[V]{Data: data, Pagination: p}
+}
