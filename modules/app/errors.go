@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -73,10 +74,15 @@ func (e *ServiceError) Write(w http.ResponseWriter) {
 
 // WriteJSON answers with body as JSON. Nothing that the gateway itself answers may be cached.
 func WriteJSON(w http.ResponseWriter, status int, body any) {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		status, encoded = http.StatusInternalServerError, []byte(`{"error":"InternalServerError","message":"Something went wrong"}`)
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false) // the type is not HTML's and may not be guessed: addresses stay readable
+	if encoder.Encode(body) != nil {
+		buffer.Reset()
+		status = http.StatusInternalServerError
+		buffer.WriteString(`{"error":"InternalServerError","message":"Something went wrong"}`)
 	}
+	encoded := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(encoded)))
