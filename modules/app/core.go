@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -74,9 +73,7 @@ func (a *App) addHosts(ctx caddy.Context) {
 	defer a.coreMu.Unlock()
 	for _, s := range gatewaySites(ctx) {
 		for _, host := range s.hosts {
-			if !strings.Contains(host, "*") {
-				a.core.hosts = append(a.core.hosts, strings.ToLower(host))
-			}
+			a.core.addHost(host)
 		}
 	}
 }
@@ -98,11 +95,15 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
+	origins, err := parseOrigins(a.Origins)
+	if err != nil {
+		return nil, err
+	}
 	core := &Core{
 		PublicURL: public.String(), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
 		Sizes: a.Sizes.withDefaults(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, rulesID: a.rulesID + public.String(),
 		doors: doors{
-			hosts: []string{public.Hostname()}, origins: append([]string{public.String()}, lower(a.Origins)...),
+			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),
 			development: a.development(),
 		},
 	}
@@ -163,14 +164,6 @@ func (c *Core) ServerBySlug(ctx context.Context, organization, slug string) (sto
 	})
 }
 
-func lower(texts []string) []string {
-	out := make([]string, 0, len(texts))
-	for _, text := range texts {
-		out = append(out, strings.ToLower(strings.TrimSuffix(text, "/")))
-	}
-	return out
-}
-
 // NoArguments reads a directive that takes neither arguments nor a block.
 func NoArguments(d *caddyfile.Dispenser) error {
 	for d.Next() {
@@ -187,6 +180,27 @@ func NoArguments(d *caddyfile.Dispenser) error {
 // ConnectAddress is the API's address that begins a connection to a server.
 func (c *Core) ConnectAddress(server *storage.Server) string {
 	return c.PublicURL + "/api/servers/" + server.ID + "/connect"
+}
+
+// ConnectURL is where the user of a lost connection makes it anew: the provider's login, when an attempt can be begun. An
+// agent that calls again and again is told the same attempt.
+func (c *Core) ConnectURL(ctx context.Context, key storage.ConnectionKey, server *storage.Server) string {
+	address, err := c.resources.attempts.Get(ctx, cache.NewKey(key.OrganizationID, "attempt", c.PublicURL, key.UserID, key.ServerID),
+		func(ctx context.Context) (string, error) {
+			who := broker.Who{OrganizationID: key.OrganizationID, UserID: key.UserID}
+			result, err := c.Broker.Connect(ctx, who, *server, broker.ConnectRequest{})
+			if err == nil && result.AuthURL == nil {
+				err = errors.New("the server is connected without a provider's login")
+			}
+			if err != nil {
+				return "", err
+			}
+			return *result.AuthURL, nil
+		})
+	if err != nil {
+		return c.ConnectAddress(server)
+	}
+	return address
 }
 
 // ClientName is how the gateway introduces itself to authorization servers.

@@ -34,6 +34,8 @@ type resources struct {
 	servers *cache.Cache[storage.Server]
 	// callers are verified tokens.
 	callers *cache.Cache[verified]
+	// attempts are the addresses at which users whose connection was lost can make it anew.
+	attempts *cache.Cache[string]
 }
 
 func (a *App) acquireResources() error {
@@ -72,6 +74,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 		unsubscribe()
 		r.servers.Close()
 		r.callers.Close()
+		r.attempts.Close()
 		_ = store.Close()
 	}
 	return r, nil
@@ -81,11 +84,15 @@ func openResources(opener StoreOpener) (*resources, error) {
 const (
 	keptServers = 50_000
 	keptCallers = 50_000
+	// offeredAttempts bounds the attempts that are offered at a time, and offeredFor how long each is: shorter than the
+	// ten minutes that an attempt lives.
+	offeredAttempts = 10_000
+	offeredFor      = 5 * time.Minute
 )
 
-func (r *resources) makeCaches() error {
-	var err error
-	if r.servers, err = cache.New(r.epochs, cache.Options[storage.Server]{Entries: keptServers}); err != nil {
+func (r *resources) makeCaches() (err error) {
+	r.servers, err = cache.New(r.epochs, cache.Options[storage.Server]{Entries: keptServers})
+	if err != nil {
 		return fmt.Errorf("making the cache of servers: %w", err)
 	}
 	r.callers, err = cache.New(r.epochs, cache.Options[verified]{
@@ -94,6 +101,12 @@ func (r *resources) makeCaches() error {
 	if err != nil {
 		r.servers.Close()
 		return fmt.Errorf("making the cache of callers: %w", err)
+	}
+	r.attempts, err = cache.New(r.epochs, cache.Options[string]{Entries: offeredAttempts, TTL: offeredFor})
+	if err != nil {
+		r.servers.Close()
+		r.callers.Close()
+		return fmt.Errorf("making the cache of attempts: %w", err)
 	}
 	return nil
 }

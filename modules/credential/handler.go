@@ -84,12 +84,7 @@ func (s *source) Rejected(ctx context.Context, used broker.Credential) (broker.C
 
 // ConnectURL implements app.CredentialSource.
 func (s *source) ConnectURL(ctx context.Context) string {
-	who := broker.Who{OrganizationID: s.call.Caller.OrganizationID, UserID: s.call.Caller.UserID}
-	result, err := s.call.Core.Broker.Connect(ctx, who, *s.call.Server, broker.ConnectRequest{})
-	if err != nil || result.AuthURL == nil {
-		return s.call.Core.ConnectAddress(s.call.Server)
-	}
-	return *result.AuthURL
+	return s.call.Core.ConnectURL(ctx, s.key(), s.call.Server)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
