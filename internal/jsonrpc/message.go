@@ -217,6 +217,8 @@ func (r *reader) params(m *Message) {
 			m.Arguments = s.Skip()
 		case "_meta":
 			r.meta(m)
+		case "ref", "inputResponses", "requestState", "notifications": // read where they are decided on
+			s.Skip()
 		default:
 			if doubtful(o.Name(), "name", "uri", "taskId", "arguments", "_meta", "ref", "inputResponses", "requestState", "notifications") {
 				r.refuse(CodeInvalidRequest, "Invalid request: a member's name in params is doubtful")

@@ -36,6 +36,8 @@ func TestParse(t *testing.T) {
 			[]want{{Kind: Request, ID: "1", Method: "x", URI: "file:///é", TaskID: "t", Arguments: "[1]", Params: `{"uri":"file:///é","taskId":"t","arguments":[1]}`}}, false},
 		{"unknown members", `{"jsonrpc":"2.0","id":1,"method":"x","trace":{"Method":1},"params":{"cursor":"c","arguments":{"Name":1,"name":2}}}`,
 			[]want{{Kind: Request, ID: "1", Method: "x", Params: `{"cursor":"c","arguments":{"Name":1,"name":2}}`, Arguments: `{"Name":1,"name":2}`}}, false},
+		{"members that are read elsewhere", `{"jsonrpc":"2.0","id":1,"method":"x","params":{"ref":{"name":"p"},"inputResponses":{},"requestState":"s","notifications":{}}}`,
+			[]want{{Kind: Request, ID: "1", Method: "x", Params: `{"ref":{"name":"p"},"inputResponses":{},"requestState":"s","notifications":{}}`}}, false},
 		{"result", `{"jsonrpc":"2.0","id":"gw-1","result":{"action":"accept"}}`, []want{{Kind: Response, ID: `"gw-1"`, Result: `{"action":"accept"}`}}, false},
 		{"null result", `{"jsonrpc":"2.0","id":1,"result":null}`, []want{{Kind: Response, ID: "1", Result: "null"}}, false},
 		{"error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`, []want{{Kind: Response, ID: "1", Failure: `{"code":1,"message":"m"}`}}, false},
