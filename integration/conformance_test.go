@@ -34,6 +34,7 @@ func conformanceRuns(t *testing.T) int {
 // TestConformance: the official MCP conformance suites find through the gateway, check by check, what they find at the
 // reference server itself.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	runs := conformanceRuns(t)
 	tools := conformanceTools(t)
 	g := startGateway(t, settings{})
