@@ -33,7 +33,7 @@ func listServers(ctx context.Context, w *walk) ([]string, error) {
 		Servers []struct {
 			Slug   string `json:"slug"`
 			Status string `json:"connection_status"`
-		} `json:"servers"`
+		} `json:"data"`
 	}
 	if err := got.expect(http.StatusOK, &page); err != nil {
 		return nil, err
@@ -128,18 +128,21 @@ func connect(ctx context.Context, w *walk) ([]string, error) {
 func (w *walk) followPages(ctx context.Context, address string) ([]string, error) {
 	pages := browser.New(w.Client, nil)
 	page, err := pages.Open(ctx, address)
+	detail := visits(w.Gateway, pages.Visits())
+	seen := len(detail)
 	if err != nil {
-		return visits(w.Gateway, pages.Visits()), err
+		return detail, err
 	}
 	if page.Form == nil {
-		return visits(w.Gateway, pages.Visits()), fmt.Errorf("the third party shows no form (status %d): %s", page.Status, page.Text)
+		return detail, fmt.Errorf("the third party shows no form (status %d): %s", page.Status, page.Text)
 	}
 	w.account = page.Form.Fields[accountField]
 	if w.account == "" {
-		return visits(w.Gateway, pages.Visits()), errors.New("the third party's form has no account")
+		return detail, errors.New("the third party's form has no account")
 	}
 	page, err = pages.Submit(ctx, page, nil)
-	detail := append(visits(w.Gateway, pages.Visits()), "chose the account "+w.account)
+	detail = append(detail, "the user agrees, as "+w.account)
+	detail = append(detail, visits(w.Gateway, pages.Visits())[seen:]...)
 	if err != nil {
 		return detail, err
 	}

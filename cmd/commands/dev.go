@@ -1,0 +1,202 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/durward-gateway/durward/caddyfile"
+	"github.com/durward-gateway/durward/cmd/internal/devmode"
+	"github.com/durward-gateway/durward/modules/devidp/idp"
+)
+
+const (
+	defaultListen = "127.0.0.1:8080"
+	defaultData   = "./data"
+	// startTimeout is how long the gateway may take from being configured to being ready.
+	startTimeout = 30 * time.Second
+	readyPoll    = 20 * time.Millisecond
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "dev",
+		Usage: "[--listen <address>] [--data <directory>] [--reset] [--tour]",
+		Short: "Runs everything on this machine, to try it out and to develop against",
+		Long: `
+Runs the gateway on this machine with everything around it: an embedded store, a
+development identity provider whose users are picked from a list, and a demo third
+party with an OAuth server, an MCP server and an event stream. Nothing else needs to
+be installed or running, and nothing leaves the machine.
+
+It prints addresses, users and ready-made configurations for MCP clients, and runs
+until it is stopped. A later start finds the data again: users, keys, servers and
+connections. Everything is kept in the data directory and nowhere else. Once it is
+ready, the file "address" in there holds the address that it listens on.
+
+Anybody who reaches it can log in as anybody, so it listens on loopback addresses
+only.
+`,
+		CobraFunc: func(cmd *cobra.Command) {
+			var o devOptions
+			cmd.Flags().StringVar(&o.listen, "listen", defaultListen, "Loopback address to listen on; port 0 chooses a free one")
+			cmd.Flags().StringVar(&o.data, "data", defaultData, "Directory that keeps everything")
+			cmd.Flags().BoolVar(&o.reset, "reset", false, "Delete what development mode keeps in the data directory, and start afresh")
+			cmd.Flags().BoolVar(&o.tour, "tour", false, "Run the tour once everything runs, and go on running")
+			cmd.Args = cobra.NoArgs
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) }
+		},
+	})
+}
+
+type devOptions struct {
+	listen, data string
+	reset, tour  bool
+}
+
+// run starts everything and returns only when that fails: signals end the process.
+func (o devOptions) run(ctx context.Context, out io.Writer) error {
+	wanted, err := devmode.ParseListen(o.listen)
+	if err != nil {
+		return err
+	}
+	directory, err := devmode.OpenDirectory(o.data)
+	if err != nil {
+		return err
+	}
+	defer directory.Close()
+	if o.reset {
+		if err := directory.Reset(); err != nil {
+			return err
+		}
+	}
+	if err := directory.ForgetAddress(); err != nil {
+		return err
+	}
+	address, err := devmode.FreeAddress(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	// The handler of signals ends the process, so what is deferred here does not run then.
+	caddy.OnExit(func(context.Context) { _ = directory.Close() })
+	caddy.TrapSignals()
+	if err := start(ctx, directory, address); err != nil {
+		return fmt.Errorf("starting development mode: %w", err)
+	}
+	if err := directory.WriteAddress(address.String()); err != nil {
+		return err
+	}
+	gateway := "http://" + address.String()
+	fmt.Fprint(out, o.banner(gateway, directory))
+	if o.tour {
+		o.showTour(ctx, out, gateway)
+	}
+	select {}
+}
+
+// start runs the gateway and returns once it is ready.
+func start(ctx context.Context, directory *devmode.Directory, address netip.AddrPort) error {
+	if err := setEnvironment(directory, address); err != nil {
+		return err
+	}
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(caddyfile.Dev, map[string]any{"filename": "dev.caddyfile"})
+	if err != nil {
+		return err
+	}
+	if err := caddy.Load(config, true); err != nil {
+		return err
+	}
+	return awaitReady(ctx, "http://"+address.String()+"/readyz")
+}
+
+// setEnvironment tells dev.caddyfile where to be, and Caddy to keep what it writes for itself in the data directory.
+func setEnvironment(directory *devmode.Directory, address netip.AddrPort) error {
+	path, err := directory.PathInCaddyfile()
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{
+		"DURWARD_DATA": path, "DURWARD_HOST": address.Addr().String(), "DURWARD_PORT": fmt.Sprint(address.Port()),
+		"XDG_DATA_HOME": directory.Path(), "XDG_CONFIG_HOME": directory.Path(),
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	// These two were computed before this function ran.
+	caddy.DefaultStorage.Path = caddy.AppDataDir()
+	caddy.ConfigAutosavePath = filepath.Join(caddy.AppConfigDir(), "autosave.json")
+	return nil
+}
+
+func awaitReady(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client := newClient()
+	ticker := time.NewTicker(readyPoll)
+	defer ticker.Stop()
+	for {
+		status, err := probe(ctx, client, url)
+		if status == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			if err != nil {
+				return fmt.Errorf("the gateway does not answer after %v: %w", startTimeout, err)
+			}
+			return fmt.Errorf("the gateway is not ready after %v: %s answers %d", startTimeout, url, status)
+		}
+	}
+}
+
+func probe(ctx context.Context, client *http.Client, url string) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+func (o devOptions) banner(gateway string, directory *devmode.Directory) devmode.Banner {
+	b := devmode.Banner{URL: gateway, Command: devmode.Command(), Data: directory.Path()}
+	if gateway != defaultGateway {
+		b.URLFlag = " --url " + gateway
+	}
+	for _, user := range idp.Users() {
+		about := "organization " + user.Organization
+		if len(user.Roles) > 0 {
+			about += ", role " + strings.Join(user.Roles, ", ")
+		}
+		if len(user.Groups) > 0 {
+			about += ", group " + strings.Join(user.Groups, ", ")
+		}
+		b.Users = append(b.Users, devmode.User{Email: user.Email, About: about})
+	}
+	return b
+}
+
+// showTour runs the tour against this process. A failure is shown and leaves everything running, to be looked into.
+func (o devOptions) showTour(ctx context.Context, out io.Writer, gateway string) {
+	if err := runTour(ctx, gateway, reportText(out)); err != nil {
+		fmt.Fprintf(out, "\n%v; the gateway goes on running\n", err)
+		return
+	}
+	fmt.Fprintf(out, "\nThe gateway goes on running at %s. Ctrl-C stops it.\n", gateway)
+}

@@ -1,0 +1,33 @@
+package commands
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// defaultGateway is where `durward dev` listens unless it is told otherwise.
+const defaultGateway = "http://" + defaultListen
+
+// parseGateway reads the address of a gateway and returns its origin.
+func parseGateway(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil ||
+		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("--url %q is not the address of a gateway, such as %s", text, defaultGateway)
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// newClient asks the gateway and what belongs to it. All of that is on this machine, so no proxy is asked, and answers that
+// lead elsewhere are not followed, because they would take the token along.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
