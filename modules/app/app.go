@@ -21,7 +21,7 @@ import (
 )
 
 func init() {
-	caddy.RegisterModule(App{})
+	caddy.RegisterModule(new(App))
 }
 
 // App is the gateway's app: one per configuration. It holds what every handler of the gateway needs: the store, the
@@ -85,7 +85,7 @@ type App struct {
 }
 
 // CaddyModule returns the Caddy module information.
-func (App) CaddyModule() caddy.ModuleInfo {
+func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "durward", New: func() caddy.Module { return new(App) }}
 }
 
@@ -95,10 +95,14 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.slogger = ctx.Slogger()
 	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL)
-	a.egressID = digest(a.Egress)
+	if err := a.Sizes.check(); err != nil {
+		return err
+	}
 	if err := a.loadGuests(ctx); err != nil {
 		return err
 	}
+	// Development mode widens the rules: what was fetched under them is not for a configuration without it.
+	a.egressID = digest(a.Egress, a.development())
 	metrics, err := registerMetrics(ctx.GetMetricsRegistry())
 	if err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
@@ -177,9 +181,16 @@ func digest(parts ...any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Start does nothing: requests are served as soon as Provision is done.
+// Start stores the read-only templates of the directory. A configuration that is only validated, or that fails, leaves
+// those of the running one alone.
 func (a *App) Start() error {
-	return nil
+	a.coreMu.Lock()
+	core := a.core
+	a.coreMu.Unlock()
+	if core == nil {
+		return nil // no handler of the gateway is part of this configuration
+	}
+	return core.syncDirectory(a.Development())
 }
 
 // Stop does nothing: requests of this configuration may still be running. Each pins what it uses.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -39,6 +40,9 @@ type Core struct {
 	issuers    []string            // in the order of the configuration
 	resources  *resources
 	rulesID    string
+
+	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
+	started   atomic.Bool
 }
 
 // Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the
@@ -113,7 +117,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
 		return nil, err
 	}
-	if err := a.syncDirectory(core); err != nil {
+	if core.directory, err = a.readOnlyEntries(core); err != nil {
 		return nil, err
 	}
 	if core.Broker, err = a.newBroker(core); err != nil {
@@ -146,6 +150,14 @@ func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) 
 		issuers = append(issuers, issuer)
 	}
 	return byIssuer, issuers, nil
+}
+
+// Ready reports why requests should not be sent here yet, or nil.
+func (c *Core) Ready(ctx context.Context) error {
+	if !c.started.Load() {
+		return errors.New("the server directory is not stored yet")
+	}
+	return c.Store.Ping(ctx)
 }
 
 // Issuers lists the issuers whose tokens are accepted, for metadata documents.

@@ -19,33 +19,41 @@ type Directory struct {
 	Entries []directory.Record `json:"entries,omitempty"`
 }
 
-// syncDirectory brings the store's read-only templates up to date with what ships and what is configured.
-func (a *App) syncDirectory(core *Core) error {
+// readOnlyEntries makes the templates that ship and those that are configured.
+func (a *App) readOnlyEntries(core *Core) (map[storage.Source][]storage.DirectoryEntry, error) {
 	shipped, err := directory.Catalogue()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	records, err := a.Directory.records()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if development := a.Development(); development != nil {
 		records = append(records, development.Records()...)
 	}
 	configured, err := directory.ReadOnly(records, storage.SourceConfig, core.Guard.CheckURL)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return map[storage.Source][]storage.DirectoryEntry{storage.SourceCatalogue: shipped, storage.SourceConfig: configured}, nil
+}
+
+// syncDirectory brings the store's read-only templates up to date. development may be nil.
+func (c *Core) syncDirectory(development DevelopmentIdentity) error {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	for source, entries := range map[storage.Source][]storage.DirectoryEntry{storage.SourceCatalogue: shipped, storage.SourceConfig: configured} {
-		if err := core.Store.SyncDirectory(ctx, source, entries, time.Now()); err != nil {
+	for source, entries := range c.directory {
+		if err := c.Store.SyncDirectory(ctx, source, entries, time.Now()); err != nil {
 			return fmt.Errorf("storing the server directory: %w", err)
 		}
 	}
-	if development := a.Development(); development != nil {
-		return development.Seed(ctx, core.Store)
+	if development != nil {
+		if err := development.Seed(ctx, c.Store); err != nil {
+			return err
+		}
 	}
+	c.started.Store(true)
 	return nil
 }
 
@@ -55,6 +63,9 @@ func (d *Directory) records() ([]directory.Record, error) {
 	}
 	records := append([]directory.Record(nil), d.Entries...)
 	for _, reference := range d.Files {
+		if !isReference(reference) {
+			return nil, fmt.Errorf("directory: %q is not a reference such as {file./path}", reference)
+		}
 		content, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)
 		if err != nil {
 			return nil, fmt.Errorf("directory %s: %w", reference, err)

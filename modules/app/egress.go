@@ -18,8 +18,8 @@ type Egress struct {
 	HTTP []string `json:"http,omitempty"`
 }
 
-// loopback is what development mode may connect to.
-var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+// loopbackRanges are what development mode may connect to.
+var loopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 func (e *Egress) policy(development bool) (netguard.Policy, error) {
 	var policy netguard.Policy
@@ -33,7 +33,7 @@ func (e *Egress) policy(development bool) (netguard.Policy, error) {
 		}
 	}
 	if development {
-		policy.HTTP = append(policy.HTTP, loopback...)
+		policy.HTTP = append(policy.HTTP, loopbackRanges...)
 	}
 	policy.Allow = append(policy.Allow, policy.HTTP...)
 	return policy, nil

@@ -1,10 +1,13 @@
 package app
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/durward-gateway/durward/internal/loopback"
 )
 
 // doors are the names under which clients may call the gateway and the web pages that may.
@@ -14,26 +17,66 @@ type doors struct {
 	development bool     // every loopback name and origin is fine
 }
 
+// addHost lets clients use a name. Names with a wildcard are not names.
+func (d *doors) addHost(host string) {
+	host = strings.ToLower(host)
+	if !strings.Contains(host, "*") && !slices.Contains(d.hosts, host) {
+		d.hosts = append(d.hosts, host)
+	}
+}
+
 // hostAllowed reports whether the Host header of a request names this gateway. A name that merely resolves to us is a
 // DNS rebinding attack: the browser that sends it believes to speak to somebody else.
 func (d *doors) hostAllowed(hostport string) bool {
+	return slices.Contains(d.hosts, hostname(hostport)) || (d.development && loopback.IsHost(hostport))
+}
+
+// hostname is the host of a Host header, in lower case, without port and brackets.
+func hostname(hostport string) string {
 	host := strings.ToLower(hostport)
 	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+		return name
 	}
-	host = strings.Trim(host, "[]")
-	return slices.Contains(d.hosts, host) || (d.development && IsLoopbackHost(host))
+	if inside, ok := strings.CutPrefix(host, "["); ok {
+		return strings.TrimSuffix(inside, "]")
+	}
+	return host
 }
 
 // originAllowed reports whether a page of that origin may call the gateway (MCP transports, "Origin validation").
 func (d *doors) originAllowed(origin string) bool {
-	origin = strings.ToLower(origin)
-	if slices.Contains(d.origins, origin) {
-		return true
+	return slices.Contains(d.origins, strings.ToLower(origin)) || (d.development && loopback.IsOrigin(origin))
+}
+
+// parseOrigins reads configured origins. What could never match, or would match more than one site (`null` is every
+// sandboxed page), is refused.
+func parseOrigins(texts []string) ([]string, error) {
+	var out []string
+	for _, text := range texts {
+		address, err := parseAddress(text)
+		if err != nil {
+			return nil, fmt.Errorf("origins: %q is not an origin such as https://app.example.com", text)
+		}
+		out = append(out, address.String())
 	}
-	if !d.development {
-		return false
+	return out, nil
+}
+
+// parseAddress reads scheme://host[:port], as browsers write an origin: lower case, no standard port (RFC 6454 section
+// 6.2). A slash at the end is dropped.
+func parseAddress(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, err
 	}
-	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && u.Path == "" && IsLoopbackHost(u.Hostname())
+	isASCII := !strings.ContainsFunc(u.Host, func(r rune) bool { return r <= ' ' || r > '~' || r == '*' })
+	if u.Hostname() == "" || !isASCII || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil ||
+		(u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return nil, fmt.Errorf("%q has more or less than scheme, host and port", text)
+	}
+	host := strings.ToLower(u.Host)
+	if port := u.Port(); port == "" || port == map[string]string{"https": "443", "http": "80"}[u.Scheme] {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	return &url.URL{Scheme: u.Scheme, Host: host}, nil
 }

@@ -26,17 +26,51 @@ const mcpEventFactor = 16
 // MCPEvent is the bound of one event on /mcp.
 func (s Sizes) MCPEvent() int64 { return s.Event * mcpEventFactor }
 
+// maxSize is the largest bound: what is bounded is held in memory.
+const maxSize = 1 << 30
+
+// bound is one of the sizes under its word.
+type bound struct {
+	word     string
+	value    *int64
+	standard int64
+}
+
+func (s *Sizes) bounds() []bound {
+	return []bound{
+		{"api", &s.API, 1 << 20}, {"meta", &s.Meta, 64 << 10}, {"mcp", &s.MCP, 4 << 20}, {"sse", &s.SSE, 64 << 10}, {"event", &s.Event, 1 << 20},
+	}
+}
+
 // Set sets the bound that word names, from a size such as `4MiB`.
 func (s *Sizes) Set(word, size string) error {
-	n, err := humanize.ParseBytes(size)
-	if err != nil || n == 0 || n > 1<<30 {
-		return fmt.Errorf("%s: %q is not a size between 1B and 1GiB", word, size)
+	for _, b := range s.bounds() {
+		if b.word != word {
+			continue
+		}
+		if *b.value != 0 {
+			return fmt.Errorf("%s may be given once", word)
+		}
+		n, err := humanize.ParseBytes(size)
+		if err != nil || n == 0 || n > maxSize {
+			return fmt.Errorf("%s: %q is not a size between 1B and 1GiB", word, size)
+		}
+		*b.value = int64(n)
+		return nil
 	}
-	target := map[string]*int64{"api": &s.API, "meta": &s.Meta, "mcp": &s.MCP, "sse": &s.SSE, "event": &s.Event}[word]
-	if target == nil {
-		return fmt.Errorf("unrecognized size %q; known are api, meta, mcp, sse, event", word)
+	return fmt.Errorf("unrecognized size %q; known are api, meta, mcp, sse, event", word)
+}
+
+// check refuses bounds that could not be set by word. s may be nil.
+func (s *Sizes) check() error {
+	if s == nil {
+		return nil
 	}
-	*target = int64(n)
+	for _, b := range s.bounds() {
+		if *b.value < 0 || *b.value > maxSize {
+			return fmt.Errorf("sizes: %s is %d, which is not between 1 and %d bytes", b.word, *b.value, maxSize)
+		}
+	}
 	return nil
 }
 
@@ -45,14 +79,9 @@ func (s *Sizes) withDefaults() Sizes {
 	if s != nil {
 		out = *s
 	}
-	for _, bound := range []struct {
-		value    *int64
-		standard int64
-	}{
-		{&out.API, 1 << 20}, {&out.Meta, 64 << 10}, {&out.MCP, 4 << 20}, {&out.SSE, 64 << 10}, {&out.Event, 1 << 20},
-	} {
-		if *bound.value == 0 {
-			*bound.value = bound.standard
+	for _, b := range out.bounds() {
+		if *b.value == 0 {
+			*b.value = b.standard
 		}
 	}
 	return out

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/durward-gateway/durward/modules/devidp/loopback"
+	"github.com/durward-gateway/durward/internal/loopback"
 )
 
 // Grant types and ways to authenticate at the token endpoint.

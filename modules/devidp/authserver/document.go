@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/durward-gateway/durward/modules/devidp/loopback"
+	"github.com/durward-gateway/durward/internal/loopback"
 )
 
 // errDocument is all that is said about a document that cannot be used: a reason would tell open ports from closed ones.

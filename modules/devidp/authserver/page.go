@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/durward-gateway/durward/modules/devidp/loopback"
+	"github.com/durward-gateway/durward/internal/loopback"
 )
 
 const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem;color:#1b1f24;background:#fff}

@@ -23,8 +23,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/durward-gateway/durward/internal/loopback"
 	"github.com/durward-gateway/durward/modules/devidp/authserver"
-	"github.com/durward-gateway/durward/modules/devidp/loopback"
 )
 
 // Scope is the one scope there is.

@@ -19,8 +19,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/loopback"
 	"github.com/durward-gateway/durward/modules/devidp/authserver"
-	"github.com/durward-gateway/durward/modules/devidp/loopback"
 )
 
 // Clients that exist without registration.
