@@ -94,19 +94,38 @@ func developmentMasterKey(dir string) (seal.MasterKey, error) {
 	return key, nil
 }
 
+// makeDevelopmentMasterKey makes the key under another name first: a process that is killed in between must not leave an
+// empty one. What is encrypted under the key is durable at once; the key must not be less so.
 func makeDevelopmentMasterKey(path string) (seal.MasterKey, error) {
 	secret := seal.NewMasterKey()
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	key, err := seal.ParseMasterKey(secret)
+	if err == nil {
+		err = writeDurably(path, []byte(secret.Reveal()+"\n"))
+	}
 	if err != nil {
 		return seal.MasterKey{}, fmt.Errorf("making the development master key: %w", err)
 	}
-	_, err = file.WriteString(secret.Reveal() + "\n")
-	// What is encrypted under this key is durable at once; the key must not be less so.
-	err = errors.Join(err, file.Sync(), file.Close())
+	return key, nil
+}
+
+func writeDurably(path string, content []byte) error {
+	dir := filepath.Dir(path)
+	file, err := os.CreateTemp(dir, filepath.Base(path)+".*") // 0600
 	if err != nil {
-		return seal.MasterKey{}, fmt.Errorf("making the development master key: %w", err)
+		return err
 	}
-	return seal.ParseMasterKey(secret)
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	parent, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(parent.Sync(), parent.Close())
 }
 
 func (a *App) dataDirectory() string {
