@@ -7,19 +7,21 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// bearer returns the token of a request and whether one was sent. A request with several Authorization headers, another
-// scheme or an odd number of spaces has sent none that counts (RFC 6750 section 2.1). Tokens in the query or in a form
-// are never looked at: they end up in logs.
+// bearer returns the token of a request, and whether the client tried to send one: without a try the challenge names no
+// error (RFC 6750 section 3.1). A request with several Authorization headers or an odd number of blanks has sent no token
+// that counts (section 2.1). Tokens in the query or in a form are never looked at: they end up in logs.
 func bearer(h http.Header) (token string, sent bool) {
 	values := h.Values("Authorization")
-	if len(values) != 1 {
-		return "", len(values) > 0
+	for _, value := range values {
+		scheme, rest, found := strings.Cut(value, " ")
+		if found && strings.EqualFold(scheme, "Bearer") {
+			token, sent = rest, true
+		}
 	}
-	scheme, token, found := strings.Cut(values[0], " ")
-	if !found || !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsAny(token, " \t,") {
-		return "", values[0] != ""
+	if len(values) != 1 || strings.ContainsAny(token, " \t,") {
+		token = ""
 	}
-	return token, true
+	return token, sent
 }
 
 // challenge answers 401 with what a client needs to log in (RFC 6750 section 3, RFC 9728 section 5.1).

@@ -56,13 +56,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, next caddyhttp.Handler) error {
 	path := r.URL.Path
-	if path == app.HealthPath || path == app.ReadyPath {
-		return next.ServeHTTP(w, app.WithCall(r, call)) // load balancers ask under any host name
-	}
 	// An encoded slash or dot would be one path here and another one behind us (CVE-2026-41059 and its kin).
 	if r.URL.RawPath != "" {
 		app.WriteError(w, app.NotFound, "There is nothing at this address")
 		return nil
+	}
+	if path == app.HealthPath || path == app.ReadyPath {
+		return next.ServeHTTP(w, app.WithCall(r, call)) // load balancers ask under any host name
 	}
 	if !call.Core.HostAllowed(r.Host) {
 		app.WriteError(w, app.Forbidden, "This gateway does not answer under that host name")
