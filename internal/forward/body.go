@@ -6,15 +6,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // BodyError is a client's body that was not accepted. Status is the answer's: 413 (PayloadTooLarge), 415
 // (UnsupportedMediaType: the body is encoded) or 400 (it ended early or is malformed). Close says that the rest of the
-// body is still on its way: on HTTP/1 the answer should carry Connection: close instead of reading it.
+// body is still on its way: on HTTP/1 the answer should carry Connection: close, and Linger follow it.
 type BodyError struct {
 	Status int
 	Close  bool
 	Cause  error
+
+	rest io.Reader // of the body, on HTTP/1
 }
 
 func (e *BodyError) Error() string {
@@ -26,6 +29,34 @@ func (e *BodyError) Error() string {
 
 func (e *BodyError) Unwrap() error { return e.Cause }
 
+// lingerFor is how long the rest of a refused body is read on.
+const lingerFor = 500 * time.Millisecond
+
+// Linger sends the answer off and reads on what the client is still sending, for half a second at most. A connection that
+// is closed with unread data is reset, and the reset takes the answer away from a client that is still writing (RFC 9112
+// section 9.6). net/http's server does the same, but only for bodies that nobody has wrapped, and Caddy wraps them.
+func (e *BodyError) Linger(w http.ResponseWriter) {
+	if !e.Close || e.rest == nil {
+		return
+	}
+	control := http.NewResponseController(w)
+	if control.Flush() != nil {
+		return
+	}
+	timer := time.AfterFunc(lingerFor, func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
+	defer timer.Stop()
+	_, _ = io.Copy(io.Discard, e.rest)
+}
+
+// refuseBody is a refusal with the rest of the body still to come.
+func refuseBody(r *http.Request, status int, cause error) error {
+	e := &BodyError{Status: status, Close: true, Cause: cause}
+	if r.ProtoMajor == 1 {
+		e.rest = r.Body
+	}
+	return e
+}
+
 // firstRead is the most that is allocated on a client's word alone: a Content-Length costs its sender nothing.
 const firstRead = 64 << 10
 
@@ -35,11 +66,11 @@ const firstRead = 64 << 10
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	for _, v := range r.Header["Content-Encoding"] {
 		if v != "" && !strings.EqualFold(v, "identity") {
-			return nil, &BodyError{Status: http.StatusUnsupportedMediaType, Close: true}
+			return nil, refuseBody(r, http.StatusUnsupportedMediaType, nil)
 		}
 	}
 	if r.ContentLength > limit {
-		return nil, &BodyError{Status: http.StatusRequestEntityTooLarge, Close: true}
+		return nil, refuseBody(r, http.StatusRequestEntityTooLarge, nil)
 	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -54,7 +85,7 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 		n, err := r.Body.Read(b[len(b):min(int64(cap(b)), limit+1)])
 		b = b[:len(b)+n]
 		if int64(len(b)) > limit {
-			return nil, &BodyError{Status: http.StatusRequestEntityTooLarge, Close: true}
+			return nil, refuseBody(r, http.StatusRequestEntityTooLarge, nil)
 		}
 		if err == io.EOF {
 			return b, nil
@@ -62,9 +93,9 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 		if err != nil {
 			var tooLarge *http.MaxBytesError
 			if errors.As(err, &tooLarge) {
-				return nil, &BodyError{Status: http.StatusRequestEntityTooLarge, Close: true, Cause: err}
+				return nil, refuseBody(r, http.StatusRequestEntityTooLarge, err)
 			}
-			return nil, &BodyError{Status: http.StatusBadRequest, Close: true, Cause: err}
+			return nil, refuseBody(r, http.StatusBadRequest, err)
 		}
 		if len(b) == cap(b) {
 			b = slices.Grow(b, len(b)) // what was received earns as much again

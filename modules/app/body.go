@@ -37,6 +37,7 @@ func WriteShapeError(w http.ResponseWriter, err error) bool {
 func writeBodyError(w http.ResponseWriter, err *forward.BodyError) {
 	if err.Close {
 		w.Header().Set("Connection", "close")
+		defer err.Linger(w)
 	}
 	switch err.Status {
 	case http.StatusRequestEntityTooLarge:

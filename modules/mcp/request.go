@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -31,8 +32,8 @@ func (x *exchange) readBody() bool {
 	if x.r.Method != http.MethodPost {
 		return true
 	}
-	if !isJSON(x.r.Header) {
-		app.WriteError(x.w, app.UnsupportedMediaType, "The body must be application/json")
+	if err := validate.CheckMedia(x.r.Header); err != nil {
+		app.WriteError(x.w, app.UnsupportedMediaType, err.Error())
 		return false
 	}
 	body, err := forward.ReadBody(x.r, x.call.Core.Sizes.MCP)
@@ -68,6 +69,7 @@ func (x *exchange) refuseBody(err error) {
 	}
 	if refused.Close {
 		x.w.Header().Set("Connection", "close")
+		defer refused.Linger(x.w)
 	}
 	switch refused.Status {
 	case http.StatusRequestEntityTooLarge:
