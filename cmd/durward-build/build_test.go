@@ -44,10 +44,21 @@ func TestBuildWithPlugin(t *testing.T) {
 	}
 
 	modules := output(t, binary, "list-modules")
-	for _, id := range []string{"http.handlers.greeting"} {
+	for _, id := range []string{
+		"durward", "durward.identities.dev", "durward.identities.oidc", "durward.stores.sqlite",
+		"http.handlers.durward_auth", "http.handlers.durward_credential", "http.handlers.durward_mcp",
+		"http.handlers.durward_platform", "http.handlers.durward_sse",
+		"http.handlers.greeting",
+	} {
 		if !hasLine(modules, id) {
 			t.Errorf("list-modules does not name %s:\n%s", id, modules)
 		}
+	}
+	if config := output(t, binary, "adapt", "--config", "../../caddyfile/dev.caddyfile"); !strings.Contains(config, `"handler":"durward_mcp"`) {
+		t.Errorf("dev.caddyfile is adapted to %s", config)
+	}
+	if help := output(t, binary, "dev", "--help"); !strings.Contains(help, "--listen") {
+		t.Errorf("dev --help says %s", help)
 	}
 	for _, args := range [][]string{{"upgrade"}, {"add-package", "example.com/a"}, {"--keep-backup", "a", "remove-package"}} {
 		out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
