@@ -22,7 +22,6 @@ func init() {
 // Handler serves the platform API (`/api/servers`, `/api/server-directory`), `/healthz` and `/readyz`. It needs
 // durward_auth before it, and never calls what comes after it.
 type Handler struct {
-	app    *app.App
 	logger *zap.Logger
 	now    func() time.Time
 }
@@ -32,12 +31,11 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.durward_platform", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision finds the app.
+// Provision makes sure that there is an app.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	h.now = time.Now
-	var err error
-	h.app, err = app.Attach(ctx)
+	_, err := app.Attach(ctx)
 	return err
 }
 

@@ -90,15 +90,17 @@ func (q *request) shape() error {
 // read reads the body with fields and returns all that is wrong with path, query and body. A body of the wrong type or
 // size is refused before anything else is looked at.
 func (q *request) read(emptyAllowed bool, fields func(*validate.Object)) error {
-	body, err := app.ReadJSON(q.http, q.core.Sizes.API, emptyAllowed)
-	if q.note(err) != nil {
-		return err
+	body, bodyErr := app.ReadJSON(q.http, q.core.Sizes.API, emptyAllowed)
+	var problems validate.Problems
+	if bodyErr != nil && !errors.As(bodyErr, &problems) {
+		return bodyErr
 	}
 	if err := q.note(q.query.Err()); err != nil {
 		return err
 	}
-	if body == nil {
-		return q.problems.Err()
+	if bodyErr != nil {
+		q.problems = append(q.problems, problems...)
+		return q.problems
 	}
 	fields(body)
 	if err := q.note(body.Err()); err != nil {

@@ -57,6 +57,7 @@ func updateServer(q *request) (any, error) {
 }
 
 func (e *serverEdit) apply(s *storage.Server) error {
+	e.forgetClient = false
 	if e.name.Set() {
 		s.Name = e.name.Value
 	}
@@ -70,6 +71,7 @@ func (e *serverEdit) apply(s *storage.Server) error {
 }
 
 func (e *serverEdit) applyCredentials(s *storage.Server) error {
+	former := *s
 	setID := e.clientID.Present
 	switch value := e.clientID.Value; {
 	case !looksObfuscated(value):
@@ -78,20 +80,16 @@ func (e *serverEdit) applyCredentials(s *storage.Server) error {
 	default:
 		return validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: msgObfuscated, Input: value}}
 	}
-	if !setID && !e.clientSecret.Present {
-		return nil
-	}
-	former := *s
 	if setID {
 		s.ClientID = e.clientID.Value
 	}
 	if e.clientSecret.Present {
 		s.SealedClientSecret = e.sealedSecret
 	}
-	if s.ClientID == former.ClientID && !e.clientSecret.Present {
+	hadSecret, hasSecret := former.SealedClientSecret != nil, s.SealedClientSecret != nil
+	if s.ClientID == former.ClientID && !e.clientSecret.Set() && hadSecret == hasSecret {
 		return nil
 	}
-	hadSecret, hasSecret := former.SealedClientSecret != nil, s.SealedClientSecret != nil
 	s.Status = lifecycle(s.Entry, s.ClientID != "", hasSecret)
 	if e.clientID.Null && e.clientSecret.Null && usesOAuth(s.Entry) {
 		s.Status = storage.ServerPending

@@ -1,0 +1,188 @@
+package platformapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const directoryURL = "/api/server-directory"
+
+func TestEntryShape(t *testing.T) {
+	a := newAPI(t)
+	created := a.do(a.adam, http.MethodPost, directoryURL, object{
+		"name": "My Tracker", "url": "https://mcp.tracker.example/mcp", "organization_id": a.eve.OrganizationID, "source": "catalogue", "unknown": 1,
+	}).want(200)
+	id := created["id"].(string)
+	want := object{
+		"id": id, "name": "My Tracker", "description": "", "icon": "", "slug": "my-tracker", "organization_id": a.adam.OrganizationID,
+		"url": "https://mcp.tracker.example/mcp", "protocol": "mcp", "source": "custom", "provider": "oauth2",
+		"auth_params": object{"in": "header", "name": "Authorization", "prefix": "Bearer"}, "scopes": []any{},
+		"oauth": object{
+			"issuer": "", "authorization_endpoint": "", "token_endpoint": "", "registration_endpoint": "", "revocation_endpoint": "", "resource": "",
+		},
+		"public": false, "requires_auth": true, "categories": []any{}, "events_url": "", "meta": object{},
+		"created_at": "2026-03-01T12:00:00.000000Z", "updated_at": "2026-03-01T12:00:00.000000Z",
+	}
+	if diff := cmp.Diff(want, created); diff != "" {
+		t.Error(diff)
+	}
+	for _, got := range []object{
+		a.do(a.alice, http.MethodGet, directoryURL+"/"+id, nil).want(200),
+		a.do(a.alice, http.MethodGet, directoryURL+"?search=TRACK", nil).want(200)["data"].([]any)[0].(object),
+		a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{}).want(200),
+		a.do(a.adam, http.MethodPut, directoryURL+"/"+id, want).want(200), // as it was read, sent back
+	} {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).want(204)
+	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(404, app.DirectoryNotFound)
+}
+
+func TestEntryDefaultsFollow(t *testing.T) {
+	a := newAPI(t)
+	id := a.entry(a.adam, object{"protocol": "sse"})
+	put := func(body object) object {
+		t.Helper()
+		return a.do(a.adam, http.MethodPut, directoryURL+"/"+id, body).want(200)
+	}
+	if got := put(object{"url": "https://other.example/sse"}); got["events_url"] != "https://other.example/sse" {
+		t.Errorf("events_url %v", got["events_url"])
+	}
+	if got := put(object{"provider": "api_key"}); !cmp.Equal(got["auth_params"], object{"in": "header", "name": "X-API-Key", "prefix": ""}) {
+		t.Errorf("auth_params %v", got["auth_params"])
+	}
+	if got := put(object{"provider": "none"}); got["requires_auth"] != false || !cmp.Equal(got["auth_params"], object{"in": "", "name": "", "prefix": ""}) {
+		t.Errorf("%v", got)
+	}
+	if got := put(object{"auth_params": object{"in": "query", "name": "key"}, "provider": "api_key"}); got["requires_auth"] != true ||
+		!cmp.Equal(got["auth_params"], object{"in": "query", "name": "key", "prefix": ""}) {
+		t.Errorf("%v", got)
+	}
+	if got := put(object{"name": "Renamed"}); got["slug"] != "tracker" || got["provider"] != "api_key" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestReadOnlyEntries(t *testing.T) {
+	a := newAPI(t)
+	entries, err := directory.Catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.store.SyncDirectory(t.Context(), storage.SourceCatalogue, entries, start); err != nil {
+		t.Fatal(err)
+	}
+	id := entries[0].ID
+	for _, who := range []*app.Caller{a.alice, a.eve} {
+		got := a.do(who, http.MethodGet, directoryURL+"/"+id, nil).want(200)
+		if got["organization_id"] != nil || got["source"] != "catalogue" {
+			t.Errorf("%v", got)
+		}
+		list := a.do(who, http.MethodGet, directoryURL+"?limit=100", nil).want(200)
+		if total := list["pagination"].(object)["total"]; total != float64(len(entries)) {
+			t.Errorf("%v entries", total)
+		}
+	}
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"name": "x"}).wantError(403, app.Forbidden)
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"name": 1}).wantProblems("body.name string_type")
+	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(403, app.Forbidden)
+	// Their slugs are taken.
+	got := a.do(a.adam, http.MethodPost, directoryURL, object{"name": "x", "url": "https://x.example/", "slug": entries[0].Slug})
+	got.wantError(409, app.Conflict)
+}
+
+func TestEntryConflicts(t *testing.T) {
+	a := newAPI(t)
+	id := a.entry(a.adam, nil)
+	if got := a.do(a.adam, http.MethodGet, directoryURL+"/"+a.entry(a.adam, nil), nil).want(200); !strings.HasPrefix(got["slug"].(string), "tracker-") {
+		t.Errorf("an automatic slug that is taken became %v", got["slug"])
+	}
+	if got := a.do(a.adam, http.MethodGet, directoryURL+"/"+a.entry(a.adam, object{"name": "Admin"}), nil).want(200); !strings.HasPrefix(got["slug"].(string), "admin-") {
+		t.Errorf("a reserved slug became %v", got["slug"])
+	}
+	w := a.do(a.adam, http.MethodPost, directoryURL, object{"name": "x", "url": "https://x.example/", "slug": "tracker"})
+	if got := w.wantError(409, app.Conflict); got["details"].(object)["field"] != "slug" {
+		t.Errorf("%v", got)
+	}
+	server := a.server(a.adam, "Tracker", id)
+	if got := a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(409, app.Conflict); got["details"].(object)["field"] != "server" {
+		t.Errorf("%v", got)
+	}
+	a.do(a.adam, http.MethodDelete, "/api/servers/"+server, nil).want(200)
+	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(404, app.DirectoryNotFound)
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"description": "x"}).wantError(404, app.DirectoryNotFound)
+}
+
+func TestEntryFieldTypes(t *testing.T) {
+	a := newAPI(t)
+	id := a.entry(a.adam, nil)
+	values := map[string]string{
+		"null": "null", "bool": "true", "integer": "1", "decimal": "1.0", "exponent": "1e2", "string": `"1"`, "array": `["1"]`, "object": `{"a":1}`,
+	}
+	kinds := map[string][2]string{ // the kind of value that is right, the problem of the others
+		"name": {"string", "string_type"}, "url": {"string", "string_type"}, "description": {"string", "string_type"}, "icon": {"string", "string_type"},
+		"slug": {"string", "string_type"}, "events_url": {"string", "string_type"}, "protocol": {"string", "string_type"}, "provider": {"string", "string_type"},
+		"auth_params": {"object", "dict_type"}, "oauth": {"object", "dict_type"}, "meta": {"object", "dict_type"},
+		"scopes": {"array", "list_type"}, "categories": {"array", "list_type"}, "public": {"bool", "bool_type"}, "requires_auth": {"bool", "bool_type"},
+	}
+	for field, kind := range kinds {
+		for name, value := range values {
+			if name == kind[0] {
+				continue
+			}
+			t.Run(fmt.Sprintf("B04 %s %s", field, name), func(t *testing.T) {
+				a.t = t
+				a.do(a.adam, http.MethodPut, directoryURL+"/"+id, `{"`+field+`":`+value+`}`).wantProblems("body." + field + " " + kind[1])
+			})
+		}
+	}
+	a.t = t
+	a.do(a.adam, http.MethodPost, directoryURL, object{}).wantProblems("body.name missing", "body.url missing")
+	a.do(a.adam, http.MethodPost, directoryURL, object{
+		"name": "a\nb", "url": "ftp://x.example", "protocol": "x", "provider": "y", "scopes": []any{"a b", 1}, "oauth": object{"issuer": 1, "token_endpoint": "http://x.example"},
+	}).wantProblems("body.protocol enum", "body.provider enum", "body.oauth.issuer string_type", "body.scopes.1 string_type",
+		"body.name value_error", "body.oauth.token_endpoint value_error", "body.url value_error")
+	for _, name := range []string{"Host", "Cookie", "Content-Type", "Mcp-Session-Id", "Connection", "a b", "X\r\nY"} {
+		a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"auth_params": object{"in": "header", "name": name}}).wantProblems("body.auth_params.name value_error")
+	}
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"requires_auth": true, "provider": "none"}).wantProblems("body.requires_auth value_error")
+	a.do(a.adam, http.MethodGet, directoryURL+"/"+uuid.NewString(), nil).wantError(404, app.DirectoryNotFound)
+}
+
+func TestEntryAddresses(t *testing.T) {
+	a := newAPI(t)
+	hosts := []string{
+		"169.254.169.254", "100.100.100.200", "192.0.0.192", "[fd00:ec2::254]", "metadata.google.internal", // S01
+		"127.0.0.1", "[::1]", "0.0.0.0", "0", "127.1", "0177.0.0.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "[::]", "localhost.", // S02
+		"10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "198.18.0.1", "240.0.0.1", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fec0::1]",
+		"[fc00::1]", "[fe80::1%25eth0]", "user@mcp.example", "", // S03
+	}
+	for _, host := range hosts {
+		t.Run("S01 S02 S03 "+host, func(t *testing.T) {
+			a.t = t
+			address := "https://" + host + "/mcp"
+			a.do(a.adam, http.MethodPost, directoryURL, object{"name": "x", "url": address}).wantProblems("body.url value_error")
+			a.do(a.adam, http.MethodPost, directoryURL, object{
+				"name": "x", "url": "https://mcp.tracker.example/", "events_url": address, "oauth": object{"token_endpoint": address},
+			}).wantProblems("body.events_url value_error", "body.oauth.token_endpoint value_error")
+		})
+	}
+	a.t = t
+	for _, address := range []string{"http://mcp.tracker.example/", "file:///etc/passwd", "gopher://x.example/", "mcp.tracker.example", "https://x.example/#f", "javascript:alert(1)"} {
+		a.do(a.adam, http.MethodPost, directoryURL, object{"name": "x", "url": address}).wantProblems("body.url value_error")
+	}
+	if got := a.do(a.adam, http.MethodGet, directoryURL, nil).want(200)["pagination"].(object)["total"]; got != 0.0 {
+		t.Errorf("%v entries are stored", got)
+	}
+}

@@ -1,0 +1,267 @@
+package platformapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const publicURL = "https://gate.example.test"
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// nowhere is a network in which no name resolves.
+type nowhere struct{}
+
+func (nowhere) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return nil, errors.New("no such host")
+}
+
+// api is the handler over a real store, sealing and broker, without a network.
+type api struct {
+	t       *testing.T
+	handler *Handler
+	core    *app.Core
+	store   *faultyStore
+	log     *bytes.Buffer
+	// alice and adam belong to one organization, eve is the administrator of another.
+	alice, adam, eve *app.Caller
+}
+
+// faultyStore fails every call while err is set.
+type faultyStore struct {
+	storage.Store
+	err error
+}
+
+func (f *faultyStore) Ping(ctx context.Context) error {
+	if f.err != nil {
+		return f.err
+	}
+	return f.Store.Ping(ctx)
+}
+
+func (f *faultyStore) Servers(ctx context.Context, filter storage.ServerFilter) (storage.Page[storage.ServerView], error) {
+	if f.err != nil {
+		return storage.Page[storage.ServerView]{}, f.err
+	}
+	return f.Store.Servers(ctx, filter)
+}
+
+func newAPI(t *testing.T) *api {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "durward.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	a := &api{t: t, store: &faultyStore{Store: store}, log: &bytes.Buffer{}}
+	now := func() time.Time { return start }
+	master, err := seal.ParseMasterKey(seal.NewMasterKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := seal.OpenKeyring(t.Context(), []seal.MasterKey{master}, store, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := netguard.New(netguard.Policy{}, netguard.WithResolver(nowhere{}))
+	epochs := &cache.Epochs{}
+	t.Cleanup(store.OnChange(epochs.Bump))
+	connections, err := broker.New(broker.Config{
+		Store: a.store, Keyring: keyring, OAuth: oauthflow.New(guard, now), Epochs: epochs, CheckURL: guard.CheckURL,
+		PublicURL: publicURL, ReturnURLs: []string{publicURL}, Now: now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(connections.Close)
+	a.core = &app.Core{
+		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: connections, Streams: &streams.Registry{},
+		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
+		Metrics: &app.Metrics{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections"}, []string{"event"})},
+	}
+	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	a.handler = &Handler{now: now, logger: zap.New(zapcore.NewCore(encoder, zapcore.AddSync(a.log), zap.DebugLevel))}
+	a.adam = a.caller("acme", "adam", true)
+	a.alice = a.caller("acme", "alice", false)
+	a.eve = a.caller("rival", "eve", true)
+	return a
+}
+
+func (a *api) caller(organization, name string, admin bool) *app.Caller {
+	a.t.Helper()
+	const issuer = "https://id.example.test"
+	o, err := a.store.ResolveOrganization(a.t.Context(), storage.OrganizationClaim{
+		Issuer: issuer, Slug: organization, DerivedID: uuid.NewSHA1(uuid.NameSpaceURL, []byte(organization)).String(),
+	}, start)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	u, err := a.store.ResolveUser(a.t.Context(), storage.UserClaim{
+		OrganizationID: o.ID, Issuer: issuer, Subject: name, DerivedID: uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)).String(),
+		Kind: storage.UserPerson, Name: name,
+	}, start)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return &app.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin}
+}
+
+// answer is a response, read.
+type answer struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   string
+}
+
+// do makes a request. body is nil, text that is sent as it is, or a value that is sent as JSON.
+func (a *api) do(who *app.Caller, method, target string, body any) answer {
+	a.t.Helper()
+	var reader io.Reader
+	switch body := body.(type) {
+	case nil:
+	case string:
+		reader = strings.NewReader(body)
+	default:
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		reader = bytes.NewReader(encoded)
+	}
+	r := httptest.NewRequestWithContext(a.t.Context(), http.MethodGet, publicURL, reader)
+	u, err := url.Parse(publicURL + target)
+	if err != nil {
+		u = &url.URL{Path: target}
+	}
+	r.Method, r.URL = method, u
+	if reader != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return a.send(who, r)
+}
+
+func (a *api) send(who *app.Caller, r *http.Request) answer {
+	a.t.Helper()
+	w := httptest.NewRecorder()
+	if err := a.handler.ServeHTTP(w, app.WithCall(r, &app.Call{Core: a.core, Caller: who}), nil); err != nil {
+		a.t.Fatalf("%s %s: %v", r.Method, r.URL, err)
+	}
+	return answer{t: a.t, status: w.Code, header: w.Header(), body: w.Body.String()}
+}
+
+func (w answer) wantStatus(status int) {
+	w.t.Helper()
+	if w.status != status {
+		w.t.Fatalf("status %d, want %d: %s", w.status, status, w.body)
+	}
+}
+
+// want checks the status and returns the body's object.
+func (w answer) want(status int) map[string]any {
+	w.t.Helper()
+	w.wantStatus(status)
+	if status == http.StatusNoContent {
+		if w.body != "" {
+			w.t.Errorf("204 with a body: %s", w.body)
+		}
+		return nil
+	}
+	var out map[string]any
+	if err := json.Unmarshal([]byte(w.body), &out); err != nil {
+		w.t.Fatalf("%v: %s", err, w.body)
+	}
+	if kind := w.header.Get("Content-Type"); kind != "application/json" {
+		w.t.Errorf("Content-Type %q", kind)
+	}
+	return out
+}
+
+// wantError checks status and name of a service error.
+func (w answer) wantError(status int, name app.ErrorName) map[string]any {
+	w.t.Helper()
+	out := w.want(status)
+	if out["error"] != string(name) || out["message"] == "" {
+		w.t.Errorf("error %v, want %s: %s", out["error"], name, w.body)
+	}
+	return out
+}
+
+// wantProblems checks a 422, given as "loc0.loc1 type".
+func (w answer) wantProblems(want ...string) {
+	w.t.Helper()
+	w.wantStatus(http.StatusUnprocessableEntity)
+	var body struct {
+		Detail []struct {
+			Loc       []any
+			Msg, Type string
+		}
+	}
+	if err := json.Unmarshal([]byte(w.body), &body); err != nil {
+		w.t.Fatal(err)
+	}
+	var got []string
+	for _, d := range body.Detail {
+		var loc []string
+		for _, step := range d.Loc {
+			text, _ := json.Marshal(step)
+			loc = append(loc, strings.Trim(string(text), `"`))
+		}
+		got = append(got, strings.Join(loc, ".")+" "+d.Type)
+		if d.Msg == "" {
+			w.t.Errorf("a problem without a message: %s", w.body)
+		}
+	}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		w.t.Errorf("problems %q\nwant     %q", got, want)
+	}
+}
+
+type object = map[string]any
+
+// entry makes a custom directory entry of the caller's organization and returns its id.
+func (a *api) entry(who *app.Caller, members object) string {
+	a.t.Helper()
+	body := object{"name": "Tracker", "url": "https://mcp.tracker.example/mcp"}
+	for name, value := range members {
+		body[name] = value
+	}
+	return a.do(who, http.MethodPost, "/api/server-directory", body).want(http.StatusOK)["id"].(string)
+}
+
+// server makes a server and returns its id.
+func (a *api) server(who *app.Caller, name, entry string) string {
+	a.t.Helper()
+	return a.do(who, http.MethodPost, "/api/servers", object{"name": name, "mcp_server_directory_id": entry}).want(http.StatusOK)["id"].(string)
+}
