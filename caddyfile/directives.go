@@ -51,6 +51,7 @@ func init() {
 func parseDirective(d directive) httpcaddyfile.UnmarshalHandlerFunc {
 	return func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		if h.Option(optionName) == nil {
+			h.Next() // so that the error names the line
 			return nil, h.Errf("%s needs the global option `%s { store ...; identity ... }` at the top of the Caddyfile", d.name, optionName)
 		}
 		module := d.make()

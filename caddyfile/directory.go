@@ -1,8 +1,6 @@
 package caddyfile
 
 import (
-	"strings"
-
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/durward-gateway/durward/internal/directory"
@@ -17,7 +15,7 @@ import (
 //		...
 //	}
 //
-// The words of the block are the members of a directory entry.
+// The words of the block are the members of a directory entry, each given once.
 func parseDirectory(d *caddyfile.Dispenser, a *app.App) error {
 	if !d.NextArg() {
 		return d.ArgErr()
@@ -26,16 +24,24 @@ func parseDirectory(d *caddyfile.Dispenser, a *app.App) error {
 		a.Directory = new(app.Directory)
 	}
 	name := d.Val()
-	if strings.HasPrefix(name, "{file.") {
+	if app.IsReference(name) {
 		a.Directory.Files = append(a.Directory.Files, name)
 		if d.NextArg() || d.NextBlock(d.Nesting()) {
 			return d.Err("a directory file takes no further arguments and no block")
 		}
 		return nil
 	}
+	if d.NextArg() {
+		return d.Err("put a directory entry's name in quotes when it has several words")
+	}
 	entry := directory.Record{Name: name}
+	seen := make(map[string]bool)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		word := d.Val()
+		if seen[word] {
+			return d.Errf("%s may be given once", word)
+		}
+		seen[word] = true
 		arguments := d.RemainingArgs()
 		if len(arguments) == 0 {
 			return d.ArgErr()
@@ -43,6 +49,9 @@ func parseDirectory(d *caddyfile.Dispenser, a *app.App) error {
 		if err := entry.Set(word, arguments); err != nil {
 			return d.WrapErr(err)
 		}
+	}
+	if entry.URL == "" {
+		return d.Errf("directory %q needs a url", name)
 	}
 	a.Directory.Entries = append(a.Directory.Entries, entry)
 	return nil

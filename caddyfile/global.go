@@ -2,9 +2,11 @@ package caddyfile
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
@@ -48,35 +50,25 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		}
 //	}
 func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
+	d.Next() // the option's name
 	if existing != nil {
 		return nil, d.Err("the durward option may be given once")
 	}
+	if d.NextArg() {
+		return nil, d.ArgErr()
+	}
 	config := new(app.App)
-	for d.Next() {
-		if d.NextArg() {
-			return nil, d.ArgErr()
+	for d.NextBlock(0) {
+		word := d.Val()
+		parse, ok := words[word]
+		if !ok {
+			return nil, d.Errf("unrecognized word %q in the durward option; known are %s", word, strings.Join(slices.Sorted(maps.Keys(words)), ", "))
 		}
-		for nesting := d.Nesting(); d.NextBlock(nesting); {
-			word := d.Val()
-			parse, ok := words[word]
-			if !ok {
-				return nil, d.Errf("unrecognized word %q in the durward option; known are %s", word, known(words))
-			}
-			if err := parse(d, config); err != nil {
-				return nil, err
-			}
+		if err := parse(d, config); err != nil {
+			return nil, err
 		}
 	}
 	return httpcaddyfile.App{Name: optionName, Value: caddyconfig.JSON(config, nil)}, nil
-}
-
-func known[V any](table map[string]V) string {
-	names := make([]string, 0, len(table))
-	for name := range table {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
 }
 
 func parsePublicURL(d *caddyfile.Dispenser, a *app.App) error {
@@ -93,29 +85,41 @@ func parseStore(d *caddyfile.Dispenser, a *app.App) error {
 	if a.StoreRaw != nil {
 		return d.Err("store may be given once")
 	}
-	raw, err := parseGuest(d, "durward.stores.", "driver", "sqlite")
+	raw, err := parseGuest(d, "durward.stores", "driver")
 	a.StoreRaw = raw
 	return err
 }
 
 func parseIdentity(d *caddyfile.Dispenser, a *app.App) error {
-	raw, err := parseGuest(d, "durward.identities.", "kind", "oidc, dev")
+	raw, err := parseGuest(d, "durward.identities", "kind")
 	a.IdentitiesRaw = append(a.IdentitiesRaw, raw)
 	return err
 }
 
 // parseGuest lets the guest module that the first argument names read the rest of the line and its block.
-func parseGuest(d *caddyfile.Dispenser, namespace, inlineKey, usual string) (json.RawMessage, error) {
+func parseGuest(d *caddyfile.Dispenser, namespace, inlineKey string) (json.RawMessage, error) {
 	word := d.Val()
 	if !d.NextArg() {
-		return nil, d.Errf("%s needs a kind: %s", word, usual)
+		return nil, d.Errf("%s needs a kind: %s", word, guests(namespace))
 	}
 	kind := d.Val()
-	guest, err := caddyfile.UnmarshalModule(d, namespace+kind)
+	if _, err := caddy.GetModule(namespace + "." + kind); err != nil {
+		return nil, d.Errf("unrecognized %s %q; known are %s", word, kind, guests(namespace))
+	}
+	guest, err := caddyfile.UnmarshalModule(d, namespace+"."+kind)
 	if err != nil {
 		return nil, err
 	}
 	return caddyconfig.JSONModuleObject(guest, inlineKey, kind, nil), nil
+}
+
+// guests lists the kinds of a namespace that this binary has.
+func guests(namespace string) string {
+	var kinds []string
+	for _, module := range caddy.GetModules(namespace) {
+		kinds = append(kinds, module.ID.Name())
+	}
+	return strings.Join(kinds, ", ")
 }
 
 func parseMasterKey(d *caddyfile.Dispenser, a *app.App) error {
@@ -123,7 +127,7 @@ func parseMasterKey(d *caddyfile.Dispenser, a *app.App) error {
 		return err
 	}
 	for _, key := range a.MasterKey {
-		if !strings.HasPrefix(key, "{env.") && !strings.HasPrefix(key, "{file.") {
+		if !app.IsReference(key) {
 			return d.Err("master_key takes references, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
 		}
 	}

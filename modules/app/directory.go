@@ -63,7 +63,7 @@ func (d *Directory) records() ([]directory.Record, error) {
 	}
 	records := append([]directory.Record(nil), d.Entries...)
 	for _, reference := range d.Files {
-		if !isReference(reference) {
+		if !IsReference(reference) {
 			return nil, fmt.Errorf("directory: %q is not a reference such as {file./path}", reference)
 		}
 		content, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)

@@ -61,7 +61,7 @@ func (a *App) masterKeys() ([]seal.MasterKey, error) {
 // ResolveSecret resolves a reference such as {env.NAME} or {file./path}. A literal is refused: Caddy serves its
 // configuration on the admin endpoint and saves it to disk.
 func ResolveSecret(reference string) (seal.Secret, error) {
-	if !isReference(reference) {
+	if !IsReference(reference) {
 		return seal.Secret{}, errors.New("a secret must be a reference such as {env.NAME} or {file./path}, not the secret itself")
 	}
 	value, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)

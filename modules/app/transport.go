@@ -14,8 +14,8 @@ import (
 
 // Transport tunes the connections to upstreams in the words of Caddy's `transport http`: dial_timeout,
 // response_header_timeout, max_response_header, read_buffer, write_buffer, versions, keepalive, keepalive_idle_conns,
-// keepalive_idle_conns_per_host, max_conns_per_host and the tls ones. The others are refused: where a connection goes
-// and through what is not a handler's to change.
+// keepalive_idle_conns_per_host, max_conns_per_host, read_timeout (an answer that is silent for so long ends) and the tls
+// ones. The others are refused: where a connection goes and through what is not a handler's to change.
 type Transport struct {
 	reverseproxy.HTTPTransport
 }
@@ -49,14 +49,11 @@ func (t *Transport) options(ctx caddy.Context) (forward.Options, forward.Limits,
 		MaxResponseHeader: t.MaxResponseHeaderSize, MaxConnsPerHost: t.MaxConnsPerHost, Versions: t.Versions,
 	}
 	if t.TLS != nil {
-		if t.TLS.InsecureSkipVerify {
-			return options, forward.Limits{}, errors.New("tls_insecure_skip_verify would send credentials to anybody; trust the upstream's certificate authority instead")
-		}
 		config, err := t.TLS.MakeTLSClientConfig(ctx)
 		if err != nil {
 			return options, forward.Limits{}, err
 		}
-		options.TLS = config
+		options.TLS, options.TLSHandshakeTimeout = config, time.Duration(t.TLS.HandshakeTimeout)
 	}
 	if k := t.KeepAlive; k != nil {
 		options.KeepAlive, options.IdleConns, options.IdleConnsPerHost = time.Duration(k.IdleConnTimeout), k.MaxIdleConns, k.MaxIdleConnsPerHost
@@ -69,13 +66,21 @@ func (t *Transport) options(ctx caddy.Context) (forward.Options, forward.Limits,
 
 // unsupported names the first setting that does not apply here.
 func (t *Transport) unsupported() error {
-	for word, set := range map[string]bool{
-		"resolvers": t.Resolver != nil, "compression": t.Compression != nil && *t.Compression, "proxy_protocol": t.ProxyProtocol != "",
-		"forward_proxy_url": t.ForwardProxyURL != "", "network_proxy": t.NetworkProxyRaw != nil, "local_address": t.LocalAddress != "",
-		"dial_fallback_delay": t.FallbackDelay != 0, "expect_continue_timeout": t.ExpectContinueTimeout != 0, "write_timeout": t.WriteTimeout != 0,
+	if t.TLS != nil && t.TLS.InsecureSkipVerify {
+		return errors.New("tls_insecure_skip_verify would send credentials to anybody; trust the upstream's certificate authority instead")
+	}
+	for _, setting := range []struct {
+		word string
+		set  bool
+	}{
+		{"resolvers", t.Resolver != nil}, {"compression", t.Compression != nil && *t.Compression}, {"proxy_protocol", t.ProxyProtocol != ""},
+		{"forward_proxy_url", t.ForwardProxyURL != ""}, {"network_proxy", t.NetworkProxyRaw != nil}, {"local_address", t.LocalAddress != ""},
+		{"dial_fallback_delay", t.FallbackDelay != 0}, {"expect_continue_timeout", t.ExpectContinueTimeout != 0}, {"write_timeout", t.WriteTimeout != 0},
+		{"tls_server_name", t.TLS != nil && t.TLS.ServerName != ""}, {"tls_except_ports", t.TLS != nil && len(t.TLS.ExceptPorts) > 0},
+		{"keepalive_interval", t.KeepAlive != nil && t.KeepAlive.ProbeInterval != 0},
 	} {
-		if set {
-			return fmt.Errorf("%s does not apply to the gateway's connections", word)
+		if setting.set {
+			return fmt.Errorf("%s does not apply to the gateway's connections", setting.word)
 		}
 	}
 	return nil
@@ -98,6 +103,9 @@ func UnmarshalTransport(d *caddyfile.Dispenser) (*Transport, error) {
 		}
 		if transport != nil {
 			return nil, d.Err("transport may be given once")
+		}
+		if d.NextArg() {
+			return nil, d.Err("transport takes no argument: there is one kind, and its words are those of Caddy's transport http")
 		}
 		transport = new(Transport)
 		if err := transport.HTTPTransport.UnmarshalCaddyfile(d.NewFromNextSegment()); err != nil {

@@ -28,13 +28,22 @@ func (o *OIDC) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if !d.AllArgs(&o.Issuer) {
 		return d.ArgErr()
 	}
+	seen := make(map[string]bool)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		word := d.Val()
+		if seen[word] && !slices.Contains(lists, word) {
+			return d.Errf("%s may be given once", word)
+		}
+		seen[word] = true
 		if err := o.unmarshalWord(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// lists are the words that add to what they said before.
+var lists = []string{"audience", "algorithms", "claim", "shared_organizations"}
 
 func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 	word := d.Val()
