@@ -37,6 +37,8 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 	if r.ContentLength >= 0 && r.Status != http.StatusNoContent {
 		w.Header()["Content-Length"] = []string{strconv.FormatInt(r.ContentLength, 10)}
 	}
+	client := r.Client(w)
+	defer client.Finish()
 	if r.Kind == Empty {
 		w.WriteHeader(r.Status)
 		return nil
@@ -63,7 +65,7 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 				w.WriteHeader(r.Status)
 				committed = true
 			}
-			if _, werr := w.Write(p[:n]); werr != nil {
+			if _, werr := client.Write(p[:n]); werr != nil {
 				return &Error{Class: ErrClientGone, Committed: true, Cause: werr}
 			}
 		}
@@ -87,7 +89,10 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 	pooled := smallBuffers.Get().(*[2 << 10]byte)
 	defer smallBuffers.Put(pooled)
 	p := pooled[:]
-	out := announce(w, r.Status)
+	client := r.Client(w)
+	defer client.Finish()
+	w.WriteHeader(r.Status)
+	out := announce(client)
 	defer out.stop()
 	size := eventSize{}
 	for {
@@ -123,16 +128,14 @@ func commit(err error, committed bool) error {
 // the stream's writes exclude each other.
 type announcer struct {
 	mu    sync.Mutex
-	w     http.ResponseWriter
-	rc    *http.ResponseController
+	w     *Client
 	timer *time.Timer
 	done  bool // the headers are out, or the handler is about to return
 	err   error
 }
 
-func announce(w http.ResponseWriter, status int) *announcer {
-	w.WriteHeader(status)
-	a := &announcer{w: w, rc: http.NewResponseController(w)}
+func announce(w *Client) *announcer {
+	a := &announcer{w: w}
 	a.timer = time.AfterFunc(headerGrace, a.late)
 	return a
 }
@@ -150,7 +153,7 @@ func (a *announcer) late() {
 			a.err = errors.New("flushing the headers panicked")
 		}
 	}()
-	a.err = a.rc.Flush()
+	a.err = a.w.Flush()
 }
 
 func (a *announcer) write(p []byte, flush bool) error {
@@ -162,7 +165,7 @@ func (a *announcer) write(p []byte, flush bool) error {
 	if _, err := a.w.Write(p); err != nil || !flush {
 		return err
 	}
-	return a.rc.Flush()
+	return a.w.Flush()
 }
 
 // settle ends the timer's part; from then on only the stream's goroutine writes, without locking.

@@ -48,6 +48,8 @@ type Limits struct {
 	// Idle bounds each silence inside an answer; comments count as a sign of life, and the time a slow client takes does
 	// not count. 0: 5 min.
 	Idle time.Duration
+	// WriteIdle bounds each write to a client, which may have stopped reading. 0: 1 min.
+	WriteIdle time.Duration
 }
 
 // Forwarder sends requests. Safe for concurrent use.
@@ -55,11 +57,15 @@ type Forwarder struct {
 	rt            RoundTripper
 	headerTimeout time.Duration
 	idle          time.Duration
+	writeIdle     time.Duration
 }
 
 // New makes a forwarder over rt.
 func New(rt RoundTripper, l Limits) *Forwarder {
-	return &Forwarder{rt: rt, headerTimeout: positive(l.HeaderTimeout, 30*time.Second), idle: positive(l.Idle, 5*time.Minute)}
+	return &Forwarder{
+		rt: rt, headerTimeout: positive(l.HeaderTimeout, 30*time.Second), idle: positive(l.Idle, 5*time.Minute),
+		writeIdle: positive(l.WriteIdle, time.Minute),
+	}
 }
 
 // blank is what upstream requests are copied from: WithContext then costs one allocation instead of two.
@@ -111,6 +117,7 @@ func (f *Forwarder) Do(ctx context.Context, r *Request) (*Response, error) {
 		_ = res.Body.Close()
 		return nil, bad
 	}
+	answer.writeIdle = f.writeIdle
 	return answer, nil
 }
 

@@ -31,6 +31,7 @@ type Response struct {
 	Body          io.Reader // fails with *[Error]: [ErrIdle], [ErrClientGone], [ErrUpstream]
 	header        http.Header
 	body          *body
+	writeIdle     time.Duration
 }
 
 func newResponse(ctx context.Context, res *http.Response, w *watch, idle time.Duration) (*Response, *Error) {

@@ -1,10 +1,10 @@
 package sse
 
 import (
-	"net/http"
 	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/ssewire"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
@@ -19,8 +19,8 @@ type output struct {
 	closed bool
 }
 
-func newOutput(w http.ResponseWriter) *output {
-	o := &output{writer: ssewire.NewWriter(w, http.NewResponseController(w).Flush)}
+func newOutput(client *forward.Client) *output {
+	o := &output{writer: ssewire.NewWriter(client, client.Flush)}
 	o.timer = time.AfterFunc(heartbeat, o.beat)
 	return o
 }

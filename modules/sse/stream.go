@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,35 +121,30 @@ func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*fo
 
 // refuse answers before the stream has begun.
 func (s *stream) refuse(ctx context.Context, err error) {
+	var lost *broker.NotConnectedError
 	var unavailable *broker.UnavailableError
 	var header *forward.HeaderError
+	reason, ended := streams.EndedFor(ctx)
 	switch {
-	case errors.Is(err, broker.ErrNotConnected):
+	case errors.As(err, &lost):
 		s.outcome = "not_connected"
-		(&app.ServiceError{Name: app.ServerNotConnected, Message: "Your account is not connected to this server", Details: map[string]any{
-			"connect_url": s.call.Core.ConnectAddress(s.call.Server),
-		}}).Write(s.w)
+		s.call.NotConnected(lost.Reason).Write(s.w)
 	case errors.As(err, &unavailable):
 		s.outcome = "unavailable"
-		app.WriteError(s.w, app.Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
+		app.WriteProviderAway(s.w, unavailable)
 	case errors.As(err, &header):
 		s.outcome = "refused"
 		app.WriteError(s.w, app.BadRequest, "The header "+header.Name+" cannot be forwarded")
 	case s.r.Context().Err() != nil:
 		s.outcome = "client_gone"
-	case endedForShutdown(ctx):
+	case ended:
 		s.outcome = "ended"
-		app.WriteError(s.w, app.Unavailable, "The gateway is restarting")
+		s.call.WriteEnded(s.w, s.r, reason)
 	default:
 		s.outcome = "upstream_error"
 		s.handler.logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
 		app.WriteError(s.w, app.UpstreamError, forward.PublicText)
 	}
-}
-
-func endedForShutdown(ctx context.Context) bool {
-	reason, ended := streams.EndedFor(ctx)
-	return ended && reason == streams.Shutdown
 }
 
 // run carries events until somebody ends the stream.
@@ -161,11 +157,15 @@ func (s *stream) run(ctx context.Context, response *forward.Response) {
 	header.Set("Cache-Control", "no-cache, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	s.w.WriteHeader(http.StatusOK)
-	s.out = newOutput(s.w)
+	client := response.Client(s.w)
+	defer client.Finish()
+	s.out = newOutput(client)
 	defer s.out.close()
 	s.out.event(eventConnected, map[string]string{"status": "ready", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
 	s.end(ctx, s.carry(response))
 }
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 var (
 	errLimit      = errors.New("the client has all the events it asked for")
@@ -176,13 +176,16 @@ var (
 func (s *stream) carry(response *forward.Response) error {
 	reader := ssewire.NewReader(response.Body, int(s.call.Core.Sizes.Event))
 	remaining := s.options.limit
-	for {
+	for first := true; ; first = false {
 		event, err := reader.Next()
 		if err != nil {
 			return err
 		}
 		if event.Incomplete || !event.HasData || !s.options.passes(event) {
 			continue
+		}
+		if first {
+			event.Raw = bytes.TrimPrefix(event.Raw, byteOrderMark) // ours is no longer the start of a stream
 		}
 		passed, err := frame(event)
 		if err != nil {

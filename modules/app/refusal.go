@@ -1,0 +1,45 @@
+package app
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/streams"
+)
+
+// TextNotConnected is what a user without a connection is told.
+const TextNotConnected = "Your account is not connected to this server"
+
+// NotConnected is the refusal of a call whose user has no credential for the server. reason says why not, in words for
+// the user; "" when they never connected.
+func (c *Call) NotConnected(reason string) *ServiceError {
+	message := TextNotConnected
+	if reason != "" {
+		message += ": " + reason
+	}
+	return &ServiceError{Name: ServerNotConnected, Message: message, Details: map[string]any{
+		"connect_url": c.Core.ConnectAddress(c.Server),
+	}}
+}
+
+// WriteProviderAway answers when the third party's authorization server is needed and does not answer.
+func WriteProviderAway(w http.ResponseWriter, err *broker.UnavailableError) {
+	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(err.RetryAfter/time.Second))))
+	WriteError(w, Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
+}
+
+// WriteEnded answers a call whose right ended before its answer began.
+func (c *Call) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams.Reason) {
+	switch reason {
+	case streams.TokenExpired:
+		Challenge(w, r, c.Core, true)
+	case streams.ServerDeleted:
+		WriteError(w, ServerNotFound, "There is no server of that name")
+	case streams.Disconnected:
+		c.NotConnected("").Write(w)
+	default:
+		WriteError(w, Unavailable, "The gateway is restarting")
+	}
+}
