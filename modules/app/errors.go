@@ -66,7 +66,7 @@ func WriteError(w http.ResponseWriter, name ErrorName, message string) {
 
 // Write answers with the error.
 func (e *ServiceError) Write(w http.ResponseWriter) {
-	if e.Name == Unavailable {
+	if e.Name == Unavailable && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	}
 	WriteJSON(w, e.Status(), e)

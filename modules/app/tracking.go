@@ -13,7 +13,8 @@ const maxTracking = 256
 // programs). It is never forwarded and never an identity.
 func TrackingTag(h http.Header) (tag string, ok bool) {
 	for name, values := range h {
-		if name == "Mcp-Session-Id" || !strings.HasSuffix(name, "-Session-Id") {
+		// Mcp-Param-* mirrors an argument of a tool (SEP-2243), whatever the argument is called: it is not for the log.
+		if name == "Mcp-Session-Id" || !strings.HasSuffix(name, "-Session-Id") || strings.HasPrefix(name, "Mcp-Param-") {
 			continue
 		}
 		for _, value := range values {

@@ -19,7 +19,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	raw, sent := bearer(r.Header)
 	if raw == "" {
 		h.count(call, "missing")
-		challenge(w, r, call.Core, sent)
+		app.Challenge(w, r, call.Core, sent)
 		return true
 	}
 	who, err := call.Core.Authenticate(r.Context(), raw, resource(r, call.Core))
@@ -31,7 +31,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	case errors.Is(err, token.ErrInvalid):
 		h.count(call, "invalid")
 		h.logger.Debug("refusing a token", zap.String("reason", token.Reason(err)))
-		challenge(w, r, call.Core, true)
+		app.Challenge(w, r, call.Core, true)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
 		h.count(call, "forbidden")
 		h.logger.Info("refusing a caller", zap.Error(err))

@@ -31,8 +31,12 @@ func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request, call *ap
 		app.WriteMethodNotAllowed(w, http.MethodGet)
 		return
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil || len(r.URL.RawQuery) > maxCallbackQuery {
+	var query url.Values
+	err := errors.New("the query is too long")
+	if len(r.URL.RawQuery) <= maxCallbackQuery {
+		query, err = url.ParseQuery(r.URL.RawQuery)
+	}
+	if err != nil {
 		page{Status: http.StatusBadRequest, Title: titleFailed, Text: "The address of this page is not complete."}.write(w)
 		return
 	}

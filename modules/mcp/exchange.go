@@ -148,18 +148,12 @@ func (x *exchange) failed(ctx context.Context, err error) {
 
 // ended answers when the right to the call ended before its answer began.
 func (x *exchange) ended(reason streams.Reason) {
-	x.outcome = "ended"
-	switch reason {
-	case streams.TokenExpired:
-		x.w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-		app.WriteError(x.w, app.Unauthorized, "The token has expired")
-	case streams.ServerDeleted:
-		app.WriteError(x.w, app.ServerNotFound, "There is no server of that name")
-	case streams.Disconnected:
+	if reason == streams.Disconnected {
 		x.refuseCredential(x.r.Context(), &broker.NotConnectedError{})
-	default:
-		app.WriteError(x.w, app.Unavailable, "The gateway is restarting")
+		return
 	}
+	x.outcome = "ended"
+	x.call.WriteEnded(x.w, x.r, reason)
 }
 
 // writeRPC answers with a JSON-RPC error whose data is the service error of that name.

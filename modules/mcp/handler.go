@@ -4,7 +4,6 @@ package mcp
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -94,17 +93,6 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	var err error
 	h.Transport, err = app.UnmarshalTransport(d)
 	return err
-}
-
-// isJSON reports whether a request's content type is JSON (RFC 9110 section 8.3). One value only: what one reader takes
-// from the first, another takes from the last.
-func isJSON(h http.Header) bool {
-	values := h.Values("Content-Type")
-	if len(values) != 1 {
-		return false
-	}
-	kind, _, _ := strings.Cut(values[0], ";")
-	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
 }
 
 // Interface guards

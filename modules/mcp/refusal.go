@@ -5,21 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-const (
-	textNotConnected = "Your account is not connected to this server"
-	textLost         = "Your account's connection to this server has ended. Connect it again here: "
-)
+const textLost = "Your account is not connected to this server, or no longer. Connect it here: "
 
 // refuseCredential answers when there is no credential to send. A client that has not begun is told once, with 403; one
 // that is in the middle of a conversation gets an answer that its user sees, because to many clients a 403 there means
@@ -27,12 +23,15 @@ const (
 func (x *exchange) refuseCredential(ctx context.Context, err error) {
 	if unavailable := (*broker.UnavailableError)(nil); errors.As(err, &unavailable) {
 		x.outcome = "unavailable"
-		x.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(unavailable.RetryAfter/time.Second))))
-		app.WriteError(x.w, app.Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
+		app.WriteProviderAway(x.w, unavailable)
 		return
 	}
 	var lost *broker.NotConnectedError
 	if !errors.As(err, &lost) {
+		if ctx.Err() != nil {
+			x.failed(ctx, &forward.Error{Class: forward.ErrClientGone, Cause: err}) // nobody waits any more, or the right ended
+			return
+		}
 		x.outcome = "error"
 		x.handler.logger.Error("getting the credential", zap.Error(err))
 		app.WriteError(x.w, app.Unavailable, "The connection cannot be read at the moment")
@@ -43,13 +42,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		x.answerLost(ctx, m)
 		return
 	}
-	message := textNotConnected
-	if lost.Reason != "" {
-		message += ": " + lost.Reason
-	}
-	(&app.ServiceError{Name: app.ServerNotConnected, Message: message, Details: map[string]any{
-		"connect_url": x.call.Core.ConnectAddress(x.call.Server),
-	}}).Write(x.w)
+	x.call.NotConnected(lost.Reason).Write(x.w)
 }
 
 // refuseScope answers when the upstream wants a wider scope than the user granted. The scope is never widened without
@@ -62,6 +55,18 @@ func (x *exchange) refuseScope(ctx context.Context) {
 // in one.
 func (x *exchange) inConversation() bool {
 	return x.modern() || x.session.Upstream != ""
+}
+
+// urlElicitationVersion is the only revision with -32042: the one before had no pages to open, the next one forbids it.
+const urlElicitationVersion = "2025-11-25"
+
+// version is the revision that client and upstream agreed on: clients name it with every request from 2025-06-18 on. The
+// one that initialize asked for is what is known of other clients.
+func (x *exchange) version() string {
+	if said := x.r.Header.Get(jsonrpc.HeaderProtocolVersion); said != "" {
+		return said
+	}
+	return x.session.ProtocolVersion
 }
 
 // answersUser lists the methods whose answer reaches a user or a model.
@@ -79,8 +84,8 @@ func (x *exchange) answerLost(ctx context.Context, m *jsonrpc.Message) {
 	switch {
 	case x.modern() && m.Client().ElicitURL:
 		x.writeResult(m.ID, inputRequired(address))
-	case x.session.ProtocolVersion == "2025-11-25" && x.session.ElicitURL:
-		x.writeRPCError(http.StatusOK, jsonrpc.CodeURLElicitationRequired, textNotConnected, map[string]any{
+	case x.session.ElicitURL && x.version() == urlElicitationVersion:
+		x.writeRPCError(http.StatusOK, jsonrpc.CodeURLElicitationRequired, app.TextNotConnected, map[string]any{
 			"elicitations": []any{map[string]any{
 				"mode": "url", "elicitationId": uuid.NewString(), "url": address, "message": textLost + address,
 			}},
@@ -88,8 +93,8 @@ func (x *exchange) answerLost(ctx context.Context, m *jsonrpc.Message) {
 	case m.Method == "tools/call":
 		x.writeResult(m.ID, toolError(x.modern(), textLost+address))
 	default:
-		x.writeRPCError(http.StatusOK, jsonrpc.CodeNotConnected, textNotConnected, &app.ServiceError{
-			Name: app.ServerNotConnected, Message: textNotConnected, Details: map[string]any{"connect_url": address},
+		x.writeRPCError(http.StatusOK, jsonrpc.CodeNotConnected, app.TextNotConnected, &app.ServiceError{
+			Name: app.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
 		})
 	}
 }

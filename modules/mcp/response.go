@@ -25,7 +25,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.refuseScope(ctx)
 		return
 	}
-	if !usable(response) {
+	if !usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response.Status)) {
 		x.outcome = "upstream_error"
 		x.handler.logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
 		x.failed(ctx, forward.ErrUpstream)
@@ -54,7 +54,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 func (x *exchange) interrupted(ctx context.Context, response *forward.Response, err error) {
 	var failure *forward.Error
 	if errors.As(err, &failure) && !failure.Committed {
-		clear(x.w.Header())
+		x.uncopy(response)
 		x.failed(ctx, err)
 		return
 	}
@@ -64,6 +64,27 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 	}
 	x.outcome = "cut"
 	panic(http.ErrAbortHandler) // the client must not take what it has for the whole answer
+}
+
+// uncopy takes the headers of an answer back that will not come. Those of CORS stay.
+func (x *exchange) uncopy(response *forward.Response) {
+	copied := make(http.Header)
+	response.CopyHeader(copied)
+	header := x.w.Header()
+	for name := range copied {
+		header.Del(name)
+	}
+	header.Del("Content-Length")
+	header.Del(jsonrpc.HeaderSessionID)
+}
+
+// awaitsAnswer reports whether an empty answer of that status cannot be one: requests are answered in a body, and so is
+// what went wrong with the upstream.
+func (x *exchange) awaitsAnswer(status int) bool {
+	if status >= http.StatusBadRequest {
+		return status >= http.StatusInternalServerError
+	}
+	return slices.ContainsFunc(x.message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
 }
 
 // sealSession gives the client a session id of ours in place of the upstream's.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/durward-gateway/durward/internal/ssewire"
 	"github.com/durward-gateway/durward/internal/strictjson"
@@ -98,7 +99,8 @@ func objectType(data []byte) string {
 
 // frame is an event as the client gets it: as it came, unless its data is not JSON, which becomes a JSON string.
 func frame(e *ssewire.Event) ([]byte, error) {
-	if json.Valid(e.Data) {
+	// encoding/json takes any bytes in a string; RFC 8259 section 8.1 takes UTF-8.
+	if utf8.Valid(e.Data) && json.Valid(e.Data) {
 		return e.Raw, nil
 	}
 	quoted, err := json.Marshal(string(e.Data))
