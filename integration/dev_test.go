@@ -1,0 +1,340 @@
+package integration
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// devJWT is what no output but that of token may hold.
+var devJWT = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}`)
+
+func TestDevTour(t *testing.T) {
+	home := newDevHome(t)
+	d := home.start(t)
+
+	want := []string{"login", "servers", "connect", "tools", "call", "events", "disconnect", "refused"}
+	if diff := cmp.Diff(want, d.tour(t)); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	// It takes back what it finds connected, so it can be repeated from any state.
+	d.connect(t, d.token(t), "demo-bob")
+	if diff := cmp.Diff(slices.Insert(slices.Clone(want), 2, "disconnect_earlier"), d.tour(t)); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	text := home.command(t, "tour", "--url", d.url)
+	if text.code != 0 || strings.Count(text.stdout, "✓") != len(want) || devJWT.MatchString(text.stdout) {
+		t.Errorf("tour: exit code %d\n%s%s", text.code, text.stdout, text.stderr)
+	}
+}
+
+// tour runs the tour and returns the names of the steps, all of which passed.
+func (d *dev) tour(t *testing.T) []string {
+	t.Helper()
+	got := d.home.command(t, "tour", "--json", "--url", d.url)
+	if got.code != 0 || devJWT.MatchString(got.stdout) {
+		t.Fatalf("tour: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	var names []string
+	for line := range strings.Lines(got.stdout) {
+		var step struct {
+			Step   string   `json:"step"`
+			OK     bool     `json:"ok"`
+			MS     float64  `json:"ms"`
+			Detail []string `json:"detail"`
+		}
+		if err := json.Unmarshal([]byte(line), &step); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if !step.OK || len(step.Detail) == 0 {
+			t.Errorf("step: %s", line)
+		}
+		names = append(names, step.Step)
+	}
+	return names
+}
+
+func TestDevTourOfItsOwn(t *testing.T) {
+	home := newDevHome(t)
+	d := home.start(t, "--tour")
+	d.process.poll(t, "the end of the tour", func() bool {
+		text, err := os.ReadFile(home.file("stdout"))
+		return err == nil && strings.Contains(string(text), "goes on running at")
+	})
+	text, err := os.ReadFile(home.file("stdout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		d.url + "/api/servers", "alice@example.test", "claude mcp add --transport http demo " + d.url + "/mcp/demo",
+		`{"servers": {"demo": {"type": "http", "url": "` + d.url + `/mcp/demo"}}}`, `{"mcpServers": {"demo": {"url": "` + d.url + `/mcp/demo"}}}`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the banner lacks %q", want)
+		}
+	}
+	if strings.Count(string(text), "✓") != 8 || strings.Contains(string(text), "✗") || strings.Contains(string(text), `"level"`) {
+		t.Errorf("standard output:\n%s", text)
+	}
+	d.process.waitFor(t, d.url+"/readyz")
+	if code := d.end(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("SIGTERM: exit code %d", code)
+	}
+}
+
+func TestDevTourFails(t *testing.T) {
+	home := newDevHome(t)
+	got := home.command(t, "tour", "--json", "--url", "http://127.0.0.1:"+freePort(t))
+	var step struct {
+		Step, Error, Hint string
+		OK                bool
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &step); err != nil {
+		t.Fatalf("%v: %s", err, got.stdout)
+	}
+	if got.code != 1 || step.Step != "login" || step.OK || !strings.Contains(step.Error, "cannot connect") || !strings.Contains(step.Hint, "durward dev") {
+		t.Errorf("exit code %d: %s", got.code, got.stdout)
+	}
+}
+
+func TestDevToken(t *testing.T) {
+	home := newDevHome(t)
+	d := home.start(t)
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      map[string]any
+	}{
+		{"a user", []string{"--as", "alice@example.test"}, map[string]any{"email": "alice@example.test", "azp": "dev-agent", "organization_slug": "acme"}},
+		{"another agent", []string{"--as", "eve@rival.test", "--agent", "dev-console"}, map[string]any{"email": "eve@rival.test", "azp": "dev-console"}},
+		{"a user through the service", []string{"--as", "bob@example.test", "--agent", "dev-service"}, map[string]any{"email": "bob@example.test", "azp": "dev-service"}},
+		{"the service itself", []string{"--agent", "dev-service"}, map[string]any{"client_id": "dev-service", "email": nil}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := home.command(t, append([]string{"token", "--url", d.url + "/"}, test.arguments...)...)
+			if got.code != 0 || got.stderr != "" || strings.Count(got.stdout, "\n") != 1 || !strings.HasSuffix(got.stdout, "\n") {
+				t.Fatalf("exit code %d, standard output %q, standard error %q", got.code, got.stdout, got.stderr)
+			}
+			claims := devClaims(t, got.stdout)
+			for name, want := range test.want {
+				if claims[name] != want {
+					t.Errorf("%s is %v, want %v", name, claims[name], want)
+				}
+			}
+		})
+	}
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      []string // in the message
+	}{
+		{"unknown user", []string{"--as", "mallory@example.test", "--url", d.url}, []string{"mallory@example.test", "alice@example.test", "eve@rival.test"}},
+		{"unknown agent", []string{"--as", "alice@example.test", "--agent", "stranger", "--url", d.url}, []string{"client is not known"}},
+		{"nobody", []string{"--url", d.url}, []string{"--as"}},
+		{"another name of the gateway", []string{"--as", "alice@example.test", "--url", strings.Replace(d.url, "127.0.0.1", "localhost", 1)}, []string{d.url}},
+		{"nothing listens", []string{"--as", "alice@example.test", "--url", "http://127.0.0.1:" + freePort(t)}, []string{"cannot connect", "durward dev"}},
+		{"not an address", []string{"--as", "alice@example.test", "--url", "127.0.0.1:8080"}, []string{"--url"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := home.command(t, append([]string{"token"}, test.arguments...)...)
+			if got.code != 1 || got.stdout != "" {
+				t.Errorf("exit code %d, standard output %q", got.code, got.stdout)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(got.stderr, want) {
+					t.Errorf("standard error lacks %q: %s", want, got.stderr)
+				}
+			}
+		})
+	}
+}
+
+func devClaims(t *testing.T, token string) map[string]any {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatalf("not a JWT: %q", token)
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims map[string]any
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		t.Fatal(err)
+	}
+	return claims
+}
+
+// TestDevRestart also starts on another port than before, which is what port 0 does.
+func TestDevRestart(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		end  func(*dev, *testing.T)
+	}{
+		{"after Ctrl-C", func(d *dev, t *testing.T) {
+			if code := d.end(t, syscall.SIGINT); code != 0 {
+				t.Errorf("SIGINT: exit code %d", code)
+			}
+			if _, err := os.Stat(d.home.file("data", "address")); err == nil {
+				t.Error("the address is still there")
+			}
+		}},
+		{"after kill -9", func(d *dev, t *testing.T) {
+			d.end(t, syscall.SIGKILL)
+			// So that the next start is not taken to have listened already.
+			if err := os.Remove(d.home.file("data", "address")); err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			home := newDevHome(t)
+			d := home.start(t)
+			before := d.token(t)
+			d.connect(t, before, "somebody-else")
+			if got := d.whoami(t, before); got != "somebody-else" {
+				t.Fatalf("whoami answers %q", got)
+			}
+			test.end(d, t)
+
+			d = home.start(t)
+			after := d.token(t)
+			if was, is := devClaims(t, before)["sub"], devClaims(t, after)["sub"]; was != is {
+				t.Errorf("alice was %v and is %v", was, is)
+			}
+			if status, body := d.api(t, after, http.MethodGet, "/api/servers/demo/connection"); status != http.StatusOK || !strings.Contains(body, "connected") {
+				t.Errorf("connection: %d %s", status, body)
+			}
+			if got := d.whoami(t, after); got != "somebody-else" {
+				t.Errorf("whoami answers %q", got)
+			}
+			// Connecting anew works at the new address too.
+			d.tour(t)
+		})
+	}
+}
+
+func TestDevReset(t *testing.T) {
+	home := newDevHome(t)
+	d := home.start(t)
+	before := d.token(t)
+	if code := d.end(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("SIGTERM: exit code %d", code)
+	}
+
+	t.Run("not with somebody's file in the directory", func(t *testing.T) {
+		precious := home.file("data", "precious.txt")
+		if err := os.WriteFile(precious, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(precious)
+		got := home.command(t, "dev", "--listen", "127.0.0.1:0", "--reset")
+		if got.code != 1 || !strings.Contains(got.stderr, "precious.txt") {
+			t.Errorf("exit code %d: %s", got.code, got.stderr)
+		}
+		for _, kept := range []string{precious, home.file("data", "durward.db"), home.file("data", "master.key")} {
+			if _, err := os.Stat(kept); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+
+	d = home.start(t, "--reset")
+	if was, is := devClaims(t, before)["sub"], devClaims(t, d.token(t))["sub"]; was == is {
+		t.Error("alice is who she was before the reset")
+	}
+	d.tour(t)
+
+	t.Run("not while it runs", func(t *testing.T) {
+		got := home.command(t, "dev", "--listen", "127.0.0.1:0", "--reset")
+		if got.code != 1 || !strings.Contains(got.stderr, "is running") || !strings.Contains(got.stderr, d.url) {
+			t.Errorf("exit code %d: %s", got.code, got.stderr)
+		}
+		d.tour(t)
+	})
+}
+
+func TestDevRefuses(t *testing.T) {
+	home := newDevHome(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if err := os.Mkdir(home.file("project"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(home.file("project", "address"), []byte("12 High Street"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      string
+	}{
+		{"every address", []string{"--listen", "0.0.0.0:0"}, "this machine only"},
+		{"every IPv6 address", []string{"--listen", "[::]:0"}, "this machine only"},
+		{"no host", []string{"--listen", ":0"}, "this machine only"},
+		{"a public address", []string{"--listen", "192.0.2.1:0"}, "this machine only"},
+		{"a name", []string{"--listen", "gate.example.com:0"}, "this machine only"},
+		{"no port", []string{"--listen", "127.0.0.1"}, "such as 127.0.0.1:8080"},
+		{"a port that is taken", []string{"--listen", taken.Addr().String()}, "is taken"},
+		{"somebody's directory", []string{"--listen", "127.0.0.1:0", "--data", "project"}, "holds address"},
+		{"somebody's directory, reset", []string{"--listen", "127.0.0.1:0", "--data", "project", "--reset"}, "holds address"},
+		{"a path too long for a socket", []string{"--listen", "127.0.0.1:0", "--data", strings.Repeat("d", 110)}, "too long"},
+		{"an argument", []string{"now"}, "unknown command"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := home.command(t, append([]string{"dev"}, test.arguments...)...)
+			if got.code != 1 || got.stdout != "" || !strings.Contains(got.stderr, test.want) {
+				t.Errorf("exit code %d, standard output %q, standard error %s", got.code, got.stdout, got.stderr)
+			}
+		})
+	}
+	if text, err := os.ReadFile(home.file("project", "address")); err != nil || string(text) != "12 High Street" {
+		t.Errorf("somebody's file: %q, %v", text, err)
+	}
+}
+
+func TestDevWritesNothingOutsideItsData(t *testing.T) {
+	home := newDevHome(t)
+	d := home.start(t)
+	d.tour(t)
+	if code := d.end(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("SIGTERM: exit code %d", code)
+	}
+	err := filepath.WalkDir(home.path, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(home.path, path)
+		switch {
+		case err != nil:
+			return err
+		case name == "data":
+			return fs.SkipDir
+		case name != "." && name != "stdout":
+			t.Errorf("it made %s", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(home.file("data"))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the data directory's mode is %v, %v", info.Mode(), err)
+	}
+}
