@@ -42,7 +42,7 @@ type Core struct {
 	rulesID    string
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
-	started   atomic.Bool
+	unready   atomic.Bool // until Start has stored them
 }
 
 // Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the
@@ -120,6 +120,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if core.directory, err = a.readOnlyEntries(core); err != nil {
 		return nil, err
 	}
+	core.unready.Store(true)
 	if core.Broker, err = a.newBroker(core); err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) 
 
 // Ready reports why requests should not be sent here yet, or nil.
 func (c *Core) Ready(ctx context.Context) error {
-	if !c.started.Load() {
+	if c.unready.Load() {
 		return errors.New("the server directory is not stored yet")
 	}
 	return c.Store.Ping(ctx)

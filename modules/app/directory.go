@@ -53,7 +53,7 @@ func (c *Core) syncDirectory(development DevelopmentIdentity) error {
 			return err
 		}
 	}
-	c.started.Store(true)
+	c.unready.Store(false)
 	return nil
 }
 

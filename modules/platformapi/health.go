@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -26,8 +27,9 @@ func ready(q *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(q.context(), pingTimeout)
 	defer cancel()
-	if err := q.core.Store.Ping(ctx); err != nil {
-		return nil, err
+	if err := q.core.Ready(ctx); err != nil {
+		q.handler.logger.Warn("the store does not answer", zap.Error(err))
+		return nil, refused(app.Unavailable, "The gateway cannot reach its store at the moment")
 	}
 	return healthView{"ready"}, nil
 }
