@@ -303,8 +303,24 @@ func TestDevRefuses(t *testing.T) {
 			}
 		})
 	}
+	if _, err := os.Stat(home.file(strings.Repeat("d", 110))); err == nil {
+		t.Error("the directory with too long a path was made")
+	}
 	if text, err := os.ReadFile(home.file("project", "address")); err != nil || string(text) != "12 High Street" {
 		t.Errorf("somebody's file: %q, %v", text, err)
+	}
+}
+
+// TestDevInAwkwardPlaces starts in a directory whose path is too long for a socket and means something to a Caddyfile.
+func TestDevInAwkwardPlaces(t *testing.T) {
+	home := devHome{path: newDevHome(t).file(`my "project" {env.HOME} 100%? #1`, strings.Repeat("d", 120))}
+	if err := os.MkdirAll(home.path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := home.start(t)
+	d.tour(t)
+	if code := d.end(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("SIGTERM: exit code %d", code)
 	}
 }
 

@@ -122,12 +122,8 @@ func start(ctx context.Context, directory *devmode.Directory, address netip.Addr
 
 // setEnvironment tells dev.caddyfile where to be, and Caddy to keep what it writes for itself in the data directory.
 func setEnvironment(directory *devmode.Directory, address netip.AddrPort) error {
-	path, err := directory.PathInCaddyfile()
-	if err != nil {
-		return err
-	}
 	for name, value := range map[string]string{
-		"DURWARD_DATA": path, "DURWARD_HOST": address.Addr().String(), "DURWARD_PORT": fmt.Sprint(address.Port()),
+		"DURWARD_DATA": directory.PathInCaddyfile(), "DURWARD_HOST": address.Addr().String(), "DURWARD_PORT": fmt.Sprint(address.Port()),
 		"XDG_DATA_HOME": directory.Path(), "XDG_CONFIG_HOME": directory.Path(),
 	} {
 		if err := os.Setenv(name, value); err != nil {

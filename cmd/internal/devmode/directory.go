@@ -35,8 +35,9 @@ var oursInCaddyFolder = map[string]bool{"instance.uuid": true, "last_clean.json"
 
 // Directory is a data directory, held by this process until it ends.
 type Directory struct {
-	path   string
-	marker *os.File
+	path        string
+	inCaddyfile string
+	marker      *os.File
 }
 
 // OpenDirectory makes the directory, or finds that it is one of development mode's, and holds it.
@@ -45,10 +46,13 @@ func OpenDirectory(path string) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--data %q: %w", path, err)
 	}
+	d := &Directory{path: absolute}
+	if d.inCaddyfile, err = pathInCaddyfile(absolute); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(absolute, 0o700); err != nil {
 		return nil, fmt.Errorf("--data %q: %w", path, err)
 	}
-	d := &Directory{path: absolute}
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -195,10 +199,12 @@ func (d *Directory) Path() string { return d.path }
 
 // PathInCaddyfile is the directory's path as it can stand in a Caddyfile and in the address of a socket: absolute, or
 // relative to the working directory when the absolute one is too long or holds characters that mean something else there.
-func (d *Directory) PathInCaddyfile() (string, error) {
-	candidates := []string{d.path}
+func (d *Directory) PathInCaddyfile() string { return d.inCaddyfile }
+
+func pathInCaddyfile(absolute string) (string, error) {
+	candidates := []string{absolute}
 	if working, err := os.Getwd(); err == nil {
-		if relative, err := filepath.Rel(working, d.path); err == nil {
+		if relative, err := filepath.Rel(working, absolute); err == nil {
 			candidates = append(candidates, "."+string(filepath.Separator)+relative)
 		}
 	}
@@ -207,11 +213,11 @@ func (d *Directory) PathInCaddyfile() (string, error) {
 			return path, nil
 		}
 	}
-	if strings.ContainsFunc(d.path, isSpecial) {
-		return "", fmt.Errorf("--data: the path %q has characters that a Caddyfile gives a meaning, such as blanks, quotes and braces; name another one", d.path)
+	if strings.ContainsFunc(absolute, isSpecial) {
+		return "", fmt.Errorf("--data: the path %q has characters that a Caddyfile gives a meaning, such as blanks, quotes and braces; name another one", absolute)
 	}
 	return "", fmt.Errorf("--data: the path %s is too long by %d bytes: the admin socket is in it, and the system allows its address %d; name a shorter one",
-		d.path, len(filepath.Join(d.path, socketFile))-maxSocketPath, maxSocketPath)
+		absolute, len(filepath.Join(absolute, socketFile))-maxSocketPath, maxSocketPath)
 }
 
 func isSpecial(c rune) bool {
