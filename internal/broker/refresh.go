@@ -44,7 +44,8 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 		defer func() {
 			// singleflight would end the process.
 			if r := recover(); r != nil {
-				b.log.Error("refresh panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+				// The value could be a secret (L02).
+				b.log.Error("refresh panicked", "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 				err = &UnavailableError{RetryAfter: b.retries.failed(key, b.now()), Cause: errors.New("internal error")}
 			}
 		}()

@@ -106,7 +106,7 @@ func ParseCallback(q url.Values) (Callback, error) {
 		return Callback{}, fmt.Errorf("callback: %w: the code is too long", ErrMalformed)
 	}
 	if code != "" {
-		if !isErrorCode(code) {
+		if !isErrorCode(code) || repeats(code, cb.State) {
 			return Callback{}, fmt.Errorf("callback: %w: the error code", ErrMalformed)
 		}
 		cb.Denied = &ProtocolError{Endpoint: "authorization", Code: code, Description: clean(q.Get("error_description"), cb.State)}

@@ -86,6 +86,7 @@ func TestParseCallback(t *testing.T) {
 		{"code and error", "state=s&code=c&error=access_denied", ErrMalformed, ""},
 		{"neither", "state=s", ErrMalformed, ""},
 		{"A10 script for a code", "state=s&error=%3Cscript%3E", ErrMalformed, ""},
+		{"A10 the state in an error", "state=STATE-CANARY&error=bad.STATE-CANARY", ErrMalformed, ""},
 		{"code too long", "state=s&code=" + strings.Repeat("c", maxCode+1), ErrMalformed, ""},
 	} {
 		q, err := url.ParseQuery(tc.query)

@@ -3,6 +3,7 @@ package oauthflow
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -73,7 +74,7 @@ func errorObject(endpoint string, status int, v strictjson.Value, secrets ...str
 	if err != nil {
 		return fmt.Errorf("%s endpoint: %w", endpoint, err)
 	}
-	if !isErrorCode(code) {
+	if !isErrorCode(code) || repeats(code, secrets...) {
 		return fmt.Errorf("%s endpoint: %w: status %d without an error code", endpoint, ErrMalformed, status)
 	}
 	if code == "server_error" || code == "temporarily_unavailable" {
@@ -100,6 +101,13 @@ func isErrorCode(s string) bool {
 		}
 	}
 	return true
+}
+
+// repeats reports whether a stranger's word holds one of the secrets. Codes of authorization servers and base64url look
+// like error codes.
+func repeats(word string, secrets ...string) bool {
+	const guessable = 8 // what is shorter may well be part of a real code
+	return slices.ContainsFunc(secrets, func(secret string) bool { return len(secret) > guessable && strings.Contains(word, secret) })
 }
 
 // maxDescription is how much of an error description is kept, in characters.

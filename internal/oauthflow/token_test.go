@@ -66,6 +66,8 @@ func TestTokenResponse(t *testing.T) {
 		{"400 without words", reply{400, nil, `{}`}, 0, ErrMalformed, ""},
 		{"400 with a page", reply{400, map[string]string{"Content-Type": "text/html"}, `<html>`}, 0, ErrMalformed, ""},
 		{"A10 error with markup", reply{400, nil, `{"error":"<script>"}`}, 0, ErrMalformed, ""},
+		{"A10 the code for an error", reply{400, nil, `{"error":"CODE-CANARY"}`}, 0, ErrMalformed, ""},
+		{"A10 the verifier in an error, with status 200", ok(`{"error":"bad.VERIFIER-CANARY"}`), 0, ErrMalformed, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake(t, map[string]reply{"POST /token": tc.answer})
