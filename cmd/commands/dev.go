@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/durward-gateway/durward/caddyfile"
-	"github.com/durward-gateway/durward/cmd/internal/devmode"
+	"github.com/durward-gateway/durward/cmd/commands/devmode"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/cmd/internal/tour"
+	"github.com/durward-gateway/durward/cmd/commands/tour"
 )
 
 func TestParseGateway(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/durward-gateway/durward/cmd/internal/browser"
+	"github.com/durward-gateway/durward/cmd/commands/browser"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/durward-gateway/durward/cmd/internal/browser"
+	"github.com/durward-gateway/durward/cmd/commands/browser"
 )
 
 const maxAnswer = 4 << 20

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/cmd/internal/browser"
-	"github.com/durward-gateway/durward/cmd/internal/login"
+	"github.com/durward-gateway/durward/cmd/commands/browser"
+	"github.com/durward-gateway/durward/cmd/commands/login"
 )
 
 func logIn(ctx context.Context, w *walk) ([]string, error) {

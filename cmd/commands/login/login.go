@@ -16,7 +16,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"github.com/durward-gateway/durward/cmd/internal/browser"
+	"github.com/durward-gateway/durward/cmd/commands/browser"
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
