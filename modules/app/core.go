@@ -42,7 +42,7 @@ type Core struct {
 	rulesID    string
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
-	unready   atomic.Bool // until Start has stored them
+	unready   atomic.Bool                                 // until Start has stored them
 }
 
 // Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the

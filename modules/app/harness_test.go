@@ -1,0 +1,104 @@
+package app_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app"
+	_ "github.com/durward-gateway/durward/modules/auth"
+	"github.com/durward-gateway/durward/modules/caddytest"
+	_ "github.com/durward-gateway/durward/modules/devidp"
+	_ "github.com/durward-gateway/durward/modules/identities"
+	_ "github.com/durward-gateway/durward/modules/stores"
+)
+
+type object = caddytest.Object
+
+// keyFile writes a new master key to a file and returns the reference to it.
+func keyFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte(seal.NewMasterKey().Reveal()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "{file." + path + "}"
+}
+
+// production is the app's JSON for a store in dir and an issuer.
+func production(dir, key, issuer string) object {
+	return object{
+		"public_url": "https://gate.example.com",
+		"store":      object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
+		"master_key": []string{key},
+		"identity":   []any{object{"kind": "oidc", "issuer": issuer}},
+		"egress":     object{"http": []string{"127.0.0.0/8"}},
+	}
+}
+
+// development is the app's JSON of development mode.
+func development(dir string) object {
+	return object{
+		"store":    object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
+		"identity": []any{object{"kind": "dev"}},
+	}
+}
+
+func with(base object, more object) object {
+	out := object{}
+	for _, o := range []object{base, more} {
+		for k, v := range o {
+			if out[k] = v; v == nil {
+				delete(out, k)
+			}
+		}
+	}
+	return out
+}
+
+var auth = caddytest.Named("durward_auth")
+
+// stop ends what runs, so that the store's files can be looked at.
+func stop(t *testing.T) {
+	t.Helper()
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// probe is a handler that keeps what the app says when it is provisioned.
+type probe struct{}
+
+var probed struct {
+	app       *app.App
+	publicURL string
+}
+
+func init() { caddy.RegisterModule(probe{}) }
+
+func (probe) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.app_probe", New: func() caddy.Module { return new(probe) }}
+}
+
+func (probe) Provision(ctx caddy.Context) error {
+	a, err := app.Attach(ctx)
+	if err != nil {
+		return err
+	}
+	core, unpin, ok := a.Pin()
+	if !ok {
+		return errors.New("no core")
+	}
+	defer unpin()
+	probed.app, probed.publicURL = a, core.PublicURL
+	return nil
+}
+
+func (probe) ServeHTTP(_ http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error { return nil }

@@ -1,0 +1,99 @@
+package caddytest
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Issuer is an OpenID Connect issuer on loopback that publishes one key.
+type Issuer struct {
+	// URL is its `iss`.
+	URL string
+	// Fetches counts requests for its keys.
+	Fetches atomic.Int64
+
+	mu   sync.Mutex
+	kid  string
+	key  ed25519.PrivateKey
+	down bool
+}
+
+// NewIssuer starts an issuer; it ends with the test.
+func NewIssuer(t *testing.T) *Issuer {
+	t.Helper()
+	i := new(Issuer)
+	i.Rotate(t, "first")
+	server := httptest.NewServer(http.HandlerFunc(i.serve))
+	t.Cleanup(server.Close)
+	i.URL = server.URL
+	return i
+}
+
+// Rotate replaces the issuer's only key.
+func (i *Issuer) Rotate(t *testing.T, kid string) {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.kid, i.key = kid, key
+}
+
+// SetDown lets the issuer answer 500 to everything, or stop doing so.
+func (i *Issuer) SetDown(down bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.down = down
+}
+
+func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	kid, public, down := i.kid, i.key.Public().(ed25519.PublicKey), i.down
+	i.mu.Unlock()
+	if down {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/.well-known/openid-configuration":
+		_ = json.NewEncoder(w).Encode(Object{"issuer": i.URL, "jwks_uri": i.URL + "/keys"})
+	case "/keys":
+		i.Fetches.Add(1)
+		_ = json.NewEncoder(w).Encode(Object{"keys": []any{
+			Object{"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": kid, "x": encode(public)},
+		}})
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// Token signs a token for an audience. more replaces claims; a nil value drops one.
+func (i *Issuer) Token(audience string, more Object) string {
+	now := time.Now()
+	claims := Object{
+		"iss": i.URL, "sub": "0192f0c1-5bd2-7000-8000-00000000a11c", "aud": audience, "org_id": "0192f0c1-5bd2-7000-8000-0000000000aa",
+		"iat": now.Unix(), "exp": now.Add(10 * time.Minute).Unix(), "azp": "agent", "email": "alice@example.test", "name": "Alice",
+	}
+	maps.Copy(claims, more)
+	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+	i.mu.Lock()
+	kid, key := i.kid, i.key
+	i.mu.Unlock()
+	header, _ := json.Marshal(Object{"alg": "EdDSA", "typ": "at+jwt", "kid": kid})
+	payload, _ := json.Marshal(claims)
+	signed := encode(header) + "." + encode(payload)
+	return signed + "." + encode(ed25519.Sign(key, []byte(signed)))
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
