@@ -81,7 +81,37 @@ func updateEntry(q *request) (any, error) {
 	if err != nil {
 		return nil, entryConflict(missing(err, errNoEntry))
 	}
+	if err := q.activateServers(e); err != nil {
+		return nil, err
+	}
 	return viewEntry(e), nil
+}
+
+// activateServers ends the waiting of servers for an OAuth client that their entry no longer asks for. Where it still
+// does, the first user who connects activates them.
+func (q *request) activateServers(e storage.DirectoryEntry) error {
+	if usesOAuth(e) {
+		return nil
+	}
+	waiting, err := q.core.Store.Servers(q.context(), storage.ServerFilter{
+		OrganizationID: e.OrganizationID, Status: []storage.ServerStatus{storage.ServerPending, storage.ServerError}, Now: q.handler.now(),
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range waiting.Items {
+		if s.DirectoryID != e.ID {
+			continue
+		}
+		_, err := q.core.Store.UpdateServer(q.context(), s.OrganizationID, s.ID, func(s *storage.Server) error {
+			s.Status = storage.ServerActive
+			return nil
+		})
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 func deleteEntry(q *request) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -184,5 +185,39 @@ func TestEntryAddresses(t *testing.T) {
 	}
 	if got := a.do(a.adam, http.MethodGet, directoryURL, nil).want(200)["pagination"].(object)["total"]; got != 0.0 {
 		t.Errorf("%v entries are stored", got)
+	}
+}
+
+func TestServersFollowTheirEntry(t *testing.T) {
+	a := newAPI(t)
+	entry := a.entry(a.adam, nil)
+	server, other := a.server(a.adam, "Tracker", entry), a.server(a.adam, "Other", a.entry(a.adam, nil))
+	status := func(id string) any { return a.do(a.adam, http.MethodGet, "/api/servers/"+id, nil).want(200)["status"] }
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+entry, object{"description": "x"}).want(200)
+	if status(server) != "pending" {
+		t.Error("it needs a client still")
+	}
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+entry, object{"provider": "api_key"}).want(200)
+	if status(server) != "active" || status(other) != "pending" {
+		t.Errorf("%v, %v", status(server), status(other))
+	}
+}
+
+// Two administrators who change an entry at the same time do not undo each other's change without a word.
+func TestConcurrentEntryChanges(t *testing.T) {
+	a := newAPI(t)
+	id := a.entry(a.adam, nil)
+	a.store.beforeEntryUpdate = func() {
+		a.store.beforeEntryUpdate = nil
+		if _, err := a.store.UpdateDirectoryEntry(t.Context(), a.adam.OrganizationID, id, func(e *storage.DirectoryEntry) error {
+			e.Description, e.UpdatedAt = "theirs", start.Add(time.Second)
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"icon": "https://x.example/i"}).wantError(409, app.Conflict)
+	if got := a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"icon": "ours"}).want(200); got["description"] != "theirs" || got["icon"] != "ours" {
+		t.Errorf("%v", got)
 	}
 }

@@ -57,17 +57,26 @@ type api struct {
 	alice, adam, eve *app.Caller
 }
 
-// faultyStore fails every call while err is set.
+// faultyStore fails calls while err is set, and lets a test step in between.
 type faultyStore struct {
 	storage.Store
-	err error
+	err               error
+	beforeEntryUpdate func()
 }
 
-func (f *faultyStore) Ping(ctx context.Context) error {
-	if f.err != nil {
-		return f.err
+func (f *faultyStore) UpdateDirectoryEntry(ctx context.Context, organization, id string, edit func(*storage.DirectoryEntry) error) (storage.DirectoryEntry, error) {
+	if f.beforeEntryUpdate != nil {
+		f.beforeEntryUpdate()
 	}
-	return f.Store.Ping(ctx)
+	return f.Store.UpdateDirectoryEntry(ctx, organization, id, edit)
+}
+
+// Ping asks no disk: a slow one would miss the deadline of a readiness check, which is right and no test's business.
+func (f *faultyStore) Ping(ctx context.Context) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return errors.New("the check has no deadline")
+	}
+	return f.err
 }
 
 func (f *faultyStore) Servers(ctx context.Context, filter storage.ServerFilter) (storage.Page[storage.ServerView], error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/modules/app"
@@ -275,6 +276,51 @@ func TestUnknownErrorsAreNotShown(t *testing.T) {
 type errSecretCause struct{}
 
 func (errSecretCause) Error() string { return "near SELECT: syntax error" }
+
+func FuzzFind(f *testing.F) {
+	for _, seed := range []string{"/api/servers", "/api/servers/x/connect", "/api/servers/by-slug/x", "//", "", "/api/servers/\x00", "/api/servers/{server_id}"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		found, params := table.find(path)
+		if found == nil {
+			return
+		}
+		// The parameters put back give the path that was asked for, and nothing else.
+		segments := slices.Clone(found.segments)
+		for i, segment := range segments {
+			if isParameter(segment) {
+				value := params[strings.Trim(segment, "{}")]
+				if value == "" || strings.Contains(value, "/") {
+					t.Errorf("%q: parameter %q", path, value)
+				}
+				segments[i] = value
+			}
+		}
+		if got := strings.Join(segments, "/"); got != path {
+			t.Errorf("%q matched as %q", path, got)
+		}
+	})
+}
+
+func BenchmarkFind(b *testing.B) {
+	for b.Loop() {
+		if found, _ := table.find("/api/servers/by-slug/tracker/connection"); found == nil {
+			b.Fatal("not found")
+		}
+	}
+}
+
+func TestCaddyfile(t *testing.T) {
+	for text, ok := range map[string]bool{"durward_platform": true, "durward_platform x": false, "durward_platform {\n x y\n}": false} {
+		if err := new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(text)); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if id := (Handler{}).CaddyModule().ID; id != "http.handlers.durward_platform" {
+		t.Error(id)
+	}
+}
 
 func TestLiteralSegmentsComeFirst(t *testing.T) {
 	paths := []string{"/a/{x}/c", "/a/b/{y}", "/a/{x}/{y}", "/a/b/c"}

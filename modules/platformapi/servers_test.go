@@ -478,3 +478,30 @@ func TestPages(t *testing.T) {
 	a.do(a.alice, http.MethodGet, "/api/servers?status=x&connection_status=y,connected&page=0", nil).wantProblems(
 		"query.page greater_than_equal", "query.status.0 enum", "query.connection_status.0 enum")
 }
+
+func TestConcurrentCreation(t *testing.T) {
+	a := newAPI(t)
+	entry := a.entry(a.adam, nil)
+	const clients = 16
+	statuses := make(chan int, clients)
+	for range clients {
+		go func() {
+			r := httptest.NewRequest(http.MethodPost, publicURL+"/api/servers", strings.NewReader(`{"name":"Same","mcp_server_directory_id":"`+entry+`"}`))
+			r.Header.Set("Content-Type", "application/json")
+			statuses <- a.send(a.adam, r).status
+		}()
+	}
+	made := 0
+	for range clients {
+		switch status := <-statuses; status {
+		case http.StatusOK:
+			made++
+		case http.StatusConflict:
+		default:
+			t.Errorf("status %d", status)
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d servers of one name", made)
+	}
+}
