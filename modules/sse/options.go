@@ -52,7 +52,7 @@ func readOptions(r *http.Request, limit int64) (options, error) {
 			}
 		}
 	}
-	if filters := body.Object("filters", validate.Nullable); filters.Set() {
+	if filters := body.Object("filters", validate.Nullable); filters.Set() && filters.Value != nil {
 		o.objectType = filters.Value.Text("object_type", validate.Text{Flags: validate.Nullable, Max: maxWord}).Value
 		o.limit = filters.Value.Int("limit", validate.Integer{Flags: validate.Nullable, Min: 1}).Value
 	}
