@@ -117,7 +117,7 @@ func newAPI(t *testing.T) *api {
 	a.core = &app.Core{
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: connections, Streams: &streams.Registry{},
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
-		Metrics: &app.Metrics{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections"}, []string{"event"})},
+		Metrics: &app.Metrics{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections_total", Help: "As in the app."}, []string{"event"})},
 	}
 	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
 	a.handler = &Handler{now: now, logger: zap.New(zapcore.NewCore(encoder, zapcore.AddSync(a.log), zap.DebugLevel))}

@@ -25,6 +25,7 @@ type request struct {
 	query   *validate.Query
 
 	problems validate.Problems
+	failure  error // what else went wrong while reading it
 }
 
 func (q *request) context() context.Context { return q.http.Context() }
@@ -68,43 +69,40 @@ func (q *request) page() storage.PageRequest {
 	return storage.PageRequest{Number: number, Limit: limit}
 }
 
-// note keeps a problem of the request's shape; it does nothing with nil. Other errors are for the caller: note returns
-// them.
-func (q *request) note(err error) error {
+// note keeps what is wrong with the request; it does nothing with nil.
+func (q *request) note(err error) {
 	var problems validate.Problems
-	if errors.As(err, &problems) {
+	switch {
+	case errors.As(err, &problems):
 		q.problems = append(q.problems, problems...)
-		return nil
+	case err != nil && q.failure == nil:
+		q.failure = err
 	}
-	return err
+}
+
+// wrong is all that was noted, nil when nothing. An error that is not about the request's shape comes first.
+func (q *request) wrong() error {
+	if q.failure != nil {
+		return q.failure
+	}
+	return q.problems.Err()
 }
 
 // shape is all that is wrong with the path and the query, nil when nothing.
 func (q *request) shape() error {
-	if err := q.note(q.query.Err()); err != nil {
-		return err
-	}
-	return q.problems.Err()
+	q.note(q.query.Err())
+	return q.wrong()
 }
 
 // read reads the body with fields and returns all that is wrong with path, query and body. A body of the wrong type or
 // size is refused before anything else is looked at.
 func (q *request) read(emptyAllowed bool, fields func(*validate.Object)) error {
-	body, bodyErr := app.ReadJSON(q.http, q.core.Sizes.API, emptyAllowed)
-	var problems validate.Problems
-	if bodyErr != nil && !errors.As(bodyErr, &problems) {
-		return bodyErr
+	body, err := app.ReadJSON(q.http, q.core.Sizes.API, emptyAllowed)
+	q.note(q.query.Err())
+	q.note(err)
+	if err == nil {
+		fields(body)
+		q.note(body.Err())
 	}
-	if err := q.note(q.query.Err()); err != nil {
-		return err
-	}
-	if bodyErr != nil {
-		q.problems = append(q.problems, problems...)
-		return q.problems
-	}
-	fields(body)
-	if err := q.note(body.Err()); err != nil {
-		return err
-	}
-	return q.problems.Err()
+	return q.wrong()
 }
