@@ -82,6 +82,13 @@ func within(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
+// cancellable is a context that a test ends, or that ends with it.
+func cancellable(t testing.TB) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	t.Cleanup(cancel)
+	return ctx, cancel
+}
+
 // receive waits for a value.
 func receive[T any](t testing.TB, from <-chan T, what string) T {
 	t.Helper()

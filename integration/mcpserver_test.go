@@ -53,6 +53,7 @@ func newMCPServer(t testing.TB, options *mcp.StreamableHTTPOptions) *mcpServer {
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
+		close(s.proceed)
 		server.CloseClientConnections()
 		server.Close()
 	})
