@@ -35,6 +35,8 @@ type Config struct {
 	PublicURL string
 	// ReturnURLs are the addresses that a return_url may begin with: origin, and path by whole segments.
 	ReturnURLs []string
+	// LoopbackReturnURLs allows every address of this machine as return_url too, for development.
+	LoopbackReturnURLs bool
 	// ClientMetadataURL is where our client-id metadata document is served. Default: the document is not used.
 	ClientMetadataURL string
 	// ClientName is what providers show to users. Default: durward.
@@ -99,7 +101,7 @@ func New(c Config) (*Broker, error) {
 	if _, err := origin(c.PublicURL); err != nil {
 		return nil, fmt.Errorf("reading public URL: %w", err)
 	}
-	returns, err := parseReturnURLs(c.ReturnURLs)
+	returns, err := parseReturnURLs(c.ReturnURLs, c.LoopbackReturnURLs)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (b *Broker) Connect(ctx context.Context, who Who, server storage.Server, re
 		return ConnectResult{}, storage.ErrNotFound
 	}
 	if req.ReturnURL != "" {
-		if err := b.returns.check(req.ReturnURL); err != nil {
+		if err := b.CheckReturnURL(req.ReturnURL); err != nil {
 			return ConnectResult{}, err
 		}
 	}

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/durward-gateway/durward/internal/loopback"
 )
 
 const maxReturnURL = 2048
 
 // returnURLs is the allow-list of addresses to which a browser may be sent after a connection attempt (CWE-601).
-type returnURLs []returnPrefix
+type returnURLs struct {
+	prefixes []returnPrefix
+	loopback bool // every origin of this machine is on the list too
+}
 
 type returnPrefix struct {
 	origin string
@@ -17,8 +22,8 @@ type returnPrefix struct {
 }
 
 // parseReturnURLs reads the allow-list: origins with an optional path. No wildcards (oauth2-proxy, CVE-2021-21291).
-func parseReturnURLs(entries []string) (returnURLs, error) {
-	var list returnURLs
+func parseReturnURLs(entries []string, loopbackToo bool) (returnURLs, error) {
+	list := returnURLs{loopback: loopbackToo}
 	for _, e := range entries {
 		u, reason := parseReturnURL(e)
 		switch {
@@ -29,9 +34,9 @@ func parseReturnURLs(entries []string) (returnURLs, error) {
 			reason = "wildcards are not supported"
 		}
 		if reason != "" {
-			return nil, fmt.Errorf("return_url %q: %s", e, reason)
+			return returnURLs{}, fmt.Errorf("return_url %q: %s", e, reason)
 		}
-		list = append(list, returnPrefix{origin: originOf(u), path: strings.TrimRight(u.Path, "/")})
+		list.prefixes = append(list.prefixes, returnPrefix{origin: originOf(u), path: strings.TrimRight(u.Path, "/")})
 	}
 	return list, nil
 }
@@ -42,14 +47,20 @@ func (l returnURLs) check(raw string) error {
 	if reason != "" {
 		return &ReturnURLError{Reason: reason}
 	}
+	if l.loopback && loopback.IsURL(u) {
+		return nil
+	}
 	o := originOf(u)
-	for _, p := range l {
+	for _, p := range l.prefixes {
 		if p.origin == o && (p.path == "" || u.Path == p.path || strings.HasPrefix(u.Path, p.path+"/")) {
 			return nil
 		}
 	}
 	return &ReturnURLError{Reason: "it is not on the list of addresses to return to"}
 }
+
+// CheckReturnURL returns nil, or a *ReturnURLError when browsers may not be sent to an address after an attempt.
+func (b *Broker) CheckReturnURL(raw string) error { return b.returns.check(raw) }
 
 // parseReturnURL refuses whatever a browser could read differently from us.
 func parseReturnURL(raw string) (u *url.URL, reason string) {

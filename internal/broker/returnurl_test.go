@@ -8,7 +8,7 @@ import (
 )
 
 func TestReturnURL(t *testing.T) {
-	list, err := parseReturnURLs([]string{"https://app.example.test/connected", "http://127.0.0.1:3000", "https://Other.example.test:443/"})
+	list, err := parseReturnURLs([]string{"https://app.example.test/connected", "http://127.0.0.1:3000", "https://Other.example.test:443/"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +45,11 @@ func TestReturnURL(t *testing.T) {
 		}
 	}
 	for _, entry := range []string{"", "*", "https://*.example.test/", "https://a.test/*", "https://a.test/?x=y", "ftp://a.test/", "a.test", "https://u@a.test/"} {
-		if _, err := parseReturnURLs([]string{entry}); err == nil {
+		if _, err := parseReturnURLs([]string{entry}, false); err == nil {
 			t.Errorf("entry %q is taken", entry)
 		}
 	}
-	if err := (returnURLs)(nil).check("https://app.example.test/"); err == nil {
+	if err := new(returnURLs).check("https://app.example.test/"); err == nil {
 		t.Error("an empty list allows something")
 	}
 }
@@ -72,7 +72,7 @@ func TestWithOutcome(t *testing.T) {
 
 // Whatever is allowed is at the allowed origin and path however it is read.
 func FuzzReturnURL(f *testing.F) {
-	list, err := parseReturnURLs([]string{"https://app.example.test/connected"})
+	list, err := parseReturnURLs([]string{"https://app.example.test/connected"}, false)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -97,4 +97,19 @@ func FuzzReturnURL(f *testing.F) {
 			t.Errorf("%q is allowed", raw)
 		}
 	})
+}
+
+func TestLoopbackReturnURLs(t *testing.T) {
+	list, err := parseReturnURLs([]string{"https://gate.example.test"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for raw, allowed := range map[string]bool{
+		"http://127.0.0.1:5173/done": true, "http://localhost/": true, "https://[::1]:8443/": true, "https://gate.example.test/x": true,
+		"http://127.0.0.1.evil.example/": false, "http://localhost.evil.example/": false, "https://evil.example/": false, "http://0x7f.1/": false,
+	} {
+		if got := list.check(raw) == nil; got != allowed {
+			t.Errorf("%s: allowed = %v, want %v", raw, got, allowed)
+		}
+	}
 }

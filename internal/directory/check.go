@@ -110,6 +110,10 @@ func (c *checker) endpoints(e storage.OAuthEndpoints) {
 	} {
 		c.address(false, address, "oauth", name)
 	}
+	// With one of the two, the upstream would supply the other and collect codes or tokens that are not for it.
+	if e.Issuer == "" && (e.AuthorizationEndpoint == "") != (e.TokenEndpoint == "") {
+		c.add("value_error", "Value error, authorization_endpoint and token_endpoint go together, or an issuer with them", "oauth")
+	}
 	slices.SortStableFunc(c.problems, func(a, b Problem) int { return strings.Compare(fmt.Sprint(a.Loc), fmt.Sprint(b.Loc)) })
 	// The resource is an identifier (RFC 8707 section 2): it is sent, never connected to.
 	if e.Resource == "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -255,11 +256,20 @@ func (o *Object) object(v strictjson.Value, f Flags, place ...any) (*Object, boo
 // note adds what is wrong with v, with v itself unless it is secret or long. It returns false.
 func (o *Object) note(v strictjson.Value, f Flags, wrong *fault, place ...any) bool {
 	p := Problem{Loc: o.at(place...), Msg: wrong.msg, Type: wrong.kind, Ctx: wrong.ctx}
-	if raw := v.Raw(); !o.secret && !f.has(Secret) && len(raw) <= maxInput {
+	if raw := v.Raw(); !o.secret && !f.has(Secret) && len(raw) <= maxInput && readable(v) {
 		p.Input = json.RawMessage(slices.Clone(raw))
 	}
 	o.problems.add(p)
 	return false
+}
+
+// readable reports whether every client can read v back: a number that no double holds stops many from reading the answer.
+func readable(v strictjson.Value) bool {
+	if v.Kind() != strictjson.Number {
+		return true
+	}
+	_, err := strconv.ParseFloat(v.Num(), 64)
+	return err == nil
 }
 
 func (o *Object) at(place ...any) []any { return slices.Concat(o.loc, place) }

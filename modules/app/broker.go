@@ -13,7 +13,7 @@ func (a *App) newBroker(core *Core) (*broker.Broker, error) {
 	config := broker.Config{
 		Store: core.Store, Keyring: core.Keyring, OAuth: oauthflow.New(core.Guard, time.Now), Epochs: a.resources.epochs,
 		CheckURL: core.Guard.CheckURL, PublicURL: core.PublicURL, ReturnURLs: a.returnURLs(core.PublicURL),
-		ClientName: ClientName, Now: time.Now, Log: core.Log,
+		LoopbackReturnURLs: a.development() && len(a.ReturnURLs) == 0, ClientName: ClientName, Now: time.Now, Log: core.Log,
 	}
 	// Authorization servers fetch the document: on a developer's machine none could.
 	if !a.development() {
@@ -26,7 +26,7 @@ func (a *App) newBroker(core *Core) (*broker.Broker, error) {
 	return b, nil
 }
 
-// returnURLs are where browsers may be sent after connecting.
+// returnURLs are where browsers may be sent after connecting; development mode adds loopback addresses.
 func (a *App) returnURLs(public string) []string {
 	if len(a.ReturnURLs) > 0 {
 		return a.ReturnURLs

@@ -2,6 +2,7 @@ package platformapi
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -41,7 +42,7 @@ func (q *request) readServer(ref serverRef) (storage.Server, error) {
 func connect(q *request) (any, error) {
 	ref := q.server()
 	var asked broker.ConnectRequest
-	asked.ReturnURL = q.query.Text("return_url", validate.Text{Max: maxReturnURL}).Value
+	q.returnURL(&asked)
 	if err := q.read(true, func(o *validate.Object) {
 		secret := func(name string) string {
 			return o.Text(name, validate.Text{Flags: validate.Secret, Max: maxCredential}).Value
@@ -67,6 +68,19 @@ func connect(q *request) (any, error) {
 	return connectView{
 		AuthURL: result.AuthURL, ConnectionID: result.ConnectionID, State: optional(result.State), Message: result.Message,
 	}, nil
+}
+
+// returnURL reads where the browser is to end up. An empty one is as good as none.
+func (q *request) returnURL(asked *broker.ConnectRequest) {
+	field := q.query.Text("return_url", validate.Text{Max: maxReturnURL})
+	if field.Value == "" {
+		return
+	}
+	asked.ReturnURL = field.Value
+	var refused *broker.ReturnURLError
+	if errors.As(q.core.Broker.CheckReturnURL(field.Value), &refused) {
+		q.query.Report(validate.ValueError, "Value error, "+refused.Reason, "return_url")
+	}
 }
 
 type statusView struct {

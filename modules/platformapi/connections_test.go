@@ -67,6 +67,8 @@ func TestConnectOAuth(t *testing.T) {
 	} {
 		a.do(a.alice, http.MethodPost, "/api/servers/"+id+"/connect?return_url="+url.QueryEscape(bad), nil).wantProblems("query.return_url value_error")
 	}
+	// The shape of a request is judged before what it names is looked up.
+	a.do(a.alice, http.MethodPost, "/api/servers/"+uuid.NewString()+"/connect?return_url=https://evil.example/", nil).wantProblems("query.return_url value_error")
 	a.do(a.alice, http.MethodPost, "/api/servers/"+id+"/connect?return_url="+strings.Repeat("a", 2049), `[]`).wantProblems(
 		"query.return_url string_too_long", "body dict_type")
 	a.do(a.alice, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, app.ConnectionNotFound)

@@ -153,7 +153,7 @@ func TestEntryFieldTypes(t *testing.T) {
 	a.do(a.adam, http.MethodPost, directoryURL, object{
 		"name": "a\nb", "url": "ftp://x.example", "protocol": "x", "provider": "y", "scopes": []any{"a b", 1}, "oauth": object{"issuer": 1, "token_endpoint": "http://x.example"},
 	}).wantProblems("body.protocol enum", "body.provider enum", "body.oauth.issuer string_type", "body.scopes.1 string_type",
-		"body.name value_error", "body.oauth.token_endpoint value_error", "body.url value_error")
+		"body.name value_error", "body.oauth.token_endpoint value_error", "body.oauth value_error", "body.url value_error")
 	for _, name := range []string{"Host", "Cookie", "Content-Type", "Mcp-Session-Id", "Connection", "a b", "X\r\nY"} {
 		a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"auth_params": object{"in": "header", "name": name}}).wantProblems("body.auth_params.name value_error")
 	}
@@ -176,7 +176,7 @@ func TestEntryAddresses(t *testing.T) {
 			a.do(a.adam, http.MethodPost, directoryURL, object{"name": "x", "url": address}).wantProblems("body.url value_error")
 			a.do(a.adam, http.MethodPost, directoryURL, object{
 				"name": "x", "url": "https://mcp.tracker.example/", "events_url": address, "oauth": object{"token_endpoint": address},
-			}).wantProblems("body.events_url value_error", "body.oauth.token_endpoint value_error")
+			}).wantProblems("body.events_url value_error", "body.oauth.token_endpoint value_error", "body.oauth value_error")
 		})
 	}
 	a.t = t
