@@ -46,6 +46,10 @@ attacks: ## the short attack suites against the built binary
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway
 	.ci/with-go env CONFORMANCE_RUNS=30 go test -count=1 -timeout=30m -v -run Conformance ./integration/...
 
+.PHONY: bench
+bench: ## performance against plain Caddy, about 8 minutes (BENCH="-rounds 1 -secs 1 -only P1" for a look)
+	.ci/with-go go run ./integration/bench/run $(BENCH)
+
 .PHONY: vuln
 vuln: ## known vulnerabilities of the dependencies (needs the Go vulnerability database)
 	.ci/with-go go run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./...

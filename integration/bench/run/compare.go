@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// sample is one line of compare's raw output.
+type sample struct {
+	Name     string  `json:"name"`
+	Scenario string  `json:"scenario"`
+	Rate     float64 `json:"rate"`
+
+	Throughput float64 `json:"rps"`
+	CPU        float64 `json:"cpu_us"`
+	P50        float64 `json:"p50_us"`
+	P99        float64 `json:"p99_us"`
+	Bad        int     `json:"bad"`
+
+	PerStream   float64 `json:"kb_per_stream"`
+	CPUPerEvent float64 `json:"cpu_us_per_event"`
+	Failed      int     `json:"failed"`
+	Broken      int     `json:"broken"`
+}
+
+// comparison is one run of compare, and the figures that come from it.
+type comparison struct {
+	scenarios string // for compare's --only
+	body      int    // bytes
+	rate      int    // requests per second of the open loop; 0: none
+	figures   []derived
+}
+
+// derived is a figure that is worked out from samples of the gateway and of plain Caddy, pair by pair.
+type derived struct {
+	name     string // of the figure
+	scenario string
+	open     bool // of the open loop's samples
+	first    bool // the first pair only: memory is that of a fresh process
+	value    func(gateway, caddy sample) float64
+}
+
+var comparisons = []comparison{
+	{scenarios: "mcp", body: 220, rate: 400, figures: []derived{
+		{name: "P1 220 B", scenario: "mcp", value: throughput}, {name: "P2 220 B", scenario: "mcp", value: cpu},
+		{name: "P3 p50", scenario: "mcp", open: true, value: func(g, c sample) float64 { return g.P50 - c.P50 }},
+		{name: "P3 p99", scenario: "mcp", open: true, value: func(g, c sample) float64 { return g.P99 - c.P99 }},
+	}},
+	{scenarios: "mcp", body: 2 << 10, figures: []derived{
+		{name: "P1 2 KB", scenario: "mcp", value: throughput}, {name: "P2 2 KB", scenario: "mcp", value: cpu},
+	}},
+	{scenarios: "mcp", body: 10 << 10, figures: []derived{
+		{name: "P1 10 KB", scenario: "mcp", value: throughput}, {name: "P2 10 KB", scenario: "mcp", value: cpu},
+	}},
+	{scenarios: "mcpsse", body: 220, figures: []derived{{name: "P5 call", scenario: "mcpsse", value: cpu}}},
+	{scenarios: "idle", figures: []derived{
+		{name: "P4", scenario: "sse-idle", first: true, value: func(g, c sample) float64 { return g.PerStream / c.PerStream }},
+	}},
+	{scenarios: "fanout", figures: []derived{
+		{name: "P5 event", scenario: "sse-fanout", value: func(g, c sample) float64 { return g.CPUPerEvent / c.CPUPerEvent }},
+	}},
+}
+
+func throughput(g, c sample) float64 { return g.Throughput / c.Throughput }
+func cpu(g, c sample) float64        { return g.CPU / c.CPU }
+
+// measure runs what the figures need. Each comparison has a gateway of its own, as fresh as the others that compare starts.
+func (b *bench) measure(ctx context.Context, figures []figure) map[string]measurement {
+	measured := make(map[string]measurement)
+	for n, c := range comparisons {
+		c.figures = slices.DeleteFunc(slices.Clone(c.figures), func(d derived) bool {
+			return !slices.ContainsFunc(figures, func(f figure) bool { return f.name() == d.name })
+		})
+		if len(c.figures) == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(c.figures, func(d derived) bool { return d.open }) {
+			c.rate = 0
+		}
+		samples, err := b.compare(ctx, n, c)
+		for _, d := range c.figures {
+			m := d.from(samples)
+			if len(m.values) == 0 || ctx.Err() == nil {
+				m.err = err // what was sampled before the time was up still counts
+			}
+			measured[d.name] = m
+		}
+	}
+	if wants(figures, "P8") {
+		measured["P8 seen"], measured["P8 caddy"] = b.unseenTokens(ctx)
+	}
+	if wants(figures, "P10") {
+		measured["P10"] = b.firstAnswer(ctx)
+	}
+	return measured
+}
+
+// compare runs the script of that name and returns its samples, also those before an error.
+func (b *bench) compare(ctx context.Context, n int, c comparison) ([]sample, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	gateway, err := b.startGateway(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer gateway.stop()
+	raw := filepath.Join(b.bench, "out", fmt.Sprint("raw-", n, ".jsonl"))
+	command := exec.CommandContext(ctx, "python3", filepath.Join(b.bench, "compare"), "--raw", raw, "--only", c.scenarios,
+		"--rounds", strconv.Itoa(b.rounds), "--secs", fmt.Sprint(b.seconds), "--rate", strconv.Itoa(c.rate), "--body", strconv.Itoa(c.body),
+		"--without", "direct", "--retries", "1", "--patience", "3",
+		"--gateway", fmt.Sprintf("durward,pid=%d,base=%s,mcp=/mcp/bench-call,mcpsse=/mcp/bench-stream,sse=/sse/bench-events-{rate},tokens=%s",
+			gateway.Process.Pid, gatewayURL, b.tokenFile()))
+	command.Stdout, command.Stderr = os.Stderr, os.Stderr // its tables are for people who watch
+	// Asked to end, it ends what it has started.
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = 20 * time.Second
+	err = command.Run()
+	if err != nil {
+		err = fmt.Errorf("comparing: %w", err)
+	}
+	samples, readErr := readSamples(raw)
+	return samples, errors.Join(err, readErr)
+}
+
+func readSamples(path string) ([]sample, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var samples []sample
+	for line := range bytes.Lines(content) {
+		var s sample
+		if err := json.Unmarshal(line, &s); err != nil {
+			return samples, fmt.Errorf("reading a sample: %w", err)
+		}
+		samples = append(samples, s)
+	}
+	return samples, nil
+}
+
+// from pairs the gateway's samples with plain Caddy's of the same round.
+func (d *derived) from(samples []sample) (m measurement) {
+	of := func(name string) (list []sample) {
+		for _, s := range samples {
+			if s.Name == name && s.Scenario == d.scenario && (s.Rate > 0) == d.open {
+				list = append(list, s)
+			}
+		}
+		return list
+	}
+	gateway, caddy := of("durward"), of("caddy")
+	for i := range min(len(gateway), len(caddy)) {
+		if d.first && i > 0 {
+			break
+		}
+		m.values = append(m.values, d.value(gateway[i], caddy[i]))
+		m.failed += gateway[i].Bad + gateway[i].Failed + gateway[i].Broken
+	}
+	return m
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// figure is one promise about performance.
+type figure struct {
+	number, of string // "P1", "220 B"
+	what       string
+	// gate and goal bound the value: from below when more is better, else from above.
+	gate, goal float64
+	more       bool
+	unit       string
+	// needs says why the figure is not measured yet; "": it is.
+	needs string
+}
+
+// name identifies the figure among all.
+func (f *figure) name() string { return strings.TrimSpace(f.number + " " + f.of) }
+
+// promises are all figures, in the order of their numbers.
+var promises = []figure{
+	{number: "P1", of: "220 B", what: "tools/call, throughput over plain Caddy's", gate: 1.25, goal: 1.50, more: true},
+	{number: "P1", of: "2 KB", what: "tools/call, throughput over plain Caddy's", gate: 1.25, goal: 1.50, more: true},
+	{number: "P1", of: "10 KB", what: "tools/call, throughput over plain Caddy's", gate: 1.25, goal: 1.50, more: true},
+	{number: "P2", of: "220 B", what: "tools/call, CPU per request over plain Caddy's", gate: 0.80, goal: 0.62},
+	{number: "P2", of: "2 KB", what: "tools/call, CPU per request over plain Caddy's", gate: 0.80, goal: 0.62},
+	{number: "P2", of: "10 KB", what: "tools/call, CPU per request over plain Caddy's", gate: 0.80, goal: 0.62},
+	{number: "P3", of: "p50", what: "added to plain Caddy's latency at 400/s", gate: 15, goal: 0, unit: "us"},
+	{number: "P3", of: "p99", what: "added to plain Caddy's latency at 400/s", gate: 100, goal: 0, unit: "us"},
+	{number: "P4", what: "memory of an idle event stream over plain Caddy's", gate: 0.67, goal: 0.50},
+	{number: "P5", of: "event", what: "CPU per event of a stream over plain Caddy's", gate: 1.05, goal: 0.90},
+	{number: "P5", of: "call", what: "tools/call answered as a stream, CPU per request over plain Caddy's", gate: 0.80, goal: 0.60},
+	{number: "P6", needs: "policies, keys and live counters by the million"},
+	{number: "P7", needs: "chat completions with API keys and token accounting"},
+	{number: "P8", of: "seen", what: "first request of an unseen token, over one that was seen", gate: 95, goal: 85, unit: "us"},
+	{number: "P8", of: "caddy", what: "first request of an unseen token, over plain Caddy's", gate: 95, goal: 85, unit: "us"},
+	{number: "P9", needs: "limits"},
+	{number: "P10", what: "start to first answered request", gate: 1000, goal: 300, unit: "ms"},
+}
+
+// selectFigures returns the figures of a list of numbers, all for "".
+func selectFigures(only string) ([]figure, error) {
+	if only == "" {
+		return promises, nil
+	}
+	var selected []figure
+	for number := range strings.SplitSeq(strings.ToUpper(only), ",") {
+		before := len(selected)
+		for _, f := range promises {
+			if f.number == strings.TrimSpace(number) {
+				selected = append(selected, f)
+			}
+		}
+		if len(selected) == before {
+			return nil, fmt.Errorf("there is no figure %q", number)
+		}
+	}
+	return selected, nil
+}
+
+// wants reports whether one of the numbers is selected.
+func wants(figures []figure, numbers ...string) bool {
+	return slices.ContainsFunc(figures, func(f figure) bool { return slices.Contains(numbers, f.number) })
+}
+
+// measurement is what was found for a figure.
+type measurement struct {
+	values []float64 // one per round; the median counts
+	failed int       // requests, streams or starts that went wrong
+	err    error     // why there is nothing
+}
+
+// report prints a line for each figure, beginning with its number, and returns an error when one that was measured misses
+// its gate, or when one could not be measured.
+func report(out io.Writer, figures []figure, measured map[string]measurement) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var missed, broken []string
+	for _, f := range figures {
+		m := measured[f.name()]
+		switch {
+		case f.needs != "":
+			fmt.Fprintf(table, "%s\tnot measured yet: needs %s\n", f.name(), f.needs)
+		case m.err != nil || len(m.values) == 0:
+			if m.err == nil {
+				m.err = errors.New("no sample")
+			}
+			broken = append(broken, f.name())
+			fmt.Fprintf(table, "%s\tnot measured: %v\n", f.name(), m.err)
+		default:
+			verdict := "ok"
+			if m.failed > 0 {
+				verdict = fmt.Sprintf("MISSED (%d failed)", m.failed)
+			} else if !f.holds(median(m.values)) {
+				verdict = "MISSED"
+			}
+			if verdict != "ok" {
+				missed = append(missed, f.name())
+			}
+			fmt.Fprintf(table, "%s\t%s\t(%s to %s)\tgate %s\tgoal %s\t%s\t%s\n", f.name(), f.text(median(m.values)), f.text(slices.Min(m.values)),
+				f.text(slices.Max(m.values)), f.bound(f.gate), f.bound(f.goal), verdict, f.what)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	var problems []error
+	if len(missed) > 0 {
+		problems = append(problems, errors.New("missed: "+strings.Join(missed, ", ")))
+	}
+	if len(broken) > 0 {
+		problems = append(problems, errors.New("could not be measured: "+strings.Join(broken, ", ")))
+	}
+	return errors.Join(problems...)
+}
+
+// holds reports whether a value is at its gate or past it, as it is printed: a rounded figure that reads like the gate
+// has reached it.
+func (f *figure) holds(value float64) bool {
+	scale := 100.0
+	if f.unit != "" {
+		scale = 1
+	}
+	value = math.Round(value*scale) / scale
+	if f.more {
+		return value >= f.gate
+	}
+	return value <= f.gate
+}
+
+func (f *figure) text(value float64) string {
+	switch {
+	case f.unit == "":
+		return fmt.Sprintf("%.2f", value)
+	case f.number == "P10":
+		return fmt.Sprintf("%.0f %s", value, f.unit)
+	}
+	return fmt.Sprintf("%+.0f %s", value, f.unit) // a difference
+}
+
+func (f *figure) bound(value float64) string {
+	if f.more {
+		return ">= " + f.text(value)
+	}
+	return "<= " + f.text(value)
+}
+
+// median of a list that is not empty.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
