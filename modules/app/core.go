@@ -130,7 +130,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	}
 	core.close = func() {
 		core.Broker.Close()
-		a.resources.unpin()
+		core.resources.unpin() // not the app's: its Cleanup has dropped them by the time the last stream ends
 	}
 	return core, nil
 }
