@@ -25,7 +25,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.refuseScope(ctx)
 		return
 	}
-	if !usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response.Status)) {
+	if !usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response)) {
 		x.outcome = "upstream_error"
 		x.handler.logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
 		x.failed(ctx, forward.ErrUpstream)
@@ -78,11 +78,14 @@ func (x *exchange) uncopy(response *forward.Response) {
 	header.Del(jsonrpc.HeaderSessionID)
 }
 
-// awaitsAnswer reports whether an empty answer of that status cannot be one: requests are answered in a body, and so is
-// what went wrong with the upstream.
-func (x *exchange) awaitsAnswer(status int) bool {
-	if status >= http.StatusBadRequest {
-		return status >= http.StatusInternalServerError
+// awaitsAnswer reports whether an empty answer cannot be one: requests are answered in a body, and so is what went wrong
+// with the upstream. An event stream may end before its first event: the server then wants to be asked again (SEP-1699).
+func (x *exchange) awaitsAnswer(response *forward.Response) bool {
+	if response.Status >= http.StatusBadRequest {
+		return response.Status >= http.StatusInternalServerError
+	}
+	if strings.HasPrefix(contentType(response), "text/event-stream") {
+		return false
 	}
 	return slices.ContainsFunc(x.message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
 }
@@ -127,10 +130,14 @@ func usable(response *forward.Response) bool {
 }
 
 func isText(response *forward.Response) bool {
+	kind := contentType(response)
+	return kind == "" || strings.HasPrefix(kind, "text/plain")
+}
+
+func contentType(response *forward.Response) string {
 	header := make(http.Header)
 	response.CopyHeader(header)
-	kind := header.Get("Content-Type")
-	return kind == "" || strings.HasPrefix(strings.ToLower(kind), "text/plain")
+	return strings.ToLower(header.Get("Content-Type"))
 }
 
 // stepUp reports whether the upstream asks for a wider scope (RFC 6750 section 3.1).
