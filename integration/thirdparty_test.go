@@ -40,7 +40,7 @@ type thirdParty struct {
 func newThirdParty(t testing.TB) *thirdParty {
 	t.Helper()
 	p := &thirdParty{
-		t: t, draw: func(kind string) string { return kind + "-" + rand.Text() },
+		t: t, draw: func(string) string { return rand.Text() },
 		codes: map[string]string{}, access: map[string]bool{}, refresh: map[string]bool{}, streams: map[string]map[chan string]bool{},
 		waiting: make(chan struct{}, 64), release: make(chan struct{}),
 	}

@@ -1,0 +1,68 @@
+package integration
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestExit: SIGTERM ends streams with a word and lets calls run to their answer; the next start finds everything.
+func TestExit(t *testing.T) {
+	t.Parallel()
+	r := startRunning(t, settings{})
+	answered := make(chan answer, 1)
+	go func() { answered <- r.callTool(r.user, r.oauth, r.session, "wait") }()
+	receive(t, r.party.waiting, "the call at the third party")
+
+	if err := r.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r.events.want("status_change", `{"reason":"shutdown","status":"disconnected"}`)
+	if rest := append(r.events.ended(), r.get.ended()...); len(rest) > 0 {
+		t.Errorf("after the last event came %v", rest)
+	}
+	// A call that streams its answer is no stream: it ends by itself.
+	const result = `{"jsonrpc":"2.0","id":7,"result":{"content":[]}}`
+	r.party.publish("post", "message", result)
+	r.post.want("message", result)
+	r.post.close()
+	select {
+	case <-r.exited:
+		t.Fatal("the gateway did not wait for a call")
+	case a := <-answered:
+		t.Fatalf("the call was answered %d %s before the tool was done", a.status, a.body)
+	default:
+	}
+	close(r.party.release)
+	if a := receive(t, answered, "the answer of the call"); a.status != http.StatusOK || !strings.Contains(string(a.body), "done") {
+		t.Errorf("the call was answered %d %s", a.status, a.body)
+	}
+	select {
+	case <-r.exited:
+	case <-time.After(stopTimeout):
+		t.Fatal("the gateway does not end")
+	}
+	if code := exitCode(r.err); code != 0 {
+		t.Errorf("the gateway ended with status %d", code)
+	}
+	if left, err := filepath.Glob(filepath.Join(r.directory, "durward.db-*")); err != nil || len(left) > 0 {
+		t.Errorf("the store was not closed: %v %v", left, err)
+	}
+
+	r.restart()
+	if r.connection(r.user, r.oauth) != "connected" {
+		t.Error("the connection is lost")
+	}
+	r.call() // in the session from before
+}
+
+// restart starts the gateway anew, with the files of the first time.
+func (g *gateway) restart() {
+	g.t.Helper()
+	g.stop(g.t)
+	g.process = startProcess(g.t, g.directory, g.command.Env, durward(g.t), g.command.Args[1:]...)
+	g.waitFor(g.t, g.url+"/readyz")
+}

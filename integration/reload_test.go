@@ -1,0 +1,225 @@
+package integration
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// running is a gateway in the middle of its work: a connected user with a session and every kind of open stream.
+type running struct {
+	*gateway
+	party             *thirdParty
+	oauth             server // connected with OAuth
+	user              string // alice's token
+	session           string
+	events, get, post *eventStream
+}
+
+func startRunning(t *testing.T, s settings) *running {
+	t.Helper()
+	r := &running{gateway: startGateway(t, s), party: newThirdParty(t)}
+	r.user = r.token(alice)
+	r.oauth = r.createServer(r.party.url()+"/mcp", map[string]any{"provider": "oauth2", "requires_auth": true, "events_url": r.party.url() + "/events"})
+	r.connectOAuth(r.user, r.oauth).want(t, http.StatusOK)
+	r.session = r.initialize(r.user, r.oauth)
+	r.events = r.listen(http.MethodGet, "/sse/"+r.oauth.Slug, r.user, nil)
+	if e := r.events.next(); e.name != "connected" {
+		t.Fatalf("the first event is %v", e)
+	}
+	r.get = r.listen(http.MethodGet, r.oauth.path, r.user, nil, mcpHeader(r.session)...)
+	r.post = r.listen(http.MethodPost, r.oauth.path, r.user, toolCall("stream"), mcpHeader(r.session)...)
+	r.deliver("before")
+	return r
+}
+
+// deliver fails the test unless every stream passes an event on.
+func (r *running) deliver(word string) {
+	r.t.Helper()
+	data := `{"type":"issue","id":"` + word + `","changes":{}}`
+	message := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + word + `"}}`
+	for _, stream := range []struct {
+		name  string
+		open  *eventStream
+		event event
+	}{
+		{"events", r.events, event{"data_update", data}}, {"get", r.get, event{"message", message}}, {"post", r.post, event{"message", message}},
+	} {
+		if n := r.party.publish(stream.name, stream.event.name, stream.event.data); n != 1 {
+			r.t.Fatalf("%s: %d streams are open at the third party", stream.name, n)
+		}
+		stream.open.want(stream.event.name, stream.event.data)
+	}
+}
+
+// call fails the test unless a tool can be called in the session from before.
+func (r *running) call() {
+	r.t.Helper()
+	r.callTool(r.user, r.oauth, r.session, "echo").want(r.t, http.StatusOK)
+}
+
+// TestReload: a reload costs nobody anything: streams, sessions, connections, caches and counters are what they were.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	r := startRunning(t, settings{})
+	r.call()
+	keys := r.identity.keyFetches()
+	registrations, documents := r.party.counts()
+	const calls, open = `durward_calls_total{family="mcp",result="ok"}`, `durward_open_streams{family="sse"}`
+	counted, err := strconv.Atoi(r.metric(calls))
+	if err != nil {
+		t.Fatalf("%s: %v", calls, err)
+	}
+	changes := []string{r.written(),
+		strings.Replace(r.written(), "egress {", "origins https://app.example\n\t\tegress {", 1),
+		strings.Replace(r.written(), "egress {", "sizes {\n\t\t\tevent 2MiB\n\t\t}\n\t\tegress {", 1)}
+	for i, changed := range changes {
+		r.mustReload(changed)
+		r.deliver("after " + strconv.Itoa(i))
+		r.call()
+	}
+	if r.connection(r.user, r.oauth) != "connected" {
+		t.Error("the connection is lost")
+	}
+	if got := r.identity.keyFetches(); got != keys {
+		t.Errorf("the identity provider's keys were fetched %d times more", got-keys)
+	}
+	if a, b := r.party.counts(); a != registrations || b != documents {
+		t.Errorf("clients were registered %d and metadata fetched %d times more", a-registrations, b-documents)
+	}
+	if got := r.metric(calls); got != strconv.Itoa(counted+len(changes)) {
+		t.Errorf("%s is %s after %d calls more than %d", calls, got, len(changes), counted)
+	}
+	if got := r.metric(open); got != "1" {
+		t.Errorf("%s is %s", open, got)
+	}
+	// A stream of the first configuration ends with its right like any other.
+	r.api(r.user, http.MethodDelete, "/api/servers/"+r.oauth.ID+"/connection", nil)
+	r.events.want("status_change", `{"reason":"disconnected","status":"disconnected"}`)
+	if rest := append(append(r.events.ended(), r.get.ended()...), r.post.ended()...); len(rest) > 0 {
+		t.Errorf("after the end of the connection came %v", rest)
+	}
+}
+
+// TestReloadsLeaveNothing: configurations that were replaced are gone.
+func TestReloadsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	config := g.written()
+	g.mustReload(config)
+	before := g.goroutines()
+	for range 10 {
+		g.mustReload(config)
+	}
+	g.eventually("the goroutines of replaced configurations end", func() bool { return g.goroutines() <= before+2 })
+}
+
+// goroutines is how many goroutines of ours or of our stores run in the gateway.
+func (g *gateway) goroutines() int {
+	g.t.Helper()
+	total := 0
+	for block := range strings.SplitSeq(g.admin("/debug/pprof/goroutine?debug=1"), "\n\n") {
+		count, stack, _ := strings.Cut(block, " @ ")
+		n, err := strconv.Atoi(strings.TrimSpace(count))
+		if err == nil && strings.Contains(stack, "durward") {
+			total += n
+		}
+	}
+	return total
+}
+
+// eventually waits until something holds.
+func (g *gateway) eventually(what string, holds func() bool) {
+	g.t.Helper()
+	deadline := time.After(callTimeout)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-deadline:
+			g.t.Fatalf("waited in vain until %s", what)
+		case <-ticker.C:
+		}
+	}
+}
+
+// TestReloadRefused: a configuration that cannot be loaded changes nothing and says what is wrong with it.
+func TestReloadRefused(t *testing.T) {
+	t.Parallel()
+	r := startRunning(t, settings{})
+	line := func(config, text string) string {
+		before, _, ok := strings.Cut(config, text)
+		if !ok {
+			t.Fatalf("%q is not in the configuration", text)
+		}
+		return "Caddyfile.new:" + strconv.Itoa(strings.Count(before, "\n")+1)
+	}
+	swap := func(old, replacement string) string { return strings.Replace(r.written(), old, replacement, 1) }
+	for _, test := range []struct {
+		name, config string
+		at           string // text on the line that the message names
+		says         string
+	}{
+		{"a bad word", swap("store sqlite", "stoer sqlite"), "stoer", `unrecognized word "stoer"`},
+		{"a bad word in a block", swap("http 127", "htpp 127"), "htpp", `unrecognized word "htpp"`},
+		{"an unknown store", swap("store sqlite", "store oracle"), "oracle", `unrecognized store "oracle"`},
+		{"a key in the open", swap("{env.DURWARD_TEST_KEY}", strings.Repeat("ab", 32)), "master_key", "references"},
+		{"an unknown family", swap("\n\tdurward\n}", "\n\tdurward mpc\n}"), "durward mpc", `"mpc"`},
+		{"a key file that is missing", swap("{env.DURWARD_TEST_KEY}", "{file./nowhere/key}"), "", "{file./nowhere/key}"},
+		{"a key variable that is missing", swap("{env.DURWARD_TEST_KEY}", "{env.DURWARD_NO_KEY}"), "", "{env.DURWARD_NO_KEY}"},
+		{"another key", swap("{env.DURWARD_TEST_KEY}", "{env.DURWARD_OTHER_KEY}"), "", "DURWARD_OTHER_KEY"},
+		{"a store that cannot be made", swap("durward.db", "/proc/nowhere/durward.db"), "", "/proc/nowhere"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			output, err := r.reload(test.config)
+			output = strings.ReplaceAll(output, `\"`, `"`) // it is part of a log line
+			if err == nil {
+				t.Fatalf("it was loaded: %s", output)
+			}
+			if !strings.Contains(output, test.says) {
+				t.Errorf("%q is not said: %s", test.says, output)
+			}
+			if test.at != "" && !strings.Contains(output, line(test.config, test.at)) {
+				t.Errorf("%s is not named: %s", line(test.config, test.at), output)
+			}
+		})
+	}
+	r.deliver("after")
+	r.call()
+	r.mustReload(r.written())
+	r.deliver("at the end")
+}
+
+// TestReloadOfStore: another store takes over for new requests while the streams of the old one go on; it closes after
+// the last of them.
+func TestReloadOfStore(t *testing.T) {
+	t.Parallel()
+	r := startRunning(t, settings{})
+	r.mustReload(strings.Replace(r.written(), "durward.db", "other.db", 1))
+	r.deliver("after")
+	r.callTool(r.user, r.oauth, "", "echo").want(t, http.StatusNotFound)
+	other := r.createServer(r.party.url()+"/open", nil)
+	r.callTool(r.user, other, "", "echo").want(t, http.StatusOK)
+	// SQLite removes the log of a database that nobody has open any more.
+	log := filepath.Join(r.directory, "durward.db-wal")
+	if _, err := os.Stat(log); err != nil {
+		t.Errorf("the first store is closed under its streams: %v", err)
+	}
+	r.events.close()
+	r.get.close()
+	r.post.close()
+	r.eventually("the first store is closed", func() bool {
+		_, err := os.Stat(log)
+		return os.IsNotExist(err)
+	})
+	r.mustReload(r.written())
+	r.call()
+	if regexp.MustCompile(`(?i)"level":"error"`).MatchString(r.output.String()) {
+		t.Error("the log has errors")
+	}
+}
