@@ -222,6 +222,19 @@ func TestBytesPassUnchanged(t *testing.T) {
 	}
 }
 
+// TestStreamThatEndsAtOnce: an event stream may end before its first event; the client asks again (SEP-1699).
+func TestStreamThatEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	s := g.createServer(newUpstream(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		w.Header().Set("Content-Type", "text/event-stream")
+	}).url, nil)
+	a := g.send(http.MethodPost, s.path, g.token(alice), ping, "Accept", acceptBoth).want(t, http.StatusOK)
+	if len(a.body) > 0 || a.header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%v %q", a.header, a.body)
+	}
+}
+
 // TestCancelledCall: a modern client that gives up a call closes its stream, and the tool is cancelled.
 func TestCancelledCall(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,163 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// clientUser logs in with the clients of these tests, and clientAccount is what she has connected at the demo.
+const (
+	clientUser    = "alice@example.test"
+	clientAccount = "demo-bob"
+)
+
+// TestClientsLogIn: unmodified MCP clients get from nothing but a server's URL to a tool's answer: 401, metadata,
+// registration, login with PKCE, call.
+func TestClientsLogIn(t *testing.T) {
+	t.Parallel()
+	tools := conformanceTools(t)
+	clients := officialClients(t)
+	d := newDevHome(t).start(t)
+	d.connect(t, d.token(t), clientAccount)
+	server := d.url + "/mcp/demo"
+
+	t.Run("go-sdk", func(t *testing.T) {
+		if got := loginWithGoSDK(t, server); got != clientAccount {
+			t.Errorf("whoami says %q", got)
+		}
+	})
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run("TypeScript "+era, func(t *testing.T) {
+			said := strings.Split(runNode(t, tools, "clients/login.mjs", server, clientUser, clients, era), "\n")
+			if said[0] != clientAccount {
+				t.Errorf("whoami says %q", said[0])
+			}
+			if era == "modern" && said[1] != "2026-07-28" {
+				t.Errorf("agreed on %q", said[1])
+			}
+		})
+	}
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// loginWithGoSDK lets go-sdk's client log in and returns what whoami says.
+func loginWithGoSDK(t *testing.T, server string) string {
+	t.Helper()
+	browser := newClient(t)
+	const redirect = "http://127.0.0.1:1/callback"
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			RedirectURIs: []string{redirect}, ClientName: "go-sdk", TokenEndpointAuthMethod: "none",
+			GrantTypes: []string{"authorization_code", "refresh_token"},
+		}},
+		AuthorizationCodeFetcher: func(_ context.Context, arguments *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			back, err := logInAs(browser, arguments.URL, clientUser)
+			if err != nil {
+				return nil, err
+			}
+			return &auth.AuthorizationResult{Code: back.Get("code"), State: back.Get("state"), Iss: back.Get("iss")}, nil
+		},
+		Client: newClient(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(within(t, callTimeout), &mcp.StreamableClientTransport{
+		Endpoint: server, HTTPClient: &http.Client{Transport: transport}, OAuthHandler: handler, MaxRetries: -1,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	result, err := session.CallTool(within(t, callTimeout), &mcp.CallToolParams{Name: "whoami"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return textOf(result)
+}
+
+// logInAs plays the user's browser at the development identity provider and returns what it sends back to the client.
+func logInAs(browser *http.Client, address, user string) (url.Values, error) {
+	response, err := browser.Get(address)
+	if err != nil {
+		return nil, err
+	}
+	page, err := io.ReadAll(response.Body)
+	response.Body.Close()
+	ticket := devTicket.FindSubmatch(page)
+	if err != nil || ticket == nil {
+		return nil, fmt.Errorf("no login form at %s: status %d: %w", address, response.StatusCode, err)
+	}
+	form, _, _ := strings.Cut(address, "?")
+	response, err = browser.PostForm(form, url.Values{"ticket": {string(ticket[1])}, "user": {user}})
+	if err != nil {
+		return nil, err
+	}
+	response.Body.Close()
+	back, err := response.Location()
+	if err != nil {
+		return nil, fmt.Errorf("login: status %d: %w", response.StatusCode, err)
+	}
+	return back.Query(), nil
+}
+
+// officialClients installs the TypeScript SDKs, once, and returns the directory that they are in.
+func officialClients(t *testing.T) string {
+	t.Helper()
+	directory, err := filepath.Abs(".cache/clients")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const manifest = "clients/package.json"
+	err = install(directory, []string{manifest}, func(ctx context.Context) *exec.Cmd {
+		command := exec.CommandContext(ctx, "sh", "-c", `cp "$0" package.json && exec npm install --silent --no-package-lock --no-audit --no-fund`)
+		command.Args = append(command.Args, absolute(t, manifest))
+		command.Dir = directory
+		return command
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return directory
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// runNode runs a script with the Node that the conformance suites brought, and returns what it writes.
+func runNode(t *testing.T, tools, script string, arguments ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), suiteTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, filepath.Join(tools, "node/node_modules/.bin/node"), append([]string{script}, arguments...)...)
+	command.Env = append(os.Environ(), "NODE_OPTIONS=")
+	command.WaitDelay = callTimeout
+	var complaint strings.Builder
+	command.Stderr = &complaint
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", script, err, output, complaint.String())
+	}
+	return string(output)
+}
