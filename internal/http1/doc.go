@@ -1,0 +1,44 @@
+// Package http1 is an HTTP/1.1 client without goroutines of its own: the caller's goroutine writes the request and reads
+// the answer. An idle connection and a waiting stream cost no goroutine and hold no buffer, which is where the CPU and the
+// memory of a proxy's upstream side go otherwise.
+//
+// [Client] is a round tripper for plain and TLS upstreams: requests of the kind a gateway makes (a body in memory with a
+// known length, no trailers, no upgrade), answers from servers that are not trusted. What it promises:
+//
+//   - A request is checked before its first byte leaves; body and headers leave in one write when they fit into 16 KiB.
+//   - Nothing is sent twice once a byte of it was written. One exception, which net/http makes too: a GET or HEAD whose
+//     kept connection died before a byte of the answer came is sent once more. A POST or DELETE never is.
+//   - A connection serves again only when everything about the last exchange was clean: both sides keep it, the request
+//     was written whole, the answer was read to its end and not a byte more came, the context had not ended. Before it is
+//     reused it is asked, without waiting, whether the upstream has closed it or said something unasked.
+//   - When the request's context ends the connection is closed at once, whatever the caller is doing at that moment.
+//   - What an answer may cost is bounded: the headers of an answer and of all 1xx before it, their number, chunk lines,
+//     trailers. Trailers are checked and dropped.
+//
+// Only a body that does not fit into the first write is written by a goroutine, because an upstream may answer, or at
+// least begin to, before it has read everything; it ends with the write, and before the answer's Close returns.
+//
+// # Which HTTP
+//
+// The client offers only "http/1.1" by ALPN and speaks only HTTP/1.1. It never hands a connection over to HTTP/2: an
+// upstream that speaks nothing else refuses the handshake (a tls.AlertError) and belongs on net/http. Which upstreams use
+// this client is for the configuration to say (`versions 1.1`), because one connection for many calls is worth more than
+// cheap calls only where connections are dear.
+//
+// # Differences from net/http
+//
+// Requests. The bytes are those that http.Transport writes, in the same order, with these exceptions. No User-Agent is
+// made up. Refused, with nothing sent: a body without a length, or longer or shorter than it; Expect, Upgrade, TE,
+// Connection and other fields of the connection; trailers and transfer encodings; CONNECT; opaque URLs, a path that does
+// not begin with a slash, white space in the target; a Host that is not one (net/http sends an empty one).
+//
+// Answers. Every answer that is accepted is one that http.Transport accepts, with the same status, fields and body.
+// Refused although http.Transport takes it: lines that end in a bare LF; folded fields; a blank before the colon;
+// versions other than HTTP/1.0 and HTTP/1.1; a status outside 100 to 999, or more than one blank around it; control
+// characters in the reason; Transfer-Encoding beside Content-Length, or in an HTTP/1.0 answer; chunk sizes of more than
+// 15 digits, chunk lines above 256 bytes or with control characters; malformed trailers; more than 256 fields or 256
+// interim answers; 101. Never kept for another request although http.Transport does: connections that spoke
+// HTTP/1.0, 204 and 304 with a Transfer-Encoding, 204 with a length.
+//
+// The Response has no Request, so that a stream does not hold on to the body it answers, and no Trailer.
+package http1

@@ -1,0 +1,35 @@
+package http1
+
+// RequestError is a request that this client does not send. Nothing was written, no connection was used.
+type RequestError struct{ Reason string }
+
+func (e *RequestError) Error() string { return "checking the request: " + e.Reason }
+
+// ProtocolError is an answer that is not HTTP/1.1, or is in a way that two readers could understand differently. Its
+// text holds nothing of the answer's. The request may have been executed.
+type ProtocolError struct{ Reason string }
+
+func (e *ProtocolError) Error() string { return "reading the answer: " + e.Reason }
+
+// The reasons of a ProtocolError.
+var (
+	errStatusLine     = &ProtocolError{"malformed status line"}
+	errField          = &ProtocolError{"malformed header field"}
+	errFolded         = &ProtocolError{"folded header field"}
+	errBareLF         = &ProtocolError{"line without CR before LF"}
+	errTooLarge       = &ProtocolError{"headers are too large"}
+	errTooMany        = &ProtocolError{"too many header fields"}
+	errInterim        = &ProtocolError{"too many interim answers"}
+	errSwitch         = &ProtocolError{"switch of protocols that was not asked for"}
+	errEncoding       = &ProtocolError{"transfer encoding other than chunked"}
+	errEncodingOld    = &ProtocolError{"transfer encoding in an HTTP/1.0 answer"}
+	errBothLengths    = &ProtocolError{"transfer encoding and content length"}
+	errLength         = &ProtocolError{"malformed or contradicting content length"}
+	errTrailerField   = &ProtocolError{"trailer that frames the message"}
+	errChunkSize      = &ProtocolError{"malformed chunk size"}
+	errChunkLine      = &ProtocolError{"malformed or long chunk line"}
+	errChunkEnd       = &ProtocolError{"chunk without end"}
+	errChunkOverhead  = &ProtocolError{"chunks with too little in them"}
+	errTrailer        = &ProtocolError{"malformed trailer"}
+	errTrailerTooLong = &ProtocolError{"trailers are too long"}
+)

@@ -1,0 +1,283 @@
+package http1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+// exchange is one request and its answer. It is the answer's body, too, and one allocation with it.
+type exchange struct {
+	res    http.Response
+	values [12]string // of res.Header, when they fit
+
+	client *Client
+	host   *host
+	conn   *conn // not this exchange's any more once state is not open
+	ctx    context.Context
+	stop   func() bool // ends the watch over ctx; nil: there is none
+	upload *upload     // nil: the request left in one write
+
+	isHead  bool
+	heard   bool // a byte of an answer has come
+	reuse   bool // nothing so far speaks against another request on this connection
+	framing framing
+	left    int64 // of a body with a length
+	chunks  chunks
+
+	state   atomic.Uint32
+	reading sync.Mutex // held by who reads
+	err     error      // what all further reads get
+}
+
+// The states of an exchange. Who brings it out of open owns the connection.
+const (
+	open   = iota
+	over   // the answer was read to its end, or failed
+	closed // Close was called
+)
+
+// begin writes the request and reads the answer's head. On an error the connection is closed; sent says whether a byte
+// of the request may have reached the upstream.
+func (x *exchange) begin(out *outgoing) (sent bool, err error) {
+	c := x.conn
+	x.stop = nil
+	if x.ctx.Done() != nil {
+		x.stop = context.AfterFunc(x.ctx, c.abort)
+	}
+	n, werr := c.rw.Write(*out.first)
+	if werr != nil {
+		if sent = n > 0 || c.tls != nil; !sent {
+			c.abort()
+			x.letGo()
+			return false, x.unsent(werr)
+		}
+		x.reuse = false // an answer may be here all the same
+	} else if out.rest > 0 {
+		x.upload = startUpload(c, out.body, out.rest)
+		out.body = nil
+	}
+	out.release()
+
+	h := heads.Get().(*head)
+	defer heads.Put(h)
+	text, err := h.read(c, x.client.maxHead)
+	x.heard = c.w > 0
+	if err == nil {
+		err = x.answer(h, text)
+	}
+	if err == nil {
+		return true, nil
+	}
+	c.abort()
+	if err = x.explain(err); werr != nil && !x.heard {
+		err = x.unsent(werr)
+	}
+	x.letGo()
+	return true, err
+}
+
+// unsent names the reason why a request was not written whole.
+func (x *exchange) unsent(err error) error {
+	if x.ctx.Err() != nil {
+		return context.Cause(x.ctx)
+	}
+	return fmt.Errorf("writing the request: %w", err)
+}
+
+// answer makes the response of a head.
+func (x *exchange) answer(h *head, text string) error {
+	header := h.header(text, x.values[:])
+	framing, length, keep, err := h.frame(header, x.isHead)
+	if err != nil {
+		return err
+	}
+	x.framing, x.reuse = framing, x.reuse && keep
+	x.res = http.Response{
+		Status: text[9:h.reason], StatusCode: h.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: int(h.minor),
+		Header: header, ContentLength: length, Close: !keep, Body: x, TLS: x.conn.tls,
+	}
+	if h.minor == 0 {
+		x.res.Proto = "HTTP/1.0"
+	}
+	switch framing {
+	case noBody:
+		x.res.Body = http.NoBody
+		x.finish()
+	case byLength:
+		x.left = length
+	case byChunks:
+		x.res.TransferEncoding = chunkedOnly
+	}
+	if x.conn != nil && x.conn.buffered() == 0 {
+		x.conn.dropBuffer()
+	}
+	return nil
+}
+
+// Read implements io.Reader. The end comes with the last bytes where it is known.
+func (x *exchange) Read(p []byte) (int, error) {
+	x.reading.Lock()
+	defer x.reading.Unlock()
+	if x.state.Load() == closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	if x.err != nil || len(p) == 0 {
+		return 0, x.err
+	}
+	n, err := x.readBody(p)
+	if err == nil {
+		return n, nil
+	}
+	if err == io.EOF {
+		x.finish()
+	} else {
+		err = x.fail(err)
+	}
+	if x.state.Load() == closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	x.err = err
+	return n, err
+}
+
+// readBody returns io.EOF at the answer's own end only.
+func (x *exchange) readBody(p []byte) (int, error) {
+	switch x.framing {
+	case byChunks:
+		return x.readChunks(p)
+	case byLength:
+		n, err := x.conn.read(p[:min(int64(len(p)), x.left)])
+		if x.left -= int64(n); x.left == 0 {
+			return n, io.EOF
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	}
+	return x.conn.read(p)
+}
+
+// smallRead is the least room that a chunked body is read into directly; framing would fill less.
+const smallRead = 256
+
+// readChunks reads into p and takes the framing out of it where it lies, so that nothing but p is held while it waits.
+func (x *exchange) readChunks(p []byte) (int, error) {
+	c := x.conn
+	for {
+		src, direct, rerr := c.buf[c.r:c.w], false, error(nil)
+		if len(src) == 0 {
+			if direct = len(p) >= smallRead; direct {
+				var n int
+				n, rerr = c.read(p)
+				src = p[:n]
+			} else {
+				c.takeBuffer()
+				rerr = c.fill()
+				src = c.buf[c.r:c.w]
+			}
+		}
+		written, read, err := x.chunks.decode(p, src)
+		if !direct {
+			c.consume(read)
+		}
+		if err != nil {
+			return written, err
+		}
+		if x.chunks.state == ended {
+			if direct && read < len(src) {
+				x.reuse = false
+			}
+			return written, io.EOF
+		}
+		if rerr == io.EOF {
+			rerr = io.ErrUnexpectedEOF
+		}
+		if written > 0 || rerr != nil {
+			return written, rerr
+		}
+		if direct && len(src) == 0 {
+			return 0, nil
+		}
+	}
+}
+
+// Close implements io.Closer. It may be called at any time, and more than once.
+func (x *exchange) Close() error {
+	if x.state.Swap(closed) != open {
+		return nil
+	}
+	x.conn.abort()
+	x.reading.Lock() // a Read that was under way has returned by then
+	defer x.reading.Unlock()
+	x.settle(nil)
+	return nil
+}
+
+// finish ends an exchange whose answer was read to its end: the connection is kept when nothing speaks against it.
+func (x *exchange) finish() {
+	if !x.state.CompareAndSwap(open, over) {
+		return
+	}
+	c := x.conn
+	clean := x.reuse && !c.dirty && c.buffered() == 0 && (x.upload == nil || x.upload.whole()) && c.quiet()
+	// Last: up to here the context's end closes the connection, and when it has begun to, nobody else may have it.
+	if clean && (x.stop == nil || x.stop()) {
+		x.stop = nil
+		x.settle(c)
+		return
+	}
+	c.abort()
+	x.settle(nil)
+}
+
+// fail ends an exchange whose answer broke off, and says why.
+func (x *exchange) fail(err error) error {
+	if !x.state.CompareAndSwap(open, over) {
+		return http.ErrBodyReadAfterClose
+	}
+	x.conn.abort()
+	err = x.explain(err)
+	x.settle(nil)
+	return err
+}
+
+// settle gives everything back: the connection when it is kept, else it was closed.
+func (x *exchange) settle(kept *conn) {
+	x.letGo()
+	x.client.pool.leave(x.host, kept)
+	x.conn = nil
+}
+
+// letGo ends what an exchange has running on its connection.
+func (x *exchange) letGo() {
+	if x.stop != nil {
+		x.stop()
+	}
+	x.conn.dropBuffer()
+	if x.upload != nil {
+		<-x.upload.done
+		x.upload = nil
+	}
+}
+
+// explain names the reason of an error on a connection that is closed by now.
+func (x *exchange) explain(err error) error {
+	if x.ctx.Err() != nil {
+		return context.Cause(x.ctx)
+	}
+	if x.upload != nil {
+		if <-x.upload.done; x.upload.source != nil {
+			return x.upload.source
+		}
+	}
+	if bad := (*ProtocolError)(nil); errors.As(err, &bad) {
+		return err
+	}
+	return fmt.Errorf("reading the answer: %w", err)
+}
