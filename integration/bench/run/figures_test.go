@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReport(t *testing.T) {
+	figures := []figure{
+		{number: "P1", of: "220 B", what: "throughput", gate: 1.25, goal: 1.50, more: true},
+		{number: "P3", of: "p50", what: "latency", gate: 15, goal: 0, unit: "us"},
+		{number: "P9", needs: "limits"},
+	}
+	for name, test := range map[string]struct {
+		measured map[string]measurement
+		lines    []string // parts that the lines have, in this order
+		err      string
+	}{
+		"both hold": {
+			map[string]measurement{"P1 220 B": {values: []float64{1.3, 1.2, 1.4}}, "P3 p50": {values: []float64{-3, 15.4}}},
+			[]string{"1.30   (1.20 to 1.40)     gate >= 1.25    goal >= 1.50   ok  throughput", "P3 p50    +6 us", "P9        not measured yet: needs limits"}, "",
+		},
+		"one misses": {
+			map[string]measurement{"P1 220 B": {values: []float64{1.2449}}, "P3 p50": {values: []float64{0}}},
+			[]string{"MISSED", "ok", "not measured yet"}, "missed: P1 220 B",
+		},
+		"a rounded figure that reads like the gate has reached it": {
+			map[string]measurement{"P1 220 B": {values: []float64{1.2451}}, "P3 p50": {values: []float64{15.4}}},
+			[]string{"1.25", "+15 us", "not measured yet"}, "",
+		},
+		"failed requests": {
+			map[string]measurement{"P1 220 B": {values: []float64{9}, failed: 2}, "P3 p50": {values: []float64{0}}},
+			[]string{"MISSED (2 failed)", "ok", "not measured yet"}, "missed: P1 220 B",
+		},
+		"nothing to see": {
+			map[string]measurement{"P1 220 B": {err: errors.New("boom")}},
+			[]string{"not measured: boom", "not measured: no sample", "not measured yet"}, "could not be measured: P1 220 B, P3 p50",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			err := report(&out, figures, test.measured)
+			if (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
+				t.Errorf("error %v instead of %q", err, test.err)
+			}
+			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+			if len(lines) != len(figures) {
+				t.Fatalf("%d lines:\n%s", len(lines), &out)
+			}
+			for i, f := range figures {
+				if !strings.HasPrefix(lines[i], f.name()+" ") || !strings.Contains(lines[i], test.lines[i]) {
+					t.Errorf("line %q instead of %q ... %q", lines[i], f.name(), test.lines[i])
+				}
+			}
+		})
+	}
+}
+
+func TestSelectFigures(t *testing.T) {
+	names := func(figures []figure) (list []string) {
+		for _, f := range figures {
+			list = append(list, f.name())
+		}
+		return list
+	}
+	selected, err := selectFigures("p10, P3")
+	if diff := cmp.Diff([]string{"P10", "P3 p50", "P3 p99"}, names(selected)); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	if _, err := selectFigures("P11"); err == nil {
+		t.Error("an unknown figure is taken")
+	}
+	if all, err := selectFigures(""); err != nil || len(all) != len(promises) {
+		t.Errorf("%d figures, %v", len(all), err)
+	}
+}
+
+// Every promise is either measured by something or says what it needs, and nothing is measured that was not promised.
+func TestEveryPromiseIsMeasured(t *testing.T) {
+	measured := map[string]bool{"P8 seen": true, "P8 caddy": true, "P10": true}
+	for _, c := range comparisons {
+		for _, d := range c.figures {
+			measured[d.name] = true
+		}
+	}
+	for _, f := range promises {
+		if measured[f.name()] == (f.needs != "") {
+			t.Errorf("%s: measured %v, needs %q", f.name(), measured[f.name()], f.needs)
+		}
+		delete(measured, f.name())
+	}
+	for name := range measured {
+		t.Errorf("%s was not promised", name)
+	}
+}
+
+func TestDerivedPairsRounds(t *testing.T) {
+	samples := []sample{
+		{Name: "caddy", Scenario: "mcp", Throughput: 100}, {Name: "caddy", Scenario: "mcp", Rate: 400, Throughput: 1},
+		{Name: "durward", Scenario: "mcp", Throughput: 150}, {Name: "nginx", Scenario: "mcp", Throughput: 900},
+		{Name: "durward", Scenario: "mcp", Throughput: 100, Bad: 3}, {Name: "caddy", Scenario: "mcp", Throughput: 200},
+		{Name: "durward", Scenario: "mcpsse", Throughput: 7}, {Name: "durward", Scenario: "mcp", Throughput: 8}, // no partner
+	}
+	d := derived{scenario: "mcp", value: throughput}
+	if m := d.from(samples); !cmp.Equal(m.values, []float64{1.5, 0.5}) || m.failed != 3 {
+		t.Errorf("%+v", m)
+	}
+	d.first = true
+	if m := d.from(samples); !cmp.Equal(m.values, []float64{1.5}) || m.failed != 0 {
+		t.Errorf("first: %+v", m)
+	}
+	d.open, d.first = true, false
+	if m := d.from(samples); len(m.values) != 0 {
+		t.Errorf("open: %+v", m)
+	}
+}
