@@ -77,7 +77,7 @@ func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires tim
 	ctx, end := context.WithCancelCause(ctx)
 	s := &stream{owner: owner, kind: kind, end: end}
 	if !expires.IsZero() {
-		s.timer = time.AfterFunc(time.Until(expires), func() { end(&Ended{TokenExpired}) })
+		s.timer = time.AfterFunc(time.Until(expires), func() { end(&Ended{TokenExpired}) }) //nolint:forbidigo // the timer beside it runs on no other clock
 	}
 	r.mu.Lock()
 	if r.open == nil {

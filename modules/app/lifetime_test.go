@@ -5,8 +5,10 @@ import "testing"
 func TestLifetimeClosesOnceAfterRetirementAndTheLastPin(t *testing.T) {
 	closed := 0
 	l := lifetime{close: func() { closed++ }}
-	if !l.pin() || !l.pin() {
-		t.Fatal("a fresh lifetime refused a pin")
+	for range 2 {
+		if !l.pin() {
+			t.Fatal("a fresh lifetime refused a pin")
+		}
 	}
 	l.unpin()
 	l.retire()

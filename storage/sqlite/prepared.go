@@ -24,7 +24,7 @@ type preparedReads struct {
 func prepare(ctx context.Context, db *sql.DB) (*preparedReads, error) {
 	p := &preparedReads{db: db, statements: make(map[string]*sql.Stmt, len(preparedQueries))}
 	for _, query := range preparedQueries {
-		statement, err := db.PrepareContext(ctx, query) // closed with its database
+		statement, err := db.PrepareContext(ctx, query) //nolint:sqlclosecheck // closed with its database
 		if err != nil {
 			return nil, fmt.Errorf("preparing %q: %w", query, err)
 		}
@@ -55,14 +55,14 @@ type snapshot struct {
 
 func (s snapshot) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	if statement, ok := s.reads.statements[query]; ok {
-		return s.tx.StmtContext(ctx, statement).QueryContext(ctx, args...)
+		return s.tx.StmtContext(ctx, statement).QueryContext(ctx, args...) //nolint:sqlclosecheck // closed with its transaction
 	}
 	return s.tx.QueryContext(ctx, query, args...)
 }
 
 func (s snapshot) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if statement, ok := s.reads.statements[query]; ok {
-		return s.tx.StmtContext(ctx, statement).QueryRowContext(ctx, args...)
+		return s.tx.StmtContext(ctx, statement).QueryRowContext(ctx, args...) //nolint:sqlclosecheck // closed with its transaction
 	}
 	return s.tx.QueryRowContext(ctx, query, args...)
 }
