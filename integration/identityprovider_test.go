@@ -54,7 +54,6 @@ type identityProvider struct {
 	mu      sync.Mutex
 	signers map[string]crypto.Signer // by kid
 	fetched int                      // how often the keys were asked for
-	down    bool
 }
 
 // Keys that every provider has.
@@ -97,20 +96,6 @@ func newRSAKey(t testing.TB) *rsa.PrivateKey {
 
 func (p *identityProvider) issuer() string { return p.server.URL }
 
-// setDown makes the provider answer 503 to everything, or serve again.
-func (p *identityProvider) setDown(down bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.down = down
-}
-
-// setKeys replaces the keys that are published and signed with.
-func (p *identityProvider) setKeys(signers map[string]crypto.Signer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.signers = signers
-}
-
 // keyFetches says how often the keys were fetched.
 func (p *identityProvider) keyFetches() int {
 	p.mu.Lock()
@@ -119,12 +104,6 @@ func (p *identityProvider) keyFetches() int {
 }
 
 func (p *identityProvider) serveMetadata(w http.ResponseWriter, _ *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.down {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
 	writeJSON(w, http.StatusOK, map[string]any{
 		"issuer": p.issuer(), "jwks_uri": p.issuer() + "/jwks", "authorization_endpoint": p.issuer() + "/authorize",
 		"token_endpoint": p.issuer() + "/token", "response_types_supported": []string{"code"},
@@ -136,10 +115,6 @@ func (p *identityProvider) serveKeys(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fetched++
-	if p.down {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
 	keys := []any{}
 	for kid, signer := range p.signers {
 		keys = append(keys, publicJWK(kid, signer))

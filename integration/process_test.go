@@ -60,7 +60,7 @@ func startProcess(t testing.TB, home string, env []string, program string, argum
 	p.command.Dir = home
 	p.command.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_DATA_HOME=" + home + "/.data", "XDG_CONFIG_HOME=" + home + "/.config",
-		"TMPDIR=" + os.TempDir(), "GORACE=halt_on_error=0",
+		"TMPDIR=" + home, "GORACE=halt_on_error=0",
 	}, env...)
 	p.command.Stdout, p.command.Stderr = &p.output, &p.output
 	// What the process starts itself must not keep the test waiting for the end of its output.

@@ -78,6 +78,7 @@ func TestSessionsBelongToTheirCaller(t *testing.T) {
 		{"another user", s.path, bob, session},
 		{"another agent", s.path, alice.with(claims{"azp": "other-client", "client_id": "other-client"}), session},
 		{"an administrator", s.path, admin, session},
+		{"another organization", s.path, eve, session},
 		{"another server", other.path, alice, session},
 		{"the upstream's own id", s.path, alice, upstreamSession},
 		{"an altered id", s.path, alice, session[:len(session)-1] + string(session[len(session)-1]^1)},
