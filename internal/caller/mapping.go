@@ -83,14 +83,13 @@ type Identity struct {
 	AgentExternalID string
 	Name, Email     string // "" when unknown
 	// Machine says that nobody stands behind the token (client_credentials), so that nobody can be asked.
-	Machine   bool
-	IssuedAt  time.Time // zero when the token does not say
-	ExpiresAt time.Time
+	Machine  bool
+	IssuedAt time.Time // zero when the token does not say
 }
 
 // Map reads the identity from verified claims.
 func Map(c *token.Claims, m Mapping) (Identity, error) {
-	i := Identity{Issuer: m.Issuer, IssuedAt: c.IssuedAt, ExpiresAt: c.ExpiresAt}
+	i := Identity{Issuer: m.Issuer, IssuedAt: c.IssuedAt}
 	if i.Issuer == "" {
 		i.Issuer = c.Issuer
 	}

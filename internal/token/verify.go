@@ -147,7 +147,7 @@ func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Claims, e
 // to date, which is refreshed by use (J26, J30). It costs a fraction of Verify. Errors are *Error. The audience is not
 // looked at again: it must be part of the cache's key.
 func (v *Verifier) Recheck(ctx context.Context, c *Claims) error {
-	if !v.now().Before(c.ExpiresAt.Add(v.options.Leeway)) {
+	if !v.now().Before(v.GoodUntil(c)) {
 		return invalid("the token has expired")
 	}
 	if v.options.MaxTokenAge > 0 && v.now().Sub(c.IssuedAt) > v.options.MaxTokenAge+v.options.Leeway {
@@ -162,6 +162,10 @@ func (v *Verifier) Recheck(ctx context.Context, c *Claims) error {
 	}
 	return nil
 }
+
+// GoodUntil is when the verifier stops taking a token with these claims: its end, and the tolerance for the clocks'
+// difference. What is opened under the token ends then (W07).
+func (v *Verifier) GoodUntil(c *Claims) time.Time { return c.ExpiresAt.Add(v.options.Leeway) }
 
 // checkType keeps other JWTs of the same issuer out (RFC 8725 section 3.11, J11): by typ where the issuer sets it, and
 // by what providers that do not set it put into ID tokens, refresh tokens and security events.

@@ -431,6 +431,9 @@ func TestRecheck(t *testing.T) {
 		return got
 	}
 	short, long := verify(claims()), verify(claims("exp", unix(20*time.Hour)))
+	if until := v.GoodUntil(short); !until.Equal(c.Now().Add(15*time.Minute + DefaultLeeway)) {
+		t.Errorf("good until %v", until)
+	}
 	c.advance(15*time.Minute + DefaultLeeway - time.Second)
 	for _, each := range []*Claims{short, long} { // the set is a new one by now, the key the same
 		if err := v.Recheck(t.Context(), each); err != nil {

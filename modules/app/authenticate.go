@@ -55,6 +55,7 @@ func (c *Core) verify(ctx context.Context, identity Identity, raw, resource stri
 		return verified{}, err
 	}
 	resolved, err := c.resolve(ctx, who, rules.AdminRole)
+	resolved.ExpiresAt = identity.Verifier().GoodUntil(claims)
 	return verified{claims: claims, caller: resolved}, err
 }
 
@@ -72,6 +73,6 @@ func (c *Core) resolve(ctx context.Context, who caller.Identity, adminRole strin
 	return Caller{
 		Issuer: who.Issuer, Subject: who.Subject, OrganizationID: organization.ID, UserID: user.ID, Name: user.Name, Email: user.Email,
 		Roles: who.Roles, Groups: who.Groups, Teams: who.Teams, Projects: who.Projects, Agent: who.AgentExternalID,
-		Admin: who.HasRole(adminRole), Machine: who.Machine, ExpiresAt: who.ExpiresAt,
+		Admin: who.HasRole(adminRole), Machine: who.Machine,
 	}, nil
 }

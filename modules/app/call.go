@@ -26,7 +26,8 @@ type Caller struct {
 	// Admin: the caller has the issuer's administrator role.
 	Admin bool
 	// Machine: there is no person behind the token (client credentials).
-	Machine   bool
+	Machine bool
+	// ExpiresAt is when the token is no longer good, the tolerance for the clocks' difference included.
 	ExpiresAt time.Time
 }
 
