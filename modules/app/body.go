@@ -49,11 +49,14 @@ func writeBodyError(w http.ResponseWriter, err *forward.BodyError) {
 	}
 }
 
-// ReadJSON reads the body of a request as an object of at most limit bytes. A request without a body gives an empty
-// object when that is allowed. Errors are for WriteShapeError.
+// ReadJSON reads the body of a request as an object of at most limit bytes. A request without a body needs no type; it
+// gives an empty object when that is allowed. Errors are for WriteShapeError.
 func ReadJSON(r *http.Request, limit int64, emptyAllowed bool) (*validate.Object, error) {
-	if emptyAllowed && r.ContentLength == 0 && len(r.TransferEncoding) == 0 {
-		return validate.ParseBody([]byte("{}"), strictjson.Limits{})
+	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 {
+		if emptyAllowed {
+			return validate.ParseBody([]byte("{}"), strictjson.Limits{})
+		}
+		return validate.ParseBody(nil, strictjson.Limits{}) // says that it is missing
 	}
 	if err := validate.CheckMedia(r.Header); err != nil {
 		return nil, err

@@ -214,6 +214,10 @@ func TestBodies(t *testing.T) {
 			a.send(a.adam, r).wantError(http.StatusUnsupportedMediaType, app.UnsupportedMediaType)
 		})
 	}
+	t.Run("no body needs no type", func(t *testing.T) {
+		a.t = t
+		a.send(a.adam, httptest.NewRequest(http.MethodPut, publicURL+"/api/servers/"+id, http.NoBody)).wantProblems("body missing")
+	})
 	t.Run("B07 large", func(t *testing.T) {
 		a.t = t
 		w := a.do(a.adam, http.MethodPut, "/api/servers/not-a-uuid", `{"name":"`+strings.Repeat("x", 1<<20)+`"}`)
