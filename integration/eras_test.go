@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,7 +116,7 @@ func TestServerMessagesOnTheGETStream(t *testing.T) {
 		ToolListChangedHandler: clientListChanged(changed),
 	})
 	client.call(t, "echo", map[string]any{"text": "x"})
-	upstream.RemoveTools("make")
+	upstream.RemoveTools("upper")
 	receive(t, changed, "notifications/tools/list_changed")
 	tools, err := client.ListTools(within(t, callTimeout), nil)
 	if err != nil || len(tools.Tools) != 2 {
@@ -126,21 +128,29 @@ func TestServerMessagesOnTheGETStream(t *testing.T) {
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
-	upstream := newMCPServer(t, nil)
-	s := g.createServer(upstream.url, nil)
-	client := connectMCP(t, g.url+s.path, g.token(alice), "2025-11-25", nil)
-
+	echo := g.createServer(newMCPServer(t, nil).url, nil)
+	client := connectMCP(t, g.url+echo.path, g.token(alice), "2025-11-25", nil)
 	large := strings.Repeat("a", 4<<20-1000)
 	if got := client.call(t, "echo", map[string]any{"text": large}); got != large {
 		t.Errorf("of %d bytes %d came back", len(large), len(got))
 	}
-	if got := client.call(t, "make", map[string]any{"size": 15 << 20}); len(got) != 15<<20 {
-		t.Errorf("an event of 15 MiB came as %d bytes", len(got))
-	}
-	g.send(http.MethodPost, s.path, g.token(alice), strings.Repeat(" ", 4<<20+1), "Accept", "application/json, text/event-stream").
+	g.send(http.MethodPost, echo.path, g.token(alice), strings.Repeat(" ", 4<<20+1), "Accept", acceptBoth).
 		want(t, http.StatusRequestEntityTooLarge)
-	result, err := client.CallTool(within(t, callTimeout), &mcp.CallToolParams{Name: "make", Arguments: map[string]any{"size": 17 << 20}})
-	if err == nil {
-		t.Errorf("an event of 17 MiB came as %d bytes", len(textOf(result)))
+
+	scripted := g.createServer(newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
+		size, err := strconv.Atoi(r.Header.Get("Mcp-Param-Size"))
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("data: " + strings.Repeat("a", size) + "\n\n"))
+	}).url, nil)
+	for size, whole := range map[int]bool{15 << 20: true, 17 << 20: false} {
+		response := g.open(within(t, callTimeout), http.MethodPost, scripted.path, g.token(alice), ping, "Accept", acceptBoth, "Mcp-Param-Size", strconv.Itoa(size))
+		n, err := io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		if got := err == nil && n == int64(size+len("data: \n\n")); response.StatusCode != http.StatusOK || got != whole {
+			t.Errorf("of an event of %d bytes %d came, with status %d: %v", size, n, response.StatusCode, err)
+		}
 	}
 }

@@ -26,9 +26,6 @@ type (
 	echoArguments struct {
 		Text string `json:"text"`
 	}
-	makeArguments struct {
-		Size int `json:"size"`
-	}
 	nothing struct{}
 )
 
@@ -41,8 +38,8 @@ func newMCPServer(t testing.TB, options *mcp.StreamableHTTPOptions) *mcpServer {
 	mcp.AddTool(s.Server, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in echoArguments) (*mcp.CallToolResult, any, error) {
 		return text(in.Text), nil, nil
 	})
-	mcp.AddTool(s.Server, &mcp.Tool{Name: "make"}, func(_ context.Context, _ *mcp.CallToolRequest, in makeArguments) (*mcp.CallToolResult, any, error) {
-		return text(strings.Repeat("m", in.Size)), nil, nil
+	mcp.AddTool(s.Server, &mcp.Tool{Name: "upper"}, func(_ context.Context, _ *mcp.CallToolRequest, in echoArguments) (*mcp.CallToolResult, any, error) {
+		return text(strings.ToUpper(in.Text)), nil, nil
 	})
 	mcp.AddTool(s.Server, &mcp.Tool{Name: "wait"}, s.wait)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.Server }, options)
