@@ -37,7 +37,8 @@ func Server(address string, hosts []string, handlers ...any) Object {
 
 // Servers is a configuration with the app `durward`, unless it is nil, and HTTP servers by name.
 func Servers(durward, servers Object) []byte {
-	apps := Object{"http": Object{"servers": servers}}
+	// Nothing is kept in Caddy's own storage, which is in the home directory.
+	apps := Object{"http": Object{"servers": servers}, "tls": Object{"disable_storage_check": true, "disable_storage_clean": true}}
 	if durward != nil {
 		apps["durward"] = durward
 	}

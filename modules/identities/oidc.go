@@ -78,6 +78,11 @@ func (o *OIDC) Provision(caddy.Context) error {
 	if o.AnyAudience && (len(o.Audiences) > 0 || o.SoleAudience) {
 		return errors.New("identity oidc: `audience any` stands alone")
 	}
+	for word, duration := range map[string]caddy.Duration{"leeway": o.Leeway, "max_lifetime": o.MaxLifetime, "max_token_age": o.MaxTokenAge} {
+		if duration < 0 {
+			return fmt.Errorf("identity oidc: %s is negative", word)
+		}
+	}
 	o.paths, err = claimPaths(o.Claims)
 	if err != nil {
 		return fmt.Errorf("identity oidc: %w", err)
