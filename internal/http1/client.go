@@ -3,7 +3,6 @@ package http1
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -69,8 +68,8 @@ func New(d Dialer, o Options) *Client {
 // RoundTrip sends r and returns the answer once its headers are there, like [http.RoundTripper]; the package's
 // documentation says where it differs from net/http. Reads of r's body must not wait for anything: it is meant to be in
 // memory. The context's end closes the connection, also while the answer's body is read; its cause is the error then.
-// Errors are *[RequestError] (nothing was sent), *[ProtocolError], what the dialer or the TLS handshake said, or what the
-// connection said.
+// Errors are *[RequestError] or what the dialer said or *[HandshakeError] (nothing was sent), *[ProtocolError], or what
+// the connection said.
 //
 // The answer's body may be closed while another goroutine reads it. A body that is closed before its end takes its
 // connection along.
@@ -162,7 +161,7 @@ func (c *Client) connect(ctx context.Context, h *host, u *url.URL) (*conn, error
 	defer cancel()
 	if err := secured.HandshakeContext(shakeCtx); err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("shaking hands: %w", err)
+		return nil, &HandshakeError{err}
 	}
 	made := newConn(raw, secured)
 	state := secured.ConnectionState()

@@ -21,7 +21,7 @@
 // # Which HTTP
 //
 // The client offers only "http/1.1" by ALPN and speaks only HTTP/1.1. It never hands a connection over to HTTP/2: an
-// upstream that speaks nothing else refuses the handshake (a tls.AlertError) and belongs on net/http. Which upstreams use
+// upstream that speaks nothing else refuses the handshake (a *[HandshakeError]) and belongs on net/http. Which upstreams use
 // this client is for the configuration to say (`versions 1.1`), because one connection for many calls is worth more than
 // cheap calls only where connections are dear.
 //

@@ -11,6 +11,14 @@ type ProtocolError struct{ Reason string }
 
 func (e *ProtocolError) Error() string { return "reading the answer: " + e.Reason }
 
+// HandshakeError is a TLS handshake that failed. Nothing of the request was sent.
+type HandshakeError struct{ Err error }
+
+func (e *HandshakeError) Error() string { return "shaking hands: " + e.Err.Error() }
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (e *HandshakeError) Unwrap() error { return e.Err }
+
 // The reasons of a ProtocolError.
 var (
 	errStatusLine     = &ProtocolError{"malformed status line"}
