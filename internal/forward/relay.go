@@ -76,6 +76,9 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 			return nil
 		}
 		if err != nil {
+			if committed && total == r.ContentLength {
+				return nil // whole: a right that ended at this moment takes nothing back
+			}
 			if !committed {
 				// The length was for a body that will not come; the caller writes another.
 				w.Header().Del("Content-Length")
