@@ -1,0 +1,66 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+)
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// lastRead is a body whose only read ends somebody's right.
+type lastRead struct {
+	text string
+	end  func()
+}
+
+func (b *lastRead) Read(p []byte) (int, error) {
+	b.end()
+	return copy(p, b.text), io.EOF
+}
+
+func (b *lastRead) Close() error { return nil }
+
+// TestWholeAnswerStays: an answer whose length was announced and has come is passed on, also when the right to the call
+// ends at that moment. Without a length nobody knows whether the end was the answer's.
+func TestWholeAnswerStays(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		length int64
+		whole  bool
+	}{{"length known", 2, true}, {"length unknown", -1, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			f := New(roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{
+					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+					ContentLength: tt.length, Body: &lastRead{text: "{}", end: cancel},
+				}, nil
+			}), Limits{})
+			answer, err := f.Do(ctx, &Request{Method: http.MethodGet, URL: &url.URL{Scheme: "http", Host: "upstream.test"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Close()
+			w := httptest.NewRecorder()
+			err = answer.Relay(w, 1<<10)
+			var failure *Error
+			switch {
+			case tt.whole && err != nil:
+				t.Error(err)
+			case !tt.whole && (!errors.As(err, &failure) || !failure.Committed):
+				t.Errorf("error %v", err)
+			}
+			if w.Body.String() != "{}" {
+				t.Errorf("body %q", w.Body)
+			}
+		})
+	}
+}
