@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -15,7 +16,8 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 )
 
-// maxErrorBody is how much of an upstream's error answer is passed on, in bytes.
+// maxErrorBody is the longest error answer of an upstream that is passed on, in bytes. It is read whole first, so that a
+// longer one, or one that breaks off, is an upstream error and not half an answer.
 const maxErrorBody = 64 << 10
 
 // relay passes the upstream's answer on.
@@ -31,21 +33,31 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.failed(ctx, forward.ErrUpstream)
 		return
 	}
+	var refusal []byte
+	if response.Status >= http.StatusBadRequest {
+		var err error
+		if refusal, err = response.ReadAll(maxErrorBody); err != nil {
+			x.failed(ctx, err)
+			return
+		}
+	}
 	if err := x.sealSession(response); err != nil {
 		x.failed(ctx, err)
 		return
 	}
-	limit := x.call.Core.Sizes.MCPEvent()
-	if response.Status >= http.StatusBadRequest {
-		limit = maxErrorBody
-	}
 	response.CopyHeader(x.w.Header())
+	if response.Status >= http.StatusBadRequest {
+		x.w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
+		x.w.WriteHeader(response.Status)
+		_, _ = x.w.Write(refusal)
+		return
+	}
 	if response.Kind == forward.Events {
 		gauge := x.call.Core.Metrics.Streams.WithLabelValues("mcp")
 		gauge.Inc()
 		defer gauge.Dec()
 	}
-	if err := response.Relay(x.w, limit); err != nil {
+	if err := response.Relay(x.w, x.call.Core.Sizes.MCPEvent()); err != nil {
 		x.interrupted(ctx, response, err)
 	}
 }
