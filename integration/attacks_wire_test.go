@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -84,6 +85,25 @@ func (g *gateway) exchange(raw string) []answer {
 	_ = connection.Close()
 	<-written
 	return answers
+}
+
+// try is send for requests whose answer may break off: it returns what came of it.
+func (g *gateway) try(method, path, token string, body any) (answer, error) {
+	g.t.Helper()
+	request, err := http.NewRequestWithContext(context.Background(), method, g.url+path, requestBody(g.t, body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", bothKinds)
+	response, err := g.client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return answer{status: response.StatusCode, header: response.Header, body: content}, err
 }
 
 // rawPost is a POST to a path as bytes; lines are further header lines, each with its line end.
