@@ -61,7 +61,7 @@ func TestCanarySweep(t *testing.T) {
 		}
 	}
 	c.wantPlanted(everywhere)
-	t.Logf("%d secrets of these kinds, in %d answers and %d other places: %s", len(c.sweep.canaries), len(c.sweep.answers), len(everywhere),
+	t.Logf("%d secrets of these kinds, in %d answers and %d other places: %s", len(c.sweep.known), len(c.sweep.answers), len(everywhere),
 		strings.Join(c.sweep.kinds(), ", "))
 }
 

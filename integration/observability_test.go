@@ -54,6 +54,8 @@ func TestAccessLog(t *testing.T) {
 	}
 	r.events.close()
 	r.accessLine(`"uri":"/sse/` + r.oauth.Slug + `"`)
+	r.get.close()
+	r.post.close() // a call that goes on would hold up the exit
 	r.stop(t)
 	// A method's name is logged, as the client says it; what is in params never is.
 	log := strings.ReplaceAll(r.output.String(), `"method":"`+marker+`"`, "")

@@ -19,16 +19,17 @@ import (
 
 // sweep knows all secrets of a run and finds them, however they are written, where they may not be.
 type sweep struct {
-	mu       sync.Mutex
-	canaries []canary
-	known    map[string]bool
-	answers  []sentAnswer
+	mu    sync.Mutex
+	known map[string]string // kind by secret
+	// traces are the ways to write the secrets, by their first bytes.
+	traces  map[[8]byte][]trace
+	answers []sentAnswer
 }
 
-// canary is a secret with every way to write it down.
-type canary struct {
-	kind   string
-	traces map[string][]byte // by the name of the way
+// trace is a part of a secret, written in some way.
+type trace struct {
+	kind, way string
+	text      []byte
 }
 
 // sentAnswer is what the gateway answered to a request, and the kinds of secrets that the answer is meant to hold.
@@ -38,7 +39,7 @@ type sentAnswer struct {
 	meant   []string
 }
 
-func newSweep() *sweep { return &sweep{known: map[string]bool{}} }
+func newSweep() *sweep { return &sweep{known: map[string]string{}, traces: map[[8]byte][]trace{}} }
 
 // awkward are visible characters that addresses, JSON and headers treat each in its own way.
 const awkward = `"<&%+/\~`
@@ -62,16 +63,19 @@ func (s *sweep) draw(kind string) string {
 func (s *sweep) add(kind, secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if secret == "" || s.known[secret] {
+	if _, known := s.known[secret]; known || secret == "" {
 		return
 	}
-	s.known[secret] = true
-	s.canaries = append(s.canaries, canary{kind, traces(secret)})
+	s.known[secret] = kind
+	for way, text := range writings(secret) {
+		first := [8]byte(text)
+		s.traces[first] = append(s.traces[first], trace{kind, way, text})
+	}
 }
 
-// traces are the ways to write a secret. Its beginning and its end are looked for: values that were cut count, and what
+// writings are the ways to write a secret. Its beginning and its end are looked for: values that were cut count, and what
 // they are made of is written alike in addresses and in JSON.
-func traces(secret string) map[string][]byte {
+func writings(secret string) map[string][]byte {
 	all := map[string][]byte{}
 	part := min(20, len(secret)/2)
 	for name, text := range map[string]string{"beginning": secret[:part], "end": secret[len(secret)-part:]} {
@@ -102,13 +106,10 @@ func (s *sweep) find(text []byte, meant ...string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := map[string]bool{}
-	for _, c := range s.canaries {
-		if slices.Contains(meant, c.kind) {
-			continue
-		}
-		for way, trace := range c.traces {
-			if bytes.Contains(text, trace) {
-				found[c.kind+" ("+way+")"] = true
+	for i := range max(0, len(text)-7) {
+		for _, t := range s.traces[[8]byte(text[i:])] {
+			if bytes.HasPrefix(text[i:], t.text) && !slices.Contains(meant, t.kind) {
+				found[t.kind+" ("+t.way+")"] = true
 			}
 		}
 	}
@@ -119,11 +120,7 @@ func (s *sweep) find(text []byte, meant ...string) []string {
 func (s *sweep) kinds() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kinds := map[string]bool{}
-	for _, c := range s.canaries {
-		kinds[c.kind] = true
-	}
-	return slices.Sorted(maps.Keys(kinds))
+	return slices.Compact(slices.Sorted(maps.Values(s.known)))
 }
 
 // recorder sends requests, keeps the answers and learns the callers' tokens.

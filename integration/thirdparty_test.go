@@ -65,11 +65,6 @@ func newThirdParty(t testing.TB) *thirdParty {
 
 func (p *thirdParty) url() string { return p.server.URL }
 
-// entry is the directory entry of the OAuth server of this party, for createServer.
-func (p *thirdParty) entry() map[string]any {
-	return map[string]any{"provider": "oauth2", "requires_auth": true, "events_url": p.url() + "/events", "oauth": p.endpoints()}
-}
-
 func (p *thirdParty) endpoints() map[string]any {
 	return map[string]any{
 		"issuer": p.url(), "resource": p.url() + "/mcp", "authorization_endpoint": p.url() + "/authorize", "token_endpoint": p.url() + "/token",
