@@ -71,16 +71,16 @@ func (x *exchange) single() *jsonrpc.Message {
 // forward opens the stream first and asks for the credential then: a connection that ends in between is seen by one of
 // the two.
 func (x *exchange) forward() {
-	if x.call.Server.Entry.Protocol != storage.ProtocolMCP {
-		x.outcome = "upstream_error"
-		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, "The server does not speak MCP; its events are at /sse", app.UpstreamError)
-		return
-	}
 	ctx, done := x.call.Core.Streams.Open(x.r.Context(), x.owner(), x.kind(), x.call.Caller.ExpiresAt)
 	defer done()
 	credential, err := x.call.Credentials.Credential(ctx)
 	if err != nil {
 		x.refuseCredential(ctx, err)
+		return
+	}
+	if x.call.Server.Entry.Protocol != storage.ProtocolMCP {
+		x.outcome = "upstream_error"
+		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, "The server does not speak MCP; its events are at /sse", app.UpstreamError)
 		return
 	}
 	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
