@@ -115,7 +115,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 		!sameClient(s, client) || where != (place{made.Origin, made.Resource, a.Issuer}) {
 		return grant{}, fail(begin, errors.New("client or upstream is not the one that the attempt began with"))
 	}
-	code, err := codeOf(query, a.Issuer, client.IssuerInResponse)
+	code, err := codeOf(query, a.Issuer, client)
 	if err != nil {
 		return grant{}, err
 	}
@@ -157,15 +157,20 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 }
 
 // codeOf reads the provider's answer. The issuer comes first, before anything is sent anywhere or believed: it stops a
-// code of one provider from being redeemed at another (RFC 9207 section 2.4, mix-up).
-func codeOf(query url.Values, issuer string, promised bool) (string, error) {
-	const unclear = "The provider's answer could not be understood."
+// code of one provider from being redeemed at another (RFC 9207 section 2.4, mix-up). Where endpoints were configured
+// without an issuer, an answer that names one must name one of the origin that the user was sent to: a provider that sends
+// the user on to another one would be given that one's code, and our verifier with it (attack A04).
+func codeOf(query url.Values, issuer string, client storage.OAuthClient) (string, error) {
+	const unclear, foreign = "The provider's answer could not be understood.", "The answer did not come from the expected provider."
 	iss, ok := only(query, "iss")
 	if !ok {
 		return "", fail(unclear, errors.New("several iss parameters"))
 	}
-	if err := oauthflow.ValidateIssuer(iss, issuer, promised); err != nil {
-		return "", fail("The answer did not come from the expected provider.", err)
+	if err := oauthflow.ValidateIssuer(iss, issuer, client.IssuerInResponse); err != nil {
+		return "", fail(foreign, err)
+	}
+	if issuer == "" && iss != "" && !sameOrigin(iss, client.Endpoints.AuthorizationEndpoint) {
+		return "", fail(foreign, errors.New("iss is not of the authorization endpoint's origin, and no issuer is configured"))
 	}
 	c, err := oauthflow.ParseCallback(query)
 	switch {
