@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -116,7 +117,7 @@ func isPrintable(s string) bool {
 }
 
 func (b *Broker) connectTyped(ctx context.Context, key storage.ConnectionKey, s storage.Server, kind storage.Provider, g grant) (ConnectResult, error) {
-	if err := CheckAuthParams(s.Entry.AuthParams); err != nil {
+	if err := directory.CheckAuthParams(s.Entry.AuthParams); err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}
 	where, err := placeOf(s.Entry, storage.OAuthEndpoints{})

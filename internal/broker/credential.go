@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -47,7 +48,7 @@ func (c Credential) Apply(h http.Header, u *url.URL) error {
 		}
 		text = c.params.Prefix + sep + text
 	}
-	if c.params.In == inQuery {
+	if c.params.In == directory.InQuery {
 		u.RawQuery = setQuery(u.RawQuery, c.params.Name, text)
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -146,10 +147,10 @@ func (h held) fits(s storage.Server) bool {
 
 // on says where on a request the credential goes.
 func (c Credential) on(e storage.DirectoryEntry) (Credential, error) {
-	if err := CheckAuthParams(e.AuthParams); err != nil {
+	if err := directory.CheckAuthParams(e.AuthParams); err != nil {
 		return Credential{}, err
 	}
-	c.params = placed(c.kind, e.AuthParams)
+	c.params = directory.PlaceCredential(c.kind, e.AuthParams)
 	return c, nil
 }
 

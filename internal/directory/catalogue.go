@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
+	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -29,19 +30,46 @@ func Catalogue() ([]storage.DirectoryEntry, error) {
 	return ReadOnly(records, storage.SourceCatalogue, func(*url.URL) error { return nil })
 }
 
-// ParseRecords reads a JSON array of records. Unknown members are refused: in a file that an operator keeps they are
-// mistakes.
+// ParseRecords reads a JSON array of records. In a file that an operator keeps, members that are unknown, given twice or
+// written in another case are mistakes and are refused.
 func ParseRecords(text []byte) ([]Record, error) {
+	list, err := strictjson.Parse(text, strictjson.Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("reading directory records: %w", err)
+	}
+	if list.Kind() != strictjson.Array {
+		return nil, errors.New("reading directory records: they are not in a list")
+	}
+	for i, record := range list.Elems() {
+		if err := checkCase(record); err != nil {
+			return nil, fmt.Errorf("reading directory record %d: %w", i+1, err)
+		}
+	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	var records []Record
 	if err := decoder.Decode(&records); err != nil {
 		return nil, fmt.Errorf("reading directory records: %w", err)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("reading directory records: there is more than one JSON value")
-	}
 	return records, nil
+}
+
+// checkCase refuses what encoding/json would take for a member of another case. `meta` is the operator's own.
+func checkCase(record strictjson.Value) error {
+	if record.Kind() != strictjson.Object {
+		return errors.New("it is not an object")
+	}
+	for _, member := range record.Members() {
+		if strings.Trim(member.Name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			return fmt.Errorf("unknown member %q", member.Name)
+		}
+		if member.Value.Kind() == strictjson.Object && member.Name != "meta" {
+			if err := checkCase(member.Value); err != nil {
+				return fmt.Errorf("%s: %w", member.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // ReadOnly makes the entries of a read-only source, and refuses the first record that is not in order.

@@ -1,14 +1,12 @@
 package directory
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode"
-
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/durward-gateway/durward/internal/slug"
 	"github.com/durward-gateway/durward/storage"
@@ -137,41 +135,17 @@ func (c *checker) list(name string, values []string, valid func(string) bool) {
 }
 
 func (c *checker) authParams(e storage.DirectoryEntry) {
-	p := e.AuthParams
-	if p.In == "" && p.Name == "" && e.Provider == storage.ProviderNone {
-		return
-	}
-	switch p.In {
-	case "header":
-		if !httpguts.ValidHeaderFieldName(p.Name) || ForbiddenHeader(p.Name) {
-			c.add("value_error", "Value error, a credential cannot go into this header", "auth_params", "name")
-		}
-	case "query":
-		if p.Name == "" || len(p.Name) > maxWord || !isPlain(p.Name) {
-			c.add("value_error", "Value error, not a usable parameter name", "auth_params", "name")
-		}
-		if e.Provider != storage.ProviderAPIKey {
-			c.add("value_error", "Value error, only an API key can go into the query", "auth_params", "in")
-		}
+	var wrong *AuthParamsError
+	switch {
+	case !errors.As(CheckAuthParams(e.AuthParams), &wrong):
+	case wrong.Member == "in":
+		c.add("enum", "Input should be '"+InHeader+"', '"+InQuery+"'", "auth_params", "in")
 	default:
-		c.add("enum", "Input should be 'header', 'query'", "auth_params", "in")
+		c.add("value_error", "Value error, "+wrong.Reason, "auth_params", wrong.Member)
 	}
-	if len(p.Prefix) > maxWord || !httpguts.ValidHeaderFieldValue(p.Prefix) {
-		c.add("value_error", "Value error, not a usable prefix", "auth_params", "prefix")
+	if e.AuthParams.In == InQuery && e.Provider != storage.ProviderAPIKey {
+		c.add("value_error", "Value error, only an API key can go into the query", "auth_params", "in")
 	}
-}
-
-// ForbiddenHeader reports whether a credential must never go into a header: it would change where a request goes or what
-// it says, rather than who sends it.
-func ForbiddenHeader(name string) bool {
-	canonical := http.CanonicalHeaderKey(name)
-	if strings.HasPrefix(canonical, "Content-") || strings.HasPrefix(canonical, "Mcp-") {
-		return true
-	}
-	return slices.Contains([]string{
-		"Host", "Cookie", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
-		"Transfer-Encoding", "Upgrade", "Expect", "Accept", "Accept-Encoding", "Last-Event-Id",
-	}, canonical)
 }
 
 // isScope is RFC 6749 section 3.3: scope-token.

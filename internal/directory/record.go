@@ -3,7 +3,6 @@
 package directory
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -59,25 +58,8 @@ func (r Record) Entry(source storage.Source) storage.DirectoryEntry {
 	if e.EventsURL == "" && e.Protocol == storage.ProtocolSSE {
 		e.EventsURL = e.URL
 	}
-	e.AuthParams = withDefaults(e.Provider, e.AuthParams)
+	e.AuthParams = PlaceCredential(e.Provider, e.AuthParams)
 	return e
-}
-
-// withDefaults fills in where a provider's credential goes. A scheme prefix such as "Bearer" is followed by a blank.
-func withDefaults(provider storage.Provider, p storage.AuthParams) storage.AuthParams {
-	standard := map[storage.Provider]storage.AuthParams{
-		storage.ProviderAPIKey:      {In: "header", Name: "X-API-Key"},
-		storage.ProviderBearerToken: {In: "header", Name: "Authorization", Prefix: "Bearer"},
-		storage.ProviderBasicAuth:   {In: "header", Name: "Authorization", Prefix: "Basic"},
-		storage.ProviderOAuth2:      {In: "header", Name: "Authorization", Prefix: "Bearer"},
-	}[provider]
-	if p.In == "" {
-		p.In = standard.In
-	}
-	if p.Name == "" {
-		p.Name, p.Prefix = standard.Name, cmp.Or(p.Prefix, standard.Prefix)
-	}
-	return p
 }
 
 // Set sets a member from a word of the Caddyfile and its arguments.
@@ -137,7 +119,7 @@ func (r *Record) text(word string) *string {
 
 // setAuthParams reads `auth_params header|query NAME [PREFIX]`.
 func (r *Record) setAuthParams(arguments []string) error {
-	if len(arguments) < 2 || len(arguments) > 3 || !slices.Contains([]string{"header", "query"}, arguments[0]) {
+	if len(arguments) < 2 || len(arguments) > 3 || !slices.Contains([]string{InHeader, InQuery}, arguments[0]) {
 		return fmt.Errorf("auth_params takes `header NAME [PREFIX]` or `query NAME`")
 	}
 	r.AuthParams = storage.AuthParams{In: arguments[0], Name: arguments[1]}
