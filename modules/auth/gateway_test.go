@@ -64,7 +64,7 @@ func newGateway(t *testing.T, change object) *gateway {
 	if err := json.Unmarshal(caddytest.Config(config, g.address, handlers...), &whole); err != nil {
 		t.Fatal(err)
 	}
-	whole["logging"] = object{"logs": object{"default": object{"level": "DEBUG", "writer": object{"output": "file", "filename": g.log}}}}
+	whole["logging"] = object{"logs": object{"default": object{"level": "DEBUG", "writer": object{"output": "file", "filename": g.log, "roll": false}}}}
 	encoded, err := json.Marshal(whole)
 	if err != nil {
 		t.Fatal(err)
