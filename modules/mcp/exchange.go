@@ -29,15 +29,8 @@ type exchange struct {
 	session mcpsession.Session // of the request; zero when it has none
 	body    []byte
 	message jsonrpc.Body
-	outcome string
-}
-
-// result is the label of the exchange in metrics.
-func (x *exchange) result() string {
-	if x.outcome == "" {
-		return "ok"
-	}
-	return x.outcome
+	outcome string // for metrics
+	abort   bool   // the answer broke off after its beginning: the client must not take what it has for the whole
 }
 
 func (x *exchange) serve() {

@@ -76,9 +76,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		app.WriteError(w, app.InternalServerError, "durward_mcp needs durward_auth and durward_credential before it")
 		return nil
 	}
-	x := &exchange{handler: h, call: call, w: w, r: r}
+	x := &exchange{handler: h, call: call, w: w, r: r, outcome: "ok"}
 	x.serve()
-	call.Core.Metrics.Calls.WithLabelValues("mcp", x.result()).Inc()
+	call.Core.Metrics.Calls.WithLabelValues("mcp", x.outcome).Inc()
+	if x.abort {
+		panic(http.ErrAbortHandler)
+	}
 	return nil
 }
 

@@ -23,8 +23,8 @@ const maxErrorBody = 64 << 10
 // relay passes the upstream's answer on.
 func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	if stepUp(response) {
-		x.outcome = "scope"
 		x.refuseScope(ctx)
+		x.outcome = "scope"
 		return
 	}
 	if !usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response)) {
@@ -74,8 +74,10 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 		x.outcome = "ended" // an event stream may end anywhere between events: the client opens another one
 		return
 	}
-	x.outcome = "cut"
-	panic(http.ErrAbortHandler) // the client must not take what it has for the whole answer
+	x.abort = true
+	if x.outcome = "cut"; errors.Is(err, forward.ErrClientGone) {
+		x.outcome = "client_gone"
+	}
 }
 
 // uncopy takes the headers of an answer back that will not come. Those of CORS stay.

@@ -1,0 +1,130 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// roundTrip is an upstream.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// noCredential is that of a server that needs none.
+type noCredential struct{}
+
+func (noCredential) Credential(context.Context) (broker.Credential, error) {
+	return broker.Credential{}, nil
+}
+
+func (noCredential) Rejected(context.Context, broker.Credential) (broker.Credential, error) {
+	return broker.Credential{}, &broker.NotConnectedError{}
+}
+
+func (noCredential) ConnectURL(context.Context) string { return "" }
+
+// brokenBody is the beginning of a body.
+func brokenBody(text string, err error) io.ReadCloser {
+	return io.NopCloser(io.MultiReader(strings.NewReader(text), readError{err}))
+}
+
+type readError struct{ error }
+
+func (e readError) Read([]byte) (int, error) { return 0, e.error }
+
+// brokenWriter is a client that has gone.
+type brokenWriter struct{ *httptest.ResponseRecorder }
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
+
+// counted is how often each result was counted.
+func counted(t *testing.T, calls *prometheus.CounterVec) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(calls)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make(map[string]float64)
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "result" {
+					counts[label.GetValue()] += metric.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// TestOutcomes: every call is counted once under what became of it, those whose connection is broken off too.
+func TestOutcomes(t *testing.T) {
+	jsonType := http.Header{"Content-Type": {"application/json"}}
+	for _, tc := range []struct {
+		name, method string
+		answer       *http.Response
+		clientGone   bool
+		want         string
+		aborted      bool
+	}{
+		{"an answer", http.MethodPost, &http.Response{StatusCode: 200, Header: jsonType, ContentLength: 2, Body: brokenBody("{}", io.EOF)}, false, "ok", false},
+		{"an answer that breaks off", http.MethodPost,
+			&http.Response{StatusCode: 200, Header: jsonType, ContentLength: 99, Body: brokenBody("{", io.ErrUnexpectedEOF)}, false, "cut", true},
+		{"an answer that breaks off before it began", http.MethodPost,
+			&http.Response{StatusCode: 200, Header: jsonType, ContentLength: 99, Body: brokenBody("", io.ErrUnexpectedEOF)}, false, "upstream_error", false},
+		{"a client that goes away", http.MethodPost,
+			&http.Response{StatusCode: 200, Header: jsonType, ContentLength: 2, Body: brokenBody("{}", io.EOF)}, true, "client_gone", true},
+		{"a wider scope is asked for", http.MethodPost, &http.Response{
+			StatusCode: 403, Header: http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope"`}}, Body: http.NoBody,
+		}, false, "scope", false},
+		{"a method that MCP has not", http.MethodPut, nil, false, "refused", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls"}, []string{"family", "result"})
+			h := &Handler{logger: zap.NewNop(), forwarder: forward.New(roundTrip(func(*http.Request) (*http.Response, error) { return tc.answer, nil }), forward.Limits{})}
+			call := &app.Call{
+				Caller: &app.Caller{}, Credentials: noCredential{},
+				Server: &storage.Server{Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
+				Core: &app.Core{Streams: new(streams.Registry), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+					Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds"}, []string{"family"}),
+				}},
+			}
+			r := httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+			r.Header.Set("Content-Type", "application/json")
+			var w http.ResponseWriter = httptest.NewRecorder()
+			if tc.clientGone {
+				w = brokenWriter{httptest.NewRecorder()}
+			}
+			aborted := func() (aborted bool) {
+				defer func() { aborted = recover() == http.ErrAbortHandler }()
+				if err := h.ServeHTTP(w, app.WithCall(r, call), nil); err != nil {
+					t.Error(err)
+				}
+				return false
+			}()
+			if aborted != tc.aborted {
+				t.Errorf("aborted: %v, want %v", aborted, tc.aborted)
+			}
+			if diff := cmp.Diff(map[string]float64{tc.want: 1}, counted(t, calls)); diff != "" {
+				t.Errorf("results (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
