@@ -42,7 +42,9 @@ func (d pipeDialer) DialPlain(ctx context.Context, network, addr string) (net.Co
 }
 
 // TestHangs is W03 on a fake clock: every place an upstream can fall silent in, with the limit that ends the wait.
-func TestHangs(t *testing.T) {
+func TestHangs(t *testing.T) { onBoth(t, testHangs) }
+
+func testHangs(t *testing.T, via client) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 	swallow := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 	read := func(c net.Conn) { _, _ = c.Read(make([]byte, 1<<20)) }
@@ -79,7 +81,7 @@ func TestHangs(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tr, err := NewTransports(pipeDialer{tc.serve}, Options{})
+				tr, err := via.build(pipeDialer{tc.serve}, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,9 +114,11 @@ func TestHangs(t *testing.T) {
 }
 
 // TestSlowClientIsNotASilentUpstream: the idle clock stands still while the client takes its time.
-func TestSlowClientIsNotASilentUpstream(t *testing.T) {
+func TestSlowClientIsNotASilentUpstream(t *testing.T) { onBoth(t, testSlowClientIsNotASilentUpstream) }
+
+func testSlowClientIsNotASilentUpstream(t *testing.T, via client) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, _ := NewTransports(pipeDialer{func(c net.Conn) {
+		tr, _ := via.build(pipeDialer{func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 4096))
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: 1\n\n")
 			_, _ = io.WriteString(c, "data: 2\n\n")
@@ -144,7 +148,9 @@ func TestSlowClientIsNotASilentUpstream(t *testing.T) {
 }
 
 // TestDiscard: W08, an unwanted answer is read for at most a second and 64 KiB.
-func TestDiscard(t *testing.T) {
+func TestDiscard(t *testing.T) { onBoth(t, testDiscard) }
+
+func testDiscard(t *testing.T, via client) {
 	for _, tc := range []struct {
 		name, answer string
 		drip         bool
@@ -157,7 +163,7 @@ func TestDiscard(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tr, _ := NewTransports(pipeDialer{func(c net.Conn) {
+				tr, _ := via.build(pipeDialer{func(c net.Conn) {
 					_, _ = c.Read(make([]byte, 4096))
 					_, err := io.WriteString(c, tc.answer)
 					for tc.drip && err == nil {
@@ -183,9 +189,11 @@ func TestDiscard(t *testing.T) {
 }
 
 // TestDialTimeout: a dial that never ends is bounded apart from the request.
-func TestDialTimeout(t *testing.T) {
+func TestDialTimeout(t *testing.T) { onBoth(t, testDialTimeout) }
+
+func testDialTimeout(t *testing.T, via client) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, _ := NewTransports(stuckDialer{}, Options{})
+		tr, _ := via.build(stuckDialer{}, Options{})
 		start := time.Now()
 		_, err := New(tr, Limits{}).Do(t.Context(), &Request{Method: "GET", URL: mustURL("http://up.test/")})
 		if !errors.Is(err, ErrConnect) || time.Since(start) != 10*time.Second {
@@ -205,7 +213,9 @@ func (d stuckDialer) DialPlain(ctx context.Context, n, a string) (net.Conn, erro
 }
 
 // TestConnectErrors: S10, nothing tells a closed port from a refused address or a TLS failure but the log's text.
-func TestConnectErrors(t *testing.T) {
+func TestConnectErrors(t *testing.T) { onBoth(t, testConnectErrors) }
+
+func testConnectErrors(t *testing.T, via client) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +226,7 @@ func TestConnectErrors(t *testing.T) {
 	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
 	untrusted.StartTLS()
 	defer untrusted.Close()
-	f, d := newForwarder(t, Options{}, Limits{})
+	f, d := via.forwarder(t, Options{}, Limits{})
 	for _, raw := range []string{"http://" + closed + "/?api_key=s3cret", "https://" + closed + "/?api_key=s3cret", untrusted.URL + "/?api_key=s3cret"} {
 		_, err := f.Do(t.Context(), &Request{Method: "POST", URL: mustURL(raw), Body: []byte("{}")})
 		if !errors.Is(err, ErrConnect) || strings.Contains(err.Error(), "s3cret") {
@@ -229,7 +239,9 @@ func TestConnectErrors(t *testing.T) {
 }
 
 // TestClientGone: W05, the upstream connection is let go as soon as the client's context ends.
-func TestClientGone(t *testing.T) {
+func TestClientGone(t *testing.T) { onBoth(t, testClientGone) }
+
+func testClientGone(t *testing.T, via client) {
 	for _, tc := range []struct{ name, answer string }{
 		{"before headers", ""},
 		{"in a stream", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n"},
@@ -246,7 +258,7 @@ func TestClientGone(t *testing.T) {
 				c.untilGone()
 				close(freed)
 			})
-			f, _ := newForwarder(t, Options{}, Limits{})
+			f, _ := via.forwarder(t, Options{}, Limits{})
 			ctx, cancel := context.WithCancelCause(t.Context())
 			revoked := errors.New("revoked")
 			failed := make(chan error, 1)
@@ -269,7 +281,9 @@ func TestClientGone(t *testing.T) {
 }
 
 // TestClientGoneOverHTTP is the same through a real server, whose request context is all that tells.
-func TestClientGoneOverHTTP(t *testing.T) {
+func TestClientGoneOverHTTP(t *testing.T) { onBoth(t, testClientGoneOverHTTP) }
+
+func testClientGoneOverHTTP(t *testing.T, via client) {
 	freed := make(chan struct{})
 	up := newUpstream(t, func(c *conn) {
 		if _, raw := c.request(); raw == "" {
@@ -279,7 +293,7 @@ func TestClientGoneOverHTTP(t *testing.T) {
 		c.untilGone()
 		close(freed)
 	})
-	f, _ := newForwarder(t, Options{}, Limits{})
+	f, _ := via.forwarder(t, Options{}, Limits{})
 	front := httptest.NewServer(gateway(f, up))
 	defer front.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -320,7 +334,9 @@ func gateway(f *Forwarder, up *upstream) http.HandlerFunc {
 }
 
 // TestNeverRetried: W11, what happens to a POST when its connection dies, on a new and on a kept connection.
-func TestNeverRetried(t *testing.T) {
+func TestNeverRetried(t *testing.T) { onBoth(t, testNeverRetried) }
+
+func testNeverRetried(t *testing.T, via client) {
 	for _, tc := range []struct {
 		name  string
 		reuse bool
@@ -352,7 +368,7 @@ func TestNeverRetried(t *testing.T) {
 					return
 				}
 			})
-			f, _ := newForwarder(t, Options{}, Limits{})
+			f, _ := via.forwarder(t, Options{}, Limits{})
 			send := func(body string) error {
 				res, err := f.Do(t.Context(), &Request{Method: "POST", URL: up.url("/"), Body: []byte(body),
 					Header: http.Header{"Idempotency-Key": {"k"}, "X-Idempotency-Key": {"k"}}})
@@ -379,7 +395,9 @@ func TestNeverRetried(t *testing.T) {
 }
 
 // TestStaleConnection: an idle connection that the upstream closed costs nothing, because nothing was written to it.
-func TestStaleConnection(t *testing.T) {
+func TestStaleConnection(t *testing.T) { onBoth(t, testStaleConnection) }
+
+func testStaleConnection(t *testing.T, via client) {
 	first := make(chan *conn, 1)
 	up := newUpstream(t, func(c *conn) {
 		if c.nth == 1 {
@@ -393,7 +411,7 @@ func TestStaleConnection(t *testing.T) {
 		}
 	})
 	d := &failingWrites{}
-	tr, err := NewTransports(d, Options{})
+	tr, err := via.build(d, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +473,9 @@ func (m *mortal) Write(p []byte) (int, error) {
 func (c *conn) reset() { _ = c.Conn.(*net.TCPConn).SetLinger(0) }
 
 // TestEarlyAnswer: an upstream that answers before it has read the body is heard, and its connection is not used again.
-func TestEarlyAnswer(t *testing.T) {
+func TestEarlyAnswer(t *testing.T) { onBoth(t, testEarlyAnswer) }
+
+func testEarlyAnswer(t *testing.T, via client) {
 	done := make(chan struct{})
 	defer close(done)
 	up := newUpstream(t, func(c *conn) {
@@ -465,9 +485,9 @@ func TestEarlyAnswer(t *testing.T) {
 		c.say("HTTP/1.1 413 Too Large\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
 		<-done // the rest of the body is never read
 	})
-	f, _ := newForwarder(t, Options{}, Limits{})
+	f, _ := via.forwarder(t, Options{}, Limits{})
 	for range 3 {
-		res, err := f.Do(t.Context(), &Request{Method: "POST", URL: up.url("/"), Body: make([]byte, 4<<20)})
+		res, err := f.Do(t.Context(), &Request{Method: "POST", URL: up.url("/"), Body: make([]byte, 32<<20)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -479,7 +499,9 @@ func TestEarlyAnswer(t *testing.T) {
 }
 
 // TestResetMidEvent: what arrived is delivered, then the client's connection is aborted, not ended well.
-func TestResetMidEvent(t *testing.T) {
+func TestResetMidEvent(t *testing.T) { onBoth(t, testResetMidEvent) }
+
+func testResetMidEvent(t *testing.T, via client) {
 	seen := make(chan struct{})
 	up := newUpstream(t, func(c *conn) {
 		if _, raw := c.request(); raw == "" {
@@ -489,7 +511,7 @@ func TestResetMidEvent(t *testing.T) {
 		<-seen
 		c.reset()
 	})
-	f, _ := newForwarder(t, Options{}, Limits{})
+	f, _ := via.forwarder(t, Options{}, Limits{})
 	front := httptest.NewServer(gateway(f, up))
 	defer front.Close()
 	res, err := http.Post(front.URL, "application/json", strings.NewReader("{}"))
@@ -510,7 +532,9 @@ func TestResetMidEvent(t *testing.T) {
 
 // TestNoBleed is O12: over few kept connections, with answers delayed, cancelled and cut, nobody gets another's answer,
 // header or credential.
-func TestNoBleed(t *testing.T) {
+func TestNoBleed(t *testing.T) { onBoth(t, testNoBleed) }
+
+func testNoBleed(t *testing.T, via client) {
 	rounds := 2000
 	if testing.Short() {
 		rounds = 200
@@ -531,7 +555,7 @@ func TestNoBleed(t *testing.T) {
 			c.say(answer[3:])
 		}
 	})
-	f, _ := newForwarder(t, Options{MaxConnsPerHost: 4}, Limits{})
+	f, _ := via.forwarder(t, Options{MaxConnsPerHost: 4}, Limits{})
 	var wg sync.WaitGroup
 	work := make(chan int)
 	for range 16 {
@@ -577,7 +601,9 @@ func TestNoBleed(t *testing.T) {
 }
 
 // TestManyDisconnects: W05, nothing is left behind (goleak looks after the goroutines).
-func TestManyDisconnects(t *testing.T) {
+func TestManyDisconnects(t *testing.T) { onBoth(t, testManyDisconnects) }
+
+func testManyDisconnects(t *testing.T, via client) {
 	var open sync.WaitGroup
 	up := newUpstream(t, func(c *conn) {
 		if _, raw := c.request(); raw == "" {
@@ -587,7 +613,7 @@ func TestManyDisconnects(t *testing.T) {
 		c.untilGone()
 		open.Done()
 	})
-	f, _ := newForwarder(t, Options{}, Limits{})
+	f, _ := via.forwarder(t, Options{}, Limits{})
 	for range 300 {
 		open.Add(1)
 		ctx, cancel := context.WithCancel(t.Context())

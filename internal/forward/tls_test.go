@@ -79,7 +79,9 @@ func TestVersions(t *testing.T) {
 
 // TestPanickingFlush: the early flush of a silent stream's headers runs on a timer's goroutine, where a panic would end
 // the process. It ends the one stream.
-func TestPanickingFlush(t *testing.T) {
+func TestPanickingFlush(t *testing.T) { onBoth(t, testPanickingFlush) }
+
+func testPanickingFlush(t *testing.T, via client) {
 	flushed := make(chan struct{})
 	up := newUpstream(t, func(c *conn) {
 		if _, raw := c.request(); raw == "" {
@@ -89,7 +91,7 @@ func TestPanickingFlush(t *testing.T) {
 		<-flushed
 		c.say("data: 1\n\n")
 	})
-	f, _ := newForwarder(t, Options{}, Limits{})
+	f, _ := via.forwarder(t, Options{}, Limits{})
 	res, err := f.Do(t.Context(), &Request{Method: "GET", URL: up.url("/")})
 	if err != nil {
 		t.Fatal(err)

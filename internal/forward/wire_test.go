@@ -15,7 +15,9 @@ import (
 const okJSON = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
 // TestWireBytes pins the exact bytes an upstream gets.
-func TestWireBytes(t *testing.T) {
+func TestWireBytes(t *testing.T) { onBoth(t, testWireBytes) }
+
+func testWireBytes(t *testing.T, via client) {
 	hostile := http.Header{
 		"Accept":                   {"application/json, text/event-stream"},
 		"Content-Type":             {"application/json"},
@@ -104,7 +106,7 @@ func TestWireBytes(t *testing.T) {
 					c.untilGone()
 				}
 			})
-			f, d := newForwarder(t, Options{}, Limits{})
+			f, d := via.forwarder(t, Options{}, Limits{})
 			tc.req.URL = up.url(tc.path)
 			before := tc.req.URL.String()
 			res, err := f.Do(t.Context(), &tc.req)
@@ -173,7 +175,9 @@ type roundTripFunc func(*http.Request) (*http.Response, error)
 func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestAnswers sends scripted answers through a forwarder and looks at what the client gets.
-func TestAnswers(t *testing.T) {
+func TestAnswers(t *testing.T) { onBoth(t, testAnswers) }
+
+func testAnswers(t *testing.T, via client) {
 	for _, tc := range []struct {
 		name, answer string
 		class        error // of Do or Relay; nil: passes
@@ -222,7 +226,7 @@ func TestAnswers(t *testing.T) {
 					c.say(tc.answer)
 				}
 			})
-			f, _ := newForwarder(t, Options{}, Limits{})
+			f, _ := via.forwarder(t, Options{}, Limits{})
 			w := httptest.NewRecorder()
 			err := func() error {
 				res, err := f.Do(t.Context(), &Request{Method: "POST", URL: up.url("/mcp?k=s3cret"), Body: []byte("{}"), Credential: bearer("canary")})

@@ -9,7 +9,7 @@
 //   - Nothing is sent twice once a byte of it was written. One exception, which net/http makes too: a GET or HEAD whose
 //     kept connection died before a byte of the answer came is sent once more. A POST or DELETE never is.
 //   - A connection serves again only when everything about the last exchange was clean: both sides keep it, the request
-//     was written whole, the answer was read to its end and not a byte more came, the context had not ended. Before it is
+//     was written whole before the answer came, the answer was read to its end and not a byte more came, the context had not ended. Before it is
 //     reused it is asked, without waiting, whether the upstream has closed it or said something unasked.
 //   - When the request's context ends the connection is closed at once, whatever the caller is doing at that moment.
 //   - What an answer may cost is bounded: the headers of an answer and of all 1xx before it, their number, chunk lines,

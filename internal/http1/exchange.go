@@ -96,7 +96,9 @@ func (x *exchange) answer(h *head, text string) error {
 	if err != nil {
 		return err
 	}
-	x.framing, x.reuse = framing, x.reuse && keep
+	// An upstream that answers before it has got the request may never read the rest: it would take the next request for
+	// a part of this one, or this one's body for the next request.
+	x.framing, x.reuse = framing, x.reuse && keep && (x.upload == nil || x.upload.written())
 	x.res = http.Response{
 		Status: text[9:h.reason], StatusCode: h.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: int(h.minor),
 		Header: header, ContentLength: length, Close: !keep, Body: x, TLS: x.conn.tls,
@@ -225,7 +227,10 @@ func (x *exchange) finish() {
 		return
 	}
 	c := x.conn
-	clean := x.reuse && !c.dirty && c.buffered() == 0 && (x.upload == nil || x.upload.whole()) && c.quiet()
+	if x.upload != nil {
+		x.upload.linger()
+	}
+	clean := x.reuse && !c.dirty && c.buffered() == 0 && c.quiet()
 	// Last: up to here the context's end closes the connection, and when it has begun to, nobody else may have it.
 	if clean && (x.stop == nil || x.stop()) {
 		x.stop = nil

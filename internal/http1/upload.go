@@ -38,24 +38,26 @@ func (u *upload) run(body io.ReadCloser) {
 	}
 }
 
-// lateness is how long a written body may take to be known as written after the answer has ended. An upstream that has
-// not read it by then will not.
-const lateness = 50 * time.Millisecond
-
-// whole says that the body was written to its end.
-func (u *upload) whole() bool {
+// written says, without waiting, whether the body was written to its end.
+func (u *upload) written() bool {
 	select {
 	case <-u.done:
 		return u.ok
 	default:
+		return false
 	}
+}
+
+// lateness is how long an upstream that has answered early is given to read the rest of the request.
+const lateness = 50 * time.Millisecond
+
+// linger waits for the end of the body, but not for long.
+func (u *upload) linger() {
 	late := time.NewTimer(lateness)
 	defer late.Stop()
 	select {
 	case <-u.done:
-		return u.ok
 	case <-late.C:
-		return false
 	}
 }
 
