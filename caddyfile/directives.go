@@ -33,7 +33,7 @@ var pipeline = []directive{
 	{"durward_credential", func() handler { return new(credential.Handler) }},
 	{"durward_mcp", func() handler { return new(mcp.Handler) }},
 	{"durward_sse", func() handler { return new(sse.Handler) }},
-	{"durward_platform", func() handler { return new(platformapi.Handler) }},
+	{platformName, func() handler { return new(platformapi.Handler) }},
 }
 
 func init() {

@@ -10,10 +10,14 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/platformapi"
 )
 
 // macroName is the directive that stands for the whole pipeline.
 const macroName = "durward"
+
+// platformName is the directive that answers what no other does.
+const platformName = "durward_platform"
 
 // family is a part of the gateway that the macro can be narrowed to, and the directives it needs beyond durward_auth.
 type family struct {
@@ -22,7 +26,7 @@ type family struct {
 }
 
 var families = []family{
-	{"platform", []string{"durward_credential", "durward_platform"}},
+	{"platform", []string{"durward_credential", platformName}},
 	{"mcp", []string{"durward_credential", "durward_mcp"}},
 	{"sse", []string{"durward_credential", "durward_sse"}},
 }
@@ -31,7 +35,7 @@ var families = []family{
 //
 //	durward [platform] [mcp] [sse]
 //
-// Without arguments every family is served.
+// Without arguments every family is served. /healthz and /readyz always are.
 func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	h.Next()
 	option, ok := h.Option(optionName).(httpcaddyfile.App)
@@ -54,13 +58,18 @@ func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 			route.HandlersRaw = append(route.HandlersRaw, caddyconfig.JSONModuleObject(d.make(), "handler", d.name, nil))
 		}
 	}
+	// What no family serves is answered too, so that nothing of the gateway's is ever an empty 200. A site without the
+	// platform family must not have its API.
+	if !slices.Contains(wanted, platformName) {
+		last := &platformapi.Handler{HealthOnly: true}
+		route.HandlersRaw = append(route.HandlersRaw, caddyconfig.JSONModuleObject(last, "handler", platformName, nil))
+	}
 	return &caddyhttp.Subroute{Routes: caddyhttp.RouteList{route}}, nil
 }
 
-// chosen lists the directives of the families that the arguments name. What no family serves is answered by
-// durward_platform, so that nothing of the gateway's is ever an empty 200: the macro always ends with it.
+// chosen lists the directives of the families that the arguments name.
 func chosen(h httpcaddyfile.Helper) ([]string, error) {
-	wanted := []string{"durward_dev", "durward_auth", "durward_platform"}
+	wanted := []string{"durward_dev", "durward_auth"}
 	arguments := h.RemainingArgs()
 	for _, argument := range arguments {
 		if !slices.ContainsFunc(families, func(f family) bool { return f.name == argument }) {

@@ -22,6 +22,10 @@ func init() {
 // Handler serves the platform API (`/api/servers`, `/api/server-directory`), `/healthz` and `/readyz`. It needs
 // durward_auth before it, and never calls what comes after it.
 type Handler struct {
+	// Serve `/healthz` and `/readyz` only, and answer 404 to everything else: for sites that carry calls and no API.
+	// Default: false.
+	HealthOnly bool `json:"health_only,omitempty"`
+
 	logger *zap.Logger
 	now    func() time.Time
 }
@@ -42,7 +46,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP answers every request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	address, params := table.find(r.URL.Path)
-	if address == nil {
+	if address == nil || (h.HealthOnly && r.URL.Path != app.HealthPath && r.URL.Path != app.ReadyPath) {
 		app.WriteError(w, app.NotFound, "There is nothing at this address")
 		return nil
 	}
@@ -95,9 +99,22 @@ func admit(w http.ResponseWriter, r *http.Request, chosen *route) (*app.Call, bo
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
-//	durward_platform
+//	durward_platform [health_only]
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return app.NoArguments(d)
+	d.Next() // the directive's name
+	if d.NextArg() {
+		if d.Val() != "health_only" {
+			return d.Errf("unrecognized word %q; known is health_only", d.Val())
+		}
+		h.HealthOnly = true
+	}
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.NextBlock(0) {
+		return d.Errf("unrecognized word %q: this directive takes no block", d.Val())
+	}
+	return nil
 }
 
 // Interface guards
