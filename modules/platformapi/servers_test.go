@@ -391,17 +391,25 @@ func TestPutCredentials(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	// New credentials lead out of error.
-	if _, err := a.store.UpdateServer(t.Context(), organization, id, func(s *storage.Server) error {
-		s.Status = storage.ServerError
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	breakDown := func() {
+		t.Helper()
+		if _, err := a.store.UpdateServer(t.Context(), organization, id, func(s *storage.Server) error {
+			s.Status = storage.ServerError
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	breakDown()
 	putClient()
 	if got := put(object{"name": "Same error"}); got["status"] != "error" || !hasClient() {
 		t.Errorf("%v", got)
 	}
-	if got := put(object{"client_secret": clientSecretText}); got["status"] != "active" || hasClient() {
+	if got := put(object{"client_id": "****", "client_secret": clientSecretText}); got["status"] != "active" || !hasClient() {
+		t.Errorf("%v; users are connected with that client", got)
+	}
+	breakDown()
+	if got := put(object{"client_id": "short", "client_secret": clientSecretText}); got["status"] != "active" || hasClient() {
 		t.Errorf("%v", got)
 	}
 	// A server that registers its own clients waits for that again.

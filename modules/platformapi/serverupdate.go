@@ -94,8 +94,9 @@ func (e *serverEdit) applyCredentials(s *storage.Server) error {
 	if e.clientID.Null && e.clientSecret.Null && usesOAuth(s.Entry) {
 		s.Status = storage.ServerPending
 	}
-	// A secret that is merely replaced leaves users connected; anything else makes another client, or another way of
-	// proving that we are it. A server in error starts afresh.
-	e.forgetClient = s.ClientID != former.ClientID || hadSecret != hasSecret || former.Status == storage.ServerError
+	// A secret that is merely replaced leaves users connected, also when it leads out of error: the provider had refused
+	// the former one. Anything else makes another client, or another way of proving that we are it. A client that is
+	// entered anew to lead out of error may be one of another provider: it starts afresh.
+	e.forgetClient = s.ClientID != former.ClientID || hadSecret != hasSecret || (former.Status == storage.ServerError && setID)
 	return nil
 }
