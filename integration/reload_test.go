@@ -1,12 +1,17 @@
 package integration
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -113,7 +118,7 @@ func TestReloadsLeaveNothing(t *testing.T) {
 	config := g.written()
 	g.mustReload(config)
 	before := g.goroutines()
-	for range 10 {
+	for range 5 {
 		g.mustReload(config)
 	}
 	g.eventually("the goroutines of replaced configurations end", func() bool { return g.goroutines() <= before+2 })
@@ -222,4 +227,71 @@ func TestReloadOfStore(t *testing.T) {
 	if regexp.MustCompile(`(?i)"level":"error"`).MatchString(r.output.String()) {
 		t.Error("the log has errors")
 	}
+}
+
+// TestReloadUnderTraffic: no request is refused because of a reload, on connections old and new. What Caddy itself does at
+// a reload is not judged: it resets connections that wait for the old listener and closes those that are idle.
+func TestReloadUnderTraffic(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	s := g.createServer(newThirdParty(t).url()+"/open", nil)
+	stop, token := make(chan struct{}), g.token(alice)
+	var callers sync.WaitGroup
+	var calls atomic.Int64
+	for i := range 4 {
+		client := &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: i%2 == 0}}
+		t.Cleanup(client.CloseIdleConnections)
+		callers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				var refused *refusedError
+				if err := call(client, g.url+s.path, token); errors.As(err, &refused) {
+					t.Error(err)
+				} else if err == nil {
+					calls.Add(1)
+				}
+			}
+		})
+	}
+	for range 8 {
+		before := calls.Load()
+		g.mustReload(g.written())
+		g.eventually("calls go on", func() bool { return calls.Load() > before+4 })
+	}
+	close(stop)
+	callers.Wait()
+	t.Logf("%d calls", calls.Load())
+}
+
+// refusedError is an answer other than the tool's.
+type refusedError struct {
+	status int
+	body   []byte
+}
+
+func (e *refusedError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.body) }
+
+// call calls a tool, without a test to end.
+func call(client *http.Client, address, token string) error {
+	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(toolCall("echo")))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = &refusedError{response.StatusCode, body}
+	}
+	return err
 }
