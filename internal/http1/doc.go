@@ -9,8 +9,9 @@
 //   - Nothing is sent twice once a byte of it was written. One exception, which net/http makes too: a GET or HEAD whose
 //     kept connection died before a byte of the answer came is sent once more. A POST or DELETE never is.
 //   - A connection serves again only when everything about the last exchange was clean: both sides keep it, the request
-//     was written whole before the answer came, the answer was read to its end and not a byte more came, the context had not ended. Before it is
-//     reused it is asked, without waiting, whether the upstream has closed it or said something unasked.
+//     was written whole before the answer came, the answer was read to its end and not a byte more came, the context had
+//     not ended. Before it is reused it is asked, without waiting, whether the upstream has closed it or said something
+//     unasked.
 //   - When the request's context ends the connection is closed at once, whatever the caller is doing at that moment.
 //   - What an answer may cost is bounded: the headers of an answer and of all 1xx before it, their number, chunk lines,
 //     trailers. Trailers are checked and dropped.
@@ -21,9 +22,9 @@
 // # Which HTTP
 //
 // The client offers only "http/1.1" by ALPN and speaks only HTTP/1.1. It never hands a connection over to HTTP/2: an
-// upstream that speaks nothing else refuses the handshake (a *[HandshakeError]) and belongs on net/http. Which upstreams use
-// this client is for the configuration to say (`versions 1.1`), because one connection for many calls is worth more than
-// cheap calls only where connections are dear.
+// upstream that speaks nothing else refuses the handshake (a *[HandshakeError]) and belongs on net/http. Which upstreams
+// use this client is for the configuration to say: all of plain http, where nobody speaks anything else, and https where
+// one connection for many calls is not worth more than cheap calls.
 //
 // # Differences from net/http
 //

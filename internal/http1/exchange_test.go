@@ -264,7 +264,8 @@ func TestReadSizes(t *testing.T) {
 
 // TestLargeBodies: bodies beyond the first write, and upstreams that answer before they have read them.
 func TestLargeBodies(t *testing.T) {
-	body := strings.Repeat("0123456789abcdef", 32<<20/16) // more than the kernel takes
+	body := strings.Repeat("0123456789abcdef", 1<<20/16)
+	huge := strings.Repeat(body, 32) // more than the kernel takes
 	t.Run("read, then answered", func(t *testing.T) {
 		up := newUpstream(t, func(c *peer) {
 			for r := c.request(); r != nil; r = c.request() {
@@ -291,7 +292,7 @@ func TestLargeBodies(t *testing.T) {
 		})
 		c := newClient(t, Options{})
 		for range 3 {
-			if status, got, err := do(c, up.request(t.Context(), "POST", body)); err != nil || got != "{}" || status != 413 {
+			if status, got, err := do(c, up.request(t.Context(), "POST", huge)); err != nil || got != "{}" || status != 413 {
 				t.Errorf("%d %q %v", status, got, err)
 			}
 		}
@@ -364,6 +365,46 @@ func TestLargeBodies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHalfWritten: a write that fails half-way is not repeated, and an answer that is there already is heard.
+func TestHalfWritten(t *testing.T) {
+	for _, tc := range []struct{ name, answer string }{
+		{"W11 nothing answered", ""},
+		{"answered", "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := &halves{memory: newMemory(1<<20, false, []byte(tc.answer))}
+			c := New(d, Options{})
+			r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://up.test/", strings.NewReader("{}"))
+			got := run(c, r)
+			if answered := tc.answer != ""; (got.Err == nil) != answered || !answered && !errors.Is(got.Err, errSource) {
+				t.Errorf("got %+v", got)
+			}
+			if d.dials != 1 || !d.closed || len(c.pool.hosts) != 0 {
+				t.Error("sent again, or kept")
+			}
+		})
+	}
+}
+
+// halves is a connection that takes the headers of a request and then breaks.
+type halves struct {
+	*memory
+	dials int
+}
+
+func (d *halves) DialPlain(context.Context, string, string) (net.Conn, error) {
+	d.dials++
+	return d, nil
+}
+func (d *halves) DialContext(context.Context, string, string) (net.Conn, error) {
+	return nil, errSource
+}
+
+func (d *halves) Write(p []byte) (int, error) {
+	n, _ := d.memory.Write(p[:len(p)-2])
+	return n, errSource
 }
 
 var errSource = errors.New("no more")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,10 +71,7 @@ func TestStale(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.end(wait(t, first, "the first connection"))
-			// Until the kernel has delivered it; the pool is asked in the meantime the way a request asks it.
-			for kept := c.pool.newest; kept.alive(); {
-				time.Sleep(time.Millisecond)
-			}
+			readable(t, c.pool.newest)
 			for range 2 {
 				if _, got, err := do(c, up.request(t.Context(), "POST", "{}")); err != nil || got != "{}" {
 					t.Errorf("%q %v", got, err)
@@ -83,6 +81,21 @@ func TestStale(t *testing.T) {
 				t.Errorf("%d connections, want 2", n)
 			}
 		})
+	}
+}
+
+// readable waits until the kernel has something for c, and leaves it there.
+func readable(t *testing.T, c *conn) {
+	t.Helper()
+	sys, err := c.raw.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sys.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return !errors.Is(err, syscall.EAGAIN)
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -85,8 +85,7 @@ func TestTLSStale(t *testing.T) {
 			t.Fatalf("%q %v over connection %d", body, err, d.tls.Load())
 		}
 		_ = wait(t, conns, "the idle connection").Close()
-		for kept := c.pool.newest; kept.alive(); {
-		}
+		readable(t, c.pool.newest)
 	}
 }
 
