@@ -26,6 +26,7 @@ type sample struct {
 	P50        float64 `json:"p50_us"`
 	P99        float64 `json:"p99_us"`
 	Bad        int     `json:"bad"`
+	Foreign    float64 `json:"foreign"` // what other processes took of all processors, 0 to 1
 
 	PerStream   float64 `json:"kb_per_stream"`
 	CPUPerEvent float64 `json:"cpu_us_per_event"`
@@ -165,6 +166,7 @@ func (d *derived) from(samples []sample) (m measurement) {
 			break
 		}
 		m.values = append(m.values, d.value(gateway[i], caddy[i]))
+		m.foreign = append(m.foreign, max(gateway[i].Foreign, caddy[i].Foreign))
 		m.failed += gateway[i].Bad + gateway[i].Failed + gateway[i].Broken
 	}
 	return m

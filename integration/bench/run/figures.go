@@ -73,9 +73,10 @@ func wants(figures []figure, numbers ...string) bool {
 
 // measurement is what was found for a figure.
 type measurement struct {
-	values []float64 // one per round; the median counts
-	failed int       // requests, streams or starts that went wrong
-	err    error     // why there is nothing
+	values  []float64 // one per round; the median counts
+	foreign []float64 // what other processes took of the machine in each round, 0 to 1; nil: not known
+	failed  int       // requests, streams or starts that went wrong
+	err     error     // why there is nothing
 }
 
 // report prints a line for each figure, beginning with its number, and returns an error when one that was measured misses
@@ -105,7 +106,7 @@ func report(out io.Writer, figures []figure, measured map[string]measurement) er
 				missed = append(missed, f.name())
 			}
 			fmt.Fprintf(table, "%s\t%s\t(%s to %s)\tgate %s\tgoal %s\t%s\t%s\n", f.name(), f.text(median(m.values)), f.text(slices.Min(m.values)),
-				f.text(slices.Max(m.values)), f.bound(f.gate), f.bound(f.goal), verdict, f.what)
+				f.text(slices.Max(m.values)), f.bound(f.gate), f.bound(f.goal), verdict, f.what+m.doubt())
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -119,6 +120,17 @@ func report(out io.Writer, figures []figure, measured map[string]measurement) er
 		problems = append(problems, errors.New("could not be measured: "+strings.Join(broken, ", ")))
 	}
 	return errors.Join(problems...)
+}
+
+// noise is what others may take of the machine before a figure is in doubt; compare repeats samples above it.
+const noise = 0.08
+
+// doubt says that the machine was not quiet. Ratios of processor time stand it; throughput and latency do not.
+func (m *measurement) doubt() string {
+	if len(m.foreign) == 0 || median(m.foreign) <= noise {
+		return ""
+	}
+	return fmt.Sprintf(" (noisy: other processes took %.0f %% of the machine)", 100*median(m.foreign))
 }
 
 // holds reports whether a value is at its gate or past it, as it is printed: a rounded figure that reads like the gate

@@ -32,6 +32,10 @@ func TestReport(t *testing.T) {
 			map[string]measurement{"P1 220 B": {values: []float64{1.2451}}, "P3 p50": {values: []float64{15.4}}},
 			[]string{"1.25", "+15 us", "not measured yet"}, "",
 		},
+		"a noisy machine": {
+			map[string]measurement{"P1 220 B": {values: []float64{2}, foreign: []float64{0.3, 0.2, 0.1}}, "P3 p50": {values: []float64{0}, foreign: []float64{0.01}}},
+			[]string{"ok  throughput (noisy: other processes took 20 % of the machine)", "ok  latency", "not measured yet"}, "",
+		},
 		"failed requests": {
 			map[string]measurement{"P1 220 B": {values: []float64{9}, failed: 2}, "P3 p50": {values: []float64{0}}},
 			[]string{"MISSED (2 failed)", "ok", "not measured yet"}, "missed: P1 220 B",
