@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// BodyError is a client's body that was not accepted. Status is the answer's: 413 (PayloadTooLarge), 415
-// (UnsupportedMediaType: the body is encoded) or 400 (it ended early or is malformed). Close says that the rest of the
-// body is still on its way: on HTTP/1 the answer should carry Connection: close, and Linger follow it.
+// BodyError is a client's body that was not accepted, and whose rest may still be on its way. Status is the answer's: 413
+// (PayloadTooLarge), 415 (UnsupportedMediaType: the body is encoded) or 400 (it ended early or is malformed). It is
+// answered inside Answer.
 type BodyError struct {
 	Status int
-	Close  bool
 	Cause  error
 
-	rest io.Reader // of the body, on HTTP/1
+	rest io.Reader // of the body, on HTTP/1; else nil
 }
 
 func (e *BodyError) Error() string {
@@ -32,13 +31,18 @@ func (e *BodyError) Unwrap() error { return e.Cause }
 // lingerFor is how long the rest of a refused body is read on.
 const lingerFor = 500 * time.Millisecond
 
-// Linger sends the answer off and reads on what the client is still sending, for half a second at most. A connection that
-// is closed with unread data is reset, and the reset takes the answer away from a client that is still writing (RFC 9112
-// section 9.6). net/http's server does the same, but only for bodies that nobody has wrapped, and Caddy wraps them.
-func (e *BodyError) Linger(w http.ResponseWriter) {
-	if !e.Close || e.rest == nil {
+// Answer lets write answer the request so that the client gets to read it: an HTTP/1 connection closes after the answer
+// (the rest of the body would be taken for the next request), but not before what the client is still sending was read,
+// for half a second at most. A connection that is closed with unread data is reset, and the reset takes the answer away
+// from a client that is still writing (RFC 9112 section 9.6). net/http's server does the same, but only for bodies that
+// nobody has wrapped, and Caddy wraps them.
+func (e *BodyError) Answer(w http.ResponseWriter, write func()) {
+	if e.rest == nil {
+		write()
 		return
 	}
+	w.Header().Set("Connection", "close")
+	write()
 	control := http.NewResponseController(w)
 	if control.Flush() != nil {
 		return
@@ -48,9 +52,8 @@ func (e *BodyError) Linger(w http.ResponseWriter) {
 	_, _ = io.Copy(io.Discard, e.rest)
 }
 
-// refuseBody is a refusal with the rest of the body still to come.
 func refuseBody(r *http.Request, status int, cause error) error {
-	e := &BodyError{Status: status, Close: true, Cause: cause}
+	e := &BodyError{Status: status, Cause: cause}
 	if r.ProtoMajor == 1 {
 		e.rest = r.Body
 	}

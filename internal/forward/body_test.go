@@ -17,13 +17,11 @@ func TestRefusedBodyIsAnswered(t *testing.T) {
 		r.Body = struct{ io.ReadCloser }{r.Body}
 		_, err := ReadBody(r, limit)
 		var refused *BodyError
-		if !errors.As(err, &refused) || !refused.Close {
+		if !errors.As(err, &refused) {
 			t.Errorf("%v", err)
 			return
 		}
-		w.Header().Set("Connection", "close")
-		http.Error(w, "too large", refused.Status)
-		refused.Linger(w)
+		refused.Answer(w, func() { http.Error(w, "too large", refused.Status) })
 	}))
 	defer server.Close()
 	client := server.Client()
@@ -32,8 +30,8 @@ func TestRefusedBodyIsAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Fatalf("status %d, %v", response.StatusCode, err)
+		if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusRequestEntityTooLarge || !response.Close {
+			t.Fatalf("status %d, close %v, %v", response.StatusCode, response.Close, err)
 		}
 		response.Body.Close()
 	}

@@ -27,26 +27,22 @@ func WriteShapeError(w http.ResponseWriter, err error) bool {
 	case errors.Is(err, validate.ErrMedia):
 		WriteError(w, UnsupportedMediaType, err.Error())
 	case errors.As(err, &body):
-		writeBodyError(w, body)
+		body.Answer(w, func() { BodyRefusal(body).Write(w) })
 	default:
 		return false
 	}
 	return true
 }
 
-func writeBodyError(w http.ResponseWriter, err *forward.BodyError) {
-	if err.Close {
-		w.Header().Set("Connection", "close")
-		defer err.Linger(w)
-	}
+// BodyRefusal says what was wrong with a body that was not accepted. It is written inside the error's Answer.
+func BodyRefusal(err *forward.BodyError) *ServiceError {
 	switch err.Status {
 	case http.StatusRequestEntityTooLarge:
-		WriteError(w, PayloadTooLarge, "The body is larger than the gateway takes")
+		return &ServiceError{Name: PayloadTooLarge, Message: "The body is larger than the gateway takes"}
 	case http.StatusUnsupportedMediaType:
-		WriteError(w, UnsupportedMediaType, "The body must not be encoded")
-	default:
-		WriteError(w, BadRequest, "The body is incomplete")
+		return &ServiceError{Name: UnsupportedMediaType, Message: "The body must not be encoded"}
 	}
+	return &ServiceError{Name: BadRequest, Message: "The body is incomplete"}
 }
 
 // ReadJSON reads the body of a request as an object of at most limit bytes. A request without a body needs no type; it

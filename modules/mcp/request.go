@@ -63,22 +63,16 @@ func toolName(m *jsonrpc.Message) string {
 }
 
 func (x *exchange) refuseBody(err error) {
-	var refused *forward.BodyError
-	if !errors.As(err, &refused) {
-		return // the client is gone
-	}
-	if refused.Close {
-		x.w.Header().Set("Connection", "close")
-		defer refused.Linger(x.w)
-	}
-	switch refused.Status {
-	case http.StatusRequestEntityTooLarge:
-		app.WriteError(x.w, app.PayloadTooLarge, "The body is larger than the gateway takes")
-	case http.StatusUnsupportedMediaType:
-		app.WriteError(x.w, app.UnsupportedMediaType, "The body must not be encoded")
-	default:
-		x.writeRPC(http.StatusBadRequest, jsonrpc.CodeParseError, "The body is incomplete", app.BadRequest)
-	}
+	refused := new(forward.BodyError) // answered like one that is incomplete
+	_ = errors.As(err, &refused)
+	refused.Answer(x.w, func() {
+		answer := app.BodyRefusal(refused)
+		if answer.Name == app.BadRequest {
+			x.writeRPC(http.StatusBadRequest, jsonrpc.CodeParseError, answer.Message, answer.Name)
+			return
+		}
+		answer.Write(x.w)
+	})
 }
 
 // openSession unseals the session id of the request. An id that is not ours, or not for this user, agent and server, is
