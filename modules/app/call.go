@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -30,9 +29,6 @@ type Caller struct {
 	// ExpiresAt is when the token is no longer good, the tolerance for the clocks' difference included.
 	ExpiresAt time.Time
 }
-
-// HasRole reports whether the caller has the role, compared exactly.
-func (c *Caller) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
 
 // Call is one request on its way through the pipeline. durward_auth makes it; each step adds what it establishes. It is
 // the only thing that carries identity between our handlers: no header does.
@@ -69,11 +65,40 @@ func CallOf(r *http.Request) (*Call, bool) {
 	return call, ok
 }
 
+// What a request gets when the configuration has our handlers in the wrong order.
+const (
+	textNoAuth       = "This request was not authenticated; durward_auth must come first in the configuration"
+	textNoCredential = "This call has no credential; durward_credential must come after durward_auth in the configuration"
+)
+
+// RequireCall returns the call of a request, or answers the refusal.
+func RequireCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
+	call, ok := CallOf(r)
+	if !ok {
+		WriteError(w, Unauthorized, textNoAuth)
+	}
+	return call, ok
+}
+
 // AuthenticatedCall returns the call of a request that has a proven caller, or answers the refusal.
 func AuthenticatedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	call, ok := CallOf(r)
 	if !ok || call.Caller == nil {
-		WriteError(w, Unauthorized, "This request was not authenticated; durward_auth must come first in the configuration")
+		WriteError(w, Unauthorized, textNoAuth)
+		return nil, false
+	}
+	return call, true
+}
+
+// ProxiedCall returns the call of a request to a server, which has a proven caller, the server and a source of the
+// caller's credential for it, or answers the refusal.
+func ProxiedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
+	call, ok := AuthenticatedCall(w, r)
+	if !ok {
+		return nil, false
+	}
+	if call.Server == nil || call.Credentials == nil {
+		WriteError(w, InternalServerError, textNoCredential)
 		return nil, false
 	}
 	return call, true

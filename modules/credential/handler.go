@@ -42,9 +42,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP serves the public addresses of the OAuth client, and passes on everything else with its credential.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	call, ok := app.CallOf(r)
+	call, ok := app.RequireCall(w, r)
 	if !ok {
-		app.WriteError(w, app.Unauthorized, "This request was not authenticated; durward_auth must come first in the configuration")
 		return nil
 	}
 	switch r.URL.Path {

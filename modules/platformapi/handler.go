@@ -80,11 +80,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 // admit holds the caller against what the route demands, or answers the refusal.
 func admit(w http.ResponseWriter, r *http.Request, chosen *route) (*app.Call, bool) {
 	if chosen.role == public {
-		call, ok := app.CallOf(r)
-		if !ok {
-			app.WriteError(w, app.Unauthorized, "durward_auth must come first in the configuration")
-		}
-		return call, ok
+		return app.RequireCall(w, r)
 	}
 	call, ok := app.AuthenticatedCall(w, r)
 	if !ok {

@@ -69,12 +69,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !ok || prefix != app.SSEPrefix {
 		return next.ServeHTTP(w, r)
 	}
-	call, ok := app.AuthenticatedCall(w, r)
+	call, ok := app.ProxiedCall(w, r)
 	if !ok {
-		return nil
-	}
-	if call.Server == nil || call.Credentials == nil {
-		app.WriteError(w, app.InternalServerError, "durward_sse needs durward_auth and durward_credential before it")
 		return nil
 	}
 	s := &stream{handler: h, call: call, w: w, r: r, outcome: "ok"}
