@@ -10,7 +10,9 @@ import (
 )
 
 // TestClientNeverReads: W01, a client that stops reading loses its answer after the limit, and the upstream is let go.
-func TestClientNeverReads(t *testing.T) {
+func TestClientNeverReads(t *testing.T) { onBoth(t, testClientNeverReads) }
+
+func testClientNeverReads(t *testing.T, via client) {
 	for _, tc := range []struct{ name, answer, more string }{
 		{"W01 event stream", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "data: " + strings.Repeat("x", 32<<10) + "\n\n"},
 		{"W01 body", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999999999\r\n\r\n", strings.Repeat(" ", 32<<10)},
@@ -29,7 +31,7 @@ func TestClientNeverReads(t *testing.T) {
 					}
 				}
 			})
-			f, _ := newForwarder(t, Options{}, Limits{WriteIdle: 100 * time.Millisecond})
+			f, _ := via.forwarder(t, Options{}, Limits{WriteIdle: 100 * time.Millisecond})
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				res, err := f.Do(r.Context(), &Request{Method: "GET", URL: up.url("/"), Header: r.Header})
 				if err != nil {

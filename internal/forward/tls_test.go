@@ -42,11 +42,18 @@ func TestVersions(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(up.Certificate())
 	for _, tc := range []struct {
+		via      client
 		versions []string
 		proto    string
-	}{{nil, "HTTP/2.0"}, {[]string{"1.1"}, "HTTP/1.1"}, {[]string{"2"}, "HTTP/2.0"}} {
-		t.Run(strings.Join(tc.versions, "+"), func(t *testing.T) {
-			f, d := newForwarder(t, Options{TLS: &tls.Config{RootCAs: pool}, Versions: tc.versions}, Limits{})
+		dials    int32 // http1 does not keep calls and streams apart
+	}{
+		{overNetHTTP, nil, "HTTP/2.0", 2},
+		{overNetHTTP, []string{"1.1"}, "HTTP/1.1", 2},
+		{overNetHTTP, []string{"2"}, "HTTP/2.0", 2},
+		{overHTTP1, nil, "HTTP/1.1", 1},
+	} {
+		t.Run(tc.via.name+" "+strings.Join(tc.versions, "+"), func(t *testing.T) {
+			f, d := tc.via.forwarder(t, Options{TLS: &tls.Config{RootCAs: pool}, Versions: tc.versions}, Limits{})
 			res, err := f.Do(t.Context(), &Request{Method: "POST", URL: mustURL(up.URL + "/mcp"), Body: []byte(`{"id":1}`), Header: http.Header{"Connection": {"Mcp-Name"}, "Mcp-Name": {"x"}}})
 			if err != nil {
 				t.Fatal(err)
@@ -70,7 +77,7 @@ func TestVersions(t *testing.T) {
 			}
 			wait(t, freed, "the upstream's stream to end")
 			res.Close()
-			if d.plain.Load() != 0 || d.tls.Load() != 2 {
+			if d.plain.Load() != 0 || d.tls.Load() != tc.dials {
 				t.Errorf("%d plain and %d TLS dials", d.plain.Load(), d.tls.Load())
 			}
 		})

@@ -129,6 +129,29 @@ func BenchmarkRoundTrip(b *testing.B) {
 				}
 			})
 		}
+		b.Run(shape.name+"/nothing but the kernel", func(b *testing.B) {
+			c, err := net.Dial("tcp", target.Host)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			request := append([]byte("POST /mcp HTTP/1.1\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
+			p := make([]byte, 32<<10)
+			before := processorTime()
+			defer func() { b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op") }()
+			for b.Loop() {
+				if _, err := c.Write(request); err != nil {
+					b.Fatal(err)
+				}
+				for got := 0; got < len(shape.answer); {
+					n, err := c.Read(p)
+					if err != nil {
+						b.Fatal(err)
+					}
+					got += n
+				}
+			}
+		})
 		client.CloseIdleConnections()
 		transports.CloseIdleConnections()
 		plain.CloseIdleConnections()

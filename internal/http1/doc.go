@@ -31,7 +31,8 @@
 // Requests. The bytes are those that http.Transport writes, in the same order, with these exceptions. No User-Agent is
 // made up. Refused, with nothing sent: a body without a length, or longer or shorter than it; Expect, Upgrade, TE,
 // Connection and other fields of the connection; trailers and transfer encodings; CONNECT; opaque URLs, a path that does
-// not begin with a slash, white space in the target; a Host that is not one (net/http sends an empty one).
+// not begin with a slash, white space in the target; a Host that is not one (net/http sends an empty one). Only the
+// context ends a request; Request.Cancel and httptrace are not looked at. A cancelled request cancels its dial.
 //
 // Answers. Every answer that is accepted is one that http.Transport accepts, with the same status, fields and body.
 // Refused although http.Transport takes it: lines that end in a bare LF; folded fields; a blank before the colon;
