@@ -40,6 +40,9 @@ type Connection struct {
 	UpdatedAt        time.Time
 }
 
+// MaxAttempts is how many attempts of one connection can be under way: whoever begins another one loses the oldest.
+const MaxAttempts = 20
+
 // Attempt is a connection attempt under way: a row of its own, so that it never disturbs what is stored.
 type Attempt struct {
 	ConnectionKey

@@ -150,12 +150,13 @@ type Connections interface {
 	// result is stored even when ctx ends during edit, whose duration is the caller's to bound. edit may use the store, but
 	// must not write the connection it is editing.
 	UpdateConnection(ctx context.Context, key ConnectionKey, edit func(ctx context.Context, c *Connection) error) (Connection, error)
-	// DeleteConnection deletes a connection and its attempts and returns what it was. Like the other writes of one
+	// DeleteConnection deletes a connection and its attempts and returns what it was. Where there is no connection the
+	// attempts go too, and the answer is ErrNotFound. Like the other writes of one
 	// connection it waits for an edit under way.
 	DeleteConnection(ctx context.Context, key ConnectionKey) (Connection, error)
 
-	// CreateAttempt stores an attempt and forgets those of the same key that have expired by its CreatedAt. ErrNotFound when
-	// the server or the user is gone, ConflictError on state.
+	// CreateAttempt stores an attempt, and forgets all that have expired by its CreatedAt and the oldest of its key beyond
+	// MaxAttempts. ErrNotFound when the server or the user is gone, ConflictError on state.
 	CreateAttempt(ctx context.Context, a Attempt) error
 	// TakeAttempt reads and deletes an attempt in one atomic step. ErrNotFound when it is unknown, used or expired.
 	TakeAttempt(ctx context.Context, stateHash []byte, now time.Time) (Attempt, error)

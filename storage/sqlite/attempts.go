@@ -9,7 +9,9 @@ import (
 
 const (
 	attemptColumns   = `state_hash, organization_id, user_id, server_id, connection_id, issuer, sealed, created_at, expires_at`
-	forgetExpiredSQL = `DELETE FROM attempts WHERE organization_id = $1 AND user_id = $2 AND server_id = $3 AND expires_at <= $4`
+	forgetExpiredSQL = `DELETE FROM attempts WHERE expires_at <= $1`
+	forgetOldestSQL  = `DELETE FROM attempts WHERE state_hash IN (SELECT state_hash FROM attempts
+		WHERE organization_id = $1 AND user_id = $2 AND server_id = $3 ORDER BY expires_at DESC, state_hash LIMIT -1 OFFSET $4)`
 	insertAttemptSQL = `INSERT INTO attempts (` + attemptColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	liveAttemptSQL   = `SELECT 1 FROM attempts WHERE state_hash = $1 AND expires_at > $2`
 	takeAttemptSQL   = `DELETE FROM attempts WHERE state_hash = $1 AND expires_at > $2 RETURNING ` + attemptColumns
@@ -24,7 +26,10 @@ func scanAttempt(r row) (a storage.Attempt, err error) {
 // CreateAttempt implements storage.Connections.
 func (s *Store) CreateAttempt(ctx context.Context, a storage.Attempt) error {
 	return s.write(ctx, func(ctx context.Context, tx *writeTx) error {
-		if _, err := tx.ExecContext(ctx, forgetExpiredSQL, a.OrganizationID, a.UserID, a.ServerID, a.CreatedAt.UnixMicro()); err != nil {
+		if _, err := tx.ExecContext(ctx, forgetExpiredSQL, a.CreatedAt.UnixMicro()); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, forgetOldestSQL, a.OrganizationID, a.UserID, a.ServerID, storage.MaxAttempts-1); err != nil {
 			return err
 		}
 		// A server of another organization fails the foreign key, which is ErrNotFound.

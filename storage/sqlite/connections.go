@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,20 +162,27 @@ func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey,
 // DeleteConnection implements storage.Connections.
 func (s *Store) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
 	var former storage.Connection
+	var none error
 	err := s.writeExclusively(ctx, key, func(ctx context.Context, tx *writeTx) (err error) {
-		if former, err = one(ctx, tx, scanConnection, connectionSQL, key.OrganizationID, key.UserID, key.ServerID); err != nil {
+		if _, err := tx.ExecContext(ctx, deleteAttemptsSQL, key.OrganizationID, key.UserID, key.ServerID); err != nil {
+			return err
+		}
+		former, err = one(ctx, tx, scanConnection, connectionSQL, key.OrganizationID, key.UserID, key.ServerID)
+		if errors.Is(err, storage.ErrNotFound) {
+			none = err
+			_, err = tx.change(ctx, key.OrganizationID) // the attempts are gone all the same, and nobody may offer them
+			return err
+		}
+		if err != nil {
 			return err
 		}
 		if err := execOne(ctx, tx, deleteConnectionSQL, key.OrganizationID, key.UserID, key.ServerID); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, deleteAttemptsSQL, key.OrganizationID, key.UserID, key.ServerID); err != nil {
-			return err
-		}
 		_, err = tx.change(ctx, key.OrganizationID)
 		return err
 	})
-	if err != nil {
+	if err = cmp.Or(err, none); err != nil {
 		return storage.Connection{}, err
 	}
 	return former, nil

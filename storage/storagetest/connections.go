@@ -402,6 +402,29 @@ func testAttempts(t *testing.T, b *bundle) {
 		noError(t, err)
 	}
 
+	// There are never more than MaxAttempts of a key: the oldest go.
+	var many []storage.Attempt
+	for i := range storage.MaxAttempts + 2 {
+		next := attempt(b.connectionA1)
+		next.ExpiresAt = start.Add(time.Hour + time.Duration(i)*time.Second)
+		noError(t, b.CreateAttempt(ctx, next))
+		many = append(many, next)
+	}
+	for i, a := range many {
+		_, err = b.TakeAttempt(ctx, a.StateHash, start.Add(2*time.Minute))
+		if gone := i < 2; gone != errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("attempt %d: %v", i, err)
+		}
+	}
+
+	// Disconnecting calls an attempt off, although nothing is stored yet.
+	off := attempt(b.connectionA1)
+	noError(t, b.CreateAttempt(ctx, off))
+	_, err = b.DeleteConnection(ctx, b.connectionA1)
+	wantError(t, err, storage.ErrNotFound)
+	_, err = b.TakeAttempt(ctx, off.StateHash, start.Add(time.Minute))
+	wantError(t, err, storage.ErrNotFound)
+
 	// An attempt disturbs nothing that is stored.
 	c := b.connect(t, b.connectionA1)
 	noError(t, b.CreateAttempt(ctx, attempt(b.connectionA1)))

@@ -141,6 +141,7 @@ CREATE TABLE attempts (
     FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id) ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX attempts_connection ON attempts (organization_id, user_id, server_id, expires_at);
+CREATE INDEX attempts_expiry ON attempts (expires_at);
 CREATE INDEX attempts_server ON attempts (organization_id, server_id);
 
 CREATE TABLE data_keys (
