@@ -164,12 +164,16 @@ func (s *Store) DeleteConnection(ctx context.Context, key storage.ConnectionKey)
 	var former storage.Connection
 	var none error
 	err := s.writeExclusively(ctx, key, func(ctx context.Context, tx *writeTx) (err error) {
-		if _, err := tx.ExecContext(ctx, deleteAttemptsSQL, key.OrganizationID, key.UserID, key.ServerID); err != nil {
+		deleted, err := tx.ExecContext(ctx, deleteAttemptsSQL, key.OrganizationID, key.UserID, key.ServerID)
+		if err != nil {
 			return err
 		}
 		former, err = one(ctx, tx, scanConnection, connectionSQL, key.OrganizationID, key.UserID, key.ServerID)
 		if errors.Is(err, storage.ErrNotFound) {
 			none = err
+			if n, err := deleted.RowsAffected(); err != nil || n == 0 {
+				return err
+			}
 			_, err = tx.change(ctx, key.OrganizationID) // the attempts are gone all the same, and nobody may offer them
 			return err
 		}
