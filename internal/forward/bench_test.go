@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,30 +64,16 @@ func BenchmarkRoundTrip(b *testing.B) {
 			}
 		}))
 		target := mustURL(up.URL + "/mcp")
-		f, _ := newForwarder(b, Options{}, Limits{})
+		netHTTP, _ := overNetHTTP.forwarder(b, Options{}, Limits{})
+		own, _ := overHTTP1.forwarder(b, Options{}, Limits{})
 		body := bytes.Repeat([]byte("x"), shape.size)
 		for _, side := range []struct {
 			name string
 			h    http.HandlerFunc
 		}{
 			{"floor", floor(target.Host)},
-			{"forward", func(w http.ResponseWriter, r *http.Request) {
-				body, err := ReadBody(r, 4<<20)
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				res, err := f.Do(r.Context(), &Request{Method: "POST", URL: target, Header: r.Header, Body: body, Credential: bearer("t")})
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				defer res.Close()
-				res.CopyHeader(w.Header())
-				if err := res.Relay(w, 16<<20); err != nil {
-					b.Error(err)
-				}
-			}},
+			{"forward over net/http", hop(b, netHTTP, target)},
+			{"forward over http1", hop(b, own, target)},
 		} {
 			b.Run(shape.name+"/"+side.name, func(b *testing.B) {
 				front := httptest.NewServer(side.h)
@@ -121,6 +108,27 @@ func BenchmarkRoundTrip(b *testing.B) {
 			})
 		}
 		up.Close()
+	}
+}
+
+// hop is the least handler over a forwarder that carries a credential.
+func hop(b *testing.B, f *Forwarder, target *url.URL) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := ReadBody(r, 4<<20)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		res, err := f.Do(r.Context(), &Request{Method: "POST", URL: target, Header: r.Header, Body: body, Credential: bearer("t")})
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer res.Close()
+		res.CopyHeader(w.Header())
+		if err := res.Relay(w, 16<<20); err != nil {
+			b.Error(err)
+		}
 	}
 }
 
