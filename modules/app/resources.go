@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -39,8 +37,7 @@ type resources struct {
 }
 
 func (a *App) acquireResources() error {
-	sum := sha256.Sum256([]byte(a.store.Key()))
-	key := "store/" + hex.EncodeToString(sum[:])
+	key := "store/" + digest(a.store.Key())
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) { return openResources(a.store) })
 	if err != nil {
 		return err
@@ -72,9 +69,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	unsubscribe := store.OnChange(r.epochs.Bump)
 	r.close = func() {
 		unsubscribe()
-		r.servers.Close()
-		r.callers.Close()
-		r.attempts.Close()
+		r.closeCaches()
 		_ = store.Close()
 	}
 	return r, nil
@@ -109,6 +104,12 @@ func (r *resources) makeCaches() (err error) {
 		return fmt.Errorf("making the cache of attempts: %w", err)
 	}
 	return nil
+}
+
+func (r *resources) closeCaches() {
+	r.servers.Close()
+	r.callers.Close()
+	r.attempts.Close()
 }
 
 // Destruct closes the resources after the last request that uses them: a reload that names another store must not cut

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
 
 	"github.com/durward-gateway/durward/internal/seal"
@@ -64,6 +65,7 @@ func newGateway(t *testing.T, change object) *gateway {
 	if err := json.Unmarshal(caddytest.Config(config, g.address, handlers...), &whole); err != nil {
 		t.Fatal(err)
 	}
+	whole["apps"].(object)["http"].(object)["servers"].(object)["srv"].(object)["logs"] = object{} // access log
 	whole["logging"] = object{"logs": object{"default": object{"level": "DEBUG", "writer": object{"output": "file", "filename": g.log, "roll": false}}}}
 	encoded, err := json.Marshal(whole)
 	if err != nil {
@@ -159,6 +161,15 @@ func (g *gateway) logged() string {
 		g.t.Fatal(err)
 	}
 	return string(content)
+}
+
+// stop ends the gateway, so that every request is logged, and returns the log.
+func (g *gateway) stop() string {
+	g.t.Helper()
+	if err := caddy.Stop(); err != nil {
+		g.t.Fatal(err)
+	}
+	return g.logged()
 }
 
 // service checks that an answer is a service error of that name.
