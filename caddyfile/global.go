@@ -23,8 +23,8 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"store":      parseStore,
 	"master_key": parseMasterKey,
 	"identity":   parseIdentity,
-	"origins":    func(d *caddyfile.Dispenser, a *app.App) error { return parseList(d, &a.Origins) },
-	"return_url": func(d *caddyfile.Dispenser, a *app.App) error { return parseList(d, &a.ReturnURLs) },
+	"origins":    func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.Origins) },
+	"return_url": func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.ReturnURLs) },
 	"egress":     parseEgress,
 	"directory":  parseDirectory,
 	"sizes":      parseSizes,
@@ -123,7 +123,7 @@ func guests(namespace string) string {
 }
 
 func parseMasterKey(d *caddyfile.Dispenser, a *app.App) error {
-	if err := parseList(d, &a.MasterKey); err != nil {
+	if err := app.AppendArguments(d, &a.MasterKey); err != nil {
 		return err
 	}
 	for _, key := range a.MasterKey {
@@ -131,16 +131,6 @@ func parseMasterKey(d *caddyfile.Dispenser, a *app.App) error {
 			return d.Err("master_key takes references, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
 		}
 	}
-	return nil
-}
-
-// parseList appends the arguments of a line, of which there must be one.
-func parseList(d *caddyfile.Dispenser, list *[]string) error {
-	arguments := d.RemainingArgs()
-	if len(arguments) == 0 {
-		return d.ArgErr()
-	}
-	*list = append(*list, arguments...)
 	return nil
 }
 
@@ -155,9 +145,9 @@ func parseEgress(d *caddyfile.Dispenser, a *app.App) error {
 		var err error
 		switch word := d.Val(); word {
 		case "allow":
-			err = parseList(d, &a.Egress.Allow)
+			err = app.AppendArguments(d, &a.Egress.Allow)
 		case "http":
-			err = parseList(d, &a.Egress.HTTP)
+			err = app.AppendArguments(d, &a.Egress.HTTP)
 		default:
 			err = d.Errf("unrecognized word %q in egress; known are allow, http", word)
 		}

@@ -8,12 +8,15 @@ import (
 	"github.com/durward-gateway/durward/internal/oauthflow"
 )
 
+// clientName is how the gateway introduces itself to authorization servers.
+const clientName = "durward gateway"
+
 // newBroker makes the broker of a configuration.
 func (a *App) newBroker(core *Core) (*broker.Broker, error) {
 	config := broker.Config{
 		Store: core.Store, Keyring: core.Keyring, OAuth: oauthflow.New(core.Guard, time.Now), Epochs: a.resources.epochs,
 		CheckURL: core.Guard.CheckURL, PublicURL: core.PublicURL, ReturnURLs: a.returnURLs(core.PublicURL),
-		LoopbackReturnURLs: a.development() && len(a.ReturnURLs) == 0, ClientName: ClientName, Now: time.Now, Log: core.Log,
+		LoopbackReturnURLs: a.development() && len(a.ReturnURLs) == 0, ClientName: clientName, Now: time.Now, Log: core.Log,
 	}
 	// Authorization servers fetch the document: on a developer's machine none could.
 	if !a.development() {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
@@ -175,57 +174,4 @@ func (c *Core) ServerBySlug(ctx context.Context, organization, slug string) (sto
 	return c.resources.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (storage.Server, error) {
 		return c.Store.ServerBySlug(ctx, organization, slug)
 	})
-}
-
-// NoArguments reads a directive that takes neither arguments nor a block.
-func NoArguments(d *caddyfile.Dispenser) error {
-	for d.Next() {
-		if d.NextArg() {
-			return d.ArgErr()
-		}
-		if d.NextBlock(0) {
-			return d.Errf("unrecognized word %q: this directive takes no block", d.Val())
-		}
-	}
-	return nil
-}
-
-// ConnectAddress is the API's address that begins a connection to a server.
-func (c *Core) ConnectAddress(server *storage.Server) string {
-	return c.PublicURL + "/api/servers/" + server.ID + "/connect"
-}
-
-// ConnectURL is where the user of a lost connection makes it anew: the provider's login, when an attempt can be begun. An
-// agent that calls again and again is told the same attempt.
-func (c *Core) ConnectURL(ctx context.Context, key storage.ConnectionKey, server *storage.Server) string {
-	address, err := c.resources.attempts.Get(ctx, cache.NewKey(key.OrganizationID, "attempt", c.PublicURL, key.UserID, key.ServerID),
-		func(ctx context.Context) (string, error) {
-			who := broker.Who{OrganizationID: key.OrganizationID, UserID: key.UserID}
-			result, err := c.Broker.Connect(ctx, who, *server, broker.ConnectRequest{})
-			if err == nil && result.AuthURL == nil {
-				err = errors.New("the server is connected without a provider's login")
-			}
-			if err != nil {
-				return "", err
-			}
-			return *result.AuthURL, nil
-		})
-	if err != nil {
-		return c.ConnectAddress(server)
-	}
-	return address
-}
-
-// ClientName is how the gateway introduces itself to authorization servers.
-const ClientName = "durward gateway"
-
-// EndConnection ends the streams that run on a connection that was taken away.
-func (c *Core) EndConnection(key storage.ConnectionKey) {
-	c.Streams.End(streams.Owner{Organization: key.OrganizationID, User: key.UserID, Server: key.ServerID}, streams.Disconnected)
-	c.Metrics.Connections.WithLabelValues("disconnected").Inc()
-}
-
-// EndServer ends the streams of a server that was deleted.
-func (c *Core) EndServer(organization, id string) {
-	c.Streams.End(streams.Owner{Organization: organization, Server: id}, streams.ServerDeleted)
 }

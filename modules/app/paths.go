@@ -1,12 +1,16 @@
 package app
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/broker"
+)
 
 // Addresses that more than one handler knows.
 const (
 	HealthPath         = "/healthz"
 	ReadyPath          = "/readyz"
-	CallbackPath       = "/api/oauth/callback"
+	CallbackPath       = broker.CallbackPath
 	UndoPath           = "/api/oauth/undo"
 	ClientMetadataPath = "/api/oauth/client-metadata.json"
 	WellKnownPrefix    = "/.well-known/"

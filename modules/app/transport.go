@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
 	"github.com/durward-gateway/durward/internal/forward"
@@ -84,36 +83,4 @@ func (t *Transport) unsupported() error {
 		}
 	}
 	return nil
-}
-
-// UnmarshalTransport reads a directive whose block may hold `transport { ... }`. Syntax of the block:
-//
-//	transport {
-//		<words of Caddy's transport http>
-//	}
-func UnmarshalTransport(d *caddyfile.Dispenser) (*Transport, error) {
-	d.Next() // the directive's name
-	if d.NextArg() {
-		return nil, d.ArgErr()
-	}
-	var transport *Transport
-	for d.NextBlock(0) {
-		if d.Val() != "transport" {
-			return nil, d.Errf("unrecognized word %q; known is transport", d.Val())
-		}
-		if transport != nil {
-			return nil, d.Err("transport may be given once")
-		}
-		if d.NextArg() {
-			return nil, d.Err("transport takes no argument: there is one kind, and its words are those of Caddy's transport http")
-		}
-		transport = new(Transport)
-		if err := transport.HTTPTransport.UnmarshalCaddyfile(d.NewFromNextSegment()); err != nil {
-			return nil, err
-		}
-		if err := transport.unsupported(); err != nil {
-			return nil, d.WrapErr(err)
-		}
-	}
-	return transport, nil
 }

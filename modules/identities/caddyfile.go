@@ -6,6 +6,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/durward-gateway/durward/modules/app"
 )
 
 // UnmarshalCaddyfile sets up the identity from Caddyfile tokens. Syntax:
@@ -51,9 +53,9 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 	case "audience":
 		return o.unmarshalAudience(d)
 	case "algorithms":
-		return unmarshalList(d, &o.Algorithms)
+		return app.AppendArguments(d, &o.Algorithms)
 	case "shared_organizations":
-		return unmarshalList(d, &o.SharedOrganizations)
+		return app.AppendArguments(d, &o.SharedOrganizations)
 	case "claim":
 		return o.unmarshalClaim(d)
 	case "admin_role":
@@ -106,15 +108,6 @@ func (o *OIDC) unmarshalClaim(d *caddyfile.Dispenser) error {
 		o.Claims = make(map[string][]string)
 	}
 	o.Claims[name] = append(o.Claims[name], paths...)
-	return nil
-}
-
-func unmarshalList(d *caddyfile.Dispenser, list *[]string) error {
-	arguments := d.RemainingArgs()
-	if len(arguments) == 0 {
-		return d.ArgErr()
-	}
-	*list = append(*list, arguments...)
 	return nil
 }
 
