@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/slug"
 	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
@@ -62,11 +63,8 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 	if !ok {
 		return false
 	}
-	if !validName(name) {
-		app.WriteProblems(w, validate.Problems{{
-			Loc: []any{"path", "mcp_server_name"}, Type: "string_pattern_mismatch", Input: name,
-			Msg: "String should match pattern '^[a-z0-9-]+$'",
-		}})
+	if !slug.Valid(name) {
+		app.WriteShapeError(w, validate.InPath("mcp_server_name", validate.StringPatternMismatch, "String should match pattern '"+slug.Pattern+"'", name))
 		return true
 	}
 	server, err := call.Core.ServerBySlug(r.Context(), call.Caller.OrganizationID, name)

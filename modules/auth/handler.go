@@ -23,7 +23,8 @@ func init() {
 // not seen. It also answers `/.well-known/oauth-protected-resource/mcp/{name}`, and CORS preflight requests of the
 // allowed origins.
 //
-// Requests need a token in the Authorization header, except for `/healthz`, `/readyz` and the OAuth callback.
+// Requests need a token in the Authorization header, except for `/healthz`, `/readyz`, what is below `/.well-known/`, and
+// the addresses below `/api/oauth/` that browsers and authorization servers come to.
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger

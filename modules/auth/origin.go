@@ -2,6 +2,7 @@ package auth
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -41,4 +42,24 @@ func preflight(w http.ResponseWriter, r *http.Request, headers string) bool {
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true
+}
+
+// allowedHeaders adds to the headers that a page may send the Mcp-Param-* ones that it asks for: their names are those
+// of tool parameters.
+func allowedHeaders(r *http.Request, standard string) string {
+	allowed := standard
+	for asked := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		asked = strings.TrimSpace(asked)
+		if len(asked) > len("mcp-param-") && strings.EqualFold(asked[:len("mcp-param-")], "mcp-param-") && isToken(asked) {
+			allowed += ", " + asked
+		}
+	}
+	return allowed
+}
+
+// isToken is narrower than a token of RFC 9110 section 5.6.2, and wide enough for names of parameters.
+func isToken(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool {
+		return c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	})
 }

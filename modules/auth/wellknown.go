@@ -18,8 +18,6 @@ type resourceMetadata struct {
 
 func isWellKnown(path string) bool { return strings.HasPrefix(path, app.WellKnownPrefix) }
 
-func validName(name string) bool { return slug.Valid(name) }
-
 // serveWellKnown answers everything below /.well-known/. The document is the same for every well-formed name, whether a
 // server of that name exists or not, and is made without a look-up: it tells nobody which servers there are.
 func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
@@ -28,7 +26,7 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 		return
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, app.ResourceMetadata+app.MCPPrefix)
-	if !ok || !validName(name) {
+	if !ok || !slug.Valid(name) {
 		app.WriteError(w, app.NotFound, "There is nothing at this address")
 		return
 	}
@@ -41,24 +39,5 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 		AuthorizationServers:   core.Issuers(),
 		BearerMethodsSupported: []string{"header"},
 		ResourceName:           name,
-	})
-}
-
-// allowedHeaders adds to the headers that a page may send the Mcp-Param-* ones that it asks for: their names are those
-// of tool parameters.
-func allowedHeaders(r *http.Request, standard string) string {
-	allowed := standard
-	for asked := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
-		asked = strings.TrimSpace(asked)
-		if len(asked) > len("mcp-param-") && strings.EqualFold(asked[:len("mcp-param-")], "mcp-param-") && isToken(asked) {
-			allowed += ", " + asked
-		}
-	}
-	return allowed
-}
-
-func isToken(text string) bool {
-	return !strings.ContainsFunc(text, func(c rune) bool {
-		return c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 	})
 }
