@@ -1,0 +1,173 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// provider is where a user connects in these tests.
+const provider = "https://provider.example/authorize?state=s"
+
+// lost has no credential.
+type lost struct{ noCredential }
+
+func (lost) ConnectURL(context.Context) string { return provider }
+
+// refusing is an exchange whose credential cannot be had.
+func refusing(t *testing.T, version, body string, session mcpsession.Session) (*exchange, *httptest.ResponseRecorder) {
+	t.Helper()
+	message, err := jsonrpc.Parse([]byte(body), strictjson.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/demo", nil)
+	if version != "" {
+		r.Header.Set("MCP-Protocol-Version", version)
+	}
+	return &exchange{
+		handler: &Handler{logger: zap.NewNop()}, w: w, r: r, message: message, session: session,
+		call: &app.Call{Core: &app.Core{PublicURL: "https://gate.example"}, Credentials: lost{}, Server: &storage.Server{ID: "server-id"}},
+	}, w
+}
+
+// TestRefuseCredential: how a user learns that a connection is needed depends on what their client can show (section 3.5
+// of the protocol's error table).
+func TestRefuseCredential(t *testing.T) {
+	call := func(method, meta string) string {
+		if meta != "" {
+			meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + meta + "}"
+		}
+		return `{"jsonrpc":"2.0","id":"a\u0062","method":"` + method + `","params":{"name":"x","uri":"x"` + meta + "}}"
+	}
+	session := mcpsession.Session{Upstream: "u", ProtocolVersion: "2025-11-25"}
+	withURL := mcpsession.Session{Upstream: "u", ProtocolVersion: "2025-11-25", ElicitURL: true}
+	older := mcpsession.Session{Upstream: "u", ProtocolVersion: "2025-06-18", ElicitForm: true}
+	for _, tc := range []struct {
+		name, version, body string
+		session             mcpsession.Session
+		want                string // input_required, -32042, isError, -31401, 403
+	}{
+		{"initialize", "", call("initialize", ""), mcpsession.Session{}, "403"},
+		{"no session, so no conversation", "2025-11-25", call("tools/call", ""), mcpsession.Session{}, "403"},
+		{"a list in a session", "2025-11-25", call("tools/list", ""), withURL, "403"},
+		{"2025-11-25, pages", "2025-11-25", call("tools/call", ""), withURL, "-32042"},
+		{"2025-11-25, pages, resource", "2025-11-25", call("resources/read", ""), withURL, "-32042"},
+		{"2025-11-25, no pages", "2025-11-25", call("tools/call", ""), session, "isError"},
+		{"2025-11-25, no pages, prompt", "2025-11-25", call("prompts/get", ""), session, "-31401"},
+		{"2025-06-18", "2025-06-18", call("tools/call", ""), older, "isError"},
+		{"asked for 2025-11-25, agreed on 2025-06-18", "2025-06-18", call("tools/call", ""), withURL, "isError"},
+		{"no header: what was asked for counts", "", call("tools/call", ""), withURL, "-32042"},
+		{"2025-03-26, resource", "", call("resources/read", ""), mcpsession.Session{Upstream: "u", ProtocolVersion: "2025-03-26"}, "-31401"},
+		{"2026-07-28, pages", "2026-07-28", call("tools/call", `{"elicitation":{"url":{}}}`), mcpsession.Session{}, "input_required"},
+		{"2026-07-28, pages, resource", "2026-07-28", call("resources/read", `{"elicitation":{"url":{}}}`), mcpsession.Session{}, "input_required"},
+		{"2026-07-28, forms only", "2026-07-28", call("tools/call", `{"elicitation":{}}`), mcpsession.Session{}, "isError"},
+		{"2026-07-28, nothing, prompt", "2026-07-28", call("prompts/get", "{}"), mcpsession.Session{}, "-31401"},
+		{"2026-07-28, list", "2026-07-28", call("tools/list", `{"elicitation":{"url":{}}}`), mcpsession.Session{}, "403"},
+		{"a notification", "2026-07-28", `{"jsonrpc":"2.0","method":"tools/call"}`, mcpsession.Session{}, "403"},
+		{"a batch", "", "[" + call("tools/call", "") + "]", mcpsession.Session{Upstream: "u", ProtocolVersion: "2025-03-26"}, "403"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			x, w := refusing(t, tc.version, tc.body, tc.session)
+			x.refuseCredential(t.Context(), &broker.NotConnectedError{Reason: "the access has expired"})
+			if x.outcome != "not_connected" || w.Header().Get("Www-Authenticate") != "" {
+				t.Errorf("outcome %s, %v", x.outcome, w.Header())
+			}
+			var answer struct {
+				ID     string
+				Error  json.RawMessage
+				Result struct {
+					ResultType    string
+					IsError       bool
+					Content       []struct{ Text string }
+					InputRequests map[string]struct {
+						Method string
+						Params struct{ Mode, URL string }
+					}
+				}
+				Details struct {
+					ConnectURL string `json:"connect_url"`
+				}
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+				t.Fatalf("%s: %v", w.Body, err)
+			}
+			var failure struct {
+				Code int
+				Data struct {
+					Elicitations []struct{ Mode, URL, ElicitationID string }
+					Error        string
+					Details      struct {
+						ConnectURL string `json:"connect_url"`
+					}
+				}
+			}
+			_ = json.Unmarshal(answer.Error, &failure)
+			if tc.want == "403" {
+				if w.Code != http.StatusForbidden || string(answer.Error) != `"ServerNotConnected"` || answer.Details.ConnectURL != "https://gate.example/api/servers/server-id/connect" {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+				return
+			}
+			if w.Code != http.StatusOK || answer.ID != "ab" {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			modern := tc.version == "2026-07-28"
+			switch tc.want {
+			case "input_required":
+				asked := answer.Result.InputRequests["durward_connect"]
+				if answer.Result.ResultType != "input_required" || asked.Method != "elicitation/create" || asked.Params.Mode != "url" || asked.Params.URL != provider {
+					t.Errorf("%s", w.Body)
+				}
+			case "-32042":
+				if list := failure.Data.Elicitations; failure.Code != -32042 || len(list) != 1 || list[0].Mode != "url" || list[0].URL != provider || list[0].ElicitationID == "" {
+					t.Errorf("%s", w.Body)
+				}
+			case "isError":
+				if list := answer.Result.Content; !answer.Result.IsError || len(list) != 1 || list[0].Text != textLost+provider || (answer.Result.ResultType == "complete") != modern {
+					t.Errorf("%s", w.Body)
+				}
+			case "-31401":
+				if failure.Code != -31401 || failure.Data.Error != "ServerNotConnected" || failure.Data.Details.ConnectURL != provider {
+					t.Errorf("%s", w.Body)
+				}
+			}
+		})
+	}
+}
+
+// TestRefuseForOtherReasons: what is not the user's to mend is a 503, and never a call without a credential.
+func TestRefuseForOtherReasons(t *testing.T) {
+	for _, tc := range []struct {
+		name, outcome string
+		err           error
+		retry         string
+	}{
+		{"the provider is away", "unavailable", &broker.UnavailableError{RetryAfter: 90 * time.Second}, "90"},
+		{"the provider is away for a moment", "unavailable", &broker.UnavailableError{}, "1"},
+		{"the store is away", "error", storage.ErrUnavailable, "5"},
+		{"anything else", "error", errors.New("secret cause"), "5"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			x, w := refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, mcpsession.Session{Upstream: "u"})
+			x.refuseCredential(t.Context(), tc.err)
+			if w.Code != http.StatusServiceUnavailable || x.outcome != tc.outcome || w.Header().Get("Retry-After") != tc.retry {
+				t.Errorf("%d %s, outcome %s, Retry-After %s", w.Code, w.Body, x.outcome, w.Header().Get("Retry-After"))
+			}
+		})
+	}
+}
