@@ -80,7 +80,7 @@ func WriteJSON(w http.ResponseWriter, status int, body any) {
 	if encoder.Encode(body) != nil {
 		buffer.Reset()
 		status = http.StatusInternalServerError
-		buffer.WriteString(`{"error":"InternalServerError","message":"Something went wrong"}`)
+		buffer.WriteString(`{"error":"InternalServerError","message":"` + textInternalError + `"}`)
 	}
 	encoded := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 	h := w.Header()
@@ -97,3 +97,13 @@ func WriteMethodNotAllowed(w http.ResponseWriter, allow string) {
 	w.Header().Set("Allow", allow)
 	WriteError(w, MethodNotAllowed, "This address does not take that method; see Allow")
 }
+
+// WriteNotFound answers 404 for an address that is nobody's.
+func WriteNotFound(w http.ResponseWriter) {
+	WriteError(w, NotFound, "There is nothing at this address")
+}
+
+// WriteInternalError answers 500 for a fault of ours. What it was goes to the log, never to the client.
+func WriteInternalError(w http.ResponseWriter) { WriteError(w, InternalServerError, textInternalError) }
+
+const textInternalError = "Something went wrong in the gateway"

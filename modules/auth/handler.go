@@ -59,7 +59,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 	path := r.URL.Path
 	// An encoded slash or dot would be one path here and another one behind us (CVE-2026-41059 and its kin).
 	if r.URL.RawPath != "" {
-		app.WriteError(w, app.NotFound, "There is nothing at this address")
+		app.WriteNotFound(w)
 		return nil
 	}
 	if path == app.HealthPath || path == app.ReadyPath {
@@ -108,7 +108,7 @@ func (h *Handler) recover(w http.ResponseWriter) {
 	if w.Header().Get("Content-Type") != "" {
 		panic(http.ErrAbortHandler) // the answer has begun: only cutting it off says that it is broken
 	}
-	app.WriteError(w, app.InternalServerError, "Something went wrong; the log of the gateway says what")
+	app.WriteInternalError(w)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

@@ -27,7 +27,7 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, app.ResourceMetadata+app.MCPPrefix)
 	if !ok || !slug.Valid(name) {
-		app.WriteError(w, app.NotFound, "There is nothing at this address")
+		app.WriteNotFound(w)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -130,7 +130,7 @@ func (h *Handler) serveClientMetadata(w http.ResponseWriter, r *http.Request, ca
 	document, err := call.Core.Broker.ClientMetadata()
 	if err != nil {
 		h.logger.Error("making the client metadata document", zap.Error(err))
-		app.WriteError(w, app.InternalServerError, "Something went wrong")
+		app.WriteInternalError(w)
 		return
 	}
 	app.WriteJSON(w, http.StatusOK, json.RawMessage(document))

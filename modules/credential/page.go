@@ -60,7 +60,7 @@ func (p page) write(w http.ResponseWriter) {
 	}
 	var body bytes.Buffer
 	if err := pageTemplate.Execute(&body, p); err != nil {
-		app.WriteError(w, app.InternalServerError, "Something went wrong")
+		app.WriteInternalError(w)
 		return
 	}
 	secure(w.Header())

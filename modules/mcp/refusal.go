@@ -122,7 +122,7 @@ func toolError(modern bool, text string) map[string]any {
 func (x *exchange) writeResult(id []byte, result map[string]any) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "result": result})
 	if err != nil {
-		app.WriteError(x.w, app.InternalServerError, "Something went wrong")
+		app.WriteInternalError(x.w)
 		return
 	}
 	x.writeBody(http.StatusOK, body)

@@ -47,7 +47,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	address, params := table.find(r.URL.Path)
 	if address == nil || (h.HealthOnly && r.URL.Path != app.HealthPath && r.URL.Path != app.ReadyPath) {
-		app.WriteError(w, app.NotFound, "There is nothing at this address")
+		app.WriteNotFound(w)
 		return nil
 	}
 	chosen, ok := address.methods[r.Method]

@@ -57,7 +57,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		app.WriteError(w, app.Unavailable, "The gateway cannot reach its store at the moment")
 	default:
 		h.logger.Error("serving the API", zap.String("method", r.Method), zap.Error(err))
-		app.WriteError(w, app.InternalServerError, "Something went wrong; the log of the gateway says what")
+		app.WriteInternalError(w)
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *stream) readRequest() bool {
 	if s.options, err = readOptions(s.r, s.call.Core.Sizes.SSE); err != nil {
 		if !app.WriteShapeError(s.w, err) {
 			s.handler.logger.Error("reading options", zap.Error(err))
-			app.WriteError(s.w, app.InternalServerError, "Something went wrong")
+			app.WriteInternalError(s.w)
 		}
 		return false
 	}
