@@ -4,6 +4,7 @@ package credential
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -71,9 +73,18 @@ func (s *source) key() storage.ConnectionKey {
 	}
 }
 
-// Credential implements app.CredentialSource.
+// Credential implements app.CredentialSource. The server is looked up once more: a client can draw out its body, and what
+// was deleted meanwhile ended before there was a stream to end.
 func (s *source) Credential(ctx context.Context) (broker.Credential, error) {
-	return s.call.Core.Broker.Credential(ctx, s.key(), *s.call.Server)
+	server, err := s.call.Core.ServerBySlug(ctx, s.call.Caller.OrganizationID, s.call.Server.Slug)
+	if errors.Is(err, storage.ErrNotFound) || (err == nil && server.ID != s.call.Server.ID) {
+		return broker.Credential{}, &streams.Ended{Reason: streams.ServerDeleted}
+	}
+	if err != nil {
+		return broker.Credential{}, err
+	}
+	s.call.Server = &server
+	return s.call.Core.Broker.Credential(ctx, s.key(), server)
 }
 
 // Rejected implements app.CredentialSource.

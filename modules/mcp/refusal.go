@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -21,6 +22,10 @@ const textLost = "Your account is not connected to this server, or no longer. Co
 // that is in the middle of a conversation gets an answer that its user sees, because to many clients a 403 there means
 // to log in to the gateway again.
 func (x *exchange) refuseCredential(ctx context.Context, err error) {
+	if gone := (*streams.Ended)(nil); errors.As(err, &gone) {
+		x.ended(gone.Reason) //nolint:contextcheck // what is left to do goes with the request
+		return
+	}
 	if unavailable := (*broker.UnavailableError)(nil); errors.As(err, &unavailable) {
 		x.outcome = "unavailable"
 		app.WriteProviderAway(x.w, unavailable)

@@ -125,6 +125,9 @@ func (s *stream) refuse(ctx context.Context, err error) {
 	var unavailable *broker.UnavailableError
 	var header *forward.HeaderError
 	reason, ended := streams.EndedFor(ctx)
+	if gone := (*streams.Ended)(nil); errors.As(err, &gone) {
+		reason, ended = gone.Reason, true
+	}
 	switch {
 	case errors.As(err, &lost):
 		s.outcome = "not_connected"
