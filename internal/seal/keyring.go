@@ -9,6 +9,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -76,7 +79,8 @@ func OpenKeyring(ctx context.Context, masters []MasterKey, keys storage.DataKeys
 		}
 		m, ok := byID[s.MasterKeyID]
 		if !ok {
-			return nil, fmt.Errorf("data key %d is wrapped by master key %s, which is not given", s.Version, s.MasterKeyID)
+			return nil, fmt.Errorf("data key %d is wrapped by master key %s, which is not among those given (%s); give it as well, after a newer one",
+				s.Version, s.MasterKeyID, strings.Join(slices.Sorted(maps.Keys(byID)), ", "))
 		}
 		dk, err := unwrap(m, version, s.Wrapped)
 		if err != nil {

@@ -48,8 +48,11 @@ type Core struct {
 // handler belongs to.
 func Attach(ctx caddy.Context) (*App, error) {
 	configured, err := ctx.AppIfConfigured("durward")
+	if errors.Is(err, caddy.ErrNotConfigured) {
+		return nil, errors.New("the durward app is not configured (a global option `durward` in the Caddyfile, apps.durward in JSON)")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the durward app is not configured (a global option `durward` in the Caddyfile, apps.durward in JSON): %w", err)
+		return nil, err
 	}
 	a := configured.(*App)
 	if a.development() {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -66,9 +64,9 @@ func (d *Directory) records() ([]directory.Record, error) {
 		if !IsReference(reference) {
 			return nil, fmt.Errorf("directory: %q is not a reference such as {file./path}", reference)
 		}
-		content, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)
+		content, err := resolve(reference)
 		if err != nil {
-			return nil, fmt.Errorf("directory %s: %w", reference, err)
+			return nil, fmt.Errorf("directory: %w", err)
 		}
 		more, err := directory.ParseRecords([]byte(content))
 		if err != nil {

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
@@ -64,15 +62,11 @@ func ResolveSecret(reference string) (seal.Secret, error) {
 	if !IsReference(reference) {
 		return seal.Secret{}, errors.New("a secret must be a reference such as {env.NAME} or {file./path}, not the secret itself")
 	}
-	value, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)
+	value, err := resolve(reference)
 	if err != nil {
-		return seal.Secret{}, fmt.Errorf("%s does not resolve to anything: %w", reference, err)
+		return seal.Secret{}, err
 	}
-	secret := seal.NewSecret(trimNewline(value))
-	if secret.Empty() {
-		return seal.Secret{}, fmt.Errorf("%s does not resolve to anything", reference)
-	}
-	return secret, nil
+	return seal.NewSecret(value), nil
 }
 
 func developmentMasterKey(dir string) (seal.MasterKey, error) {

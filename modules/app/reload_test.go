@@ -126,6 +126,10 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "canary") {
 				t.Errorf("the error shows a secret: %v", err)
 			}
+			// Whichever app is loaded first: a handler that asks for an app with a fault must not hide the fault.
+			if err != nil && strings.Contains(err.Error(), "app is not configured") {
+				t.Error(err)
+			}
 			if n := app.Pooled(); n != 0 {
 				t.Errorf("%d resources are still held", n)
 			}
