@@ -1,5 +1,5 @@
 // Command durward is Caddy with the durward modules linked in: an edge gateway in
-// front of MCP servers and LLM providers. `durward help` lists what it can do.
+// front of MCP servers. `durward help` lists what it can do.
 package main
 
 import (
@@ -16,10 +16,10 @@ import (
 // version is set by the linker in release builds (make build VERSION=v1.2.3).
 var version string
 
-const description = `durward is an edge gateway in front of MCP servers and LLM providers: it knows who
-is calling and puts that person's own third-party credential on the request at the
-last moment. It is Caddy, with the durward modules linked in, so everything that is
-said of Caddy's configuration, reloads and certificates holds here too.
+const description = `durward is an edge gateway in front of MCP servers: it knows who is calling and puts
+that person's own third-party credential on the request at the last moment. It is
+Caddy, with the durward modules linked in, so everything that is said of Caddy's
+configuration, reloads and certificates holds here too.
 
 To try it on this machine, with nothing else installed:
 
