@@ -60,7 +60,7 @@ func (o tokenOptions) run(ctx context.Context, out io.Writer) error {
 	defer cancel()
 	provider, err := login.Find(ctx, newClient(), gateway)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; start `durward dev` in another terminal, or say with --url where it is", err)
 	}
 	token, err := o.login(ctx, provider)
 	if err != nil {

@@ -79,7 +79,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("cannot connect to %s: %v; start `durward dev` in another terminal, or say with --url where it is", e.Gateway, e.Err)
+	return fmt.Sprintf("cannot connect to %s: %v", e.Gateway, e.Err)
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }

@@ -20,8 +20,9 @@ import (
 func logIn(ctx context.Context, w *walk) ([]string, error) {
 	provider, err := login.Find(ctx, w.Client, w.Gateway)
 	if err != nil {
-		if errors.Is(err, login.ErrNotDevelopment) {
-			return nil, hint("Start `durward dev` in another terminal, and say with --url where it is.", "%w", err)
+		var unreachable *login.UnreachableError
+		if errors.As(err, &unreachable) || errors.Is(err, login.ErrNotDevelopment) {
+			return nil, hint("Start `durward dev` in another terminal, or say with --url where it is.", "%w", err)
 		}
 		return nil, err
 	}
