@@ -43,9 +43,21 @@ type Config struct {
 	ClientName string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
+	// Count is told of every event. Default: nobody is.
+	Count func(Event)
 	// Log gets what operators need to know, never a secret. Default: nothing is logged.
 	Log *slog.Logger
 }
+
+// Event is what becomes of a connection apart from what its user does.
+type Event string
+
+// Events that are counted.
+const (
+	Refreshed     Event = "refreshed"
+	RefreshFailed Event = "refresh_failed" // the connection stays: trying again, or an administrator, may help
+	Broken        Event = "broken"         // its user must connect anew
+)
 
 // Bounds of what the broker does on its own, apart from any request.
 const (
@@ -74,6 +86,7 @@ type Broker struct {
 	app        oauthflow.Application
 	returns    returnURLs
 	now        func() time.Time
+	count      func(Event)
 	log        *slog.Logger
 
 	patience  time.Duration
@@ -111,6 +124,9 @@ func New(c Config) (*Broker, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Count == nil {
+		c.Count = func(Event) {}
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -124,7 +140,7 @@ func New(c Config) (*Broker, error) {
 		app: oauthflow.Application{
 			Name: c.ClientName, RedirectURI: strings.TrimRight(c.PublicURL, "/") + CallbackPath, MetadataURL: c.ClientMetadataURL,
 		},
-		returns: returns, patience: patience, now: c.Now, log: c.Log, held: credentials, revokeSem: make(chan struct{}, revokers),
+		returns: returns, patience: patience, now: c.Now, count: c.Count, log: c.Log, held: credentials, revokeSem: make(chan struct{}, revokers),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
@@ -66,6 +67,7 @@ type bundle struct {
 	keyring  *seal.Keyring
 	clock    *clock
 	log      *lockedBuffer
+	counts   *sync.Map // Event -> *atomic.Int64
 	who      Who
 	server   storage.Server
 	key      storage.ConnectionKey
@@ -100,7 +102,7 @@ func (f *faultyStore) PutConnection(ctx context.Context, c storage.Connection) (
 
 func setup(t testing.TB) *bundle {
 	t.Helper()
-	b := &bundle{t: t, provider: newProvider(t), clock: &clock{}, log: &lockedBuffer{}}
+	b := &bundle{t: t, provider: newProvider(t), clock: &clock{}, log: &lockedBuffer{}, counts: &sync.Map{}}
 	b.clock.at.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "durward.db"), sqlite.Options{})
 	if err != nil {
@@ -139,7 +141,7 @@ func (b *bundle) node() *Broker {
 	cancel := b.store.OnChange(epochs.Bump)
 	br, err := New(Config{
 		Store: b.store, Keyring: b.keyring, OAuth: oauth, Epochs: epochs, CheckURL: guard.CheckURL, PublicURL: gatewayURL,
-		ReturnURLs: []string{"https://app.example.test/connected"}, Now: b.clock.now,
+		ReturnURLs: []string{"https://app.example.test/connected"}, Now: b.clock.now, Count: b.count,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -147,6 +149,24 @@ func (b *bundle) node() *Broker {
 	}
 	b.t.Cleanup(func() { br.Close(); cancel() })
 	return br
+}
+
+func (b *bundle) count(e Event) {
+	n, _ := b.counts.LoadOrStore(e, new(atomic.Int64))
+	n.(*atomic.Int64).Add(1)
+}
+
+// counted checks how often events were counted so far.
+func (b *bundle) counted(want map[Event]int64) {
+	b.t.Helper()
+	got := map[Event]int64{}
+	b.counts.Range(func(e, n any) bool {
+		got[e.(Event)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.t.Errorf("events (-want +got)\n%s", diff)
+	}
 }
 
 func (b *bundle) user(name string) string {

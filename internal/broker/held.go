@@ -197,6 +197,7 @@ func (b *Broker) mark(ctx context.Context, key storage.ConnectionKey, version in
 	case err != nil:
 		return fmt.Errorf("noting connection status: %w", err)
 	}
+	b.count(Broken)
 	b.log.Warn("connection is broken", "organization", key.OrganizationID, "user", key.UserID, "server", key.ServerID, "reason", reason)
 	if !keep {
 		b.revokeConnection(ctx, was)

@@ -97,24 +97,29 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 	case errors.Is(err, storage.ErrNotFound):
 		return held{}, nil
 	case r.refused != nil:
+		b.count(RefreshFailed)
 		b.dropClient(ctx, s, client, r.refused)
 		return held{}, &NotConnectedError{Reason: "an administrator must look at this server first"}
 	case errors.Is(err, seal.ErrOpen), errors.Is(err, errNothingStored):
 		return b.load(ctx, key)
 	case err != nil && r.got != nil:
+		b.count(RefreshFailed)
 		return held{}, &UnavailableError{RetryAfter: time.Second, Cause: err}
 	case err != nil:
+		b.count(RefreshFailed)
 		return held{}, err
 	}
 	b.retries.forget(key)
 	b.unsaved.forget(key)
 	if r.broken != "" {
+		b.count(Broken)
 		b.log.Warn("connection is broken", "organization", key.OrganizationID, "user", key.UserID, "server", s.Slug, "reason", r.broken)
 		if !r.dead {
 			b.revokeConnection(ctx, r.was)
 		}
 		return held{reason: r.broken}, nil
 	}
+	b.count(Refreshed)
 	h := b.hold(stored, r.grant)
 	h.known = client.Endpoints
 	return h, nil

@@ -118,8 +118,10 @@ func TestProviderDown(t *testing.T) {
 		t.Errorf("Z-A01 status %s", got)
 	}
 	b.provider.set(func(p *provider) { p.down = false })
+	failed := int64(b.refreshes())
 	b.clock.advance(lastWait + lastWait/4)
 	b.use(b.Broker)
+	b.counted(map[Event]int64{RefreshFailed: failed, Refreshed: 1})
 }
 
 func TestInvalidGrant(t *testing.T) {
@@ -140,6 +142,7 @@ func TestInvalidGrant(t *testing.T) {
 	if c := b.connection(); c.SealedCredential != nil || c.Reason == "" || b.status() != storage.ConnectionError {
 		t.Errorf("A14 stored %+v", c)
 	}
+	b.counted(map[Event]int64{Broken: 1})
 	b.provider.set(func(p *provider) { p.tokenError = "" })
 	b.connect()
 	b.use(nodes[1])
@@ -156,6 +159,7 @@ func TestInvalidClient(t *testing.T) {
 	if b.server = b.reload(b.server); b.server.Status != storage.ServerError {
 		t.Errorf("server is %s", b.server.Status)
 	}
+	b.counted(map[Event]int64{RefreshFailed: 1})
 	b.provider.set(func(p *provider) { p.tokenError = "" })
 	b.connect() // with a new registration
 	if n := get(b.provider, func(p *provider) int { return p.registers }); n != 2 || b.server.Status != storage.ServerActive {
@@ -189,6 +193,7 @@ func TestRejected(t *testing.T) {
 	if n := b.refreshes(); n != 1 || b.status() != storage.ConnectionError {
 		t.Errorf("A15 %d refreshes, status %s", n, b.status())
 	}
+	b.counted(map[Event]int64{Refreshed: 1, Broken: 1})
 	b.settle(func() bool { return len(get(b.provider, func(p *provider) []string { return p.revoked })) == 2 })
 
 	// An hour apart, each refusal is one of its own.

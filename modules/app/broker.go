@@ -17,6 +17,7 @@ func (a *App) newBroker(core *Core) (*broker.Broker, error) {
 		Store: core.Store, Keyring: core.Keyring, OAuth: oauthflow.New(core.Guard, time.Now), Epochs: a.resources.epochs,
 		CheckURL: core.Guard.CheckURL, PublicURL: core.PublicURL, ReturnURLs: a.returnURLs(core.PublicURL),
 		LoopbackReturnURLs: a.development() && len(a.ReturnURLs) == 0, ClientName: clientName, Now: time.Now, Log: core.Log,
+		Count: func(e broker.Event) { core.Metrics.Connections.WithLabelValues(string(e)).Inc() },
 	}
 	// Authorization servers fetch the document: on a developer's machine none could.
 	if !a.development() {

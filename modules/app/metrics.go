@@ -17,7 +17,7 @@ type Metrics struct {
 	UpstreamSeconds *prometheus.HistogramVec
 	// Streams is the number of open event streams, by family.
 	Streams *prometheus.GaugeVec
-	// Connections counts connection events: connected, failed, refreshed, refresh_failed, rejected, disconnected.
+	// Connections counts connection events: connected, failed, refreshed, refresh_failed, broken, disconnected.
 	Connections *prometheus.CounterVec
 }
 
