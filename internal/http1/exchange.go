@@ -98,7 +98,7 @@ func (x *exchange) answer(h *head, text string) error {
 	}
 	// An upstream that answers before it has got the request may never read the rest: it would take the next request for
 	// a part of this one, or this one's body for the next request.
-	x.framing, x.reuse = framing, x.reuse && keep && (x.upload == nil || x.upload.written())
+	x.framing, x.reuse = framing, x.reuse && keep && (x.upload == nil || x.upload.written(notice))
 	x.res = http.Response{
 		Status: text[9:h.reason], StatusCode: h.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: int(h.minor),
 		Header: header, ContentLength: length, Close: !keep, Body: x, TLS: x.conn.tls,
@@ -228,7 +228,7 @@ func (x *exchange) finish() {
 	}
 	c := x.conn
 	if x.upload != nil {
-		x.upload.linger()
+		x.upload.written(linger)
 	}
 	clean := x.reuse && !c.dirty && c.buffered() == 0 && c.quiet()
 	// Last: up to here the context's end closes the connection, and when it has begun to, nobody else may have it.

@@ -360,7 +360,7 @@ func TestLargeBodies(t *testing.T) {
 			if bad := (*RequestError)(nil); !errors.As(err, &bad) && !errors.Is(err, errSource) {
 				t.Errorf("got %v", err)
 			}
-			if (up.conns.Load() > 0) != tc.sent || !shut.closed || len(c.pool.hosts) != 0 {
+			if dialled := c.dialer.(*freely).plain.Load() > 0; dialled != tc.sent || !shut.closed || len(c.pool.hosts) != 0 {
 				t.Error("something was sent, or is left")
 			}
 		})

@@ -231,6 +231,7 @@ func FuzzRoundTrip(f *testing.F) {
 func FuzzRequest(f *testing.F) {
 	f.Add("POST", "up.test", "/a%2Fb", "q=1&r=%20", "X-Token", "s3cret", "Accept", "a ", 3, false)
 	f.Add("GET", "[fe80::1%25eth0]:81", "", "", "Content-Length", "5", "host", "evil", 0, true)
+	f.Add("POST", "up.test", "/", "", "Content-Length", "\x00", "Host", "evil", 119, false)
 	f.Add("DELETE", "b\u00fccher.test:8080", "/\r\nX: y", "a b", "TE", "trailers", "X\r\n", "a\r\nb", 0, false)
 	f.Add("PUT", "h", "x", "\xc3\xbc", "Expect", "100-continue", "User-Agent", "", 0, false)
 	f.Add("PATCH", "h", "//x", "?", "transfer-encoding", "chunked", "Mcp-Name", "=?base64?eA==?=", 9000, false)

@@ -162,19 +162,21 @@ func appendHead(b []byte, r *http.Request, host string, last bool) ([]byte, erro
 		if !httpguts.ValidHeaderFieldName(name) {
 			return b, &RequestError{"header name"}
 		}
-		switch rule := headerRule(name); {
-		case rule == theirs:
-			return b, &RequestError{"header " + name + " belongs to the connection"}
-		case rule == ours && (name == "Host" || name == "Content-Length" || name == "Transfer-Encoding" || name == "Trailer"):
-			continue // what net/http leaves out, too
-		case rule == ours:
-			return b, &RequestError{"header " + name + " is not spelled as it should be"}
-		}
 		for _, v := range values {
 			if !httpguts.ValidHeaderFieldValue(v) {
 				// The value may be a secret.
 				return b, &RequestError{"value of header " + name}
 			}
+		}
+		switch headerRule(name) {
+		case theirs:
+			return b, &RequestError{"header " + name + " belongs to the connection"}
+		case ours:
+			switch name {
+			case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
+				continue // left out, as net/http does
+			}
+			return b, &RequestError{"header " + name + " is not spelled as it should be"}
 		}
 		if name != "User-Agent" {
 			names = append(names, name)

@@ -38,26 +38,28 @@ func (u *upload) run(body io.ReadCloser) {
 	}
 }
 
-// written says, without waiting, whether the body was written to its end.
-func (u *upload) written() bool {
+// How long an answer waits for the rest of its request.
+const (
+	// An upstream that answers after the last byte leaves the writer nothing to do but to notice.
+	notice = time.Millisecond
+	// An upstream that has answered early may still read the rest.
+	linger = 50 * time.Millisecond
+)
+
+// written says whether the body was written to its end, and waits for that, but not for long.
+func (u *upload) written(patience time.Duration) bool {
 	select {
 	case <-u.done:
 		return u.ok
 	default:
-		return false
 	}
-}
-
-// lateness is how long an upstream that has answered early is given to read the rest of the request.
-const lateness = 50 * time.Millisecond
-
-// linger waits for the end of the body, but not for long.
-func (u *upload) linger() {
-	late := time.NewTimer(lateness)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case <-u.done:
+		return u.ok
 	case <-late.C:
+		return false
 	}
 }
 
