@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -26,8 +25,8 @@ type Config struct {
 	Store   storage.Store
 	Keyring *seal.Keyring
 	OAuth   Protocol
-	// Epochs are bumped by the store's OnChange.
-	Epochs *cache.Epochs
+	// Memory is what brokers over one store share. It outlives the broker.
+	Memory *Memory
 	// CheckURL refuses addresses that egress does not allow. It is asked about the address to which a user's browser is
 	// sent: that comes from a provider's metadata, which is untrusted.
 	CheckURL func(*url.URL) error
@@ -72,8 +71,6 @@ const (
 	revokers      = 8 // revocations at a time
 	// patience is how long a caller whose token is still good waits for a newer one.
 	patience = 3 * time.Second
-	// maxHeld is about how many connections are kept unsealed in memory.
-	maxHeld = 50_000
 )
 
 // Broker keeps connections. It is safe for concurrent use.
@@ -89,13 +86,9 @@ type Broker struct {
 	count      func(Event)
 	log        *slog.Logger
 
+	*Memory
 	patience  time.Duration
-	held      *cache.Cache[held]
 	refreshes singleflight.Group
-	retries   retries
-	unsaved   unsaved
-	sightings sightings
-	clients   keyedLock
 
 	// ctx is what work outlives requests in; it ends when Close gives up waiting.
 	ctx       context.Context
@@ -108,8 +101,8 @@ type Broker struct {
 
 // New makes a broker.
 func New(c Config) (*Broker, error) {
-	if c.Store == nil || c.Keyring == nil || c.OAuth == nil || c.Epochs == nil || c.CheckURL == nil {
-		return nil, errors.New("broker: Store, Keyring, OAuth, Epochs and CheckURL are required")
+	if c.Store == nil || c.Keyring == nil || c.OAuth == nil || c.Memory == nil || c.CheckURL == nil {
+		return nil, errors.New("broker: Store, Keyring, OAuth, Memory and CheckURL are required")
 	}
 	if _, err := origin(c.PublicURL); err != nil {
 		return nil, fmt.Errorf("reading public URL: %w", err)
@@ -130,23 +123,19 @@ func New(c Config) (*Broker, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	credentials, err := cache.New(c.Epochs, cache.Options[held]{Entries: maxHeld, Now: c.Now})
-	if err != nil {
-		return nil, err
-	}
 	b := &Broker{
 		store: c.Store, keyring: c.Keyring, undoTokens: c.Keyring.Sealer("broker undo"), oauth: c.OAuth,
 		checkURL: c.CheckURL,
 		app: oauthflow.Application{
 			Name: c.ClientName, RedirectURI: strings.TrimRight(c.PublicURL, "/") + CallbackPath, MetadataURL: c.ClientMetadataURL,
 		},
-		returns: returns, patience: patience, now: c.Now, count: c.Count, log: c.Log, held: credentials, revokeSem: make(chan struct{}, revokers),
+		returns: returns, Memory: c.Memory, patience: patience, now: c.Now, count: c.Count, log: c.Log, revokeSem: make(chan struct{}, revokers),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
 }
 
-// Close waits for refreshes and, for a bounded time, for revocations, then frees everything. It is idempotent.
+// Close waits for refreshes and, for a bounded time, for revocations, then ends what is left. It is idempotent.
 func (b *Broker) Close() {
 	b.closing.Lock()
 	b.closed = true
@@ -161,7 +150,6 @@ func (b *Broker) Close() {
 	}
 	b.cancel()
 	<-done
-	b.held.Close()
 }
 
 // begin counts work that Close waits for. It reports false when the broker is closed.

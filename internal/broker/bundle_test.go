@@ -134,20 +134,30 @@ func setup(t testing.TB) *bundle {
 // node makes another broker over the same store, as another process would.
 func (b *bundle) node() *Broker {
 	b.t.Helper()
-	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-	guard := netguard.New(netguard.Policy{Allow: loopback, HTTP: loopback})
-	oauth := oauthflow.New(guard, b.clock.now)
 	epochs := &cache.Epochs{}
 	cancel := b.store.OnChange(epochs.Bump)
+	memory, err := NewMemory(epochs, b.clock.now)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { cancel(); memory.Close() })
+	return b.over(memory)
+}
+
+// over makes another broker over the same memory, as a reload of the configuration does.
+func (b *bundle) over(memory *Memory) *Broker {
+	b.t.Helper()
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	guard := netguard.New(netguard.Policy{Allow: loopback, HTTP: loopback})
 	br, err := New(Config{
-		Store: b.store, Keyring: b.keyring, OAuth: oauth, Epochs: epochs, CheckURL: guard.CheckURL, PublicURL: gatewayURL,
+		Store: b.store, Keyring: b.keyring, OAuth: oauthflow.New(guard, b.clock.now), Memory: memory, CheckURL: guard.CheckURL, PublicURL: gatewayURL,
 		ReturnURLs: []string{"https://app.example.test/connected"}, Now: b.clock.now, Count: b.count,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { br.Close(); cancel() })
+	b.t.Cleanup(br.Close)
 	return br
 }
 

@@ -44,12 +44,12 @@ func (b *Broker) Credential(ctx context.Context, key storage.ConnectionKey, serv
 	case storage.ServerPending, storage.ServerError:
 		return Credential{}, &NotConnectedError{Reason: "an administrator must look at this server first"}
 	}
+	if b.ctx.Err() != nil {
+		return Credential{}, ErrClosed
+	}
 	h, err := b.held.Get(ctx, cache.NewKey(key.OrganizationID, key.UserID, key.ServerID), func(ctx context.Context) (held, error) {
 		return b.load(ctx, key)
 	})
-	if errors.Is(err, cache.ErrClosed) {
-		return Credential{}, ErrClosed
-	}
 	if err != nil {
 		return Credential{}, err
 	}

@@ -301,7 +301,8 @@ func TestRefreshInterrupted(t *testing.T) {
 			}
 		}
 		b.store.afterEdit.Store(nil)
-		b.use(b.Broker)
+		b.Close()
+		b.use(b.over(b.Memory)) // also when the configuration changes meanwhile
 		if n, reuses := b.refreshes(), get(b.provider, func(p *provider) int { return p.reuses }); n != 1 || reuses != 0 {
 			t.Errorf("%d refreshes, %d reuses", n, reuses)
 		}

@@ -14,7 +14,7 @@ const clientName = "durward gateway"
 // newBroker makes the broker of a configuration.
 func (a *App) newBroker(core *Core) (*broker.Broker, error) {
 	config := broker.Config{
-		Store: core.Store, Keyring: core.Keyring, OAuth: oauthflow.New(core.Guard, time.Now), Epochs: a.resources.epochs,
+		Store: core.Store, Keyring: core.Keyring, OAuth: oauthflow.New(core.Guard, time.Now), Memory: a.resources.connections,
 		CheckURL: core.Guard.CheckURL, PublicURL: core.PublicURL, ReturnURLs: a.returnURLs(core.PublicURL),
 		LoopbackReturnURLs: a.development() && len(a.ReturnURLs) == 0, ClientName: clientName, Now: time.Now, Log: core.Log,
 		Count: func(e broker.Event) { core.Metrics.Connections.WithLabelValues(string(e)).Inc() },

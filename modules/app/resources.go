@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/storage"
@@ -34,6 +35,8 @@ type resources struct {
 	callers *cache.Cache[verified]
 	// attempts are the addresses at which users whose connection was lost can make it anew.
 	attempts *cache.Cache[string]
+	// connections is what the brokers of all configurations know of connections.
+	connections *broker.Memory
 }
 
 func (a *App) acquireResources() error {
@@ -103,6 +106,13 @@ func (r *resources) makeCaches() (err error) {
 		r.callers.Close()
 		return fmt.Errorf("making the cache of attempts: %w", err)
 	}
+	r.connections, err = broker.NewMemory(r.epochs, time.Now)
+	if err != nil {
+		r.servers.Close()
+		r.callers.Close()
+		r.attempts.Close()
+		return fmt.Errorf("making the memory of connections: %w", err)
+	}
 	return nil
 }
 
@@ -110,6 +120,7 @@ func (r *resources) closeCaches() {
 	r.servers.Close()
 	r.callers.Close()
 	r.attempts.Close()
+	r.connections.Close()
 }
 
 // Destruct closes the resources after the last request that uses them: a reload that names another store must not cut

@@ -106,8 +106,13 @@ func newAPI(t *testing.T) *api {
 	guard := netguard.New(netguard.Policy{}, netguard.WithResolver(nowhere{}))
 	epochs := &cache.Epochs{}
 	t.Cleanup(store.OnChange(epochs.Bump))
+	memory, err := broker.NewMemory(epochs, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(memory.Close)
 	connections, err := broker.New(broker.Config{
-		Store: a.store, Keyring: keyring, OAuth: oauthflow.New(guard, now), Epochs: epochs, CheckURL: guard.CheckURL,
+		Store: a.store, Keyring: keyring, OAuth: oauthflow.New(guard, now), Memory: memory, CheckURL: guard.CheckURL,
 		PublicURL: publicURL, ReturnURLs: []string{publicURL}, Now: now,
 	})
 	if err != nil {
