@@ -32,12 +32,13 @@ func conformanceRuns(t *testing.T) int {
 }
 
 // TestConformance: the official MCP conformance suites find through the gateway, check by check, what they find at the
-// reference server itself.
+// reference server itself; once more with the other HTTP client towards the upstream.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	runs := conformanceRuns(t)
 	tools := conformanceTools(t)
 	g := startGateway(t, settings{})
+	overNetHTTP := startGateway(t, settings{whole: true, site: "durward_auth\n durward_credential\n durward_mcp {\n transport net_http\n }\n durward_platform"})
 	for _, suite := range []struct{ name, mode string }{
 		{"legacy", "stateful"}, {"2025-11-25", "stateful"}, {"2026-07-28", "stateless"},
 	} {
@@ -45,15 +46,19 @@ func TestConformance(t *testing.T) {
 		t.Run(suite.name, func(t *testing.T) {
 			t.Parallel()
 			upstream := serveReference(t, tools, suite.mode)
-			through := g.url + g.createServer(upstream, nil).path
 			results := t.TempDir()
 			direct := filepath.Join(results, "direct")
 			runSuite(t, tools, suite.name, upstream, direct, "")
-			for run := range runs {
-				out := filepath.Join(results, strconv.Itoa(run))
-				runSuite(t, tools, suite.name, through, out, g.token(alice))
-				compareChecks(t, direct, out)
+			through := func(g *gateway, runs int, name string) {
+				address := g.url + g.createServer(upstream, nil).path
+				for run := range runs {
+					out := filepath.Join(results, name+strconv.Itoa(run))
+					runSuite(t, tools, suite.name, address, out, g.token(alice))
+					compareChecks(t, direct, out)
+				}
 			}
+			through(g, runs, "run")
+			through(overNetHTTP, 1, "net_http")
 		})
 	}
 }

@@ -8,11 +8,11 @@
 //   - The body is in memory before the first byte leaves. Streaming a POST body through a Go proxy loses answers at
 //     random (golang/go#40747), and a body of a type net/http knows goes out in one write with the headers.
 //   - The credential is put on the request at the last moment, by a [Credential], and redirects are never followed.
-//   - Nothing is retried. net/http itself replays a POST only when not one byte of it was written (see the test of W11);
-//     Idempotency-Key, which would change that, is not on the allow-list.
+//   - Nothing is retried. The clients themselves replay a POST only when not one byte of it was written (see the test of
+//     W11); Idempotency-Key, which would change that for net/http, is not on the allow-list.
 //   - The answer's headers are an allow-list too. Encoded answers, redirects, partial content and protocol switches are
 //     upstream errors.
 //   - Every wait is bounded: dialling, the whole way to the answer's headers, and each silence inside a body.
 //
-// The way to the network is one [RoundTripper]; [Transports] is the one on net/http.
+// The way to the network is one [RoundTripper], which [NewUpstreams] makes: internal/http1, or net/http.
 package forward

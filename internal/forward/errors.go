@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/url"
+
+	"github.com/durward-gateway/durward/internal/http1"
 )
 
 // PublicText is the only thing a client is told about a failed forwarding, whatever failed. A text that told a closed
@@ -68,12 +70,12 @@ func classify(err error) *Error {
 		err = u.Err
 	}
 	var (
-		dial   *dialError
-		cert   *tls.CertificateVerificationError
-		record tls.RecordHeaderError
-		alert  tls.AlertError
+		dial      *dialError
+		handshake *http1.HandshakeError
+		cert      *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
 	)
-	if errors.As(err, &dial) || errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &alert) {
+	if errors.As(err, &dial) || errors.As(err, &handshake) || errors.As(err, &cert) || errors.As(err, &record) {
 		return &Error{Class: ErrConnect, Cause: err}
 	}
 	return &Error{Class: ErrUpstream, Cause: err}

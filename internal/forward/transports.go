@@ -24,18 +24,19 @@ type Dialer interface {
 	DialPlain(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Options tunes [Transports]: the words of Caddy's `transport http` that apply. The zero value is the default.
+// Options tunes [NewUpstreams]: the words of Caddy's `transport http` that apply. The zero value is the default.
 type Options struct {
+	NetHTTP             bool          // send over net/http
 	DialTimeout         time.Duration // name resolution and connect; 0: 10 s
 	TLSHandshakeTimeout time.Duration // 0: 10 s
-	ReadBuffer          int           // bytes per connection; 0: 4 KiB, 512 B on connections that carry GET streams
-	WriteBuffer         int           // bytes per connection; 0: 16 KiB, 512 B on connections that carry GET streams
+	ReadBuffer          int           // of net/http, bytes per connection; 0: 4 KiB, 512 B on connections that carry GET streams
+	WriteBuffer         int           // of net/http, bytes per connection; 0: 16 KiB, 512 B on connections that carry GET streams
 	MaxResponseHeader   int64         // bytes of all headers of one answer; 0: 64 KiB
 	KeepAlive           time.Duration // how long an idle connection is kept; 0: 90 s, negative: no keep-alive
-	IdleConns           int           // idle connections in all; 0: no limit
+	IdleConns           int           // idle connections in all; 0: 8192, of net/http no limit
 	IdleConnsPerHost    int           // 0: 512
 	MaxConnsPerHost     int           // 0: no limit
-	Versions            []string      // of "1.1" and "2"; empty: both. Version 2 is spoken over TLS only
+	Versions            []string      // of "1.1" and "2", which is spoken over TLS only and by net/http only; empty: whatever the client speaks
 	TLS                 *tls.Config   // cloned; nil: Go's defaults. ServerName is left to the URL's host
 }
 
@@ -52,32 +53,18 @@ const streamBuffer = 512
 
 // NewTransports makes the transports of one forwarder. It fails on an unknown HTTP version.
 func NewTransports(d Dialer, o Options) (*Transports, error) {
-	var versions http.Protocols
-	if len(o.Versions) == 0 {
-		versions.SetHTTP1(true)
-		versions.SetHTTP2(true)
+	versions, err := protocols(o.Versions)
+	if err != nil {
+		return nil, err
 	}
-	for _, v := range o.Versions {
-		switch v {
-		case "1.1":
-			versions.SetHTTP1(true)
-		case "2":
-			versions.SetHTTP2(true)
-		default:
-			return nil, fmt.Errorf("choosing HTTP versions: %q is not one of 1.1, 2", v)
-		}
-	}
+	d = marking{d}
 	dialTimeout := positive(o.DialTimeout, 10*time.Second)
 	bounded := func(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, network, addr string) (net.Conn, error) {
 			// The transport's context is not the request's: a dial outlives a cancelled request, so it has its own bound.
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 			defer cancel()
-			conn, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, &dialError{err}
-			}
-			return conn, nil
+			return dial(ctx, network, addr)
 		}
 	}
 	build := func(dial func(context.Context, string, string) (net.Conn, error), readBuffer, writeBuffer int) *http.Transport {
@@ -107,6 +94,26 @@ func NewTransports(d Dialer, o Options) (*Transports, error) {
 		streamPlain: build(d.DialPlain, streamBuffer, streamBuffer),
 		streamTLS:   build(d.DialContext, streamBuffer, streamBuffer),
 	}, nil
+}
+
+// protocols are the HTTP versions of these names, all when there are none.
+func protocols(names []string) (http.Protocols, error) {
+	var versions http.Protocols
+	if len(names) == 0 {
+		versions.SetHTTP1(true)
+		versions.SetHTTP2(true)
+	}
+	for _, name := range names {
+		switch name {
+		case "1.1":
+			versions.SetHTTP1(true)
+		case "2":
+			versions.SetHTTP2(true)
+		default:
+			return versions, fmt.Errorf("choosing HTTP versions: %q is not one of 1.1, 2", name)
+		}
+	}
+	return versions, nil
 }
 
 // RoundTrip implements [RoundTripper]. A GET goes over the connections for streams.

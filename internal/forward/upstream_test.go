@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/durward-gateway/durward/internal/http1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -137,48 +135,25 @@ func (c *countedConn) Write(p []byte) (int, error) {
 
 // client is one of the ways to the network.
 type client struct {
-	name  string
-	build func(Dialer, Options) (closingRoundTripper, error)
-}
-
-type closingRoundTripper interface {
-	RoundTripper
-	CloseIdleConnections()
+	name    string
+	netHTTP bool
 }
 
 var (
-	overNetHTTP = client{"net/http", func(d Dialer, o Options) (closingRoundTripper, error) { return NewTransports(d, o) }}
-	overHTTP1   = client{"http1", func(d Dialer, o Options) (closingRoundTripper, error) {
-		return http1.New(marking{d}, http1.Options{
-			DialTimeout: o.DialTimeout, TLSHandshakeTimeout: o.TLSHandshakeTimeout, MaxResponseHeader: o.MaxResponseHeader, KeepAlive: o.KeepAlive,
-			IdleConns: o.IdleConns, IdleConnsPerHost: o.IdleConnsPerHost, MaxConnsPerHost: o.MaxConnsPerHost, TLS: o.TLS,
-		}), nil
-	}}
+	overNetHTTP = client{"net/http", true}
+	overHTTP1   = client{"http1", false}
 )
+
+func (c client) build(d Dialer, o Options) (Upstreams, error) {
+	o.NetHTTP = c.netHTTP
+	return NewUpstreams(d, o)
+}
 
 // onBoth runs a test over each of them.
 func onBoth(t *testing.T, test func(t *testing.T, via client)) {
 	for _, c := range []client{overNetHTTP, overHTTP1} {
 		t.Run(c.name, func(t *testing.T) { test(t, c) })
 	}
-}
-
-// marking tells what failed before there was a connection from what failed on one.
-type marking struct{ Dialer }
-
-func (m marking) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	return marked(m.Dialer.DialContext(ctx, network, addr))
-}
-
-func (m marking) DialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
-	return marked(m.Dialer.DialPlain(ctx, network, addr))
-}
-
-func marked(c net.Conn, err error) (net.Conn, error) {
-	if err != nil {
-		return nil, &dialError{err}
-	}
-	return c, nil
 }
 
 func (c client) forwarder(t testing.TB, o Options, l Limits) (*Forwarder, *dialer) {

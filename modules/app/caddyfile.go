@@ -27,7 +27,7 @@ func AppendArguments(d *caddyfile.Dispenser, list *[]string) error {
 
 // UnmarshalTransport reads a directive whose block may hold `transport { ... }`. Syntax of the block:
 //
-//	transport {
+//	transport [net_http] {
 //		<words of Caddy's transport http>
 //	}
 func UnmarshalTransport(d *caddyfile.Dispenser) (*Transport, error) {
@@ -43,10 +43,16 @@ func UnmarshalTransport(d *caddyfile.Dispenser) (*Transport, error) {
 		if transport != nil {
 			return nil, d.Err("transport may be given once")
 		}
-		if d.NextArg() {
-			return nil, d.Err("transport takes no argument: there is one kind, and its words are those of Caddy's transport http")
-		}
 		transport = new(Transport)
+		if d.NextArg() {
+			if d.Val() != clientNetHTTP {
+				return nil, d.Errf("transport %s is not known; it is %s or without a name", d.Val(), clientNetHTTP)
+			}
+			transport.Client = clientNetHTTP
+			if d.CountRemainingArgs() > 0 {
+				return nil, d.ArgErr()
+			}
+		}
 		if err := transport.HTTPTransport.UnmarshalCaddyfile(d.NewFromNextSegment()); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -15,8 +16,20 @@ import (
 // response_header_timeout, max_response_header, read_buffer, write_buffer, versions, keepalive, keepalive_idle_conns,
 // keepalive_idle_conns_per_host, max_conns_per_host, read_timeout (an answer that is silent for so long ends) and the tls
 // ones. The others are refused: where a connection goes and through what is not a handler's to change.
+//
+// Requests go out over an HTTP/1.1 client of the gateway's own, and over Go's net/http when `client` is net_http or
+// `versions` names 2. Only net/http has buffers of a size that can be chosen.
 type Transport struct {
 	reverseproxy.HTTPTransport
+	// Which HTTP client is used: "net_http", or "" for the gateway's own.
+	Client string `json:"client,omitempty"`
+}
+
+// clientNetHTTP is the name of Go's HTTP client.
+const clientNetHTTP = "net_http"
+
+func (t *Transport) netHTTP() bool {
+	return t.Client == clientNetHTTP || slices.Contains(t.Versions, "2")
 }
 
 // NewForwarder makes the forwarder of a handler. transport may be nil. headerTimeout is how long an answer may take to
@@ -29,11 +42,11 @@ func (a *App) NewForwarder(ctx caddy.Context, transport *Transport, headerTimeou
 	if limits.HeaderTimeout == 0 {
 		limits.HeaderTimeout = headerTimeout
 	}
-	transports, err := forward.NewTransports(a.core.Guard, options)
+	upstreams, err := forward.NewUpstreams(a.core.Guard, options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("transport: %w", err)
 	}
-	return forward.New(transports, limits), transports.CloseIdleConnections, nil
+	return forward.New(upstreams, limits), upstreams.CloseIdleConnections, nil
 }
 
 func (t *Transport) options(ctx caddy.Context) (forward.Options, forward.Limits, error) {
@@ -44,7 +57,7 @@ func (t *Transport) options(ctx caddy.Context) (forward.Options, forward.Limits,
 		return forward.Options{}, forward.Limits{}, err
 	}
 	options := forward.Options{
-		DialTimeout: time.Duration(t.DialTimeout), ReadBuffer: t.ReadBufferSize, WriteBuffer: t.WriteBufferSize,
+		NetHTTP: t.netHTTP(), DialTimeout: time.Duration(t.DialTimeout), ReadBuffer: t.ReadBufferSize, WriteBuffer: t.WriteBufferSize,
 		MaxResponseHeader: t.MaxResponseHeaderSize, MaxConnsPerHost: t.MaxConnsPerHost, Versions: t.Versions,
 	}
 	if t.TLS != nil {
@@ -67,6 +80,12 @@ func (t *Transport) options(ctx caddy.Context) (forward.Options, forward.Limits,
 func (t *Transport) unsupported() error {
 	if t.TLS != nil && t.TLS.InsecureSkipVerify {
 		return errors.New("tls_insecure_skip_verify would send credentials to anybody; trust the upstream's certificate authority instead")
+	}
+	if t.Client != "" && t.Client != clientNetHTTP {
+		return fmt.Errorf("client %q is not known; it is %s or left out", t.Client, clientNetHTTP)
+	}
+	if (t.ReadBufferSize != 0 || t.WriteBufferSize != 0) && !t.netHTTP() {
+		return errors.New("read_buffer and write_buffer apply to transport " + clientNetHTTP + " only")
 	}
 	for _, setting := range []struct {
 		word string

@@ -84,7 +84,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	durward_mcp {
-//		transport {
+//		transport [net_http] {
 //			<words of Caddy's transport http>
 //		}
 //	}

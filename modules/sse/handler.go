@@ -100,7 +100,7 @@ func acceptsEvents(h http.Header) bool {
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	durward_sse {
-//		transport {
+//		transport [net_http] {
 //			<words of Caddy's transport http>
 //		}
 //	}

@@ -1,0 +1,49 @@
+package forward
+
+import (
+	"context"
+	"net"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/http1"
+)
+
+// Upstreams is a [RoundTripper] that keeps connections.
+type Upstreams interface {
+	RoundTripper
+	// CloseIdleConnections closes what no request uses; connections in use close when their request ends.
+	CloseIdleConnections()
+}
+
+// NewUpstreams makes the way to the network of one forwarder: internal/http1's client, or [Transports] when o asks for
+// net/http or for HTTP/2, which http1 does not speak. It fails on an unknown HTTP version.
+func NewUpstreams(d Dialer, o Options) (Upstreams, error) {
+	if o.NetHTTP || slices.Contains(o.Versions, "2") {
+		return NewTransports(d, o)
+	}
+	if _, err := protocols(o.Versions); err != nil {
+		return nil, err
+	}
+	return http1.New(marking{d}, http1.Options{
+		DialTimeout: o.DialTimeout, TLSHandshakeTimeout: o.TLSHandshakeTimeout, MaxResponseHeader: o.MaxResponseHeader, KeepAlive: o.KeepAlive,
+		IdleConns: o.IdleConns, IdleConnsPerHost: o.IdleConnsPerHost, MaxConnsPerHost: o.MaxConnsPerHost, TLS: o.TLS,
+	}), nil
+}
+
+// marking tells what failed before there was a connection from what failed on one.
+type marking struct{ dialer Dialer }
+
+func (m marking) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return marked(m.dialer.DialContext(ctx, network, addr))
+}
+
+func (m marking) DialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	return marked(m.dialer.DialPlain(ctx, network, addr))
+}
+
+func marked(c net.Conn, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	return c, nil
+}
