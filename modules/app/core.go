@@ -85,8 +85,20 @@ func (a *App) addHosts(ctx caddy.Context) {
 }
 
 // Pin returns the core and keeps it open until unpin is called: a configuration's Cleanup runs while its requests and
-// streams still do.
+// streams still do. A request that was on its way in when its configuration was cleaned up gets the core of the one that
+// runs now.
 func (a *App) Pin() (core *Core, unpin func(), ok bool) {
+	if core, unpin, ok = a.pinOwn(); ok {
+		return core, unpin, true
+	}
+	running, err := caddy.ActiveContext().AppIfConfigured("durward")
+	if err != nil {
+		return nil, nil, false
+	}
+	return running.(*App).pinOwn()
+}
+
+func (a *App) pinOwn() (core *Core, unpin func(), ok bool) {
 	a.coreMu.Lock()
 	core = a.core
 	a.coreMu.Unlock()
