@@ -210,6 +210,34 @@ func TestReloadThatFailsLeavesTheGatewayServing(t *testing.T) {
 	}
 }
 
+// TestRequestThatComesTooLateForItsConfiguration: a request can be on its way into a configuration while that is cleaned
+// up. The one that took its place answers; nobody is refused because of a reload.
+func TestRequestThatComesTooLateForItsConfiguration(t *testing.T) {
+	balanced(t)
+	config := production(t.TempDir(), keyFile(t), "https://id.example.com")
+	load := func() *app.App {
+		t.Helper()
+		if err := caddytest.Load(t, caddytest.Config(config, caddytest.Address(t), auth, caddytest.Named("app_probe"))); err != nil {
+			t.Fatal(err)
+		}
+		return probed.app
+	}
+	former, present := load(), load()
+	if former == present {
+		t.Fatal("the app was not made anew")
+	}
+	running, unpin, ok := present.Pin()
+	if !ok {
+		t.Fatal("the running configuration has no core")
+	}
+	defer unpin()
+	late, unpinLate, ok := former.Pin()
+	if !ok || late != running {
+		t.Fatalf("got %p, %v, want %p", late, ok, running)
+	}
+	unpinLate()
+}
+
 func TestReloadKeepsWhatDidNotChange(t *testing.T) {
 	balanced(t)
 	issuer, dir, address, key := caddytest.NewIssuer(t), t.TempDir(), caddytest.Address(t), keyFile(t)
