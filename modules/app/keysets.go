@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/token"
 )
 
@@ -33,6 +36,9 @@ func AcquireKeySet(issuer string, b Binding) (*KeySet, error) {
 		set, err := token.NewKeySet(token.KeySetOptions{
 			Issuer: issuer, Client: keyClient(b.Guard), CheckURL: b.Guard.CheckURL, Now: b.Now, Logger: b.Log,
 		})
+		if errors.Is(err, netguard.ErrRefused) {
+			return nil, fmt.Errorf("the gateway may not connect to it: %w; `egress` in the durward option can allow its addresses, also over http", err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -13,10 +13,11 @@ import (
 var preparing sync.Mutex
 
 // prepareFiles makes the directory (0700) and the database file (0600) where they are missing, and takes other users'
-// rights from files that exist. SQLite gives the log and the shared memory the mode of the database file.
+// rights from files that exist. Directories above are not made: a mistyped path must not grow a tree. SQLite gives the log
+// and the shared memory the mode of the database file.
 func prepareFiles(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("making the data directory: %w", err)
 	}
 	// A file that exists is never opened here: POSIX drops all of a process's locks on a file when it closes any handle
 	// of it, also those of a store that has the file open already (sqlite.org/howtocorrupt.html, 2.2).

@@ -37,10 +37,21 @@ func reopen(t *testing.T, path string) error {
 	return err
 }
 
+func TestOpenGrowsNoTree(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "mistyped")
+	if err := reopen(t, filepath.Join(missing, "data", "durward.db")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("made %s: %v", missing, err)
+	}
+}
+
 func TestOpenMakesPrivateFiles(t *testing.T) {
 	t.Parallel()
 	// Characters that mean something in a SQLite URI are part of the name here.
-	dir := filepath.Join(t.TempDir(), "new", "a b?mode=memory#%41&x")
+	dir := filepath.Join(t.TempDir(), "a b?mode=memory#%41&x")
 	path := filepath.Join(dir, "durward.db")
 	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
