@@ -1,0 +1,104 @@
+// Package overload tells when the process is short of memory, so that it takes on less: new work is refused while there
+// is room to finish what runs.
+package overload
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Level is how short memory is.
+type Level int32
+
+// Levels, each with what is refused at it.
+const (
+	// Calm: nothing.
+	Calm Level = iota
+	// High, from 85 % of the limit: what would stay or weigh much.
+	High
+	// Critical, from 95 % of the limit: all new work.
+	Critical
+)
+
+func (l Level) String() string {
+	return [...]string{Calm: "calm", High: "high", Critical: "critical"}[l]
+}
+
+const (
+	highPercent     = 85
+	criticalPercent = 95
+	// sampleEvery is how long a figure is good for.
+	sampleEvery = 250 * time.Millisecond
+	// collectEvery is how often garbage is collected at the critical level at most: while everything is refused, little is
+	// allocated, and no collection would find out that memory is free again.
+	collectEvery = 5 * time.Second
+)
+
+// Memory is where the figures come from.
+type Memory struct {
+	// Limit is in bytes; math.MaxInt64 is none.
+	Limit int64
+	// Used is how much memory would be left after a collection, in bytes.
+	Used func() int64
+	// Collect collects garbage.
+	Collect func()
+}
+
+// Meter samples the use of memory when it is asked, and has no goroutine. The nil Meter is always calm.
+type Meter struct {
+	memory Memory
+	now    func() time.Time
+	onStep func(from, to Level, used int64)
+
+	level   atomic.Int32
+	sampled atomic.Pointer[time.Time]
+
+	mu        sync.Mutex // held while sampling
+	collected time.Time
+}
+
+// New makes a meter. onStep is told of every change of the level; it may be nil.
+func New(memory Memory, now func() time.Time, onStep func(from, to Level, used int64)) *Meter {
+	if onStep == nil {
+		onStep = func(Level, Level, int64) {}
+	}
+	return &Meter{memory: memory, now: now, onStep: onStep}
+}
+
+// Level is how short memory is, as of a quarter of a second ago at most. Callers that come while one of them samples get
+// the level of before.
+func (m *Meter) Level() Level {
+	if m == nil {
+		return Calm
+	}
+	now := m.now()
+	if at := m.sampled.Load(); at != nil && now.Sub(*at) < sampleEvery || !m.mu.TryLock() {
+		return Level(m.level.Load())
+	}
+	defer m.mu.Unlock()
+	used := m.memory.Used()
+	level := m.of(used)
+	if level == Critical && (m.collected.IsZero() || now.Sub(m.collected) >= collectEvery) {
+		m.collected = now
+		m.memory.Collect()
+		used = m.memory.Used()
+		level = m.of(used)
+	}
+	if before := Level(m.level.Swap(int32(level))); before != level {
+		m.onStep(before, level, used)
+	}
+	at := now // the copy that is kept: most calls come for a level that is known
+	m.sampled.Store(&at)
+	return level
+}
+
+func (m *Meter) of(used int64) Level {
+	switch percent := float64(used) / float64(m.memory.Limit) * 100; {
+	case percent >= criticalPercent:
+		return Critical
+	case percent >= highPercent:
+		return High
+	}
+	return Calm
+}

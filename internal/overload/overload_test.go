@@ -1,0 +1,168 @@
+package overload
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// clock is a time that stands still until it is moved.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func TestLevels(t *testing.T) {
+	for _, test := range []struct {
+		used, limit int64
+		want        Level
+	}{
+		{0, 1000, Calm}, {849, 1000, Calm}, {850, 1000, High}, {949, 1000, High}, {950, 1000, Critical}, {5000, 1000, Critical},
+		{1 << 60, math.MaxInt64, Calm}, {950 << 40, 1000 << 40, Critical}, {math.MaxInt64 / 2, 1000 << 40, Critical},
+	} {
+		m := New(Memory{Limit: test.limit, Used: func() int64 { return test.used }, Collect: func() {}}, time.Now, nil)
+		if got := m.Level(); got != test.want {
+			t.Errorf("%d of %d: %v, want %v", test.used, test.limit, got, test.want)
+		}
+	}
+	if got := (*Meter)(nil).Level(); got != Calm {
+		t.Errorf("without a meter: %v", got)
+	}
+}
+
+// TestSamples: figures are read four times a second at most, changes are told once, and at the critical level garbage is
+// collected every five seconds, before anything is refused for it.
+func TestSamples(t *testing.T) {
+	c := &clock{t: time.Unix(1_800_000_000, 0)}
+	var used int64
+	garbage := true
+	samples, collections := 0, 0
+	var steps []string
+	m := New(Memory{Limit: 100, Used: func() int64 { samples++; return used }, Collect: func() {
+		collections++
+		if garbage {
+			used = 10
+		}
+	}}, c.now, func(from, to Level, _ int64) { steps = append(steps, from.String()+" to "+to.String()) })
+	want := func(level Level, reads, collected int) {
+		t.Helper()
+		if got := m.Level(); got != level || samples != reads || collections != collected {
+			t.Fatalf("%v after %d samples and %d collections, want %v, %d, %d", got, samples, collections, level, reads, collected)
+		}
+	}
+	want(Calm, 1, 0)
+	used = 90
+	c.move(sampleEvery - 1)
+	want(Calm, 1, 0)
+	c.move(1)
+	want(High, 2, 0)
+	used = 99
+	c.move(sampleEvery)
+	want(Calm, 4, 1) // it was garbage
+	used, garbage = 99, false
+	c.move(sampleEvery)
+	want(Critical, 5, 1)
+	c.move(sampleEvery)
+	want(Critical, 6, 1)
+	garbage = true
+	c.move(collectEvery)
+	want(Calm, 8, 2)
+	if diff := cmp.Diff([]string{"calm to high", "high to calm", "calm to critical", "critical to calm"}, steps); diff != "" {
+		t.Errorf("steps (-want +got)\n%s", diff)
+	}
+}
+
+// TestOneSamples: requests do not wait for the one that reads the figures.
+func TestOneSamples(t *testing.T) {
+	c := &clock{t: time.Unix(1_800_000_000, 0)}
+	reading, release := make(chan struct{}), make(chan struct{})
+	m := New(Memory{Limit: 100, Collect: func() {}, Used: func() int64 {
+		close(reading)
+		<-release
+		return 90
+	}}, c.now, nil)
+	first := make(chan Level)
+	go func() { first <- m.Level() }()
+	<-reading
+	if got := m.Level(); got != Calm {
+		t.Errorf("meanwhile: %v", got)
+	}
+	close(release)
+	if got := <-first; got != High {
+		t.Errorf("the one that sampled: %v", got)
+	}
+	if got := m.Level(); got != High {
+		t.Errorf("afterwards: %v", got)
+	}
+}
+
+// TestProcess: what is alive counts, garbage does not, and the collector is held to the limit.
+func TestProcess(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	if got := Process(0).Limit; got != before {
+		t.Errorf("limit %d by default, want %d", got, before)
+	}
+	const limit, size = 4 << 30, 64 << 20
+	memory := Process(limit)
+	if memory.Limit != limit || debug.SetMemoryLimit(-1) != before {
+		t.Fatal("a limit that nobody works under holds")
+	}
+	memory.Collect()
+	empty := memory.Used()
+	if got := debug.SetMemoryLimit(-1); got != limit {
+		t.Errorf("the collector's limit is %d", got)
+	}
+	if empty <= 0 || empty > 1<<30 {
+		t.Errorf("a test uses %d bytes", empty)
+	}
+	block := make([]byte, size)
+	memory.Collect()
+	if got := memory.Used() - empty; got < size*9/10 || got > size*11/10 {
+		t.Errorf("%d bytes more with a block of %d", got, size)
+	}
+	runtime.KeepAlive(block)
+	memory.Collect()
+	if got := memory.Used() - empty; got > size/10 {
+		t.Errorf("%d bytes more with garbage", got)
+	}
+	Process(0).Used()
+	if got := debug.SetMemoryLimit(-1); got != before {
+		t.Errorf("the collector's limit is %d afterwards", got)
+	}
+}
+
+func BenchmarkLevel(b *testing.B) {
+	m := New(Process(1<<50), time.Now, nil)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	b.ReportAllocs()
+	for b.Loop() {
+		if m.Level() != Calm {
+			b.Fatal("short of memory")
+		}
+	}
+}
+
+func BenchmarkUsed(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		used()
+	}
+}
