@@ -28,6 +28,9 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"egress":     parseEgress,
 	"directory":  parseDirectory,
 	"sizes":      parseSizes,
+	"streams":    parseStreams,
+
+	"memory_limit": parseMemoryLimit,
 }
 
 // parseOption sets up the app from the global option. Syntax:
@@ -48,6 +51,11 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		sizes {
 //			api|meta|mcp|sse|event <size>
 //		}
+//		streams {
+//			max_per_user|max <number>
+//			idle|drain|heartbeat <duration>
+//		}
+//		memory_limit <size>
 //	}
 func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // the option's name
@@ -159,21 +167,47 @@ func parseEgress(d *caddyfile.Dispenser, a *app.App) error {
 }
 
 func parseSizes(d *caddyfile.Dispenser, a *app.App) error {
-	if d.NextArg() {
-		return d.ArgErr()
-	}
 	if a.Sizes == nil {
 		a.Sizes = new(app.Sizes)
 	}
+	return parseSettings(d, a.Sizes.Set)
+}
+
+func parseStreams(d *caddyfile.Dispenser, a *app.App) error {
+	if a.Streams == nil {
+		a.Streams = new(app.Streams)
+	}
+	return parseSettings(d, a.Streams.Set)
+}
+
+// parseSettings reads a block of words with one value each.
+func parseSettings(d *caddyfile.Dispenser, set func(word, value string) error) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		word := d.Val()
-		var size string
-		if !d.AllArgs(&size) {
+		var value string
+		if !d.AllArgs(&value) {
 			return d.ArgErr()
 		}
-		if err := a.Sizes.Set(word, size); err != nil {
+		if err := set(word, value); err != nil {
 			return d.WrapErr(err)
 		}
+	}
+	return nil
+}
+
+func parseMemoryLimit(d *caddyfile.Dispenser, a *app.App) error {
+	if a.MemoryLimit != 0 {
+		return d.Err("memory_limit may be given once")
+	}
+	var size string
+	if !d.AllArgs(&size) {
+		return d.ArgErr()
+	}
+	if err := a.SetMemoryLimit(size); err != nil {
+		return d.WrapErr(err)
 	}
 	return nil
 }

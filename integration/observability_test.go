@@ -99,7 +99,7 @@ func TestMetrics(t *testing.T) {
 	metrics := r.admin("/metrics")
 	want := map[string]map[string][]string{ // name: label: values that there can be
 		"durward_authentications_total":     {"result": {"ok", "missing", "invalid", "forbidden", "unavailable"}},
-		"durward_calls_total":               {"family": {"mcp", "sse"}, "result": {"ok", "refused", "not_connected", "unavailable", "upstream_error", "client_gone", "ended", "cut", "scope", "error"}},
+		"durward_calls_total":               {"family": {"mcp", "sse"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "ended", "cut", "scope", "error"}},
 		"durward_upstream_response_seconds": {"family": {"mcp", "sse"}},
 		"durward_open_streams":              {"family": {"mcp", "sse"}},
 		"durward_connection_events_total":   {"event": {"connected", "failed", "refreshed", "refresh_failed", "broken", "disconnected"}},

@@ -52,6 +52,15 @@ func (e *BodyError) Answer(w http.ResponseWriter, write func()) {
 	_, _ = io.Copy(io.Discard, e.rest)
 }
 
+// AnswerUnread is Answer for a request that is refused before its body was looked at.
+func AnswerUnread(w http.ResponseWriter, r *http.Request, write func()) {
+	e := new(BodyError)
+	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
+		e.rest = r.Body
+	}
+	e.Answer(w, write)
+}
+
 func refuseBody(r *http.Request, status int, cause error) error {
 	e := &BodyError{Status: status, Cause: cause}
 	if r.ProtoMajor == 1 {

@@ -1,5 +1,5 @@
 // Package streams keeps the register of requests under way to upstreams, so that a right that ends (a connection, a
-// server, a token, the process) ends what was opened under it.
+// server, a token, the process) ends what was opened under it, and that nobody holds more of them open than they may.
 package streams
 
 import (
@@ -21,6 +21,12 @@ const (
 	Timeout        Reason = "timeout"
 	LimitReached   Reason = "limit"
 	UpstreamClosed Reason = "upstream_closed"
+)
+
+// Reasons for which a stream is refused when it opens.
+const (
+	UserFull Reason = "user_full" // the user has as many open as they may
+	NodeFull Reason = "node_full" // the process has
 )
 
 // Ended is the cancellation cause of a stream that the gateway ended.
@@ -56,10 +62,23 @@ func (o Owner) covers(s Owner) bool {
 		(o.Server == "" || o.Server == s.Server)
 }
 
+// user is a principal: user ids are the organization's own.
+func (o Owner) user() Owner { return Owner{Organization: o.Organization, User: o.User} }
+
+// Limits bound how many Listen streams are open at a time. A zero member is no bound. They come with each stream, and not
+// with the registry: a reload changes them for what opens from then on, and a configuration that fails changes nothing.
+type Limits struct {
+	PerUser int // of an organization's user, over all servers
+	Total   int
+}
+
 // Registry holds the open streams of the process. The zero value is ready.
 type Registry struct {
 	mu   sync.Mutex
 	open map[*stream]struct{}
+	// listening counts the Listen streams of each user, listeners those of all.
+	listening map[Owner]int
+	listeners int
 	// draining is set once the process is to end: streams that open afterwards end at once.
 	draining bool
 }
@@ -72,34 +91,68 @@ type stream struct {
 }
 
 // Open registers a stream and returns its context, which is cancelled with an Ended as its cause when the stream's right
-// ends; expires is when the caller's token does (zero: never). The caller must call done.
-func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time) (_ context.Context, done func()) {
+// ends; expires is when the caller's token does (zero: never). The context of a stream that may not be opened (the limits
+// are reached, the process is about to exit) is cancelled from the start. The caller must call done, which gives the
+// stream's place back.
+func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time, limits Limits) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	s := &stream{owner: owner, kind: kind, end: end}
+	if refused := r.add(s, limits); refused != "" {
+		end(&Ended{refused})
+		return ctx, func() {}
+	}
 	if !expires.IsZero() {
 		s.timer = time.AfterFunc(time.Until(expires), func() { end(&Ended{TokenExpired}) }) //nolint:forbidigo // the timer beside it runs on no other clock
-	}
-	r.mu.Lock()
-	if r.open == nil {
-		r.open = make(map[*stream]struct{})
-	}
-	r.open[s] = struct{}{}
-	refused := r.draining && kind == Listen
-	r.mu.Unlock()
-	if refused {
-		end(&Ended{Shutdown})
 	}
 	return ctx, func() { r.close(s) }
 }
 
-func (r *Registry) close(s *stream) {
+// add registers a stream, or says why not.
+func (r *Registry) add(s *stream, limits Limits) (refused Reason) {
 	r.mu.Lock()
-	delete(r.open, s)
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	if s.kind == Listen {
+		user := s.owner.user()
+		switch {
+		case r.draining:
+			return Shutdown
+		case limits.PerUser > 0 && r.listening[user] >= limits.PerUser:
+			return UserFull
+		case limits.Total > 0 && r.listeners >= limits.Total:
+			return NodeFull
+		}
+		if r.listening == nil {
+			r.listening = make(map[Owner]int)
+		}
+		r.listening[user]++
+		r.listeners++
+	}
+	if r.open == nil {
+		r.open = make(map[*stream]struct{})
+	}
+	r.open[s] = struct{}{}
+	return ""
+}
+
+func (r *Registry) close(s *stream) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
 	s.end(context.Canceled)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, open := r.open[s]; !open {
+		return
+	}
+	delete(r.open, s)
+	if s.kind != Listen {
+		return
+	}
+	user := s.owner.user()
+	if r.listening[user]--; r.listening[user] == 0 {
+		delete(r.listening, user)
+	}
+	r.listeners--
 }
 
 // End ends every stream that owner covers and returns how many.

@@ -23,7 +23,7 @@ func TestEndCoversByOwner(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var r Registry
-			ctx, done := r.Open(context.Background(), alice, Call, time.Time{})
+			ctx, done := r.Open(context.Background(), alice, Call, time.Time{}, Limits{})
 			defer done()
 			r.End(c.by, ServerDeleted)
 			reason, ended := EndedFor(ctx)
@@ -37,7 +37,7 @@ func TestEndCoversByOwner(t *testing.T) {
 func TestStreamEndsWhenTheTokenExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Registry
-		ctx, done := r.Open(context.Background(), Owner{}, Listen, time.Now().Add(time.Minute))
+		ctx, done := r.Open(context.Background(), Owner{}, Listen, time.Now().Add(time.Minute), Limits{})
 		defer done()
 		time.Sleep(time.Minute - time.Nanosecond)
 		synctest.Wait()
@@ -54,8 +54,8 @@ func TestStreamEndsWhenTheTokenExpires(t *testing.T) {
 
 func TestDrainEndsListenersAndLetsCallsFinish(t *testing.T) {
 	var r Registry
-	call, doneCall := r.Open(context.Background(), Owner{}, Call, time.Time{})
-	listen, doneListen := r.Open(context.Background(), Owner{}, Listen, time.Time{})
+	call, doneCall := r.Open(context.Background(), Owner{}, Call, time.Time{}, Limits{})
+	listen, doneListen := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{})
 	if n := r.Drain(); n != 1 {
 		t.Fatalf("drained %d, want 1", n)
 	}
@@ -65,7 +65,7 @@ func TestDrainEndsListenersAndLetsCallsFinish(t *testing.T) {
 	if reason, _ := EndedFor(listen); reason != Shutdown {
 		t.Errorf("reason = %q", reason)
 	}
-	late, doneLate := r.Open(context.Background(), Owner{}, Listen, time.Time{})
+	late, doneLate := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{})
 	if reason, _ := EndedFor(late); reason != Shutdown {
 		t.Errorf("a listener that came after the drain stayed open")
 	}
@@ -80,7 +80,7 @@ func TestDrainEndsListenersAndLetsCallsFinish(t *testing.T) {
 func TestEndedForKnowsItsOwnCauseOnly(t *testing.T) {
 	var r Registry
 	parent, cancel := context.WithCancel(context.Background())
-	ctx, done := r.Open(parent, Owner{}, Call, time.Time{})
+	ctx, done := r.Open(parent, Owner{}, Call, time.Time{}, Limits{})
 	defer done()
 	cancel() // the client went away
 	if reason, ended := EndedFor(ctx); ended {

@@ -65,6 +65,14 @@ type App struct {
 	// Upper bounds of what is read into memory.
 	Sizes *Sizes `json:"sizes,omitempty"`
 
+	// Event streams: how many, and their times.
+	Streams *Streams `json:"streams,omitempty"`
+
+	// The memory in bytes that the process may use. From 85 % on, new streams, new MCP sessions and large bodies are refused,
+	// from 95 % on every new call; what runs goes on. Go's garbage collector is held to it too. Default: `GOMEMLIMIT`, which
+	// is 90 % of the container's or the machine's memory when the environment does not say.
+	MemoryLimit int64 `json:"memory_limit,omitempty"`
+
 	store      StoreOpener
 	identities []Identity
 	logger     *zap.Logger
@@ -96,6 +104,12 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.slogger = ctx.Slogger()
 	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL)
 	if err := a.Sizes.check(); err != nil {
+		return err
+	}
+	if err := a.Streams.check(); err != nil {
+		return err
+	}
+	if err := a.checkMemoryLimit(); err != nil {
 		return err
 	}
 	if err := a.loadGuests(ctx); err != nil {

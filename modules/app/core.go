@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/overload"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/storage"
@@ -31,8 +32,12 @@ type Core struct {
 	Broker    *broker.Broker
 	Streams   *streams.Registry
 	Sizes     Sizes
-	Metrics   *Metrics
-	Log       *slog.Logger
+	// StreamBounds are those of new streams and calls.
+	StreamBounds Streams
+	// Overload tells how short memory is; nil: never.
+	Overload *overload.Meter
+	Metrics  *Metrics
+	Log      *slog.Logger
 
 	doors
 	identities map[string]Identity // by issuer
@@ -119,7 +124,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	}
 	core := &Core{
 		PublicURL: public.String(), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
-		Sizes: a.Sizes.withDefaults(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, rulesID: a.rulesID + public.String(),
+		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, rulesID: a.rulesID + public.String(),
 		doors: doors{
 			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),
 			development: a.development(),
@@ -167,8 +172,14 @@ func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) 
 	return byIssuer, issuers, nil
 }
 
-// Ready reports why requests should not be sent here yet, or nil.
+// ErrOverloaded: the process is so short of memory that it refuses every call.
+var ErrOverloaded = errors.New("memory is short")
+
+// Ready reports why requests should not be sent here, or nil.
 func (c *Core) Ready(ctx context.Context) error {
+	if c.Overload.Level() == overload.Critical {
+		return ErrOverloaded
+	}
 	if c.unready.Load() {
 		return errors.New("the server directory is not stored yet")
 	}

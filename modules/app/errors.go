@@ -24,6 +24,7 @@ const (
 	Conflict                ErrorName = "Conflict"                // 409
 	PayloadTooLarge         ErrorName = "PayloadTooLarge"         // 413
 	UnsupportedMediaType    ErrorName = "UnsupportedMediaType"    // 415
+	RateLimitExceeded       ErrorName = "RateLimitExceeded"       // 429
 	BadRequest              ErrorName = "BadRequest"              // 400
 	InternalServerError     ErrorName = "InternalServerError"     // 500
 	OAuthConfigurationError ErrorName = "OAuthConfigurationError" // 500
@@ -36,7 +37,8 @@ var statuses = map[ErrorName]int{
 	ServerNotFound: http.StatusNotFound, ConnectionNotFound: http.StatusNotFound, DirectoryNotFound: http.StatusNotFound,
 	NotFound: http.StatusNotFound, MethodNotAllowed: http.StatusMethodNotAllowed, Conflict: http.StatusConflict,
 	PayloadTooLarge: http.StatusRequestEntityTooLarge, UnsupportedMediaType: http.StatusUnsupportedMediaType,
-	BadRequest: http.StatusBadRequest, InternalServerError: http.StatusInternalServerError,
+	RateLimitExceeded: http.StatusTooManyRequests,
+	BadRequest:        http.StatusBadRequest, InternalServerError: http.StatusInternalServerError,
 	OAuthConfigurationError: http.StatusInternalServerError, UpstreamError: http.StatusBadGateway,
 	Unavailable: http.StatusServiceUnavailable,
 }
@@ -66,10 +68,17 @@ func WriteError(w http.ResponseWriter, name ErrorName, message string) {
 
 // Write answers with the error.
 func (e *ServiceError) Write(w http.ResponseWriter) {
-	if e.Name == Unavailable && w.Header().Get("Retry-After") == "" {
-		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	if e.Name == Unavailable || e.Name == RateLimitExceeded {
+		SetRetryAfter(w)
 	}
 	WriteJSON(w, e.Status(), e)
+}
+
+// SetRetryAfter tells a client when to come again, unless it is told already.
+func SetRetryAfter(w http.ResponseWriter) {
+	if w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	}
 }
 
 // WriteJSON answers with body as JSON. Nothing that the gateway itself answers may be cached.

@@ -11,14 +11,11 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 )
 
-// drainPeriod is how long calls may run on once the process is to exit.
-const drainPeriod = 30 * time.Second
-
 // exitHandler hears that a configuration is about to be stopped.
 type exitHandler struct{ app *App }
 
 // Handle ends event streams when it is the process that stops, and not just a configuration: those of older
-// configurations too. Calls have drainPeriod to get their answers; Caddy waits for them.
+// configurations too. Calls have the drain period to get their answers; Caddy waits for them.
 func (h exitHandler) Handle(context.Context, caddy.Event) error {
 	if !caddy.Exiting() {
 		return nil
@@ -26,7 +23,7 @@ func (h exitHandler) Handle(context.Context, caddy.Event) error {
 	if n := openStreams.Drain(); n > 0 {
 		h.app.logger.Info("ending event streams, the process is about to exit", zap.Int("streams", n))
 	}
-	time.AfterFunc(drainPeriod, func() { openStreams.End(streams.Owner{}, streams.Shutdown) })
+	time.AfterFunc(time.Duration(h.app.Streams.withDefaults().Drain), func() { openStreams.End(streams.Owner{}, streams.Shutdown) })
 	return nil
 }
 

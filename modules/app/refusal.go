@@ -30,6 +30,9 @@ func WriteProviderAway(w http.ResponseWriter, err *broker.UnavailableError) {
 	WriteError(w, Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
 }
 
+// TextUserFull is what a user with too many open streams is told.
+const TextUserFull = "You have as many event streams open as you may; close one first"
+
 // WriteEnded answers a call whose right ended before its answer began.
 func (c *Call) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams.Reason) {
 	switch reason {
@@ -39,6 +42,10 @@ func (c *Call) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams
 		WriteError(w, ServerNotFound, "There is no server of that name")
 	case streams.Disconnected:
 		c.NotConnected("").Write(w)
+	case streams.UserFull:
+		WriteError(w, RateLimitExceeded, TextUserFull)
+	case streams.NodeFull:
+		WriteError(w, Unavailable, "The gateway has as many event streams open as it may; try again later")
 	default:
 		WriteError(w, Unavailable, "The gateway is restarting")
 	}

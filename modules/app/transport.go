@@ -42,6 +42,9 @@ func (a *App) NewForwarder(ctx caddy.Context, transport *Transport, headerTimeou
 	if limits.HeaderTimeout == 0 {
 		limits.HeaderTimeout = headerTimeout
 	}
+	if limits.Idle == 0 {
+		limits.Idle = time.Duration(a.core.StreamBounds.Idle)
+	}
 	upstreams, err := forward.NewUpstreams(a.core.Guard, options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("transport: %w", err)

@@ -41,8 +41,14 @@ func (x *exchange) serve() {
 		app.WriteMethodNotAllowed(x.w, "GET, POST, DELETE")
 		return
 	}
+	if x.shed(x.r.Method == http.MethodGet) {
+		return
+	}
 	if !x.readTracking() || !x.readBody() || !x.openSession() || !x.checkMessage() {
 		x.outcome = "refused"
+		return
+	}
+	if (x.kind() == streams.Listen || x.opensSession()) && x.shed(true) {
 		return
 	}
 	x.forward()
@@ -64,8 +70,12 @@ func (x *exchange) single() *jsonrpc.Message {
 // forward opens the stream first and asks for the credential then: a connection that ends in between is seen by one of
 // the two.
 func (x *exchange) forward() {
-	ctx, done := x.call.Core.Streams.Open(x.r.Context(), x.owner(), x.kind(), x.call.Caller.ExpiresAt)
+	ctx, done := x.call.OpenStream(x.r.Context(), x.kind())
 	defer done()
+	if reason, ended := streams.EndedFor(ctx); ended {
+		x.ended(reason)
+		return
+	}
 	credential, err := x.call.Credentials.Credential(ctx)
 	if err != nil {
 		x.refuseCredential(ctx, err)
@@ -85,10 +95,6 @@ func (x *exchange) forward() {
 	}
 	defer response.Close()
 	x.relay(ctx, response)
-}
-
-func (x *exchange) owner() streams.Owner {
-	return streams.Owner{Organization: x.call.Caller.OrganizationID, User: x.call.Caller.UserID, Server: x.call.Server.ID}
 }
 
 // kind tells streams that stay open until somebody ends them: the GET stream, and the 2026 revision's subscription.
@@ -139,14 +145,36 @@ func (x *exchange) failed(ctx context.Context, err error) {
 	}
 }
 
-// ended answers when the right to the call ended before its answer began.
+// ended answers when the right to the call ended before its answer began, or there is no place for its stream.
 func (x *exchange) ended(reason streams.Reason) {
-	if reason == streams.Disconnected {
+	switch x.outcome = "ended"; reason {
+	case streams.Disconnected:
 		x.refuseCredential(x.r.Context(), &broker.NotConnectedError{})
 		return
+	case streams.UserFull:
+		x.outcome = "limited"
+		app.SetRetryAfter(x.w)
+		x.writeRPC(http.StatusTooManyRequests, jsonrpc.CodeRateLimited, app.TextUserFull, app.RateLimitExceeded)
+		return
+	case streams.NodeFull:
+		x.outcome = "unavailable"
 	}
-	x.outcome = "ended"
 	x.call.WriteEnded(x.w, x.r, reason)
+}
+
+// shed refuses the request when memory is too short for it, and reports whether it did.
+func (x *exchange) shed(lasting bool) bool {
+	refused := x.call.Shed(x.w, x.r, lasting)
+	if refused {
+		x.outcome = "unavailable"
+	}
+	return refused
+}
+
+// opensSession reports whether the message begins a session.
+func (x *exchange) opensSession() bool {
+	m := x.single()
+	return m != nil && m.Method == "initialize"
 }
 
 // writeRPC answers with a JSON-RPC error whose data is the service error of that name.

@@ -97,13 +97,13 @@ func TestOutcomes(t *testing.T) {
 		{"a method that MCP has not", http.MethodPut, nil, false, "refused", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls"}, []string{"family", "result"})
+			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 			h := &Handler{logger: zap.NewNop(), forwarder: forward.New(roundTrip(func(*http.Request) (*http.Response, error) { return tc.answer, nil }), forward.Limits{})}
 			call := &app.Call{
 				Caller: &app.Caller{}, Credentials: noCredential{},
 				Server: &storage.Server{Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
 				Core: &app.Core{Streams: new(streams.Registry), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
-					Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds"}, []string{"family"}),
+					Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 				}},
 			}
 			r := httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))

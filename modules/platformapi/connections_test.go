@@ -143,7 +143,7 @@ func TestConnectTyped(t *testing.T) {
 			}
 			a.do(a.adam, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, app.ConnectionNotFound)
 			key := storage.ConnectionKey{OrganizationID: a.alice.OrganizationID, UserID: a.alice.UserID, ServerID: id}
-			ctx, done := a.core.Streams.Open(t.Context(), streams.Owner{Organization: key.OrganizationID, User: key.UserID, Server: id}, streams.Listen, start.AddDate(100, 0, 0))
+			ctx, done := a.core.Streams.Open(t.Context(), streams.Owner{Organization: key.OrganizationID, User: key.UserID, Server: id}, streams.Listen, start.AddDate(100, 0, 0), streams.Limits{})
 			defer done()
 			a.do(a.alice, http.MethodDelete, "/api/servers/"+id+"/connection", nil).want(204)
 			if reason, ok := streams.EndedFor(ctx); !ok || reason != streams.Disconnected {
@@ -188,7 +188,7 @@ func TestDeleteServerEndsWhatRuns(t *testing.T) {
 	id := a.server(a.adam, "Keyed", a.entry(a.adam, object{"provider": "api_key"}))
 	a.do(a.alice, http.MethodPost, "/api/servers/"+id+"/connect", object{"api_key": "canary"}).want(200)
 	owner := streams.Owner{Organization: a.alice.OrganizationID, User: a.alice.UserID, Server: id}
-	ctx, done := a.core.Streams.Open(t.Context(), owner, streams.Listen, start.AddDate(100, 0, 0))
+	ctx, done := a.core.Streams.Open(t.Context(), owner, streams.Listen, start.AddDate(100, 0, 0), streams.Limits{})
 	defer done()
 	a.do(a.adam, http.MethodDelete, "/api/servers/"+id, nil).want(200)
 	if reason, ok := streams.EndedFor(ctx); !ok || reason != streams.ServerDeleted {

@@ -2,6 +2,7 @@ package platformapi
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -27,7 +28,11 @@ func ready(q *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(q.context(), pingTimeout)
 	defer cancel()
-	if err := q.core.Ready(ctx); err != nil {
+	err := q.core.Ready(ctx)
+	if errors.Is(err, app.ErrOverloaded) {
+		return nil, refused(app.Unavailable, "The gateway is short of memory at the moment")
+	}
+	if err != nil {
 		q.handler.logger.Warn("the store does not answer", zap.Error(err))
 		return nil, refused(app.Unavailable, "The gateway cannot reach its store at the moment")
 	}

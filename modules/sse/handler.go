@@ -20,12 +20,8 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-const (
-	// headerTimeout is how long an upstream may take to begin its stream.
-	headerTimeout = 30 * time.Second
-	// heartbeat is the time between signs of life on a quiet stream.
-	heartbeat = 15 * time.Second
-)
+// headerTimeout is how long an upstream may take to begin its stream.
+const headerTimeout = 30 * time.Second
 
 // Handler serves `/sse/{name}`: the events of a third party as server-sent events, filtered as the client asks. It needs
 // durward_auth and durward_credential before it.

@@ -16,11 +16,12 @@ type output struct {
 	mu     sync.Mutex
 	writer *ssewire.Writer
 	timer  *time.Timer
+	every  time.Duration // between heartbeats
 	closed bool
 }
 
-func newOutput(client *forward.Client) *output {
-	o := &output{writer: ssewire.NewWriter(client, client.Flush)}
+func newOutput(client *forward.Client, heartbeat time.Duration) *output {
+	o := &output{writer: ssewire.NewWriter(client, client.Flush), every: heartbeat}
 	o.timer = time.AfterFunc(heartbeat, o.beat)
 	return o
 }
@@ -32,7 +33,7 @@ func (o *output) beat() {
 		return
 	}
 	if o.writer.Heartbeat() == nil {
-		o.timer.Reset(heartbeat)
+		o.timer.Reset(o.every)
 	}
 }
 
@@ -51,7 +52,7 @@ func (o *output) write(f func() error) bool {
 	if o.closed || f() != nil {
 		return false
 	}
-	o.timer.Reset(heartbeat)
+	o.timer.Reset(o.every)
 	return true
 }
 

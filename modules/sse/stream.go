@@ -45,13 +45,20 @@ func (s *stream) serve() {
 		})
 		return
 	}
+	if s.call.Shed(s.w, s.r, true) {
+		s.outcome = "unavailable"
+		return
+	}
 	if !s.readRequest() {
 		s.outcome = "refused"
 		return
 	}
-	owner := streams.Owner{Organization: s.call.Caller.OrganizationID, User: s.call.Caller.UserID, Server: s.call.Server.ID}
-	ctx, done := s.call.Core.Streams.Open(s.r.Context(), owner, streams.Listen, s.call.Caller.ExpiresAt)
+	ctx, done := s.call.OpenStream(s.r.Context(), streams.Listen)
 	defer done()
+	if reason, ended := streams.EndedFor(ctx); ended {
+		s.ended(reason)
+		return
+	}
 	response := s.open(ctx)
 	if response == nil {
 		return
@@ -141,13 +148,23 @@ func (s *stream) refuse(ctx context.Context, err error) {
 	case s.r.Context().Err() != nil:
 		s.outcome = "client_gone"
 	case ended:
-		s.outcome = "ended"
-		s.call.WriteEnded(s.w, s.r, reason)
+		s.ended(reason)
 	default:
 		s.outcome = "upstream_error"
 		s.handler.logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
 		app.WriteError(s.w, app.UpstreamError, forward.PublicText)
 	}
+}
+
+// ended answers when the right to the stream ended before it began, or there is no place for it.
+func (s *stream) ended(reason streams.Reason) {
+	switch s.outcome = "ended"; reason {
+	case streams.UserFull:
+		s.outcome = "limited"
+	case streams.NodeFull:
+		s.outcome = "unavailable"
+	}
+	s.call.WriteEnded(s.w, s.r, reason)
 }
 
 // run carries events until somebody ends the stream.
@@ -162,7 +179,7 @@ func (s *stream) run(ctx context.Context, response *forward.Response) {
 	s.w.WriteHeader(http.StatusOK)
 	client := response.Client(s.w)
 	defer client.Finish()
-	s.out = newOutput(client)
+	s.out = newOutput(client, time.Duration(s.call.Core.StreamBounds.Heartbeat))
 	defer s.out.close()
 	s.out.event(eventConnected, map[string]string{"status": "ready", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
 	s.end(ctx, s.carry(response))
