@@ -2,10 +2,11 @@ package cache
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,16 +25,20 @@ func NewKey(organization string, fields ...string) Key {
 	for _, f := range fields {
 		n += 8 + len(f)
 	}
-	b := appendField(make([]byte, 0, n), organization)
+	var b strings.Builder
+	b.Grow(n)
+	writeField(&b, organization)
 	for _, f := range fields {
-		b = appendField(b, f)
+		writeField(&b, f)
 	}
-	return Key{organization: organization, full: string(b)}
+	return Key{organization: organization, full: b.String()}
 }
 
-func appendField(b []byte, f string) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(len(f)))
-	return append(b, f...)
+func writeField(b *strings.Builder, f string) {
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(len(f)))
+	b.Write(length[:])
+	b.WriteString(f)
 }
 
 // Options bound a cache.
@@ -52,7 +57,7 @@ type Options[V any] struct {
 	Now func() time.Time
 }
 
-// Cache is safe for concurrent use.
+// Cache is safe for concurrent use. Values are shared by all who get them.
 type Cache[V any] struct {
 	opts   Options[V]
 	epochs *Epochs
@@ -88,15 +93,15 @@ func New[V any](epochs *Epochs, opts Options[V]) (*Cache[V], error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	// Where a value lies. Nobody outside knows the seed, so that nobody can aim at another's place; and who hits one by
+	// chance finds a key that is not theirs.
+	seed := maphash.MakeSeed()
 	values, err := ristretto.NewCache(&ristretto.Config[string, entry[V]]{
 		NumCounters:        10 * opts.Entries, // ristretto's own advice
 		MaxCost:            opts.MaxCost,
 		BufferItems:        64,
 		IgnoreInternalCost: true,
-		KeyToHash: func(key string) (uint64, uint64) {
-			sum := sha256.Sum256([]byte(key))
-			return binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])
-		},
+		KeyToHash:          func(key string) (uint64, uint64) { return maphash.String(seed, key), 0 },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making cache: %w", err)
