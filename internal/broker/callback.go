@@ -107,7 +107,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	if err != nil {
 		return grant{}, fail(begin, fmt.Errorf("reading OAuth client: %w", err))
 	}
-	where, err := placeOf(s.Entry, client.Endpoints)
+	where, err := placeOf(siteOf(s.Entry), client.Endpoints)
 	if err != nil {
 		return grant{}, fail(begin, err)
 	}

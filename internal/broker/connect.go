@@ -120,7 +120,7 @@ func (b *Broker) connectTyped(ctx context.Context, key storage.ConnectionKey, s 
 	if err := directory.CheckAuthParams(s.Entry.AuthParams); err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}
-	where, err := placeOf(s.Entry, storage.OAuthEndpoints{})
+	where, err := placeOf(siteOf(s.Entry), storage.OAuthEndpoints{})
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}
@@ -192,7 +192,7 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 		b.log.Warn("no OAuth client", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
 		return ConnectResult{}, err
 	}
-	where, err := placeOf(s.Entry, client.Endpoints)
+	where, err := placeOf(siteOf(s.Entry), client.Endpoints)
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}

@@ -19,6 +19,7 @@ type held struct {
 	cred      Credential
 	// known is what was discovered about the server's authorization.
 	known       storage.OAuthEndpoints
+	site        site // one that the credential fits to; zero: not worked out yet
 	refreshable bool
 	refreshAt   time.Time // zero: never
 }
@@ -47,8 +48,13 @@ func (b *Broker) Credential(ctx context.Context, key storage.ConnectionKey, serv
 	if b.ctx.Err() != nil {
 		return Credential{}, ErrClosed
 	}
-	h, err := b.held.Get(ctx, cache.NewKey(key.OrganizationID, key.UserID, key.ServerID), func(ctx context.Context) (held, error) {
-		return b.load(ctx, key)
+	where := siteOf(server.Entry)
+	h, err := b.held.Get(ctx, cache.NewKey(key.OrganizationID, key.UserID, key.ServerID), func(ctx context.Context) (*held, error) {
+		h, err := b.load(ctx, key)
+		if err == nil && h.fits(where) {
+			h.site = where
+		}
+		return &h, err
 	})
 	if err != nil {
 		return Credential{}, err
@@ -56,7 +62,7 @@ func (b *Broker) Credential(ctx context.Context, key storage.ConnectionKey, serv
 	if !h.connected {
 		return Credential{}, &NotConnectedError{Reason: h.reason}
 	}
-	if !h.fits(server) {
+	if !h.fits(where) {
 		return Credential{}, b.moved(ctx, key, h)
 	}
 	cred, err := h.cred.on(server.Entry)
@@ -140,9 +146,12 @@ func jitter(c storage.Connection, most time.Duration) time.Duration {
 }
 
 // fits reports whether the server is still where the credential was made for.
-func (h held) fits(s storage.Server) bool {
-	where, err := placeOf(s.Entry, h.known)
-	return err == nil && where == h.cred.place && kindOf(s.Entry) == h.cred.kind
+func (h *held) fits(s site) bool {
+	if s.url != "" && h.site == s {
+		return true // worked out when the connection was read
+	}
+	where, err := placeOf(s, h.known)
+	return err == nil && where == h.cred.place && s.kind == h.cred.kind
 }
 
 // on says where on a request the credential goes.
@@ -155,13 +164,13 @@ func (c Credential) on(e storage.DirectoryEntry) (Credential, error) {
 }
 
 // moved ends a connection whose server is not where it was: old tokens never go to a new place.
-func (b *Broker) moved(ctx context.Context, key storage.ConnectionKey, h held) error {
+func (b *Broker) moved(ctx context.Context, key storage.ConnectionKey, h *held) error {
 	// The caller may know the server from before the connection was made.
 	s, err := b.store.Server(ctx, key.OrganizationID, key.ServerID)
 	if err != nil {
 		return fmt.Errorf("reading server: %w", err)
 	}
-	if h.fits(s) {
+	if h.fits(siteOf(s.Entry)) {
 		return &UnavailableError{RetryAfter: time.Second, Cause: errors.New("the server is just being changed")}
 	}
 	return b.end(ctx, key, h.cred.version, "the server's address or issuer has changed since you connected")

@@ -14,7 +14,7 @@ const maxHeld = 50_000
 // old one and another for the new one: they share it, so that the new one knows which tokens are not stored yet, and which
 // providers to leave alone.
 type Memory struct {
-	held      *cache.Cache[held]
+	held      *cache.Cache[*held]
 	retries   retries
 	unsaved   unsaved
 	sightings sightings
@@ -23,7 +23,7 @@ type Memory struct {
 
 // NewMemory makes a memory. epochs are bumped by the store's OnChange; now is the clock.
 func NewMemory(epochs *cache.Epochs, now func() time.Time) (*Memory, error) {
-	credentials, err := cache.New(epochs, cache.Options[held]{Entries: maxHeld, Now: now})
+	credentials, err := cache.New(epochs, cache.Options[*held]{Entries: maxHeld, Now: now})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of credentials: %w", err)
 	}

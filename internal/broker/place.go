@@ -16,17 +16,28 @@ type place struct {
 	issuer   string
 }
 
+// site is what of a server it depends on which credentials fit to it.
+type site struct {
+	url, eventsURL   string
+	provider, kind   storage.Provider
+	resource, issuer string
+}
+
+func siteOf(e storage.DirectoryEntry) site {
+	return site{e.URL, e.EventsURL, e.Provider, kindOf(e), e.OAuth.Resource, e.OAuth.Issuer}
+}
+
 // placeOf returns the place of a server's credentials. known is what was discovered about it, and may be empty.
-func placeOf(e storage.DirectoryEntry, known storage.OAuthEndpoints) (place, error) {
+func placeOf(s site, known storage.OAuthEndpoints) (place, error) {
 	p := place{}
 	var err error
-	if p.origin, err = origins(e); err != nil {
+	if p.origin, err = origins(s.url, s.eventsURL); err != nil {
 		return place{}, err
 	}
-	if e.Provider != storage.ProviderOAuth2 {
+	if s.provider != storage.ProviderOAuth2 {
 		return p, nil
 	}
-	p.resource, p.issuer = e.OAuth.Resource, e.OAuth.Issuer
+	p.resource, p.issuer = s.resource, s.issuer
 	if p.resource == "" {
 		p.resource = known.Resource
 	}
@@ -36,15 +47,15 @@ func placeOf(e storage.DirectoryEntry, known storage.OAuthEndpoints) (place, err
 	return p, nil
 }
 
-func origins(e storage.DirectoryEntry) (string, error) {
-	o, err := origin(e.URL)
+func origins(url, eventsURL string) (string, error) {
+	o, err := origin(url)
 	if err != nil {
 		return "", err
 	}
-	if e.EventsURL == "" {
+	if eventsURL == "" {
 		return o, nil
 	}
-	events, err := origin(e.EventsURL)
+	events, err := origin(eventsURL)
 	if err != nil {
 		return "", err
 	}

@@ -68,8 +68,8 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 		if !h.connected {
 			return Credential{}, &NotConnectedError{Reason: h.reason}
 		}
-		if !h.fits(s) {
-			return Credential{}, b.moved(ctx, key, h)
+		if !h.fits(siteOf(s.Entry)) {
+			return Credential{}, b.moved(ctx, key, &h)
 		}
 		return h.cred.on(s.Entry)
 	case <-late:
@@ -154,7 +154,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	if err != nil {
 		return err
 	}
-	where, err := placeOf(r.server.Entry, r.client.Endpoints)
+	where, err := placeOf(siteOf(r.server.Entry), r.client.Endpoints)
 	switch {
 	case err != nil || where != (place{c.Origin, c.Resource, c.Issuer}):
 		return r.fall(c, "the server's address or issuer has changed since you connected")
