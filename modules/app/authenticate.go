@@ -10,32 +10,30 @@ import (
 	"github.com/durward-gateway/durward/internal/token"
 )
 
-// verified is a token that was verified once, with what it says about its caller.
+// verified is a token that was verified once, with what it says about its caller. Requests share it: it is never changed.
 type verified struct {
 	claims *token.Claims
 	caller Caller
 }
 
-// Authenticate verifies a token and resolves its caller. resource is an audience that is good besides the gateway's own;
+// Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is good besides the gateway's own;
 // "" for none. Errors are those of internal/token (ErrInvalid, ErrUnavailable), internal/caller (ErrInvalid,
 // ErrForbidden) and the store.
 func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller, error) {
-	issuer, err := token.Issuer(raw)
+	if len(raw) > token.MaxSize {
+		return nil, token.ErrInvalid // before its digest is made (J22)
+	}
+	// The key holds what the verdict depends on: the rules of this configuration too, because the cache outlives it. The
+	// token names its issuer.
+	digest := sha256.Sum256([]byte(raw))
+	key := cache.NewKey("", "caller", c.rulesID, resource, string(digest[:]))
+	known, err := c.resources.callers.Get(ctx, key, func(ctx context.Context) (*verified, error) { return c.verify(ctx, raw, resource) })
 	if err != nil {
 		return nil, err
 	}
-	identity, ok := c.identities[issuer]
+	identity, ok := c.identities[known.claims.Issuer]
 	if !ok {
 		return nil, token.ErrInvalid
-	}
-	// The key holds what the verdict depends on: the rules of this configuration too, because the cache outlives it.
-	digest := sha256.Sum256([]byte(raw))
-	key := cache.NewKey("", "caller", c.rulesID, issuer, resource, string(digest[:]))
-	known, err := c.resources.callers.Get(ctx, key, func(ctx context.Context) (verified, error) {
-		return c.verify(ctx, identity, raw, resource)
-	})
-	if err != nil {
-		return nil, err
 	}
 	// What was true when the token was verified may have ended: its life, or its key's (J30).
 	if err := identity.Verifier().Recheck(ctx, known.claims); err != nil {
@@ -44,19 +42,30 @@ func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller,
 	return &known.caller, nil
 }
 
-func (c *Core) verify(ctx context.Context, identity Identity, raw, resource string) (verified, error) {
+func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, error) {
+	issuer, err := token.Issuer(raw)
+	if err != nil {
+		return nil, err
+	}
+	identity, ok := c.identities[issuer]
+	if !ok {
+		return nil, token.ErrInvalid
+	}
 	claims, err := identity.Verifier().Verify(ctx, raw, resource)
 	if err != nil {
-		return verified{}, err
+		return nil, err
 	}
 	rules := identity.Rules()
 	who, err := caller.Map(claims, rules.Mapping)
 	if err != nil {
-		return verified{}, err
+		return nil, err
 	}
 	resolved, err := c.resolve(ctx, who, rules.AdminRole)
+	if err != nil {
+		return nil, err
+	}
 	resolved.ExpiresAt = identity.Verifier().GoodUntil(claims)
-	return verified{claims: claims, caller: resolved}, err
+	return &verified{claims: claims, caller: resolved}, nil
 }
 
 // resolve finds, or makes on first sight, the organization and the user that a token speaks of.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -36,8 +37,9 @@ type Call struct {
 	Core *Core
 	// Caller is nil on the few public paths that need no token.
 	Caller *Caller
-	// Server is set on /mcp/{name} and /sse/{name}.
+	// Server is set on /mcp/{name} and /sse/{name}. Other requests share it: it must not be changed.
 	Server *storage.Server
+	seen   cache.Epoch // of the organization, before Server was read
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
 	// Log collects what the access log says about the call.
@@ -49,6 +51,38 @@ type CallLog struct {
 	Method  string // MCP method
 	Tool    string
 	Session string // the client's tracking tag, not the MCP session
+}
+
+// ResolveServer sets the call's server to the one of that name in the caller's organization. Errors are the store's.
+func (c *Call) ResolveServer(ctx context.Context, slug string) error {
+	kept, organization := c.Core.resources, c.Caller.OrganizationID
+	seen := kept.epochs.Current(organization)
+	server, err := kept.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (*storage.Server, error) {
+		server, err := kept.store.ServerBySlug(ctx, organization, slug)
+		return &server, err
+	})
+	if err != nil {
+		return err
+	}
+	c.Server, c.seen = server, seen
+	return nil
+}
+
+// RenewServer sets the call's server to how it is now, storage.ErrNotFound when it is gone. It is looked up only when
+// something of the organization was written since.
+func (c *Call) RenewServer(ctx context.Context) error {
+	if c.Core.resources.epochs.Current(c.Caller.OrganizationID) == c.seen {
+		return nil
+	}
+	was := c.Server
+	if err := c.ResolveServer(ctx, was.Slug); err != nil {
+		return err
+	}
+	if c.Server.ID != was.ID {
+		c.Server = was
+		return storage.ErrNotFound // another one has its name
+	}
+	return nil
 }
 
 type callKey struct{}

@@ -12,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/overload"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -194,10 +193,3 @@ func (c *Core) HostAllowed(host string) bool { return c.hostAllowed(host) }
 
 // OriginAllowed reports whether web pages of an origin may call the gateway.
 func (c *Core) OriginAllowed(origin string) bool { return c.originAllowed(origin) }
-
-// ServerBySlug reads a server, from the cache when it is there.
-func (c *Core) ServerBySlug(ctx context.Context, organization, slug string) (storage.Server, error) {
-	return c.resources.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (storage.Server, error) {
-		return c.Store.ServerBySlug(ctx, organization, slug)
-	})
-}

@@ -35,9 +35,12 @@ func (c *Call) placeholder(key string) (any, bool) {
 	return nil, false
 }
 
-// WriteLogFields adds the call's fields to the request's line in the access log. durward_auth calls it when the request
-// is done.
+// WriteLogFields adds the call's fields to the request's line in the access log, if there is such a log. durward_auth
+// calls it when the request is done.
 func (c *Call) WriteLogFields(r *http.Request) {
+	if server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs == nil {
+		return
+	}
 	fields, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields)
 	if !ok || c.Caller == nil {
 		return

@@ -30,9 +30,9 @@ type resources struct {
 	store  storage.Store
 	epochs *cache.Epochs
 	// servers are the organizations' servers by slug.
-	servers *cache.Cache[storage.Server]
+	servers *cache.Cache[*storage.Server]
 	// callers are verified tokens.
-	callers *cache.Cache[verified]
+	callers *cache.Cache[*verified]
 	// attempts are the addresses at which users whose connection was lost can make it anew.
 	attempts *cache.Cache[string]
 	// connections is what the brokers of all configurations know of connections.
@@ -89,12 +89,12 @@ const (
 )
 
 func (r *resources) makeCaches() (err error) {
-	r.servers, err = cache.New(r.epochs, cache.Options[storage.Server]{Entries: keptServers})
+	r.servers, err = cache.New(r.epochs, cache.Options[*storage.Server]{Entries: keptServers})
 	if err != nil {
 		return fmt.Errorf("making the cache of servers: %w", err)
 	}
-	r.callers, err = cache.New(r.epochs, cache.Options[verified]{
-		Entries: keptCallers, Expires: func(v verified) time.Time { return v.claims.ExpiresAt },
+	r.callers, err = cache.New(r.epochs, cache.Options[*verified]{
+		Entries: keptCallers, Expires: func(v *verified) time.Time { return v.claims.ExpiresAt },
 	})
 	if err != nil {
 		r.servers.Close()

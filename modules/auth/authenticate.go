@@ -67,10 +67,9 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 		app.WriteShapeError(w, validate.InPath("mcp_server_name", validate.StringPatternMismatch, "String should match pattern '"+slug.Pattern+"'", name))
 		return true
 	}
-	server, err := call.Core.ServerBySlug(r.Context(), call.Caller.OrganizationID, name)
+	err := call.ResolveServer(r.Context(), name)
 	switch {
 	case err == nil:
-		call.Server = &server
 		return false
 	case errors.Is(err, storage.ErrNotFound):
 		app.WriteError(w, app.ServerNotFound, "There is no server of that name")

@@ -73,18 +73,17 @@ func (s *source) key() storage.ConnectionKey {
 	}
 }
 
-// Credential implements app.CredentialSource. The server is looked up once more: a client can draw out its body, and what
+// Credential implements app.CredentialSource. The server is looked at once more: a client can draw out its body, and what
 // was deleted meanwhile ended before there was a stream to end.
 func (s *source) Credential(ctx context.Context) (broker.Credential, error) {
-	server, err := s.call.Core.ServerBySlug(ctx, s.call.Caller.OrganizationID, s.call.Server.Slug)
-	if errors.Is(err, storage.ErrNotFound) || (err == nil && server.ID != s.call.Server.ID) {
+	err := s.call.RenewServer(ctx)
+	if errors.Is(err, storage.ErrNotFound) {
 		return broker.Credential{}, &streams.Ended{Reason: streams.ServerDeleted}
 	}
 	if err != nil {
 		return broker.Credential{}, err
 	}
-	s.call.Server = &server
-	return s.call.Core.Broker.Credential(ctx, s.key(), server)
+	return s.call.Core.Broker.Credential(ctx, s.key(), *s.call.Server)
 }
 
 // Rejected implements app.CredentialSource.
