@@ -12,6 +12,7 @@ type Client struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	limit time.Duration
+	last  bool // the deadline that runs is the answer's last one
 }
 
 // Client bounds writes to w by the forwarder's limit.
@@ -27,6 +28,13 @@ func (c *Client) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// WriteLast writes the end of an answer. What the server still writes by itself has the same deadline.
+func (c *Client) WriteLast(p []byte) (int, error) {
+	c.begin()
+	c.last = true
+	return c.w.Write(p)
+}
+
 // Flush sends what was written.
 func (c *Client) Flush() error {
 	c.begin()
@@ -37,7 +45,11 @@ func (c *Client) Flush() error {
 
 // Finish bounds what the server still writes by itself once the handler has returned. The server ends the deadline with
 // the answer.
-func (c *Client) Finish() { c.begin() }
+func (c *Client) Finish() {
+	if !c.last {
+		c.begin()
+	}
+}
 
 // Writers without deadlines, such as those of tests, do without.
 func (c *Client) begin() {

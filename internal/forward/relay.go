@@ -65,7 +65,11 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 				w.WriteHeader(r.Status)
 				committed = true
 			}
-			if _, werr := client.Write(p[:n]); werr != nil {
+			write := client.Write
+			if total == r.ContentLength {
+				write = client.WriteLast
+			}
+			if _, werr := write(p[:n]); werr != nil {
 				return &Error{Class: ErrClientGone, Committed: true, Cause: werr}
 			}
 		}
