@@ -42,6 +42,10 @@ fuzz: ## fuzz every target for FUZZTIME (default 5s) each
 attacks: ## the short attack suites against the built binary
 	.ci/with-go go test -count=1 -run Attack ./integration/...
 
+.PHONY: streams
+streams: ## 10,000 clients that go away in mid-stream, and the other bounds of event streams
+	.ci/with-go env DISCONNECTS=10000 go test -count=1 -timeout=30m -v -run 'Stream|Disconnects|SlowReader|Shedding' ./integration/...
+
 .PHONY: conformance
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway
 	.ci/with-go env CONFORMANCE_RUNS=30 go test -count=1 -timeout=30m -v -run Conformance ./integration/...

@@ -124,12 +124,18 @@ func TestAttackStreamQuota(t *testing.T) {
 	bounded := func(words string) string {
 		return strings.Replace(g.written(), "egress {", "streams {\n\t\t\t"+words+"\n\t\t}\n\t\tegress {", 1)
 	}
+	if output, err := g.reload(strings.Replace(bounded("max 1"), "{env.DURWARD_TEST_KEY}", "{env.DURWARD_NO_KEY}", 1)); err == nil {
+		t.Fatalf("a configuration without its key was loaded: %s", output)
+	}
+	if got := status("/sse/"+s.Slug, other); got != http.StatusOK {
+		t.Errorf("another user's stream after a reload that failed: %d", got)
+	}
 	g.mustReload(bounded("max_per_user 101"))
 	if got := []int{status("/sse/"+s.Slug, token), status("/sse/"+s.Slug, token)}; got[0] != 200 || got[1] != 429 {
 		t.Errorf("with one place more: %v", got)
 	}
-	g.mustReload(bounded("max_per_user 200\n\t\t\tmax 103"))
-	// 101 of one user and one of another are open.
+	g.mustReload(bounded("max_per_user 200\n\t\t\tmax 104"))
+	// 101 of one user and two of another are open.
 	if got := status(s.path, other); got != http.StatusOK {
 		t.Errorf("the last place of all: %d", got)
 	}
@@ -173,7 +179,7 @@ func TestShedding(t *testing.T) {
 	r.send(http.MethodGet, "/readyz", "", nil).want(t, http.StatusOK)
 	r.call()
 	r.deliver("after")
-	if !strings.Contains(r.output.String(), `"shortage":"critical"`) {
+	if !strings.Contains(r.output.String(), "refusing every new call") {
 		t.Error("the log does not say why")
 	}
 }

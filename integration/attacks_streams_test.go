@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -509,6 +510,20 @@ func TestAttackSlowReader(t *testing.T) {
 	}
 }
 
+// disconnects is how many clients go away: DISCONNECTS, 200 by default.
+func disconnects(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("DISCONNECTS")
+	if text == "" {
+		return 200
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 4 {
+		t.Fatalf("DISCONNECTS=%q is not a number of clients", text)
+	}
+	return n
+}
+
 // TestAttackDisconnects: W05, clients that go away leave nothing behind, neither here nor at the upstream.
 func TestAttackDisconnects(t *testing.T) {
 	t.Parallel()
@@ -568,7 +583,7 @@ func TestAttackDisconnects(t *testing.T) {
 	}
 	round()
 	before := goroutines()
-	for range 50 {
+	for range disconnects(t) / 4 {
 		round()
 	}
 	eventually(t, "goroutines to end", func() bool { return goroutines() <= before+10 })

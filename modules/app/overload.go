@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -45,13 +44,16 @@ func (a *App) checkMemoryLimit() error {
 // newMeter makes the meter of a configuration. What it samples is the process, so nothing of it must outlive one.
 func (a *App) newMeter() *overload.Meter {
 	memory := overload.Process(a.MemoryLimit)
-	return overload.New(memory, time.Now, func(from, to overload.Level, used int64) {
-		level := slog.LevelWarn
-		if to < from {
-			level = slog.LevelInfo
+	return overload.New(memory, time.Now, func(_, to overload.Level, used int64) {
+		figures := []any{"used", humanize.IBytes(uint64(max(0, used))), "limit", humanize.IBytes(uint64(memory.Limit))}
+		switch to {
+		case overload.Critical:
+			a.slogger.Warn("refusing every new call: memory is short", figures...)
+		case overload.High:
+			a.slogger.Warn("refusing new streams, new sessions and large bodies: memory is getting short", figures...)
+		default:
+			a.slogger.Info("memory is not short any more", figures...)
 		}
-		a.slogger.Log(a.ctx, level, "memory", "shortage", to.String(), "before", from.String(),
-			"used", humanize.IBytes(uint64(max(0, used))), "limit", humanize.IBytes(uint64(memory.Limit)))
 	})
 }
 
