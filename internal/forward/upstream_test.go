@@ -167,11 +167,6 @@ func (c client) forwarder(t testing.TB, o Options, l Limits) (*Forwarder, *diale
 	return New(rt, l), d
 }
 
-func newForwarder(t testing.TB, o Options, l Limits) (*Forwarder, *dialer) {
-	t.Helper()
-	return overNetHTTP.forwarder(t, o, l)
-}
-
 func bearer(token string) Credential {
 	return CredentialFunc(func(h http.Header, _ *url.URL) error {
 		h["Authorization"] = []string{"Bearer " + token}
