@@ -135,7 +135,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		x.finish()
 	} else {
 		err = x.fail(err)
@@ -157,7 +157,7 @@ func (x *exchange) readBody(p []byte) (int, error) {
 		if x.left -= int64(n); x.left == 0 {
 			return n, io.EOF
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return n, err
@@ -197,7 +197,7 @@ func (x *exchange) readChunks(p []byte) (int, error) {
 			}
 			return written, io.EOF
 		}
-		if rerr == io.EOF {
+		if errors.Is(rerr, io.EOF) {
 			rerr = io.ErrUnexpectedEOF
 		}
 		if written > 0 || rerr != nil {
