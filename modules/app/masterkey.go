@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
@@ -20,6 +22,9 @@ var errNoMasterKey = errors.New("no master key is configured; make one with `ope
 // openKeyring resolves the master keys and unwraps the data keys of the store. All configurations that share a store
 // share its keyring until the master keys change.
 func (a *App) openKeyring() (*seal.Keyring, error) {
+	if err := keepMemoryPrivate(); err != nil {
+		a.logger.Warn("other processes of this user may read the gateway's memory", zap.Error(err))
+	}
 	masters, err := a.masterKeys()
 	if err != nil {
 		return nil, err
