@@ -98,15 +98,14 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 	p := pooled[:]
 	client := r.Client(w)
 	defer client.Finish()
-	w.WriteHeader(r.Status)
-	out := announce(client)
+	out := announce(client, r.Status, r.Hold)
 	defer out.stop()
 	size := eventSize{}
 	for {
 		n, err := r.Body.Read(p)
 		if n > 0 {
 			if size.Add(p[:n]) > limit {
-				return &Error{Class: ErrTooLarge, Committed: true}
+				return &Error{Class: ErrTooLarge, Committed: out.committed()}
 			}
 			// At a known end the server's own last flush is enough.
 			if werr := out.write(p[:n], err == nil); werr != nil {
@@ -114,37 +113,62 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 			}
 		}
 		if err == io.EOF {
+			out.begin()
 			return nil
 		}
 		if err != nil {
-			return commit(err, true)
+			return commit(err, out.committed())
 		}
 	}
 }
 
 func commit(err error, committed bool) error {
 	var e *Error
-	if errors.As(err, &e) {
-		e.Committed = committed
-		return e
+	if !errors.As(err, &e) {
+		e = &Error{Class: ErrUpstream, Cause: err} // of a reader that stands in for the body
 	}
-	return err
+	e.Committed = committed
+	return e
 }
 
 // announcer writes an event stream's headers with its first bytes, or alone when those are late. The timer's flush and
 // the stream's writes exclude each other.
 type announcer struct {
-	mu    sync.Mutex
-	w     *Client
-	timer *time.Timer
-	done  bool // the headers are out, or the handler is about to return
-	err   error
+	mu     sync.Mutex
+	w      *Client
+	timer  *time.Timer
+	status int  // to be written; 0 once it is
+	done   bool // the headers are out, or the handler is about to return
+	err    error
 }
 
-func announce(w *Client) *announcer {
-	a := &announcer{w: w}
-	a.timer = time.AfterFunc(headerGrace, a.late)
+func announce(w *Client, status int, hold time.Duration) *announcer {
+	a := &announcer{w: w, status: status}
+	if hold <= 0 {
+		a.writeStatus()
+		hold = headerGrace
+	}
+	a.timer = time.AfterFunc(hold, a.late)
 	return a
+}
+
+func (a *announcer) writeStatus() {
+	if a.status != 0 {
+		a.w.w.WriteHeader(a.status)
+		a.status = 0
+	}
+}
+
+// begin writes the status if that has not happened yet.
+func (a *announcer) begin() {
+	a.stop()
+	a.writeStatus()
+}
+
+// committed ends the timer's part, and reports whether the status was written.
+func (a *announcer) committed() bool {
+	a.stop()
+	return a.status == 0
 }
 
 func (a *announcer) late() {
@@ -160,6 +184,7 @@ func (a *announcer) late() {
 			a.err = errors.New("flushing the headers panicked")
 		}
 	}()
+	a.writeStatus()
 	a.err = a.w.Flush()
 }
 
@@ -168,6 +193,7 @@ func (a *announcer) write(p []byte, flush bool) error {
 		if err := a.settle(); err != nil {
 			return err
 		}
+		a.writeStatus()
 	}
 	if _, err := a.w.Write(p); err != nil || !flush {
 		return err

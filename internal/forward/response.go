@@ -29,9 +29,12 @@ type Response struct {
 	Kind          Kind
 	ContentLength int64     // -1 when the upstream did not say
 	Body          io.Reader // fails with *[Error]: [ErrIdle], [ErrClientGone], [ErrUpstream]
-	header        http.Header
-	body          *body
-	writeIdle     time.Duration
+	// Hold is how long Relay keeps the headers of an event stream back while no byte of it has come, so that the answer to
+	// a stream that fails at its beginning can still be another. 0: they are committed at once.
+	Hold      time.Duration
+	header    http.Header
+	body      *body
+	writeIdle time.Duration
 }
 
 func newResponse(ctx context.Context, res *http.Response, w *watch, idle time.Duration) (*Response, *Error) {

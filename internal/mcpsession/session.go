@@ -124,10 +124,12 @@ func (c *Codec) Open(id string, b Binding) (Session, error) {
 	return s, nil
 }
 
-// associated is the binding as associated data. Lengths go first: no two bindings share a text.
-func (b Binding) associated() []byte {
+func (b Binding) associated() []byte { return b.bound("mcp session") }
+
+// bound is the binding of what is sealed as associated data. Lengths go first: no two bindings share a text.
+func (b Binding) bound(kind string) []byte {
 	out := make([]byte, 0, 160)
-	for _, field := range [...]string{"mcp session", b.Organization, b.User, b.Agent, b.Server} {
+	for _, field := range [...]string{kind, b.Organization, b.User, b.Agent, b.Server} {
 		out = binary.AppendUvarint(out, uint64(len(field)))
 		out = append(out, field...)
 	}

@@ -89,6 +89,21 @@ func (r *Reader) Next() (*Event, error) {
 	return e, nil
 }
 
+// Rest is the stream after the block that Next gave out last, or, after [ErrTooLarge], from the block that was too large.
+// The Reader must not be used any more; the last Event stays valid.
+func (r *Reader) Rest() io.Reader {
+	unread := bytes.NewReader(r.buf[r.start+r.used : r.end])
+	if r.err != nil {
+		return io.MultiReader(unread, failed{r.err})
+	}
+	return io.MultiReader(unread, r.src)
+}
+
+// failed is a stream that has ended.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
+
 // release forgets the block given out last, and the memory of a long one.
 func (r *Reader) release() {
 	r.start += r.used

@@ -374,3 +374,38 @@ func BenchmarkReader(b *testing.B) {
 		}
 	}
 }
+
+// TestRest: a stream can be read on without events, from wherever its reader stands.
+func TestRest(t *testing.T) {
+	broken := errors.New("broken")
+	for _, through := range []func(io.Reader) io.Reader{
+		func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader,
+	} {
+		for _, tc := range []struct {
+			name, in, rest string
+			events         int
+			end            error // of the stream
+		}{
+			{"before any event", "data: a\n\n", "data: a\n\n", 0, nil},
+			{"after one", "data: a\n\ndata: b\n\ndata", "data: b\n\ndata", 1, nil},
+			{"after a CR", "data: a\r\rdata: b", "data: b", 1, nil},
+			{"after the last", "data: a\n\n", "", 1, nil},
+			{"after one that was too large", "data: a\n\ndata: " + strings.Repeat("b", 50) + "\n\nx", "data: " + strings.Repeat("b", 50) + "\n\nx", 2, nil},
+			{"of a stream that breaks", "data: a\n\nx", "x", 1, broken},
+		} {
+			src := io.Reader(strings.NewReader(tc.in))
+			if tc.end != nil {
+				src = io.MultiReader(src, iotest.ErrReader(tc.end))
+			}
+			r := NewReader(through(src), 20)
+			for range tc.events {
+				if _, err := r.Next(); err != nil && !errors.Is(err, ErrTooLarge) {
+					t.Fatal(err)
+				}
+			}
+			if got, err := io.ReadAll(r.Rest()); string(got) != tc.rest || !errors.Is(err, tc.end) {
+				t.Errorf("%s: %q, %v; want %q, %v", tc.name, got, err, tc.rest, tc.end)
+			}
+		}
+	}
+}

@@ -26,11 +26,12 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
-	session mcpsession.Session // of the request; zero when it has none
-	body    []byte
-	message jsonrpc.Body
-	outcome string // for metrics
-	abort   bool   // the answer broke off after its beginning: the client must not take what it has for the whole
+	session  mcpsession.Session // of the request; zero when it has none
+	endpoint *url.URL           // where the message goes when it is not the server's own address: revision 2024-11-05
+	body     []byte
+	message  jsonrpc.Body
+	outcome  string // for metrics
+	abort    bool   // the answer broke off after its beginning: the client must not take what it has for the whole
 }
 
 func (x *exchange) serve() {
@@ -109,9 +110,12 @@ func (x *exchange) kind() streams.Kind {
 }
 
 func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*forward.Response, error) {
-	target, err := url.Parse(x.call.Server.Entry.URL)
-	if err != nil {
-		return nil, err
+	target := x.endpoint
+	if target == nil {
+		var err error
+		if target, err = url.Parse(x.call.Server.Entry.URL); err != nil {
+			return nil, err
+		}
 	}
 	started := time.Now()
 	response, err := x.handler.forwarder.Do(ctx, &forward.Request{

@@ -78,8 +78,14 @@ func (x *exchange) refuseBody(err error) {
 // openSession unseals the session id of the request. An id that is not ours, or not for this user, agent and server, is
 // answered like one that has ended (404, not 403: some clients begin to log in on any 403).
 func (x *exchange) openSession() bool {
+	if x.modern() {
+		return true
+	}
+	if !x.openEndpoint() {
+		return false
+	}
 	sealed := x.r.Header.Values(jsonrpc.HeaderSessionID)
-	if len(sealed) == 0 || x.modern() {
+	if len(sealed) == 0 {
 		return true
 	}
 	var err error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/streams"
 )
@@ -27,7 +28,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.outcome = "scope"
 		return
 	}
-	if !usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response)) {
+	if !x.receipt(response) && (!usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response))) {
 		x.outcome = "upstream_error"
 		x.handler.logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
 		x.failed(ctx, forward.ErrUpstream)
@@ -52,6 +53,9 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		_, _ = x.w.Write(refusal)
 		return
 	}
+	if x.mayAnnounce(response) {
+		x.replaceEndpoint(response)
+	}
 	if response.Kind == forward.Events {
 		gauge := x.call.Core.Metrics.Streams.WithLabelValues("mcp")
 		gauge.Inc()
@@ -75,6 +79,9 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 		return
 	}
 	x.abort = true
+	if errors.Is(err, legacysse.ErrEndpoint) {
+		x.handler.logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
+	}
 	if x.outcome = "cut"; errors.Is(err, forward.ErrClientGone) {
 		x.outcome = "client_gone"
 	}

@@ -1,0 +1,28 @@
+package mcpsession
+
+// MaxEndpoint is the longest endpoint that is sealed, in bytes.
+const MaxEndpoint = 2 << 10
+
+// maxSealedEndpoint is the longest text worth opening as an endpoint.
+const maxSealedEndpoint = 4 << 10
+
+// SealEndpoint seals the address that an upstream of revision 2024-11-05 announced for the messages of a session, for b's
+// client. It fails with [ErrUpstreamID] when the address is not 1 to MaxEndpoint bytes of visible ASCII.
+func (c *Codec) SealEndpoint(endpoint string, b Binding) (string, error) {
+	if !visible(endpoint) || len(endpoint) > MaxEndpoint {
+		return "", ErrUpstreamID
+	}
+	return c.sealer.Seal(append([]byte{layout}, endpoint...), b.bound("mcp endpoint")), nil
+}
+
+// OpenEndpoint reads what SealEndpoint made, for the caller and server that b says. It fails with [ErrUnknownSession].
+func (c *Codec) OpenEndpoint(id string, b Binding) (string, error) {
+	if !visible(id) || len(id) > maxSealedEndpoint {
+		return "", ErrUnknownSession
+	}
+	p, err := c.sealer.Open(id, b.bound("mcp endpoint"))
+	if err != nil || len(p) < 2 || p[0] != layout || len(p) > 1+MaxEndpoint || !visible(string(p[1:])) {
+		return "", ErrUnknownSession
+	}
+	return string(p[1:]), nil
+}
