@@ -43,6 +43,9 @@ const configuration = `{
 		egress {
 			http 127.0.0.0/8
 		}
+		streams {
+			max_per_user 10000
+		}
 	}
 }
 
