@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -331,4 +332,27 @@ func TestLegacyStreamEnds(t *testing.T) {
 	}
 	leave()
 	receive(t, left, "the end at the upstream")
+}
+
+// A web framework around a server of 2024 refuses what it does not know with a page. Its status is what tells a client to
+// fall back to that server's transport; the page is not passed on.
+func TestLegacyPageThatRefuses(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	var status atomic.Int64
+	u := newUpstream(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(int(status.Load()))
+		_, _ = io.WriteString(w, "<html>Cannot POST /sse</html>")
+	})
+	s := g.createServer(u.url, nil)
+	for code, name := range map[int]string{404: "NotFound", 405: "MethodNotAllowed", 403: "UpstreamError", 500: "UpstreamError"} {
+		status.Store(int64(code))
+		answered := g.send(http.MethodPost, s.path, g.token(alice), echoCall, "Accept", bothKinds)
+		if name == "UpstreamError" {
+			answered.wantRPC(t, http.StatusBadGateway, -32603, "1", name)
+			continue
+		}
+		answered.wantError(t, code, name)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
 )
 
 // maxErrorBody is the longest error answer of an upstream that is passed on, in bytes. It is read whole first, so that a
@@ -26,6 +27,11 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	if stepUp(response) {
 		x.refuseScope(ctx)
 		x.outcome = "scope"
+		return
+	}
+	if name := refusingPage(response); name != "" {
+		x.outcome = "refused"
+		(&app.ServiceError{Name: name, Message: "The upstream server does not take this request"}).Write(x.w)
 		return
 	}
 	if !x.receipt(response) && (!usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response))) {
@@ -148,6 +154,16 @@ func usable(response *forward.Response) bool {
 	default:
 		return response.Status >= 400 && response.Status < 500 && isText(response)
 	}
+}
+
+// refusingPage is what an upstream says with a page of status 404 or 405, as web frameworks do around servers of another
+// era; "" when the answer is none. Clients find out by these statuses which transport to speak (2025-03-26,
+// basic/transports, "Backwards Compatibility"), and get them with words of ours.
+func refusingPage(response *forward.Response) app.ErrorName {
+	if response.Kind != forward.Other || isText(response) {
+		return ""
+	}
+	return map[int]app.ErrorName{http.StatusNotFound: app.NotFound, http.StatusMethodNotAllowed: app.MethodNotAllowed}[response.Status]
 }
 
 func isText(response *forward.Response) bool {
