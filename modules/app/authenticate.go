@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"crypto/sha256"
+	"strconv"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // verified is a token that was verified once, with what it says about its caller. Requests share it: it is never changed.
@@ -16,8 +18,8 @@ type verified struct {
 	caller Caller
 }
 
-// Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is good besides the gateway's own;
-// "" for none. Errors are those of internal/token (ErrInvalid, ErrUnavailable), internal/caller (ErrInvalid,
+// Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is good
+// besides the gateway's own; "" for none. Errors are those of internal/token (ErrInvalid, ErrUnavailable), internal/caller (ErrInvalid,
 // ErrForbidden) and the store.
 func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller, error) {
 	if len(raw) > token.MaxSize {
@@ -70,17 +72,23 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 
 // resolve finds, or makes on first sight, the organization and the user that a token speaks of.
 func (c *Core) resolve(ctx context.Context, who caller.Identity, adminRole string) (Caller, error) {
-	now := time.Now()
-	organization, err := c.Store.ResolveOrganization(ctx, who.Organization, now)
-	if err != nil {
-		return Caller{}, err
-	}
-	user, err := c.Store.ResolveUser(ctx, who.UserClaim(organization.ID), now)
+	// The key is everything that the store goes by.
+	claim, person := who.Organization, who.UserClaim("")
+	key := cache.NewKey("", "person", claim.Issuer, claim.ID, claim.Slug, claim.DerivedID, strconv.FormatBool(claim.Shared),
+		person.Issuer, person.Subject, string(person.Kind), person.Name, person.Email)
+	user, err := c.resources.people.Get(ctx, key, func(ctx context.Context) (storage.User, error) {
+		now := time.Now()
+		organization, err := c.Store.ResolveOrganization(ctx, claim, now)
+		if err != nil {
+			return storage.User{}, err
+		}
+		return c.Store.ResolveUser(ctx, who.UserClaim(organization.ID), now)
+	})
 	if err != nil {
 		return Caller{}, err
 	}
 	return Caller{
-		Issuer: who.Issuer, Subject: who.Subject, OrganizationID: organization.ID, UserID: user.ID, Name: user.Name, Email: user.Email,
+		Issuer: who.Issuer, Subject: who.Subject, OrganizationID: user.OrganizationID, UserID: user.ID, Name: user.Name, Email: user.Email,
 		Roles: who.Roles, Groups: who.Groups, Teams: who.Teams, Projects: who.Projects, Agent: who.AgentExternalID,
 		Admin: who.HasRole(adminRole), Machine: who.Machine,
 	}, nil

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,13 +32,15 @@ type issuer struct {
 	gone     error // what the key source answers instead of the key
 	verifier *token.Verifier
 	now      atomic.Int64
-	asked    atomic.Int64
+	asked    atomic.Int64 // for keys
+	verdicts atomic.Int64 // tokens that were verified anew
 }
 
 func (i *issuer) Bind(Binding) error        { return nil }
 func (i *issuer) IssuerID() string          { return issuerID }
 func (i *issuer) Verifier() *token.Verifier { return i.verifier }
 func (i *issuer) Rules() IdentityRules {
+	i.verdicts.Add(1)
 	return IdentityRules{Mapping: caller.Mapping{}, AdminRole: "admin"}
 }
 
@@ -103,16 +106,16 @@ func newAuthenticator(t *testing.T) (*Core, *issuer, *countingStore) {
 }
 
 // settle asks until the cache, which stores in the background, has the token.
-func settle(t *testing.T, core *Core, store *countingStore, raw, resource string) *Caller {
+func settle(t *testing.T, core *Core, i *issuer, raw, resource string) *Caller {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		before := store.resolved.Load()
+		before := i.verdicts.Load()
 		who, err := core.Authenticate(t.Context(), raw, resource)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if store.resolved.Load() == before {
+		if i.verdicts.Load() == before {
 			return who
 		}
 		if time.Now().After(deadline) {
@@ -124,7 +127,7 @@ func settle(t *testing.T, core *Core, store *countingStore, raw, resource string
 func TestAuthenticate(t *testing.T) {
 	core, i, store := newAuthenticator(t)
 	raw := i.sign(nil)
-	who := settle(t, core, store, raw, "")
+	who := settle(t, core, i, raw, "")
 	if !who.Admin || who.Machine || who.OrganizationID != "0192f0c1-5bd2-7000-8000-0000000000aa" || who.Agent != "agent" || who.UserID == "" {
 		t.Errorf("%+v", who)
 	}
@@ -134,7 +137,7 @@ func TestAuthenticate(t *testing.T) {
 
 	t.Run("another resource is another verdict", func(t *testing.T) {
 		narrow := i.sign(map[string]any{"aud": "https://gate.example.com/mcp/demo"})
-		settle(t, core, store, narrow, "https://gate.example.com/mcp/demo")
+		settle(t, core, i, narrow, "https://gate.example.com/mcp/demo")
 		for _, resource := range []string{"", "https://gate.example.com/mcp/other"} {
 			if _, err := core.Authenticate(t.Context(), narrow, resource); !errors.Is(err, token.ErrInvalid) {
 				t.Errorf("good for %q too: %v", resource, err)
@@ -143,9 +146,29 @@ func TestAuthenticate(t *testing.T) {
 	})
 	t.Run("other rules are another verdict", func(t *testing.T) {
 		other := &Core{Store: store, resources: core.resources, identities: core.identities, rulesID: "other rules"}
-		before := store.resolved.Load()
-		if _, err := other.Authenticate(t.Context(), raw, ""); err != nil || store.resolved.Load() == before {
+		before := i.verdicts.Load()
+		if _, err := other.Authenticate(t.Context(), raw, ""); err != nil || i.verdicts.Load() == before {
 			t.Errorf("taken from the rules of another configuration: %v", err)
+		}
+	})
+	t.Run("a new token of somebody known asks no store", func(t *testing.T) {
+		deadline := time.Now().Add(30 * time.Second)
+		for n := 0; ; n++ {
+			before := store.resolved.Load()
+			next := i.sign(map[string]any{"jti": strconv.Itoa(n), "email": "alice@example.com"})
+			if _, err := core.Authenticate(t.Context(), next, ""); err != nil {
+				t.Fatal(err)
+			}
+			asked := store.resolved.Load() != before
+			if n == 0 && !asked {
+				t.Error("a user's new address went unnoticed")
+			}
+			if !asked {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("the user is never kept") // the cache stores in the background
+			}
 		}
 	})
 	t.Run("an issuer that is not configured", func(t *testing.T) {

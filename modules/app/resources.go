@@ -33,10 +33,14 @@ type resources struct {
 	servers *cache.Cache[*storage.Server]
 	// callers are verified tokens.
 	callers *cache.Cache[*verified]
+	// people are the users and organizations that tokens spoke of: those of a new token are mostly known already.
+	people *cache.Cache[storage.User]
 	// attempts are the addresses at which users whose connection was lost can make it anew.
 	attempts *cache.Cache[string]
 	// connections is what the brokers of all configurations know of connections.
 	connections *broker.Memory
+	// closers close the caches.
+	closers []func()
 }
 
 func (a *App) acquireResources() error {
@@ -82,6 +86,9 @@ func openResources(opener StoreOpener) (*resources, error) {
 const (
 	keptServers = 50_000
 	keptCallers = 50_000
+	keptPeople  = 50_000
+	// peopleKnownFor is how long the store is not asked about somebody again: it notes when they were last seen.
+	peopleKnownFor = time.Minute
 	// offeredAttempts bounds the attempts that are offered at a time, and offeredFor how long each is: shorter than the
 	// ten minutes that an attempt lives.
 	offeredAttempts = 10_000
@@ -89,38 +96,50 @@ const (
 )
 
 func (r *resources) makeCaches() (err error) {
-	r.servers, err = cache.New(r.epochs, cache.Options[*storage.Server]{Entries: keptServers})
+	defer func() {
+		if err != nil {
+			r.closeCaches()
+		}
+	}()
+	r.servers, err = newCache(r, "servers", cache.Options[*storage.Server]{Entries: keptServers})
 	if err != nil {
-		return fmt.Errorf("making the cache of servers: %w", err)
+		return err
 	}
-	r.callers, err = cache.New(r.epochs, cache.Options[*verified]{
+	r.callers, err = newCache(r, "callers", cache.Options[*verified]{
 		Entries: keptCallers, Expires: func(v *verified) time.Time { return v.claims.ExpiresAt },
 	})
 	if err != nil {
-		r.servers.Close()
-		return fmt.Errorf("making the cache of callers: %w", err)
+		return err
 	}
-	r.attempts, err = cache.New(r.epochs, cache.Options[string]{Entries: offeredAttempts, TTL: offeredFor})
+	r.people, err = newCache(r, "people", cache.Options[storage.User]{Entries: keptPeople, TTL: peopleKnownFor})
 	if err != nil {
-		r.servers.Close()
-		r.callers.Close()
-		return fmt.Errorf("making the cache of attempts: %w", err)
+		return err
+	}
+	r.attempts, err = newCache(r, "attempts", cache.Options[string]{Entries: offeredAttempts, TTL: offeredFor})
+	if err != nil {
+		return err
 	}
 	r.connections, err = broker.NewMemory(r.epochs, time.Now)
 	if err != nil {
-		r.servers.Close()
-		r.callers.Close()
-		r.attempts.Close()
 		return fmt.Errorf("making the memory of connections: %w", err)
 	}
+	r.closers = append(r.closers, r.connections.Close)
 	return nil
 }
 
+func newCache[V any](r *resources, what string, options cache.Options[V]) (*cache.Cache[V], error) {
+	made, err := cache.New(r.epochs, options)
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of %s: %w", what, err)
+	}
+	r.closers = append(r.closers, made.Close)
+	return made, nil
+}
+
 func (r *resources) closeCaches() {
-	r.servers.Close()
-	r.callers.Close()
-	r.attempts.Close()
-	r.connections.Close()
+	for _, closeCache := range r.closers {
+		closeCache()
+	}
 }
 
 // Destruct closes the resources after the last request that uses them: a reload that names another store must not cut
