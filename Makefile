@@ -16,7 +16,7 @@ FUZZTIME ?= 5s
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/durward (VERSION=v1.2.3 names the release)
@@ -45,6 +45,11 @@ attacks: ## the short attack suites against the built binary
 .PHONY: streams
 streams: ## 10,000 clients that go away in mid-stream, and the other bounds of event streams
 	.ci/with-go env DISCONNECTS=10000 go test -count=1 -timeout=30m -v -run 'Stream|Disconnects|SlowReader|Shedding' ./integration/...
+
+.PHONY: reload-test
+reload-test: ## 100 reloads under 1,000 event streams and calls, on an address and on an inherited socket
+	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 go test -count=1 -timeout=30m -v -run UnderLoad ./integration
+	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 RELOAD_LISTENER=inherited go test -count=1 -timeout=30m -v -run UnderLoad ./integration
 
 .PHONY: conformance
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway

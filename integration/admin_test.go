@@ -26,6 +26,8 @@ func (g *gateway) run(arguments ...string) (string, error) {
 // reload makes the gateway load a Caddyfile.
 func (g *gateway) reload(config string) (string, error) {
 	g.t.Helper()
+	// A call on a connection that the old configuration is about to close would fail (docs/operating.md).
+	g.client.CloseIdleConnections()
 	path := filepath.Join(g.directory, "Caddyfile.new")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		g.t.Fatal(err)

@@ -59,6 +59,40 @@ func TestExit(t *testing.T) {
 	r.call() // in the session from before
 }
 
+// TestExitAfterReload: the exit ends the streams of every configuration that still has some, and lets its calls run.
+func TestExitAfterReload(t *testing.T) {
+	t.Parallel()
+	r := startRunning(t, settings{})
+	answered := make(chan answer, 1)
+	go func() { answered <- r.callTool(r.user, r.oauth, r.session, "wait") }()
+	receive(t, r.party.waiting, "the call at the third party")
+	r.post.close()
+	r.mustReload(strings.Replace(r.written(), "durward.db", "other.db", 1))
+	s := r.createServer(r.party.url()+"/open", map[string]any{"events_url": r.party.url() + "/open/events"})
+	late := r.listen(http.MethodGet, "/sse/"+s.Slug, r.user, nil)
+	late.next() // connected
+
+	if err := r.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for _, events := range []*eventStream{r.events, late} {
+		events.want("status_change", `{"reason":"shutdown","status":"disconnected"}`)
+	}
+	if rest := append(append(r.events.ended(), late.ended()...), r.get.ended()...); len(rest) > 0 {
+		t.Errorf("after the last event came %v", rest)
+	}
+	close(r.party.release)
+	receive(t, answered, "the answer of the call").want(t, http.StatusOK)
+	select {
+	case <-r.exited:
+	case <-time.After(stopTimeout):
+		t.Fatal("the gateway does not end")
+	}
+	if left, err := filepath.Glob(filepath.Join(r.directory, "*.db-*")); err != nil || len(left) > 0 {
+		t.Errorf("a store was not closed: %v %v", left, err)
+	}
+}
+
 // restart starts the gateway anew, with the files of the first time.
 func (g *gateway) restart() {
 	g.t.Helper()

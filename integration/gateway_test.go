@@ -32,17 +32,22 @@ type settings struct {
 	site   string // lines for the site, before the directive; with directives of the pipeline, pipeline says that it is whole
 	whole  bool   // site holds the pipeline's own directives
 	env    []string
+	// inherited makes the gateway listen on a socket that is open when it starts, as systemd hands it over.
+	inherited bool
 }
 
 // caddyfile is the configuration of a gateway that tests start: a real one, except that everything is on this machine.
 func (s settings) caddyfile(g *gateway, port string) string {
-	directive := "durward"
+	directive, bind := "durward", "127.0.0.1"
 	if s.whole {
 		directive = ""
 	}
+	if s.inherited {
+		bind = "fd/3"
+	}
 	return strings.NewReplacer(
 		"<url>", g.url, "<port>", port, "<issuer>", g.identity.issuer(), "<global>", s.global, "<option>", s.option,
-		"<site>", s.site, "<directive>", directive,
+		"<site>", s.site, "<directive>", directive, "<bind>", bind,
 	).Replace(`{
 	admin unix/admin.sock
 	persist_config off
@@ -62,7 +67,7 @@ func (s settings) caddyfile(g *gateway, port string) string {
 }
 
 http://:<port> {
-	bind 127.0.0.1
+	bind <bind>
 	<site>
 	<directive>
 }
@@ -82,7 +87,11 @@ func startGateway(t testing.TB, s settings) *gateway {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	env := append([]string{"DURWARD_TEST_KEY=" + base64.StdEncoding.EncodeToString(key)}, s.env...)
-	g.process = startProcess(t, g.directory, env, durward(t), "run", "--config", g.config, "--adapter", "caddyfile")
+	var files []*os.File
+	if s.inherited {
+		files = append(files, listeningSocket(t, "127.0.0.1:"+port))
+	}
+	g.process = startProcessWith(t, files, g.directory, env, durward(t), "run", "--config", g.config, "--adapter", "caddyfile")
 	t.Cleanup(func() {
 		g.stop(t)
 		g.checkLog(t)

@@ -56,8 +56,14 @@ func (l *transcript) String() string {
 // home.
 func startProcess(t testing.TB, home string, env []string, program string, arguments ...string) *process {
 	t.Helper()
+	return startProcessWith(t, nil, home, env, program, arguments...)
+}
+
+// startProcessWith is startProcess for a program that gets open files, from descriptor 3 on.
+func startProcessWith(t testing.TB, files []*os.File, home string, env []string, program string, arguments ...string) *process {
+	t.Helper()
 	p := &process{command: exec.Command(program, arguments...), exited: make(chan struct{})}
-	p.command.Dir = home
+	p.command.Dir, p.command.ExtraFiles = home, files
 	p.command.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_DATA_HOME=" + home + "/.data", "XDG_CONFIG_HOME=" + home + "/.config",
 		"TMPDIR=" + home, "GORACE=halt_on_error=0",
@@ -192,6 +198,22 @@ func exitCode(err error) int {
 		return exit.ExitCode()
 	}
 	return 0
+}
+
+// listeningSocket opens a socket that listens; it is closed with the test.
+func listeningSocket(t testing.TB, address string) *os.File {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	file, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
 }
 
 func tail(text string, size int) string {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -111,17 +112,35 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadsLeaveNothing: configurations that were replaced are gone.
+// TestReloadsLeaveNothing: configurations that were replaced are gone, and so are those that were refused, late ones too.
 func TestReloadsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
 	config := g.written()
 	g.mustReload(config)
-	before := g.goroutines()
+	before, open := g.goroutines(), g.descriptors()
+	// Everything is provisioned and some of it serves when this one finds that it cannot listen.
+	refused := strings.Replace(config, "durward.db", "other.db", 1) + "\nhttp://:1 {\n\tbind 192.0.2.7\n\tdurward\n}\n"
 	for range 5 {
 		g.mustReload(config)
+		if output, err := g.reload(refused); err == nil || !strings.Contains(output, "192.0.2.7") {
+			t.Fatalf("a configuration that cannot listen: %v %s", err, output)
+		}
 	}
-	g.eventually("the goroutines of replaced configurations end", func() bool { return g.goroutines() <= before+2 })
+	g.eventually("the goroutines of configurations end", func() bool { return g.goroutines() <= before+2 })
+	g.eventually("the files of configurations are closed", func() bool { return g.descriptors() <= open+4 })
+	if left, err := filepath.Glob(filepath.Join(g.directory, "other.db-*")); err != nil || len(left) > 0 {
+		t.Errorf("the store of a configuration that never ran is open: %v %v", left, err)
+	}
+}
+
+// descriptors is how many files and sockets the gateway has open; 0 where the system does not say.
+func (g *gateway) descriptors() int {
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.command.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	return len(open)
 }
 
 // goroutines is how many goroutines of ours or of our stores run in the gateway.
@@ -229,6 +248,23 @@ func TestReloadOfStore(t *testing.T) {
 	}
 }
 
+// TestReloadOfIssuer: another issuer takes over for new requests while the streams of the old one's users go on; when it
+// is back, everything is. Organizations are an issuer's own: the other one speaks for another.
+func TestReloadOfIssuer(t *testing.T) {
+	t.Parallel()
+	r := startRunning(t, settings{})
+	other := newIdentityProvider(t)
+	r.mustReload(strings.Replace(r.written(), "identity oidc "+r.identity.issuer(), "identity oidc "+other.issuer(), 1))
+	r.deliver("after")
+	r.callTool(r.user, r.oauth, r.session, "echo").want(t, http.StatusUnauthorized)
+	token := other.sign(other.complete(eve, r.url), map[string]any{"alg": "ES256", "typ": "at+jwt", "kid": kidES256})
+	r.send(http.MethodGet, "/api/servers", token, nil).want(t, http.StatusOK)
+	r.mustReload(r.written())
+	r.deliver("at the end")
+	r.call()
+	r.send(http.MethodGet, "/api/servers", token, nil).want(t, http.StatusUnauthorized)
+}
+
 // TestReloadUnderTraffic: no request is refused because of a reload, on connections old and new. What Caddy itself does at
 // a reload is not judged: it resets connections that wait for the old listener and closes those that are idle.
 func TestReloadUnderTraffic(t *testing.T) {
@@ -277,7 +313,12 @@ func (e *refusedError) Error() string { return fmt.Sprintf("status %d: %s", e.st
 
 // call calls a tool, without a test to end.
 func call(client *http.Client, address, token string) error {
-	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(toolCall("echo")))
+	return post(context.Background(), client, address, token, toolCall("echo"))
+}
+
+// post posts a message; nil means that it was answered 200, to the end.
+func post(ctx context.Context, client *http.Client, address, token, message string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(message))
 	if err != nil {
 		return err
 	}
