@@ -47,7 +47,9 @@ func get(t *testing.T, address, path, token string) (int, string) {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := http.DefaultClient.Do(r)
-	for errors.Is(err, syscall.ECONNRESET) { // Caddy closes the old configuration's socket with what still waits in it
+	// Caddy closes the old configuration's socket with what still waits in it, and its server closes what it has accepted
+	// and not read yet. ctx bounds the tries.
+	for errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
 		response, err = http.DefaultClient.Do(r)
 	}
 	if err != nil {
