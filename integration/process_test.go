@@ -172,12 +172,19 @@ func get(address string) (int, error) {
 	return response.StatusCode, err
 }
 
+// portsGiven are the ports that freePort has given out. None is given twice: Caddy shares a port with whoever has it
+// (SO_REUSEPORT), so that two gateways that start at once on one port would answer each other's requests.
+var portsGiven sync.Map
+
 // freePort finds a port to listen on. It is below those that the system gives to outgoing connections, so that none of
 // them takes it before the process does.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		port := strconv.Itoa(20_000 + rand.IntN(10_000))
+		if _, given := portsGiven.LoadOrStore(port, true); given {
+			continue
+		}
 		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
 			continue
