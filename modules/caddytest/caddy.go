@@ -4,13 +4,14 @@ package caddytest
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/durward-gateway/durward/internal/loopback"
 )
 
 func init() {
@@ -77,10 +78,10 @@ func Validate(config []byte) error {
 	return caddy.Validate(&c)
 }
 
-// Address returns a loopback address with a port that was free a moment ago.
+// Address returns a loopback address with a port that was free a moment ago, and that no outgoing connection takes.
 func Address(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
+	listener, err := loopback.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

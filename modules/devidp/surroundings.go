@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/loopback"
 	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/devidp/demo"
@@ -93,7 +94,7 @@ func listen(file string) (net.Listener, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("reading the demo third party's address: %w", err)
 	}
-	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	listener, err := loopback.Listen(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("listening for the demo third party: %w", err)
 	}

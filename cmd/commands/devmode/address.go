@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"strconv"
 	"syscall"
+
+	"github.com/durward-gateway/durward/internal/loopback"
 )
 
 // ParseListen reads the address to listen on, host:port with a loopback host. Development mode lets anybody log in as
@@ -38,7 +40,11 @@ func ParseListen(text string) (netip.AddrPort, error) {
 // port with another process, and each would get half of the requests.
 func FreeAddress(ctx context.Context, address netip.AddrPort) (netip.AddrPort, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address.String())
+	listen := func() (net.Listener, error) { return config.Listen(ctx, "tcp", address.String()) }
+	if address == netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0) {
+		listen = func() (net.Listener, error) { return loopback.Listen(ctx) }
+	}
+	listener, err := listen()
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return netip.AddrPort{}, fmt.Errorf("%s is taken by another program; stop it, or choose another address, such as --listen %s",
 			address, netip.AddrPortFrom(address.Addr(), 0))
