@@ -30,6 +30,10 @@ setup: ## install what the tests need (Debian as root), elsewhere say what is mi
 test: setup ## set up, then run every test with the race detector
 	.ci/with-go env CGO_ENABLED=1 go test -race -shuffle=on ./...
 
+.PHONY: allocations
+allocations: ## what promises not to allocate: the race detector, which allocates itself, makes these tests skip
+	.ci/with-go go test -count=1 -run Allocat ./internal/...
+
 .PHONY: lint
 lint: ## formatting, vet, linters, dead code, the direction of imports
 	.ci/with-go .ci/lint
