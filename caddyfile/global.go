@@ -29,6 +29,11 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"directory":  parseDirectory,
 	"sizes":      parseSizes,
 	"streams":    parseStreams,
+	"agents":     parseAgents,
+	"sse":        parseSSE,
+	"pin":        parsePin,
+
+	"approval_clients": func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.ApprovalClients) },
 
 	"memory_limit": parseMemoryLimit,
 }
@@ -56,6 +61,10 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //			idle|drain|heartbeat <duration>
 //		}
 //		memory_limit <size>
+//		agents           require_registered|auto_register
+//		approval_clients <client...>
+//		sse              require_grant
+//		pin              enforce
 //	}
 func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // the option's name

@@ -41,6 +41,8 @@ type User struct {
 	Email          string
 	CreatedAt      time.Time
 	SeenAt         time.Time
+	// RevokedAt: tokens issued until then are refused; zero when nobody revoked them.
+	RevokedAt time.Time
 }
 
 // UserClaim is what a verified token says about its user.

@@ -45,11 +45,16 @@ type Store interface {
 	Servers
 	Connections
 	DataKeys
+	Agents
+	Policies
+	Approvals
+	ToolPins
+	Audits
 
 	// Ping reports whether the store can serve reads and writes.
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
-	// directory entries, connections), before the writing method returns; organization "" means every organization.
+	// directory entries, connections, agents, policies, tool pins, revoked users), before the writing method returns; organization "" means every organization.
 	// Functions are called in the order of their registration. f must not block or write to the store. The returned
 	// function ends the registration. Connection attempts, users, organizations' names and data keys are no such facts, and
 	// a write that changes nothing tells nobody.
@@ -74,6 +79,9 @@ type Identities interface {
 	Organization(ctx context.Context, id string) (Organization, error)
 	// User reads one user of an organization.
 	User(ctx context.Context, organization, id string) (User, error)
+	// RevokeUser sets the user's RevokedAt: tokens issued until then are refused. It never moves back. ErrNotFound when
+	// there is no such user.
+	RevokeUser(ctx context.Context, organization, id string, at time.Time) (User, error)
 }
 
 // Directory keeps the templates.
@@ -168,4 +176,105 @@ type DataKeys interface {
 	DataKeys(ctx context.Context) ([]DataKey, error)
 	// AddDataKey stores a data key. ConflictError on version.
 	AddDataKey(ctx context.Context, k DataKey) error
+}
+
+// Agents keeps the applications that policies can name.
+type Agents interface {
+	// CreateAgent stores an agent and its application, which is new. ConflictError on external_id when a live agent of the
+	// organization has it.
+	CreateAgent(ctx context.Context, a Agent) error
+	// AdoptApplication stores an agent for an application that is there already; a.Application needs its id only.
+	// ErrNotFound when the organization has no such application, ConflictError on external_id when a live agent is of it.
+	AdoptApplication(ctx context.Context, a Agent) (Agent, error)
+	// RegisterAgent returns the live agent of a's issuer and external id, and makes a when there is none and the
+	// organization has fewer than limit agents. ErrNotFound when it has as many.
+	RegisterAgent(ctx context.Context, a Agent, limit int) (Agent, error)
+	// Agent reads one agent.
+	Agent(ctx context.Context, organization, id string) (Agent, error)
+	// AgentByClient reads the live agent of an issuer and external id.
+	AgentByClient(ctx context.Context, organization, issuer, externalID string) (Agent, error)
+	// Agents lists agents, ordered by the application's name, id.
+	Agents(ctx context.Context, f AgentFilter) (Page[Agent], error)
+	// AgentCounts counts an organization's agents.
+	AgentCounts(ctx context.Context, organization string) (AgentCounts, error)
+	// DeleteAgent deletes an agent and, in the same transaction, removes its id from the policies that name it: those that
+	// named only it become ARCHIVED with their ApplicationIDs kept, so that none ever comes to mean all agents. Each changed
+	// policy gets a revision. The application stays.
+	DeleteAgent(ctx context.Context, organization, id, by string, now time.Time) error
+}
+
+// Policies keeps access policies and their revisions.
+type Policies interface {
+	// CreatePolicy stores a policy as revision 1. ConflictError on name, *OverlapError when it is active and overlaps,
+	// *ReferenceError when it names what is not there. All three hold under concurrency.
+	CreatePolicy(ctx context.Context, p Policy) (PolicyView, error)
+	// UpdatePolicy lets edit change a policy in one transaction, and records a revision when something changed. An error of
+	// edit is returned as it is and nothing is written. Errors as in CreatePolicy; references are checked only where edit
+	// changed them or made the policy active. Id, organization, server, creator, creation time and revision cannot be
+	// changed. edit must not call the store.
+	UpdatePolicy(ctx context.Context, organization, id, by string, now time.Time, edit func(*Policy) error) (PolicyView, error)
+	// UpdatePolicies is UpdatePolicy for several, all or nothing, in the order of ids; edit is called for each.
+	UpdatePolicies(ctx context.Context, organization string, ids []string, by string, now time.Time, edit func(*Policy) error) error
+	// Policy reads one policy.
+	Policy(ctx context.Context, organization, id string) (PolicyView, error)
+	// PolicyByName reads the policy of that name that is not archived.
+	PolicyByName(ctx context.Context, organization, name string) (PolicyView, error)
+	// Policies lists policies, the last updated first, then by id.
+	Policies(ctx context.Context, f PolicyFilter) (Page[PolicyView], error)
+	// PolicySummary counts an organization's policies by status.
+	PolicySummary(ctx context.Context, organization string) (map[PolicyStatus]int, error)
+	// ServerPolicies reads what decides about a server: its active policies and its drafts in shadow.
+	ServerPolicies(ctx context.Context, organization, serverID string) ([]Policy, error)
+	// OverlappingPolicies lists the active policies of a server that govern one of the agents, or all agents when
+	// applicationIDs is empty, without the policy exclude.
+	OverlappingPolicies(ctx context.Context, organization, serverID string, applicationIDs []string, exclude string) ([]Policy, error)
+	// PolicyRevisions lists a policy's revisions, the newest first. ErrNotFound when there is no such policy.
+	PolicyRevisions(ctx context.Context, organization, id string, page PageRequest) (Page[PolicyRevision], error)
+}
+
+// Approvals keeps held calls.
+type Approvals interface {
+	// CreateApproval stores a pending approval. When the same user has one with the same binding that is pending or
+	// approved and not expired by a.CreatedAt, that one is returned and nothing is stored: a call that is tried again does
+	// not ask again. ErrTooManyPending when the user has limit pending ones for the same client. Approvals that have been
+	// over for a day are forgotten.
+	CreateApproval(ctx context.Context, a Approval, limit int) (Approval, error)
+	// Approval reads one approval; now decides whether it has expired.
+	Approval(ctx context.Context, organization, id string, now time.Time) (Approval, error)
+	// Approvals lists approvals, newest first.
+	Approvals(ctx context.Context, f ApprovalFilter) (Page[Approval], error)
+	// DecideApproval sets what a human said. ErrNotFound when the approval is unknown or not the user's (d.UserID),
+	// ConflictError on status when it is not pending or has expired: exactly one of concurrent decisions succeeds.
+	DecideApproval(ctx context.Context, organization, id string, d ApprovalDecision) (Approval, error)
+	// TakeApproval marks the approved, unexpired approval with this binding as used, in one atomic step: exactly one of
+	// concurrent takers gets it. id "" is any with the binding. ErrNotFound when there is none.
+	TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (Approval, error)
+}
+
+// ToolPins keeps what tools looked like when they were first seen or accepted.
+type ToolPins interface {
+	// ToolPins lists the pins of a server, ordered by name.
+	ToolPins(ctx context.Context, organization, serverID string) ([]ToolPin, error)
+	// ObserveTools pins the tools that are new and notes which differ from their pins. It returns those whose SeenHash
+	// changed with this call. ErrNotFound when the server is gone.
+	ObserveTools(ctx context.Context, organization, serverID string, tools []ObservedTool, now time.Time) (changed []ToolPin, err error)
+	// AcceptTool pins what was last seen. ErrNotFound when the tool is unknown, ConflictError on hash when what was last
+	// seen is not hash.
+	AcceptTool(ctx context.Context, organization, serverID, name, hash, by string, now time.Time) (ToolPin, error)
+}
+
+// Audits keeps the audit log. Records of writes come through WithAudit; those of calls are shipped from nodes' journals.
+type Audits interface {
+	// RecordAudit records what WithAudit put into ctx, in a transaction of its own: for events that write nothing else.
+	RecordAudit(ctx context.Context) error
+	// AddAuditChunks stores chunks that nodes ship. One that is there already (same chain and First) is left as it is.
+	AddAuditChunks(ctx context.Context, chunks []AuditChunk) error
+	// AuditChunks lists chunks that overlap the time of the filter, those with the latest To first.
+	AuditChunks(ctx context.Context, f AuditFilter) ([]AuditChunk, error)
+	// AuditRecords lists the records that the store itself wrote, newest first. The time of a record is its entry's.
+	AuditRecords(ctx context.Context, f AuditFilter) ([]AuditRecord, error)
+	// AddAuditCheckpoint stores a checkpoint. ConflictError on number.
+	AddAuditCheckpoint(ctx context.Context, c AuditCheckpoint) error
+	// AuditCheckpoints lists a node's checkpoints by number; node "" is all nodes.
+	AuditCheckpoints(ctx context.Context, node string) ([]AuditCheckpoint, error)
 }

@@ -65,6 +65,19 @@ type App struct {
 	// Upper bounds of what is read into memory.
 	Sizes *Sizes `json:"sizes,omitempty"`
 
+	// What becomes of clients that are not registered as agents.
+	Agents *AgentRules `json:"agents,omitempty"`
+
+	// Clients (`azp` of their tokens) with which users decide on held calls out of band. Default: the gateway's own login
+	// client; with the development identity provider, `dev-console`.
+	ApprovalClients []string `json:"approval_clients,omitempty"`
+
+	// Who may open streams of /sse.
+	SSE *SSERules `json:"sse,omitempty"`
+
+	// What becomes of tools whose definition changed.
+	Pinning *PinRules `json:"pin,omitempty"`
+
 	// Event streams: how many, and their times.
 	Streams *Streams `json:"streams,omitempty"`
 
@@ -110,6 +123,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	if err := a.checkMemoryLimit(); err != nil {
+		return err
+	}
+	if err := a.Agents.check(); err != nil {
 		return err
 	}
 	if err := a.loadGuests(ctx); err != nil {

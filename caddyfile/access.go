@@ -1,0 +1,48 @@
+package caddyfile
+
+import (
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// parseAgents reads `agents require_registered|auto_register`.
+func parseAgents(d *caddyfile.Dispenser, a *app.App) error {
+	if a.Agents != nil {
+		return d.Err("agents may be given once")
+	}
+	a.Agents = new(app.AgentRules)
+	return parseFlag(d, map[string]*bool{"require_registered": &a.Agents.RequireRegistered, "auto_register": &a.Agents.AutoRegister})
+}
+
+// parseSSE reads `sse require_grant`.
+func parseSSE(d *caddyfile.Dispenser, a *app.App) error {
+	if a.SSE != nil {
+		return d.Err("sse may be given once")
+	}
+	a.SSE = new(app.SSERules)
+	return parseFlag(d, map[string]*bool{"require_grant": &a.SSE.RequireGrant})
+}
+
+// parsePin reads `pin enforce`.
+func parsePin(d *caddyfile.Dispenser, a *app.App) error {
+	if a.Pinning != nil {
+		return d.Err("pin may be given once")
+	}
+	a.Pinning = new(app.PinRules)
+	return parseFlag(d, map[string]*bool{"enforce": &a.Pinning.Enforce})
+}
+
+// parseFlag reads the one argument of a word, which is the name of what it switches on.
+func parseFlag(d *caddyfile.Dispenser, flags map[string]*bool) error {
+	word, flag := d.Val(), ""
+	if !d.AllArgs(&flag) {
+		return d.ArgErr()
+	}
+	on, ok := flags[flag]
+	if !ok {
+		return d.Errf("unrecognized argument %q of %s", flag, word)
+	}
+	*on = true
+	return nil
+}

@@ -1,0 +1,85 @@
+package storage
+
+import "time"
+
+// AgentType tells agents that an administrator registered from those that registered themselves.
+type AgentType string
+
+// Types of agents.
+const (
+	AgentInternal AgentType = "internal"
+	AgentExternal AgentType = "external" // its application registered itself (dcr, RFC 7591), or was seen first in a token
+)
+
+// ApprovalChannel is where a human decides on a held call.
+type ApprovalChannel string
+
+// Channels of approval.
+const (
+	// ChannelInBand: the MCP client that makes the call asks its user.
+	ChannelInBand ApprovalChannel = "in_band"
+	// ChannelOutOfBand: the API or the page, with a token of another client of the same user.
+	ChannelOutOfBand ApprovalChannel = "out_of_band"
+)
+
+// Application is a client of the identity provider as it is registered here: the seed's application directory.
+type Application struct {
+	ID             string
+	OrganizationID string
+	// Issuer and ExternalID (the client id, `azp` of its tokens) are what tokens are matched with.
+	Issuer           string
+	ExternalID       string
+	Name             string
+	Description      string
+	Public           bool
+	DCR              bool // it registered itself
+	PostLoginSuccess bool
+	Callbacks        []string
+	CreatedAt        time.Time
+	UpdatedAt        time.Time
+}
+
+// Agent is an application that policies can name.
+type Agent struct {
+	ID             string
+	OrganizationID string
+	Application    Application
+	// WriteConfirmationsRequired and LLMGatewayEnabled are kept for clients; nothing here depends on them.
+	WriteConfirmationsRequired bool
+	LLMGatewayEnabled          bool
+	// ApprovalChannel is what an administrator chose; "" is the default of the type, see Channel.
+	ApprovalChannel ApprovalChannel
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
+}
+
+// Type is derived from the application.
+func (a *Agent) Type() AgentType {
+	if a.Application.DCR {
+		return AgentExternal
+	}
+	return AgentInternal
+}
+
+// Channel is where calls of the agent may be approved at the least: in band only for internal agents, unless an
+// administrator chose otherwise.
+func (a *Agent) Channel() ApprovalChannel {
+	switch {
+	case a.ApprovalChannel != "":
+		return a.ApprovalChannel
+	case a.Type() == AgentInternal:
+		return ChannelInBand
+	}
+	return ChannelOutOfBand
+}
+
+// AgentFilter narrows a list of agents. Empty members do not narrow.
+type AgentFilter struct {
+	OrganizationID string
+	Search         string // case-insensitive substring of name, description or external id, taken literally
+	Types          []AgentType
+	Page           PageRequest
+}
+
+// AgentCounts are the numbers of an organization's agents.
+type AgentCounts struct{ All, Internal, External int }

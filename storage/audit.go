@@ -1,0 +1,164 @@
+package storage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+)
+
+// AuditKind is what an audit record tells of.
+type AuditKind string
+
+// Kinds of audit records.
+const (
+	AuditCall       AuditKind = "call"       // a decision on a call or stream, and what became of it
+	AuditCredential AuditKind = "credential" // a credential was stored, refreshed, used, revoked
+	AuditAdmin      AuditKind = "admin"      // a write through the API
+	AuditLogin      AuditKind = "login"      // a login, a refused token, a revoked user
+	AuditApproval   AuditKind = "approval"   // a held call, and the word on it
+)
+
+// AuditEntry is one event. Members that do not apply are empty and left out of its JSON.
+type AuditEntry struct {
+	ID    string    `json:"id"` // uuid v7
+	At    time.Time `json:"time"`
+	Kind  AuditKind `json:"kind"`
+	Event string    `json:"event"` // what happened: "decision", "outcome", "approval.approved", "policy.update", ...
+	// Call is the id of the entry that this one completes: the outcome of an intent.
+	Call string `json:"call,omitempty"`
+
+	UserID  string `json:"user_id,omitempty"`
+	AgentID string `json:"agent_id,omitempty"`
+	Client  string `json:"client,omitempty"`  // external id of the agent
+	Session string `json:"session,omitempty"` // the client's tracking tag
+
+	ServerID string `json:"mcp_server_id,omitempty"`
+	Server   string `json:"server,omitempty"` // slug
+	Method   string `json:"method,omitempty"`
+	Tool     string `json:"tool,omitempty"` // or the uri, or the prompt's name
+
+	Decision       string        `json:"decision,omitempty"` // allow, deny, ask, off
+	Rule           string        `json:"rule,omitempty"`
+	PolicyID       string        `json:"policy_id,omitempty"`
+	PolicyRevision int           `json:"policy_revision,omitempty"`
+	ApprovalID     string        `json:"approval_id,omitempty"`
+	Shadow         []AuditShadow `json:"shadow,omitempty"`
+
+	ArgumentsDigest string          `json:"arguments_digest,omitempty"`
+	Arguments       json.RawMessage `json:"arguments,omitempty"`
+
+	Outcome        string         `json:"outcome,omitempty"`
+	Duration       time.Duration  `json:"duration_ns,omitempty"`
+	UpstreamStatus int            `json:"upstream_status,omitempty"`
+	TraceID        string         `json:"trace_id,omitempty"`
+	Detail         map[string]any `json:"detail,omitempty"`
+}
+
+// AuditShadow is what a draft would have decided otherwise.
+type AuditShadow struct {
+	PolicyID string `json:"policy_id"`
+	Revision int    `json:"policy_revision"`
+	Decision string `json:"decision"`
+	Rule     string `json:"rule,omitempty"`
+}
+
+// AuditRecord is an entry in its chain. There is one chain for each organization, node and segment; Sequence counts from 1
+// in it, without gaps.
+type AuditRecord struct {
+	OrganizationID string
+	Node           string
+	Segment        string
+	Sequence       int64
+	// Text is the entry's JSON, the bytes that are hashed.
+	Text []byte
+	// Previous is the hash of the record before it in the chain; zero for the first one.
+	Previous, Hash [sha256.Size]byte
+}
+
+// AuditChain is where a chain stands: what the next record follows.
+type AuditChain struct {
+	OrganizationID, Node, Segment string
+	Sequence                      int64 // of the last record; 0: none yet
+	Hash                          [sha256.Size]byte
+}
+
+// Next appends a text to the chain: it returns the record and moves the chain on. The hash covers the previous hash, the
+// chain's name, the sequence and the text, each length-prefixed.
+func (c *AuditChain) Next(text []byte) AuditRecord {
+	r := AuditRecord{OrganizationID: c.OrganizationID, Node: c.Node, Segment: c.Segment, Sequence: c.Sequence + 1, Text: text, Previous: c.Hash}
+	r.Hash = r.Sum()
+	c.Sequence, c.Hash = r.Sequence, r.Hash
+	return r
+}
+
+// Sum computes what Hash must be.
+func (r *AuditRecord) Sum() [sha256.Size]byte {
+	h := sha256.New()
+	var number [8]byte
+	h.Write(r.Previous[:])
+	for _, field := range [][]byte{[]byte(r.OrganizationID), []byte(r.Node), []byte(r.Segment), r.Text} {
+		binary.BigEndian.PutUint64(number[:], uint64(len(field)))
+		h.Write(number[:])
+		h.Write(field)
+	}
+	binary.BigEndian.PutUint64(number[:], uint64(r.Sequence))
+	h.Write(number[:])
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	return sum
+}
+
+// AuditChunk is a run of records of one chain, as a node's journal ships them to the store.
+type AuditChunk struct {
+	OrganizationID, Node, Segment string
+	First, Last                   int64 // sequences
+	From, To                      time.Time
+	// Data holds the records in the form that internal/audit defines; no driver looks inside.
+	Data []byte
+}
+
+// AuditFilter narrows what of an organization's audit log is read, newest first. Zero members do not narrow.
+type AuditFilter struct {
+	OrganizationID string
+	From, To       time.Time // To is exclusive
+	Limit          int       // 0: everything
+}
+
+// AuditCheckpoint ties segments: a signed statement of where all chains of a node's segment stand. Data and its signature
+// are internal/audit's.
+type AuditCheckpoint struct {
+	Node      string
+	Segment   string
+	Number    int64 // from 1, over all segments of the node
+	At        time.Time
+	Data      []byte
+	Signature []byte
+}
+
+// auditKey is the context key of WithAudit.
+type auditKey struct{}
+
+// Audited is what a write is to be recorded as, in its own transaction.
+type Audited struct {
+	OrganizationID string
+	Node           string
+	Entries        []AuditEntry
+}
+
+// WithAudit makes the next committed write of the store under ctx record the entries in its own transaction, in the chain
+// (organization, node, segment AuditStoreSegment): either both are durable or neither is. Reads, and writes that change
+// nothing, record nothing.
+func WithAudit(ctx context.Context, a *Audited) context.Context {
+	return context.WithValue(ctx, auditKey{}, a)
+}
+
+// AuditOf returns what WithAudit put there, nil when nothing. Drivers call it when they commit.
+func AuditOf(ctx context.Context) *Audited {
+	a, _ := ctx.Value(auditKey{}).(*Audited)
+	return a
+}
+
+// AuditStoreSegment is the segment of the records that the store writes in the transactions they tell of.
+const AuditStoreSegment = "store"

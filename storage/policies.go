@@ -1,0 +1,128 @@
+package storage
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// PolicyStatus is a policy's lifecycle. Only active ones are enforced.
+type PolicyStatus string
+
+// Lifecycle of a policy.
+const (
+	PolicyDraft    PolicyStatus = "DRAFT"
+	PolicyActive   PolicyStatus = "ACTIVE"
+	PolicyInactive PolicyStatus = "INACTIVE"
+	PolicyArchived PolicyStatus = "ARCHIVED" // final; its name is free
+)
+
+// CanBecome reports whether a policy may pass from one status to another.
+func (s PolicyStatus) CanBecome(next PolicyStatus) bool {
+	switch {
+	case s == next:
+		return true
+	case s == PolicyArchived || next == PolicyDraft:
+		return false
+	case s == PolicyDraft:
+		return next == PolicyActive || next == PolicyArchived
+	}
+	return true // ACTIVE <-> INACTIVE, either -> ARCHIVED
+}
+
+// Rule is one rule of a policy.
+type Rule struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Active      bool   `json:"active"`
+	// Authorized: the rule grants, else it denies.
+	Authorized  bool     `json:"authorized"`
+	Actions     []string `json:"actions"`
+	RolesGroups []string `json:"roles_groups"`
+	// Condition is the object {"match":...} as it was written; nil when the rule has none.
+	Condition json.RawMessage `json:"condition,omitempty"`
+	// Approval is "out_of_band" when the rule demands that channel, else "".
+	Approval ApprovalChannel `json:"approval,omitempty"`
+}
+
+// Policy ties a server and a set of agents to rules.
+type Policy struct {
+	ID             string
+	OrganizationID string
+	Name           string // unique among the organization's policies that are not archived
+	Description    string
+	SupportContact string
+	Tags           []string
+	Status         PolicyStatus
+	ServerID       string // never changes
+	// ApplicationIDs are the ids of the agents that the policy is for; empty: all agents.
+	ApplicationIDs []string
+	Rules          []Rule
+	// Shadow, on a draft: it is evaluated beside the active policy, and what would differ is recorded.
+	Shadow bool
+	// Revision counts the writes, from 1.
+	Revision  int
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	CreatedBy string // user id; "" when the gateway itself wrote it
+	UpdatedBy string
+}
+
+// PolicyView is a policy with the names of what it refers to. A name that is not known any more is "".
+type PolicyView struct {
+	Policy
+	ServerName       string
+	ApplicationNames []string // in the order of ApplicationIDs
+	CreatedByName    string
+	UpdatedByName    string
+}
+
+// PolicyFilter narrows a list of policies. Empty members do not narrow.
+type PolicyFilter struct {
+	OrganizationID string
+	Search         string // the id, or a case-insensitive substring of name, description or support contact, taken literally
+	Status         []PolicyStatus
+	ServerIDs      []string
+	AgentIDs       []string // policies that name one of them
+	Page           PageRequest
+}
+
+// PolicyRevision is what one write did to a policy.
+type PolicyRevision struct {
+	OrganizationID string
+	PolicyID       string
+	Number         int
+	At             time.Time
+	UserID         string // "" when the gateway itself wrote it, as on the deletion of an agent or a server
+	UserName       string
+	Changes        []FieldChange
+	// Policy is the policy as it was after the write.
+	Policy Policy
+}
+
+// FieldChange is one member of a policy, named as in the API, before and after a write. Before is null in the first
+// revision.
+type FieldChange struct {
+	Field  string          `json:"field"`
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+}
+
+// OverlapError: another active policy of the server already governs one of the agents (or, when both name none, all
+// agents).
+type OverlapError struct{ PolicyID, PolicyName string }
+
+func (e *OverlapError) Error() string {
+	return fmt.Sprintf("overlaps the active policy %q", e.PolicyName)
+}
+
+// Is makes errors.Is(err, ErrConflict) hold.
+func (e *OverlapError) Is(target error) bool { return target == ErrConflict }
+
+// ReferenceError: a policy names servers or agents that are not live objects of the organization.
+type ReferenceError struct {
+	Server       bool  // mcp_server_id
+	Applications []int // indexes in application_ids
+}
+
+func (e *ReferenceError) Error() string { return "refers to what does not exist" }
