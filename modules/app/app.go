@@ -17,7 +17,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/seal"
 )
 
 func init() {
@@ -187,9 +186,6 @@ func (a *App) Development() DevelopmentIdentity {
 }
 
 func (a *App) development() bool { return a.Development() != nil }
-
-// Keyring is what seals and opens what is stored.
-func (a *App) Keyring() *seal.Keyring { return a.core.Keyring }
 
 // subscribeToExit ends event streams when the process is about to exit: Caddy would wait for them until its grace period
 // is over. A reload also stops the old config, but leaves its streams alone.

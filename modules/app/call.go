@@ -40,10 +40,18 @@ type Call struct {
 	// Server is set on /mcp/{name} and /sse/{name}. Other requests share it: it must not be changed.
 	Server *storage.Server
 	seen   cache.Epoch // of the organization, before Server was read
+	// Agent is the registered agent that holds the token; nil for none. Other requests share it: it must not be changed.
+	Agent *storage.Agent
+	// Inbound is the request on /mcp once it was read, see ReadInbound.
+	Inbound *Inbound
+	// Decision is set by durward_policy, on calls that may go on.
+	Decision *Decision
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
 	// Log collects what the access log says about the call.
 	Log CallLog
+
+	inbound Inbound // what Inbound points to
 }
 
 // CallLog is what the access log, placeholders and metrics may know of a call: never a body, an argument or a secret.

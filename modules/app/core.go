@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/overload"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -30,7 +31,9 @@ type Core struct {
 	Guard     Guard
 	Broker    *broker.Broker
 	Streams   *streams.Registry
-	Sizes     Sizes
+	// Sessions seals and opens the ids of MCP sessions.
+	Sessions *mcpsession.Codec
+	Sizes    Sizes
 	// StreamBounds are those of new streams and calls.
 	StreamBounds Streams
 	// Overload tells how short memory is; nil: never.
@@ -138,6 +141,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if core.directory, err = a.readOnlyEntries(core); err != nil {
 		return nil, err
 	}
+	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.unready.Store(true)
 	if core.Broker, err = a.newBroker(core); err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,7 +12,6 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -21,57 +19,20 @@ import (
 
 // exchange is one request on its way to the upstream and back.
 type exchange struct {
+	*app.Inbound
 	handler *Handler
 	call    *app.Call
 	w       http.ResponseWriter
 	r       *http.Request
 
-	session  mcpsession.Session // of the request; zero when it has none
-	endpoint *url.URL           // where the message goes when it is not the server's own address: revision 2024-11-05
-	body     []byte
-	message  jsonrpc.Body
-	outcome  string // for metrics
-	abort    bool   // the answer broke off after its beginning: the client must not take what it has for the whole
-}
-
-func (x *exchange) serve() {
-	switch x.r.Method {
-	case http.MethodPost, http.MethodGet, http.MethodDelete:
-	default:
-		x.outcome = "refused"
-		app.WriteMethodNotAllowed(x.w, "GET, POST, DELETE")
-		return
-	}
-	if x.shed(x.r.Method == http.MethodGet) {
-		return
-	}
-	if !x.readTracking() || !x.readBody() || !x.openSession() || !x.checkMessage() {
-		x.outcome = "refused"
-		return
-	}
-	if (x.kind() == streams.Listen || x.opensSession()) && x.shed(true) {
-		return
-	}
-	x.forward()
-}
-
-// modern reports whether the request is of the revision 2026-07-28 or later, which has no sessions.
-func (x *exchange) modern() bool {
-	return jsonrpc.Modern(x.r.Header.Get(jsonrpc.HeaderProtocolVersion))
-}
-
-// single is the request's message when it has just one.
-func (x *exchange) single() *jsonrpc.Message {
-	if x.message.Batch || len(x.message.Messages) != 1 {
-		return nil
-	}
-	return &x.message.Messages[0]
+	outcome string // for metrics
+	abort   bool   // the answer broke off after its beginning: the client must not take what it has for the whole
 }
 
 // forward opens the stream first and asks for the credential then: a connection that ends in between is seen by one of
 // the two.
 func (x *exchange) forward() {
-	ctx, done := x.call.OpenStream(x.r.Context(), x.kind())
+	ctx, done := x.call.OpenStream(x.r.Context(), x.Kind())
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); ended {
 		x.ended(reason)
@@ -98,19 +59,8 @@ func (x *exchange) forward() {
 	x.relay(ctx, response)
 }
 
-// kind tells streams that stay open until somebody ends them: the GET stream, and the 2026 revision's subscription.
-func (x *exchange) kind() streams.Kind {
-	if x.r.Method == http.MethodGet {
-		return streams.Listen
-	}
-	if m := x.single(); m != nil && m.Method == "subscriptions/listen" {
-		return streams.Listen
-	}
-	return streams.Call
-}
-
 func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*forward.Response, error) {
-	target := x.endpoint
+	target := x.Endpoint
 	if target == nil {
 		var err error
 		if target, err = url.Parse(x.call.Server.Entry.URL); err != nil {
@@ -119,7 +69,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	}
 	started := time.Now()
 	response, err := x.handler.forwarder.Do(ctx, &forward.Request{
-		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.session.Upstream, Body: x.body, Credential: credential,
+		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Upstream, Body: x.Body, Credential: credential,
 	})
 	x.call.Core.Metrics.UpstreamSeconds.WithLabelValues("mcp").Observe(time.Since(started).Seconds())
 	return response, err
@@ -166,40 +116,7 @@ func (x *exchange) ended(reason streams.Reason) {
 	x.call.WriteEnded(x.w, x.r, reason)
 }
 
-// shed refuses the request when memory is too short for it, and reports whether it did.
-func (x *exchange) shed(lasting bool) bool {
-	refused := x.call.Shed(x.w, x.r, lasting)
-	if refused {
-		x.outcome = "unavailable"
-	}
-	return refused
-}
-
-// opensSession reports whether the message begins a session.
-func (x *exchange) opensSession() bool {
-	m := x.single()
-	return m != nil && m.Method == "initialize"
-}
-
 // writeRPC answers with a JSON-RPC error whose data is the service error of that name.
 func (x *exchange) writeRPC(status, code int, message string, name app.ErrorName) {
-	x.writeRPCError(status, code, message, &app.ServiceError{Name: name, Message: message})
-}
-
-func (x *exchange) writeRPCError(status, code int, message string, data any) {
-	var id []byte
-	if m := x.single(); m != nil && m.Kind == jsonrpc.Request {
-		id = m.ID
-	}
-	x.writeBody(status, jsonrpc.ErrorResponse(id, code, message, data))
-}
-
-func (x *exchange) writeBody(status int, body []byte) {
-	header := x.w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
-	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body)
+	x.WriteRPC(x.w, status, code, message, name)
 }

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -35,7 +34,6 @@ type Handler struct {
 	logger    *zap.Logger
 	forwarder *forward.Forwarder
 	closeIdle func()
-	sessions  *mcpsession.Codec
 }
 
 // CaddyModule returns the Caddy module information.
@@ -50,7 +48,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.app, err = app.Attach(ctx); err != nil {
 		return err
 	}
-	h.sessions = mcpsession.New(h.app.Keyring().Sealer("mcp session"), time.Now)
 	h.forwarder, h.closeIdle, err = h.app.NewForwarder(ctx, h.Transport, headerTimeout)
 	return err
 }
@@ -73,8 +70,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !ok {
 		return nil
 	}
-	x := &exchange{handler: h, call: call, w: w, r: r, outcome: "ok"}
-	x.serve()
+	in, ok := call.ReadInbound(w, r)
+	if !ok {
+		return nil
+	}
+	x := &exchange{Inbound: in, handler: h, call: call, w: w, r: r, outcome: "ok"}
+	x.forward()
 	call.Core.Metrics.Calls.WithLabelValues("mcp", x.outcome).Inc()
 	if x.abort {
 		panic(http.ErrAbortHandler)

@@ -53,14 +53,14 @@ type legacy struct {
 
 func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response) *legacy {
 	l := new(legacy)
-	l.Handler = &Handler{logger: zap.NewNop(), sessions: mcpsession.New(newTagged(), time.Now), forwarder: forward.New(roundTrip(func(r *http.Request) (*http.Response, error) {
+	l.Handler = &Handler{logger: zap.NewNop(), forwarder: forward.New(roundTrip(func(r *http.Request) (*http.Response, error) {
 		l.got = r
 		return answer(r), nil
 	}), limits)}
 	l.call = &app.Call{
 		Caller: &app.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},
 		Server: &storage.Server{ID: "s", Slug: "demo", Entry: storage.DirectoryEntry{URL: "https://upstream.example/base/sse", Protocol: storage.ProtocolMCP}},
-		Core: &app.Core{Streams: new(streams.Registry), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+		Core: &app.Core{Streams: new(streams.Registry), Sessions: mcpsession.New(newTagged(), time.Now), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 			UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Waits."}, []string{"family"}),
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
@@ -81,9 +81,10 @@ func (l *legacy) send(t *testing.T, method, target, body string, header ...strin
 	}
 	w := httptest.NewRecorder()
 	l.got = nil
+	call := *l.call
 	aborted := func() (aborted bool) {
 		defer func() { aborted = recover() == http.ErrAbortHandler }()
-		if err := l.ServeHTTP(w, app.WithCall(r, l.call), nil); err != nil {
+		if err := l.ServeHTTP(w, app.WithCall(r, &call), nil); err != nil {
 			t.Error(err)
 		}
 		return false
@@ -196,7 +197,7 @@ func TestLegacyRefusals(t *testing.T) {
 			l := newLegacy(tc.limits, func(*http.Request) *http.Response { return events(closer{tc.stream}) })
 			for i, value := range tc.header {
 				if value == "ours" {
-					sealed, err := l.sessions.Seal(mcpsession.Session{Upstream: "u"}, mcpsession.Binding{Organization: "o", User: "u", Agent: "a", Server: "s"})
+					sealed, err := l.call.Core.Sessions.Seal(mcpsession.Session{Upstream: "u"}, mcpsession.Binding{Organization: "o", User: "u", Agent: "a", Server: "s"})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -43,7 +43,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		return
 	}
 	x.outcome = "not_connected"
-	if m := x.single(); m != nil && m.Kind == jsonrpc.Request && x.inConversation() && answersUser(m.Method) {
+	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && x.inConversation() && answersUser(m.Method) {
 		x.answerLost(ctx, m)
 		return
 	}
@@ -59,20 +59,11 @@ func (x *exchange) refuseScope(ctx context.Context) {
 // inConversation: the client has a session with this server. The 2026 revision has no sessions and every request stands
 // in one.
 func (x *exchange) inConversation() bool {
-	return x.modern() || x.session.Upstream != ""
+	return x.Modern() || x.Session.Upstream != ""
 }
 
 // urlElicitationVersion is the only revision with -32042: the one before had no pages to open, the next one forbids it.
 const urlElicitationVersion = "2025-11-25"
-
-// version is the revision that client and upstream agreed on: clients name it with every request from 2025-06-18 on. The
-// one that initialize asked for is what is known of other clients.
-func (x *exchange) version() string {
-	if said := x.r.Header.Get(jsonrpc.HeaderProtocolVersion); said != "" {
-		return said
-	}
-	return x.session.ProtocolVersion
-}
 
 // answersUser lists the methods whose answer reaches a user or a model.
 func answersUser(method string) bool {
@@ -87,18 +78,18 @@ func answersUser(method string) bool {
 func (x *exchange) answerLost(ctx context.Context, m *jsonrpc.Message) {
 	address := x.call.Credentials.ConnectURL(ctx)
 	switch {
-	case x.modern() && m.Client().ElicitURL:
+	case x.Modern() && m.Client().ElicitURL:
 		x.writeResult(m.ID, inputRequired(address))
-	case x.session.ElicitURL && x.version() == urlElicitationVersion:
-		x.writeRPCError(http.StatusOK, jsonrpc.CodeURLElicitationRequired, app.TextNotConnected, map[string]any{
+	case x.Session.ElicitURL && x.Version() == urlElicitationVersion:
+		x.WriteRPCError(x.w, http.StatusOK, jsonrpc.CodeURLElicitationRequired, app.TextNotConnected, map[string]any{
 			"elicitations": []any{map[string]any{
 				"mode": "url", "elicitationId": uuid.NewString(), "url": address, "message": textLost + address,
 			}},
 		})
 	case m.Method == "tools/call":
-		x.writeResult(m.ID, toolError(x.modern(), textLost+address))
+		x.writeResult(m.ID, toolError(x.Modern(), textLost+address))
 	default:
-		x.writeRPCError(http.StatusOK, jsonrpc.CodeNotConnected, app.TextNotConnected, &app.ServiceError{
+		x.WriteRPCError(x.w, http.StatusOK, jsonrpc.CodeNotConnected, app.TextNotConnected, &app.ServiceError{
 			Name: app.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
 		})
 	}
@@ -130,5 +121,5 @@ func (x *exchange) writeResult(id []byte, result map[string]any) {
 		app.WriteInternalError(x.w)
 		return
 	}
-	x.writeBody(http.StatusOK, body)
+	app.WriteRPCBody(x.w, http.StatusOK, body)
 }

@@ -40,7 +40,7 @@ func refusing(t *testing.T, version, body string, session mcpsession.Session) (*
 		r.Header.Set("MCP-Protocol-Version", version)
 	}
 	return &exchange{
-		handler: &Handler{logger: zap.NewNop()}, w: w, r: r, message: message, session: session,
+		Inbound: &app.Inbound{Request: r, Message: message, Session: session}, handler: &Handler{logger: zap.NewNop()}, w: w, r: r,
 		call: &app.Call{Core: &app.Core{PublicURL: "https://gate.example"}, Credentials: lost{}, Server: &storage.Server{ID: "server-id"}},
 	}, w
 }

@@ -114,28 +114,28 @@ func (x *exchange) awaitsAnswer(response *forward.Response) bool {
 	if strings.HasPrefix(contentType(response), "text/event-stream") {
 		return false
 	}
-	return slices.ContainsFunc(x.message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
+	return slices.ContainsFunc(x.Message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
 }
 
 // sealSession gives the client a session id of ours in place of the upstream's.
 func (x *exchange) sealSession(response *forward.Response) error {
 	upstream := response.SessionID()
-	if upstream == "" || x.modern() {
+	if upstream == "" || x.Modern() {
 		return nil
 	}
-	if upstream == x.session.Upstream {
+	if upstream == x.Session.Upstream {
 		x.w.Header().Set(jsonrpc.HeaderSessionID, x.r.Header.Get(jsonrpc.HeaderSessionID))
 		return nil
 	}
 	session := mcpsession.Session{Upstream: upstream}
-	if m := x.single(); m != nil && m.Method == "initialize" {
+	if m := x.Single(); m != nil && m.Method == "initialize" {
 		client := m.Client()
 		session.ElicitForm, session.ElicitURL = client.ElicitForm, client.ElicitURL
-		if len(client.ProtocolVersion) == len(lastBatchVersion) {
+		if len(client.ProtocolVersion) == len(app.LastBatchVersion) {
 			session.ProtocolVersion = client.ProtocolVersion
 		}
 	}
-	sealed, err := x.handler.sessions.Seal(session, x.binding())
+	sealed, err := x.call.Core.Sessions.Seal(session, x.call.Binding())
 	if err != nil {
 		return err
 	}

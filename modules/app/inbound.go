@@ -1,0 +1,300 @@
+package app
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/legacysse"
+	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/internal/validate"
+)
+
+// LastBatchVersion is the only revision of MCP with batches: the next one removed them.
+const LastBatchVersion = "2025-03-26"
+
+// Inbound is a request on /mcp that was read and checked: what policies are decided on, and, the same bytes, what leaves.
+type Inbound struct {
+	// Body and Message are what a POST carries; both are empty on GET and DELETE. They must not be changed.
+	Body    []byte
+	Message jsonrpc.Body
+	// Session is that of the request; zero when it has none.
+	Session mcpsession.Session
+	// Endpoint is where the message goes when it is not the server's own address: revision 2024-11-05. Else nil.
+	Endpoint *url.URL
+
+	// Request is what was read: good for its method, address and headers. Its body is spent, and its context is that of the
+	// first handler that read it.
+	Request *http.Request
+
+	call *Call
+	one  [1]jsonrpc.Message // what Message is, mostly
+}
+
+// ReadInbound reads the request of the call, which has a caller and a server, once for all the handlers that need it.
+// What may not be carried it answers, counts and reports as false: method, memory, tracking tag, body, session, and the
+// agreement of headers and body.
+func (c *Call) ReadInbound(w http.ResponseWriter, r *http.Request) (*Inbound, bool) {
+	if c.Inbound != nil {
+		return c.Inbound, true
+	}
+	in := &c.inbound
+	in.call, in.Request = c, r
+	if outcome := in.read(w); outcome != "" {
+		c.Core.Metrics.Calls.WithLabelValues("mcp", outcome).Inc()
+		return nil, false
+	}
+	c.Inbound = in
+	return in, true
+}
+
+// read returns the outcome of a request that it refused, "" for one that goes on.
+func (in *Inbound) read(w http.ResponseWriter) (outcome string) {
+	switch in.Request.Method {
+	case http.MethodPost, http.MethodGet, http.MethodDelete:
+	default:
+		WriteMethodNotAllowed(w, "GET, POST, DELETE")
+		return "refused"
+	}
+	if in.call.Shed(w, in.Request, in.Request.Method == http.MethodGet) {
+		return "unavailable"
+	}
+	if !in.readTracking(w) || !in.readBody(w) || !in.openSession(w) || !in.checkMessage(w) {
+		return "refused"
+	}
+	if (in.Kind() == streams.Listen || in.OpensSession()) && in.call.Shed(w, in.Request, true) {
+		return "unavailable"
+	}
+	return ""
+}
+
+// Modern reports whether the request is of the revision 2026-07-28 or later, which has no sessions.
+func (in *Inbound) Modern() bool {
+	return jsonrpc.Modern(in.Request.Header.Get(jsonrpc.HeaderProtocolVersion))
+}
+
+// Version is the revision that client and upstream agreed on: clients name it with every request from 2025-06-18 on. The
+// one that initialize asked for is what is known of other clients. "" when nothing is.
+func (in *Inbound) Version() string {
+	if said := in.Request.Header.Get(jsonrpc.HeaderProtocolVersion); said != "" {
+		return said
+	}
+	return in.Session.ProtocolVersion
+}
+
+// Single is the request's message when it has just one.
+func (in *Inbound) Single() *jsonrpc.Message {
+	if in.Message.Batch || len(in.Message.Messages) != 1 {
+		return nil
+	}
+	return &in.Message.Messages[0]
+}
+
+// Kind tells streams that stay open until somebody ends them: the GET stream, and the 2026 revision's subscription.
+func (in *Inbound) Kind() streams.Kind {
+	if in.Request.Method == http.MethodGet {
+		return streams.Listen
+	}
+	if m := in.Single(); m != nil && m.Method == "subscriptions/listen" {
+		return streams.Listen
+	}
+	return streams.Call
+}
+
+// OpensSession reports whether the message begins a session.
+func (in *Inbound) OpensSession() bool {
+	m := in.Single()
+	return m != nil && m.Method == "initialize"
+}
+
+// Binding is who may use sessions of this call, and where.
+func (c *Call) Binding() mcpsession.Binding {
+	return mcpsession.Binding{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Agent: c.Caller.Agent, Server: c.Server.ID}
+}
+
+// WriteRPC answers the request with a JSON-RPC error whose data is the service error of that name. The request's id is
+// echoed when it has one.
+func (in *Inbound) WriteRPC(w http.ResponseWriter, status, code int, message string, name ErrorName) {
+	in.WriteRPCError(w, status, code, message, &ServiceError{Name: name, Message: message})
+}
+
+// WriteRPCError is WriteRPC with data of another kind; nil is left out.
+func (in *Inbound) WriteRPCError(w http.ResponseWriter, status, code int, message string, data any) {
+	var id []byte
+	if m := in.Single(); m != nil && m.Kind == jsonrpc.Request {
+		id = m.ID
+	}
+	WriteRPCBody(w, status, jsonrpc.ErrorResponse(id, code, message, data))
+}
+
+// WriteRPCBody answers with JSON-RPC messages of the gateway's own.
+func WriteRPCBody(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// readTracking notes the client's tracking tag: headers that end in -session-id, other than MCP's own, are for logs and
+// never forwarded. Odd ones are refused, because logs are read by programs.
+func (in *Inbound) readTracking(w http.ResponseWriter) bool {
+	tag, ok := TrackingTag(in.Request.Header)
+	if !ok {
+		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "A session id for tracking has at most 256 visible ASCII characters", BadRequest)
+		return false
+	}
+	in.call.Log.Session = tag
+	return true
+}
+
+func (in *Inbound) readBody(w http.ResponseWriter) bool {
+	if in.Request.Method != http.MethodPost {
+		return true
+	}
+	if err := validate.CheckMedia(in.Request.Header); err != nil {
+		WriteError(w, UnsupportedMediaType, err.Error())
+		return false
+	}
+	limit := in.call.Core.Sizes.MCP
+	body, err := forward.ReadBody(in.Request, limit)
+	if err != nil {
+		in.refuseBody(w, err)
+		return false
+	}
+	in.Body, in.Message.Messages = body, in.one[:0]
+	err = in.Message.Decode(body, strictjson.Limits{MaxBytes: int(limit)})
+	if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
+		in.refuseMessage(w, refused, refused.ID)
+		return false
+	}
+	if m := in.Single(); m != nil {
+		in.call.Log.Method, in.call.Log.Tool = m.Method, toolName(m)
+	}
+	return true
+}
+
+func toolName(m *jsonrpc.Message) string {
+	if m.Method == "tools/call" {
+		return m.Name
+	}
+	return ""
+}
+
+func (in *Inbound) refuseBody(w http.ResponseWriter, err error) {
+	refused := new(forward.BodyError) // answered like one that is incomplete
+	_ = errors.As(err, &refused)
+	refused.Answer(w, func() {
+		answer := BodyRefusal(refused)
+		if answer.Name == BadRequest {
+			in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeParseError, answer.Message, answer.Name)
+			return
+		}
+		answer.Write(w)
+	})
+}
+
+func (in *Inbound) refuseMessage(w http.ResponseWriter, refused *jsonrpc.Error, id []byte) {
+	WriteRPCBody(w, http.StatusBadRequest, jsonrpc.ErrorResponse(id, refused.Code, refused.Message,
+		&ServiceError{Name: BadRequest, Message: refused.Message}))
+}
+
+// openSession unseals the session id of the request. An id that is not ours, or not for this user, agent and server, is
+// answered like one that has ended (404, not 403: some clients begin to log in on any 403).
+func (in *Inbound) openSession(w http.ResponseWriter) bool {
+	if in.Modern() {
+		return true
+	}
+	if !in.openEndpoint(w) {
+		return false
+	}
+	sealed := in.Request.Header.Values(jsonrpc.HeaderSessionID)
+	if len(sealed) == 0 {
+		return true
+	}
+	var err error
+	if len(sealed) == 1 {
+		in.Session, err = in.call.Core.Sessions.Open(sealed[0], in.call.Binding())
+	}
+	if len(sealed) > 1 || err != nil {
+		WriteError(w, NotFound, "There is no such session; begin anew with initialize")
+		return false
+	}
+	return true
+}
+
+// EndpointParameter is the query parameter of our own address for messages of revision 2024-11-05. It is spelled as in
+// the official servers.
+const EndpointParameter = "sessionId"
+
+// openEndpoint unseals the address for messages that a client of 2024-11-05 posts to. One that is not ours, or not for
+// this user, agent and server, is answered like a session that has ended.
+func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
+	if in.Request.Method != http.MethodPost || in.Request.URL.RawQuery == "" {
+		return true
+	}
+	sealed := in.Request.URL.Query()[EndpointParameter]
+	if len(sealed) == 0 {
+		return true
+	}
+	if len(in.Request.Header.Values(jsonrpc.HeaderSessionID)) > 0 {
+		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The request names two sessions, in its header and in its address", BadRequest)
+		return false
+	}
+	if len(sealed) == 1 {
+		in.Endpoint = in.call.unsealEndpoint(sealed[0])
+	}
+	if in.Endpoint == nil {
+		WriteError(w, NotFound, "There is no such session; begin anew with GET")
+		return false
+	}
+	return true
+}
+
+// unsealEndpoint returns nil for an address that is not this caller's, and for one of another origin than the server has
+// by now: the credential is for the server.
+func (c *Call) unsealEndpoint(sealed string) *url.URL {
+	opened, err := c.Core.Sessions.OpenEndpoint(sealed, c.Binding())
+	if err != nil {
+		return nil
+	}
+	endpoint, err := url.Parse(opened)
+	server, bad := url.Parse(c.Server.Entry.URL)
+	if err != nil || bad != nil || !legacysse.SameOrigin(endpoint, server) {
+		return nil
+	}
+	return endpoint
+}
+
+// checkMessage holds headers and message against each other.
+func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
+	if in.Message.Batch && !in.batchAllowed() {
+		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Batches exist in revision "+LastBatchVersion+" only", BadRequest)
+		return false
+	}
+	m := in.Single()
+	if m == nil {
+		return true
+	}
+	var refused *jsonrpc.Error
+	if err := jsonrpc.CheckHeaders(in.Request.Header, m); errors.As(err, &refused) {
+		in.refuseMessage(w, refused, m.ID)
+		return false
+	}
+	return true
+}
+
+// batchAllowed: the header says the one revision that has batches, or nothing, and so does the session.
+func (in *Inbound) batchAllowed() bool {
+	version := strings.TrimSpace(in.Request.Header.Get(jsonrpc.HeaderProtocolVersion))
+	return (version == "" || version == LastBatchVersion) &&
+		(in.Session.ProtocolVersion == "" || in.Session.ProtocolVersion == LastBatchVersion)
+}
