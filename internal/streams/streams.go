@@ -15,6 +15,8 @@ type Reason string
 // Reasons for which the gateway ends a stream.
 const (
 	TokenExpired   Reason = "token_expired"
+	Revoked        Reason = "revoked" // the user's tokens are refused from now on
+	PolicyChanged  Reason = "policy"  // the policies of the server no longer grant the stream
 	Disconnected   Reason = "disconnected"
 	ServerDeleted  Reason = "server_deleted"
 	Shutdown       Reason = "shutdown"

@@ -19,6 +19,9 @@ const (
 	ServerNotFound          ErrorName = "ServerNotFound"          // 404
 	ConnectionNotFound      ErrorName = "ConnectionNotFound"      // 404
 	DirectoryNotFound       ErrorName = "DirectoryNotFound"       // 404
+	AgentNotFound           ErrorName = "AgentNotFound"           // 404
+	PolicyNotFound          ErrorName = "PolicyNotFound"          // 404
+	ApprovalNotFound        ErrorName = "ApprovalNotFound"        // 404
 	NotFound                ErrorName = "NotFound"                // 404
 	MethodNotAllowed        ErrorName = "MethodNotAllowed"        // 405
 	Conflict                ErrorName = "Conflict"                // 409
@@ -35,6 +38,7 @@ const (
 var statuses = map[ErrorName]int{
 	Unauthorized: http.StatusUnauthorized, Forbidden: http.StatusForbidden, ServerNotConnected: http.StatusForbidden,
 	ServerNotFound: http.StatusNotFound, ConnectionNotFound: http.StatusNotFound, DirectoryNotFound: http.StatusNotFound,
+	AgentNotFound: http.StatusNotFound, PolicyNotFound: http.StatusNotFound, ApprovalNotFound: http.StatusNotFound,
 	NotFound: http.StatusNotFound, MethodNotAllowed: http.StatusMethodNotAllowed, Conflict: http.StatusConflict,
 	PayloadTooLarge: http.StatusRequestEntityTooLarge, UnsupportedMediaType: http.StatusUnsupportedMediaType,
 	RateLimitExceeded: http.StatusTooManyRequests,

@@ -36,8 +36,10 @@ const TextUserFull = "You have as many event streams open as you may; close one 
 // WriteEnded answers a call whose right ended before its answer began.
 func (c *Call) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams.Reason) {
 	switch reason {
-	case streams.TokenExpired:
+	case streams.TokenExpired, streams.Revoked:
 		Challenge(w, r, c.Core, true)
+	case streams.PolicyChanged:
+		WriteError(w, Forbidden, "The policies of this server do not grant this any longer")
 	case streams.ServerDeleted:
 		WriteError(w, ServerNotFound, "There is no server of that name")
 	case streams.Disconnected:

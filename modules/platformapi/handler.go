@@ -72,10 +72,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		app.WriteJSON(w, http.StatusOK, body)
+		status := http.StatusOK
+		if made, ok := body.(created); ok {
+			status, body = http.StatusCreated, made.body
+		}
+		app.WriteJSON(w, status, body)
 	}
 	return nil
 }
+
+// created is what a route returns to answer 201.
+type created struct{ body any }
 
 // admit holds the caller against what the route demands, or answers the refusal.
 func admit(w http.ResponseWriter, r *http.Request, chosen *route) (*app.Call, bool) {
