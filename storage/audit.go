@@ -64,7 +64,8 @@ type AuditShadow struct {
 	Rule     string `json:"rule,omitempty"`
 }
 
-// AuditRecord is an entry in its chain. There is one chain for each organization, node and segment; Sequence counts from 1
+// AuditRecord is an entry in its chain. OrganizationID is "" for events of the gateway itself, such as a token that nobody
+// could be told from. There is one chain for each organization, node and segment; Sequence counts from 1
 // in it, without gaps.
 type AuditRecord struct {
 	OrganizationID string
@@ -145,6 +146,8 @@ type Audited struct {
 	OrganizationID string
 	Node           string
 	Entries        []AuditEntry
+	// Committed, when set, is told after the commit what was recorded. It must not block or call the store.
+	Committed func([]AuditRecord)
 }
 
 // WithAudit makes the next committed write of the store under ctx record the entries in its own transaction, in the chain

@@ -273,6 +273,9 @@ type Audits interface {
 	AuditChunks(ctx context.Context, f AuditFilter) ([]AuditChunk, error)
 	// AuditRecords lists the records that the store itself wrote, newest first. The time of a record is its entry's.
 	AuditRecords(ctx context.Context, f AuditFilter) ([]AuditRecord, error)
+	// AuditChains says where each chain of a node stands in the store, node "" is all nodes: that of the store's own
+	// records with its hash; those of shipped chunks with the last sequence, and without a hash.
+	AuditChains(ctx context.Context, node string) ([]AuditChain, error)
 	// AddAuditCheckpoint stores a checkpoint. ConflictError on number.
 	AddAuditCheckpoint(ctx context.Context, c AuditCheckpoint) error
 	// AuditCheckpoints lists a node's checkpoints by number; node "" is all nodes.

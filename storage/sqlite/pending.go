@@ -207,3 +207,8 @@ func (s *Store) AuditCheckpoints(ctx context.Context, node string) ([]storage.Au
 	var r0 []storage.AuditCheckpoint
 	return r0, errPending
 }
+
+// AuditChains is being built.
+func (s *Store) AuditChains(ctx context.Context, node string) ([]storage.AuditChain, error) {
+	return nil, errPending
+}
