@@ -19,6 +19,9 @@ func random() string {
 // NewState makes a state parameter: 256 bits, 43 characters.
 func NewState() string { return random() }
 
+// NewNonce makes a nonce parameter (OpenID Connect Core section 3.1.2.1): 256 bits, 43 characters.
+func NewNonce() string { return random() }
+
 // PKCE is a proof key (RFC 7636), method S256. The verifier is a secret until the code is redeemed.
 type PKCE struct{ Verifier, Challenge string }
 
@@ -38,6 +41,7 @@ type AuthorizationRequest struct {
 	State       string
 	Challenge   string // of PKCE
 	Resource    string // RFC 8707
+	Nonce       string // of OpenID Connect, which binds the ID token to the request; "" where none is asked for
 }
 
 // AuthorizationURL writes r as a URL. The endpoint keeps a query of its own, but for parameters that are set here. The
@@ -67,6 +71,10 @@ func (c *Client) AuthorizationURL(r AuthorizationRequest) (string, error) {
 	q.Del("resource")
 	if r.Resource != "" {
 		q.Set("resource", r.Resource)
+	}
+	q.Del("nonce")
+	if r.Nonce != "" {
+		q.Set("nonce", r.Nonce)
 	}
 	u.RawQuery = q.Encode()
 	return u.String(), nil

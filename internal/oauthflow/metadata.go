@@ -39,6 +39,23 @@ type Discovery struct {
 // and without the final slash are one, because both name the same document. ErrUnsupported when there is no document or
 // the server lacks PKCE with S256 (attack A05), ErrMismatch, ErrMalformed, ErrUnavailable.
 func (c *Client) FetchMetadata(ctx context.Context, issuer string) (Discovery, error) {
+	return c.fetchMetadata(ctx, issuer, parseMetadata)
+}
+
+// FetchProvider fetches the metadata of the OpenID provider at which users log in. It is FetchMetadata, but for two things:
+// the issuer must be the given one to the character, as in its tokens (OpenID Connect Discovery section 4.3), and the
+// provider need not say that it knows PKCE. The operator has chosen it, many do PKCE without saying so, and the nonce
+// binds the code to the login all the same (RFC 9700 section 2.1.1).
+func (c *Client) FetchProvider(ctx context.Context, issuer string) (Discovery, error) {
+	return c.fetchMetadata(ctx, issuer, func(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
+		if iss, _ := text(v, "issuer"); iss != issuer {
+			return Discovery{}, fmt.Errorf("%w: the document names another issuer", ErrMismatch)
+		}
+		return parseServer(v, issuer, check, false)
+	})
+}
+
+func (c *Client) fetchMetadata(ctx context.Context, issuer string, parse func(strictjson.Value, string, func(string) error) (Discovery, error)) (Discovery, error) {
 	addresses, err := c.metadataAddresses(issuer)
 	if err != nil {
 		return Discovery{}, fmt.Errorf("metadata of the issuer: %w", err)
@@ -48,7 +65,7 @@ func (c *Client) FetchMetadata(ctx context.Context, issuer string) (Discovery, e
 		v, err := c.document(ctx, address)
 		switch {
 		case err == nil:
-			d, err := parseMetadata(v, issuer, c.checkURL)
+			d, err := parse(v, issuer, c.checkURL)
 			if err != nil {
 				return Discovery{}, fmt.Errorf("metadata of the issuer: %w", err)
 			}
@@ -97,8 +114,13 @@ func sameIssuer(a, b string) bool {
 	return a == b && err == nil && u.Path == ""
 }
 
-// parseMetadata reads an authorization server metadata document. check refuses URLs.
+// parseMetadata reads the metadata document of an MCP server's authorization server. check refuses URLs.
 func parseMetadata(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
+	return parseServer(v, issuer, check, true)
+}
+
+// parseServer reads a metadata document. proofKeys: the server must say that it knows PKCE with S256 (attack A05).
+func parseServer(v strictjson.Value, issuer string, check func(string) error, proofKeys bool) (Discovery, error) {
 	var d Discovery
 	var err error
 	if d.Endpoints.Issuer, err = text(v, "issuer"); err != nil {
@@ -134,7 +156,7 @@ func parseMetadata(v strictjson.Value, issuer string, check func(string) error) 
 	}{
 		{"response_types_supported", "code", true},
 		{"grant_types_supported", "authorization_code", true},
-		{"code_challenge_methods_supported", "S256", false},
+		{"code_challenge_methods_supported", "S256", !proofKeys},
 	} {
 		list, given, err := texts(v, l.name)
 		if err != nil {

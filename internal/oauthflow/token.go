@@ -38,6 +38,8 @@ type Tokens struct {
 	// (0, negative); such a token is used until it is refused.
 	ExpiresAt time.Time
 	Scope     string // "" when it is what was asked for
+	// IDToken is as the server sent it: nobody has verified it. Empty when there was none.
+	IDToken seal.Secret
 }
 
 // ExchangeRequest redeems an authorization code.
@@ -130,7 +132,7 @@ func (c *Client) post(ctx context.Context, endpoint string, client ClientAuth, f
 	return c.do(req)
 }
 
-// parseTokens reads a token response (attack A09). Unknown members, an id_token among them, are ignored.
+// parseTokens reads a token response (attack A09). Unknown members are ignored, and so is an id_token that is no string.
 func parseTokens(v strictjson.Value, start time.Time) (Tokens, error) {
 	var fields [4]string
 	for i, name := range []string{"token_type", "access_token", "refresh_token", "scope"} {
@@ -161,6 +163,9 @@ func parseTokens(v strictjson.Value, start time.Time) (Tokens, error) {
 	t := Tokens{Access: seal.NewSecret(fields[1]), Refresh: seal.NewSecret(fields[2]), Scope: strings.Join(scopes, " ")}
 	if lifetime > 0 {
 		t.ExpiresAt = start.Add(lifetime)
+	}
+	if m, ok := v.Get("id_token"); ok && m.Kind() == strictjson.String {
+		t.IDToken = seal.NewSecret(m.Str())
 	}
 	return t, nil
 }

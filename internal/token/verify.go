@@ -54,6 +54,8 @@ type Verifier struct {
 	algorithms map[string]algorithm
 	keys       KeySource
 	now        func() time.Time
+	// checkType refuses JWTs of the issuer that are for something else: see checkAccessType.
+	checkType func(o Options, typ string, payload strictjson.Value) error
 }
 
 // NewVerifier returns a Verifier that takes keys from keys; now may be nil. It fails when options contradict themselves.
@@ -81,7 +83,7 @@ func NewVerifier(options Options, keys KeySource, now func() time.Time) (*Verifi
 	if len(names) == 0 {
 		names = DefaultAlgorithms()
 	}
-	v := &Verifier{options: options, algorithms: make(map[string]algorithm, len(names)), keys: keys, now: now}
+	v := &Verifier{options: options, algorithms: make(map[string]algorithm, len(names)), keys: keys, now: now, checkType: checkAccessType}
 	for _, name := range names {
 		a, ok := algorithmNamed(name)
 		if !ok {
@@ -120,7 +122,7 @@ func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Claims, e
 	if !ok {
 		return nil, invalid("the algorithm is not accepted")
 	}
-	if err := v.checkType(h.typ, p.payload); err != nil {
+	if err := v.checkType(v.options, h.typ, p.payload); err != nil {
 		return nil, err
 	}
 	claims, err := v.readClaims(p.payload, resource)
@@ -167,13 +169,13 @@ func (v *Verifier) Recheck(ctx context.Context, c *Claims) error {
 // difference. What is opened under the token ends then (W07).
 func (v *Verifier) GoodUntil(c *Claims) time.Time { return c.ExpiresAt.Add(v.options.Leeway) }
 
-// checkType keeps other JWTs of the same issuer out (RFC 8725 section 3.11, J11): by typ where the issuer sets it, and
-// by what providers that do not set it put into ID tokens, refresh tokens and security events.
-func (v *Verifier) checkType(typ string, payload strictjson.Value) error {
+// checkAccessType keeps other JWTs of the same issuer out (RFC 8725 section 3.11, J11): by typ where the issuer sets it,
+// and by what providers that do not set it put into ID tokens, refresh tokens and security events.
+func checkAccessType(o Options, typ string, payload strictjson.Value) error {
 	switch typ {
 	case "at+jwt":
 	case "", "jwt":
-		if v.options.RequireTyp {
+		if o.RequireTyp {
 			return invalid("typ is not at+jwt")
 		}
 	default:

@@ -1,0 +1,73 @@
+package token
+
+import (
+	"context"
+	"crypto/subtle"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// IDVerifier verifies the ID tokens of one issuer for one client (OpenID Connect Core section 2): what a login ends with.
+// An access token is none, and no Verifier takes an ID token that says what it is. It is safe for concurrent use.
+type IDVerifier struct {
+	verifier *Verifier
+	client   string
+}
+
+// NewIDVerifier returns an IDVerifier of tokens for client. Of options the issuer, the algorithms and the leeway count: how
+// long an ID token lives does not matter, because it is looked at once. now may be nil.
+func NewIDVerifier(options Options, client string, keys KeySource, now func() time.Time) (*IDVerifier, error) {
+	v, err := NewVerifier(Options{
+		Issuer: options.Issuer, Audiences: []string{client}, Algorithms: options.Algorithms, Leeway: options.Leeway, MaxLifetime: -1,
+	}, keys, now)
+	if err != nil {
+		return nil, err
+	}
+	v.checkType = checkIDType
+	return &IDVerifier{verifier: v, client: client}, nil
+}
+
+// Verify returns the claims of raw when everything about it is in order and it answers the login that nonce was made for
+// (OpenID Connect Core section 3.1.3.7). Errors are *Error.
+func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, error) {
+	c, err := i.verifier.Verify(ctx, raw, "")
+	if err != nil {
+		return nil, err
+	}
+	if c.IssuedAt.IsZero() {
+		return nil, invalid("iat is missing")
+	}
+	azp, named := c.Object.Get("azp")
+	switch {
+	case named && !isString(azp, i.client):
+		return nil, invalid("azp is another client")
+	case !named && slices.ContainsFunc(c.Audience, func(a string) bool { return a != i.client }):
+		return nil, invalid("aud names others too, and azp is missing")
+	}
+	got, _ := c.Object.Get("nonce")
+	if nonce == "" || got.Kind() != strictjson.String || subtle.ConstantTimeCompare([]byte(got.Str()), []byte(nonce)) != 1 {
+		return nil, invalid("nonce is not that of this login")
+	}
+	return c, nil
+}
+
+// checkIDType keeps other JWTs out that an issuer may make for the same audience: access tokens (RFC 9068), logout tokens
+// and security events.
+func checkIDType(_ Options, typ string, payload strictjson.Value) error {
+	if typ != "" && typ != "jwt" {
+		return invalid("typ is not that of an ID token")
+	}
+	if _, ok := payload.Get("events"); ok {
+		return invalid("the token has events, which ID tokens do not")
+	}
+	if use, ok := payload.Get("token_use"); ok && !isString(use, "id") { // Cognito
+		return invalid("token_use is not id")
+	}
+	if kind, ok := payload.Get("typ"); ok && !strings.EqualFold(kind.Str(), "ID") && !strings.EqualFold(kind.Str(), "JWT") { // Keycloak
+		return invalid("the claim typ is not that of an ID token")
+	}
+	return nil
+}
