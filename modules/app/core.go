@@ -42,6 +42,7 @@ type Core struct {
 	Log      *slog.Logger
 
 	doors
+	logins
 	identities map[string]Identity // by issuer
 	issuers    []string            // in the order of the configuration
 	resources  *resources
@@ -136,6 +137,9 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		return nil, err
 	}
 	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
+		return nil, err
+	}
+	if err := core.bindLogins(); err != nil {
 		return nil, err
 	}
 	if core.directory, err = a.readOnlyEntries(core); err != nil {

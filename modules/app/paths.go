@@ -11,6 +11,7 @@ const (
 	HealthPath         = "/healthz"
 	ReadyPath          = "/readyz"
 	CallbackPath       = broker.CallbackPath
+	HeldPath           = "/api/oauth/held" // where a connection ends that waited for its user to log in
 	UndoPath           = "/api/oauth/undo"
 	ClientMetadataPath = "/api/oauth/client-metadata.json"
 	WellKnownPrefix    = "/.well-known/"
@@ -19,11 +20,19 @@ const (
 	SSEPrefix          = "/sse/"
 )
 
+// Addresses of pages for browsers, which durward_session serves.
+const (
+	LoginPath         = "/login"
+	LoginCallbackPath = "/login/callback"
+	LogoutPath        = "/logout"
+	ApprovalsPath     = "/approvals"
+)
+
 // IsPublic reports whether a path is served without a token. The list is closed and compared exactly: nothing becomes
 // public by the way it is written.
 func IsPublic(path string) bool {
 	switch path {
-	case HealthPath, ReadyPath, CallbackPath, UndoPath, ClientMetadataPath:
+	case HealthPath, ReadyPath, CallbackPath, HeldPath, UndoPath, ClientMetadataPath:
 		return true
 	}
 	return false

@@ -5,7 +5,6 @@ package auth
 
 import (
 	"net/http"
-	"runtime/debug"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -51,7 +50,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	defer unpin()
-	defer h.recover(w)
+	defer app.Recover(w, h.logger)
 	return h.serve(w, r, &app.Call{Core: core}, next)
 }
 
@@ -92,23 +91,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		return nil
 	}
 	return next.ServeHTTP(w, app.WithCall(r, call))
-}
-
-// recover turns a panic of any of our handlers into a plain 500: the process lives, other requests do not notice, and
-// the stack goes to the log without the panic's value, which could be a secret.
-func (h *Handler) recover(w http.ResponseWriter) {
-	value := recover()
-	if value == nil {
-		return
-	}
-	if value == http.ErrAbortHandler { //nolint:errorlint // net/http compares the value itself
-		panic(value)
-	}
-	h.logger.Error("a handler panicked", zap.ByteString("stack", debug.Stack()))
-	if w.Header().Get("Content-Type") != "" {
-		panic(http.ErrAbortHandler) // the answer has begun: only cutting it off says that it is broken
-	}
-	app.WriteInternalError(w)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

@@ -1,0 +1,171 @@
+package oidclogin
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/token"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrAnswer: the browser came back with something that is not the provider's answer to this attempt.
+	ErrAnswer = errors.New("this is not the answer to the login that was begun")
+	// ErrDenied: the provider, or its user, said no.
+	ErrDenied = errors.New("the identity provider did not log in")
+	// ErrProvider: the provider cannot be asked, or its answers cannot be used. Users can only try again.
+	ErrProvider = errors.New("the identity provider cannot be asked")
+)
+
+// Times of a login.
+const (
+	// Lifetime is how long a user has for logging in.
+	Lifetime = 10 * time.Minute
+	// metadataLifetime is how long the provider's endpoints are believed to stay where they are.
+	metadataLifetime = 10 * time.Minute
+)
+
+// scopes make an ID token with the claims that say who somebody is (OpenID Connect Core section 5.4).
+func scopes() []string { return []string{"openid", "profile", "email"} }
+
+// Protocol is the client side of OAuth, as *oauthflow.Client speaks it.
+type Protocol interface {
+	FetchProvider(ctx context.Context, issuer string) (oauthflow.Discovery, error)
+	ObtainClient(ctx context.Context, d oauthflow.Discovery, app oauthflow.Application) (oauthflow.Registration, error)
+	AuthorizationURL(r oauthflow.AuthorizationRequest) (string, error)
+	Exchange(ctx context.Context, r oauthflow.ExchangeRequest) (oauthflow.Tokens, error)
+}
+
+var _ Protocol = (*oauthflow.Client)(nil)
+
+// Options say where users log in, and as what client. All members are needed, except for Secret and Now.
+type Options struct {
+	Issuer      string // exactly as in its tokens
+	Client      string // client_id
+	Secret      seal.Secret
+	RedirectURI string
+	Verifier    *token.IDVerifier
+	OAuth       Protocol
+	Now         func() time.Time // default time.Now
+}
+
+// Provider is an OpenID provider at which users log in. It is safe for concurrent use.
+type Provider struct {
+	Options
+
+	mu    sync.Mutex
+	known oauthflow.Discovery
+	until time.Time // known is used until then
+}
+
+// New makes a provider. It is not asked before somebody logs in.
+func New(o Options) *Provider {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Provider{Options: o}
+}
+
+// Attempt is a login that has begun. Nobody but the gateway may read it: it is sealed into the browser's cookie.
+type Attempt struct {
+	Issuer   string    `json:"issuer"`
+	State    string    `json:"state"`
+	Nonce    string    `json:"nonce"`
+	Verifier string    `json:"verifier"`
+	Return   string    `json:"return"` // where the browser goes afterwards
+	Expires  time.Time `json:"expires"`
+}
+
+// Begin starts a login, and returns the address that the browser is sent to. Errors are ErrProvider.
+func (p *Provider) Begin(ctx context.Context, returnTo string) (address string, a Attempt, err error) {
+	d, err := p.metadata(ctx)
+	if err != nil {
+		return "", Attempt{}, err
+	}
+	pkce := oauthflow.NewPKCE()
+	a = Attempt{
+		Issuer: p.Issuer, State: oauthflow.NewState(), Nonce: oauthflow.NewNonce(), Verifier: pkce.Verifier, Return: returnTo,
+		Expires: p.Now().Add(Lifetime),
+	}
+	address, err = p.OAuth.AuthorizationURL(oauthflow.AuthorizationRequest{
+		Endpoint: d.Endpoints.AuthorizationEndpoint, ClientID: p.Client, RedirectURI: p.RedirectURI, Scopes: scopes(),
+		State: a.State, Challenge: pkce.Challenge, Nonce: a.Nonce,
+	})
+	if err != nil {
+		return "", Attempt{}, fmt.Errorf("%w: %w", ErrProvider, err)
+	}
+	return address, a, nil
+}
+
+// Matches reports whether the state of an answer is that of the attempt and the attempt is not too old. It must be asked
+// before anything else of the answer is looked at: without it anybody's link could log the browser in as somebody
+// (RFC 9700 section 4.7).
+func (a Attempt) Matches(query url.Values, now time.Time) bool {
+	state := query["state"]
+	return len(state) == 1 && a.State != "" && subtle.ConstantTimeCompare([]byte(state[0]), []byte(a.State)) == 1 && now.Before(a.Expires)
+}
+
+// Finish redeems the provider's answer and returns the claims of the verified ID token. Errors are ErrAnswer, ErrDenied
+// and ErrProvider; token.ErrInvalid when the ID token is not good, token.ErrUnavailable when nobody can say.
+func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*token.Claims, error) {
+	if a.Issuer != p.Issuer || !a.Matches(query, p.Now()) {
+		return nil, ErrAnswer
+	}
+	answer, err := oauthflow.ParseCallback(query)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
+	}
+	d, err := p.metadata(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Before anything is sent anywhere or believed: a code of one provider is never redeemed at another (A04).
+	if err := oauthflow.ValidateIssuer(answer.Issuer, p.Issuer, d.IssuerInResponse); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
+	}
+	if answer.Denied != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDenied, answer.Denied)
+	}
+	client, err := p.OAuth.ObtainClient(ctx, d, oauthflow.Application{ConfiguredID: p.Client, ConfiguredSecret: p.Secret, RedirectURI: p.RedirectURI})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProvider, err)
+	}
+	tokens, err := p.OAuth.Exchange(ctx, oauthflow.ExchangeRequest{
+		Endpoint: d.Endpoints.TokenEndpoint, Client: oauthflow.ClientAuth{ID: client.ClientID, Secret: client.Secret, Method: client.AuthMethod},
+		Code: answer.Code, RedirectURI: p.RedirectURI, Verifier: a.Verifier,
+	})
+	switch {
+	case oauthflow.Code(err) == oauthflow.CodeInvalidGrant:
+		return nil, fmt.Errorf("%w: %w", ErrAnswer, err) // a code that was used, is too old, or belongs to another attempt (A07)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrProvider, err)
+	case tokens.IDToken.Empty():
+		return nil, fmt.Errorf("%w: it sent no ID token", ErrProvider)
+	}
+	return p.Options.Verifier.Verify(ctx, tokens.IDToken.Reveal(), a.Nonce)
+}
+
+// metadata returns the provider's endpoints.
+func (p *Provider) metadata(ctx context.Context) (oauthflow.Discovery, error) {
+	p.mu.Lock()
+	known, until := p.known, p.until
+	p.mu.Unlock()
+	if p.Now().Before(until) {
+		return known, nil
+	}
+	found, err := p.OAuth.FetchProvider(ctx, p.Issuer)
+	if err != nil {
+		return oauthflow.Discovery{}, fmt.Errorf("%w: %w", ErrProvider, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known, p.until = found, p.Now().Add(metadataLifetime)
+	return found, nil
+}

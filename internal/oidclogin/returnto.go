@@ -1,0 +1,33 @@
+package oidclogin
+
+import (
+	"net/url"
+	"strings"
+)
+
+// maxReturn bounds the address that a browser returns to after logging in.
+const maxReturn = 1024
+
+// LocalPath returns where on this site a browser may go after logging in: raw when it is a path, with a query perhaps,
+// that every browser reads as one of this site; else fallback. Nobody's link makes a login end elsewhere (CWE-601).
+func LocalPath(raw, fallback string) string {
+	if len(raw) > maxReturn || !strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "//") {
+		return fallback
+	}
+	for i := range len(raw) {
+		// Browsers drop tabs and line breaks, and take a backslash for a slash: /\evil.example.
+		if c := raw[i]; c <= ' ' || c >= 0x7f || c == '\\' {
+			return fallback
+		}
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Fragment != "" || u.RawPath != "" || strings.Contains(u.Path, "//") {
+		return fallback
+	}
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if segment == "." || segment == ".." {
+			return fallback
+		}
+	}
+	return raw
+}

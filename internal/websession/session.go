@@ -1,0 +1,105 @@
+package websession
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/seal"
+)
+
+// Lifetime is how long somebody stays logged in: a working day.
+const Lifetime = 8 * time.Hour
+
+// leeway is how far a node's clock may be ahead of another one's.
+const leeway = time.Minute
+
+// Session is who is logged in with a browser, and through which client of which issuer.
+type Session struct {
+	ID             string    `json:"id"` // random; forms are bound to it
+	OrganizationID string    `json:"org"`
+	UserID         string    `json:"user"`
+	Issuer         string    `json:"iss"`
+	Client         string    `json:"client"`
+	IssuedAt       time.Time `json:"iat"`
+	ExpiresAt      time.Time `json:"exp"`
+}
+
+// Sealer makes and opens what browsers keep for the gateway. It is safe for concurrent use.
+type Sealer struct {
+	sessions, forms, others *seal.TokenSealer
+	site                    string
+	now                     func() time.Time
+}
+
+// NewSealer makes a sealer for the gateway at site, its public URL: what it makes is good there only. now may be nil.
+func NewSealer(keys *seal.Keyring, site string, now func() time.Time) *Sealer {
+	if now == nil {
+		now = time.Now
+	}
+	return &Sealer{
+		sessions: keys.Sealer("browser session"), forms: keys.Sealer("browser form"), others: keys.Sealer("browser memo"), site: site, now: now,
+	}
+}
+
+// Start seals a new session, whose id and times are set here.
+func (s *Sealer) Start(session Session) (string, error) {
+	now := s.now().UTC()
+	session.ID, session.IssuedAt, session.ExpiresAt = rand.Text(), now, now.Add(Lifetime)
+	plain, err := json.Marshal(session)
+	if err != nil {
+		return "", fmt.Errorf("encoding session: %w", err)
+	}
+	return s.sessions.Seal(plain, []byte(s.site)), nil
+}
+
+// Open opens a session that has not expired. Whether its user was revoked since is for the caller to look up.
+func (s *Sealer) Open(sealed string) (Session, bool) {
+	plain, err := s.sessions.Open(sealed, []byte(s.site))
+	if err != nil {
+		return Session{}, false
+	}
+	var session Session
+	if json.Unmarshal(plain, &session) != nil {
+		return Session{}, false
+	}
+	now := s.now()
+	good := session.ID != "" && session.OrganizationID != "" && session.UserID != "" &&
+		now.Before(session.ExpiresAt) && !session.IssuedAt.After(now.Add(leeway)) && session.ExpiresAt.Sub(session.IssuedAt) <= Lifetime
+	if !good {
+		return Session{}, false
+	}
+	return session, true
+}
+
+// FormToken makes the token of a form on a page that the session's user sees. action is what the form does.
+func (s *Sealer) FormToken(session Session, action string) string {
+	return s.forms.Seal(nil, s.formAD(session, action))
+}
+
+// CheckForm reports whether a form was sent from a page that this session's user saw (CWE-352).
+func (s *Sealer) CheckForm(token string, session Session, action string) bool {
+	_, err := s.forms.Open(token, s.formAD(session, action))
+	return err == nil
+}
+
+// formAD: neither an id nor an action holds a NUL.
+func (s *Sealer) formAD(session Session, action string) []byte {
+	return []byte(s.site + "\x00" + session.ID + "\x00" + action)
+}
+
+// SealMemo seals something that a browser keeps for a while under a name: an attempt to log in.
+func (s *Sealer) SealMemo(name string, memo any) (string, error) {
+	plain, err := json.Marshal(memo)
+	if err != nil {
+		return "", fmt.Errorf("encoding %s: %w", name, err)
+	}
+	return s.others.Seal(plain, []byte(s.site+"\x00"+name)), nil
+}
+
+// OpenMemo opens what SealMemo sealed under that name. How long it is good is for the memo to say.
+func (s *Sealer) OpenMemo(name, sealed string, memo any) bool {
+	plain, err := s.others.Open(sealed, []byte(s.site+"\x00"+name))
+	return err == nil && json.Unmarshal(plain, memo) == nil
+}

@@ -1,0 +1,191 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/oidclogin"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/internal/websession"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// ConnectCheck says what proves that the browser which ends a connection attempt is its user's.
+type ConnectCheck string
+
+// Values of ConnectCheck.
+const (
+	// ConnectByLogin: its user must be logged in with that browser.
+	ConnectByLogin ConnectCheck = "login"
+	// ConnectByState: that it knows the state is enough, unless somebody else is logged in with it.
+	ConnectByState ConnectCheck = "state"
+)
+
+// ParseConnectCheck reads the word of a configuration; "" stands for standard.
+func ParseConnectCheck(text string, standard ConnectCheck) (ConnectCheck, error) {
+	switch check := ConnectCheck(text); check {
+	case "":
+		return standard, nil
+	case ConnectByLogin, ConnectByState:
+		return check, nil
+	}
+	return "", fmt.Errorf("connect_check: %q is neither %s nor %s", text, ConnectByLogin, ConnectByState)
+}
+
+// LoginIdentity is implemented by identities at which browsers can log in.
+type LoginIdentity interface {
+	Identity
+	// Login is the gateway's own client there; nil when none is configured.
+	Login() *Login
+}
+
+// Login is the gateway's own client at an identity provider, with which users log in at the gateway's pages.
+type Login struct {
+	Client       string
+	Secret       seal.Secret // empty for a public client
+	Verifier     *token.IDVerifier
+	ConnectCheck ConnectCheck
+}
+
+// logins are where browsers can log in.
+type logins struct {
+	// Browsers seals what the gateway keeps in browsers.
+	Browsers     *websession.Sealer
+	providers    map[string]*oidclogin.Provider // by issuer
+	loginIssuers []string                       // in the order of the configuration
+}
+
+// bindLogins makes the providers of the identities that have a login client.
+func (c *Core) bindLogins() error {
+	c.Browsers = websession.NewSealer(c.Keyring, c.PublicURL, time.Now)
+	c.providers = make(map[string]*oidclogin.Provider)
+	for _, issuer := range c.issuers {
+		login := c.loginOf(issuer)
+		if login == nil {
+			continue
+		}
+		if u, err := url.Parse(c.PublicURL); err != nil || (u.Scheme != "https" && !loopback.IsURL(u)) {
+			return fmt.Errorf("identity %s: login_client needs a public_url with https: browsers would carry sessions in the open", issuer)
+		}
+		c.loginIssuers = append(c.loginIssuers, issuer)
+		c.providers[issuer] = oidclogin.New(oidclogin.Options{
+			Issuer: issuer, Client: login.Client, Secret: login.Secret, RedirectURI: c.PublicURL + LoginCallbackPath,
+			Verifier: login.Verifier, OAuth: oauthflow.New(c.Guard, time.Now), Now: time.Now,
+		})
+	}
+	return nil
+}
+
+func (c *Core) loginOf(issuer string) *Login {
+	identity, ok := c.identities[issuer].(LoginIdentity)
+	if !ok {
+		return nil
+	}
+	return identity.Login()
+}
+
+// LoginIssuers lists the issuers at which browsers can log in.
+func (c *Core) LoginIssuers() []string { return c.loginIssuers }
+
+// LoginClients lists the gateway's own clients at the issuers.
+func (c *Core) LoginClients() []string {
+	var clients []string
+	for _, issuer := range c.loginIssuers {
+		clients = append(clients, c.loginOf(issuer).Client)
+	}
+	return clients
+}
+
+// LoginProvider is where users of an issuer log in.
+func (c *Core) LoginProvider(issuer string) (*oidclogin.Provider, bool) {
+	p, ok := c.providers[issuer]
+	return p, ok
+}
+
+// ErrMachine: an ID token speaks of a machine, which has no browser.
+var ErrMachine = errors.New("the ID token is a machine's")
+
+// ResolveLogin finds the user that a verified ID token speaks of, as bearer tokens of its issuer are read. Errors are those
+// of Authenticate, and ErrMachine.
+func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller, error) {
+	identity, ok := c.identities[claims.Issuer]
+	if !ok {
+		return nil, token.ErrInvalid
+	}
+	rules := identity.Rules()
+	who, err := caller.Map(claims, rules.Mapping)
+	if err != nil {
+		return nil, err
+	}
+	if who.Machine {
+		return nil, ErrMachine
+	}
+	resolved, err := c.resolve(ctx, who, rules.AdminRole)
+	if err != nil {
+		return nil, err
+	}
+	return &resolved, nil
+}
+
+// BrowserUser returns who is logged in with a browser that carries a sealed session; nil when nobody is: the session is not
+// ours, too old, of an issuer or client that is not configured any more, or of a user who was revoked after it was issued.
+// The store is asked every time. Errors are the store's.
+func (c *Core) BrowserUser(ctx context.Context, sealed string) (*BrowserUser, error) {
+	if sealed == "" {
+		return nil, nil
+	}
+	session, ok := c.Browsers.Open(sealed)
+	if !ok {
+		return nil, nil
+	}
+	if login := c.loginOf(session.Issuer); login == nil || login.Client != session.Client {
+		return nil, nil
+	}
+	user, err := c.Store.User(ctx, session.OrganizationID, session.UserID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !user.RevokedAt.IsZero() && !session.IssuedAt.After(user.RevokedAt):
+		return nil, nil
+	}
+	return &BrowserUser{Session: session, Name: NameOf(user)}, nil
+}
+
+// NameOf is what pages call a user.
+func NameOf(user storage.User) string {
+	switch {
+	case user.Email != "":
+		return user.Email
+	case user.Name != "":
+		return user.Name
+	}
+	return user.Subject
+}
+
+// ConnectCheck says what proves that a browser is a user's, and at which issuer they log in. ok is false when no identity
+// of the configuration speaks of that user any more.
+func (c *Core) ConnectCheck(user storage.User) (check ConnectCheck, issuer string, ok bool) {
+	for _, issuer := range c.issuers {
+		known := c.identities[issuer].Rules().Issuer
+		if known == "" {
+			known = issuer
+		}
+		if known != user.Issuer {
+			continue
+		}
+		if login := c.loginOf(issuer); login != nil {
+			return login.ConnectCheck, issuer, true
+		}
+		return ConnectByState, issuer, true
+	}
+	return "", "", false
+}
