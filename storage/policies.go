@@ -93,7 +93,7 @@ type PolicyRevision struct {
 	PolicyID       string
 	Number         int
 	At             time.Time
-	UserID         string // "" when the gateway itself wrote it, as on the deletion of an agent or a server
+	UserID         string // "" when the gateway itself wrote it
 	UserName       string
 	Changes        []FieldChange
 	// Policy is the policy as it was after the write.

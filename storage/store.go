@@ -121,10 +121,11 @@ type Servers interface {
 	// written. ConflictError as in CreateServer. Id, organization, creator and creation time cannot be changed. edit must
 	// not call the store.
 	UpdateServer(ctx context.Context, organization, id string, edit func(*Server) error) (Server, error)
-	// DeleteServer deletes a server with its connections, attempts and OAuth client, and its custom directory entry when
-	// no other server refers to that. It returns what was deleted, so that tokens can be revoked at the provider. It does
-	// not wait for edits of connections: those end with ErrNotFound and have to revoke what they obtained.
-	DeleteServer(ctx context.Context, organization, id string) (DeletedServer, error)
+	// DeleteServer deletes a server with its connections, attempts, OAuth client, approvals and tool pins, and its custom
+	// directory entry when no other server refers to that. In the same transaction its policies become ARCHIVED, each with
+	// a revision by the user by. It returns what was deleted, so that tokens can be revoked at the provider. It does not
+	// wait for edits of connections: those end with ErrNotFound and have to revoke what they obtained.
+	DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (DeletedServer, error)
 
 	// OAuthClient reads the client of a server.
 	OAuthClient(ctx context.Context, organization, serverID string) (OAuthClient, error)
@@ -187,7 +188,8 @@ type Agents interface {
 	// ErrNotFound when the organization has no such application, ConflictError on external_id when a live agent is of it.
 	AdoptApplication(ctx context.Context, a Agent) (Agent, error)
 	// RegisterAgent returns the live agent of a's issuer and external id, and makes a when there is none and the
-	// organization has fewer than limit agents. ErrNotFound when it has as many.
+	// organization has fewer than limit agents. ErrNotFound when it has as many, or when another issuer's agent has the
+	// external id.
 	RegisterAgent(ctx context.Context, a Agent, limit int) (Agent, error)
 	// Agent reads one agent.
 	Agent(ctx context.Context, organization, id string) (Agent, error)
@@ -199,7 +201,7 @@ type Agents interface {
 	AgentCounts(ctx context.Context, organization string) (AgentCounts, error)
 	// DeleteAgent deletes an agent and, in the same transaction, removes its id from the policies that name it: those that
 	// named only it become ARCHIVED with their ApplicationIDs kept, so that none ever comes to mean all agents. Each changed
-	// policy gets a revision. The application stays.
+	// policy gets a revision by the user by. Its approvals go; the application stays.
 	DeleteAgent(ctx context.Context, organization, id, by string, now time.Time) error
 }
 
@@ -211,7 +213,7 @@ type Policies interface {
 	// UpdatePolicy lets edit change a policy in one transaction, and records a revision when something changed. An error of
 	// edit is returned as it is and nothing is written. Errors as in CreatePolicy; references are checked only where edit
 	// changed them or made the policy active. Id, organization, server, creator, creation time and revision cannot be
-	// changed. edit must not call the store.
+	// changed, and a status that CanBecome refuses is refused. edit must not call the store.
 	UpdatePolicy(ctx context.Context, organization, id, by string, now time.Time, edit func(*Policy) error) (PolicyView, error)
 	// UpdatePolicies is UpdatePolicy for several, all or nothing, in the order of ids; edit is called for each.
 	UpdatePolicies(ctx context.Context, organization string, ids []string, by string, now time.Time, edit func(*Policy) error) error

@@ -336,7 +336,7 @@ func TestDisconnect(t *testing.T) {
 	}
 
 	b.connect()
-	gone, err := b.store.DeleteServer(t.Context(), b.server.OrganizationID, b.server.ID)
+	gone, err := b.store.DeleteServer(t.Context(), b.server.OrganizationID, b.server.ID, b.who.UserID, b.clock.now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func deleteServer(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	deleted, err := q.core.Store.DeleteServer(q.context(), q.organization(), id)
+	deleted, err := q.core.Store.DeleteServer(q.context(), q.organization(), id, q.call.Caller.UserID, q.handler.now())
 	if err != nil {
 		return nil, missing(err, errNoServer)
 	}

@@ -23,6 +23,9 @@ func (c timeColumn) Scan(v any) error {
 	return nil
 }
 
+// micros is a time as the store keeps it.
+func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
 // jsonColumn reads JSON text of our own making.
 type jsonColumn struct{ to any }
 

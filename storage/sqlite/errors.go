@@ -21,12 +21,14 @@ type editError struct{ error }
 func (s *Store) translate(ctx context.Context, err error) error {
 	var edit editError
 	var refused *sqlite.Error
+	var references *storage.ReferenceError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &edit):
 		return edit.error
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrConflict),
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrConflict), errors.As(err, &references),
+		errors.Is(err, storage.ErrTooManyPending),
 		errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, storage.ErrUnavailable), errors.Is(err, ErrSchema):
 		return err
 	case ctx.Err() != nil:

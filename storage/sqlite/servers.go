@@ -188,7 +188,7 @@ func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit 
 }
 
 // DeleteServer implements storage.Servers. It does not wait for edits of the server's connections: they find theirs gone.
-func (s *Store) DeleteServer(ctx context.Context, organization, id string) (storage.DeletedServer, error) {
+func (s *Store) DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (storage.DeletedServer, error) {
 	var d storage.DeletedServer
 	err := s.write(ctx, func(ctx context.Context, tx *writeTx) (err error) {
 		d = storage.DeletedServer{}
@@ -203,6 +203,9 @@ func (s *Store) DeleteServer(ctx context.Context, organization, id string) (stor
 			d.Client = &client
 		} else if !errors.Is(err, storage.ErrNotFound) {
 			return fmt.Errorf("reading the server's OAuth client: %w", err)
+		}
+		if err := archivePolicies(ctx, tx, organization, id, by, now); err != nil {
+			return fmt.Errorf("archiving the server's policies: %w", err)
 		}
 		if err := execOne(ctx, tx, deleteServerSQL, organization, id); err != nil { // foreign keys delete the rest
 			return err

@@ -322,7 +322,7 @@ func testEditOfDeleted(t *testing.T, b *bundle) {
 	for _, change := range []string{"changed", "read"} {
 		b.connect(t, b.connectionA1)
 		_, err := b.UpdateConnection(t.Context(), b.connectionA1, func(ctx context.Context, c *storage.Connection) error {
-			if _, err := b.DeleteServer(ctx, b.orgA, b.serverA.ID); err != nil {
+			if _, err := b.DeleteServer(ctx, b.orgA, b.serverA.ID, "", start); err != nil {
 				t.Error(err)
 			}
 			c.Scope = change

@@ -64,7 +64,7 @@ func testSyncDirectory(t *testing.T, b *bundle) {
 	noError(t, b.CreateServer(ctx, v))
 	noError(t, sync(storage.SourceConfig, start))
 	equal(t, b.directory(t, b.orgA), []string{"Notes", "Two"})
-	_, err = b.DeleteServer(ctx, b.orgA, v.ID)
+	_, err = b.DeleteServer(ctx, b.orgA, v.ID, "", start)
 	noError(t, err)
 	equal(t, b.directory(t, b.orgA), []string{"Notes", "Two"}) // a read-only entry does not go with its server
 	noError(t, sync(storage.SourceConfig, start))

@@ -117,7 +117,7 @@ func testHostileSearch(t *testing.T, b *bundle) {
 			wantError(t, err, storage.ErrNotFound)
 			_, err = b.ServerBySlug(ctx, b.orgA, text)
 			wantError(t, err, storage.ErrNotFound)
-			_, err = b.DeleteServer(ctx, b.orgA, text)
+			_, err = b.DeleteServer(ctx, b.orgA, text, "", start)
 			wantError(t, err, storage.ErrNotFound)
 			_, err = b.User(ctx, b.orgA, text)
 			wantError(t, err, storage.ErrNotFound)

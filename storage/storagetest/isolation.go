@@ -83,7 +83,7 @@ func testIsolation(t *testing.T, b *bundle) {
 			return err
 		},
 		"DeleteServer": func(server, _, _ string) error {
-			_, err := b.DeleteServer(ctx, b.orgB, server)
+			_, err := b.DeleteServer(ctx, b.orgB, server, "", start)
 			return err
 		},
 		"OAuthClient": func(server, _, _ string) error {
@@ -212,7 +212,7 @@ func testChanges(t *testing.T, b *bundle) {
 	check("UpdateServer", err, "B")
 	check("PutOAuthClient", b.PutOAuthClient(ctx, oauthClient(b.orgB, v.ID)), "B")
 	check("DeleteOAuthClient", b.DeleteOAuthClient(ctx, b.orgB, v.ID), "B")
-	_, err = b.DeleteServer(ctx, b.orgB, v.ID)
+	_, err = b.DeleteServer(ctx, b.orgB, v.ID, "", start)
 	check("DeleteServer", err, "B")
 
 	check("CreateConnection", b.CreateConnection(ctx, connection(b.connectionA1)), "A")

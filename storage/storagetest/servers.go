@@ -62,7 +62,7 @@ func testServerConflicts(t *testing.T, b *bundle) {
 	_, err = b.UpdateServer(ctx, b.orgA, v.ID, func(s *storage.Server) error { s.Name = "ölmühle two"; return nil })
 	noError(t, err) // its own name in another spelling
 
-	_, err = b.DeleteServer(ctx, b.orgA, v.ID) // frees both
+	_, err = b.DeleteServer(ctx, b.orgA, v.ID, "", start) // frees both
 	noError(t, err)
 	noError(t, b.CreateServer(ctx, b.newServer(b.orgA, v.Name, v.Slug)))
 }
@@ -164,11 +164,11 @@ func testDeleteServer(t *testing.T, b *bundle) {
 	a := attempt(key1)
 	noError(t, b.CreateAttempt(ctx, a))
 
-	deleted, err := b.DeleteServer(ctx, b.orgA, servers[0].ID)
+	deleted, err := b.DeleteServer(ctx, b.orgA, servers[0].ID, "", start)
 	noError(t, err)
 	equal(t, deleted, storage.DeletedServer{Server: servers[0], Connections: connections, Client: &client})
 
-	_, err = b.DeleteServer(ctx, b.orgA, servers[0].ID)
+	_, err = b.DeleteServer(ctx, b.orgA, servers[0].ID, "", start)
 	wantError(t, err, storage.ErrNotFound)
 	_, err = b.Connection(ctx, key1)
 	wantError(t, err, storage.ErrNotFound)
@@ -184,12 +184,12 @@ func testDeleteServer(t *testing.T, b *bundle) {
 	noError(t, b.CreateServer(ctx, servers[0]))
 	_, err = b.Connection(ctx, key1)
 	wantError(t, err, storage.ErrNotFound)
-	_, err = b.DeleteServer(ctx, b.orgA, servers[0].ID)
+	_, err = b.DeleteServer(ctx, b.orgA, servers[0].ID, "", start)
 	noError(t, err)
 
 	// The custom entry goes with its last server, others stay.
 	equal(t, b.directory(t, b.orgA), []string{"Custom", "Notes"})
-	deleted, err = b.DeleteServer(ctx, b.orgA, servers[1].ID)
+	deleted, err = b.DeleteServer(ctx, b.orgA, servers[1].ID, "", start)
 	noError(t, err)
 	equal(t, deleted, storage.DeletedServer{Server: servers[1]})
 	equal(t, b.directory(t, b.orgA), []string{"Notes"})
