@@ -78,6 +78,20 @@ func (o *Object) Report(kind, msg string, place ...any) {
 	o.problems.add(Problem{Loc: o.at(place...), Msg: msg, Type: kind})
 }
 
+// Note notes a problem that no rule covers, with all that is known of it; its Loc is a place below the object.
+func (o *Object) Note(p Problem) {
+	p.Loc = o.at(p.Loc...)
+	o.problems.add(p)
+}
+
+// Wrong reports whether something is noted about a place below the object, or about what holds it.
+func (o *Object) Wrong(place ...any) bool {
+	loc := o.at(place...)
+	return slices.ContainsFunc(*o.problems, func(p Problem) bool {
+		return len(p.Loc) <= len(loc) && len(p.Loc) > len(o.loc) && slices.Equal(p.Loc, loc[:len(p.Loc)])
+	})
+}
+
 // Has reports whether the object has the member, null or not.
 func (o *Object) Has(name string) bool {
 	_, ok := o.value.Get(name)
@@ -213,7 +227,7 @@ func list[T any](o *Object, name string, l List, one func(strictjson.Value, int)
 		}
 		out := make([]T, 0, v.Len())
 		for i, e := range v.Elems() {
-			if value, ok := one(e, i); ok {
+			if value, ok := one(e, i); ok || l.Hold {
 				out = append(out, value)
 			}
 		}

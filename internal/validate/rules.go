@@ -48,6 +48,8 @@ type List struct {
 	Flags Flags
 	Min   int
 	Max   int // zero means DefaultMaxList
+	// Hold keeps the places of wrong elements, as zero values, for callers that report more about the others.
+	Hold bool
 }
 
 const (

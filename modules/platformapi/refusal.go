@@ -28,6 +28,11 @@ var (
 	errNoTemplate   = refused(app.ServerNotFound, "Server directory template not found")
 	errNoConnection = refused(app.ConnectionNotFound, "You have no connection to this server")
 	errNoEntry      = refused(app.DirectoryNotFound, "Server directory entry not found")
+
+	errNoAgent       = refused(app.AgentNotFound, "Agent not found")
+	errNoApplication = refused(app.AgentNotFound, "Application directory entry not found")
+	errNoPolicy      = refused(app.PolicyNotFound, "Policy not found")
+	errNoUser        = refused(app.NotFound, "User not found")
 )
 
 // missing turns a store's ErrNotFound into what the client is told.

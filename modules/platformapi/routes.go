@@ -15,6 +15,13 @@ const (
 	statusPath    = "/connection"
 	directoryPath = "/api/server-directory"
 	entryPath     = directoryPath + "/{id}"
+
+	agentsPath     = "/api/agents"
+	agentPath      = agentsPath + "/{agent_id}"
+	oldPolicyPath  = "/api/policy"
+	policiesPath   = "/api/v2/policies"
+	policyPath     = policiesPath + "/{policy_id}"
+	userRevokePath = "/api/users/{user_id}/revoke"
 )
 
 // table is every address that this handler serves. Who may call a route, whose objects it sees and how it is audited
@@ -43,4 +50,25 @@ var table = mustTable([]route{
 	{http.MethodGet, entryPath, user, ownOrganization, auditRead, getEntry},
 	{http.MethodPut, entryPath, admin, ownOrganization, auditAdminWrite, updateEntry},
 	{http.MethodDelete, entryPath, admin, ownOrganization, auditAdminWrite, deleteEntry},
+
+	{http.MethodGet, agentsPath, user, ownOrganization, auditRead, listAgents},
+	{http.MethodPost, agentsPath, admin, ownOrganization, auditAdminWrite, createAgent},
+	{http.MethodGet, agentsPath + "/counts", user, ownOrganization, auditRead, countAgents},
+	{http.MethodGet, agentPath, user, ownOrganization, auditRead, getAgent},
+	{http.MethodDelete, agentPath, admin, ownOrganization, auditAdminWrite, deleteAgent},
+
+	{http.MethodPost, oldPolicyPath, admin, ownOrganization, auditAdminWrite, savePolicy},
+	{http.MethodPut, oldPolicyPath + "/enable", admin, ownOrganization, auditAdminWrite, enablePolicies},
+	{http.MethodPut, oldPolicyPath + "/disable", admin, ownOrganization, auditAdminWrite, disablePolicies},
+	{http.MethodGet, policiesPath, user, ownOrganization, auditRead, listPolicies},
+	{http.MethodPost, policiesPath, admin, ownOrganization, auditAdminWrite, createPolicy},
+	{http.MethodPost, policiesPath + "/validate", user, ownOrganization, auditRead, validatePolicy},
+	{http.MethodGet, policiesPath + "/summary", user, ownOrganization, auditRead, summarizePolicies},
+	{http.MethodGet, policiesPath + "/filter-definitions", user, ownOrganization, auditRead, policyFilters},
+	{http.MethodGet, policyPath, user, ownOrganization, auditRead, getPolicy},
+	{http.MethodPatch, policyPath, admin, ownOrganization, auditAdminWrite, updatePolicy},
+	{http.MethodPost, policyPath + "/clone", admin, ownOrganization, auditAdminWrite, clonePolicy},
+	{http.MethodGet, policyPath + "/revisions", admin, ownOrganization, auditRead, listRevisions},
+
+	{http.MethodPost, userRevokePath, admin, ownOrganization, auditAdminWrite, revokeUser},
 })

@@ -1,0 +1,144 @@
+package policyapi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Bounds of a policy's members, in characters or elements.
+const (
+	MaxName         = 255
+	maxContact      = 1_024
+	maxTag          = 255
+	maxTags         = 100
+	maxApplications = 1_000
+	maxRules        = 1_000
+	maxCondition    = 64 << 10 // bytes
+)
+
+// readOnly are the members of a policy as the API shows it that no client sets: a record can be read, changed and sent back.
+var readOnly = []string{
+	"organization_id", "org_id", "mcp_server_name", "application_names", "rules_count", "revision", "created_at", "updated_at",
+	"created_by_user_id", "created_by_user_name", "updated_by_user_id", "updated_by_user_name",
+}
+
+// Edit is what a body says about a policy: of one that exists, only the members that are there change.
+type Edit struct {
+	Name           validate.Field[string]
+	Description    validate.Field[string]
+	SupportContact validate.Field[string]
+	Tags           validate.Field[[]string]
+	Status         validate.Field[string]
+	ServerID       validate.Field[string]
+	// ApplicationIDs are without repetitions. Null is as good as absent: only an explicit list ever empties them.
+	ApplicationIDs validate.Field[[]string]
+	Rules          validate.Field[[]storage.Rule]
+	Shadow         validate.Field[bool]
+
+	places []int // of the elements of ApplicationIDs, in the body's list
+}
+
+// Read reads a policy from a body, which must not hold more than that and the members that the caller asked for already.
+// required are the flags of the members that a new policy needs.
+func Read(o *validate.Object, required validate.Flags) Edit {
+	var e Edit
+	e.Name = Name(o, required)
+	e.Description = o.Text("description", validate.Text{})
+	e.SupportContact = o.Text("support_contact", validate.Text{Max: maxContact})
+	e.Tags = o.Texts("tags", validate.List{Max: maxTags}, validate.Text{Min: 1, Max: maxTag})
+	e.Status = o.Text("status", validate.Text{Enum: Statuses})
+	e.ServerID = o.UUID("mcp_server_id", required)
+	e.ApplicationIDs = o.UUIDs("application_ids", validate.List{Flags: validate.Nullable, Max: maxApplications, Hold: true})
+	e.compact()
+	e.Rules = readRules(o)
+	e.Shadow = o.Bool("shadow", 0)
+	ignored := readOnly
+	if o.Has("policies") {
+		o.Note(validate.Problem{
+			Loc: []any{"policies"}, Type: validate.ExtraForbidden,
+			Msg: "Extra inputs are not permitted: send one policy object, not the older wrapper policies[].resourcePolicy",
+		})
+		ignored = slices.Concat(ignored, []string{"policies"})
+	}
+	o.Only(ignored...)
+	return e
+}
+
+// Statuses are the words of a policy's lifecycle.
+var Statuses = []string{string(storage.PolicyDraft), string(storage.PolicyActive), string(storage.PolicyInactive), string(storage.PolicyArchived)}
+
+// Name reads a policy's name. Names end up in logs and on pages (attack H08).
+func Name(o *validate.Object, required validate.Flags) validate.Field[string] {
+	name := o.Text("name", validate.Text{Flags: required, Min: 1, Max: MaxName})
+	switch {
+	case name.Value == "":
+	case strings.TrimSpace(name.Value) == "":
+		o.Report(validate.ValueError, "Value error, a name must not be blank", "name")
+	case strings.ContainsFunc(name.Value, unicode.IsControl):
+		o.Report(validate.ValueError, "Value error, control characters are not allowed", "name")
+	}
+	return name
+}
+
+// compact drops repetitions and what is no id, and remembers where the others stood.
+func (e *Edit) compact() {
+	if e.ApplicationIDs.Value == nil {
+		return
+	}
+	ids := []string{}
+	for i, id := range e.ApplicationIDs.Value {
+		if id != "" && !slices.Contains(ids, id) {
+			ids, e.places = append(ids, id), append(e.places, i)
+		}
+	}
+	e.ApplicationIDs.Value = ids
+}
+
+// readRules reads the rules and adds what internal/rules finds wrong with them, but for what is wrong in its form already.
+func readRules(o *validate.Object) validate.Field[[]storage.Rule] {
+	objects := o.Objects("rules", validate.List{Max: maxRules, Hold: true})
+	field := validate.Field[[]storage.Rule]{Present: objects.Present, Null: objects.Null}
+	if objects.Value == nil {
+		return field
+	}
+	field.Value = make([]storage.Rule, len(objects.Value))
+	for i, object := range objects.Value {
+		if object != nil {
+			field.Value[i] = readRule(object)
+		}
+	}
+	for _, p := range rules.Check(field.Value) {
+		if o.Wrong(p.Loc...) {
+			continue
+		}
+		problem := validate.Problem{Loc: p.Loc, Msg: p.Message, Type: p.Type, Input: p.Input}
+		if p.Line > 0 {
+			problem.Msg += fmt.Sprintf(" (line %d, column %d)", p.Line, p.Column)
+			problem.Ctx = map[string]any{"line": p.Line, "column": p.Column}
+		}
+		o.Note(problem)
+	}
+	return field
+}
+
+func readRule(o *validate.Object) storage.Rule {
+	everything := []string{"*"}
+	r := storage.Rule{
+		Name:        o.Text("name", validate.Text{Flags: validate.Required, Min: 1, Max: MaxName}).Value,
+		Description: o.Text("description", validate.Text{}).Value,
+		Active:      o.Bool("active", 0).Or(true),
+		Authorized:  o.Bool("authorized", validate.Required).Value,
+		Actions:     o.Texts("actions", validate.List{Min: 1, Hold: true}, validate.Text{}).Or(everything),
+		RolesGroups: o.Texts("roles_groups", validate.List{Min: 1, Hold: true}, validate.Text{}).Or(everything),
+		Condition:   o.Document("condition", 0, maxCondition).Value,
+		Approval:    storage.ApprovalChannel(o.Text("approval", validate.Text{Enum: []string{string(storage.ChannelOutOfBand)}}).Value),
+	}
+	o.Only()
+	return r
+}

@@ -1,0 +1,185 @@
+package platformapi
+
+import (
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Bounds of an application's members.
+const (
+	maxExternalID = 255 // of the client id of a token
+	maxCallback   = 2048
+	maxCallbacks  = 100
+)
+
+func listAgents(q *request) (any, error) {
+	filter := storage.AgentFilter{OrganizationID: q.organization(), Search: q.search(), Page: q.page()}
+	for _, word := range q.query.Enums("agent_type", string(storage.AgentInternal), string(storage.AgentExternal)) {
+		filter.Types = append(filter.Types, storage.AgentType(word))
+	}
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	page, err := q.core.Store.Agents(q.context(), filter)
+	if err != nil {
+		return nil, err
+	}
+	return viewPage(filter.Page, page, viewAgent), nil
+}
+
+func getAgent(q *request) (any, error) {
+	id := q.id("agent_id")
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	a, err := q.core.Store.Agent(q.context(), q.organization(), id)
+	if err != nil {
+		return nil, missing(err, errNoAgent)
+	}
+	return viewAgent(a), nil
+}
+
+type agentCountsView struct {
+	All      int `json:"all"`
+	Internal int `json:"internal"`
+	External int `json:"external"`
+}
+
+func countAgents(q *request) (any, error) {
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	counts, err := q.core.Store.AgentCounts(q.context(), q.organization())
+	if err != nil {
+		return nil, err
+	}
+	return agentCountsView(counts), nil
+}
+
+// createAgent registers an application that is there already, or a new one of the administrator's own issuer.
+func createAgent(q *request) (any, error) {
+	now := q.handler.now().UTC()
+	a := storage.Agent{OrganizationID: q.organization(), CreatedAt: now, UpdatedAt: now}
+	var adopted string
+	if err := q.read(false, func(o *validate.Object) {
+		adopted = o.UUID("application_directory_id", validate.Nullable).Value
+		described := o.Object("application_directory", validate.Nullable)
+		switch given := o.Has("application_directory_id") && adopted != ""; {
+		case given && described.Set():
+			o.Report(validate.ValueError, "Value error, give application_directory_id or application_directory, not both", "application_directory")
+		case described.Set() && described.Value != nil:
+			a.Application = application(described.Value)
+		case !given && !described.Present && !o.Wrong("application_directory_id"):
+			o.Report(validate.Missing, "Field required: application_directory_id or application_directory", "application_directory_id")
+		}
+		a.WriteConfirmationsRequired = o.Bool("write_confirmations_required", 0).Or(true)
+		a.LLMGatewayEnabled = o.Bool("llm_gateway_enabled", 0).Or(false)
+		a.ApprovalChannel = storage.ApprovalChannel(o.Text("approval_channel", validate.Text{
+			Flags: validate.Nullable, Enum: []string{string(storage.ChannelInBand), string(storage.ChannelOutOfBand)},
+		}).Value)
+	}); err != nil {
+		return nil, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	a.ID = id.String()
+	if adopted != "" {
+		a.Application.ID = adopted
+		a, err = q.core.Store.AdoptApplication(q.context(), a)
+		return agentAnswer(a, missing(err, errNoApplication))
+	}
+	if id, err = uuid.NewV7(); err != nil {
+		return nil, err
+	}
+	a.Application.ID, a.Application.OrganizationID = id.String(), a.OrganizationID
+	a.Application.Issuer = q.call.Caller.Issuer
+	a.Application.CreatedAt, a.Application.UpdatedAt = now, now
+	return agentAnswer(a, q.core.Store.CreateAgent(q.context(), a))
+}
+
+func application(o *validate.Object) storage.Application {
+	text := func(name string, r validate.Text) string { return o.Text(name, r).Value }
+	a := storage.Application{
+		ExternalID:       text("external_id", validate.Text{Flags: validate.Required, Min: 1, Max: maxExternalID, Pattern: clientText}),
+		Name:             text("name", validate.Text{Flags: validate.Nullable, Max: 255}),
+		Description:      text("description", validate.Text{Flags: validate.Nullable}),
+		Public:           o.Bool("public", 0).Value,
+		DCR:              o.Bool("dcr", 0).Value,
+		PostLoginSuccess: o.Bool("post_login_success", 0).Value,
+		Callbacks:        o.Texts("callbacks", validate.List{Max: maxCallbacks}, validate.Text{Min: 1, Max: maxCallback}).Value,
+	}
+	if a.Name == "" {
+		a.Name = a.ExternalID
+	}
+	return a
+}
+
+func agentAnswer(a storage.Agent, err error) (any, error) {
+	switch {
+	case errors.Is(err, storage.ErrConflict):
+		return nil, conflict("external_id", "This application is an agent already")
+	case err != nil:
+		return nil, err
+	}
+	return viewAgent(a), nil
+}
+
+// deleteAgent also takes the agent out of the policies that name it, and archives those that named nobody else.
+func deleteAgent(q *request) (any, error) {
+	id := q.id("agent_id")
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	err := q.core.Store.DeleteAgent(q.context(), q.organization(), id, q.call.Caller.UserID, q.handler.now().UTC())
+	return nil, missing(err, errNoAgent)
+}
+
+// applicationView is an application as the API shows it.
+type applicationView struct {
+	ID               string   `json:"id"`
+	CreatedAt        instant  `json:"created_at"`
+	UpdatedAt        instant  `json:"updated_at"`
+	Name             string   `json:"name"`
+	Description      string   `json:"description"`
+	OrganizationID   string   `json:"organization_id"`
+	ExternalID       string   `json:"external_id"`
+	Public           bool     `json:"public"`
+	DCR              bool     `json:"dcr"`
+	PostLoginSuccess bool     `json:"post_login_success"`
+	Callbacks        []string `json:"callbacks"`
+}
+
+// agentView is an agent as the API shows it.
+type agentView struct {
+	ID             string            `json:"id"`
+	CreatedAt      instant           `json:"created_at"`
+	UpdatedAt      instant           `json:"updated_at"`
+	OrganizationID string            `json:"organization_id"`
+	ApplicationID  string            `json:"application_directory_id"`
+	Application    applicationView   `json:"application_directory"`
+	Type           storage.AgentType `json:"agent_type"`
+
+	WriteConfirmationsRequired bool                    `json:"write_confirmations_required"`
+	LLMGatewayEnabled          bool                    `json:"llm_gateway_enabled"`
+	ApprovalChannel            storage.ApprovalChannel `json:"approval_channel"`
+}
+
+func viewAgent(a storage.Agent) agentView {
+	of := a.Application
+	return agentView{
+		ID: a.ID, CreatedAt: instant(a.CreatedAt), UpdatedAt: instant(a.UpdatedAt), OrganizationID: a.OrganizationID,
+		ApplicationID: of.ID, Type: a.Type(),
+		Application: applicationView{
+			ID: of.ID, CreatedAt: instant(of.CreatedAt), UpdatedAt: instant(of.UpdatedAt), Name: of.Name, Description: of.Description,
+			OrganizationID: of.OrganizationID, ExternalID: of.ExternalID, Public: of.Public, DCR: of.DCR,
+			PostLoginSuccess: of.PostLoginSuccess, Callbacks: list(of.Callbacks),
+		},
+		WriteConfirmationsRequired: a.WriteConfirmationsRequired, LLMGatewayEnabled: a.LLMGatewayEnabled, ApprovalChannel: a.Channel(),
+	}
+}

@@ -1,0 +1,305 @@
+package platformapi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/policyapi"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+func listPolicies(q *request) (any, error) {
+	filter := storage.PolicyFilter{OrganizationID: q.organization(), Search: q.search(), Page: q.page()}
+	for _, word := range q.query.Enums("status", policyapi.Statuses...) {
+		filter.Status = append(filter.Status, storage.PolicyStatus(word))
+	}
+	filter.ServerIDs = q.query.UUIDs("mcp_server_id", validate.List{})
+	filter.AgentIDs = q.query.UUIDs("agent_id", validate.List{})
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	page, err := q.core.Store.Policies(q.context(), filter)
+	if err != nil {
+		return nil, err
+	}
+	return viewPage(filter.Page, page, viewPolicyItem), nil
+}
+
+func getPolicy(q *request) (any, error) {
+	id := q.id("policy_id")
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	p, err := q.core.Store.Policy(q.context(), q.organization(), id)
+	if err != nil {
+		return nil, missing(err, errNoPolicy)
+	}
+	return wrappedPolicy{viewPolicy(p)}, nil
+}
+
+func createPolicy(q *request) (any, error) {
+	var edit policyapi.Edit
+	if err := q.read(false, func(o *validate.Object) {
+		edit = policyapi.Read(o, validate.Required)
+		_, problems := edit.New()
+		q.reportPolicy(o, &edit, problems)
+	}); err != nil {
+		return nil, err
+	}
+	p, err := q.storePolicy(&edit)
+	if err != nil {
+		return nil, policyRefusal(err, &edit)
+	}
+	return created{wrappedPolicy{viewPolicy(p)}}, nil
+}
+
+// storePolicy makes a policy of an edit in which nothing was found wrong.
+func (q *request) storePolicy(edit *policyapi.Edit) (storage.PolicyView, error) {
+	p, problems := edit.New()
+	if err := problems.Err(); err != nil {
+		return storage.PolicyView{}, err
+	}
+	return q.newPolicy(p)
+}
+
+// newPolicy stores a policy as the caller's, with an id of its own.
+func (q *request) newPolicy(p storage.Policy) (storage.PolicyView, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return storage.PolicyView{}, err
+	}
+	p.ID, p.OrganizationID, p.Revision = id.String(), q.organization(), 1
+	p.CreatedAt = q.handler.now().UTC()
+	p.UpdatedAt, p.CreatedBy, p.UpdatedBy = p.CreatedAt, q.call.Caller.UserID, q.call.Caller.UserID
+	return q.core.Store.CreatePolicy(q.context(), p)
+}
+
+func updatePolicy(q *request) (any, error) {
+	id := q.id("policy_id")
+	// What is wrong with a change depends on what it changes; it is still said before whether the policy exists.
+	present, lookup := q.core.Store.Policy(q.context(), q.organization(), id)
+	var edit policyapi.Edit
+	if err := q.read(false, func(o *validate.Object) {
+		edit = policyapi.Read(o, 0)
+		var problems validate.Problems
+		if lookup == nil {
+			changed := present.Policy
+			problems = edit.Apply(&changed, "path", "policy_id")
+		}
+		q.reportPolicy(o, &edit, problems)
+	}); err != nil {
+		return nil, err
+	}
+	if lookup != nil {
+		return nil, missing(lookup, errNoPolicy)
+	}
+	p, err := q.changePolicy(id, &edit, "path", "policy_id")
+	if err != nil {
+		return nil, err
+	}
+	return wrappedPolicy{viewPolicy(p)}, nil
+}
+
+// changePolicy applies an edit to a policy, which the request names at place.
+func (q *request) changePolicy(id string, edit *policyapi.Edit, place ...any) (storage.PolicyView, error) {
+	p, err := q.core.Store.UpdatePolicy(q.context(), q.organization(), id, q.call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
+		return edit.Apply(p, place...).Err()
+	})
+	return p, policyRefusal(err, edit, place...)
+}
+
+// reportPolicy adds problems that are about more than one member. When anything is wrong, references are looked up too, so
+// that a client sees all of it at once; else the store does that in the transaction of the write.
+func (q *request) reportPolicy(o *validate.Object, edit *policyapi.Edit, problems validate.Problems) {
+	q.note(problems.Err())
+	if len(q.problems) == 0 && o.Err() == nil {
+		return
+	}
+	broken := &storage.ReferenceError{}
+	if id := edit.ServerID.Value; id != "" {
+		_, err := q.core.Store.Server(q.context(), q.organization(), id)
+		broken.Server = errors.Is(err, storage.ErrNotFound)
+		q.noteFailure(err)
+	}
+	for i, id := range edit.ApplicationIDs.Value {
+		_, err := q.core.Store.Agent(q.context(), q.organization(), id)
+		if errors.Is(err, storage.ErrNotFound) {
+			broken.Applications = append(broken.Applications, i)
+		}
+		q.noteFailure(err)
+	}
+	q.note(edit.References(broken).Err())
+}
+
+// noteFailure keeps an error that is no client's fault.
+func (q *request) noteFailure(err error) {
+	if !errors.Is(err, storage.ErrNotFound) {
+		q.note(err)
+	}
+}
+
+// policyRefusal is what a client is told of an error of the store. place is where the request names the policy.
+func policyRefusal(err error, edit *policyapi.Edit, place ...any) error {
+	var broken *storage.ReferenceError
+	var overlap *storage.OverlapError
+	switch {
+	case errors.As(err, &broken):
+		return edit.References(broken, place...)
+	case errors.As(err, &overlap):
+		return overlapping(overlap)
+	case errors.Is(err, storage.ErrConflict):
+		return conflict("name", "A policy of that name exists already")
+	}
+	return missing(err, errNoPolicy)
+}
+
+// overlapping is 409 with the policy that holds the place.
+func overlapping(err *storage.OverlapError) error {
+	r := conflict("status", fmt.Sprintf("The active policy %q governs this server and agent already; only one can", err.PolicyName))
+	r.(*refusal).Details["policy_id"], r.(*refusal).Details["policy_name"] = err.PolicyID, err.PolicyName
+	return r
+}
+
+// clonePolicy makes a draft like a policy that exists.
+func clonePolicy(q *request) (any, error) {
+	id := q.id("policy_id")
+	var name string
+	if err := q.read(true, func(o *validate.Object) { name = policyapi.Name(o, validate.Nullable).Value }); err != nil {
+		return nil, err
+	}
+	was, err := q.core.Store.Policy(q.context(), q.organization(), id)
+	if err != nil {
+		return nil, missing(err, errNoPolicy)
+	}
+	p := was.Policy
+	p.Status, p.Shadow, p.Name = storage.PolicyDraft, false, name
+	if name == "" {
+		p.Name = policyapi.CopyName(was.Name)
+	}
+	made, err := q.newPolicy(p)
+	if err != nil {
+		return nil, policyRefusal(err, &policyapi.Edit{}, "path", "policy_id")
+	}
+	return wrappedPolicy{viewPolicy(made)}, nil
+}
+
+func listRevisions(q *request) (any, error) {
+	id, page := q.id("policy_id"), q.page()
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	revisions, err := q.core.Store.PolicyRevisions(q.context(), q.organization(), id, page)
+	if err != nil {
+		return nil, missing(err, errNoPolicy)
+	}
+	return viewPage(page, revisions, viewRevision), nil
+}
+
+type summaryView struct {
+	Active   int `json:"active"`
+	Draft    int `json:"draft"`
+	Inactive int `json:"inactive"`
+	Archived int `json:"archived"`
+	Total    int `json:"total"`
+}
+
+func summarizePolicies(q *request) (any, error) {
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	counts, err := q.core.Store.PolicySummary(q.context(), q.organization())
+	if err != nil {
+		return nil, err
+	}
+	s := summaryView{
+		Active: counts[storage.PolicyActive], Draft: counts[storage.PolicyDraft], Inactive: counts[storage.PolicyInactive],
+		Archived: counts[storage.PolicyArchived],
+	}
+	s.Total = s.Active + s.Draft + s.Inactive + s.Archived
+	return s, nil
+}
+
+type validationView struct {
+	NameIsUnique     bool     `json:"name_is_unique"`
+	NoOverlap        bool     `json:"no_overlap_if_active"`
+	OverlappingNames []string `json:"overlapping_policy_names"`
+}
+
+// validatePolicy is advice: what it finds can have changed by the time of the write, which is where the rules are kept.
+func validatePolicy(q *request) (any, error) {
+	var name, server, excluded string
+	var applications []string
+	if err := q.read(false, func(o *validate.Object) {
+		// Clients write null for what they leave out.
+		name = policyapi.Name(o, validate.Required).Value
+		server = o.UUID("mcp_server_id", validate.Nullable).Value
+		applications = o.UUIDs("application_ids", validate.List{Flags: validate.Nullable}).Value
+		excluded = o.UUID("exclude_policy_id", validate.Nullable).Value
+	}); err != nil {
+		return nil, err
+	}
+	v := validationView{NoOverlap: true, OverlappingNames: []string{}}
+	holder, err := q.core.Store.PolicyByName(q.context(), q.organization(), name)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		v.NameIsUnique = true
+	case err != nil:
+		return nil, err
+	default:
+		v.NameIsUnique = holder.ID == excluded
+	}
+	if server == "" {
+		return v, nil
+	}
+	found, err := q.core.Store.OverlappingPolicies(q.context(), q.organization(), server, applications, excluded)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range found {
+		v.OverlappingNames = append(v.OverlappingNames, p.Name)
+	}
+	v.NoOverlap = len(found) == 0
+	return v, nil
+}
+
+type filterOption struct {
+	Value string `json:"value"`
+	Label string `json:"label"`
+}
+
+type filterDefinition struct {
+	ID      string         `json:"id"`
+	Label   string         `json:"label"`
+	Options []filterOption `json:"options"`
+}
+
+// policyFilters says by what the list of policies can be narrowed, with the values there are.
+func policyFilters(q *request) (any, error) {
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	status := filterDefinition{ID: "status", Label: "Status", Options: []filterOption{
+		{string(storage.PolicyDraft), "Draft"}, {string(storage.PolicyActive), "Active"},
+		{string(storage.PolicyInactive), "Inactive"}, {string(storage.PolicyArchived), "Archived"},
+	}}
+	servers := filterDefinition{ID: "mcp_server_id", Label: "MCP server", Options: []filterOption{}}
+	all, err := q.core.Store.Servers(q.context(), q.serverFilter())
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all.Items {
+		servers.Options = append(servers.Options, filterOption{s.ID, s.Name})
+	}
+	agents := filterDefinition{ID: "agent_id", Label: "Agent", Options: []filterOption{}}
+	known, err := q.core.Store.Agents(q.context(), storage.AgentFilter{OrganizationID: q.organization()})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range known.Items {
+		agents.Options = append(agents.Options, filterOption{a.ID, a.Application.Name})
+	}
+	return []filterDefinition{status, servers, agents}, nil
+}

@@ -1,0 +1,145 @@
+package platformapi
+
+import (
+	"errors"
+
+	"github.com/durward-gateway/durward/internal/policyapi"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// policyTarget is what create-or-update works on: the policy with the id of the body, else the one of its name.
+type policyTarget struct {
+	policy storage.PolicyView
+	found  bool
+	place  []any // where the body names it
+	err    error // why there is none although there has to be one
+}
+
+// savePolicy makes a policy, or changes the one that the body names.
+func savePolicy(q *request) (any, error) {
+	var edit policyapi.Edit
+	var target policyTarget
+	if err := q.read(false, func(o *validate.Object) {
+		id := o.UUID("id", 0)
+		required := validate.Required
+		if id.Present {
+			required = 0
+		}
+		edit = policyapi.Read(o, required)
+		target = q.policyTarget(id, &edit)
+		q.reportPolicy(o, &edit, target.problems(&edit))
+	}); err != nil {
+		return nil, err
+	}
+	if target.err != nil {
+		return nil, target.err
+	}
+	if !target.found {
+		made, err := q.storePolicy(&edit)
+		if err == nil {
+			return savedPolicy{Policy: viewPolicy(made), Created: true}, nil
+		}
+		if !takenName(err) {
+			return nil, policyRefusal(err, &edit)
+		}
+		// Another request took the name since it was looked up: this one then changes what that one made.
+		if target = q.policyTarget(validate.Field[string]{}, &edit); target.err != nil || !target.found {
+			return nil, policyRefusal(err, &edit)
+		}
+	}
+	p, err := q.changePolicy(target.policy.ID, &edit, target.place...)
+	if err != nil {
+		return nil, err
+	}
+	return savedPolicy{Policy: viewPolicy(p)}, nil
+}
+
+func takenName(err error) bool {
+	var overlap *storage.OverlapError
+	return errors.Is(err, storage.ErrConflict) && !errors.As(err, &overlap)
+}
+
+func (q *request) policyTarget(id validate.Field[string], edit *policyapi.Edit) policyTarget {
+	var t policyTarget
+	var err error
+	switch {
+	case id.Present:
+		t.place = []any{"body", "id"}
+		t.policy, err = q.core.Store.Policy(q.context(), q.organization(), id.Value)
+		t.err = missing(err, errNoPolicy)
+		t.found = err == nil
+	case edit.Name.Value != "":
+		t.place = []any{"body", "name"}
+		t.policy, err = q.core.Store.PolicyByName(q.context(), q.organization(), edit.Name.Value)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+		case err != nil:
+			t.err = err
+		case t.policy.ServerID != edit.ServerID.Value:
+			t.err = conflict("name", "A policy of that name exists already, for another server")
+		default:
+			t.found = true
+		}
+	}
+	return t
+}
+
+// problems is what is wrong with doing to the target what the edit says.
+func (t *policyTarget) problems(edit *policyapi.Edit) validate.Problems {
+	switch {
+	case t.found:
+		changed := t.policy.Policy
+		return edit.Apply(&changed, t.place...)
+	case t.err == nil:
+		_, problems := edit.New()
+		return problems
+	}
+	return nil
+}
+
+type enabledView struct {
+	Enabled int `json:"enabledPolicies"`
+}
+
+type disabledView struct {
+	Disabled int `json:"disabledPolicies"`
+}
+
+func enablePolicies(q *request) (any, error) {
+	n, err := q.setStatus(storage.PolicyActive)
+	if err != nil {
+		return nil, err
+	}
+	return enabledView{n}, nil
+}
+
+func disablePolicies(q *request) (any, error) {
+	n, err := q.setStatus(storage.PolicyInactive)
+	if err != nil {
+		return nil, err
+	}
+	return disabledView{n}, nil
+}
+
+// setStatus gives all policies that the query names another status, or none of them (attack O03).
+func (q *request) setStatus(status storage.PolicyStatus) (int, error) {
+	ids := q.query.UUIDs("id", validate.List{})
+	if err := q.shape(); err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	for i, id := range ids {
+		p, err := q.core.Store.Policy(q.context(), q.organization(), id)
+		if err != nil {
+			return 0, missing(err, errNoPolicy)
+		}
+		q.note(policyapi.Become(&p.Policy, status, "query", "id", i).Err())
+	}
+	if err := q.wrong(); err != nil {
+		return 0, err
+	}
+	err := q.core.Store.UpdatePolicies(q.context(), q.organization(), ids, q.call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
+		return policyapi.Become(p, status, "query", "id").Err()
+	})
+	return len(ids), policyRefusal(err, &policyapi.Edit{}, "query", "id")
+}

@@ -1,0 +1,115 @@
+package platformapi
+
+import (
+	"encoding/json"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// policyView is a policy as the API shows it.
+type policyView struct {
+	ID               string               `json:"id"`
+	OrganizationID   string               `json:"organization_id"`
+	Name             string               `json:"name"`
+	Description      string               `json:"description"`
+	SupportContact   string               `json:"support_contact"`
+	Tags             []string             `json:"tags"`
+	Status           storage.PolicyStatus `json:"status"`
+	ServerID         string               `json:"mcp_server_id"`
+	ServerName       string               `json:"mcp_server_name"`
+	ApplicationIDs   []string             `json:"application_ids"`
+	ApplicationNames []string             `json:"application_names"`
+	Rules            []storage.Rule       `json:"rules"`
+	RulesCount       int                  `json:"rules_count"`
+	Shadow           bool                 `json:"shadow"`
+	Revision         int                  `json:"revision"`
+	CreatedAt        instant              `json:"created_at"`
+	UpdatedAt        instant              `json:"updated_at"`
+	CreatedBy        string               `json:"created_by_user_id"`
+	CreatedByName    string               `json:"created_by_user_name"`
+	UpdatedBy        string               `json:"updated_by_user_id"`
+	UpdatedByName    string               `json:"updated_by_user_name"`
+}
+
+func viewPolicy(p storage.PolicyView) policyView {
+	rules := p.Rules
+	if rules == nil {
+		rules = []storage.Rule{}
+	}
+	return policyView{
+		ID: p.ID, OrganizationID: p.OrganizationID, Name: p.Name, Description: p.Description, SupportContact: p.SupportContact,
+		Tags: list(p.Tags), Status: p.Status, ServerID: p.ServerID, ServerName: p.ServerName,
+		ApplicationIDs: list(p.ApplicationIDs), ApplicationNames: list(p.ApplicationNames), Rules: rules, RulesCount: len(rules),
+		Shadow: p.Shadow, Revision: p.Revision, CreatedAt: instant(p.CreatedAt), UpdatedAt: instant(p.UpdatedAt),
+		CreatedBy: p.CreatedBy, CreatedByName: p.CreatedByName, UpdatedBy: p.UpdatedBy, UpdatedByName: p.UpdatedByName,
+	}
+}
+
+// wrappedPolicy is the body of the operations on one policy.
+type wrappedPolicy struct {
+	Policy policyView `json:"policy"`
+}
+
+// savedPolicy is the body of create-or-update.
+type savedPolicy struct {
+	Success struct{}   `json:"success"`
+	Policy  policyView `json:"policy"`
+	Created bool       `json:"created"`
+}
+
+// policyItem is a policy in a list.
+type policyItem struct {
+	ID               string               `json:"id"`
+	Name             string               `json:"name"`
+	Status           storage.PolicyStatus `json:"status"`
+	ServerID         string               `json:"mcp_server_id"`
+	UpdatedAt        instant              `json:"updated_at"`
+	UpdatedBy        string               `json:"updated_by_user_id"`
+	ServerName       string               `json:"mcp_server_name"`
+	ApplicationIDs   []string             `json:"application_ids"`
+	ApplicationNames []string             `json:"application_names"`
+	Tags             []string             `json:"tags"`
+	UpdatedByName    string               `json:"updated_by_user_name"`
+	Description      string               `json:"description"`
+	RulesCount       int                  `json:"rules_count"`
+}
+
+func viewPolicyItem(p storage.PolicyView) policyItem {
+	return policyItem{
+		ID: p.ID, Name: p.Name, Status: p.Status, ServerID: p.ServerID, UpdatedAt: instant(p.UpdatedAt), UpdatedBy: p.UpdatedBy,
+		ServerName: p.ServerName, ApplicationIDs: list(p.ApplicationIDs), ApplicationNames: list(p.ApplicationNames),
+		Tags: list(p.Tags), UpdatedByName: p.UpdatedByName, Description: p.Description, RulesCount: len(p.Rules),
+	}
+}
+
+// changeView is one member of a policy before and after a write.
+type changeView struct {
+	Field  string          `json:"field"`
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+}
+
+// revisionView is what one write did to a policy. The user is empty when the gateway itself wrote it.
+type revisionView struct {
+	Number    int          `json:"revision"`
+	PolicyID  string       `json:"policy_id"`
+	CreatedAt instant      `json:"created_at"`
+	UserID    string       `json:"user_id"`
+	UserName  string       `json:"user_name"`
+	Changes   []changeView `json:"changes"`
+}
+
+func viewRevision(r storage.PolicyRevision) revisionView {
+	changes := make([]changeView, len(r.Changes))
+	for i, c := range r.Changes {
+		changes[i] = changeView{Field: c.Field, Before: orNull(c.Before), After: orNull(c.After)}
+	}
+	return revisionView{Number: r.Number, PolicyID: r.PolicyID, CreatedAt: instant(r.At), UserID: r.UserID, UserName: r.UserName, Changes: changes}
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
