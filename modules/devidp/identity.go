@@ -39,8 +39,13 @@ const (
 // `/dev/idp` of the gateway's site. It brings a demo third party along, on a second port, with an MCP server to connect
 // to. It needs a store on a local disk, beside which it keeps its files, and a site that listens on loopback only.
 type Identity struct {
+	// What a browser must prove that comes back from connecting an account: `login`, that the account's user is logged in with
+	// it, or `state`, that it knows the state of the attempt. Default: `state`.
+	ConnectCheck string `json:"connect_check,omitempty"`
+
 	surroundings *held
 	verifier     *token.Verifier
+	login        *app.Login
 }
 
 // CaddyModule returns the Caddy module information.
@@ -66,6 +71,9 @@ func (i *Identity) Bind(b app.Binding) error {
 		Issuer: provider.Issuer(), Audiences: []string{b.PublicURL}, Algorithms: []string{"RS256"}, RequireTyp: true,
 	}, keys, b.Now)
 	if err != nil {
+		return fmt.Errorf("identity dev: %w", err)
+	}
+	if i.login, err = i.bindLogin(keys, b); err != nil {
 		return fmt.Errorf("identity dev: %w", err)
 	}
 	return nil
@@ -138,14 +146,21 @@ func (i *Identity) Seed(ctx context.Context, store storage.Store) error {
 
 // UnmarshalCaddyfile sets up the identity from Caddyfile tokens. Syntax:
 //
-//	dev
+//	dev {
+//		connect_check login|state
+//	}
 func (i *Identity) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the kind's name
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	if d.NextBlock(d.Nesting()) {
-		return d.Errf("unrecognized word %q: identity dev takes no block", d.Val())
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		if word := d.Val(); word != "connect_check" || i.ConnectCheck != "" {
+			return d.Errf("unrecognized word %q in identity dev; known is connect_check, once", word)
+		}
+		if !d.AllArgs(&i.ConnectCheck) {
+			return d.ArgErr()
+		}
 	}
 	return nil
 }
@@ -153,6 +168,7 @@ func (i *Identity) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Interface guards
 var (
 	_ app.DevelopmentIdentity = (*Identity)(nil)
+	_ app.LoginIdentity       = (*Identity)(nil)
 	_ caddy.CleanerUpper      = (*Identity)(nil)
 	_ caddyfile.Unmarshaler   = (*Identity)(nil)
 )

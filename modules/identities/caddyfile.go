@@ -24,6 +24,8 @@ import (
 //		claim <name> <path...>
 //		admin_role <name>
 //		shared_organizations <id...>
+//		login_client <id> [<secret reference>]
+//		connect_check login|state
 //	}
 func (o *OIDC) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the kind's name
@@ -72,9 +74,15 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 		return unmarshalSwitch(d, &o.RequireType)
 	case "aud_single":
 		return unmarshalSwitch(d, &o.SoleAudience)
+	case "login_client":
+		return o.unmarshalLoginClient(d)
+	case "connect_check":
+		if !d.AllArgs(&o.ConnectCheck) {
+			return d.ArgErr()
+		}
 	default:
 		return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, claim, "+
-			"leeway, max_lifetime, max_token_age, require_typ, shared_organizations", word)
+			"connect_check, leeway, login_client, max_lifetime, max_token_age, require_typ, shared_organizations", word)
 	}
 	return nil
 }

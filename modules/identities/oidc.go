@@ -59,9 +59,21 @@ type OIDC struct {
 	// Ids of organizations that belong to other issuers and that this issuer's tokens may name too. Default: none.
 	SharedOrganizations []string `json:"shared_organizations,omitempty"`
 
+	// The gateway's own client at the issuer, with which users log in at the gateway's pages; its redirect URI is the
+	// public URL followed by /login/callback. Default: none, and there are no pages to log in at.
+	LoginClient string `json:"login_client,omitempty"`
+
+	// A reference to that client's secret. Default: none, for a public client.
+	LoginSecret string `json:"login_secret,omitempty"`
+
+	// What a browser must prove that comes back from connecting an account: `login`, that the account's user is logged in with
+	// it, or `state`, that it knows the state of the attempt. Default: `login` with a login client, else `state`.
+	ConnectCheck string `json:"connect_check,omitempty"`
+
 	paths    caller.Paths
 	verifier *token.Verifier
 	keys     *app.KeySet
+	login    *app.Login
 }
 
 // CaddyModule returns the Caddy module information.
@@ -87,6 +99,9 @@ func (o *OIDC) Provision(caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("identity oidc: %w", err)
 	}
+	if o.login, err = o.provisionLogin(); err != nil {
+		return fmt.Errorf("identity oidc: %w", err)
+	}
 	return nil
 }
 
@@ -107,6 +122,9 @@ func (o *OIDC) Bind(b app.Binding) error {
 		RequireTyp: o.RequireType, AudSingle: o.SoleAudience,
 	}, keys, b.Now)
 	if err != nil {
+		return fmt.Errorf("identity oidc %s: %w", o.Issuer, err)
+	}
+	if err := o.bindLogin(b); err != nil {
 		return fmt.Errorf("identity oidc %s: %w", o.Issuer, err)
 	}
 	return nil
@@ -142,7 +160,7 @@ func (o *OIDC) Rules() app.IdentityRules {
 
 // Interface guards
 var (
-	_ app.Identity       = (*OIDC)(nil)
+	_ app.LoginIdentity  = (*OIDC)(nil)
 	_ caddy.Provisioner  = (*OIDC)(nil)
 	_ caddy.CleanerUpper = (*OIDC)(nil)
 )

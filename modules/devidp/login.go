@@ -1,0 +1,26 @@
+package devidp
+
+import (
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/devidp/idp"
+)
+
+// bindLogin makes the gateway's own client at the provider: the console, with which a developer logs in at the gateway's
+// pages.
+func (i *Identity) bindLogin(keys token.KeySource, b app.Binding) (*app.Login, error) {
+	check, err := app.ParseConnectCheck(i.ConnectCheck, app.ConnectByState)
+	if err != nil {
+		return nil, err
+	}
+	verifier, err := token.NewIDVerifier(token.Options{
+		Issuer: i.surroundings.provider.Issuer(), Algorithms: []string{"RS256"},
+	}, idp.ClientConsole, keys, b.Now)
+	if err != nil {
+		return nil, err
+	}
+	return &app.Login{Client: idp.ClientConsole, Verifier: verifier, ConnectCheck: check}, nil
+}
+
+// Login implements app.LoginIdentity.
+func (i *Identity) Login() *app.Login { return i.login }

@@ -1,0 +1,69 @@
+package identities
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// provisionLogin reads the configuration of the login client; nil when there is none.
+func (o *OIDC) provisionLogin() (*app.Login, error) {
+	if o.LoginClient == "" {
+		check, err := app.ParseConnectCheck(o.ConnectCheck, app.ConnectByState)
+		switch {
+		case err != nil:
+			return nil, err
+		case check == app.ConnectByLogin:
+			return nil, errors.New("connect_check login needs a login_client: users could not log in")
+		case o.LoginSecret != "":
+			return nil, errors.New("login_secret needs a login_client")
+		}
+		return nil, nil
+	}
+	login := &app.Login{Client: o.LoginClient}
+	var err error
+	if login.ConnectCheck, err = app.ParseConnectCheck(o.ConnectCheck, app.ConnectByLogin); err != nil {
+		return nil, err
+	}
+	if o.LoginSecret != "" {
+		if login.Secret, err = app.ResolveSecret(o.LoginSecret); err != nil {
+			return nil, fmt.Errorf("login_client: %w", err)
+		}
+	}
+	return login, nil
+}
+
+// bindLogin makes the verifier of the login client's ID tokens, which takes the same keys as that of access tokens.
+func (o *OIDC) bindLogin(b app.Binding) error {
+	if o.login == nil {
+		return nil
+	}
+	var err error
+	o.login.Verifier, err = token.NewIDVerifier(token.Options{
+		Issuer: o.Issuer, Algorithms: o.Algorithms, Leeway: time.Duration(o.Leeway),
+	}, o.login.Client, o.keys, b.Now)
+	return err
+}
+
+// Login implements app.LoginIdentity.
+func (o *OIDC) Login() *app.Login { return o.login }
+
+func (o *OIDC) unmarshalLoginClient(d *caddyfile.Dispenser) error {
+	arguments := d.RemainingArgs()
+	if len(arguments) < 1 || len(arguments) > 2 {
+		return d.ArgErr()
+	}
+	o.LoginClient = arguments[0]
+	if len(arguments) == 2 {
+		if !app.IsReference(arguments[1]) {
+			return d.Err("login_client takes a reference to its secret, {env.NAME} or {file./path}: a secret written here would be readable on the admin endpoint")
+		}
+		o.LoginSecret = arguments[1]
+	}
+	return nil
+}
