@@ -242,7 +242,7 @@ func (r *Reader) fill() bool {
 // parse reads the fields of a block into e.
 func (r *Reader) parse(block []byte, e *Event) {
 	several := false
-	for line := range lines(block) {
+	for line := range Lines(block) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		if len(value) > 0 && value[0] == ' ' {
 			value = value[1:]
@@ -275,8 +275,8 @@ func (r *Reader) parse(block []byte, e *Event) {
 	}
 }
 
-// lines yields the lines of b without their ends; what follows the last line end is a line when it is not empty.
-func lines(b []byte) func(yield func([]byte) bool) {
+// Lines yields the lines of b without their ends; what follows the last line end is a line when it is not empty.
+func Lines(b []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for len(b) > 0 {
 			line, rest, ended := bytes.Cut(b, []byte("\n"))

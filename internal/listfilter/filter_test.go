@@ -1,0 +1,166 @@
+package listfilter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// visible keeps what is not called after a secret.
+func visible() (Keep, error) {
+	return func(_ List, name string, _ []byte) bool { return !strings.Contains(name, "secret") }, nil
+}
+
+func tool(name string) string { return `{"name":"` + name + `"}` }
+
+func TestMessage(t *testing.T) {
+	answer := func(result string) string { return `{"jsonrpc":"2.0","id":1,"result":` + result + `}` }
+	a, b, x := tool("a"), tool("b"), tool("secret")
+	for _, tc := range []struct{ name, in, want string }{
+		{"nothing to cut stays as it is", answer(` { "tools" : [ ` + a + ` , ` + b + ` ] , "n":1.50e2 } `), answer(` { "tools" : [ ` + a + ` , ` + b + ` ] , "n":1.50e2 } `)},
+		{"first", answer(`{"tools":[` + x + `,` + a + `]}`), answer(`{"tools":[` + a + `]}`)},
+		{"last", answer(`{"tools":[` + a + `,` + x + `]}`), answer(`{"tools":[` + a + `]}`)},
+		{"middle", answer(`{"tools":[` + a + `, ` + x + `, ` + b + `]}`), answer(`{"tools":[` + a + `,` + b + `]}`)},
+		{"runs", answer(`{"tools":[` + strings.Join([]string{x, x, a, x, x, b, x, x}, ",") + `]}`), answer(`{"tools":[` + a + `,` + b + `]}`)},
+		{"all", answer(`{"tools":[` + x + `,` + x + `],"nextCursor":"c"}`), answer(`{"tools":[],"nextCursor":"c"}`)},
+		{"none there", answer(`{"tools":[]}`), answer(`{"tools":[]}`)},
+		{"resources", answer(`{"resources":[{"uri":"a"},{"uri":"secret"}]}`), answer(`{"resources":[{"uri":"a"}]}`)},
+		{"templates", answer(`{"resourceTemplates":[{"uriTemplate":"secret{x}"},{"uriTemplate":"a{x}"}]}`), answer(`{"resourceTemplates":[{"uriTemplate":"a{x}"}]}`)},
+		{"prompts", answer(`{"prompts":[` + x + `]}`), answer(`{"prompts":[]}`)},
+		{"tasks", answer(`{"tasks":[{"taskId":"secret"},{"taskId":"1","status":"working"}]}`), answer(`{"tasks":[{"taskId":"1","status":"working"}]}`)},
+		{"several lists", answer(`{"prompts":[` + x + `],"tools":[` + x + `]}`), answer(`{"prompts":[],"tools":[]}`)},
+		{"unknown members and numbers stay", answer(`{"x":{"tools":[` + x + `]},"tools":[` + x + `,{"name":"a","n":1.0e+02,"é":"\u00e9"}],"ttlMs":300000.0}`),
+			answer(`{"x":{"tools":[` + x + `]},"tools":[{"name":"a","n":1.0e+02,"é":"\u00e9"}],"ttlMs":300000.0}`)},
+		{"escaped names", answer(`{"tool\u0073":[{"n\u0061me":"s\u0065cret"},` + a + `]}`), answer(`{"tool\u0073":[` + a + `]}`)},
+		{"cacheScope", answer(`{"cacheScope":"public","tools":[` + x + `]}`), answer(`{"cacheScope":"private","tools":[]}`)},
+		{"cacheScope behind", answer(`{"tools":[` + a + `],"cacheScope":"public"}`), answer(`{"tools":[` + a + `],"cacheScope":"private"}`)},
+		{"cacheScope is private already", answer(`{"tools":[` + a + `],"cacheScope":"private"}`), answer(`{"tools":[` + a + `],"cacheScope":"private"}`)},
+		{"cacheScope of another answer", answer(`{"contents":[],"cacheScope":"public"}`), answer(`{"contents":[],"cacheScope":"public"}`)},
+		{"a batch", `[` + answer(`{"tools":[`+x+`]}`) + `,` + answer(`{"content":[]}`) + `,` + answer(`{"tools":[`+x+`,`+a+`]}`) + `]`,
+			`[` + answer(`{"tools":[]}`) + `,` + answer(`{"content":[]}`) + `,` + answer(`{"tools":[`+a+`]}`) + `]`},
+		{"an error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"data":{"tools":[` + x + `]}}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"data":{"tools":[` + x + `]}}}`},
+		{"a request of the server", `{"method":"sampling/createMessage","params":{"tools":[` + x + `]}}`, `{"method":"sampling/createMessage","params":{"tools":[` + x + `]}}`},
+		{"entries that are none", answer(`{"tools":[1,null,[],{},{"name":1},{"title":"a"},` + a + `]}`), answer(`{"tools":[` + a + `]}`)},
+		{"two names for two readers", answer(`{"tools":[{"name":"a","Name":"secret"},{"NAME":"secret","name":"b"},` + a + `]}`), answer(`{"tools":[` + a + `]}`)},
+		{"no JSON", "/mcp/demo?sessionId=abc", "/mcp/demo?sessionId=abc"},
+		{"other values", `"tools"`, `"tools"`},
+		{"no list, and not strict", `{"a":1,"a":"\ud800"}`, `{"a":1,"a":"\ud800"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := (&Filter{View: visible}).Message([]byte(tc.in))
+			if err != nil || string(got) != tc.want {
+				t.Errorf("%v\n got %s\nwant %s", err, got, tc.want)
+			}
+			if again, err := (&Filter{View: visible}).Message(got); err != nil || !bytes.Equal(again, got) {
+				t.Errorf("filtered twice: %v %s", err, again)
+			}
+		})
+	}
+}
+
+// TestUnreadable: what some readers of JSON would take for a list, and others not, is nobody's.
+func TestUnreadable(t *testing.T) {
+	x := tool("secret")
+	for _, in := range []string{
+		`{"result":{"tools":[],"tools":[` + x + `]}}`, `{"result":{},"result":{"tools":[` + x + `]}}`, `{"result":{"Tools":[` + x + `]}}`,
+		`{"Result":{"tools":[` + x + `]}}`, `{"result":{"tool\u017f":[` + x + `]}}`, "{\"result\":{\"tool\xc5\xbf\":[" + x + `]}}`,
+		`{"result":{"tools":{"0":` + x + `}}}`, `{"result":{"tools":[` + x + `]}} x`, "\xef\xbb\xbf" + `{"result":{"tools":[` + x + `]}}`,
+		`{"result":{"tools":[` + x + `]`, `{"result":{"\u0074ools":[` + x + `],"a":"\ud800"}}`, `{"result":{"tools":[{"name":"secret","x":01}]}}`,
+		"{\x00\"\x00r", `[[{"result":{"tools":[` + x + `]}}]`,
+	} {
+		if got, err := (&Filter{View: visible}).Message([]byte(in)); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+	away := errors.New("away")
+	filter := &Filter{View: func() (Keep, error) { return nil, away }}
+	if _, err := filter.Message([]byte(`{"result":{"tools":[` + x + `]}}`)); !errors.Is(err, away) {
+		t.Errorf("without a view: %v", err)
+	}
+	if got, err := filter.Message([]byte(`{"result":{"content":[]}}`)); err != nil || string(got) != `{"result":{"content":[]}}` {
+		t.Errorf("a view was asked for nothing: %q %v", got, err)
+	}
+}
+
+func TestCreated(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"result":{"task":{"status":"working","taskId":"t-\u0031"}}}`:            "t-1",
+		`{"result":{"resultType":"task","taskId":"t2"}}`:                          "t2",
+		`{"result":{"taskId":"t3","resultType":"task"}}`:                          "t3",
+		`[{"result":{"task":{"taskId":"a"}}},{"result":{"task":{"taskId":"b"}}}]`: "a b",
+		`{"result":{"taskId":"t4"}}`:                                              "",
+		`{"result":{"resultType":"complete","taskId":"t4"}}`:                      "",
+		`{"result":{"task":"t5"}}`:                                                "",
+		`{"params":{"task":{"taskId":"t6"}}}`:                                     "",
+		`{"result":{"task":{"taskId":"t7"}}`:                                      "",
+	} {
+		var got []string
+		filter := &Filter{View: visible, Created: func(id string) { got = append(got, id) }}
+		if _, err := filter.Message([]byte(in)); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, %q", in, err, got)
+		}
+	}
+}
+
+func TestReader(t *testing.T) {
+	list := `{"jsonrpc":"2.0","id":1,"result":{"tools":[` + tool("secret") + `,` + tool("a") + `]}}`
+	kept := `{"jsonrpc":"2.0","id":1,"result":{"tools":[` + tool("a") + `]}}`
+	broken := `{"result":{"tools":[` + tool("secret") + `],"tools":1}}`
+	pretty := "{\n\"result\":{\n\"tools\":[" + tool("secret") + "]\n}}"
+	lines := func(s string) string { return "data: " + strings.ReplaceAll(s, "\n", "\ndata: ") + "\n" }
+	for _, tc := range []struct{ name, in, want, withRefusal string }{
+		{name: "an event", in: "id: 7\nevent: message\ndata: " + list + "\nretry: 10\n\n", want: "id: 7\nevent: message\ndata: " + kept + "\nretry: 10\n\n"},
+		{name: "between others", in: ": hello\n\nid: 1\ndata:\n\ndata:" + list + "\n\ndata: x\n\n", want: ": hello\n\nid: 1\ndata:\n\ndata: " + kept + "\n\ndata: x\n\n"},
+		{name: "other line ends", in: "data: " + list + "\r\n\r\ndata: " + list + "\r\rdata: x\r\n\r\n", want: "data: " + kept + "\n\ndata: " + kept + "\n\ndata: x\r\n\r\n"},
+		{name: "several lines", in: lines(pretty) + "\n", want: lines(strings.Replace(pretty, tool("secret"), "", 1)) + "\n"},
+		{name: "byte order mark", in: "\xef\xbb\xbfdata: " + list + "\n\n", want: "data: " + kept + "\n\n"},
+		{name: "cut off", in: "data: " + list, want: "data: " + kept + "\n"},
+		{name: "unreadable", in: "id: 3\ndata: " + broken + "\n\ndata: x\n\n", want: "id: 3\n\ndata: x\n\n", withRefusal: "id: 3\ndata: {}\n\ndata: x\n\n"},
+		{name: "nothing to do", in: "retry: 5\r\ndata: {\"method\":\"ping\"}\r\n\r\n:\n\n", want: "retry: 5\r\ndata: {\"method\":\"ping\"}\r\n\r\n:\n\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, chunk := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader} {
+				got, err := io.ReadAll((&Filter{View: visible}).NewReader(chunk(strings.NewReader(tc.in)), 1<<16))
+				if err != nil || string(got) != tc.want {
+					t.Errorf("%v\n got %q\nwant %q", err, got, tc.want)
+				}
+			}
+			if tc.withRefusal == "" {
+				return
+			}
+			got, err := io.ReadAll((&Filter{View: visible, Refusal: []byte("{}")}).NewReader(strings.NewReader(tc.in), 1<<16))
+			if err != nil || string(got) != tc.withRefusal {
+				t.Errorf("%v\n got %q\nwant %q", err, got, tc.withRefusal)
+			}
+		})
+	}
+}
+
+// TestBounds is the filter's side of M14: 10,000 tools and a description of 1 MiB are read in one pass.
+func TestBounds(t *testing.T) {
+	var list strings.Builder
+	list.WriteString(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`)
+	for i := range 10_000 {
+		if i > 0 {
+			list.WriteByte(',')
+		}
+		name := fmt.Sprintf("tool-%d", i)
+		if i%2 == 0 {
+			name = "secret" + name
+		}
+		list.WriteString(tool(name))
+	}
+	list.WriteString(`,{"name":"long","description":"` + strings.Repeat("\U000E0041<IMPORTANT>", 1<<16) + `"}]}}`)
+	got, err := (&Filter{View: visible}).Message([]byte(list.String()))
+	var read struct {
+		Result struct{ Tools []struct{ Name string } }
+	}
+	if err != nil || json.Unmarshal(got, &read) != nil || len(read.Result.Tools) != 5_001 || strings.Contains(string(got), "secret") {
+		t.Errorf("M14: %v, %d tools", err, len(read.Result.Tools))
+	}
+}

@@ -1,0 +1,306 @@
+package listfilter
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// List is a kind of list.
+type List uint8
+
+// The lists of MCP.
+const (
+	Tools     List = iota + 1 // entries are named by `name`
+	Resources                 // by `uri`
+	Templates                 // by `uriTemplate`
+	Prompts                   // by `name`
+	Tasks                     // by `taskId`
+)
+
+// lists are the members of a result that hold a list, and what names the list's entries.
+var lists = [...]struct {
+	member, name string
+	list         List
+}{
+	{"tools", "name", Tools},
+	{"resources", "uri", Resources},
+	{"resourceTemplates", "uriTemplate", Templates},
+	{"prompts", "name", Prompts},
+	{"tasks", "taskId", Tasks},
+}
+
+// Keep decides on one entry of a list: its name, and its text as the server wrote it. Both are valid during the call only.
+type Keep func(list List, name string, definition []byte) bool
+
+// ErrUnreadable: the text may hold a list, and readers of JSON would not agree on what is in it.
+var ErrUnreadable = errors.New("the list cannot be read")
+
+// Bounds of what is read: those of the scanner that protect it from endless nesting, wide enough for any list.
+const (
+	maxDepth   = 256
+	maxMembers = 1 << 17
+)
+
+// Filter says what becomes of lists.
+type Filter struct {
+	// View gives what decides now. It is asked once for each message that holds a list, so that a stream that stays open
+	// follows what changes. An error is answered like a list that cannot be read.
+	View func() (Keep, error)
+	// Created is told the id of each task that an answer says to have made; nil: nobody is.
+	Created func(taskID string)
+	// Refusal is what stands in an answer's place that cannot be read; nil: the answer is withheld.
+	Refusal []byte
+}
+
+// Message returns the JSON text of an answer, or of several in an array, without what its reader may not see: text itself
+// when nothing has to change. The error is ErrUnreadable, or View's.
+func (f *Filter) Message(text []byte) ([]byte, error) {
+	e := editor{filter: f, text: text}
+	s := strictjson.NewScanner(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: maxDepth, MaxMembers: maxMembers})
+	defer s.Release()
+	e.s = s
+	if s.Kind() == strictjson.Array {
+		var a strictjson.ArrayFrame
+		for s.OpenArray(&a); s.NextElement(&a); {
+			e.message()
+		}
+	} else {
+		e.message()
+	}
+	switch bad := s.End(); {
+	case bad != nil && mayHoldList(text):
+		return nil, ErrUnreadable
+	case bad != nil:
+		return text, nil // not a list to anybody
+	case e.err != nil:
+		return nil, e.err
+	}
+	for _, id := range e.created {
+		f.Created(id)
+	}
+	return e.result(), nil
+}
+
+// editor collects what to cut from one text.
+type editor struct {
+	filter  *Filter
+	s       *strictjson.Scanner
+	text    []byte
+	keep    Keep // View's, once it was asked
+	cuts    []cut
+	created []string
+	err     error
+}
+
+// cut is a part of the text, and what stands there instead.
+type cut struct {
+	from, to int
+	with     string
+}
+
+func (e *editor) result() []byte {
+	if len(e.cuts) == 0 {
+		return e.text
+	}
+	out := make([]byte, 0, len(e.text)+16)
+	at := 0
+	for _, c := range e.cuts {
+		out = append(append(out, e.text[at:c.from]...), c.with...)
+		at = c.to
+	}
+	return append(out, e.text[at:]...)
+}
+
+func (e *editor) unreadable() {
+	if e.err == nil {
+		e.err = ErrUnreadable
+	}
+}
+
+// message reads one JSON-RPC message. Only a result can hold a list.
+func (e *editor) message() {
+	s := e.s
+	if s.Kind() != strictjson.Object {
+		s.Skip()
+		return
+	}
+	var o strictjson.ObjectFrame
+	for s.OpenObject(&o); s.NextMember(&o); {
+		switch {
+		case string(o.Name()) == "result" && s.Kind() == strictjson.Object:
+			e.object()
+		case folds(o.Name(), "result"):
+			if mayHoldList(s.Skip()) {
+				e.unreadable() // a reader that folds case takes it for the result
+			}
+		default:
+			s.Skip()
+		}
+	}
+}
+
+// object reads a result.
+func (e *editor) object() {
+	s := e.s
+	var o strictjson.ObjectFrame
+	found, scope := false, -1
+	kind, id := "", ""
+	for s.OpenObject(&o); s.NextMember(&o); {
+		name := o.Name()
+		at := member(name)
+		switch {
+		case at >= 0 && string(name) == lists[at].member && s.Kind() == strictjson.Array:
+			found = true
+			e.entries(lists[at].list, lists[at].name)
+		case at >= 0:
+			// A list of another type, or under a name that only some readers take for the list's.
+			found = true
+			e.unreadable()
+			s.Skip()
+		case string(name) == "cacheScope":
+			from := s.Offset()
+			s.Skip()
+			scope = len(e.cuts)
+			e.cuts = append(e.cuts, cut{from, s.Offset(), `"private"`})
+		case string(name) == "task":
+			e.task(s.Skip())
+		case string(name) == "taskId" && s.Kind() == strictjson.String:
+			id = text(s)
+		case string(name) == "resultType" && s.Kind() == strictjson.String:
+			kind = text(s)
+		default:
+			s.Skip()
+		}
+	}
+	if kind == "task" && id != "" { // the extension for tasks of 2026-07-28
+		e.creates(id)
+	}
+	if scope < 0 || s.Failed() {
+		return
+	}
+	// Only what was filtered is for one reader.
+	if c := e.cuts[scope]; !found || string(e.text[c.from:c.to]) == c.with {
+		e.cuts = append(e.cuts[:scope], e.cuts[scope+1:]...)
+	}
+}
+
+// entries reads a list and cuts out what is not kept.
+func (e *editor) entries(list List, named string) {
+	s := e.s
+	if e.keep == nil && e.err == nil {
+		e.keep, e.err = e.filter.View()
+	}
+	var a strictjson.ArrayFrame
+	opened := s.Offset() + 1
+	previous := opened // where the last entry that is kept ends, or the bracket does
+	kept := 0
+	from := -1 // where what is being cut begins
+	for s.OpenArray(&a); s.NextElement(&a); {
+		start := s.Offset()
+		if e.entry(list, named) {
+			if from >= 0 {
+				e.cutEntries(from, start, kept > 0)
+				from = -1
+			}
+			kept++
+			previous = s.Offset()
+			continue
+		}
+		if from < 0 {
+			from = previous
+		}
+		previous = s.Offset()
+	}
+	if from >= 0 && !s.Failed() {
+		e.cuts = append(e.cuts, cut{from, previous, ""})
+	}
+}
+
+// cutEntries cuts out what stands between an entry that is kept, or the bracket, and the next one.
+func (e *editor) cutEntries(from, to int, comma bool) {
+	with := ""
+	if comma {
+		with = ","
+	}
+	e.cuts = append(e.cuts, cut{from, to, with})
+}
+
+// entry reads one entry and reports whether it stays.
+func (e *editor) entry(list List, named string) bool {
+	s := e.s
+	if s.Kind() != strictjson.Object {
+		s.Skip()
+		return false
+	}
+	var o strictjson.ObjectFrame
+	start, name, known := s.Offset(), "", false
+	for s.OpenObject(&o); s.NextMember(&o); {
+		switch {
+		case string(o.Name()) == named && s.Kind() == strictjson.String:
+			name, known = text(s), true
+		case folds(o.Name(), named):
+			s.Skip()
+			known, named = false, "\x00" // two names for two readers: nobody's entry
+		default:
+			s.Skip()
+		}
+	}
+	if !known || s.Failed() || e.err != nil {
+		return false
+	}
+	return e.keep(list, name, e.text[start:s.Offset():s.Offset()])
+}
+
+// task reads the object `task` of a result of 2025-11-25 (CreateTaskResult).
+func (e *editor) task(object []byte) {
+	s := strictjson.NewScanner(object, strictjson.Limits{MaxBytes: len(object) + 1, MaxDepth: maxDepth, MaxMembers: maxMembers})
+	defer s.Release()
+	var o strictjson.ObjectFrame
+	if s.Kind() != strictjson.Object {
+		return
+	}
+	for s.OpenObject(&o); s.NextMember(&o); {
+		if string(o.Name()) == "taskId" && s.Kind() == strictjson.String {
+			e.creates(text(s))
+			continue
+		}
+		s.Skip()
+	}
+}
+
+func (e *editor) creates(id string) {
+	if e.filter.Created != nil {
+		e.created = append(e.created, id)
+	}
+}
+
+// text reads a string.
+func text(s *strictjson.Scanner) string {
+	raw, escaped := s.String()
+	if len(raw) < 2 {
+		return ""
+	}
+	raw = raw[1 : len(raw)-1]
+	if escaped {
+		raw = strictjson.AppendUnescaped(nil, raw)
+	}
+	return string(raw)
+}
+
+// member is the index in lists of what any reader could take for one, -1 for none.
+func member(name []byte) int {
+	for i := range lists {
+		if folds(name, lists[i].member) {
+			return i
+		}
+	}
+	return -1
+}
+
+// folds reports whether a reader that folds case, as Go's encoding/json does, takes name for want.
+func folds(name []byte, want string) bool {
+	// The letters s and k have a third form, of two and three bytes.
+	return len(name) >= len(want) && len(name) <= 3*len(want) && bytes.EqualFold(name, []byte(want))
+}

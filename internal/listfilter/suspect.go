@@ -1,0 +1,11 @@
+package listfilter
+
+import "regexp"
+
+// suspect is what a text must hold for any reader of JSON to find a list in it: the name of one in any case, an escape
+// that may stand for one of its letters, a letter that folds to one (U+017F to s, U+212A to k), or NUL, as in
+// text of another encoding.
+var suspect = regexp.MustCompile(`(?i:tools|resources|resourcetemplates|prompts|tasks)|\\u00[4-7]|\\u(?i:017f|212a)|\x{17f}|\x{212a}|\x00`)
+
+// mayHoldList reports whether a text that is not strict JSON may be one that holds a list to a reader less strict.
+func mayHoldList(text []byte) bool { return suspect.Match(text) }
