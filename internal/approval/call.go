@@ -1,0 +1,75 @@
+package approval
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/durward-gateway/durward/internal/canonical"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Call is a tool call that needs a human's word: everything that the word is good for.
+type Call struct {
+	OrganizationID string
+	UserID         string
+	AgentID        string // registered agent; "" when the client is not registered
+	Client         string // external id of the client
+	ServerID       string
+	Tool           string
+	// Definition is the hash of the tool as the upstream describes it now; "" when it was never seen (attack M13).
+	Definition     string
+	PolicyID       string
+	PolicyRevision int
+	Rule           string
+	// Arguments are canonical, see CanonicalArguments.
+	Arguments []byte
+	// Channel is the one that the agent and the rule allow at the least, see ChannelFor.
+	Channel storage.ApprovalChannel
+	// Round is "" for a call as its client made it. A call that the upstream answers with questions of its own
+	// (input_required) goes on in rounds, and the proof for each is good once, too.
+	Round string
+}
+
+// ChannelFor is where a call may be decided: in band only for a registered agent that may, under a rule that does not
+// demand the other channel. agent is nil for a client that is not registered.
+func ChannelFor(agent *storage.Agent, demanded bool) storage.ApprovalChannel {
+	if agent == nil || demanded {
+		return storage.ChannelOutOfBand
+	}
+	return agent.Channel()
+}
+
+// CanonicalArguments is the one form of a call's arguments that approvals are bound to. text was checked as part of its
+// message; a call without arguments has none.
+func CanonicalArguments(text []byte) ([]byte, error) {
+	if text == nil {
+		return []byte("{}"), nil
+	}
+	// The limits were the message's: nothing new can be wrong with a part of it.
+	return canonical.JSON(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: len(text) + 1, MaxMembers: len(text) + 1})
+}
+
+// Binding is a digest of everything the approval is good for. Each field goes with its length, so that no two calls run
+// together.
+func (c *Call) Binding() []byte {
+	h := sha256.New()
+	var length [8]byte
+	for _, field := range [...]string{
+		"durward approval 1", c.OrganizationID, c.UserID, c.AgentID, c.Client, c.ServerID, c.Tool, c.Definition,
+		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), c.Round,
+	} {
+		binary.BigEndian.PutUint64(length[:], uint64(len(field)))
+		h.Write(length[:])
+		h.Write([]byte(field))
+	}
+	return h.Sum(nil)
+}
+
+// Digest is the SHA-256 of canonical arguments in hex: what people compare.
+func Digest(arguments []byte) string {
+	sum := sha256.Sum256(arguments)
+	return hex.EncodeToString(sum[:])
+}

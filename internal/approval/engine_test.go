@@ -1,0 +1,389 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// plain seals nothing, but puts the place in front.
+type plain struct{}
+
+func (plain) Seal(p []byte, ad seal.AD) ([]byte, error) {
+	return append(fmt.Append(nil, ad, "|"), p...), nil
+}
+
+func (plain) Open(p []byte, ad seal.AD) ([]byte, error) {
+	prefix := fmt.Sprint(ad, "|")
+	if len(p) < len(prefix) || string(p[:len(prefix)]) != prefix {
+		return nil, seal.ErrOpen
+	}
+	return p[len(prefix):], nil
+}
+
+func newEngine(store storage.Approvals, bell *approval.Bell, now func() time.Time) *approval.Engine {
+	return approval.New(approval.Options{Store: store, Vault: plain{}, Bell: bell, Clients: []string{"console", "agent-b"}, Now: now})
+}
+
+func call() *approval.Call {
+	return &approval.Call{
+		OrganizationID: "o", UserID: "alice", AgentID: "1", Client: "agent-a", ServerID: "s", Tool: "delete", Definition: "d1", PolicyID: "p",
+		PolicyRevision: 1, Arguments: []byte(`{"id":1}`), Channel: storage.ChannelInBand,
+	}
+}
+
+var console = approval.Decider{OrganizationID: "o", UserID: "alice", Client: "console"}
+
+// TestChannel: only registered agents that may are asked in band, and not when the rule demands the other channel.
+func TestChannel(t *testing.T) {
+	internal, external := &storage.Agent{}, &storage.Agent{Application: storage.Application{DCR: true}}
+	trusted := &storage.Agent{Application: storage.Application{DCR: true}, ApprovalChannel: storage.ChannelInBand}
+	for _, tc := range []struct {
+		name     string
+		agent    *storage.Agent
+		demanded bool
+		want     storage.ApprovalChannel
+	}{
+		{"internal", internal, false, storage.ChannelInBand},
+		{"internal, demanded", internal, true, storage.ChannelOutOfBand},
+		{"external", external, false, storage.ChannelOutOfBand},
+		{"external, trusted", trusted, false, storage.ChannelInBand},
+		{"not registered", nil, false, storage.ChannelOutOfBand},
+	} {
+		if got := approval.ChannelFor(tc.agent, tc.demanded); got != tc.want {
+			t.Errorf("%s: %s", tc.name, got)
+		}
+	}
+}
+
+// TestBinding: every fact that an approval is good for makes another binding, and facts do not run together.
+func TestBinding(t *testing.T) {
+	seen := map[string]string{string(call().Binding()): "none"}
+	for name, change := range map[string]func(*approval.Call){
+		"organization":                       func(c *approval.Call) { c.OrganizationID = "o2" },
+		"user":                               func(c *approval.Call) { c.UserID = "bob" },
+		"agent":                              func(c *approval.Call) { c.AgentID = "2" },
+		"client":                             func(c *approval.Call) { c.Client = "agent-b" },
+		"server":                             func(c *approval.Call) { c.ServerID = "s2" },
+		"tool":                               func(c *approval.Call) { c.Tool = "delet" },
+		"M13 another definition of the tool": func(c *approval.Call) { c.Definition = "d2" },
+		"policy":                             func(c *approval.Call) { c.PolicyID = "p2" },
+		"M15 another revision":               func(c *approval.Call) { c.PolicyRevision = 2 },
+		"arguments":                          func(c *approval.Call) { c.Arguments = []byte(`{"id":2}`) },
+		"a number's spelling":                func(c *approval.Call) { c.Arguments = []byte(`{"id":1.0}`) },
+		"round":                              func(c *approval.Call) { c.Round = "r" },
+		"fields that run together":           func(c *approval.Call) { c.Tool, c.Definition = "deleted", "1" },
+		"fields that run together 2":         func(c *approval.Call) { c.ServerID, c.Tool = "sdelete", "" },
+	} {
+		c := call()
+		change(c)
+		binding := string(c.Binding())
+		if other, taken := seen[binding]; taken {
+			t.Errorf("%s and %s have one binding", name, other)
+		}
+		seen[binding] = name
+	}
+	for _, tc := range []struct{ a, b string }{
+		{`{"a":1,"b":"x"}`, ` { "b" : "\u0078", "a" : 1 } `},
+		{"", "{}"},
+	} {
+		a, err1 := approval.CanonicalArguments(optional(tc.a))
+		b, err2 := approval.CanonicalArguments(optional(tc.b))
+		if err1 != nil || err2 != nil || string(a) != string(b) {
+			t.Errorf("%s and %s: %s, %s", tc.a, tc.b, a, b)
+		}
+	}
+}
+
+func optional(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s)
+}
+
+// TestDecide: R04, R05, M18: who may say a word, and where.
+func TestDecide(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, tc := range []struct {
+		name   string
+		change func(*approval.Call)
+		decide func(e *approval.Engine, id string) error
+		want   error
+	}{
+		{"with the console", nil, func(e *approval.Engine, id string) error {
+			_, err := e.Decide(t.Context(), console, id, true)
+			return err
+		}, nil},
+		{"on the page", nil, func(e *approval.Engine, id string) error {
+			_, err := e.Decide(t.Context(), approval.Decider{OrganizationID: "o", UserID: "alice", Browser: true}, id, true)
+			return err
+		}, nil},
+		{"R04 another user", nil, func(e *approval.Engine, id string) error {
+			_, err := e.Decide(t.Context(), approval.Decider{OrganizationID: "o", UserID: "bob", Client: "console"}, id, true)
+			return err
+		}, storage.ErrNotFound},
+		{"another organization", nil, func(e *approval.Engine, id string) error {
+			_, err := e.Decide(t.Context(), approval.Decider{OrganizationID: "o2", UserID: "alice", Client: "console"}, id, true)
+			return err
+		}, storage.ErrNotFound},
+		{"R04 the agent's own token", nil, func(e *approval.Engine, id string) error {
+			_, err := e.Decide(t.Context(), approval.Decider{OrganizationID: "o", UserID: "alice", Client: "agent-a"}, id, true)
+			return err
+		}, approval.ErrClient},
+		{"R04 the agent's own token, listed", func(c *approval.Call) { c.Client = "agent-b" }, func(e *approval.Engine, id string) error {
+			_, err := e.Decide(t.Context(), approval.Decider{OrganizationID: "o", UserID: "alice", Client: "agent-b"}, id, true)
+			return err
+		}, approval.ErrClient},
+		{"a token without a client", func(c *approval.Call) { c.Client = "" }, func(e *approval.Engine, id string) error {
+			_, err := e.Decide(t.Context(), approval.Decider{OrganizationID: "o", UserID: "alice"}, id, true)
+			return err
+		}, approval.ErrClient},
+		{"R05 a machine", nil, func(e *approval.Engine, id string) error {
+			_, err := e.Decide(t.Context(), approval.Decider{OrganizationID: "o", UserID: "alice", Client: "console", Machine: true}, id, true)
+			return err
+		}, approval.ErrClient},
+		{"in band", nil, func(e *approval.Engine, id string) error {
+			_, err := e.DecideInBand(t.Context(), "o", "alice", id, true)
+			return err
+		}, nil},
+		{"M18 in band, which the agent may not", func(c *approval.Call) { c.Channel = storage.ChannelOutOfBand }, func(e *approval.Engine, id string) error {
+			_, err := e.DecideInBand(t.Context(), "o", "alice", id, true)
+			return err
+		}, approval.ErrChannel},
+		{"in band, another user's", nil, func(e *approval.Engine, id string) error {
+			_, err := e.DecideInBand(t.Context(), "o", "bob", id, true)
+			return err
+		}, storage.ErrNotFound},
+		{"unknown", nil, func(e *approval.Engine, _ string) error {
+			_, err := e.Decide(t.Context(), console, "x", true)
+			return err
+		}, storage.ErrNotFound},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := newEngine(new(memory), new(approval.Bell), func() time.Time { return now })
+			c := call()
+			if tc.change != nil {
+				tc.change(c)
+			}
+			a, err := e.Request(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.decide(e, a.ID); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+				t.Errorf("%v, want %v", err, tc.want)
+			}
+			_, err = e.Take(t.Context(), c, a.ID)
+			if (err == nil) != (tc.want == nil) {
+				t.Errorf("taken: %v", err)
+			}
+		})
+	}
+}
+
+// TestLife: an approval is asked for once, is good for ten minutes after the word and once.
+func TestLife(t *testing.T) {
+	now := time.Unix(1000, 0)
+	e := newEngine(new(memory), new(approval.Bell), func() time.Time { return now })
+	first, err := e.Request(t.Context(), call())
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments, err := e.Arguments(&first)
+	if err != nil || string(arguments) != `{"id":1}` || first.ArgumentsDigest != approval.Digest(arguments) {
+		t.Errorf("%s, %v", arguments, err)
+	}
+	moved := first
+	moved.UserID = "bob"
+	if _, err := e.Arguments(&moved); !errors.Is(err, seal.ErrOpen) {
+		t.Errorf("moved to another user, the arguments open: %v", err)
+	}
+	again, err := e.Request(t.Context(), call())
+	if err != nil || again.ID != first.ID {
+		t.Errorf("asked again: %s, %v", again.ID, err)
+	}
+	if _, err := e.Take(t.Context(), call(), first.ID); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("taken before the word: %v", err)
+	}
+	now = now.Add(approval.DecideFor - time.Second)
+	if _, err := e.Decide(t.Context(), console, first.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Decide(t.Context(), console, first.ID, false); !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("decided twice: %v", err)
+	}
+	other := call()
+	other.Arguments = []byte(`{"id":2}`)
+	if _, err := e.Take(t.Context(), other, first.ID); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("taken for another call: %v", err)
+	}
+	now = now.Add(approval.UseFor)
+	if _, err := e.Take(t.Context(), call(), first.ID); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("M15 taken too late: %v", err)
+	}
+
+	second, err := e.Request(t.Context(), call())
+	if err != nil || second.ID == first.ID {
+		t.Fatalf("%s, %v", second.ID, err)
+	}
+	now = now.Add(approval.DecideFor)
+	if _, err := e.Decide(t.Context(), console, second.ID, true); !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("decided too late: %v", err)
+	}
+}
+
+// TestTakeOnce: M15, of 1,000 that would use one approval exactly one does, and the next round's proof is good once too.
+func TestTakeOnce(t *testing.T) {
+	e := newEngine(new(memory), new(approval.Bell), nil)
+	a, err := e.Request(t.Context(), call())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Decide(t.Context(), console, a.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	race := func(c *approval.Call, id string) (taken storage.Approval, n int64) {
+		var wg sync.WaitGroup
+		var count atomic.Int64
+		var got atomic.Pointer[storage.Approval]
+		for range 1000 {
+			wg.Go(func() {
+				if a, err := e.Take(t.Context(), c, id); err == nil {
+					count.Add(1)
+					got.Store(&a)
+				}
+			})
+		}
+		wg.Wait()
+		return *got.Load(), count.Load()
+	}
+	used, n := race(call(), a.ID)
+	if n != 1 {
+		t.Fatalf("taken %d times", n)
+	}
+	id, round, err := e.Prolong(t.Context(), &used, call())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Take(t.Context(), call(), id); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("a round's approval is good for a call without it: %v", err)
+	}
+	next := call()
+	next.Round = round
+	taken, n := race(next, id)
+	if n != 1 || taken.DecidedVia != storage.ChannelOutOfBand || taken.DecidedClient != "console" {
+		t.Errorf("taken %d times: %+v", n, taken)
+	}
+}
+
+// TestCap: M16, a user and client have at most 20 calls waiting; another client has its own.
+func TestCap(t *testing.T) {
+	e := newEngine(new(memory), new(approval.Bell), nil)
+	for i := range approval.MaxPending {
+		c := call()
+		c.Arguments = fmt.Appendf(nil, `{"id":%d}`, i)
+		if _, err := e.Request(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := call()
+	c.Arguments = []byte(`{}`)
+	if _, err := e.Request(t.Context(), c); !errors.Is(err, storage.ErrTooManyPending) {
+		t.Errorf("one too many: %v", err)
+	}
+	if _, err := e.Request(t.Context(), call()); err != nil {
+		t.Errorf("one that waits already: %v", err)
+	}
+	c.Client = "agent-b"
+	if _, err := e.Request(t.Context(), c); err != nil {
+		t.Errorf("of another client: %v", err)
+	}
+}
+
+// TestWait: a wait ends at once with a decision of this process, within a second with another's, with the time to
+// decide, and with its context.
+func TestWait(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		act  func(t *testing.T, e, elsewhere *approval.Engine, id string, give context.CancelFunc)
+		want storage.ApprovalStatus
+		err  error
+		took time.Duration
+	}{
+		{"here", func(t *testing.T, e, _ *approval.Engine, id string, _ context.CancelFunc) {
+			if _, err := e.Decide(t.Context(), console, id, true); err != nil {
+				t.Error(err)
+			}
+		}, storage.ApprovalApproved, nil, 0},
+		{"another process", func(t *testing.T, _, elsewhere *approval.Engine, id string, _ context.CancelFunc) {
+			if _, err := elsewhere.Decide(t.Context(), console, id, false); err != nil {
+				t.Error(err)
+			}
+		}, storage.ApprovalDenied, nil, time.Second},
+		{"nobody", func(*testing.T, *approval.Engine, *approval.Engine, string, context.CancelFunc) {}, storage.ApprovalExpired, nil, approval.DecideFor},
+		{"client gone", func(_ *testing.T, _, _ *approval.Engine, _ string, give context.CancelFunc) { give() }, "", context.Canceled, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := new(memory)
+				e, elsewhere := newEngine(store, new(approval.Bell), nil), newEngine(store, new(approval.Bell), nil)
+				a, err := e.Request(t.Context(), call())
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, give := context.WithCancel(t.Context())
+				defer give()
+				started := time.Now()
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					got, err := e.Wait(ctx, "o", a.ID)
+					if got.Status != tc.want || !errors.Is(err, tc.err) {
+						t.Errorf("%s, %v", got.Status, err)
+					}
+					if took := time.Since(started); took != tc.took {
+						t.Errorf("took %v", took)
+					}
+				}()
+				synctest.Wait()
+				tc.act(t, e, elsewhere, a.ID, give)
+				<-done
+			})
+		})
+	}
+}
+
+func TestExcerpt(t *testing.T) {
+	for _, tc := range []struct {
+		name, text string
+		limit      int
+		want       string
+		whole      bool
+	}{
+		{"plain", `{"a":"Grüße, 世界 \n"}`, 100, `{"a":"Grüße, 世界 \n"}`, true},
+		{"M17 ANSI", "a\x1b[2Jb\x7f", 100, `a\u001b[2Jb\u007f`, true},
+		{"M17 bidi", "a\u202eb\u2066c\u200f", 100, `a\u202eb\u2066c\u200f`, true},
+		{"M17 tags and fillers", "a\U000e0041\u3164\u115f\ufe0f\u00ad\ufeff\u200b", 100, `a\U000e0041\u3164\u115f\ufe0f\u00ad\ufeff\u200b`, true},
+		{"M17 blanks", "a\u00a0b\u2028c\u3000", 100, `a\u00a0b\u2028c\u3000`, true},
+		{"M17 long", "世界世界", 7, "世界", false},
+		{"just fits", "世界", 6, "世界", true},
+		{"an escape is not cut", "ab\x00", 7, "ab", false},
+	} {
+		if got, whole := approval.Excerpt(tc.text, tc.limit); got != tc.want || whole != tc.whole {
+			t.Errorf("%s: %s, %v", tc.name, got, whole)
+		}
+	}
+}

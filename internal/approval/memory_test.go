@@ -1,0 +1,100 @@
+package approval_test
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// memory is storage.Approvals without a database.
+type memory struct {
+	mu  sync.Mutex
+	all []*storage.Approval
+}
+
+func at(a *storage.Approval, now time.Time) storage.Approval {
+	out := *a
+	if (a.Status == storage.ApprovalPending || a.Status == storage.ApprovalApproved) && !a.ExpiresAt.After(now) {
+		out.Status = storage.ApprovalExpired
+	}
+	return out
+}
+
+func (m *memory) CreateApproval(_ context.Context, a storage.Approval, limit int) (storage.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pending := 0
+	for _, b := range m.all {
+		if b.OrganizationID != a.OrganizationID || b.UserID != a.UserID {
+			continue
+		}
+		status := at(b, a.CreatedAt).Status
+		if bytes.Equal(a.Binding, b.Binding) && (status == storage.ApprovalPending || status == storage.ApprovalApproved) {
+			return *b, nil
+		}
+		if status == storage.ApprovalPending && a.Client == b.Client {
+			pending++
+		}
+	}
+	if pending >= limit {
+		return storage.Approval{}, storage.ErrTooManyPending
+	}
+	m.all = append(m.all, &a)
+	return a, nil
+}
+
+func (m *memory) find(organization, id string) *storage.Approval {
+	for _, a := range m.all {
+		if a.OrganizationID == organization && a.ID == id {
+			return a
+		}
+	}
+	return nil
+}
+
+func (m *memory) Approval(_ context.Context, organization, id string, now time.Time) (storage.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a := m.find(organization, id); a != nil {
+		return at(a, now), nil
+	}
+	return storage.Approval{}, storage.ErrNotFound
+}
+
+func (m *memory) Approvals(context.Context, storage.ApprovalFilter) (storage.Page[storage.Approval], error) {
+	return storage.Page[storage.Approval]{}, nil
+}
+
+func (m *memory) DecideApproval(_ context.Context, organization, id string, d storage.ApprovalDecision) (storage.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.find(organization, id)
+	if a == nil || a.UserID != d.UserID {
+		return storage.Approval{}, storage.ErrNotFound
+	}
+	if at(a, d.At).Status != storage.ApprovalPending {
+		return storage.Approval{}, &storage.ConflictError{Field: "status"}
+	}
+	a.Status = storage.ApprovalDenied
+	if d.Approve {
+		a.Status, a.ExpiresAt = storage.ApprovalApproved, d.ExpiresAt
+	}
+	a.DecidedAt, a.DecidedVia, a.DecidedBy, a.DecidedClient = d.At, d.Via, d.UserID, d.Client
+	return *a, nil
+}
+
+func (m *memory) TakeApproval(_ context.Context, organization, userID, id string, binding []byte, now time.Time) (storage.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.all {
+		if a.OrganizationID == organization && a.UserID == userID && (id == "" || a.ID == id) && bytes.Equal(a.Binding, binding) &&
+			at(a, now).Status == storage.ApprovalApproved {
+			a.Status, a.UsedAt = storage.ApprovalUsed, now
+			return *a, nil
+		}
+	}
+	return storage.Approval{}, storage.ErrNotFound
+}

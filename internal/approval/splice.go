@@ -1,0 +1,217 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// Members of the multi round-trip requests of revision 2026-07-28.
+const (
+	memberState     = "requestState"
+	memberResponses = "inputResponses"
+	memberResult    = "resultType"
+	inputRequired   = "input_required"
+)
+
+// Key is the name of our own question among a result's inputRequests.
+const Key = "durward_approval"
+
+// Retry is what a call of revision 2026-07-28 brings from the round before.
+type Retry struct {
+	State    string // requestState
+	HasState bool
+	// Action is what our own question was answered with: accept, decline or cancel; "" when there is no answer to it.
+	Action string
+}
+
+// ReadRetry reads it from the params of a checked message.
+func ReadRetry(params []byte) (Retry, error) {
+	if params == nil {
+		return Retry{}, nil
+	}
+	v, err := strictjson.Parse(params, partLimits(params))
+	if err != nil {
+		return Retry{}, err
+	}
+	var r Retry
+	state, ok := v.Get(memberState)
+	if ok {
+		if state.Kind() != strictjson.String {
+			return Retry{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params: requestState must be a string"}
+		}
+		r.State, r.HasState = state.Str(), true
+	}
+	responses, _ := v.Get(memberResponses)
+	ours, _ := responses.Get(Key)
+	action, _ := ours.Get("action")
+	r.Action = action.Str()
+	return r, nil
+}
+
+// partLimits are for a part of a text that was checked already.
+func partLimits(part []byte) strictjson.Limits {
+	return strictjson.Limits{MaxBytes: len(part) + 1, MaxDepth: len(part) + 1, MaxMembers: len(part) + 1}
+}
+
+// Unwrap takes what is ours out of a call's body: the answer to our question when asked, and the state, in whose place
+// goes the upstream's own, if there is one. Everything else stays as the client wrote it.
+func Unwrap(body []byte, st State) ([]byte, error) {
+	return edit(body, "params", func(name string, value []byte) ([]byte, verdict, error) {
+		switch {
+		case name == memberState && st.HasUpstream:
+			return quote(st.Upstream), replace, nil
+		case name == memberState:
+			return nil, drop, nil
+		case name == memberResponses && st.Mode != ModeProof:
+			left, err := without(value, Key)
+			if err != nil || left == nil {
+				return nil, drop, err
+			}
+			return left, replace, nil
+		}
+		return nil, keep, nil
+	}, nil)
+}
+
+// Asks reports whether a message from the upstream is the answer to the request of that id and asks for more input
+// (input_required), and what its own state is. id is JSON as it was written.
+func Asks(message, id []byte) (state string, hasState, asks bool) {
+	if !bytes.Contains(message, []byte(inputRequired)) && !bytes.Contains(message, []byte(`\u`)) {
+		return "", false, false // most answers are large and ask for nothing
+	}
+	v, err := strictjson.Parse(message, strictjson.Limits{MaxBytes: len(message) + 1, MaxMembers: len(message) + 1})
+	if err != nil {
+		return "", false, false
+	}
+	answered, _ := v.Get("id")
+	result, _ := v.Get("result")
+	kind, _ := result.Get(memberResult)
+	if kind.Str() != inputRequired || !bytes.Equal(answered.Raw(), id) {
+		return "", false, false
+	}
+	own, hasState := result.Get(memberState)
+	return own.Str(), hasState, true
+}
+
+// Wrap puts our state into an answer that asks for input, in place of the upstream's or beside what it asks.
+func Wrap(message []byte, state string) ([]byte, error) {
+	return edit(message, "result", func(name string, _ []byte) ([]byte, verdict, error) {
+		if name == memberState {
+			return quote(state), replace, nil
+		}
+		return nil, keep, nil
+	}, &member{name: memberState, value: quote(state)})
+}
+
+// quote writes a JSON string without the escapes that HTML needs.
+func quote(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // strings can be encoded
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+type verdict int
+
+const (
+	keep verdict = iota
+	drop
+	replace
+)
+
+type member struct {
+	name  string
+	value []byte
+}
+
+// edit rewrites members of the object that is the member of that name of a message. added is appended unless there is a
+// member of its name.
+func edit(message []byte, name string, judge func(name string, value []byte) ([]byte, verdict, error), added *member) ([]byte, error) {
+	out, err := rewrite(message, func(outer string, object []byte) ([]byte, verdict, error) {
+		if outer != name {
+			return nil, keep, nil
+		}
+		changed, err := rewrite(object, judge, added)
+		return changed, replace, err
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// without is an object without one member; nil when nothing is left.
+func without(object []byte, name string) ([]byte, error) {
+	left := 0
+	out, err := rewrite(object, func(other string, _ []byte) ([]byte, verdict, error) {
+		if other == name {
+			return nil, drop, nil
+		}
+		left++
+		return nil, keep, nil
+	}, nil)
+	if err != nil || left == 0 {
+		return nil, err
+	}
+	return out, nil
+}
+
+var errNoObject = errors.New("not an object")
+
+// rewrite writes an object anew with some members dropped, replaced or added. What is kept is kept byte for byte.
+func rewrite(object []byte, judge func(name string, value []byte) ([]byte, verdict, error), added *member) ([]byte, error) {
+	s := strictjson.NewScanner(object, partLimits(object))
+	defer s.Release()
+	if s.Kind() != strictjson.Object {
+		return nil, errNoObject
+	}
+	out := append(make([]byte, 0, len(object)+64), '{')
+	sep := func() {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+	}
+	before := s.Offset() + 1
+	var o strictjson.ObjectFrame
+	for s.OpenObject(&o); s.NextMember(&o); {
+		name := string(o.Name())
+		value := s.Skip()
+		if value == nil {
+			break
+		}
+		end := s.Offset()
+		text := object[before:end]
+		before = end
+		text = text[bytes.IndexByte(text, '"'):] // only a comma and blanks stand before a name
+		if added != nil && added.name == name {
+			added = nil
+		}
+		changed, what, err := judge(name, value)
+		if err != nil {
+			return nil, err
+		}
+		switch what {
+		case keep:
+			sep()
+			out = append(out, text...)
+		case replace:
+			sep()
+			out = append(out, text[:len(text)-len(value)]...)
+			out = append(out, changed...)
+		case drop:
+		}
+	}
+	if err := s.End(); err != nil {
+		return nil, err
+	}
+	if added != nil {
+		sep()
+		out = append(append(append(out, quote(added.name)...), ':'), added.value...)
+	}
+	return append(out, '}'), nil
+}
