@@ -32,3 +32,11 @@ func (r *AgentRules) check() error {
 	}
 	return nil
 }
+
+// agentRules are the rules that are in force.
+func (a *App) agentRules() AgentRules {
+	if a.Agents != nil {
+		return *a.Agents
+	}
+	return AgentRules{AutoRegister: a.development()}
+}

@@ -1,8 +1,148 @@
 package app
 
-import "github.com/durward-gateway/durward/internal/streams"
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxRegistered is how many agents an organization can have by clients being registered when they are first seen.
+const maxRegistered = 1_000
+
+// standing is what the store says of the bearer of a token: unlike what the token says, it can change at any time.
+// Requests share it: it is never changed.
+type standing struct {
+	agent *storage.Agent // nil: the client is not registered
+	// revokedAt: the user's tokens that were issued until then are refused; zero when nobody revoked them.
+	revokedAt time.Time
+}
+
+// bearer finds the standing of a token's bearer. It is made once for each token, so that a look-up needs no key to be
+// built; the value it finds is kept as long as nothing of the organization is written.
+type bearer struct {
+	key  cache.Key
+	load func(context.Context) (standing, error)
+}
+
+// newBearer is for a caller that was resolved. With register, a client that is not known is registered.
+func (r *resources) newBearer(who *Caller, register bool) bearer {
+	client := storage.Agent{
+		OrganizationID: who.OrganizationID, WriteConfirmationsRequired: true,
+		Application: storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: who.Agent, DCR: true},
+	}
+	mode := "as registered"
+	if register {
+		mode = "registering"
+	}
+	user := who.UserID
+	agentKey := cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, mode)
+	loadAgent := func(ctx context.Context) (*storage.Agent, error) { return r.agentOf(ctx, client, register) }
+	return bearer{
+		key: cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, mode, user),
+		load: func(ctx context.Context) (s standing, err error) {
+			u, err := r.store.User(ctx, client.OrganizationID, user)
+			if err != nil {
+				return standing{}, err
+			}
+			s.revokedAt = u.RevokedAt
+			if client.Application.ExternalID != "" {
+				s.agent, err = r.agents.Get(ctx, agentKey, loadAgent)
+			}
+			return s, err
+		},
+	}
+}
+
+// agentOf reads the agent that a client is, nil when it is none. With register it becomes one, while there is room.
+func (r *resources) agentOf(ctx context.Context, client storage.Agent, register bool) (*storage.Agent, error) {
+	known, err := r.store.AgentByClient(ctx, client.OrganizationID, client.Application.Issuer, client.Application.ExternalID)
+	if register && errors.Is(err, storage.ErrNotFound) {
+		known, err = r.registerAgent(ctx, client)
+	}
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil //nolint:nilnil // no agent is a fact that is kept like any other
+	case err != nil:
+		return nil, err
+	}
+	return &known, nil
+}
+
+func (r *resources) registerAgent(ctx context.Context, client storage.Agent) (storage.Agent, error) {
+	for _, id := range []*string{&client.ID, &client.Application.ID} {
+		made, err := uuid.NewV7()
+		if err != nil {
+			return storage.Agent{}, err
+		}
+		*id = made.String()
+	}
+	client.CreatedAt = time.Now().UTC()
+	client.UpdatedAt, client.Application.CreatedAt, client.Application.UpdatedAt = client.CreatedAt, client.CreatedAt, client.CreatedAt
+	return r.store.RegisterAgent(ctx, client, maxRegistered)
+}
+
+// standing is the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are revoked.
+func (c *Core) standing(ctx context.Context, v *verified) (standing, error) {
+	s, err := c.resources.standings.Get(ctx, v.bearer.key, v.bearer.load)
+	if err != nil {
+		return standing{}, err
+	}
+	if s.refuses(v) {
+		return standing{}, &token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}
+	}
+	return s, nil
+}
+
+// refuses reports whether a token is one of those that were revoked. One that does not say when it was issued is; so is one
+// that was here before, whatever its issuer's clock says.
+func (s *standing) refuses(v *verified) bool {
+	if s.revokedAt.IsZero() {
+		return false
+	}
+	return !v.claims.IssuedAt.After(s.revokedAt) || !v.seenAt.After(s.revokedAt)
+}
+
+// Authenticate verifies the token of a request and sets the call's caller and agent. Errors are those of Core.Authenticate.
+func (c *Call) Authenticate(ctx context.Context, raw, resource string) error {
+	known, err := c.Core.verified(ctx, raw, resource)
+	if err != nil {
+		return err
+	}
+	epoch := c.Core.resources.epochs.Current(known.caller.OrganizationID)
+	now, err := c.Core.standing(ctx, known)
+	if err != nil {
+		return err
+	}
+	c.Caller, c.Agent = &known.caller, now.agent
+	c.token, c.stood = known, epoch
+	return nil
+}
+
+// renewStanding is a *streams.Ended when the caller's token was revoked since the call began. It is looked up only when
+// something of the organization was written since.
+func (c *Call) renewStanding(ctx context.Context) error {
+	if c.token == nil || c.Core.resources.epochs.Current(c.Caller.OrganizationID) == c.stood {
+		return nil
+	}
+	_, err := c.Core.standing(ctx, c.token)
+	if errors.Is(err, token.ErrInvalid) {
+		return &streams.Ended{Reason: streams.Revoked}
+	}
+	return err
+}
 
 // EndUser ends what runs for a user whose tokens are refused from now on, and returns how many streams and calls that was.
 func (c *Core) EndUser(organization, id string) int {
 	return c.Streams.End(streams.Owner{Organization: organization, User: id}, streams.Revoked)
 }
+
+// AgentAllowed reports whether the call's client may use /mcp and /sse: with `agents require_registered` only one that is
+// registered may.
+func (c *Call) AgentAllowed() bool { return c.Agent != nil || !c.Core.agents.RequireRegistered }

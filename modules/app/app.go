@@ -113,7 +113,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx = ctx
 	a.logger = ctx.Logger()
 	a.slogger = ctx.Slogger()
-	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL)
+	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents)
 	if err := a.Sizes.check(); err != nil {
 		return err
 	}

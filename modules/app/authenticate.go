@@ -16,12 +16,26 @@ import (
 type verified struct {
 	claims *token.Claims
 	caller Caller
+	bearer bearer
+	seenAt time.Time
 }
 
 // Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is good
 // besides the gateway's own; "" for none. Errors are those of internal/token (ErrInvalid, ErrUnavailable), internal/caller (ErrInvalid,
 // ErrForbidden) and the store.
 func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller, error) {
+	known, err := c.verified(ctx, raw, resource)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.standing(ctx, known); err != nil {
+		return nil, err
+	}
+	return &known.caller, nil
+}
+
+// verified is what a token says, once it was verified. Whether its user's tokens were revoked is not looked at.
+func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, error) {
 	if len(raw) > token.MaxSize {
 		return nil, token.ErrInvalid // before its digest is made (J22)
 	}
@@ -41,7 +55,7 @@ func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller,
 	if err := identity.Verifier().Recheck(ctx, known.claims); err != nil {
 		return nil, err
 	}
-	return &known.caller, nil
+	return known, nil
 }
 
 func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, error) {
@@ -67,7 +81,9 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 		return nil, err
 	}
 	resolved.ExpiresAt = identity.Verifier().GoodUntil(claims)
-	return &verified{claims: claims, caller: resolved}, nil
+	known := &verified{claims: claims, caller: resolved, seenAt: time.Now()}
+	known.bearer = c.resources.newBearer(&known.caller, c.agents.AutoRegister)
+	return known, nil
 }
 
 // resolve finds, or makes on first sight, the organization and the user that a token speaks of.

@@ -37,6 +37,8 @@ type Call struct {
 	Core *Core
 	// Caller is nil on the few public paths that need no token.
 	Caller *Caller
+	token  *verified   // what made Caller
+	stood  cache.Epoch // of the organization, before Caller's standing was read
 	// Server is set on /mcp/{name} and /sse/{name}. Other requests share it: it must not be changed.
 	Server *storage.Server
 	seen   cache.Epoch // of the organization, before Server was read
@@ -76,9 +78,12 @@ func (c *Call) ResolveServer(ctx context.Context, slug string) error {
 	return nil
 }
 
-// RenewServer sets the call's server to how it is now, storage.ErrNotFound when it is gone. It is looked up only when
-// something of the organization was written since.
+// RenewServer sets the call's server to how it is now, storage.ErrNotFound when it is gone, *streams.Ended when the
+// caller's tokens were revoked. Both are looked up only when something of the organization was written since.
 func (c *Call) RenewServer(ctx context.Context) error {
+	if err := c.renewStanding(ctx); err != nil {
+		return err
+	}
 	if c.Core.resources.epochs.Current(c.Caller.OrganizationID) == c.seen {
 		return nil
 	}

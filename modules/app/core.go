@@ -47,6 +47,7 @@ type Core struct {
 	issuers    []string            // in the order of the configuration
 	resources  *resources
 	rulesID    string
+	agents     AgentRules
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
 	unready   atomic.Bool                                 // until Start has stored them
@@ -127,7 +128,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	}
 	core := &Core{
 		PublicURL: public.String(), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
-		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, rulesID: a.rulesID + public.String(),
+		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
 		doors: doors{
 			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),
 			development: a.development(),

@@ -35,6 +35,9 @@ type resources struct {
 	callers *cache.Cache[*verified]
 	// people are the users and organizations that tokens spoke of: those of a new token are mostly known already.
 	people *cache.Cache[storage.User]
+	// agents are the organizations' agents by issuer and client; standings are what the store says of tokens' bearers.
+	agents    *cache.Cache[*storage.Agent]
+	standings *cache.Cache[standing]
 	// attempts are the addresses at which users whose connection was lost can make it anew.
 	attempts *cache.Cache[string]
 	// connections is what the brokers of all configurations know of connections.
@@ -87,6 +90,7 @@ const (
 	keptServers = 50_000
 	keptCallers = 50_000
 	keptPeople  = 50_000
+	keptAgents  = 50_000
 	// peopleKnownFor is how long the store is not asked about somebody again: it notes when they were last seen.
 	peopleKnownFor = time.Minute
 	// offeredAttempts bounds the attempts that are offered at a time, and offeredFor how long each is: shorter than the
@@ -112,6 +116,14 @@ func (r *resources) makeCaches() (err error) {
 		return err
 	}
 	r.people, err = newCache(r, "people", cache.Options[storage.User]{Entries: keptPeople, TTL: peopleKnownFor})
+	if err != nil {
+		return err
+	}
+	r.agents, err = newCache(r, "agents", cache.Options[*storage.Agent]{Entries: keptAgents})
+	if err != nil {
+		return err
+	}
+	r.standings, err = newCache(r, "standings", cache.Options[standing]{Entries: keptCallers})
 	if err != nil {
 		return err
 	}

@@ -23,11 +23,10 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		app.Challenge(w, r, call.Core, sent)
 		return true
 	}
-	who, err := call.Core.Authenticate(r.Context(), raw, resource(r, call.Core))
+	err := call.Authenticate(r.Context(), raw, resource(r, call.Core))
 	switch {
 	case err == nil:
 		h.count(call, "ok")
-		call.Caller = who
 		return false
 	case errors.Is(err, token.ErrInvalid):
 		h.count(call, "invalid")
@@ -57,11 +56,16 @@ func resource(r *http.Request, core *app.Core) string {
 	return ""
 }
 
-// resolveServer sets the server of a proxied path, or answers the refusal and reports it.
+// resolveServer sets the server of a proxied path, or answers the refusal and reports it. A client that may not use servers
+// is not told which there are.
 func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
 	_, name, ok := app.ProxiedName(r.URL.Path)
 	if !ok {
 		return false
+	}
+	if !call.AgentAllowed() {
+		app.WriteError(w, app.Forbidden, "This client is not registered as an agent; an administrator must register it")
+		return true
 	}
 	if !slug.Valid(name) {
 		app.WriteShapeError(w, validate.InPath("mcp_server_name", validate.StringPatternMismatch, "String should match pattern '"+slug.Pattern+"'", name))
