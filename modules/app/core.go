@@ -43,6 +43,7 @@ type Core struct {
 
 	doors
 	logins
+	approvals
 	identities map[string]Identity // by issuer
 	issuers    []string            // in the order of the configuration
 	resources  *resources
@@ -146,6 +147,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if core.directory, err = a.readOnlyEntries(core); err != nil {
 		return nil, err
 	}
+	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.unready.Store(true)
 	if core.Broker, err = a.newBroker(core); err != nil {

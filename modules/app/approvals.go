@@ -1,0 +1,41 @@
+package app
+
+import (
+	"time"
+
+	"github.com/durward-gateway/durward/internal/approval"
+)
+
+// approvalBell is shared by all configurations: a call that an old one holds goes on when a new one hears the word.
+var approvalBell approval.Bell
+
+// approvals are what holds calls until their users say yes.
+type approvals struct {
+	// Approvals keeps what was asked and decided.
+	Approvals *approval.Engine
+	// Asks seals what clients carry between being asked and answering.
+	Asks *approval.States
+}
+
+// bindApprovals makes the engine. clients are those with which users decide out of band; none: those with which they log
+// in at the gateway's own pages.
+func (c *Core) bindApprovals(clients []string) {
+	if len(clients) == 0 {
+		clients = c.LoginClients()
+	}
+	c.Approvals = approval.New(approval.Options{Store: c.Store, Vault: c.Keyring, Bell: &approvalBell, Clients: clients, Now: time.Now})
+	c.Asks = approval.NewStates(c.Keyring.Sealer("approval"), time.Now)
+}
+
+// ApprovalURL is the page on which a user decides on a held call.
+func (c *Core) ApprovalURL(id string) string { return c.PublicURL + ApprovalsPath + "/" + id }
+
+// Decider is the caller as somebody who decides on held calls with a token.
+func (c *Caller) Decider() approval.Decider {
+	return approval.Decider{OrganizationID: c.OrganizationID, UserID: c.UserID, Client: c.Agent, Machine: c.Machine}
+}
+
+// Decider is the browser's user as somebody who decides on held calls on the gateway's page.
+func (u *BrowserUser) Decider() approval.Decider {
+	return approval.Decider{OrganizationID: u.OrganizationID, UserID: u.UserID, Client: u.Client, Browser: true}
+}
