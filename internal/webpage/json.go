@@ -1,0 +1,115 @@
+package webpage
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Piece is a part of a JSON text as a page shows it.
+type Piece struct {
+	Text string
+	// Quoted: a string of the JSON, to be shown apart from what is around it. Text that runs from right to left would pull
+	// its neighbours along, and a member's value would seem to be another one's.
+	Quoted bool
+}
+
+// maxIndent bounds how far deep values are moved to the right.
+const maxIndent = 16
+
+// JSON lays a valid JSON text out for people, one member a line, with everything visible: numbers and strings stay as they
+// are written. It stops after about limit bytes of the layout, and reports whether anything is left out.
+func JSON(text []byte, limit int) (pieces []Piece, whole bool) {
+	l := layouter{limit: limit}
+	for i := 0; i < len(text); {
+		if l.size >= limit || l.cut {
+			l.flush()
+			return l.pieces, false
+		}
+		i += l.token(text[i:])
+	}
+	l.flush()
+	return l.pieces, !l.cut
+}
+
+type layouter struct {
+	pieces []Piece
+	plain  strings.Builder
+	depth  int
+	size   int
+	limit  int
+	cut    bool // a string is not shown to its end
+}
+
+// token lays out what the text begins with and returns its length.
+func (l *layouter) token(text []byte) int {
+	switch c := text[0]; c {
+	case '"':
+		return l.quoted(text)
+	case '{', '[':
+		n := 1 + blanks(text[1:])
+		if n < len(text) && text[n] == c+2 { // } and ] are two after { and [
+			l.write(string(c) + string(c+2))
+			return n + 1
+		}
+		l.depth++
+		l.write(string(c))
+		l.line()
+	case '}', ']':
+		l.depth--
+		l.line()
+		l.write(string(c))
+	case ',':
+		l.write(",")
+		l.line()
+	case ':':
+		l.write(": ")
+	case ' ', '\t', '\r', '\n':
+	default:
+		l.write(Visible(string(text[:1])))
+	}
+	return 1
+}
+
+func (l *layouter) quoted(text []byte) int {
+	end := 1
+	for end < len(text) && text[end] != '"' {
+		if text[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	end = min(end+1, len(text))
+	shown := min(end, l.limit-l.size)
+	for shown > 0 && shown < end && !utf8.RuneStart(text[shown]) {
+		shown-- // not in the middle of a character
+	}
+	l.cut = shown < end
+	l.flush()
+	visible := Visible(string(text[:shown]))
+	l.pieces = append(l.pieces, Piece{Text: visible, Quoted: true})
+	l.size += len(visible)
+	return end
+}
+
+func (l *layouter) write(text string) {
+	l.plain.WriteString(text)
+	l.size += len(text)
+}
+
+func (l *layouter) line() { l.write("\n" + strings.Repeat("  ", min(max(l.depth, 0), maxIndent))) }
+
+func (l *layouter) flush() {
+	if l.plain.Len() > 0 {
+		l.pieces = append(l.pieces, Piece{Text: l.plain.String()})
+		l.plain.Reset()
+	}
+}
+
+func blanks(text []byte) int {
+	for i, c := range text {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return i
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,144 @@
+package webpage
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPage: A10, A11, A17, M17: nothing on a page is anybody's script, form or frame.
+func TestPage(t *testing.T) {
+	const hostile = `"><script>alert(1)</script>{{.}}<form action="https://evil.example">`
+	page := MustParse(`<p title="{{.}}">{{.}}</p>`)
+	w := httptest.NewRecorder()
+	if err := page.Write(w, http.StatusTeapot, hostile, hostile); err != nil {
+		t.Fatal(err)
+	}
+	body := w.Body.String()
+	for _, bad := range []string{"<script", "<form", "</title><", "style=", "http://", "src="} {
+		if strings.Contains(body, bad) {
+			t.Errorf("the page holds %s:\n%s", bad, body)
+		}
+	}
+	for _, part := range []string{"default-src 'none'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'", "style-src 'sha256-"} {
+		if got := w.Header().Get("Content-Security-Policy"); !strings.Contains(got, part) || strings.Contains(got, "unsafe") {
+			t.Errorf("%s is not in %s", part, got)
+		}
+	}
+	for name, want := range map[string]string{
+		"Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+		"Content-Type": "text/html; charset=utf-8",
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if w.Code != http.StatusTeapot || !strings.Contains(body, "<style>"+style+"</style>") {
+		t.Errorf("status %d: %s", w.Code, body)
+	}
+}
+
+func TestPageThatCannotBeMade(t *testing.T) {
+	w := httptest.NewRecorder()
+	if err := MustParse(`{{.Nothing}}`).Write(w, http.StatusOK, "t", 1); err == nil || w.Body.Len() > 0 || len(w.Header()) > 0 {
+		t.Errorf("%v, %v: %s", err, w.Header(), w.Body)
+	}
+}
+
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain Zürich 東京 🙂":              "plain Zürich 東京 🙂",
+		"M17 \x1b[31mred\x1b[0m":         "M17 ⟨U+001B⟩[31mred⟨U+001B⟩[0m",
+		"M17 a\u202ebidi":                "M17 a⟨U+202E⟩bidi",
+		"M17 \u2066iso\u2069":            "M17 ⟨U+2066⟩iso⟨U+2069⟩",
+		"M17 zero\u200bwidth\ufeff":      "M17 zero⟨U+200B⟩width⟨U+FEFF⟩",
+		"M17 no\u00a0break\u3000":        "M17 no⟨U+00A0⟩break⟨U+3000⟩",
+		"M17 line\u2028end\r\n":          "M17 line⟨U+2028⟩end⟨U+000D⟩⟨U+000A⟩",
+		"M17 tag\U000e0041":              "M17 tag⟨U+E0041⟩",
+		"M17 variant\ufe0f\U000e0100":    "M17 variant⟨U+FE0F⟩⟨U+E0100⟩",
+		"M17 filler\u3164\u115f\u2800":   "M17 filler⟨U+3164⟩⟨U+115F⟩⟨U+2800⟩",
+		"M17 bytes\xff\xc3":              "M17 bytes⟨0xFF⟩⟨0xC3⟩",
+		"M17 private\ue000":              "M17 private⟨U+E000⟩",
+		"the replacement \ufffd is real": "the replacement \ufffd is real",
+	} {
+		if got := Visible(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func shown(pieces []Piece) string {
+	var out strings.Builder
+	for _, p := range pieces {
+		if p.Quoted {
+			out.WriteString("<" + p.Text + ">")
+		} else {
+			out.WriteString(p.Text)
+		}
+	}
+	return out.String()
+}
+
+func TestJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`: `{}`, `{ }`: `{}`, `[]`: `[]`, ``: ``,
+		`{"a":9007199254740993,"b":[1.0,true,null],"c":{}}`: "{\n  <\"a\">: 9007199254740993,\n  <\"b\">: [\n    1.0,\n    true,\n    null\n  ],\n  <\"c\">: {}\n}",
+		`{"a":"x\"}, \\"}`:               "{\n  <\"a\">: <\"x\\\"}, \\\\\">\n}",
+		`{"a\u202e":"` + "\u202e" + `"}`: "{\n  <\"a\\u202e\">: <\"⟨U+202E⟩\">\n}",
+	} {
+		pieces, whole := JSON([]byte(text), 1000)
+		if diff := cmp.Diff(want, shown(pieces)); diff != "" || !whole {
+			t.Errorf("%s: whole %v\n%s", text, whole, diff)
+		}
+	}
+}
+
+// TestJSONStops: M17: an argument of a mebibyte, or one that is deeply nested, makes no page of a mebibyte.
+func TestJSONStops(t *testing.T) {
+	for name, text := range map[string]string{
+		"a long string":      `{"a":"` + strings.Repeat("é", 1<<20) + `"}`,
+		"only a long string": `"` + strings.Repeat("x", 1<<20) + `"`,
+		"many members":       `[` + strings.Repeat("1,", 1<<20) + `1]`,
+		"deep":               strings.Repeat("[", 1<<16) + strings.Repeat("]", 1<<16),
+		"invisible":          `{"a":"` + strings.Repeat("\u200b", 1<<20) + `"}`,
+	} {
+		pieces, whole := JSON([]byte(text), 8<<10)
+		if size := len(shown(pieces)); whole || size > 64<<10 || size < 8<<10 {
+			t.Errorf("%s: %d bytes, whole %v", name, size, whole)
+		}
+		if !utf8.ValidString(shown(pieces)) || strings.Contains(shown(pieces), "⟨0x") {
+			t.Errorf("%s was cut inside a character", name)
+		}
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,{"b":"c\\\""}],"d":{}}`, `[[],{},"é",-1e5]`, `"\`, `{"a"`, "\xff", `{ }}`} {
+		f.Add([]byte(seed), 50)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, limit int) {
+		if limit < 0 {
+			return
+		}
+		pieces, whole := JSON(text, limit)
+		var out strings.Builder
+		for _, p := range pieces {
+			out.WriteString(p.Text)
+		}
+		if strings.ContainsFunc(strings.ReplaceAll(out.String(), "\n", ""), hidden) {
+			t.Fatalf("%q is laid out as %q", text, out.String())
+		}
+		var was, is any
+		if !whole || json.Unmarshal(text, &was) != nil || strings.Contains(out.String(), "⟨") {
+			return
+		}
+		if err := json.Unmarshal([]byte(out.String()), &is); err != nil || !cmp.Equal(was, is) {
+			t.Fatalf("%q is laid out as %q: %v", text, out.String(), err)
+		}
+	})
+}
