@@ -22,6 +22,8 @@ const (
 	policiesPath   = "/api/v2/policies"
 	policyPath     = policiesPath + "/{policy_id}"
 	userRevokePath = "/api/users/{user_id}/revoke"
+	approvalsPath  = "/api/approvals"
+	approvalPath   = approvalsPath + "/{approval_id}"
 )
 
 // table is every address that this handler serves. Who may call a route, whose objects it sees and how it is audited
@@ -69,6 +71,11 @@ var table = mustTable([]route{
 	{http.MethodPatch, policyPath, admin, ownOrganization, auditAdminWrite, updatePolicy},
 	{http.MethodPost, policyPath + "/clone", admin, ownOrganization, auditAdminWrite, clonePolicy},
 	{http.MethodGet, policyPath + "/revisions", admin, ownOrganization, auditRead, listRevisions},
+
+	{http.MethodGet, approvalsPath, user, ownOrganization, auditRead, listApprovals},
+	{http.MethodGet, approvalPath, user, ownOrganization, auditRead, getApproval},
+	{http.MethodPost, approvalPath + "/approve", user, ownOrganization, auditApproval, approveCall},
+	{http.MethodPost, approvalPath + "/deny", user, ownOrganization, auditApproval, denyCall},
 
 	{http.MethodPost, userRevokePath, admin, ownOrganization, auditAdminWrite, revokeUser},
 })

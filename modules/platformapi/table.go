@@ -31,6 +31,7 @@ const (
 	auditRead       auditClass = "read"
 	auditConnection auditClass = "connection"
 	auditAdminWrite auditClass = "admin_write"
+	auditApproval   auditClass = "approval" // a word on a held call
 )
 
 // route is one operation. serve returns the body of a 200, nil for a 204, or why the request is refused.
@@ -52,7 +53,7 @@ func (r route) check() error {
 		return fmt.Errorf("route %s %s: unknown role %q", r.method, r.path, r.role)
 	case !slices.Contains([]organizationRule{noOrganization, ownOrganization}, r.organization):
 		return fmt.Errorf("route %s %s: unknown organization rule %q", r.method, r.path, r.organization)
-	case !slices.Contains([]auditClass{auditNone, auditRead, auditConnection, auditAdminWrite}, r.audit):
+	case !slices.Contains([]auditClass{auditNone, auditRead, auditConnection, auditAdminWrite, auditApproval}, r.audit):
 		return fmt.Errorf("route %s %s: unknown audit class %q", r.method, r.path, r.audit)
 	case (r.role == public) != (r.organization == noOrganization):
 		return fmt.Errorf("route %s %s: a route without an organization is public, and only that", r.method, r.path)
