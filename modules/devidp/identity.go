@@ -1,7 +1,6 @@
 package devidp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/directory"
@@ -116,32 +114,6 @@ func (i *Identity) Records() []directory.Record {
 		URL: base + "/mcp", EventsURL: base + "/events", Provider: storage.ProviderOAuth2, Public: true, Scopes: []string{demo.Scope},
 		Categories: []string{"demo"},
 	}}
-}
-
-// Seed implements app.DevelopmentIdentity: organization acme has a server `demo`.
-func (i *Identity) Seed(ctx context.Context, store storage.Store) error {
-	now := time.Now()
-	organization, err := store.ResolveOrganization(ctx, storage.OrganizationClaim{
-		Issuer: ownerIssuer, ID: i.surroundings.provider.OrganizationID(demoOrganization), Slug: demoOrganization,
-	}, now)
-	if err != nil {
-		return fmt.Errorf("making the organization %s: %w", demoOrganization, err)
-	}
-	if _, err := store.ServerBySlug(ctx, organization.ID, demoSlug); !errors.Is(err, storage.ErrNotFound) {
-		return err
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return err
-	}
-	err = store.CreateServer(ctx, storage.Server{
-		ID: id.String(), OrganizationID: organization.ID, Name: "Demo", Slug: demoSlug, DirectoryID: directory.ReadOnlyID(storage.SourceConfig, demoSlug),
-		Status: storage.ServerActive, CreatedAt: now, UpdatedAt: now,
-	})
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("making the demo server: %w", err)
-	}
-	return nil
 }
 
 // UnmarshalCaddyfile sets up the identity from Caddyfile tokens. Syntax:
