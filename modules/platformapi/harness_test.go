@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/netguard"
@@ -124,6 +125,7 @@ func newAPI(t *testing.T) *api {
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 		Metrics: &app.Metrics{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections_total", Help: "As in the app."}, []string{"event"})},
 	}
+	a.core.Approvals = approval.New(approval.Options{Store: a.store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{console}, Now: now})
 	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
 	a.handler = &Handler{now: now, logger: zap.New(zapcore.NewCore(encoder, zapcore.AddSync(a.log), zap.DebugLevel))}
 	a.adam = a.caller("acme", "adam", true)
@@ -131,6 +133,9 @@ func newAPI(t *testing.T) *api {
 	a.eve = a.caller("rival", "eve", true)
 	return a
 }
+
+// console is the client that the callers' tokens are from, with which users decide on held calls.
+const console = "console"
 
 func (a *api) caller(organization, name string, admin bool) *app.Caller {
 	a.t.Helper()
@@ -148,7 +153,7 @@ func (a *api) caller(organization, name string, admin bool) *app.Caller {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return &app.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin}
+	return &app.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin, Agent: console}
 }
 
 // answer is a response, read.

@@ -18,7 +18,8 @@ import (
 func everyRoute(f func(r *route, path string), server, entry string) {
 	for _, a := range table {
 		for _, r := range a.methods {
-			path := strings.NewReplacer("{server_id}", server, "{slug}", "tracker", "{id}", entry).Replace(r.path)
+			path := strings.NewReplacer("{server_id}", server, "{slug}", "tracker", "{id}", entry, "{agent_id}", entry, "{policy_id}", entry,
+				"{user_id}", entry, "{approval_id}", entry).Replace(r.path)
 			f(r, path)
 		}
 	}
@@ -54,10 +55,10 @@ func TestEveryRouteIsDeclared(t *testing.T) {
 	if !panics(func() { mustTable([]route{full, full}) }) {
 		t.Error("a route was declared twice")
 	}
-	// What changes something is for administrators or concerns the caller's own connection.
+	// What changes something is for administrators or concerns the caller's own connection or call.
 	everyRoute(func(r *route, path string) {
 		reads := r.method == http.MethodGet || r.method == http.MethodHead
-		if !reads && r.role != admin && r.audit != auditConnection {
+		if !reads && r.role != admin && r.audit != auditConnection && r.audit != auditApproval && r.path != policiesPath+"/validate" {
 			t.Errorf("%s %s may be used by %s", r.method, path, r.role)
 		}
 	}, "x", "x")
