@@ -12,12 +12,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// verified is a token that was verified once, with what it says about its caller. Requests share it: it is never changed.
+// verified is a token that was verified once, with what it says about its caller. Requests share it.
 type verified struct {
 	claims *token.Claims
 	caller Caller
 	bearer bearer
 	seenAt time.Time
+	// principals fill themselves on first use; nothing else of a verified token ever changes.
+	principals principals
 }
 
 // Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is good

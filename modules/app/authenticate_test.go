@@ -60,6 +60,7 @@ func (i *issuer) sign(more map[string]any) string {
 		"iat": i.now.Load(), "exp": i.now.Load() + 600, "roles": []string{"admin", "reader"}, "azp": "agent",
 	}
 	maps.Copy(claims, more)
+	maps.DeleteFunc(claims, func(_ string, claim any) bool { return claim == nil })
 	header, _ := json.Marshal(map[string]any{"alg": "EdDSA", "kid": "k"})
 	payload, _ := json.Marshal(claims)
 	text := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(payload)
