@@ -2,10 +2,12 @@ package storagetest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/durward-gateway/durward/storage"
 )
@@ -65,6 +67,14 @@ func testHostileText(t *testing.T, b *bundle) {
 			noError(t, err)
 			equal(t, taken, a)
 
+			agent := newAgent(b.orgA, text)
+			agent.Application.ExternalID, agent.Application.Description = text+" client", text
+			noError(t, b.CreateAgent(ctx, agent))
+			client, err := b.AgentByClient(ctx, b.orgA, issuer, agent.Application.ExternalID)
+			noError(t, err)
+			equal(t, client, agent)
+			b.hostilePolicy(t, v.ID, text)
+
 			id := newID()
 			o, err := b.ResolveOrganization(ctx, storage.OrganizationClaim{Issuer: issuer + text, ID: id, Slug: text, DerivedID: newID()}, start)
 			noError(t, err)
@@ -79,11 +89,40 @@ func testHostileText(t *testing.T, b *bundle) {
 	noError(t, b.Ping(ctx))
 }
 
+// hostilePolicy stores a policy made of text, where that is UTF-8: JSON could not keep other text, which is refused.
+func (b *bundle) hostilePolicy(t *testing.T, server, text string) {
+	t.Helper()
+	ctx := t.Context()
+	condition, err := json.Marshal(map[string]any{"match": map[string]string{"expr": text}})
+	noError(t, err)
+	p := b.newPolicy(b.orgA, text+" policy")
+	p.ServerID, p.Description, p.SupportContact, p.Tags, p.CreatedBy = server, text, text, []string{text, ""}, text
+	p.Rules = []storage.Rule{{Name: text, Description: text, Actions: []string{text}, RolesGroups: []string{text}, Condition: condition}}
+	_, err = b.CreatePolicy(ctx, p)
+	if !utf8.ValidString(text) {
+		if err == nil {
+			t.Error("a policy that is not UTF-8 was stored")
+		}
+		return
+	}
+	noError(t, err)
+	read, err := b.PolicyByName(ctx, b.orgA, p.Name)
+	noError(t, err)
+	equal(t, read.Policy, p)
+	renamed, err := b.UpdatePolicy(ctx, b.orgA, p.ID, text, start, func(p *storage.Policy) error { p.Description += text + "!"; return nil })
+	noError(t, err)
+	revisions, err := b.PolicyRevisions(ctx, b.orgA, p.ID, storage.PageRequest{})
+	noError(t, err)
+	equal(t, revisions.Items[0].Policy, renamed.Policy)
+	equal(t, revisions.Items[1].Policy, p)
+}
+
 // testHostileSearch uses every text as id, slug, search and filter: it finds what contains it literally, nothing else,
 // and is never an error of the store.
 func testHostileSearch(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	b.connect(t, b.connectionA1)
+	b.policy(t, "Policy A", storage.PolicyActive, b.agent(t, b.orgA, "Agent A").ID)
 	before := b.everything(t, b.orgA, b.userA1, b.userA2)
 	for i, text := range hostileTexts {
 		t.Run(fmt.Sprintf("%d %.30q", i, text), func(t *testing.T) {
@@ -110,6 +149,48 @@ func testHostileSearch(t *testing.T, b *bundle) {
 			equal(t, names(entries.Items), []string{"Notes"})
 			_, err = b.DirectoryEntries(ctx, storage.DirectoryFilter{OrganizationID: b.orgA, Search: text, Page: page})
 			noError(t, err)
+
+			want = 0
+			if strings.Contains("policy a", text) || strings.Contains("about policy a", text) || strings.Contains("help@example.com", text) {
+				want = 1
+			}
+			policies, err := b.Policies(ctx, storage.PolicyFilter{OrganizationID: b.orgA, Search: text, Page: page})
+			noError(t, err)
+			equal(t, policies.Total, want)
+			for _, f := range []storage.PolicyFilter{
+				{OrganizationID: text}, {OrganizationID: b.orgA, Status: []storage.PolicyStatus{storage.PolicyStatus(text)}},
+				{OrganizationID: b.orgA, ServerIDs: []string{text}}, {OrganizationID: b.orgA, AgentIDs: []string{text}},
+			} {
+				f.Page = page
+				found, err := b.Policies(ctx, f)
+				noError(t, err)
+				equal(t, found.Total, 0)
+			}
+			agents, err := b.Agents(ctx, storage.AgentFilter{OrganizationID: text, Page: page})
+			noError(t, err)
+			equal(t, agents.Total, 0)
+			agents, err = b.Agents(ctx, storage.AgentFilter{OrganizationID: b.orgA, Types: []storage.AgentType{storage.AgentType(text)}, Page: page})
+			noError(t, err)
+			equal(t, agents.Total, 0)
+			_, err = b.Agents(ctx, storage.AgentFilter{OrganizationID: b.orgA, Search: text, Page: page})
+			noError(t, err)
+			of, err := b.ServerPolicies(ctx, b.orgA, text)
+			noError(t, err)
+			equal(t, len(of), 0)
+			of, err = b.OverlappingPolicies(ctx, b.orgA, b.serverA.ID, []string{text}, text)
+			noError(t, err)
+			equal(t, len(of), 0)
+			_, err = b.Policy(ctx, b.orgA, text)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.PolicyByName(ctx, b.orgA, text)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.Agent(ctx, b.orgA, text)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.AgentByClient(ctx, b.orgA, text, text)
+			wantError(t, err, storage.ErrNotFound)
+			wantError(t, b.DeleteAgent(ctx, b.orgA, text, text, start), storage.ErrNotFound)
+			_, err = b.UpdatePolicy(ctx, b.orgA, text, text, start, setStatus(storage.PolicyArchived))
+			wantError(t, err, storage.ErrNotFound)
 
 			_, err = b.Server(ctx, b.orgA, text)
 			wantError(t, err, storage.ErrNotFound)

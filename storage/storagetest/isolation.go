@@ -16,6 +16,9 @@ type everything struct {
 	Entries     []storage.DirectoryEntry
 	Connections []storage.Connection
 	Clients     []storage.OAuthClient
+	Agents      []storage.Agent
+	Policies    []storage.PolicyView
+	Revisions   []storage.PolicyRevision
 }
 
 func (b *bundle) everything(t *testing.T, organization string, users ...string) everything {
@@ -38,6 +41,17 @@ func (b *bundle) everything(t *testing.T, organization string, users ...string) 
 	page, err := b.DirectoryEntries(ctx, storage.DirectoryFilter{OrganizationID: organization, Page: storage.PageRequest{Number: 1, Limit: 1000}})
 	noError(t, err)
 	all.Entries = page.Items
+	agents, err := b.Agents(ctx, storage.AgentFilter{OrganizationID: organization})
+	noError(t, err)
+	all.Agents = agents.Items
+	policies, err := b.Policies(ctx, storage.PolicyFilter{OrganizationID: organization})
+	noError(t, err)
+	all.Policies = policies.Items
+	for _, p := range policies.Items {
+		revisions, err := b.PolicyRevisions(ctx, organization, p.ID, storage.PageRequest{})
+		noError(t, err)
+		all.Revisions = append(all.Revisions, revisions.Items...)
+	}
 	return all
 }
 
@@ -50,6 +64,8 @@ func testIsolation(t *testing.T, b *bundle) {
 	noError(t, b.PutOAuthClient(ctx, oauthClient(b.orgA, b.serverA.ID)))
 	a := attempt(b.connectionA1)
 	noError(t, b.CreateAttempt(ctx, a))
+	agentA := b.agent(t, b.orgA, "Agent A")
+	policyA := b.policy(t, "Policy A", storage.PolicyActive, agentA.ID)
 	before := b.everything(t, b.orgA, b.userA1, b.userA2)
 	var told []string
 	defer b.OnChange(func(organization string) { told = append(told, organization) })()
@@ -129,18 +145,83 @@ func testIsolation(t *testing.T, b *bundle) {
 			equal(t, foreign.Error(), unknown.Error())
 		})
 	}
+	for name, call := range map[string]func(agent, application, policy string) error{
+		"AdoptApplication": func(_, application, _ string) error {
+			_, err := b.AdoptApplication(ctx, storage.Agent{ID: newID(), OrganizationID: b.orgB, Application: storage.Application{ID: application}})
+			return err
+		},
+		"Agent": func(agent, _, _ string) error {
+			_, err := b.Agent(ctx, b.orgB, agent)
+			return err
+		},
+		"DeleteAgent": func(agent, _, _ string) error { return b.DeleteAgent(ctx, b.orgB, agent, b.userB1, start) },
+		"UpdatePolicy": func(_, _, policy string) error {
+			_, err := b.UpdatePolicy(ctx, b.orgB, policy, b.userB1, start, func(*storage.Policy) error { never("a policy"); return nil })
+			return err
+		},
+		"UpdatePolicies": func(_, _, policy string) error {
+			return b.UpdatePolicies(ctx, b.orgB, []string{policy}, b.userB1, start, func(*storage.Policy) error { never("a policy"); return nil })
+		},
+		"Policy": func(_, _, policy string) error {
+			_, err := b.Policy(ctx, b.orgB, policy)
+			return err
+		},
+		"PolicyByName": func(_, _, policy string) error {
+			name := "unknown"
+			if policy == policyA.ID {
+				name = policyA.Name
+			}
+			_, err := b.PolicyByName(ctx, b.orgB, name)
+			return err
+		},
+		"PolicyRevisions": func(_, _, policy string) error {
+			_, err := b.PolicyRevisions(ctx, b.orgB, policy, storage.PageRequest{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			foreign, unknown := call(agentA.ID, agentA.Application.ID, policyA.ID), call(b.unknown, b.unknown, b.unknown)
+			wantError(t, foreign, storage.ErrNotFound)
+			wantError(t, unknown, storage.ErrNotFound)
+			equal(t, foreign.Error(), unknown.Error())
+		})
+	}
 	noError(t, b.DeleteOAuthClient(ctx, b.orgB, b.serverA.ID)) // as for a server without a client
 
 	// Ids are not free because another organization holds them.
 	v := b.newServer(b.orgB, "Thief", "thief")
 	v.ID = b.serverA.ID
 	wantConflict(t, b.CreateServer(ctx, v), "id")
+	p := b.newPolicy(b.orgB, "Thief")
+	p.ID = policyA.ID
+	_, err := b.CreatePolicy(ctx, p)
+	wantConflict(t, err, "id")
+
+	// O02: what a policy of B names must be B's; and B cannot ask about A's servers and agents.
+	p = b.newPolicy(b.orgB, "Thief", agentA.ID)
+	p.ServerID = b.serverA.ID
+	_, err = b.CreatePolicy(ctx, p)
+	wantReferences(t, err, true, 0)
+	_, err = b.AgentByClient(ctx, b.orgB, issuer, agentA.Application.ExternalID)
+	wantError(t, err, storage.ErrNotFound)
+	policies, err := b.ServerPolicies(ctx, b.orgB, b.serverA.ID)
+	noError(t, err)
+	equal(t, len(policies), 0)
+	policies, err = b.OverlappingPolicies(ctx, b.orgB, b.serverA.ID, []string{agentA.ID}, "")
+	noError(t, err)
+	equal(t, len(policies), 0)
+	summary, err := b.PolicySummary(ctx, b.orgB)
+	noError(t, err)
+	equal(t, len(summary), 0)
+	counts, err := b.AgentCounts(ctx, b.orgB)
+	noError(t, err)
+	equal(t, counts.All, 0)
 
 	// O04: lists and totals count only what is the caller's own.
 	mine := b.everything(t, b.orgB, b.userB1)
 	equal(t, len(mine.Servers), 1)
 	equal(t, mine.Servers[0].OrganizationID, b.orgB)
-	equal(t, len(mine.Connections)+len(mine.Clients), 0)
+	equal(t, len(mine.Connections)+len(mine.Clients)+len(mine.Agents)+len(mine.Policies), 0)
 	equal(t, names(mine.Entries), []string{"Notes"})
 	// A user of A asking inside B sees nothing of A's either.
 	page, err := b.Servers(ctx, storage.ServerFilter{OrganizationID: b.orgB, UserID: b.userA1, Now: start, Page: storage.PageRequest{Number: 1, Limit: 10}})
@@ -226,6 +307,32 @@ func testChanges(t *testing.T, b *bundle) {
 	refused("UpdateConnection", err)
 	_, err = b.DeleteConnection(ctx, b.connectionA1)
 	check("DeleteConnection", err, "A")
+
+	agent := b.agent(t, b.orgA, "Agent")
+	check("CreateAgent", nil, "A")
+	refused("CreateAgent", b.CreateAgent(ctx, agent))
+	_, err = b.RegisterAgent(ctx, agent, 10)
+	check("RegisterAgent of a registered one", err)
+	registered, err := b.RegisterAgent(ctx, newAgent(b.orgA, "Registered"), 10)
+	check("RegisterAgent", err, "A")
+	check("DeleteAgent", b.DeleteAgent(ctx, b.orgA, registered.ID, "", start), "A")
+	refused("DeleteAgent", b.DeleteAgent(ctx, b.orgA, registered.ID, "", start))
+	registered.ID = newID()
+	_, err = b.AdoptApplication(ctx, registered)
+	check("AdoptApplication", err, "A")
+
+	p := b.policy(t, "Policy", storage.PolicyDraft, agent.ID)
+	check("CreatePolicy", nil, "A")
+	_, err = b.CreatePolicy(ctx, p)
+	refused("CreatePolicy", err)
+	_, err = b.UpdatePolicy(ctx, b.orgA, p.ID, "", start, setStatus(storage.PolicyActive))
+	check("UpdatePolicy", err, "A")
+	_, err = b.UpdatePolicy(ctx, b.orgA, p.ID, "", start, setStatus(storage.PolicyActive))
+	check("UpdatePolicy without a change", err)
+	_, err = b.UpdatePolicy(ctx, b.orgA, p.ID, "", start, func(*storage.Policy) error { return context.Canceled })
+	refused("UpdatePolicy", err)
+	check("UpdatePolicies", b.UpdatePolicies(ctx, b.orgA, []string{p.ID}, "", start, setStatus(storage.PolicyInactive)), "A")
+	check("UpdatePolicies without a change", b.UpdatePolicies(ctx, b.orgA, []string{p.ID}, "", start, setStatus(storage.PolicyInactive)))
 
 	// What a listener hears is already there for everyone.
 	var seen error

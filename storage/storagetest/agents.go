@@ -1,0 +1,292 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// newAgent is an internal agent with every member set, not stored.
+func newAgent(organization, name string) storage.Agent {
+	return storage.Agent{
+		ID: newID(), OrganizationID: organization,
+		Application: storage.Application{ID: newID(), OrganizationID: organization, Issuer: issuer, ExternalID: "client-" + newID()[24:],
+			Name: name, Description: "About " + name, Public: true, PostLoginSuccess: true, Callbacks: []string{"https://app.example.com/cb"},
+			CreatedAt: start, UpdatedAt: start.Add(time.Second)},
+		WriteConfirmationsRequired: true, LLMGatewayEnabled: true, ApprovalChannel: storage.ChannelOutOfBand,
+		CreatedAt: start, UpdatedAt: start.Add(time.Second),
+	}
+}
+
+// agent stores an agent.
+func (b *bundle) agent(t *testing.T, organization, name string) storage.Agent {
+	t.Helper()
+	a := newAgent(organization, name)
+	noError(t, b.CreateAgent(t.Context(), a))
+	return a
+}
+
+func testAgents(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	full := b.agent(t, b.orgA, "Full")
+	bare := storage.Agent{ID: newID(), OrganizationID: b.orgA,
+		Application: storage.Application{ID: newID(), OrganizationID: b.orgA, Issuer: issuer, ExternalID: "bare", DCR: true}}
+	noError(t, b.CreateAgent(ctx, bare))
+	for _, want := range []storage.Agent{full, bare} {
+		got, err := b.Agent(ctx, b.orgA, want.ID)
+		noError(t, err)
+		equal(t, got, want)
+		got, err = b.AgentByClient(ctx, b.orgA, issuer, want.Application.ExternalID)
+		noError(t, err)
+		equal(t, got, want)
+	}
+	for _, key := range [][3]string{{b.orgA, otherIssuer, "bare"}, {b.orgA, issuer, "BARE"}, {b.orgB, issuer, "bare"}, {b.orgA, issuer, ""}} {
+		_, err := b.AgentByClient(ctx, key[0], key[1], key[2])
+		wantError(t, err, storage.ErrNotFound)
+	}
+
+	// One live agent for an external id, whoever issued it.
+	twin := newAgent(b.orgA, "Twin")
+	twin.Application.ExternalID = "bare"
+	wantConflict(t, b.CreateAgent(ctx, twin), "external_id")
+	twin.Application.Issuer = otherIssuer
+	wantConflict(t, b.CreateAgent(ctx, twin), "external_id")
+	twin.OrganizationID, twin.Application.OrganizationID = b.orgB, b.orgB
+	noError(t, b.CreateAgent(ctx, twin))
+	unknown := newAgent(b.unknown, "Unknown")
+	wantError(t, b.CreateAgent(ctx, unknown), storage.ErrNotFound)
+
+	// The refusals stored nothing, an application neither.
+	refused := newAgent(b.orgA, "Refused")
+	refused.Application.ExternalID = "bare"
+	wantConflict(t, b.CreateAgent(ctx, refused), "external_id")
+	_, err := b.AdoptApplication(ctx, storage.Agent{ID: newID(), OrganizationID: b.orgA, Application: storage.Application{ID: refused.Application.ID}})
+	wantError(t, err, storage.ErrNotFound)
+}
+
+func testAdoptApplication(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	former := b.agent(t, b.orgA, "Former")
+	adopt := func(organization string) (storage.Agent, error) {
+		return b.AdoptApplication(ctx, storage.Agent{ID: newID(), OrganizationID: organization, WriteConfirmationsRequired: true,
+			Application: storage.Application{ID: former.Application.ID, Name: "not this"}, CreatedAt: start.Add(time.Hour + 7), UpdatedAt: start.Add(time.Hour)})
+	}
+	_, err := adopt(b.orgA)
+	wantConflict(t, err, "external_id")
+	noError(t, b.DeleteAgent(ctx, b.orgA, former.ID, b.userA1, start))
+	_, err = adopt(b.orgB)
+	wantError(t, err, storage.ErrNotFound)
+	adopted, err := adopt(b.orgA)
+	noError(t, err)
+	equal(t, adopted, storage.Agent{ID: adopted.ID, OrganizationID: b.orgA, Application: former.Application,
+		WriteConfirmationsRequired: true, CreatedAt: start.Add(time.Hour), UpdatedAt: start.Add(time.Hour)})
+	got, err := b.AgentByClient(ctx, b.orgA, issuer, former.Application.ExternalID)
+	noError(t, err)
+	equal(t, got, adopted)
+}
+
+func testRegisterAgent(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	var told atomic.Int32
+	defer b.OnChange(func(string) { told.Add(1) })()
+	first := newAgent(b.orgA, "First")
+	var made [16]storage.Agent
+	var all sync.WaitGroup
+	for i := range made {
+		all.Go(func() {
+			a := first
+			a.ID, a.Application.ID = newID(), newID()
+			var err error
+			if made[i], err = b.RegisterAgent(ctx, a, 2); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, a := range made {
+		equal(t, a, made[0])
+	}
+	equal(t, told.Load(), 1)
+	want := first
+	want.ID, want.Application.ID = made[0].ID, made[0].Application.ID
+	equal(t, made[0], want)
+
+	second := b.agent(t, b.orgA, "Second")
+	full := newAgent(b.orgA, "Third")
+	_, err := b.RegisterAgent(ctx, full, 2)
+	wantError(t, err, storage.ErrNotFound)
+	again := newAgent(b.orgA, "again")
+	again.Application.ExternalID = second.Application.ExternalID
+	got, err := b.RegisterAgent(ctx, again, 2) // who is registered stays it, whatever the limit
+	noError(t, err)
+	equal(t, got, second)
+
+	foreign := newAgent(b.orgA, "Foreign")
+	foreign.Application.Issuer, foreign.Application.ExternalID = otherIssuer, second.Application.ExternalID
+	_, err = b.RegisterAgent(ctx, foreign, 100)
+	wantError(t, err, storage.ErrNotFound)
+	_, err = b.RegisterAgent(ctx, newAgent(b.orgB, "Theirs"), 1) // another organization's agents do not count
+	noError(t, err)
+	counts, err := b.AgentCounts(ctx, b.orgA)
+	noError(t, err)
+	equal(t, counts, storage.AgentCounts{All: 2, Internal: 2})
+}
+
+func testAgentLists(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	b.agent(t, b.orgB, "Theirs")
+	for _, name := range []string{"beta", "Alpha", "50%_off\\", "ÉCLAIR", "al pine"} {
+		a := newAgent(b.orgA, name)
+		a.Application.DCR = name == "beta" || name == "Alpha"
+		if name == "beta" {
+			a.Application.ExternalID, a.Application.Description = "Client-Of-Beta", "Ärger"
+		}
+		noError(t, b.CreateAgent(ctx, a))
+	}
+	names := func(f storage.AgentFilter) (names []string) {
+		t.Helper()
+		f.OrganizationID = b.orgA
+		page, err := b.Agents(ctx, f)
+		noError(t, err)
+		if f.Page.Limit == 0 {
+			equal(t, page.Total, len(page.Items))
+		}
+		for _, a := range page.Items {
+			names = append(names, a.Application.Name)
+		}
+		return names
+	}
+	everything := []string{"50%_off\\", "Alpha", "al pine", "beta", "ÉCLAIR"}
+	for _, c := range []struct {
+		name   string
+		filter storage.AgentFilter
+		want   []string
+	}{
+		{"everything", storage.AgentFilter{}, everything},
+		{"name", storage.AgentFilter{Search: "ALPHA"}, []string{"Alpha"}},
+		{"beyond ASCII", storage.AgentFilter{Search: "éclair"}, []string{"ÉCLAIR"}},
+		{"description", storage.AgentFilter{Search: "ärg"}, []string{"beta"}},
+		{"external id", storage.AgentFilter{Search: "client-of"}, []string{"beta"}},
+		{"percent is no wildcard", storage.AgentFilter{Search: "%"}, []string{"50%_off\\"}},
+		{"underscore is no wildcard", storage.AgentFilter{Search: "_O"}, []string{"50%_off\\"}},
+		{"Q05 a long pattern", storage.AgentFilter{Search: strings.Repeat("(a+)+$%", 20_000)}, nil},
+		{"internal", storage.AgentFilter{Types: []storage.AgentType{storage.AgentInternal}}, []string{"50%_off\\", "al pine", "ÉCLAIR"}},
+		{"external", storage.AgentFilter{Types: []storage.AgentType{storage.AgentExternal}}, []string{"Alpha", "beta"}},
+		{"both", storage.AgentFilter{Types: []storage.AgentType{storage.AgentExternal, storage.AgentInternal}}, everything},
+		{"unknown type", storage.AgentFilter{Types: []storage.AgentType{"unheard-of"}}, nil},
+		{"page 2", storage.AgentFilter{Page: storage.PageRequest{Number: 2, Limit: 2}}, []string{"al pine", "beta"}},
+		{"beyond the end", storage.AgentFilter{Page: storage.PageRequest{Number: 9, Limit: 2}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) { equal(t, names(c.filter), c.want) })
+	}
+	page, err := b.Agents(ctx, storage.AgentFilter{OrganizationID: b.orgA, Page: storage.PageRequest{Number: 9, Limit: 2}})
+	noError(t, err)
+	equal(t, page.Total, len(everything))
+	counts, err := b.AgentCounts(ctx, b.orgA)
+	noError(t, err)
+	equal(t, counts, storage.AgentCounts{All: 5, Internal: 3, External: 2})
+	counts, err = b.AgentCounts(ctx, b.unknown)
+	noError(t, err)
+	equal(t, counts, storage.AgentCounts{})
+}
+
+func testDeleteAgent(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	gone, other := b.agent(t, b.orgA, "Gone"), b.agent(t, b.orgA, "Other")
+	now := start.Add(time.Hour)
+	type state struct {
+		status   storage.PolicyStatus
+		agents   []string
+		want     storage.PolicyStatus
+		left     []string
+		revision int
+	}
+	var ids []string
+	states := []state{
+		{storage.PolicyActive, []string{gone.ID}, storage.PolicyArchived, []string{gone.ID}, 2},
+		{storage.PolicyDraft, []string{gone.ID, gone.ID}, storage.PolicyArchived, []string{gone.ID, gone.ID}, 2},
+		{storage.PolicyActive, []string{other.ID, gone.ID}, storage.PolicyActive, []string{other.ID}, 2},
+		{storage.PolicyInactive, []string{gone.ID, other.ID}, storage.PolicyInactive, []string{other.ID}, 2},
+		{storage.PolicyArchived, []string{gone.ID, other.ID}, storage.PolicyArchived, []string{gone.ID, other.ID}, 1},
+		{storage.PolicyActive, nil, storage.PolicyActive, nil, 1},
+		{storage.PolicyDraft, []string{other.ID}, storage.PolicyDraft, []string{other.ID}, 1},
+	}
+	for i, s := range states {
+		p := b.newPolicy(b.orgA, fmt.Sprint("Policy ", i), s.agents...)
+		p.Status = s.status
+		if i == 2 { // another server, so that the active ones do not overlap
+			p.ServerID = b.server(t, b.orgA, "Other").ID
+		}
+		_, err := b.CreatePolicy(ctx, p)
+		noError(t, err)
+		ids = append(ids, p.ID)
+	}
+	noError(t, b.DeleteAgent(ctx, b.orgA, gone.ID, b.userA2, now))
+	for i, s := range states {
+		p, err := b.Policy(ctx, b.orgA, ids[i])
+		noError(t, err)
+		equal(t, p.Status, s.want)
+		equal(t, p.ApplicationIDs, s.left)
+		equal(t, p.Revision, s.revision)
+		revisions, err := b.PolicyRevisions(ctx, b.orgA, ids[i], storage.PageRequest{})
+		noError(t, err)
+		equal(t, revisions.Total, s.revision)
+		if s.revision == 2 {
+			equal(t, []any{p.UpdatedAt, p.UpdatedBy}, []any{now, b.userA2})
+			equal(t, []any{revisions.Items[0].At, revisions.Items[0].UserID}, []any{now, b.userA2})
+			equal(t, revisions.Items[0].Policy, p.Policy)
+		}
+	}
+	wantError(t, b.DeleteAgent(ctx, b.orgA, gone.ID, b.userA2, now), storage.ErrNotFound)
+	_, err := b.AgentByClient(ctx, b.orgA, issuer, gone.Application.ExternalID)
+	wantError(t, err, storage.ErrNotFound)
+
+	// O15: an agent of the same id and client inherits nothing.
+	gone.Application.ID = newID()
+	noError(t, b.CreateAgent(ctx, gone))
+	policies, err := b.ServerPolicies(ctx, b.orgA, b.serverA.ID)
+	noError(t, err)
+	for _, p := range policies {
+		for _, id := range p.ApplicationIDs {
+			if id == gone.ID {
+				t.Errorf("policy %s names the new agent", p.Name)
+			}
+		}
+	}
+	overlap, err := b.OverlappingPolicies(ctx, b.orgA, b.serverA.ID, []string{gone.ID}, "")
+	noError(t, err)
+	equal(t, len(overlap), 0)
+}
+
+// testDeleteAgentRace deletes an agent while policies come to name it: none is left that does.
+func testDeleteAgentRace(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	for round := range 10 {
+		a := b.agent(t, b.orgA, "Gone")
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				var missing *storage.ReferenceError
+				if _, err := b.CreatePolicy(ctx, b.newPolicy(b.orgA, fmt.Sprint(round, i), a.ID)); err != nil && !errors.As(err, &missing) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Go(func() {
+			if err := b.DeleteAgent(ctx, b.orgA, a.ID, "", start); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Wait()
+		page, err := b.Policies(ctx, storage.PolicyFilter{OrganizationID: b.orgA, AgentIDs: []string{a.ID},
+			Status: []storage.PolicyStatus{storage.PolicyDraft, storage.PolicyActive, storage.PolicyInactive}})
+		noError(t, err)
+		equal(t, page.Total, 0)
+	}
+}
