@@ -70,8 +70,8 @@ func (a Action) String() string {
 // ParseAction reads an action as the contract's grammar has it, byte for byte: nothing is trimmed or folded (attack
 // M07). Its error is a text for the one who wrote the rule.
 //
-//	* | tools/call:TOOL[:approve] | resources/read:PATTERN | prompts/get:PATTERN | sse/stream |
-//	tools/list | resources/list | prompts/list
+//   - | tools/call:TOOL[:approve] | resources/read:PATTERN | prompts/get:PATTERN | sse/stream |
+//     tools/list | resources/list | prompts/list
 //
 // TOOL is a name of 1 to 128 characters of [A-Za-z0-9_./-], which a * may follow, or * alone. PATTERN is 1 to 2,048
 // visible characters, the last of which may be a *.

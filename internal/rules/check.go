@@ -1,6 +1,11 @@
 package rules
 
-import "github.com/durward-gateway/durward/storage"
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/durward-gateway/durward/storage"
+)
 
 // Problem is one thing that is wrong with a policy's rules.
 type Problem struct {
@@ -12,5 +17,98 @@ type Problem struct {
 	Line, Column int
 }
 
-// Check says everything that is wrong with a policy's rules; nil when nothing is.
-func Check(rules []storage.Rule) []Problem { return nil }
+// Words for Problem.Type.
+const (
+	typeMissing    = "missing"
+	typeString     = "string_type"
+	typeList       = "list_type"
+	typeDict       = "dict_type"
+	typeTooShort   = "too_short"
+	typeTooLong    = "too_long"
+	typeShortText  = "string_too_short"
+	typeLongText   = "string_too_long"
+	typeEnum       = "enum"
+	typeExtra      = "extra_forbidden"
+	typeValueError = "value_error"
+)
+
+// Bounds of a policy's rules.
+const (
+	MaxRules       = 5000
+	MaxExpressions = 2000 // in all conditions of a policy
+	MaxRuleName    = 255  // characters
+	maxInput       = 512  // bytes of a text that is still given back
+)
+
+// Check says everything that is wrong with a policy's rules, in their order; nil when nothing is.
+func Check(rules []storage.Rule) []Problem {
+	if len(rules) > MaxRules {
+		return []Problem{{Loc: []any{"rules"}, Message: fmt.Sprintf("List should have at most %d items", MaxRules), Type: typeTooLong}}
+	}
+	var reader conditionReader
+	names := make(map[string]bool, len(rules))
+	for i := range rules {
+		checkRule(&reader, &rules[i], []any{"rules", i}, names)
+	}
+	if reader.expressions > MaxExpressions {
+		reader.report([]any{"rules"}, typeTooLong, "Rules should have at most %d expressions", MaxExpressions)
+	}
+	return reader.problems
+}
+
+func checkRule(r *conditionReader, rule *storage.Rule, loc []any, names map[string]bool) {
+	wrong := func(input, kind, message string, at ...any) {
+		r.problems = append(r.problems, Problem{Loc: below(loc, at...), Message: message, Type: kind, Input: shown(input)})
+	}
+	switch n := utf8.RuneCountInString(rule.Name); {
+	case n == 0:
+		wrong(rule.Name, typeShortText, "String should have at least 1 character", "name")
+	case n > MaxRuleName:
+		wrong(rule.Name, typeLongText, fmt.Sprintf("String should have at most %d characters", MaxRuleName), "name")
+	case names[rule.Name]:
+		wrong(rule.Name, typeValueError, "another rule of the policy has this name", "name")
+	}
+	names[rule.Name] = true
+
+	asks := false
+	for i, text := range rule.Actions {
+		a, err := ParseAction(text)
+		switch {
+		case err != nil:
+			wrong(text, typeValueError, err.Error(), "actions", i)
+		case !rule.Authorized && a.Kind > Any:
+			wrong(text, typeValueError, "lists are filtered by what may be called, and cannot be denied", "actions", i)
+		}
+		asks = asks || err == nil && a.Approve
+	}
+	if len(rule.Actions) == 0 {
+		r.report(below(loc, "actions"), typeTooShort, "List should have at least 1 item")
+	}
+	for i, entry := range rule.RolesGroups {
+		if err := wrongSubject(entry); err != nil {
+			wrong(entry, typeValueError, err.Error(), "roles_groups", i)
+		}
+	}
+	if len(rule.RolesGroups) == 0 {
+		r.report(below(loc, "roles_groups"), typeTooShort, "List should have at least 1 item")
+	}
+	if rule.Condition != nil {
+		r.read(rule.Condition, below(loc, "condition"))
+	}
+	switch {
+	case rule.Approval == "":
+	case rule.Approval != storage.ChannelOutOfBand:
+		wrong(string(rule.Approval), typeEnum, "Input should be 'out_of_band'", "approval")
+	case !rule.Authorized || !asks:
+		// Else a rule would look as if somebody were asked, and grant outright.
+		wrong(string(rule.Approval), typeValueError, "needs a rule that grants, with an action that ends in "+approveSuffix, "approval")
+	}
+}
+
+// shown is a text as a problem's input; nil when it is too long to be given back.
+func shown(s string) any {
+	if len(s) > maxInput {
+		return nil
+	}
+	return s
+}

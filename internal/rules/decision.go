@@ -5,8 +5,8 @@ type Effect uint8
 
 // Effects, the default first, from strict to lax.
 const (
-	Deny  Effect = iota
-	Ask          // a human confirms this very call first
+	Deny Effect = iota
+	Ask         // a human confirms this very call first
 	Allow
 )
 

@@ -1,45 +1,175 @@
 package rules
 
 import (
-	"context"
+	"fmt"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Set is what the policies of one server say, compiled.
-type Set struct{}
+// Set is what the policies of one server say, compiled. It is immutable and safe for concurrent use.
+type Set struct {
+	kind, id ref.Val // the server's slug and id, as conditions see them
+	byAgent  map[string]*policy
+	unscoped *policy // nil: none
+	shadows  []*policy
+	skipped  []error
+}
+
+// policy is one policy, compiled.
+type policy struct {
+	id, name string
+	revision int
+	agents   map[string]bool // nil: all
+	rules    []rule          // the active ones, in the order of the policy
+	calls    [callKinds]index
+}
+
+// rule is one rule, compiled.
+type rule struct {
+	name      string
+	subjects  subjects
+	condition *condition // nil: none
+	outOfBand bool
+	reasons   [Allow + 1]string
+}
 
 // Compile makes the set of a server from its policies. Active ones decide; drafts with Shadow ride along; all others,
 // and those of other servers, are left out. It fails when an active policy would not pass Check, or two of them govern
 // the same agent: the caller must refuse then.
-func Compile(serverSlug, serverID string, policies []storage.Policy) (*Set, error) { return &Set{}, nil }
+func Compile(serverSlug, serverID string, policies []storage.Policy) (*Set, error) {
+	s := &Set{kind: types.String(serverSlug), id: types.String(serverID), byAgent: make(map[string]*policy)}
+	var reader conditionReader
+	for i := range policies {
+		p := &policies[i]
+		active, shadow := p.Status == storage.PolicyActive, p.Status == storage.PolicyDraft && p.Shadow
+		if p.ServerID != serverID || !active && !shadow {
+			continue
+		}
+		compiled, err := compilePolicy(&reader, p)
+		switch {
+		case err != nil && shadow:
+			s.skipped = append(s.skipped, err)
+		case err != nil:
+			return nil, err
+		case shadow:
+			s.shadows = append(s.shadows, compiled)
+		default:
+			if err := s.enforce(compiled); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
 
-// Decide judges a call. A done context makes the conditions that are still to be evaluated unevaluable.
-func (s *Set) Decide(ctx context.Context, c Call) Decision { return Decision{Hidden: true} }
+// Skipped says which drafts were left out because they would not pass Check.
+func (s *Set) Skipped() []error { return s.skipped }
 
-// View is what a principal may see of the server in lists.
-func (s *Set) View(ctx context.Context, p *Principal) *View { return &View{} }
+func (s *Set) enforce(p *policy) error {
+	if p.agents == nil {
+		if s.unscoped != nil {
+			return fmt.Errorf("policies %q and %q are both active for all agents", s.unscoped.name, p.name)
+		}
+		s.unscoped = p
+		return nil
+	}
+	for agent := range p.agents {
+		if other := s.byAgent[agent]; other != nil {
+			return fmt.Errorf("policies %q and %q are both active for agent %s", other.name, p.name, agent)
+		}
+		s.byAgent[agent] = p
+	}
+	return nil
+}
 
-// View answers for one principal which items a list may show. It is for one goroutine, and for as long as one answer.
-type View struct{}
+// governing is the one policy that decides for an agent; nil when none does.
+func (s *Set) governing(agent string) *policy {
+	if agent != "" {
+		if p := s.byAgent[agent]; p != nil {
+			return p
+		}
+	}
+	return s.unscoped
+}
 
-// Tool reports whether some arguments could make a call of the tool allowed or asked.
-func (v *View) Tool(name string) bool { return false }
+// wouldGovern reports whether a draft would decide for an agent, were it active in place of what it overlaps.
+func (s *Set) wouldGovern(draft *policy, agent string) bool {
+	if draft.agents != nil {
+		return agent != "" && draft.agents[agent]
+	}
+	return agent == "" || s.byAgent[agent] == nil
+}
 
-// Prompt is the same for a prompt.
-func (v *View) Prompt(name string) bool { return false }
+func compilePolicy(reader *conditionReader, p *storage.Policy) (*policy, error) {
+	out := &policy{id: p.ID, name: p.Name, revision: p.Revision}
+	if len(p.ApplicationIDs) > 0 {
+		out.agents = make(map[string]bool, len(p.ApplicationIDs))
+		for _, id := range p.ApplicationIDs {
+			out.agents[id] = true
+		}
+	}
+	out.rules = make([]rule, 0, len(p.Rules))
+	for i := range p.Rules {
+		if !p.Rules[i].Active {
+			continue
+		}
+		if err := out.add(reader, &p.Rules[i]); err != nil {
+			return nil, fmt.Errorf("policy %q, rule %q: %w", p.Name, p.Rules[i].Name, err)
+		}
+	}
+	for k := range out.calls {
+		out.calls[k].finish()
+	}
+	return out, nil
+}
 
-// Resource reports whether the resource may be read.
-func (v *View) Resource(uri string) bool { return false }
-
-// Template reports whether some expansion of the URI template (RFC 6570) could be read.
-func (v *View) Template(uriTemplate string) bool { return false }
-
-// Principal is who calls.
-type Principal struct{}
-
-// NewPrincipal makes the principal of a verified token, once: id is the user's, agentID the registered agent's or "",
-// claims what the token says (the protocol's own claims are left out). Nothing of it may change afterwards.
-func NewPrincipal(id string, roles, groups []string, agentID string, claims map[string]any) *Principal {
-	return &Principal{}
+func (p *policy) add(reader *conditionReader, r *storage.Rule) error {
+	compiled := rule{name: r.Name, outOfBand: r.Approval == storage.ChannelOutOfBand}
+	compiled.reasons = [...]string{
+		Deny:  fmt.Sprintf("Rule %q denies it.", r.Name),
+		Ask:   fmt.Sprintf("Rule %q grants it once a human has approved.", r.Name),
+		Allow: fmt.Sprintf("Rule %q grants it.", r.Name),
+	}
+	for _, entry := range r.RolesGroups {
+		if err := wrongSubject(entry); err != nil {
+			return fmt.Errorf("role or group %q: %w", entry, err)
+		}
+		compiled.subjects.add(entry)
+	}
+	if r.Condition != nil {
+		reader.problems, reader.expressions = nil, 0
+		compiled.condition = reader.read(r.Condition, nil)
+		if compiled.condition == nil {
+			return fmt.Errorf("condition: %s", reader.problems[0].Message)
+		}
+	}
+	at := int32(len(p.rules))
+	for _, text := range r.Actions {
+		a, err := ParseAction(text)
+		if err != nil {
+			return fmt.Errorf("action %q: %w", text, err)
+		}
+		effect := Allow
+		switch {
+		case !r.Authorized:
+			effect = Deny
+		case a.Approve:
+			effect = Ask
+		}
+		switch a.Kind {
+		case Any:
+			for k := range p.calls {
+				p.calls[k].all.add(effect, at)
+			}
+		case SSEStream:
+			p.calls[a.Kind].all.add(effect, at)
+		case ToolsCall, ResourcesRead, PromptsGet:
+			p.calls[a.Kind].at(a.Name, a.Prefix).add(effect, at)
+		}
+	}
+	p.rules = append(p.rules, compiled)
+	return nil
 }

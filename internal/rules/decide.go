@@ -1,0 +1,202 @@
+package rules
+
+import (
+	"context"
+	"math"
+
+	"cel.dev/cel-go/cel"
+)
+
+// Reasons that name no rule.
+const (
+	reasonNobody    = "There is no principal."
+	reasonName      = "The name may not be used through the gateway."
+	reasonNoPolicy  = "No active policy of the server governs the caller."
+	reasonNoGrant   = "No rule grants it."
+	reasonCondition = "No rule grants it: the condition of every rule that might is not met."
+)
+
+// Decide judges a call. A done context makes the conditions that are still to be evaluated unevaluable.
+func (s *Set) Decide(ctx context.Context, c Call) Decision {
+	switch {
+	case c.Principal == nil:
+		return Decision{Hidden: true, Reason: reasonNobody}
+	case !callable(c.Kind, c.Name):
+		return Decision{Hidden: true, Reason: reasonName}
+	}
+	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments}
+	defer j.done()
+	d := Decision{Reason: reasonNoPolicy}
+	if p := s.governing(c.Principal.agentID); p != nil {
+		v := j.decide(p)
+		d = Decision{Effect: v.effect, PolicyID: p.id, PolicyName: p.name, Revision: p.revision, Rule: v.rule(p), OutOfBand: v.outOfBand, Reason: v.reason(p)}
+		d.Values = j.values(p, v)
+	}
+	for _, draft := range s.shadows {
+		if !s.wouldGovern(draft, c.Principal.agentID) {
+			continue
+		}
+		v := j.decide(draft)
+		if v.effect != d.Effect || v.outOfBand != d.OutOfBand {
+			d.Shadow = append(d.Shadow, ShadowDecision{
+				PolicyID: draft.id, PolicyName: draft.name, Revision: draft.revision,
+				Effect: v.effect, Rule: v.rule(draft), OutOfBand: v.outOfBand, Reason: v.reason(draft),
+			})
+		}
+	}
+	if d.Effect == Deny {
+		d.Hidden = !j.visible()
+	}
+	return d
+}
+
+// judge is one question to a set: about a call, or with unknown parts about an item of a list.
+type judge struct {
+	ctx       context.Context
+	set       *Set
+	principal *Principal
+	kind      Kind
+	name      string
+	onlyStart bool // name is only what the names that are meant start with
+	raw       []byte
+	unknown   []*cel.AttributePatternType
+	eval      *evaluation // made when a condition needs it
+	memo      memo        // of a list; nil for a call
+}
+
+func (j *judge) done() {
+	if j.eval != nil {
+		j.eval.release()
+	}
+}
+
+// verdict is what a policy says; number is the deciding rule's, -1 when there is none.
+type verdict struct {
+	effect      Effect
+	number      int32
+	outOfBand   bool
+	conditional bool // nothing granted, and some grant would have but for its condition
+}
+
+func (v verdict) rule(p *policy) string {
+	if v.number < 0 {
+		return ""
+	}
+	return p.rules[v.number].name
+}
+
+func (v verdict) reason(p *policy) string {
+	switch {
+	case v.number >= 0:
+		return p.rules[v.number].reasons[v.effect]
+	case v.conditional:
+		return reasonCondition
+	}
+	return reasonNoGrant
+}
+
+// decide asks a policy. Any deny wins, else any grant that asks, else any plain grant, else it is denied; the order of
+// rules says only which of several that say the same is named. With unknown parts a deny counts when it matches for
+// sure, a grant when it can match.
+func (j *judge) decide(p *policy) verdict {
+	var room [8]*posting
+	found := p.calls[j.kind].match(room[:0], j.name, j.onlyStart)
+	if j.eval != nil {
+		j.eval.notes = j.eval.notes[:0]
+	}
+	if n := j.first(p, found, Deny, false); n >= 0 {
+		return verdict{effect: Deny, number: n}
+	}
+	// Of the rules that ask, one that demands the stricter channel is the one that decides.
+	if n := j.first(p, found, Ask, true); n >= 0 {
+		return verdict{effect: Ask, number: n, outOfBand: true}
+	}
+	if n := j.first(p, found, Ask, false); n >= 0 {
+		return verdict{effect: Ask, number: n}
+	}
+	if n := j.first(p, found, Allow, false); n >= 0 {
+		return verdict{effect: Allow, number: n}
+	}
+	return verdict{number: -1, conditional: j.eval != nil && len(j.eval.notes) > 0}
+}
+
+// first is the number of the first rule in the order of the policy that matches with that effect, -1 when none does; of
+// rules that ask only those that demand the out-of-band channel, or only the others.
+func (j *judge) first(p *policy, found []*posting, e Effect, outOfBand bool) int32 {
+	best := int32(math.MaxInt32)
+	for _, postings := range found {
+		for _, n := range *postings.list(e) {
+			if n >= best {
+				break
+			}
+			r := &p.rules[n]
+			if e == Ask && r.outOfBand != outOfBand || !r.subjects.include(j.principal) || !j.matches(r, e) {
+				continue
+			}
+			best = n
+			break
+		}
+	}
+	if best == math.MaxInt32 {
+		return -1
+	}
+	return best
+}
+
+func (j *judge) matches(r *rule, e Effect) bool {
+	if r.condition == nil {
+		return true
+	}
+	if j.eval == nil {
+		j.eval = newEvaluation(j.ctx, j.set, j.principal)
+		j.eval.memo = j.memo
+		j.eval.about(j.kind, j.name, j.raw, j.unknown)
+	}
+	out := j.eval.matches(r)
+	if e == Deny {
+		return out.denies()
+	}
+	return out.grants()
+}
+
+// maxValues bounds Decision.Values of a call that nothing grants.
+const maxValues = 32
+
+// values are the notes that explain a verdict.
+func (j *judge) values(p *policy, v verdict) []ConditionValue {
+	if j.eval == nil {
+		return nil
+	}
+	var out []ConditionValue
+	for _, n := range j.eval.notes {
+		if v.number >= 0 && n.rule != &p.rules[v.number] || len(out) == maxValues {
+			continue
+		}
+		value := ConditionValue{Rule: n.rule.name, Expr: n.expr.text}
+		switch n.outcome {
+		case yes:
+			value.Value = "true"
+		case no:
+			value.Value = "false"
+		default:
+			value.Error = n.err.Error()
+		}
+		out = append(out, value)
+	}
+	return out
+}
+
+// visible reports whether some arguments could make the call allowed or asked.
+func (j *judge) visible() bool {
+	p := j.set.governing(j.principal.agentID)
+	if p == nil {
+		return false
+	}
+	if j.kind != ResourcesRead {
+		j.raw, j.unknown = nil, unknownArguments
+	}
+	if j.eval != nil {
+		j.eval.about(j.kind, j.name, j.raw, j.unknown)
+	}
+	return j.decide(p).effect != Deny
+}

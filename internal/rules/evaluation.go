@@ -1,0 +1,253 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
+)
+
+// evaluation is what conditions are evaluated with for one call, or one item of a list: the variables, the arguments
+// once something needs them, and notes on what came out. They are reused; none is kept by an expression.
+type evaluation struct {
+	ctx       context.Context
+	principal *Principal
+	arguments arguments
+	unknown   []*cel.AttributePatternType // what is not known; empty: all is
+
+	request, resource record
+	kind              Kind
+	name              string
+	notes             []note
+	memo              memo
+}
+
+// memo keeps, while one list is judged, what came out of expressions that see the same for every item.
+type memo map[*expression]outcome
+
+// note is what became of an expression, for the decision's Values.
+type note struct {
+	rule    *rule
+	expr    *expression
+	outcome outcome
+	err     error
+}
+
+var (
+	requestNames  = []string{"action", "principal", "resource"}
+	resourceNames = []string{"kind", "id", "attr"}
+)
+
+var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
+
+// newEvaluation starts with all facts but the item, see about.
+func newEvaluation(ctx context.Context, s *Set, p *Principal) *evaluation {
+	e := evaluations.Get().(*evaluation)
+	e.ctx, e.principal = ctx, p
+	e.request = record{names: requestNames, values: [3]ref.Val{nil, p.value, &e.resource}}
+	e.resource = record{names: resourceNames, values: [3]ref.Val{s.kind, s.id, nil}}
+	return e
+}
+
+// about sets which call, or item, the conditions are asked about, and what of it is not known.
+func (e *evaluation) about(k Kind, name string, raw []byte, unknown []*cel.AttributePatternType) {
+	e.kind, e.name = k, name
+	if k == ResourcesRead {
+		e.arguments.fixed("uri", name)
+	} else {
+		e.arguments.reset(raw)
+	}
+	e.request.values[0], e.request.whole = nil, nil
+	e.resource.values[2], e.resource.whole = e.arguments.value, nil
+	e.unknown = unknown
+}
+
+func (e *evaluation) release() {
+	e.ctx, e.principal, e.unknown, e.memo, e.name = nil, nil, nil, nil, ""
+	e.request, e.resource = record{}, record{}
+	e.arguments.forget()
+	clear(e.notes)
+	e.notes = e.notes[:0]
+	evaluations.Put(e)
+}
+
+// ResolveName gives the interpreter the variables.
+func (e *evaluation) ResolveName(name string) (any, bool) {
+	switch name {
+	case "request":
+		return &e.request, true
+	case "R":
+		return &e.resource, true
+	case "P":
+		return e.principal.value, true
+	}
+	return nil, false
+}
+
+// Parent is nil: there are no other variables.
+func (e *evaluation) Parent() interpreter.Activation { return nil }
+
+// partially is the evaluation with its unknown parts.
+type partially struct{ *evaluation }
+
+// UnknownAttributePatterns are the paths that are not known.
+func (p partially) UnknownAttributePatterns() []*interpreter.AttributePattern { return p.unknown }
+
+// action is what request.action is: the call, written as in a rule.
+func (e *evaluation) action() string {
+	if e.kind == SSEStream {
+		return e.kind.String()
+	}
+	return e.kind.String() + ":" + e.name
+}
+
+// matches is what a rule's condition comes out as; yes when it has none.
+func (e *evaluation) matches(r *rule) outcome {
+	if r.condition == nil {
+		return yes
+	}
+	return e.condition(r, r.condition)
+}
+
+// condition stops as soon as the parts that are left cannot change what comes out.
+func (e *evaluation) condition(r *rule, c *condition) outcome {
+	if c.op == opExpr {
+		out, err := e.expression(c.expr)
+		e.notes = append(e.notes, note{r, c.expr, out, err})
+		return out
+	}
+	out := yes
+	for _, part := range c.of {
+		one := e.condition(r, part)
+		if c.op != opAll {
+			one = one.not()
+		}
+		if out = out.and(one); out == no {
+			break
+		}
+	}
+	if c.op == opAny {
+		return out.not()
+	}
+	return out
+}
+
+// Reasons why an expression cannot be evaluated that are not the expression's own.
+var (
+	errArguments  = errors.New("the arguments are not an object")
+	errNumber     = errors.New("the arguments hold a number that cannot be represented exactly")
+	errClaims     = errors.New("the token holds a number that cannot be represented exactly")
+	errNotBool    = errors.New("the value is not true or false")
+	errCost       = errors.New("the cost limit was exceeded")
+	errInterrupt  = errors.New("the evaluation was interrupted")
+	errEvaluation = errors.New("the evaluation failed")
+)
+
+// expression evaluates one, or remembers it.
+func (e *evaluation) expression(x *expression) (outcome, error) {
+	sameForAll := e.memo != nil && !x.reads.action && (len(e.unknown) > 0 || !x.reads.anyArgument())
+	if !sameForAll {
+		return e.evaluate(x)
+	}
+	out, known := e.memo[x]
+	if !known {
+		out, _ = e.evaluate(x)
+		e.memo[x] = out
+	}
+	return out, nil
+}
+
+func (e *evaluation) evaluate(x *expression) (outcome, error) {
+	if x.reads.action && e.request.values[0] == nil {
+		e.request.values[0] = types.String(e.action())
+	}
+	program := x.program
+	var input interpreter.Activation = e
+	switch {
+	case x.reads.claims && e.principal.unreadable:
+		return broken, errClaims
+	case len(e.unknown) > 0 && x.partial != nil:
+		program, input = x.partial, partially{e}
+	case x.reads.anyArgument():
+		if err := e.arguments.provide(&x.reads); err != nil {
+			return broken, err
+		}
+	}
+	value, err := e.run(x, program, input)
+	switch v := value.(type) {
+	case types.Bool:
+		if v {
+			return yes, nil
+		}
+		return no, nil
+	case *types.Unknown:
+		return anything, nil
+	case nil:
+		// Cancelled. With unknown parts that says nothing about a call, which may never come to the costly part.
+		if len(e.unknown) > 0 {
+			return anything, err
+		}
+		return broken, err
+	case *types.Err:
+		if len(e.unknown) > 0 && errors.Is(err, errInterrupt) {
+			return anything, err
+		}
+		return broken, err
+	}
+	return broken, errNotBool
+}
+
+// run evaluates and says why when it could not: the value is an error then, or nil when the evaluation was cancelled.
+func (e *evaluation) run(x *expression, program cel.Program, input interpreter.Activation) (ref.Val, error) {
+	var value ref.Val
+	var err error
+	if e.ctx.Err() != nil {
+		return nil, errInterrupt
+	}
+	if x.reads.loops {
+		value, _, err = program.ContextEval(e.ctx, input)
+	} else {
+		value, _, err = program.Eval(input)
+	}
+	if err == nil {
+		return value, nil
+	}
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
+		return nil, errCost
+	case errors.As(err, &cancelled):
+		return nil, errInterrupt
+	case errors.Is(err, interpreter.InterruptError{}):
+		return value, errInterrupt
+	}
+	return value, reasonOf(err, x.text)
+}
+
+// harmless are the beginnings of the interpreter's messages that hold no value.
+var harmless = []string{"no such overload", "division by zero", "modulus by zero", "integer overflow", "unsigned integer overflow"}
+
+// reasonOf is an error without values: it goes to where arguments may not (the audit log may be told to keep none). The
+// name of a member that is missing is told when it stands in the expression.
+func reasonOf(err error, expr string) error {
+	text := err.Error()
+	for _, prefix := range []string{"no such key: ", "no such attribute(s): "} {
+		if name, ok := strings.CutPrefix(text, prefix); ok && name != "" && strings.Contains(expr, name) {
+			return fmt.Errorf("no such member: %s", name)
+		} else if ok {
+			return errors.New("no such member")
+		}
+	}
+	for _, prefix := range harmless {
+		if strings.HasPrefix(text, prefix) {
+			return errors.New(prefix)
+		}
+	}
+	return errEvaluation
+}

@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"fmt"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/ext"
+)
+
+// What an expression may be and may do. They hold a hostile or careless policy to a small part of the gateway's time
+// (attack M20); honest conditions are far below.
+const (
+	maxExpression    = 4096 // characters
+	maxNodes         = 4096 // of the syntax tree, macros expanded
+	maxParserDepth   = 64
+	maxNestedLoops   = 2
+	maxRegexProgram  = 1000 // instructions
+	maxRange         = 1000 // elements of lists.range
+	maxPrecision     = 64   // digits of string formatting
+	costLimit        = 100_000
+	interruptEvery   = 100 // steps of loops between looks at the context
+	maxSyntaxErrors  = 10  // after which the parser gives up
+	placeholderError = "the expression is not valid"
+)
+
+// environment is what all expressions are compiled in, built once per process.
+var environment = sync.OnceValue(func() *cel.Env {
+	env, err := cel.NewEnv(
+		cel.Variable("request", cel.DynType),
+		cel.Variable("R", cel.DynType),
+		cel.Variable("P", cel.DynType),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.EnableIdentifierEscapeSyntax(),
+		ext.Strings(ext.StringsMaxPrecision(maxPrecision)), ext.Sets(), ext.Lists(ext.ListsMaxRangeSize(maxRange)), ext.Math(),
+		cel.ParserExpressionSizeLimit(maxExpression),
+		cel.ParserRecursionLimit(maxParserDepth),
+		cel.ParserErrorRecoveryLimit(maxSyntaxErrors),
+		cel.ExpressionNodeLimit(maxNodes),
+		cel.RegexProgramSizeLimit(maxRegexProgram),
+		cel.ASTValidators(
+			cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(),
+			cel.ValidateComprehensionNestingLimit(maxNestedLoops),
+		),
+	)
+	if err != nil {
+		panic(fmt.Sprintf("building the environment of expressions: %v", err)) // fixed options: a test builds it
+	}
+	return env
+})
+
+// unknown says, for lists, what is not known of the request: the arguments; of a template also which resource it is.
+var (
+	unknownArguments = []*cel.AttributePatternType{
+		cel.AttributePattern("request").QualString("resource").QualString("attr"),
+		cel.AttributePattern("R").QualString("attr"),
+	}
+	unknownItem = append([]*cel.AttributePatternType{cel.AttributePattern("request").QualString("action")}, unknownArguments...)
+)
+
+// expression is a compiled expression. It is immutable and safe for concurrent use.
+type expression struct {
+	text    string
+	reads   reads
+	program cel.Program
+	// partial evaluates with unknown parts; nil when the expression reads nothing that is ever unknown.
+	partial cel.Program
+}
+
+// fault is what is wrong with an expression, and where: line and column from 1, 0 when nowhere in particular.
+type fault struct {
+	message      string
+	line, column int
+}
+
+// compileExpression compiles a text. All that is wrong with it comes back at once.
+func compileExpression(text string) (*expression, []fault) {
+	env := environment()
+	checked, issues := env.Compile(text)
+	if issues.Err() != nil {
+		var faults []fault
+		for _, e := range issues.Errors() {
+			f := fault{message: e.Message}
+			if e.Location != nil && e.Location.Line() > 0 {
+				f.line, f.column = e.Location.Line(), e.Location.Column()+1
+			}
+			faults = append(faults, f)
+		}
+		if len(faults) == 0 {
+			faults = []fault{{message: placeholderError}}
+		}
+		return nil, faults
+	}
+	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return nil, []fault{{message: fmt.Sprintf("must be true or false, and is of type %s", t), line: 1, column: 1}}
+	}
+	tree := checked.NativeRep()
+	e := &expression{text: text, reads: readsOf(tree.Expr())}
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit)}
+	if e.reads.loops {
+		options = append(options, cel.InterruptCheckFrequency(interruptEvery))
+	}
+	var err error
+	if e.program, err = env.Program(checked, options...); err == nil && e.reads.unknowable() {
+		e.partial, err = env.Program(checked, append(options, cel.EvalOptions(cel.OptPartialEval))...)
+	}
+	if err != nil {
+		return nil, []fault{{message: err.Error(), line: 1, column: 1}}
+	}
+	return e, nil
+}

@@ -1,0 +1,42 @@
+package rules
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// number is what conditions see of a JSON number: an integer in the range of int64 is an int, every other a double. It
+// reports false for one that no double holds as it was written, 9007199254740993.0 and 1e400 among them: conditions
+// would judge another number than the one that the server gets.
+func number(lexeme string) (ref.Val, bool) {
+	if i, err := strconv.ParseInt(lexeme, 10, 64); err == nil {
+		return types.Int(i), true
+	}
+	f, err := strconv.ParseFloat(lexeme, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return nil, false
+	}
+	digits, exponent := decimal(lexeme)
+	shortest, itsExponent := decimal(strconv.FormatFloat(f, 'e', -1, 64))
+	return types.Double(f), digits == shortest && (digits == "" || exponent == itsExponent)
+}
+
+// decimal takes a number apart: its significant digits, without zeros at either end, and the power of ten of the last
+// one. Zero has no digits. The sign is left out: reading never changes it.
+func decimal(lexeme string) (digits string, exponent int) {
+	mantissa := strings.TrimPrefix(lexeme, "-")
+	if at := strings.IndexAny(mantissa, "eE"); at >= 0 {
+		// An exponent beyond the range of int belongs to zero, or was refused before.
+		exponent, _ = strconv.Atoi(mantissa[at+1:])
+		mantissa = mantissa[:at]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	exponent -= len(fraction)
+	digits = strings.TrimLeft(whole+fraction, "0")
+	trimmed := strings.TrimRight(digits, "0")
+	return trimmed, exponent + len(digits) - len(trimmed)
+}

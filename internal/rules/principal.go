@@ -1,0 +1,114 @@
+package rules
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// Principal is who calls. It is immutable and may be used by any number of calls at once.
+type Principal struct {
+	agentID       string
+	roles, groups map[string]struct{}
+	mask          uint64 // of all names in roles and groups, see maskOf
+	value         ref.Val
+	// unreadable: a claim holds a number that cannot be judged. Conditions that read claims are not evaluable then.
+	unreadable bool
+}
+
+// protocolClaims are those by which a token is verified and bound (RFC 7519, RFC 9068, OpenID Connect, RFC 7800). They
+// say nothing about a person that a policy could mean, and request.principal.attr leaves them out.
+var protocolClaims = []string{
+	"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "client_id", "cid", "nonce", "at_hash", "c_hash", "s_hash",
+	"sid", "session_state", "typ", "cnf", "events", "rat",
+}
+
+// NewPrincipal makes the principal of a verified token, once: id is the user's, agentID the registered agent's or "",
+// claims what the token says. Numbers among the claims should be json.Number, so that none is changed by reading.
+func NewPrincipal(id string, roles, groups []string, agentID string, claims map[string]any) *Principal {
+	p := &Principal{agentID: agentID, roles: setOf(roles), groups: setOf(groups)}
+	for _, names := range [][]string{roles, groups} {
+		for _, n := range names {
+			p.mask |= maskOf(n)
+		}
+	}
+	own := make(map[string]any, len(claims))
+	for name, claim := range claims {
+		if !slices.Contains(protocolClaims, name) {
+			own[name] = claim
+		}
+	}
+	attr, ok := fromGo(own)
+	if !ok {
+		p.unreadable = true
+		attr = types.NewStringInterfaceMap(adapter, nil)
+	}
+	p.value = types.NewStringInterfaceMap(adapter, map[string]any{
+		"id":     types.String(id),
+		"roles":  stringList(slices.Sorted(maps.Keys(p.roles))),
+		"groups": stringList(slices.Sorted(maps.Keys(p.groups))),
+		"agent":  types.String(agentID),
+		"attr":   attr,
+	})
+	return p
+}
+
+func setOf(names []string) map[string]struct{} {
+	out := make(map[string]struct{}, len(names))
+	for _, n := range names {
+		out[n] = struct{}{}
+	}
+	return out
+}
+
+// subjects is whom a rule is for: its roles_groups.
+type subjects struct {
+	everyone             bool
+	roles, groups, mixed []string // mixed: of names that mean either
+	mask                 uint64
+}
+
+func (s *subjects) add(entry string) {
+	kind, name := subjectOf(entry)
+	switch kind {
+	case subjectAll:
+		s.everyone = true
+		return
+	case subjectRole:
+		s.roles = append(s.roles, name)
+	case subjectGroup:
+		s.groups = append(s.groups, name)
+	case subjectEither:
+		s.mixed = append(s.mixed, name)
+	}
+	s.mask |= maskOf(name)
+}
+
+// include reports whether the rule is for the principal.
+func (s *subjects) include(p *Principal) bool {
+	if s.everyone {
+		return true
+	}
+	if s.mask&p.mask == 0 {
+		return false
+	}
+	return anyIn(s.roles, p.roles) || anyIn(s.groups, p.groups) || anyIn(s.mixed, p.roles) || anyIn(s.mixed, p.groups)
+}
+
+func anyIn(names []string, set map[string]struct{}) bool {
+	for _, n := range names {
+		if _, ok := set[n]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+var maskSeed = maphash.MakeSeed()
+
+// maskOf is one bit for a name, so that most rules for others are passed over without comparing names: a policy may
+// well have a rule for each of a thousand groups.
+func maskOf(name string) uint64 { return 1 << (maphash.String(maskSeed, name) % 64) }

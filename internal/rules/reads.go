@@ -1,0 +1,120 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// reads is what an expression can look at, told from its text. It may say more than is so, never less.
+type reads struct {
+	arguments bool     // all of request.resource.attr
+	members   []string // else these of its members
+	claims    bool     // request.principal.attr
+	action    bool     // request.action
+	loops     bool     // it holds a loop over a list or map
+}
+
+// any argument at all.
+func (r *reads) anyArgument() bool { return r.arguments || len(r.members) > 0 }
+
+// unknowable: something that it reads is not known in a list.
+func (r *reads) unknowable() bool { return r.anyArgument() || r.action }
+
+func readsOf(e ast.Expr) reads {
+	var r reads
+	r.visit(e)
+	return r
+}
+
+// visit follows paths like request.resource.attr.x from their root as far as they are written out, and takes a root
+// that is used in any other way for a look at everything below it. A loop variable that has the name of a root hides
+// it; taking it for the root is the safe mistake.
+func (r *reads) visit(e ast.Expr) {
+	if path, ok := pathOf(e); ok {
+		r.path(path)
+		return
+	}
+	switch e.Kind() {
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.IsMemberFunction() {
+			r.visit(call.Target())
+		}
+		for _, a := range call.Args() {
+			r.visit(a)
+		}
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		r.loops = true
+		for _, part := range []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
+			r.visit(part)
+		}
+	case ast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			r.visit(element)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			r.visit(entry.AsMapEntry().Key())
+			r.visit(entry.AsMapEntry().Value())
+		}
+	case ast.SelectKind:
+		r.visit(e.AsSelect().Operand())
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			r.visit(field.AsStructField().Value())
+		}
+	}
+}
+
+// path notes a look at the value of that path below request; what is shorter than a leaf is all below it.
+func (r *reads) path(path []string) {
+	at := func(i int, name string) bool { return len(path) <= i || path[i] == name }
+	if at(0, "action") {
+		r.action = true
+	}
+	if at(0, "principal") && at(1, "attr") {
+		r.claims = true
+	}
+	if at(0, "resource") && at(1, "attr") {
+		switch {
+		case len(path) < 3:
+			r.arguments = true
+		case !slices.Contains(r.members, path[2]):
+			r.members = append(r.members, path[2])
+		}
+	}
+}
+
+// pathOf is a path of names below request, when the expression is one.
+func pathOf(e ast.Expr) ([]string, bool) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		switch strings.TrimPrefix(e.AsIdent(), ".") {
+		case "request":
+			return []string{}, true
+		case "R":
+			return []string{"resource"}, true
+		case "P":
+			return []string{"principal"}, true
+		}
+	case ast.SelectKind:
+		if path, ok := pathOf(e.AsSelect().Operand()); ok {
+			return append(path, e.AsSelect().FieldName()), true
+		}
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.FunctionName() != operators.Index || len(call.Args()) != 2 || call.Args()[1].Kind() != ast.LiteralKind {
+			break
+		}
+		name, isString := call.Args()[1].AsLiteral().(types.String)
+		if path, ok := pathOf(call.Args()[0]); ok && isString {
+			return append(path, string(name)), true
+		}
+	}
+	return nil, false
+}
