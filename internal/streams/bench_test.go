@@ -12,7 +12,7 @@ func BenchmarkOpen(b *testing.B) {
 	expires := time.Now().Add(time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, done := r.Open(b.Context(), owner, Call, expires, Limits{PerUser: 100, Total: 10_000})
+		_, done := r.Open(b.Context(), owner, Call, expires, Limits{PerUser: 100, Total: 10_000}, nil)
 		done()
 	}
 }

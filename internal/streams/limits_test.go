@@ -16,7 +16,7 @@ func TestLimits(t *testing.T) {
 	var r Registry
 	open := func(o Owner, kind Kind, want Reason) func() {
 		t.Helper()
-		ctx, done := r.Open(context.Background(), o, kind, time.Time{}, limits)
+		ctx, done := r.Open(context.Background(), o, kind, time.Time{}, limits, nil)
 		if reason, _ := EndedFor(ctx); reason != want {
 			t.Fatalf("%+v: %q, want %q", o, reason, want)
 		}
@@ -68,7 +68,7 @@ func TestLimitsAreExact(t *testing.T) {
 		for i := range 200 {
 			user := fmt.Sprint("user", i%10) // ten users want 20 each, may have 7 each and 40 in all
 			wait.Go(func() {
-				ctx, done := r.Open(context.Background(), Owner{Organization: "a", User: user}, Listen, time.Now().Add(time.Hour), limits)
+				ctx, done := r.Open(context.Background(), Owner{Organization: "a", User: user}, Listen, time.Now().Add(time.Hour), limits, nil)
 				reason, _ := EndedFor(ctx)
 				mu.Lock()
 				defer mu.Unlock()

@@ -74,6 +74,9 @@ type Limits struct {
 	Total   int
 }
 
+// Right asks whether a stream may go on. It may be called at any time until the stream is done, by any goroutine.
+type Right func(context.Context) (bool, error)
+
 // Registry holds the open streams of the process. The zero value is ready.
 type Registry struct {
 	mu   sync.Mutex
@@ -88,6 +91,7 @@ type Registry struct {
 type stream struct {
 	owner Owner
 	kind  Kind
+	right Right // nil: nobody judges it again
 	end   context.CancelCauseFunc
 	timer *time.Timer
 }
@@ -95,10 +99,10 @@ type stream struct {
 // Open registers a stream and returns its context, which is cancelled with an Ended as its cause when the stream's right
 // ends; expires is when the caller's token does (zero: never). The context of a stream that may not be opened (the limits
 // are reached, the process is about to exit) is cancelled from the start. The caller must call done, which gives the
-// stream's place back.
-func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time, limits Limits) (_ context.Context, done func()) {
+// stream's place back. right is asked by Judge; nil for a stream that no change of rules ends.
+func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time, limits Limits, right Right) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	s := &stream{owner: owner, kind: kind, end: end}
+	s := &stream{owner: owner, kind: kind, right: right, end: end}
 	if refused := r.add(s, limits); refused != "" {
 		end(&Ended{refused})
 		return ctx, func() {}
@@ -170,19 +174,38 @@ func (r *Registry) Drain() int {
 	return r.endIf(Shutdown, func(s *stream) bool { return s.kind == Listen })
 }
 
-func (r *Registry) endIf(reason Reason, match func(*stream) bool) int {
-	r.mu.Lock()
-	var ending []*stream
-	for s := range r.open {
-		if match(s) {
-			ending = append(ending, s)
+// Judge asks the right of each stream that owner covers, and ends those that have lost it. It returns how many rights
+// could not be told; with strict, those streams are ended too.
+func (r *Registry) Judge(ctx context.Context, owner Owner, reason Reason, strict bool) (untold int) {
+	for _, s := range r.find(func(s *stream) bool { return s.right != nil && owner.covers(s.owner) }) {
+		holds, err := s.right(ctx)
+		switch {
+		case err != nil && !strict:
+			untold++
+		case err != nil || !holds:
+			s.end(&Ended{reason})
 		}
 	}
-	r.mu.Unlock()
+	return untold
+}
+
+func (r *Registry) endIf(reason Reason, match func(*stream) bool) int {
+	ending := r.find(match)
 	for _, s := range ending {
 		s.end(&Ended{reason})
 	}
 	return len(ending)
+}
+
+func (r *Registry) find(match func(*stream) bool) (found []*stream) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := range r.open {
+		if match(s) {
+			found = append(found, s)
+		}
+	}
+	return found
 }
 
 // Len returns how many streams are open.

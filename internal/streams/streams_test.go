@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,7 @@ func TestEndCoversByOwner(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var r Registry
-			ctx, done := r.Open(context.Background(), alice, Call, time.Time{}, Limits{})
+			ctx, done := r.Open(context.Background(), alice, Call, time.Time{}, Limits{}, nil)
 			defer done()
 			r.End(c.by, ServerDeleted)
 			reason, ended := EndedFor(ctx)
@@ -37,7 +38,7 @@ func TestEndCoversByOwner(t *testing.T) {
 func TestStreamEndsWhenTheTokenExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Registry
-		ctx, done := r.Open(context.Background(), Owner{}, Listen, time.Now().Add(time.Minute), Limits{})
+		ctx, done := r.Open(context.Background(), Owner{}, Listen, time.Now().Add(time.Minute), Limits{}, nil)
 		defer done()
 		time.Sleep(time.Minute - time.Nanosecond)
 		synctest.Wait()
@@ -54,8 +55,8 @@ func TestStreamEndsWhenTheTokenExpires(t *testing.T) {
 
 func TestDrainEndsListenersAndLetsCallsFinish(t *testing.T) {
 	var r Registry
-	call, doneCall := r.Open(context.Background(), Owner{}, Call, time.Time{}, Limits{})
-	listen, doneListen := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{})
+	call, doneCall := r.Open(context.Background(), Owner{}, Call, time.Time{}, Limits{}, nil)
+	listen, doneListen := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{}, nil)
 	if n := r.Drain(); n != 1 {
 		t.Fatalf("drained %d, want 1", n)
 	}
@@ -65,7 +66,7 @@ func TestDrainEndsListenersAndLetsCallsFinish(t *testing.T) {
 	if reason, _ := EndedFor(listen); reason != Shutdown {
 		t.Errorf("reason = %q", reason)
 	}
-	late, doneLate := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{})
+	late, doneLate := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{}, nil)
 	if reason, _ := EndedFor(late); reason != Shutdown {
 		t.Errorf("a listener that came after the drain stayed open")
 	}
@@ -80,10 +81,43 @@ func TestDrainEndsListenersAndLetsCallsFinish(t *testing.T) {
 func TestEndedForKnowsItsOwnCauseOnly(t *testing.T) {
 	var r Registry
 	parent, cancel := context.WithCancel(context.Background())
-	ctx, done := r.Open(parent, Owner{}, Call, time.Time{}, Limits{})
+	ctx, done := r.Open(parent, Owner{}, Call, time.Time{}, Limits{}, nil)
 	defer done()
 	cancel() // the client went away
 	if reason, ended := EndedFor(ctx); ended {
 		t.Fatalf("a client's cancellation counted as ours: %q", reason)
+	}
+}
+
+// TestJudge: a stream whose right has ended is ended, one whose right cannot be told only when it has to be.
+func TestJudge(t *testing.T) {
+	r := new(Registry)
+	away := errors.New("away")
+	open := func(organization string, right Right) context.Context {
+		ctx, done := r.Open(context.Background(), Owner{Organization: organization}, Listen, time.Time{}, Limits{}, right)
+		t.Cleanup(done)
+		return ctx
+	}
+	answer := func(holds bool, err error) Right {
+		return func(context.Context) (bool, error) { return holds, err }
+	}
+	holds, lost, untold := open("a", answer(true, nil)), open("a", answer(false, nil)), open("a", answer(true, away))
+	other, without := open("b", answer(false, nil)), open("a", nil)
+	if n := r.Judge(t.Context(), Owner{Organization: "a"}, PolicyChanged, false); n != 1 {
+		t.Errorf("%d rights were not told, want 1", n)
+	}
+	if reason, _ := EndedFor(lost); reason != PolicyChanged || untold.Err() != nil {
+		t.Errorf("ended for %q; the one that was not told: %v", reason, untold.Err())
+	}
+	if n := r.Judge(t.Context(), Owner{Organization: "a"}, PolicyChanged, true); n != 0 {
+		t.Errorf("%d rights were not told of those that have to be", n)
+	}
+	if reason, _ := EndedFor(untold); reason != PolicyChanged {
+		t.Errorf("ended for %q", reason)
+	}
+	for _, ctx := range []context.Context{holds, other, without} {
+		if ctx.Err() != nil {
+			t.Error("a stream ended that had its right, or is another's")
+		}
 	}
 }

@@ -41,19 +41,27 @@ type Call struct {
 	stood  cache.Epoch // of the organization, before Caller's standing was read
 	// Server is set on /mcp/{name} and /sse/{name}. Other requests share it: it must not be changed.
 	Server *storage.Server
-	seen   cache.Epoch // of the organization, before Server was read
+	known  *knownServer // Server's
+	seen   cache.Epoch  // of the organization, before Server was read
 	// Agent is the registered agent that holds the token; nil for none. Other requests share it: it must not be changed.
 	Agent *storage.Agent
 	// Inbound is the request on /mcp once it was read, see ReadInbound.
 	Inbound *Inbound
+	// Events is the request on /sse once it was read, see ReadEvents.
+	Events *EventsRequest
 	// Decision is set by durward_policy, on calls that may go on.
 	Decision *Decision
+	// Judged is what policies said to each message that they were asked about, of refused calls too.
+	Judged []Judged
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
 	// Log collects what the access log says about the call.
 	Log CallLog
 
-	inbound Inbound // what Inbound points to
+	// What Inbound, Decision and Judged point to, mostly: a call needs no memory of its own for them.
+	inbound  Inbound
+	decision Decision
+	judged   [1]Judged
 }
 
 // CallLog is what the access log, placeholders and metrics may know of a call: never a body, an argument or a secret.
@@ -67,14 +75,13 @@ type CallLog struct {
 func (c *Call) ResolveServer(ctx context.Context, slug string) error {
 	kept, organization := c.Core.resources, c.Caller.OrganizationID
 	seen := kept.epochs.Current(organization)
-	server, err := kept.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (*storage.Server, error) {
-		server, err := kept.store.ServerBySlug(ctx, organization, slug)
-		return &server, err
+	known, err := kept.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (*knownServer, error) {
+		return kept.loadServer(ctx, organization, slug)
 	})
 	if err != nil {
 		return err
 	}
-	c.Server, c.seen = server, seen
+	c.Server, c.known, c.seen = &known.server, known, seen
 	return nil
 }
 
@@ -84,15 +91,19 @@ func (c *Call) RenewServer(ctx context.Context) error {
 	if err := c.renewStanding(ctx); err != nil {
 		return err
 	}
+	return c.renewServer(ctx)
+}
+
+func (c *Call) renewServer(ctx context.Context) error {
 	if c.Core.resources.epochs.Current(c.Caller.OrganizationID) == c.seen {
 		return nil
 	}
-	was := c.Server
+	was, known := c.Server, c.known
 	if err := c.ResolveServer(ctx, was.Slug); err != nil {
 		return err
 	}
 	if c.Server.ID != was.ID {
-		c.Server = was
+		c.Server, c.known = was, known
 		return storage.ErrNotFound // another one has its name
 	}
 	return nil

@@ -1,8 +1,38 @@
 package app
 
+import (
+	"github.com/durward-gateway/durward/internal/listfilter"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/streams"
+)
+
 // Decision is what durward_policy decided about a call, before anything of it left. A call without one is carried
 // nowhere.
 type Decision struct {
 	// Off: the configuration says `durward_policy off`, and nothing was judged.
 	Off bool
+	// Filter is what the answer goes through; nil for an answer that passes as it is.
+	Filter *listfilter.Filter
+	// Right tells whether a stream may go on when policies have changed; nil for what is not judged again.
+	Right streams.Right
+}
+
+// Judged is what policies said to one message, or to the opening of a stream of /sse.
+type Judged struct {
+	Call     rules.Call
+	Decision rules.Decision
+}
+
+// Decide lets the call go on. What the decision holds is for the caller to fill in.
+func (c *Call) Decide() *Decision {
+	c.Decision = &c.decision
+	return c.Decision
+}
+
+// Note keeps what policies said to something of the call.
+func (c *Call) Note(asked rules.Call, said rules.Decision) {
+	if c.Judged == nil {
+		c.Judged = c.judged[:0]
+	}
+	c.Judged = append(c.Judged, Judged{Call: asked, Decision: said})
 }

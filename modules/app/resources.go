@@ -29,8 +29,10 @@ type resources struct {
 	lifetime
 	store  storage.Store
 	epochs *cache.Epochs
-	// servers are the organizations' servers by slug.
-	servers *cache.Cache[*storage.Server]
+	// servers are the organizations' servers by slug, each with what decides about calls to it; compiled is what was made
+	// of their policies.
+	servers  *cache.Cache[*knownServer]
+	compiled *cache.Cache[compiled]
 	// callers are verified tokens.
 	callers *cache.Cache[*verified]
 	// people are the users and organizations that tokens spoke of: those of a new token are mostly known already.
@@ -77,7 +79,10 @@ func openResources(opener StoreOpener) (*resources, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	unsubscribe := store.OnChange(r.epochs.Bump)
+	judgeAgain := &rejudge{resources: r, streams: &openStreams}
+	unsubscribeJudge := store.OnChange(judgeAgain.changed)
 	r.close = func() {
+		unsubscribeJudge()
 		unsubscribe()
 		r.closeCaches()
 		_ = store.Close()
@@ -88,6 +93,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 // Numbers of facts kept in memory. A server is about 1 KiB, a verified token about 2 KiB.
 const (
 	keptServers = 50_000
+	keptRules   = 200_000 // of compiled policies; one with a condition is some KiB
 	keptCallers = 50_000
 	keptPeople  = 50_000
 	keptAgents  = 50_000
@@ -105,7 +111,13 @@ func (r *resources) makeCaches() (err error) {
 			r.closeCaches()
 		}
 	}()
-	r.servers, err = newCache(r, "servers", cache.Options[*storage.Server]{Entries: keptServers})
+	r.servers, err = newCache(r, "servers", cache.Options[*knownServer]{Entries: keptServers})
+	if err != nil {
+		return err
+	}
+	r.compiled, err = newCache(r, "compiled policies", cache.Options[compiled]{
+		Entries: keptServers, MaxCost: keptRules, Cost: func(c compiled) int64 { return int64(c.rules) },
+	})
 	if err != nil {
 		return err
 	}

@@ -115,5 +115,19 @@ func (s *Streams) withDefaults() Streams {
 func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Context, done func()) {
 	owner := streams.Owner{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Server: c.Server.ID}
 	limits := streams.Limits{PerUser: c.Core.StreamBounds.MaxPerUser, Total: c.Core.StreamBounds.Max}
-	return c.Core.Streams.Open(ctx, owner, kind, c.Caller.ExpiresAt, limits)
+	var right streams.Right
+	if c.Decision != nil {
+		right = c.Decision.Right
+	}
+	ctx, done = c.Core.Streams.Open(ctx, owner, kind, c.Caller.ExpiresAt, limits, right)
+	if right == nil || ctx.Err() != nil || c.Core.resources.epochs.Current(owner.Organization) == c.seen {
+		return ctx, done
+	}
+	// What was written between the decision and the registration ended only what was registered by then (M22).
+	if holds, err := right(ctx); err != nil || !holds {
+		ended, end := context.WithCancelCause(ctx)
+		end(&streams.Ended{Reason: streams.PolicyChanged})
+		return ended, done
+	}
+	return ctx, done
 }

@@ -108,7 +108,7 @@ func TestStreamLimits(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			core := &app.Core{Streams: new(streams.Registry), StreamBounds: tc.bounds}
-			_, done := core.Streams.Open(t.Context(), streams.Owner{Organization: "a", User: "alice", Server: "s2"}, streams.Listen, time.Time{}, streams.Limits{})
+			_, done := core.Streams.Open(t.Context(), streams.Owner{Organization: "a", User: "alice", Server: "s2"}, streams.Listen, time.Time{}, streams.Limits{}, nil)
 			defer done()
 			w, results := served(t, core, httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(tc.body)))
 			if w.Code != tc.status || (w.Code != 200) != (w.Header().Get("Retry-After") != "") {

@@ -4,7 +4,6 @@ package sse
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -69,28 +68,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !ok {
 		return nil
 	}
-	s := &stream{handler: h, call: call, w: w, r: r, outcome: "ok"}
+	asked, ok := call.ReadEvents(w, r)
+	if !ok {
+		return nil
+	}
+	s := &stream{handler: h, call: call, w: w, r: r, options: options{asked}, outcome: "ok"}
 	s.serve()
 	call.Core.Metrics.Calls.WithLabelValues("sse", s.outcome).Inc()
 	return nil
-}
-
-// acceptsEvents reports whether the client can read an event stream: Accept is absent, takes everything, or names it.
-func acceptsEvents(h http.Header) bool {
-	values := h.Values("Accept")
-	if len(values) == 0 {
-		return true
-	}
-	for _, value := range values {
-		for kind := range strings.SplitSeq(value, ",") {
-			kind, _, _ = strings.Cut(kind, ";")
-			switch strings.ToLower(strings.TrimSpace(kind)) {
-			case "*/*", "text/*", "text/event-stream":
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

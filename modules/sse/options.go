@@ -2,7 +2,6 @@ package sse
 
 import (
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -10,63 +9,20 @@ import (
 
 	"github.com/durward-gateway/durward/internal/ssewire"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// Names of events that the API defines.
-const (
-	eventConnected    = "connected"
-	eventDataUpdate   = "data_update"
-	eventStatusChange = "status_change"
-	eventError        = "error"
-)
-
-var knownEvents = []string{eventConnected, eventDataUpdate, eventStatusChange, eventError}
-
-// maxWord bounds the words of a client's options, in characters.
-const maxWord = 256
-
 // options is what a client asks of its stream.
-type options struct {
-	// types are the events that pass; nil: all. Types that nobody knows are left out.
-	types []string
-	// objectType narrows data_update events to those of one type; "": all.
-	objectType string
-	// limit is the number of data_update events after which the stream ends; 0: never.
-	limit int64
-}
-
-// readOptions reads the optional body of a request. Nothing in it reaches the upstream but the two filters.
-func readOptions(r *http.Request, limit int64) (options, error) {
-	body, err := app.ReadJSON(r, limit, true)
-	if err != nil {
-		return options{}, err
-	}
-	var o options
-	if types := body.Texts("event_types", validate.List{}, validate.Text{Max: maxWord}); len(types.Value) > 0 {
-		o.types = []string{}
-		for _, name := range types.Value {
-			if slices.Contains(knownEvents, name) {
-				o.types = append(o.types, name)
-			}
-		}
-	}
-	if filters := body.Object("filters", validate.Nullable); filters.Set() && filters.Value != nil {
-		o.objectType = filters.Value.Text("object_type", validate.Text{Flags: validate.Nullable, Max: maxWord}).Value
-		o.limit = filters.Value.Int("limit", validate.Integer{Flags: validate.Nullable, Min: 1}).Value
-	}
-	return o, body.Err()
-}
+type options struct{ *app.EventsRequest }
 
 // query is what the upstream is told.
 func (o options) query() url.Values {
 	query := make(url.Values)
-	if o.objectType != "" {
-		query.Set("object_type", o.objectType)
+	if o.ObjectType != "" {
+		query.Set("object_type", o.ObjectType)
 	}
-	if o.limit > 0 {
-		query.Set("limit", strconv.FormatInt(o.limit, 10))
+	if o.Limit > 0 {
+		query.Set("limit", strconv.FormatInt(o.Limit, 10))
 	}
 	return query
 }
@@ -74,12 +30,12 @@ func (o options) query() url.Values {
 // passes reports whether an upstream's event is one that the client asked for.
 func (o options) passes(e *ssewire.Event) bool {
 	switch {
-	case e.Name == eventConnected || e.Name == eventError:
+	case e.Name == app.EventConnected || e.Name == app.EventError:
 		return true
-	case o.types != nil && !slices.Contains(o.types, e.Name):
+	case o.Types != nil && !slices.Contains(o.Types, e.Name):
 		return false
-	case e.Name == eventDataUpdate && o.objectType != "":
-		return objectType(e.Data) == o.objectType
+	case e.Name == app.EventDataUpdate && o.ObjectType != "":
+		return objectType(e.Data) == o.ObjectType
 	}
 	return true
 }

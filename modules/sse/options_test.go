@@ -3,62 +3,12 @@ package sse
 import (
 	"errors"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/durward-gateway/durward/internal/ssewire"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
 )
-
-func TestReadOptions(t *testing.T) {
-	for _, tc := range []struct {
-		name, body string
-		want       options
-		wrong      []string // where, by the last member of loc
-	}{
-		{"no body", "", options{}, nil},
-		{"empty object", "{}", options{}, nil},
-		{"nulls", `{"event_types":null,"filters":null}`, options{}, []string{"event_types"}},
-		{"M26 unknown types are left out", `{"event_types":["data_update","x","Error"]}`, options{types: []string{"data_update"}}, nil},
-		{"M26 only unknown types: nothing passes but the gateway's own", `{"event_types":["x"]}`, options{types: []string{}}, nil},
-		{"empty list filters nothing", `{"event_types":[]}`, options{}, nil},
-		{"filters", `{"filters":{"object_type":"issue","limit":2}}`, options{objectType: "issue", limit: 2}, nil},
-		{"nulls in filters", `{"filters":{"object_type":null,"limit":null}}`, options{}, nil},
-		{"M26 wrong types, all at once", `{"event_types":"x","filters":{"object_type":1,"limit":"1"}}`, options{}, []string{"event_types", "object_type", "limit"}},
-		{"M26 filters of an array", `{"filters":[1]}`, options{}, []string{"filters"}},
-		{"M26 filters of a string", `{"filters":"x"}`, options{}, []string{"filters"}},
-		{"M26 limits out of range", `{"filters":{"limit":0}}`, options{}, []string{"limit"}},
-		{"B05 limit beyond int64", `{"filters":{"limit":9223372036854775808}}`, options{}, []string{"limit"}},
-		{"B05 limit with a fraction", `{"filters":{"limit":1.5}}`, options{}, []string{"limit"}},
-		{"a word too long", `{"filters":{"object_type":"` + strings.Repeat("a", maxWord+1) + `"}}`, options{}, []string{"object_type"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", strings.NewReader(tc.body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Content-Type", "application/json")
-			got, err := readOptions(r, 64<<10)
-			var problems validate.Problems
-			if !errors.As(err, &problems) && err != nil {
-				t.Fatal(err)
-			}
-			var wrong []string
-			for _, problem := range problems {
-				wrong = append(wrong, problem.Loc[len(problem.Loc)-1].(string))
-			}
-			if diff := cmp.Diff(tc.wrong, wrong); diff != "" {
-				t.Error(diff)
-			}
-			if tc.wrong == nil && cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})) != "" {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
-}
 
 // event reads the one event of a text.
 func event(t *testing.T, text string) *ssewire.Event {
@@ -71,8 +21,8 @@ func event(t *testing.T, text string) *ssewire.Event {
 }
 
 func TestPasses(t *testing.T) {
-	none, updates := options{}, options{types: []string{eventDataUpdate}}
-	issues := options{objectType: "issue"}
+	none, updates := options{new(app.EventsRequest)}, options{&app.EventsRequest{Types: []string{app.EventDataUpdate}}}
+	issues := options{&app.EventsRequest{ObjectType: "issue"}}
 	for _, tc := range []struct {
 		name string
 		o    options
@@ -86,7 +36,7 @@ func TestPasses(t *testing.T) {
 		{"filtered, asked for", updates, "event: data_update\ndata: {}\n\n", true},
 		{"filtered, an error all the same", updates, "event: error\ndata: {}\n\n", true},
 		{"filtered, status_change not asked for", updates, "event: status_change\ndata: {}\n\n", false},
-		{"nothing asked for that exists", options{types: []string{}}, "event: data_update\ndata: {}\n\n", false},
+		{"nothing asked for that exists", options{&app.EventsRequest{Types: []string{}}}, "event: data_update\ndata: {}\n\n", false},
 		{"object type fits", issues, `event: data_update` + "\n" + `data: {"type":"issue"}` + "\n\n", true},
 		{"object type differs", issues, `event: data_update` + "\n" + `data: {"type":"pull"}` + "\n\n", false},
 		{"object type differs in case", issues, `event: data_update` + "\n" + `data: {"type":"Issue"}` + "\n\n", false},
@@ -125,19 +75,5 @@ func TestFrame(t *testing.T) {
 	}
 	if _, err := frame(event(t, "event: a\x00b\ndata: text\n\n")); err == nil {
 		t.Error("a name with NUL was framed")
-	}
-}
-
-func TestAcceptsEvents(t *testing.T) {
-	for accept, want := range map[string]bool{
-		"text/event-stream": true, "TEXT/Event-Stream;q=0.9": true, "application/json, text/event-stream": true, "*/*": true, "text/*": true,
-		"application/json": false, "text/event-streams": false, "": false, "text/html, application/xhtml+xml": false,
-	} {
-		if got := acceptsEvents(http.Header{"Accept": {accept}}); got != want {
-			t.Errorf("Accept: %s: %v", accept, got)
-		}
-	}
-	if !acceptsEvents(http.Header{}) {
-		t.Error("without Accept a stream is fine")
 	}
 }

@@ -66,9 +66,9 @@ func (o *output) event(name string, data any) bool {
 
 // disconnected is the gateway's own last event.
 func (o *output) disconnected(reason streams.Reason) {
-	o.event(eventStatusChange, map[string]string{"status": "disconnected", "reason": string(reason)})
+	o.event(app.EventStatusChange, map[string]string{"status": "disconnected", "reason": string(reason)})
 }
 
 func (o *output) failed(message string) {
-	o.event(eventError, app.ServiceError{Name: app.UpstreamError, Message: message})
+	o.event(app.EventError, app.ServiceError{Name: app.UpstreamError, Message: message})
 }

@@ -33,26 +33,6 @@ type stream struct {
 }
 
 func (s *stream) serve() {
-	if s.r.Method != http.MethodGet {
-		s.outcome = "refused"
-		app.WriteMethodNotAllowed(s.w, http.MethodGet)
-		return
-	}
-	if !acceptsEvents(s.r.Header) {
-		s.outcome = "refused"
-		app.WriteJSON(s.w, http.StatusOK, map[string]string{
-			"status": "streaming_not_supported", "message": "Client does not support SSE, use /mcp endpoint instead",
-		})
-		return
-	}
-	if s.call.Shed(s.w, s.r, true) {
-		s.outcome = "unavailable"
-		return
-	}
-	if !s.readRequest() {
-		s.outcome = "refused"
-		return
-	}
 	ctx, done := s.call.OpenStream(s.r.Context(), streams.Listen)
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); ended {
@@ -65,24 +45,6 @@ func (s *stream) serve() {
 	}
 	defer response.Close()
 	s.run(ctx, response)
-}
-
-func (s *stream) readRequest() bool {
-	tag, ok := app.TrackingTag(s.r.Header)
-	if !ok {
-		app.WriteError(s.w, app.BadRequest, "A session id for tracking has at most 256 visible ASCII characters")
-		return false
-	}
-	s.call.Log.Session = tag
-	var err error
-	if s.options, err = readOptions(s.r, s.call.Core.Sizes.SSE); err != nil {
-		if !app.WriteShapeError(s.w, err) {
-			s.handler.logger.Error("reading options", zap.Error(err))
-			app.WriteInternalError(s.w)
-		}
-		return false
-	}
-	return true
 }
 
 // open opens the upstream's stream with the caller's credential, or answers the refusal and returns nil.
@@ -181,7 +143,7 @@ func (s *stream) run(ctx context.Context, response *forward.Response) {
 	defer client.Finish()
 	s.out = newOutput(client, time.Duration(s.call.Core.StreamBounds.Heartbeat))
 	defer s.out.close()
-	s.out.event(eventConnected, map[string]string{"status": "ready", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
+	s.out.event(app.EventConnected, map[string]string{"status": "ready", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
 	s.end(ctx, s.carry(response))
 }
 
@@ -195,7 +157,7 @@ var (
 // carry passes events on and returns why it stopped; io.EOF is the upstream's end.
 func (s *stream) carry(response *forward.Response) error {
 	reader := ssewire.NewReader(response.Body, int(s.call.Core.Sizes.Event))
-	remaining := s.options.limit
+	remaining := s.options.Limit
 	for first := true; ; first = false {
 		event, err := reader.Next()
 		if err != nil {
@@ -214,7 +176,7 @@ func (s *stream) carry(response *forward.Response) error {
 		if !s.out.raw(passed) {
 			return errClientGone
 		}
-		if event.Name == eventDataUpdate && remaining > 0 {
+		if event.Name == app.EventDataUpdate && remaining > 0 {
 			if remaining--; remaining == 0 {
 				return errLimit
 			}

@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// knownServer is a server with what decides about calls to it. Requests share it: it is never changed.
+type knownServer struct {
+	server storage.Server
+	rules  *rules.Set
+	// unusable says why the rules cannot be used. Nothing is allowed then.
+	unusable error
+}
+
+// compiled is what was made of the policies of a server, or why nothing can be.
+type compiled struct {
+	set   *rules.Set
+	err   error
+	rules int
+}
+
+// loadServer reads a server and its policies.
+func (r *resources) loadServer(ctx context.Context, organization, slug string) (*knownServer, error) {
+	server, err := r.store.ServerBySlug(ctx, organization, slug)
+	if err != nil {
+		return nil, err
+	}
+	// A deployment without policies on a server decides about it too: by denying everything.
+	policies, err := r.store.ServerPolicies(ctx, organization, server.ID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the policies of a server: %w", err)
+	}
+	made, err := r.compile(ctx, &server, policies)
+	if err != nil {
+		return nil, err
+	}
+	return &knownServer{server: server, rules: made.set, unusable: made.err}, nil
+}
+
+// compile makes the set of a server's policies, unless that very set is known: of all that is written in an organization,
+// most changes no policy.
+func (r *resources) compile(ctx context.Context, server *storage.Server, policies []storage.Policy) (compiled, error) {
+	fields := make([]string, 0, 4+2*len(policies))
+	fields = append(fields, "rules", server.OrganizationID, server.ID, server.Slug)
+	count := 1
+	for i := range policies {
+		// A policy's every write has its own revision.
+		fields = append(fields, policies[i].ID, strconv.Itoa(policies[i].Revision))
+		count += len(policies[i].Rules)
+	}
+	return r.compiled.Get(ctx, cache.NewKey("", fields...), func(context.Context) (compiled, error) {
+		set, err := rules.Compile(server.Slug, server.ID, policies)
+		return compiled{set: set, err: err, rules: count}, nil
+	})
+}
+
+// Rules is what decides about the call, as it was when its server was looked up.
+func (c *Call) Rules() (*rules.Set, error) {
+	switch {
+	case c.known == nil:
+		return nil, errors.New("the call's server was not looked up")
+	case c.known.unusable != nil:
+		return nil, fmt.Errorf("compiling the policies of a server: %w", c.known.unusable)
+	}
+	return c.known.rules, nil
+}
+
+// RulesNow returns what tells, at any later time and to any goroutine, what decides by then: for streams, which outlive what
+// their call was allowed by. Its error is storage.ErrNotFound when the server is gone.
+func (c *Call) RulesNow() func(context.Context) (*rules.Set, error) {
+	then := Call{Core: c.Core, Caller: c.Caller, Server: c.Server, known: c.known, seen: c.seen}
+	return func(ctx context.Context) (*rules.Set, error) {
+		now := Call{Core: then.Core, Caller: then.Caller, Server: then.Server, known: then.known, seen: then.seen}
+		if err := now.renewServer(ctx); err != nil {
+			return nil, err
+		}
+		return now.Rules()
+	}
+}
