@@ -236,7 +236,7 @@ func (b *bundle) begin() ConnectResult {
 // connect makes the connection.
 func (b *bundle) connect() CallbackResult {
 	b.t.Helper()
-	r, err := b.Callback(b.t.Context(), b.provider.approve(*b.begin().AuthURL))
+	r, err := b.Callback(b.t.Context(), b.provider.approve(*b.begin().AuthURL), ownBrowser)
 	if err != nil || !r.OK {
 		b.t.Fatalf("callback: %+v, %v\n%s", r, err, b.log)
 	}

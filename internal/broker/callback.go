@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +23,11 @@ type CallbackResult struct {
 	Reason    string // why not, in words for the user; nothing that the provider wrote
 	ReturnURL string // where the browser goes, outcome included; "": our own page
 	Undo      string // for Undo; "" unless OK
+	// Refused: the browser is somebody else's, and the attempt is spent. Nothing was stored, and no provider was asked.
+	Refused bool
+	// Held is the handle of an attempt that waits for its user to log in with this browser: for Resume. Nothing else but the
+	// key and the server is set then.
+	Held string
 }
 
 // failure is an attempt's end: words for the user, and the cause for the log.
@@ -37,14 +41,29 @@ func (f *failure) Unwrap() error { return f.cause }
 
 func fail(public string, cause error) error { return &failure{public: public, cause: cause} }
 
-// Callback ends the attempt that the query's state names. The attempt is spent first of all, so that nothing happens
-// twice; an unknown one is ErrState and no provider is asked. A failed attempt is a result, not an error, and leaves a
-// connection that there is untouched.
-func (b *Broker) Callback(ctx context.Context, query url.Values) (CallbackResult, error) {
+// Callback ends the attempt that the query's state names, when the browser that brings it is found to be its user's: a
+// code that somebody else obtained must not connect their account to a victim, nor a victim's account to them (A02, A03).
+// The attempt is spent first of all, so that nothing happens twice; an unknown one is ErrState and no provider is asked. A
+// failed attempt is a result, not an error, and leaves a connection that there is untouched.
+func (b *Broker) Callback(ctx context.Context, query url.Values, check BrowserCheck) (CallbackResult, error) {
 	state, ok := only(query, "state")
-	if !ok || state == "" || len(state) > 128 {
+	if !ok || state == "" || len(state) > maxState {
 		return CallbackResult{}, ErrState
 	}
+	return b.finish(ctx, stateHash(state), query, check)
+}
+
+// Resume ends the attempt that Callback held, now that its browser's user has logged in. It is spent like any other: a
+// handle is good once, for two minutes.
+func (b *Broker) Resume(ctx context.Context, handle string, check BrowserCheck) (CallbackResult, error) {
+	if handle == "" || len(handle) > maxState {
+		return CallbackResult{}, ErrState
+	}
+	return b.finish(ctx, heldHash(handle), nil, check)
+}
+
+// finish ends an attempt. query is the provider's answer; nil for one that was held, which has it.
+func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, check BrowserCheck) (CallbackResult, error) {
 	if !b.begin() {
 		return CallbackResult{}, ErrClosed
 	}
@@ -52,8 +71,7 @@ func (b *Broker) Callback(ctx context.Context, query url.Values) (CallbackResult
 	// From here on a browser that goes away does not stop us: the code can be redeemed once.
 	ctx, cancel := b.apart(ctx, providerDeadline)
 	defer cancel()
-	hash := sha256.Sum256([]byte(state))
-	a, err := b.store.TakeAttempt(ctx, hash[:], b.now().UTC())
+	a, err := b.store.TakeAttempt(ctx, hash, b.now().UTC())
 	if errors.Is(err, storage.ErrNotFound) {
 		return CallbackResult{}, ErrState
 	}
@@ -68,10 +86,29 @@ func (b *Broker) Callback(ctx context.Context, query url.Values) (CallbackResult
 		return CallbackResult{}, fmt.Errorf("reading server: %w", err)
 	}
 	r := CallbackResult{ConnectionKey: a.ConnectionKey, Server: server}
+	whose, err := check(ctx, a.ConnectionKey)
+	if err != nil {
+		return CallbackResult{}, fmt.Errorf("finding out whose browser it is: %w", err)
+	}
+	if whose == Foreign || (whose == Unproven && query == nil) {
+		r.Refused = true
+		return r, nil
+	}
 	made, err := b.openAttempt(a)
+	if err == nil && query == nil {
+		query, err = url.ParseQuery(made.Answer)
+	}
+	var ready exchange
+	if err == nil {
+		ready, err = b.prepare(ctx, server, a, made, query)
+	}
+	if err == nil && whose == Unproven {
+		r.Held, err = b.keepAnswer(ctx, a, made, query)
+		return r, err
+	}
 	var g grant
 	if err == nil {
-		g, err = b.redeem(ctx, server, a, made, query)
+		g, err = b.redeem(ctx, server, a, ready)
 	}
 	if err != nil {
 		f := &failure{public: "The connection could not be made.", cause: err}
@@ -100,33 +137,46 @@ func (b *Broker) openAttempt(a storage.Attempt) (attempt, error) {
 	return made, nil
 }
 
-// redeem checks the provider's answer, exchanges the code and stores what comes.
-func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt, made attempt, query url.Values) (grant, error) {
+// exchange is what is ready to be redeemed.
+type exchange struct {
+	client  storage.OAuthClient
+	where   place
+	request oauthflow.ExchangeRequest
+}
+
+// prepare checks the provider's answer against the attempt and against what is configured now. It asks nobody.
+func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attempt, made attempt, query url.Values) (exchange, error) {
 	const begin = "The server's configuration has changed meanwhile. Please connect again."
 	client, err := b.store.OAuthClient(ctx, a.OrganizationID, a.ServerID)
 	if err != nil {
-		return grant{}, fail(begin, fmt.Errorf("reading OAuth client: %w", err))
+		return exchange{}, fail(begin, fmt.Errorf("reading OAuth client: %w", err))
 	}
 	where, err := placeOf(siteOf(s.Entry), client.Endpoints)
 	if err != nil {
-		return grant{}, fail(begin, err)
+		return exchange{}, fail(begin, err)
 	}
 	if kindOf(s.Entry) != storage.ProviderOAuth2 || client.ClientID != made.ClientID || made.RedirectURI != b.app.RedirectURI ||
 		!sameClient(s, client) || where != (place{made.Origin, made.Resource, a.Issuer}) {
-		return grant{}, fail(begin, errors.New("client or upstream is not the one that the attempt began with"))
+		return exchange{}, fail(begin, errors.New("client or upstream is not the one that the attempt began with"))
 	}
 	code, err := codeOf(query, a.Issuer, client)
 	if err != nil {
-		return grant{}, err
+		return exchange{}, err
 	}
 	auth, err := b.auth(s, client)
 	if err != nil {
-		return grant{}, err
+		return exchange{}, err
 	}
-	tokens, err := b.oauth.Exchange(ctx, oauthflow.ExchangeRequest{
+	return exchange{client: client, where: where, request: oauthflow.ExchangeRequest{
 		Endpoint: client.Endpoints.TokenEndpoint, Client: auth, Code: code, RedirectURI: made.RedirectURI, Verifier: made.Verifier,
 		Resource: where.resource,
-	})
+	}}, nil
+}
+
+// redeem exchanges the code and stores what comes.
+func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt, ready exchange) (grant, error) {
+	client, where := ready.client, ready.where
+	tokens, err := b.oauth.Exchange(ctx, ready.request)
 	switch {
 	case clientRefused(err):
 		b.dropClient(ctx, s, client, err)
@@ -145,7 +195,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 		Scope: tokens.Scope, Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
 	}
 	if _, err := b.putConnection(ctx, c, g); err != nil {
-		b.revoke(ctx, client, auth, g) // nobody will ever use them
+		b.revoke(ctx, client, ready.request.Client, g) // nobody will ever use them
 		return grant{}, fmt.Errorf("storing connection: %w", err)
 	}
 	if s.Status == storage.ServerError {

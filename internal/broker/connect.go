@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -177,6 +176,8 @@ type attempt struct {
 	ClientID    string `json:"client_id"`
 	Origin      string `json:"origin"`
 	Resource    string `json:"resource"`
+	// Answer is the provider's answer to an attempt that is held until its user has logged in; "" for others.
+	Answer string `json:"answer,omitempty"`
 }
 
 func attemptAD(key storage.ConnectionKey, stateHash []byte) seal.AD {
@@ -197,7 +198,7 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}
 	state, pkce := oauthflow.NewState(), oauthflow.NewPKCE()
-	hash := sha256.Sum256([]byte(state))
+	hash := stateHash(state)
 	authURL, err := b.oauth.AuthorizationURL(oauthflow.AuthorizationRequest{
 		Endpoint: client.Endpoints.AuthorizationEndpoint, ClientID: client.ClientID, RedirectURI: b.app.RedirectURI, State: state,
 		Challenge: pkce.Challenge, Resource: where.resource, Scopes: client.Scopes,
@@ -217,7 +218,7 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	if err != nil {
 		return ConnectResult{}, fmt.Errorf("encoding attempt: %w", err)
 	}
-	sealed, err := b.keyring.Seal(plain, attemptAD(key, hash[:]))
+	sealed, err := b.keyring.Seal(plain, attemptAD(key, hash))
 	if err != nil {
 		return ConnectResult{}, fmt.Errorf("sealing attempt: %w", err)
 	}
@@ -227,7 +228,7 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	}
 	now := b.now().UTC()
 	if err := b.store.CreateAttempt(ctx, storage.Attempt{
-		ConnectionKey: key, StateHash: hash[:], ConnectionID: id, Issuer: where.issuer, Sealed: sealed,
+		ConnectionKey: key, StateHash: hash, ConnectionID: id, Issuer: where.issuer, Sealed: sealed,
 		CreatedAt: now, ExpiresAt: now.Add(attemptLifetime),
 	}); err != nil {
 		return ConnectResult{}, fmt.Errorf("storing attempt: %w", err)

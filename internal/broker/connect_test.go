@@ -30,7 +30,7 @@ func TestConnectOAuth(t *testing.T) {
 		t.Errorf("under way: %s", got)
 	}
 	back := b.provider.approve(*began.AuthURL)
-	r, err := b.Callback(t.Context(), back)
+	r, err := b.Callback(t.Context(), back, ownBrowser)
 	if err != nil || !r.OK {
 		t.Fatalf("%+v, %v\n%s", r, err, b.log)
 	}
@@ -57,7 +57,7 @@ func TestConnectOAuth(t *testing.T) {
 	if got := b.status(); got != storage.ConnectionConnected {
 		t.Errorf("a second attempt disturbs the connection: %s", got)
 	}
-	r, err = b.Callback(t.Context(), url.Values{"state": {again.State}, "error": {"access_denied"}, "iss": {b.provider.URL}})
+	r, err = b.Callback(t.Context(), url.Values{"state": {again.State}, "error": {"access_denied"}, "iss": {b.provider.URL}}, ownBrowser)
 	if err != nil || r.OK || r.ReturnURL != appURL+"?status=error&server=demo" {
 		t.Errorf("denied: %+v, %v", r, err)
 	}
@@ -122,23 +122,23 @@ func TestCallbackState(t *testing.T) {
 		"A01 repeated": with(func(q url.Values) { q.Add("state", q.Get("state")) }),
 		"A01 huge":     with(func(q url.Values) { q.Set("state", strings.Repeat("a", 1<<20)) }),
 	} {
-		if _, err := b.Callback(t.Context(), q); !errors.Is(err, ErrState) {
+		if _, err := b.Callback(t.Context(), q, ownBrowser); !errors.Is(err, ErrState) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	expired := b.provider.approve(*b.begin().AuthURL)
 	b.clock.advance(attemptLifetime)
-	if _, err := b.Callback(t.Context(), expired); !errors.Is(err, ErrState) {
+	if _, err := b.Callback(t.Context(), expired, ownBrowser); !errors.Is(err, ErrState) {
 		t.Errorf("A01 expired: %v", err)
 	}
 	if n := get(b.provider, func(p *provider) int { return p.exchanges }); n != 0 {
 		t.Errorf("A01: %d token requests", n)
 	}
 	q := b.provider.approve(*b.begin().AuthURL)
-	if r, err := b.Callback(t.Context(), q); err != nil || !r.OK {
+	if r, err := b.Callback(t.Context(), q, ownBrowser); err != nil || !r.OK {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if _, err := b.Callback(t.Context(), q); !errors.Is(err, ErrState) {
+	if _, err := b.Callback(t.Context(), q, ownBrowser); !errors.Is(err, ErrState) {
 		t.Errorf("A01 reused: %v", err)
 	}
 	if n := get(b.provider, func(p *provider) int { return p.exchanges }); n != 1 {
@@ -179,7 +179,7 @@ func TestCallbackRefusals(t *testing.T) {
 			b := setup(t)
 			q := b.provider.approve(*b.begin().AuthURL)
 			tc.change(b, q)
-			r, err := b.Callback(t.Context(), q)
+			r, err := b.Callback(t.Context(), q, ownBrowser)
 			if err != nil || r.OK || r.Reason == "" || r.Undo != "" {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -192,7 +192,7 @@ func TestCallbackRefusals(t *testing.T) {
 			if c := b.connection(); c.Status != storage.ConnectionError || c.SealedCredential != nil {
 				t.Errorf("stored %+v", c)
 			}
-			if _, err := b.Callback(t.Context(), q); !errors.Is(err, ErrState) {
+			if _, err := b.Callback(t.Context(), q, ownBrowser); !errors.Is(err, ErrState) {
 				t.Errorf("the state was not spent: %v", err)
 			}
 		})
@@ -281,7 +281,7 @@ func TestConfiguredClient(t *testing.T) {
 
 	// A secret that the provider refuses puts the server in error; the right one and a connect lead back.
 	configure("wrong")
-	r, err := b.Callback(t.Context(), b.provider.approve(*b.begin().AuthURL))
+	r, err := b.Callback(t.Context(), b.provider.approve(*b.begin().AuthURL), ownBrowser)
 	if err != nil || r.OK {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -430,7 +430,7 @@ func TestCallbackStoreFails(t *testing.T) {
 	q := b.provider.approve(*b.begin().AuthURL)
 	err := storage.ErrUnavailable
 	b.store.putErr.Store(&err)
-	r, cbErr := b.Callback(t.Context(), q)
+	r, cbErr := b.Callback(t.Context(), q, ownBrowser)
 	if cbErr != nil || r.OK {
 		t.Fatalf("A12 %+v, %v", r, cbErr)
 	}
@@ -445,7 +445,7 @@ func TestCallbackBrowserGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan CallbackResult)
 	go func() {
-		r, _ := b.Callback(ctx, q)
+		r, _ := b.Callback(ctx, q, ownBrowser)
 		done <- r
 	}()
 	cancel()

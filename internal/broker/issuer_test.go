@@ -47,7 +47,7 @@ func TestUnknownIssuer(t *testing.T) {
 				answer.Set("iss", iss)
 			}
 			before := get(b.provider, func(p *provider) int { return p.exchanges })
-			r, err := b.Callback(t.Context(), answer)
+			r, err := b.Callback(t.Context(), answer, ownBrowser)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -443,7 +443,7 @@ func TestNothingLeaks(t *testing.T) {
 	began := b.begin()
 	q := b.provider.approve(*began.AuthURL)
 	secrets := []string{q.Get("state"), q.Get("code")}
-	if r, err := b.Callback(t.Context(), q); err != nil || !r.OK {
+	if r, err := b.Callback(t.Context(), q, ownBrowser); err != nil || !r.OK {
 		t.Fatal(err)
 	}
 	b.server = b.reload(b.server)

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -25,7 +26,7 @@ const (
 	titleUndone = "The connection was undone"
 )
 
-// serveCallback ends a connection attempt (RFC 6749 section 4.1.2). The state alone decides whose attempt it was.
+// serveCallback ends a connection attempt (RFC 6749 section 4.1.2).
 func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request, call *app.Call) {
 	if r.Method != http.MethodGet {
 		app.WriteMethodNotAllowed(w, http.MethodGet)
@@ -40,23 +41,51 @@ func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request, call *ap
 		page{Status: http.StatusBadRequest, Title: titleFailed, Text: "The address of this page is not complete."}.write(w)
 		return
 	}
-	result, err := call.Core.Broker.Callback(r.Context(), query)
+	b := browser{core: call.Core, request: r}
+	result, err := call.Core.Broker.Callback(r.Context(), query, b.whose)
+	if err == nil && result.Held != "" {
+		h.loginFirst(w, &b, result)
+		return
+	}
+	h.finish(w, r, call.Core, result, err)
+}
+
+// serveHeld ends a connection attempt whose user had to log in first.
+func (h *Handler) serveHeld(w http.ResponseWriter, r *http.Request, call *app.Call) {
+	if r.Method != http.MethodGet {
+		app.WriteMethodNotAllowed(w, http.MethodGet)
+		return
+	}
+	b := browser{core: call.Core, request: r}
+	handle := call.Core.Cookie(r, app.CookieHeld)
+	call.Core.DropCookie(w, app.CookieHeld)
+	result, err := call.Core.Broker.Resume(r.Context(), handle, b.whose)
+	h.finish(w, r, call.Core, result, err)
+}
+
+// finish answers with how an attempt ended.
+func (h *Handler) finish(w http.ResponseWriter, r *http.Request, core *app.Core, result broker.CallbackResult, err error) {
 	if err != nil {
 		h.refuseCallback(w, err)
 		return
 	}
 	event := "connected"
-	if !result.OK {
+	switch {
+	case result.Refused:
+		event = "refused"
+	case !result.OK:
 		event = "failed"
 	}
-	call.Core.Metrics.Connections.WithLabelValues(event).Inc()
-	if result.ReturnURL != "" {
-		secure(w.Header())
-		w.Header().Set("Location", result.ReturnURL)
-		w.WriteHeader(http.StatusSeeOther)
+	core.Metrics.Connections.WithLabelValues(event).Inc()
+	if result.Refused {
+		h.refuseBrowser(w, r, core, result)
 		return
 	}
-	h.resultPage(r.Context(), call.Core, result).write(w)
+	if result.ReturnURL != "" {
+		webpage.Redirect(w, result.ReturnURL)
+		return
+	}
+	h.resultPage(r.Context(), core, result).write(w)
 }
 
 func (h *Handler) refuseCallback(w http.ResponseWriter, err error) {
@@ -81,15 +110,10 @@ func (h *Handler) resultPage(ctx context.Context, core *app.Core, result broker.
 
 func (h *Handler) userName(ctx context.Context, core *app.Core, key storage.ConnectionKey) string {
 	user, err := core.Store.User(ctx, key.OrganizationID, key.UserID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return key.UserID
-	case user.Email != "":
-		return user.Email
-	case user.Name != "":
-		return user.Name
 	}
-	return user.Subject
+	return app.NameOf(user)
 }
 
 func (h *Handler) organizationName(ctx context.Context, core *app.Core, key storage.ConnectionKey) string {

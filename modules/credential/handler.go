@@ -23,7 +23,8 @@ func init() {
 }
 
 // Handler gives calls on `/mcp/{name}` and `/sse/{name}` the caller's own credential, and serves the OAuth callback
-// (`/api/oauth/callback`), its undo, and the gateway's client metadata document. It needs durward_auth before it.
+// (`/api/oauth/callback`), its undo, and the gateway's client metadata document. It needs durward_auth before it, and
+// durward_session before that where the callback's user must be logged in.
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger
@@ -51,6 +52,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	switch r.URL.Path {
 	case app.CallbackPath:
 		h.serveCallback(w, r, call)
+	case app.HeldPath:
+		h.serveHeld(w, r, call)
 	case app.UndoPath:
 		h.serveUndo(w, r, call)
 	case app.ClientMetadataPath:

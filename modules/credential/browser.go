@@ -1,0 +1,73 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// heldAge is how long the browser keeps the handle of an attempt that waits for a login. The attempt itself is forgotten
+// no later.
+const heldAge = 2 * time.Minute
+
+// browser is the one that came back from a provider.
+type browser struct {
+	core    *app.Core
+	request *http.Request
+	issuer  string // where its user must log in, once whose has said that somebody must
+}
+
+// whose finds out whether the browser is the user's who began to connect: a broker.BrowserCheck.
+func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (broker.Whose, error) {
+	known, sessions := app.BrowserOf(b.request)
+	if sessions && known.User != nil {
+		if known.User.OrganizationID == user.OrganizationID && known.User.UserID == user.UserID {
+			return broker.Own, nil
+		}
+		return broker.Foreign, nil
+	}
+	person, err := b.core.Store.User(ctx, user.OrganizationID, user.UserID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return broker.Foreign, nil
+	}
+	if err != nil {
+		return broker.Foreign, err
+	}
+	check, issuer, ok := b.core.ConnectCheck(person)
+	switch {
+	case !ok: // whoever it is, they cannot log in any more
+		return broker.Foreign, nil
+	case check == app.ConnectByState:
+		return broker.Own, nil
+	case !sessions:
+		return broker.Foreign, errors.New("connect_check login needs durward_session in the configuration, before durward_auth")
+	}
+	b.issuer = issuer
+	return broker.Unproven, nil
+}
+
+// loginFirst sends the browser to log in, and back. It is a page and no redirect: the browser came here by a form of the
+// provider's, whose policy would forbid where a redirect leads on to (CSP level 3, form-action).
+func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result broker.CallbackResult) {
+	b.core.SetCookie(w, app.CookieHeld, result.Held, heldAge)
+	address := app.LoginPath + "?" + url.Values{"issuer": {b.issuer}, "return": {app.HeldPath}}.Encode()
+	w.Header().Set("Refresh", "0; url="+address)
+	page{Status: http.StatusOK, Title: "Log in to finish", Text: "The account will be connected once you have logged in.", Link: address}.write(w)
+}
+
+// refuseBrowser answers when the browser is not its user's (A02, A03). The page does not say whose attempt it was.
+func (h *Handler) refuseBrowser(w http.ResponseWriter, r *http.Request, core *app.Core, result broker.CallbackResult) {
+	h.logger.Warn("refusing a callback in somebody else's browser", zap.String("organization", result.OrganizationID),
+		zap.String("user", result.UserID), zap.String("server", result.Server.Slug))
+	text := "It was not begun by whoever is logged in with this browser, and nothing was stored. Somebody else may have sent you here. " +
+		"If it was you, log in as the user who connects, and start again."
+	page{Status: http.StatusForbidden, Title: titleFailed, Text: text}.write(w)
+}
