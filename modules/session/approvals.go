@@ -1,0 +1,200 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// shownArguments is how much of a call's arguments a page shows, in bytes of its layout (M17).
+	shownArguments = 8 << 10
+	// shownApprovals bounds the list of what waits. A user has at most twenty with each client.
+	shownApprovals = 100
+)
+
+// Values of the form's buttons.
+const (
+	fieldDecision = "decision"
+	saysYes       = "approve"
+	saysNo        = "deny"
+)
+
+// held is a held call as its page shows it. Everything that an agent, an upstream or an operator named is made visible.
+type held struct {
+	Address       string
+	Server, Tool  string
+	Agent, Client string
+	Rule          string
+	Asked, Until  moment
+	Status        string
+	Decided       moment // zero: not yet
+	Via           string
+
+	Arguments []webpage.Piece
+	Whole     bool
+	Size      int // of the arguments, in bytes
+	Digest    string
+
+	Pending bool
+	Form    string // token of the form
+	Footer  footer
+}
+
+type moment struct{ ISO, Text string }
+
+func momentOf(t time.Time) moment {
+	if t.IsZero() {
+		return moment{}
+	}
+	t = t.UTC().Truncate(time.Second)
+	return moment{ISO: t.Format(time.RFC3339), Text: t.Format("2 January 2006, 15:04:05 UTC")}
+}
+
+// listApprovals shows what waits for the user's word.
+func (v *visit) listApprovals() {
+	if !v.loggedIn() {
+		return
+	}
+	found, err := v.core.Approvals.Approvals(v.r.Context(), storage.ApprovalFilter{
+		OrganizationID: v.user.OrganizationID, UserID: v.user.UserID, Status: []storage.ApprovalStatus{storage.ApprovalPending},
+		Page: storage.PageRequest{Number: 1, Limit: shownApprovals},
+	})
+	if err != nil {
+		v.logger.Error("listing approvals", zap.Error(err))
+		v.unavailable()
+		return
+	}
+	list := struct {
+		Calls  []held
+		More   int
+		Footer footer
+	}{More: found.Total - len(found.Items), Footer: v.footer()}
+	for i := range found.Items {
+		list.Calls = append(list.Calls, v.describe(v.r.Context(), &found.Items[i]))
+	}
+	v.show(approvalsPage, http.StatusOK, "Calls that wait for your word", list)
+}
+
+// approval shows one held call, or takes the user's word on it.
+func (v *visit) approval(id string) {
+	if !v.loggedIn() {
+		return
+	}
+	a, err := v.core.Approvals.Approval(v.r.Context(), v.user.OrganizationID, id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), err == nil && a.UserID != v.user.UserID: // an administrator's eyes are no use here (R04)
+		v.noApproval()
+		return
+	case err != nil:
+		v.logger.Error("reading an approval", zap.Error(err))
+		v.unavailable()
+		return
+	}
+	if v.r.Method == http.MethodPost {
+		v.decide(a.ID)
+		return
+	}
+	v.showApproval(http.StatusOK, "A call waits for your word", &a)
+}
+
+func (v *visit) noApproval() {
+	v.sayLink(http.StatusNotFound, "There is no such call", "It may be somebody else's, or long over.", link{app.ApprovalsPath, "What waits for you"})
+}
+
+func (v *visit) decide(id string) {
+	address := app.ApprovalsPath + "/" + id
+	form, ok := v.form(address)
+	if !ok {
+		return
+	}
+	said := form[fieldDecision]
+	if len(said) != 1 || (said[0] != saysYes && said[0] != saysNo) {
+		v.sayLink(http.StatusBadRequest, titleForged, "It says neither yes nor no.", link{address, "Open the page anew"})
+		return
+	}
+	_, err := v.core.Approvals.Decide(v.r.Context(), v.user.Decider(), id, said[0] == saysYes)
+	switch {
+	case err == nil:
+		webpage.Redirect(v.w, address)
+	case errors.Is(err, storage.ErrNotFound):
+		v.noApproval()
+	case errors.Is(err, approval.ErrClient):
+		v.sayLink(http.StatusForbidden, "You cannot decide here", "The operator wants calls to be decided with another client.", link{app.ApprovalsPath, "What waits for you"})
+	case errors.Is(err, storage.ErrConflict):
+		v.sayLink(http.StatusConflict, "The call does not wait any more", "It was decided already, or its time is over.", link{address, "See what became of it"})
+	default:
+		v.logger.Error("deciding on a call", zap.Error(err))
+		v.unavailable()
+	}
+}
+
+func (v *visit) showApproval(status int, title string, a *storage.Approval) {
+	arguments, err := v.core.Approvals.Arguments(a)
+	if err != nil {
+		v.logger.Error("showing a held call", zap.Error(err))
+		v.unavailable()
+		return
+	}
+	shown := v.describe(v.r.Context(), a)
+	shown.Arguments, shown.Whole = webpage.JSON(arguments, shownArguments)
+	shown.Size, shown.Digest = len(arguments), a.ArgumentsDigest
+	shown.Footer = v.footer()
+	switch {
+	case shown.Pending:
+		shown.Form = v.core.Browsers.FormToken(v.user.Session, shown.Address)
+	default:
+		title = titleOf(a.Status)
+	}
+	v.show(approvalPage, status, title, shown)
+}
+
+func titleOf(status storage.ApprovalStatus) string {
+	switch status {
+	case storage.ApprovalApproved:
+		return "You have approved this call"
+	case storage.ApprovalDenied:
+		return "You have denied this call"
+	case storage.ApprovalUsed:
+		return "This call was approved and has run"
+	}
+	return "The time for this call is over"
+}
+
+// describe is a held call without its arguments.
+func (v *visit) describe(ctx context.Context, a *storage.Approval) held {
+	return held{
+		Address: app.ApprovalsPath + "/" + a.ID, Server: webpage.Visible(v.serverName(ctx, a)), Tool: webpage.Visible(a.Tool),
+		Agent: webpage.Visible(v.agentName(ctx, a)), Client: webpage.Visible(a.Client), Rule: webpage.Visible(a.Rule),
+		Asked: momentOf(a.CreatedAt), Until: momentOf(a.ExpiresAt), Status: string(a.Status), Decided: momentOf(a.DecidedAt),
+		Via: string(a.DecidedVia), Pending: a.Status == storage.ApprovalPending,
+	}
+}
+
+func (v *visit) serverName(ctx context.Context, a *storage.Approval) string {
+	server, err := v.core.Store.Server(ctx, a.OrganizationID, a.ServerID)
+	if err != nil {
+		return a.ServerID
+	}
+	return server.Name + " (" + server.Slug + ")"
+}
+
+// agentName is what an administrator registered the client as; "" for one that nobody registered.
+func (v *visit) agentName(ctx context.Context, a *storage.Approval) string {
+	if a.AgentID == "" {
+		return ""
+	}
+	agent, err := v.core.Store.Agent(ctx, a.OrganizationID, a.AgentID)
+	if err != nil {
+		return ""
+	}
+	return agent.Application.Name
+}

@@ -1,0 +1,145 @@
+package session
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/oidclogin"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/websession"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxQuery bounds what a provider sends a browser back with.
+const maxQuery = 16 << 10
+
+// login sends the browser to the identity provider: the one that the query names, the only one, or the one that is chosen.
+func (v *visit) login() {
+	query := v.r.URL.Query()
+	back := oidclogin.LocalPath(query.Get("return"), app.ApprovalsPath)
+	if v.user != nil {
+		webpage.Redirect(v.w, back)
+		return
+	}
+	issuers := v.core.LoginIssuers()
+	issuer := query.Get("issuer")
+	if issuer == "" && len(issuers) == 1 {
+		issuer = issuers[0]
+	}
+	if issuer == "" {
+		v.chooseIssuer(issuers, back)
+		return
+	}
+	provider, ok := v.core.LoginProvider(issuer)
+	if !ok {
+		v.say(http.StatusBadRequest, titleLogin, "Nobody logs in there.")
+		return
+	}
+	address, attempt, err := provider.Begin(v.r.Context(), back)
+	if err == nil {
+		var sealed string
+		if sealed, err = v.core.Browsers.SealMemo(app.CookieLogin, attempt); err == nil {
+			v.core.SetCookie(v.w, app.CookieLogin, sealed, oidclogin.Lifetime)
+			webpage.Redirect(v.w, address)
+			return
+		}
+	}
+	v.logger.Error("beginning a login", zap.String("issuer", issuer), zap.Error(err))
+	v.unavailable()
+}
+
+func (v *visit) chooseIssuer(issuers []string, back string) {
+	var links []link
+	for _, issuer := range issuers {
+		links = append(links, link{app.LoginPath + "?" + url.Values{"issuer": {issuer}, "return": {back}}.Encode(), issuer})
+	}
+	v.show(linksPage, http.StatusOK, "Log in", struct {
+		Text  string
+		Links []link
+	}{"Where do you log in?", links})
+}
+
+// loginCallback ends a login that this browser began.
+func (v *visit) loginCallback() {
+	attempt, query, ok := v.attempt()
+	if !ok {
+		v.sayLink(http.StatusBadRequest, titleLogin, "This login was not begun with this browser, has been used already, or is older than ten minutes.", link{app.LoginPath, "Log in"})
+		return
+	}
+	provider, ok := v.core.LoginProvider(attempt.Issuer)
+	if !ok {
+		v.say(http.StatusBadRequest, titleLogin, "Nobody logs in there any more.")
+		return
+	}
+	claims, err := provider.Finish(v.r.Context(), query, attempt)
+	var who *app.Caller
+	if err == nil {
+		who, err = v.core.ResolveLogin(v.r.Context(), claims)
+	}
+	if err != nil {
+		v.refuseLogin(err, attempt)
+		return
+	}
+	sealed, err := v.core.Browsers.Start(websession.Session{
+		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
+	})
+	if err != nil {
+		v.logger.Error("making a session", zap.Error(err))
+		v.unavailable()
+		return
+	}
+	v.core.SetCookie(v.w, app.CookieSession, sealed, websession.Lifetime)
+	v.logger.Info("a user logged in", zap.String("organization", who.OrganizationID), zap.String("user", who.UserID))
+	webpage.Redirect(v.w, attempt.Return)
+}
+
+// attempt takes the login that this browser began, if the provider's answer is to it. It is good once: the browser loses
+// it, and whoever has a copy finds it spent.
+func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool) {
+	sealed := v.core.Cookie(v.r, app.CookieLogin)
+	v.core.DropCookie(v.w, app.CookieLogin)
+	if len(v.r.URL.RawQuery) > maxQuery || !v.core.Browsers.OpenMemo(app.CookieLogin, sealed, &attempt) {
+		return attempt, nil, false
+	}
+	query, err := url.ParseQuery(v.r.URL.RawQuery)
+	if err != nil || !attempt.Matches(query, v.now()) {
+		return attempt, nil, false
+	}
+	return attempt, query, spentLogins.take(attempt.State, attempt.Expires, v.now())
+}
+
+func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
+	again := link{app.LoginPath + "?" + url.Values{"issuer": {attempt.Issuer}, "return": {attempt.Return}}.Encode(), "Try again"}
+	reason := zap.String("reason", token.Reason(err))
+	switch {
+	case errors.Is(err, oidclogin.ErrDenied):
+		v.logger.Info("a login was denied", reason)
+		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in.", again)
+	case errors.Is(err, oidclogin.ErrAnswer), errors.Is(err, token.ErrInvalid), errors.Is(err, app.ErrMachine):
+		v.logger.Warn("refusing a login", reason)
+		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider's answer does not fit this login.", again)
+	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
+		v.logger.Warn("refusing a login", reason)
+		v.say(http.StatusForbidden, titleLogin, "Your account names no organization that it may act for.")
+	default:
+		v.logger.Error("ending a login", reason)
+		v.unavailable()
+	}
+}
+
+// logout takes the session out of the browser.
+func (v *visit) logout() {
+	if v.user != nil {
+		if _, ok := v.form(app.LogoutPath); !ok {
+			return
+		}
+	}
+	v.core.DropCookie(v.w, app.CookieSession)
+	v.sayLink(http.StatusOK, "You are logged out", "This browser is. You may still be logged in at your identity provider.", link{app.LoginPath, "Log in"})
+}

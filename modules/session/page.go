@@ -1,0 +1,65 @@
+package session
+
+import (
+	_ "embed" // the pages
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+var (
+	//go:embed links.html
+	linksText string
+	linksPage = webpage.MustParse(linksText)
+
+	//go:embed approvals.html
+	approvalsText string
+	approvalsPage = webpage.MustParse(approvalsText).Wide()
+
+	//go:embed approval.html
+	approvalText string
+	approvalPage = webpage.MustParse(approvalText).Wide()
+)
+
+const titleLogin = "You are not logged in"
+
+// link leads to another address of this site.
+type link struct{ Address, Text string }
+
+// show answers with a page.
+func (v *visit) show(page *webpage.Template, status int, title string, data any) {
+	if err := page.Write(v.w, status, title, data); err != nil {
+		v.logger.Error("making a page", zap.Error(err))
+		app.WriteInternalError(v.w)
+	}
+}
+
+// say answers with a sentence or two.
+func (v *visit) say(status int, title, text string) { v.sayLink(status, title, text) }
+
+func (v *visit) sayLink(status int, title, text string, links ...link) {
+	v.show(linksPage, status, title, struct {
+		Text  string
+		Links []link
+	}{text, links})
+}
+
+func (v *visit) unavailable() {
+	app.SetRetryAfter(v.w)
+	v.say(http.StatusServiceUnavailable, "Try again in a moment", "The gateway cannot find out what it needs to know just now.")
+}
+
+// footer is what ends every page for somebody who is logged in.
+type footer struct {
+	User, Token, Logout string
+}
+
+func (v *visit) footer() footer {
+	return footer{User: webpage.Visible(v.user.Name), Token: v.core.Browsers.FormToken(v.user.Session, app.LogoutPath), Logout: app.LogoutPath}
+}
+
+func (v *visit) now() time.Time { return time.Now() }

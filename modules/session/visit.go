@@ -1,0 +1,139 @@
+package session
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// visit is one request of a browser.
+type visit struct {
+	*Handler
+	core *app.Core
+	w    http.ResponseWriter
+	r    *http.Request
+	user *app.BrowserUser // nil: nobody is logged in
+}
+
+// admitted looks at the door, and at who comes in. It reports false when the visit is answered.
+func (v *visit) admitted() bool {
+	path := v.r.URL.Path
+	switch {
+	case v.r.URL.RawPath != "": // an encoded slash would be one path here and another one elsewhere
+		app.WriteNotFound(v.w)
+		return false
+	case !v.core.HostAllowed(v.r.Host):
+		app.WriteError(v.w, app.Forbidden, "This gateway does not answer under that host name")
+		return false
+	case !isCallback(path) && len(v.core.LoginIssuers()) == 0:
+		v.say(http.StatusNotFound, "There is no page here", "This gateway has no login for browsers. Its operator can set one up with `login_client`.")
+		return false
+	case v.elsewhere():
+		webpage.Redirect(v.w, v.core.PublicURL+v.r.URL.RequestURI())
+		return false
+	}
+	user, err := v.core.BrowserUser(v.r.Context(), v.core.Cookie(v.r, app.CookieSession))
+	if err != nil {
+		v.logger.Error("looking up who is logged in", zap.Error(err))
+		v.unavailable()
+		return false
+	}
+	v.user = user
+	return true
+}
+
+// elsewhere: a developer has opened the gateway under another name of this machine, where the cookies of its public URL are
+// not sent.
+func (v *visit) elsewhere() bool {
+	u, err := url.Parse(v.core.PublicURL)
+	return err == nil && v.r.Method == http.MethodGet && loopback.IsHost(u.Host) && loopback.IsHost(v.r.Host) && !strings.EqualFold(u.Host, v.r.Host)
+}
+
+func (v *visit) serve() {
+	switch path := v.r.URL.Path; path {
+	case app.LoginPath:
+		v.only(v.login, http.MethodGet)
+	case app.LoginCallbackPath:
+		v.only(v.loginCallback, http.MethodGet)
+	case app.LogoutPath:
+		v.only(v.logout, http.MethodPost)
+	case app.ApprovalsPath:
+		v.only(v.listApprovals, http.MethodGet)
+	default:
+		v.only(func() { v.approval(strings.TrimPrefix(path, app.ApprovalsPath+"/")) }, http.MethodGet, http.MethodPost)
+	}
+}
+
+// only serves the methods that an address takes.
+func (v *visit) only(serve func(), methods ...string) {
+	for _, method := range methods {
+		if v.r.Method == method {
+			serve()
+			return
+		}
+	}
+	app.WriteMethodNotAllowed(v.w, strings.Join(methods, ", "))
+}
+
+// loggedIn reports whether somebody is; else a browser that opens a page is sent to log in, and back.
+func (v *visit) loggedIn() bool {
+	if v.user != nil {
+		return true
+	}
+	if v.r.Method == http.MethodGet {
+		webpage.Redirect(v.w, loginAddress(v.r.URL.RequestURI()))
+		return false
+	}
+	// No redirect: a form leads to this site only, and a login leads elsewhere.
+	v.sayLink(http.StatusForbidden, "You are not logged in", "Nothing was changed.", link{loginAddress(v.r.URL.Path), "Log in"})
+	return false
+}
+
+func loginAddress(back string) string {
+	return app.LoginPath + "?" + url.Values{"return": {back}}.Encode()
+}
+
+const (
+	maxForm     = 8 << 10
+	fieldToken  = "form"
+	titleForged = "This form cannot be used"
+)
+
+// form reads the form that was sent with the visit, which must come from a page of ours that this user saw (CWE-352):
+// the browser says so where it can, and the token proves it. It reports false when the visit is answered.
+func (v *visit) form(action string) (url.Values, bool) {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		v.say(http.StatusBadRequest, titleForged, "It cannot be read.")
+		return nil, false
+	}
+	token := v.r.PostForm[fieldToken]
+	if !v.fromHere() || len(token) != 1 || !v.core.Browsers.CheckForm(token[0], v.user.Session, action) {
+		v.logger.Warn("refusing a form", zap.String("path", v.r.URL.Path), zap.String("user", v.user.UserID))
+		v.sayLink(http.StatusForbidden, titleForged, "It is from an older page, or from somebody else's. Nothing was changed.", link{v.r.URL.Path, "Open the page anew"})
+		return nil, false
+	}
+	return v.r.PostForm, true
+}
+
+// fromHere reports whether a form comes from a page of this site, as far as the browser says. Our pages have
+// Referrer-Policy: no-referrer, with which browsers send "Origin: null" (Fetch standard, section 3.2.5).
+func (v *visit) fromHere() bool {
+	for _, site := range v.r.Header.Values("Sec-Fetch-Site") {
+		if site != "same-origin" {
+			return false
+		}
+	}
+	for _, origin := range v.r.Header.Values("Origin") {
+		if origin != "null" && origin != v.core.PublicURL {
+			return false
+		}
+	}
+	return true
+}
