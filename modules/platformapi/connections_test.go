@@ -143,7 +143,7 @@ func TestConnectTyped(t *testing.T) {
 			}
 			a.do(a.adam, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, app.ConnectionNotFound)
 			key := storage.ConnectionKey{OrganizationID: a.alice.OrganizationID, UserID: a.alice.UserID, ServerID: id}
-			ctx, done := a.core.Streams.Open(t.Context(), streams.Owner{Organization: key.OrganizationID, User: key.UserID, Server: id}, streams.Listen, start.AddDate(100, 0, 0), streams.Limits{})
+			ctx, done := a.core.Streams.Open(t.Context(), streams.Owner{Organization: key.OrganizationID, User: key.UserID, Server: id}, streams.Listen, start.AddDate(100, 0, 0), streams.Limits{}, nil)
 			defer done()
 			a.do(a.alice, http.MethodDelete, "/api/servers/"+id+"/connection", nil).want(204)
 			if reason, ok := streams.EndedFor(ctx); !ok || reason != streams.Disconnected {
