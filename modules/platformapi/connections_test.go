@@ -188,7 +188,7 @@ func TestDeleteServerEndsWhatRuns(t *testing.T) {
 	id := a.server(a.adam, "Keyed", a.entry(a.adam, object{"provider": "api_key"}))
 	a.do(a.alice, http.MethodPost, "/api/servers/"+id+"/connect", object{"api_key": "canary"}).want(200)
 	owner := streams.Owner{Organization: a.alice.OrganizationID, User: a.alice.UserID, Server: id}
-	ctx, done := a.core.Streams.Open(t.Context(), owner, streams.Listen, start.AddDate(100, 0, 0), streams.Limits{})
+	ctx, done := a.core.Streams.Open(t.Context(), owner, streams.Listen, start.AddDate(100, 0, 0), streams.Limits{}, nil)
 	defer done()
 	a.do(a.adam, http.MethodDelete, "/api/servers/"+id, nil).want(200)
 	if reason, ok := streams.EndedFor(ctx); !ok || reason != streams.ServerDeleted {
