@@ -79,8 +79,8 @@ type Identities interface {
 	Organization(ctx context.Context, id string) (Organization, error)
 	// User reads one user of an organization.
 	User(ctx context.Context, organization, id string) (User, error)
-	// RevokeUser sets the user's RevokedAt: tokens issued until then are refused. It never moves back. ErrNotFound when
-	// there is no such user.
+	// RevokeUser sets the user's RevokedAt: tokens issued until then are refused. It never moves back. The user's approvals
+	// that are pending, or approved and not used, are deleted. ErrNotFound when there is no such user.
 	RevokeUser(ctx context.Context, organization, id string, at time.Time) (User, error)
 }
 
@@ -238,8 +238,8 @@ type Policies interface {
 type Approvals interface {
 	// CreateApproval stores a pending approval. When the same user has one with the same binding that is pending or
 	// approved and not expired by a.CreatedAt, that one is returned and nothing is stored: a call that is tried again does
-	// not ask again. ErrTooManyPending when the user has limit pending ones for the same client. Approvals that have been
-	// over for a day are forgotten.
+	// not ask again. ErrTooManyPending when the user has limit pending ones for the same client, ErrNotFound when the
+	// server, the user or the agent is gone. Approvals whose ExpiresAt has been over for a day are forgotten.
 	CreateApproval(ctx context.Context, a Approval, limit int) (Approval, error)
 	// Approval reads one approval; now decides whether it has expired.
 	Approval(ctx context.Context, organization, id string, now time.Time) (Approval, error)

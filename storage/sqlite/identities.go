@@ -18,13 +18,14 @@ const (
 	putOrganizationSQL = `INSERT INTO organizations (id, issuer, slug, created_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET slug = excluded.slug`
 
-	userColumns      = `id, organization_id, issuer, subject, kind, name, email, created_at, seen_at`
+	userColumns      = `id, organization_id, issuer, subject, kind, name, email, created_at, seen_at, revoked_at`
 	userSQL          = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND id = $2`
 	userBySubjectSQL = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND issuer = $2 AND subject = $3`
 	userIDTakenSQL   = `SELECT 1 FROM users WHERE id = $1 AND NOT (issuer = $2 AND subject = $3) LIMIT 1`
 
-	putUserSQL = `INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+	putUserSQL = `INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (organization_id, id) DO UPDATE SET kind = excluded.kind, name = excluded.name, email = excluded.email, seen_at = excluded.seen_at`
+	revokeUserSQL = `UPDATE users SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
 )
 
 func scanOrganization(r row) (o storage.Organization, err error) {
@@ -34,7 +35,7 @@ func scanOrganization(r row) (o storage.Organization, err error) {
 
 func scanUser(r row) (u storage.User, err error) {
 	err = r.Scan(&u.ID, &u.OrganizationID, &u.Issuer, &u.Subject, &u.Kind, &u.Name, &u.Email,
-		timeColumn{&u.CreatedAt}, timeColumn{&u.SeenAt})
+		timeColumn{&u.CreatedAt}, timeColumn{&u.SeenAt}, timeColumn{&u.RevokedAt})
 	return u, err
 }
 
@@ -116,7 +117,7 @@ func (s *Store) ResolveUser(ctx context.Context, claim storage.UserClaim, now ti
 				return err
 			}
 			_, err = tx.ExecContext(ctx, putUserSQL, u.ID, u.OrganizationID, u.Issuer, u.Subject, u.Kind, u.Name, u.Email,
-				u.CreatedAt.UnixMicro(), u.SeenAt.UnixMicro())
+				u.CreatedAt.UnixMicro(), u.SeenAt.UnixMicro(), u.RevokedAt.UnixMicro())
 			return err
 		})
 	}
@@ -186,4 +187,26 @@ func (s *Store) User(ctx context.Context, organization, id string) (u storage.Us
 		return err
 	})
 	return u, err
+}
+
+// RevokeUser implements storage.Identities.
+func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time.Time) (u storage.User, err error) {
+	err = s.write(ctx, func(ctx context.Context, tx *writeTx) error {
+		if u, err = one(ctx, tx, scanUser, userSQL, organization, id); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, endApprovalsOfUserSQL, organization, id); err != nil || !micros(at).After(u.RevokedAt) {
+			return err
+		}
+		u.RevokedAt = micros(at)
+		if err := execOne(ctx, tx, revokeUserSQL, organization, id, u.RevokedAt.UnixMicro()); err != nil {
+			return err
+		}
+		_, err = tx.change(ctx, organization)
+		return err
+	})
+	if err != nil {
+		return storage.User{}, err
+	}
+	return u, nil
 }

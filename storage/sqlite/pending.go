@@ -10,42 +10,6 @@ import (
 // errPending: this part of the store is being built.
 var errPending = errors.New("not built yet")
 
-// RevokeUser is being built.
-func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time.Time) (storage.User, error) {
-	var r0 storage.User
-	return r0, errPending
-}
-
-// CreateApproval is being built.
-func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limit int) (storage.Approval, error) {
-	var r0 storage.Approval
-	return r0, errPending
-}
-
-// Approval is being built.
-func (s *Store) Approval(ctx context.Context, organization, id string, now time.Time) (storage.Approval, error) {
-	var r0 storage.Approval
-	return r0, errPending
-}
-
-// Approvals is being built.
-func (s *Store) Approvals(ctx context.Context, f storage.ApprovalFilter) (storage.Page[storage.Approval], error) {
-	var r0 storage.Page[storage.Approval]
-	return r0, errPending
-}
-
-// DecideApproval is being built.
-func (s *Store) DecideApproval(ctx context.Context, organization, id string, d storage.ApprovalDecision) (storage.Approval, error) {
-	var r0 storage.Approval
-	return r0, errPending
-}
-
-// TakeApproval is being built.
-func (s *Store) TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (storage.Approval, error) {
-	var r0 storage.Approval
-	return r0, errPending
-}
-
 // ToolPins is being built.
 func (s *Store) ToolPins(ctx context.Context, organization, serverID string) ([]storage.ToolPin, error) {
 	var r0 []storage.ToolPin

@@ -12,7 +12,7 @@ var preparedQueries = []string{
 	organizationByIDSQL, organizationBySlugSQL, userSQL, userBySubjectSQL,
 	visibleEntrySQL, countEntriesSQL, listEntriesSQL,
 	serverSQL, serverBySlugSQL, countViewsSQL, listViewsSQL, oauthClientSQL,
-	connectionSQL, liveAttemptSQL, agentSQL, agentByClientSQL, serverPoliciesSQL,
+	connectionSQL, liveAttemptSQL, agentSQL, agentByClientSQL, serverPoliciesSQL, approvalSQL, takeableSQL,
 }
 
 // preparedReads are the read-only connections with what is prepared on them.

@@ -74,6 +74,19 @@ func testHostileText(t *testing.T, b *bundle) {
 			noError(t, err)
 			equal(t, client, agent)
 			b.hostilePolicy(t, v.ID, text)
+			held := b.newApproval(text)
+			held.Client, held.Tool, held.ArgumentsDigest, held.PolicyID, held.Rule = text, text, text, text, text
+			created, err := b.CreateApproval(ctx, held, 1)
+			noError(t, err)
+			equal(t, created, held)
+			word := b.word(true)
+			word.Client = text
+			decided, err := b.DecideApproval(ctx, b.orgA, held.ID, word)
+			noError(t, err)
+			equal(t, decided.DecidedClient, text)
+			used, err := b.TakeApproval(ctx, b.orgA, b.userA1, "", held.Binding, start.Add(2*time.Minute))
+			noError(t, err)
+			equal(t, used.ID, held.ID)
 
 			id := newID()
 			o, err := b.ResolveOrganization(ctx, storage.OrganizationClaim{Issuer: issuer + text, ID: id, Slug: text, DerivedID: newID()}, start)
@@ -123,6 +136,7 @@ func testHostileSearch(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	b.connect(t, b.connectionA1)
 	b.policy(t, "Policy A", storage.PolicyActive, b.agent(t, b.orgA, "Agent A").ID)
+	approved := b.approved(t, "approved")
 	before := b.everything(t, b.orgA, b.userA1, b.userA2)
 	for i, text := range hostileTexts {
 		t.Run(fmt.Sprintf("%d %.30q", i, text), func(t *testing.T) {
@@ -190,6 +204,25 @@ func testHostileSearch(t *testing.T, b *bundle) {
 			wantError(t, err, storage.ErrNotFound)
 			wantError(t, b.DeleteAgent(ctx, b.orgA, text, text, start), storage.ErrNotFound)
 			_, err = b.UpdatePolicy(ctx, b.orgA, text, text, start, setStatus(storage.PolicyArchived))
+			wantError(t, err, storage.ErrNotFound)
+
+			for _, f := range []storage.ApprovalFilter{
+				{OrganizationID: text}, {OrganizationID: b.orgA, UserID: text}, {OrganizationID: b.orgA, Status: []storage.ApprovalStatus{storage.ApprovalStatus(text)}},
+			} {
+				f.Now, f.Page = start, page
+				found, err := b.Approvals(ctx, f)
+				noError(t, err)
+				equal(t, found.Total, 0)
+			}
+			_, err = b.Approval(ctx, b.orgA, text, start)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.DecideApproval(ctx, b.orgA, text, b.word(true))
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.TakeApproval(ctx, b.orgA, b.userA1, text, approved.Binding, start)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.TakeApproval(ctx, b.orgA, b.userA1, "", []byte(text), start)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = b.RevokeUser(ctx, b.orgA, text, start)
 			wantError(t, err, storage.ErrNotFound)
 
 			_, err = b.Server(ctx, b.orgA, text)

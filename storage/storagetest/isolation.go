@@ -19,6 +19,7 @@ type everything struct {
 	Agents      []storage.Agent
 	Policies    []storage.PolicyView
 	Revisions   []storage.PolicyRevision
+	Approvals   []storage.Approval
 }
 
 func (b *bundle) everything(t *testing.T, organization string, users ...string) everything {
@@ -52,6 +53,9 @@ func (b *bundle) everything(t *testing.T, organization string, users ...string) 
 		noError(t, err)
 		all.Revisions = append(all.Revisions, revisions.Items...)
 	}
+	approvals, err := b.Approvals(ctx, storage.ApprovalFilter{OrganizationID: organization, Now: start})
+	noError(t, err)
+	all.Approvals = approvals.Items
 	return all
 }
 
@@ -66,6 +70,7 @@ func testIsolation(t *testing.T, b *bundle) {
 	noError(t, b.CreateAttempt(ctx, a))
 	agentA := b.agent(t, b.orgA, "Agent A")
 	policyA := b.policy(t, "Policy A", storage.PolicyActive, agentA.ID)
+	pending, approved := b.approval(t, "pending"), b.approved(t, "approved")
 	before := b.everything(t, b.orgA, b.userA1, b.userA2)
 	var told []string
 	defer b.OnChange(func(organization string) { told = append(told, organization) })()
@@ -74,6 +79,10 @@ func testIsolation(t *testing.T, b *bundle) {
 	calls := map[string]func(server, user, entry string) error{
 		"User": func(_, user, _ string) error {
 			_, err := b.User(ctx, b.orgB, user)
+			return err
+		},
+		"RevokeUser": func(_, user, _ string) error {
+			_, err := b.RevokeUser(ctx, b.orgB, user, start)
 			return err
 		},
 		"DirectoryEntry": func(_, _, entry string) error {
@@ -143,6 +152,30 @@ func testIsolation(t *testing.T, b *bundle) {
 			wantError(t, foreign, storage.ErrNotFound)
 			wantError(t, unknown, storage.ErrNotFound)
 			equal(t, foreign.Error(), unknown.Error())
+		})
+	}
+	for name, call := range map[string]func(id string) error{
+		"Approval": func(id string) error {
+			_, err := b.Approval(ctx, b.orgB, id, start)
+			return err
+		},
+		"DecideApproval": func(id string) error {
+			_, err := b.DecideApproval(ctx, b.orgB, id, b.word(true)) // even by its own user
+			return err
+		},
+		"TakeApproval": func(id string) error {
+			_, err := b.TakeApproval(ctx, b.orgB, b.userA1, id, approved.Binding, start)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unknown := call(b.unknown)
+			wantError(t, unknown, storage.ErrNotFound)
+			for _, id := range []string{pending.ID, approved.ID} {
+				foreign := call(id)
+				wantError(t, foreign, storage.ErrNotFound)
+				equal(t, foreign.Error(), unknown.Error())
+			}
 		})
 	}
 	for name, call := range map[string]func(agent, application, policy string) error{
@@ -221,7 +254,7 @@ func testIsolation(t *testing.T, b *bundle) {
 	mine := b.everything(t, b.orgB, b.userB1)
 	equal(t, len(mine.Servers), 1)
 	equal(t, mine.Servers[0].OrganizationID, b.orgB)
-	equal(t, len(mine.Connections)+len(mine.Clients)+len(mine.Agents)+len(mine.Policies), 0)
+	equal(t, len(mine.Connections)+len(mine.Clients)+len(mine.Agents)+len(mine.Policies)+len(mine.Approvals), 0)
 	equal(t, names(mine.Entries), []string{"Notes"})
 	// A user of A asking inside B sees nothing of A's either.
 	page, err := b.Servers(ctx, storage.ServerFilter{OrganizationID: b.orgB, UserID: b.userA1, Now: start, Page: storage.PageRequest{Number: 1, Limit: 10}})
@@ -333,6 +366,15 @@ func testChanges(t *testing.T, b *bundle) {
 	refused("UpdatePolicy", err)
 	check("UpdatePolicies", b.UpdatePolicies(ctx, b.orgA, []string{p.ID}, "", start, setStatus(storage.PolicyInactive)), "A")
 	check("UpdatePolicies without a change", b.UpdatePolicies(ctx, b.orgA, []string{p.ID}, "", start, setStatus(storage.PolicyInactive)))
+
+	b.approved(t, "approved")
+	check("CreateApproval and DecideApproval", nil)
+	_, err = b.TakeApproval(ctx, b.orgA, b.userA1, "", b.newApproval("approved").Binding, start)
+	check("TakeApproval", err)
+	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
+	check("RevokeUser", err, "A")
+	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
+	check("RevokeUser again", err)
 
 	// What a listener hears is already there for everyone.
 	var seen error
