@@ -24,7 +24,7 @@ const (
 
 // readOnly are the members of a policy as the API shows it that no client sets: a record can be read, changed and sent back.
 var readOnly = []string{
-	"organization_id", "org_id", "mcp_server_name", "application_names", "rules_count", "revision", "created_at", "updated_at",
+	"id", "organization_id", "org_id", "mcp_server_name", "application_names", "rules_count", "revision", "created_at", "updated_at",
 	"created_by_user_id", "created_by_user_name", "updated_by_user_id", "updated_by_user_name",
 }
 
