@@ -1,0 +1,43 @@
+package ssewire_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/durward-gateway/durward/internal/ssewire"
+)
+
+func TestRewriter(t *testing.T) {
+	for _, tc := range []struct{ name, stream, want string }{
+		{"kept", ":c\n\nid: 1\r\ndata: a\r\n\r\nretry: 5\ndata:\n\n", ":c\n\nid: 1\r\ndata: a\r\n\r\nretry: 5\ndata:\n\n"},
+		{"changed", "id: 1\nevent: message\ndata: x1\nretry: 7\n\n", "id: 1\nevent: message\ndata: y1\ndata: z\nretry: 7\n\n"},
+		{"several lines", "data: x\ndata: 2\nid: 3\n\n", "data: y\ndata: 2\ndata: z\nid: 3\n\n"},
+		{"CRLF, byte order mark", "\ufeffdata: x\r\n\r\ndata: x\r\n\r\n", "data: y\ndata: z\n\ndata: y\ndata: z\n\n"},
+		{"unfinished", "data: x", "data: y\ndata: z\n"},
+	} {
+		for _, slow := range []bool{false, true} {
+			var src io.Reader = strings.NewReader(tc.stream)
+			if slow {
+				src = iotest.OneByteReader(src)
+			}
+			got, err := io.ReadAll(ssewire.NewRewriter(src, 100, func(data []byte) []byte {
+				if data[0] != 'x' {
+					return nil
+				}
+				return append(bytes.Replace(data, []byte("x"), []byte("y"), 1), "\nz"...)
+			}))
+			// The last LF of a CRLF that ended an event comes as a stray empty line, which is nothing to a client.
+			if err != nil || strings.TrimRight(string(got), "\n") != strings.TrimRight(tc.want, "\n") {
+				t.Errorf("%s: %q, %v", tc.name, got, err)
+			}
+		}
+	}
+	_, err := io.ReadAll(ssewire.NewRewriter(strings.NewReader("data: "+strings.Repeat("a", 100)), 100, func([]byte) []byte { return nil }))
+	if !errors.Is(err, ssewire.ErrTooLarge) {
+		t.Error(err)
+	}
+}
