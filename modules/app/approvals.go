@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
 // approvalBell is shared by all configurations: a call that an old one holds goes on when a new one hears the word.
@@ -38,4 +40,15 @@ func (c *Caller) Decider() approval.Decider {
 // Decider is the browser's user as somebody who decides on held calls on the gateway's page.
 func (u *BrowserUser) Decider() approval.Decider {
 	return approval.Decider{OrganizationID: u.OrganizationID, UserID: u.UserID, Client: u.Client, Browser: true}
+}
+
+// ReplaceBody puts another text in the place of the request's body: what is ours was taken out of it. Its error is a
+// *jsonrpc.Error when that is no message.
+func (in *Inbound) ReplaceBody(body []byte) error {
+	message, err := jsonrpc.Parse(body, strictjson.Limits{MaxBytes: int(in.call.Core.Sizes.MCP)})
+	if err != nil {
+		return err
+	}
+	in.Body, in.Message = body, message
+	return nil
 }
