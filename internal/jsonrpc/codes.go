@@ -71,6 +71,18 @@ func ErrorResponse(id []byte, code int, message string, data any) []byte {
 	return append(b, '}', '}')
 }
 
+// ToolError writes the response to a tools/call that failed in a way that its model should know of: a result with isError.
+// modern is of the revision 2026-07-28, whose results say of what type they are.
+func ToolError(id []byte, text string, modern bool) []byte {
+	b := make([]byte, 0, 128+len(id)+len(text))
+	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{"content":[{"type":"text","text":`...)
+	b = append(append(b, encode(text)...), `}],"isError":true`...)
+	if modern {
+		b = append(b, `,"resultType":"complete"`...)
+	}
+	return append(b, '}', '}')
+}
+
 // encode is json.Marshal without the escapes that HTML needs.
 func encode(v any) []byte {
 	var b bytes.Buffer

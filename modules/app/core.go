@@ -17,6 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/overload"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/taskbook"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -33,7 +34,9 @@ type Core struct {
 	Streams   *streams.Registry
 	// Sessions seals and opens the ids of MCP sessions.
 	Sessions *mcpsession.Codec
-	Sizes    Sizes
+	// Tasks remembers who created which task at an upstream.
+	Tasks *taskbook.Book
+	Sizes Sizes
 	// StreamBounds are those of new streams and calls.
 	StreamBounds Streams
 	// Overload tells how short memory is; nil: never.
@@ -148,6 +151,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		return nil, err
 	}
 	core.bindApprovals(a.ApprovalClients)
+	core.Tasks = &a.resources.tasks
 	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.unready.Store(true)
 	if core.Broker, err = a.newBroker(core); err != nil {

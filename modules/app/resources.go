@@ -11,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/taskbook"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -42,6 +43,8 @@ type resources struct {
 	standings *cache.Cache[standing]
 	// attempts are the addresses at which users whose connection was lost can make it anew.
 	attempts *cache.Cache[string]
+	// tasks are those that calls created at upstreams.
+	tasks taskbook.Book
 	// connections is what the brokers of all configurations know of connections.
 	connections *broker.Memory
 	// closers close the caches.

@@ -87,7 +87,7 @@ func (x *exchange) answerLost(ctx context.Context, m *jsonrpc.Message) {
 			}},
 		})
 	case m.Method == "tools/call":
-		x.writeResult(m.ID, toolError(x.Modern(), textLost+address))
+		app.WriteRPCBody(x.w, http.StatusOK, jsonrpc.ToolError(m.ID, textLost+address, x.Modern()))
 	default:
 		x.WriteRPCError(x.w, http.StatusOK, jsonrpc.CodeNotConnected, app.TextNotConnected, &app.ServiceError{
 			Name: app.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
@@ -105,14 +105,6 @@ func inputRequired(address string) map[string]any {
 			"params": map[string]any{"mode": "url", "url": address, "message": textLost + address},
 		}},
 	}
-}
-
-func toolError(modern bool, text string) map[string]any {
-	result := map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": true}
-	if modern {
-		result["resultType"] = "complete"
-	}
-	return result
 }
 
 func (x *exchange) writeResult(id []byte, result map[string]any) {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/legacysse"
+	"github.com/durward-gateway/durward/internal/listfilter"
 	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
@@ -43,7 +45,10 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	var refusal []byte
 	if response.Status >= http.StatusBadRequest {
 		var err error
-		if refusal, err = response.ReadAll(maxErrorBody); err != nil {
+		if refusal, err = response.ReadAll(maxErrorBody); err == nil {
+			refusal, err = x.filtered(refusal) // some clients read an error's body like any other
+		}
+		if err != nil {
 			x.failed(ctx, err)
 			return
 		}
@@ -62,6 +67,13 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	if x.mayAnnounce(response) {
 		x.replaceEndpoint(response)
 	}
+	if err := x.filter(response); err != nil {
+		if failure := (*forward.Error)(nil); !errors.As(err, &failure) {
+			err = &forward.Error{Class: forward.ErrUpstream, Cause: err}
+		}
+		x.interrupted(ctx, response, err)
+		return
+	}
 	if response.Kind == forward.Events {
 		gauge := x.call.Core.Metrics.Streams.WithLabelValues("mcp")
 		gauge.Inc()
@@ -70,6 +82,47 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	if err := response.Relay(x.w, x.call.Core.Sizes.MCPEvent()); err != nil {
 		x.interrupted(ctx, response, err)
 	}
+}
+
+// filter takes out of the answer what policies hide from its caller. Only an answer that may hold a list is looked at.
+func (x *exchange) filter(response *forward.Response) error {
+	filter := x.lists()
+	switch {
+	case filter == nil:
+	case response.Kind == forward.Events:
+		response.Body = filter.NewReader(response.Body, int(x.call.Core.Sizes.MCPEvent()))
+	case response.Kind == forward.JSON:
+		body, err := response.ReadAll(x.call.Core.Sizes.MCPEvent())
+		if err == nil {
+			body, err = x.filtered(body)
+		}
+		if err != nil {
+			return err
+		}
+		response.Body, response.ContentLength = bytes.NewReader(body), int64(len(body))
+	}
+	return nil
+}
+
+func (x *exchange) lists() *listfilter.Filter {
+	if x.call.Decision == nil {
+		return nil
+	}
+	return x.call.Decision.Filter
+}
+
+// filtered is a whole answer without what is hidden.
+func (x *exchange) filtered(body []byte) ([]byte, error) {
+	filter := x.lists()
+	if filter == nil {
+		return body, nil
+	}
+	kept, err := filter.Message(body)
+	if err != nil && filter.Refusal != nil {
+		x.handler.logger.Warn("filtering a list", zap.String("server", x.call.Server.Slug), zap.Error(err))
+		return filter.Refusal, nil
+	}
+	return kept, err
 }
 
 // interrupted deals with an answer that ended before its end.

@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/listfilter"
+	"github.com/durward-gateway/durward/internal/mcpmethod"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// decide lets the request go on, and says what its answer goes through. Only answers that may hold a list, or tell of a
+// new task, are looked at; all others pass as they come.
+func (q *request) decide(ctx context.Context) {
+	d := q.call.Decide()
+	lists, tasks := q.mayList(), q.mayCreate()
+	if lists || tasks {
+		d.Filter = &listfilter.Filter{View: q.viewNow(ctx)}
+		if tasks {
+			book, who := q.call.Core.Tasks, q.call.Binding()
+			d.Filter.Created = func(id string) { book.Created(who, id) }
+		}
+		if m := q.Single(); m != nil && mcpmethod.Of(m.Method) == mcpmethod.List {
+			const text = "The upstream server's list cannot be read"
+			d.Filter.Refusal = jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, text, &app.ServiceError{Name: app.UpstreamError, Message: text})
+		}
+	}
+	if m := q.Single(); m != nil && m.Method == "subscriptions/listen" {
+		d.Right = q.listenRight(m)
+	}
+}
+
+// mayList reports whether the answer may hold a list: that of a list's method, and any answer on a stream that goes on
+// where another broke off, or that carries the answers of other requests.
+func (q *request) mayList() bool {
+	if q.Request.Method == http.MethodGet || q.Request.Header.Get("Last-Event-Id") != "" {
+		return true
+	}
+	return slices.ContainsFunc(q.Message.Messages, func(m jsonrpc.Message) bool {
+		return mcpmethod.Of(m.Method) == mcpmethod.List || m.Method == "tasks/list"
+	})
+}
+
+// mayCreate reports whether the answer may tell of a task: the call asks for one (2025-11-25), or its client takes one
+// (the extension of 2026-07-28). A client that hides that with escapes gets a task that it may not ask about.
+func (q *request) mayCreate() bool {
+	if q.Request.Method == http.MethodGet {
+		return true // the answer may be delivered there
+	}
+	return slices.ContainsFunc(q.Message.Messages, func(m jsonrpc.Message) bool {
+		return m.Method == "tools/call" && (bytes.Contains(m.Params, []byte(`"task"`)) || bytes.Contains(m.Meta, []byte("io.modelcontextprotocol/tasks")))
+	})
+}
+
+// viewNow gives what the caller may see by the policies of the moment, while ctx lives.
+func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
+	now, asking, book, who := q.call.RulesNow(), q.asking, q.call.Core.Tasks, q.call.Binding()
+	return func() (listfilter.Keep, error) {
+		set, err := now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		view := set.View(ctx, asking)
+		return func(list listfilter.List, name string, _ []byte) bool {
+			switch list {
+			case listfilter.Tools:
+				return view.Tool(name)
+			case listfilter.Resources:
+				return view.Resource(name)
+			case listfilter.Templates:
+				return view.Template(name)
+			case listfilter.Prompts:
+				return view.Prompt(name)
+			case listfilter.Tasks:
+				return book.Owns(who, name)
+			}
+			return false
+		}, nil
+	}
+}
+
+// listenRight tells whether a subscription may go on: every resource that it names may still be read.
+func (q *request) listenRight(m *jsonrpc.Message) streams.Right {
+	uris, _ := subscribed(m)
+	return q.handler.right(q.call, func(ctx context.Context, set *rules.Set, asking *rules.Principal) bool {
+		for _, uri := range uris {
+			if set.Decide(ctx, rules.Call{Principal: asking, Kind: rules.ResourcesRead, Name: uri}).Effect != rules.Allow {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// right is the right to a stream as the policies of the moment have it.
+func (h *Handler) right(call *app.Call, holds func(context.Context, *rules.Set, *rules.Principal) bool) streams.Right {
+	now, asking := call.RulesNow(), call.Principal()
+	return func(ctx context.Context) (bool, error) {
+		set, err := now(ctx)
+		if errors.Is(err, storage.ErrNotFound) {
+			return true, nil // the server's deletion ends its streams, with a reason of its own
+		}
+		if err != nil {
+			return false, err
+		}
+		return holds(ctx, set, asking), nil
+	}
+}

@@ -1,0 +1,180 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcpmethod"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// request is one request on /mcp that is being judged.
+type request struct {
+	*app.Inbound
+	handler *Handler
+	call    *app.Call
+	set     *rules.Set
+	asking  *rules.Principal
+	view    *rules.View // of asking, once it was needed
+}
+
+func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Call, next caddyhttp.Handler) error {
+	in, ok := call.ReadInbound(w, r)
+	if !ok {
+		return nil
+	}
+	set, err := call.Rules()
+	if err != nil {
+		h.count(call, "unavailable")
+		h.unreadable(w, call, err)
+		return nil
+	}
+	q := request{Inbound: in, handler: h, call: call, set: set, asking: call.Principal()}
+	if in.Message.Batch {
+		if body := q.judgeBatch(r.Context()); body != nil {
+			h.count(call, "denied")
+			app.WriteRPCBody(w, http.StatusOK, body)
+			return nil
+		}
+	} else if m := in.Single(); m != nil {
+		if m.Kind == jsonrpc.Response && ours(m.ID) {
+			return h.answered(w, r, call, m)
+		}
+		v := q.judge(r.Context(), m)
+		switch {
+		case v.ask:
+			return h.hold(w, r, next, call, v.decision)
+		case v.refused():
+			h.count(call, "denied")
+			v.write(w, m, in.Modern())
+			return nil
+		}
+	}
+	q.decide(r.Context())
+	return next.ServeHTTP(w, r)
+}
+
+// count counts a call that goes no further than here.
+func (h *Handler) count(call *app.Call, outcome string) {
+	call.Core.Metrics.Calls.WithLabelValues("mcp", outcome).Inc()
+}
+
+// ourID begins the ids of the requests that the gateway itself makes of clients, in place of an upstream.
+const ourID = `"gw-`
+
+func ours(id []byte) bool { return bytes.HasPrefix(id, []byte(ourID)) }
+
+// judge decides on one message.
+func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
+	if m.Kind == jsonrpc.Response {
+		return verdict{} // to what the server asked; whether it asked is the server's to know
+	}
+	class := mcpmethod.Of(m.Method)
+	if (class == mcpmethod.Notification) != (m.Kind == jsonrpc.Notification) {
+		// A request without an id would run where nobody waits for its answer; with one, a notification is no method.
+		return unknownMethod()
+	}
+	switch class {
+	case mcpmethod.Session, mcpmethod.List, mcpmethod.Notification:
+		return verdict{}
+	case mcpmethod.Call:
+		return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m)})
+	case mcpmethod.Read:
+		if m.Method == "prompts/get" {
+			return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.PromptsGet, Name: m.Name, Arguments: arguments(m)})
+		}
+		return q.resource(ctx, m, m.URI)
+	case mcpmethod.Completion:
+		return q.completion(ctx, m)
+	case mcpmethod.Subscription:
+		if m.Method == "subscriptions/listen" {
+			return q.listen(ctx, m)
+		}
+		return q.resource(ctx, m, m.URI)
+	case mcpmethod.Task:
+		return q.task(m)
+	}
+	return unknownMethod()
+}
+
+// arguments are what conditions see: null counts as absent.
+func arguments(m *jsonrpc.Message) []byte {
+	if string(m.Arguments) == "null" {
+		return nil
+	}
+	return m.Arguments
+}
+
+// decided asks the policies.
+func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked rules.Call) verdict {
+	d := q.set.Decide(ctx, asked)
+	q.call.Note(asked, d)
+	switch {
+	case d.Effect == rules.Allow:
+		return verdict{}
+	case d.Effect == rules.Ask && asked.Kind == rules.ToolsCall && !q.call.Caller.Machine:
+		return verdict{ask: true, decision: d}
+	}
+	if d.Effect == rules.Deny && d.Hidden {
+		return q.unknown(asked.Kind, asked.Name)
+	}
+	if asked.Kind == rules.ToolsCall {
+		return verdict{text: textByPolicy}
+	}
+	return verdict{code: jsonrpc.CodeForbidden, text: textByPolicy, service: app.Forbidden}
+}
+
+// resource judges what gives out a resource or news of it.
+func (q *request) resource(ctx context.Context, m *jsonrpc.Message, uri string) verdict {
+	return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.ResourcesRead, Name: uri})
+}
+
+// visible is what the caller may see in lists.
+func (q *request) visible(ctx context.Context) *rules.View {
+	if q.view == nil {
+		q.view = q.set.View(ctx, q.asking)
+	}
+	return q.view
+}
+
+// completion judges by what it completes: arguments of a prompt, or of a resource template, which are not known yet.
+func (q *request) completion(ctx context.Context, m *jsonrpc.Message) verdict {
+	ref, bad := reference(m)
+	switch {
+	case bad != nil:
+		return *bad
+	case ref.prompt && q.visible(ctx).Prompt(ref.name), !ref.prompt && q.visible(ctx).Template(ref.name):
+		return verdict{}
+	case ref.prompt:
+		return q.unknown(rules.PromptsGet, ref.name)
+	}
+	return q.unknown(rules.ResourcesRead, ref.name)
+}
+
+// listen judges each resource whose news a subscription of 2026-07-28 asks for.
+func (q *request) listen(ctx context.Context, m *jsonrpc.Message) verdict {
+	uris, bad := subscribed(m)
+	if bad != nil {
+		return *bad
+	}
+	for _, uri := range uris {
+		if v := q.resource(ctx, m, uri); v.refused() {
+			return v
+		}
+	}
+	return verdict{}
+}
+
+// task judges what is asked about a task: it was decided on with the call that created it, and belongs to whoever made
+// that. Their list is filtered.
+func (q *request) task(m *jsonrpc.Message) verdict {
+	if m.Method == "tasks/list" || q.call.Core.Tasks.Owns(q.call.Binding(), m.TaskID) {
+		return verdict{}
+	}
+	return verdict{code: jsonrpc.CodeInvalidParams, text: "Task not found", service: app.NotFound}
+}

@@ -1,0 +1,69 @@
+package policy
+
+import (
+	"net/http"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+const textByPolicy = "Denied by policy"
+
+// verdict is what becomes of a message. The zero value lets it pass.
+type verdict struct {
+	ask      bool           // a human must confirm the call first
+	decision rules.Decision // of a call that asks
+
+	// A refusal: a JSON-RPC error with that code, or, without one, a tool's error.
+	code    int
+	text    string
+	service app.ErrorName // what the error's data says; "": data does
+	data    any
+}
+
+func (v *verdict) refused() bool { return v.text != "" }
+
+func unknownMethod() verdict {
+	return verdict{code: jsonrpc.CodeMethodNotFound, text: "Method not found", service: app.NotFound}
+}
+
+// unknown is the answer for what does not exist, and for what is hidden from the caller, in the words of the official
+// servers: nobody learns which of the two it is (M10).
+func (q *request) unknown(kind rules.Kind, name string) verdict {
+	switch kind {
+	case rules.ToolsCall:
+		return verdict{code: jsonrpc.CodeInvalidParams, text: "Unknown tool: " + name}
+	case rules.PromptsGet:
+		return verdict{code: jsonrpc.CodeInvalidParams, text: "Unknown prompt: " + name}
+	}
+	code := jsonrpc.CodeResourceNotFound
+	if q.Modern() {
+		code = jsonrpc.CodeInvalidParams
+	}
+	return verdict{code: code, text: "Resource not found", data: map[string]string{"uri": name}}
+}
+
+// body is the refusal of a message as JSON-RPC has it.
+func (v *verdict) body(m *jsonrpc.Message, modern bool) []byte {
+	if v.code == 0 {
+		return jsonrpc.ToolError(m.ID, v.text, modern)
+	}
+	data := v.data
+	if v.service != "" {
+		data = &app.ServiceError{Name: v.service, Message: v.text}
+	}
+	return jsonrpc.ErrorResponse(m.ID, v.code, v.text, data)
+}
+
+// write answers the refusal of a single message.
+func (v *verdict) write(w http.ResponseWriter, m *jsonrpc.Message, modern bool) {
+	status := http.StatusOK
+	switch {
+	case m.Kind != jsonrpc.Request:
+		status = http.StatusBadRequest // there is no id to answer to
+	case modern && v.code == jsonrpc.CodeMethodNotFound:
+		status = http.StatusNotFound // before that revision a 404 ends the session
+	}
+	app.WriteRPCBody(w, status, v.body(m, modern))
+}
