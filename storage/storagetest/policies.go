@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,8 +146,8 @@ func testUpdatePolicy(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	agent := b.agent(t, b.orgA, "Agent")
 	want := b.policy(t, "Before", storage.PolicyDraft)
-	var told int
-	defer b.OnChange(func(string) { told++ })()
+	var told atomic.Int32
+	defer b.OnChange(func(string) { told.Add(1) })()
 	now := start.Add(time.Hour + 7)
 	updated, err := b.UpdatePolicy(ctx, b.orgA, want.ID, b.userA2, now, func(p *storage.Policy) error {
 		equal(t, *p, want)
@@ -170,7 +171,7 @@ func testUpdatePolicy(t *testing.T, b *bundle) {
 	equal(t, got, updated)
 	_, err = b.PolicyByName(ctx, b.orgA, "Before")
 	wantError(t, err, storage.ErrNotFound)
-	equal(t, told, 1)
+	equal(t, told.Load(), 1)
 
 	revisions, err := b.PolicyRevisions(ctx, b.orgA, want.ID, storage.PageRequest{})
 	noError(t, err)
@@ -227,7 +228,7 @@ func testUpdatePolicy(t *testing.T, b *bundle) {
 	revisions, err = b.PolicyRevisions(ctx, b.orgA, want.ID, storage.PageRequest{})
 	noError(t, err)
 	equal(t, revisions.Total, 2)
-	equal(t, told, 1)
+	equal(t, told.Load(), 1)
 
 	// Concurrent edits each see the one before, and each has a revision.
 	var all sync.WaitGroup
