@@ -1,6 +1,7 @@
 package app
 
 import (
+	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/listfilter"
 	"github.com/durward-gateway/durward/internal/rules"
 	"github.com/durward-gateway/durward/internal/streams"
@@ -15,6 +16,11 @@ type Decision struct {
 	Filter *listfilter.Filter
 	// Right tells whether a stream may go on when policies have changed; nil for what is not judged again.
 	Right streams.Right
+	// ApprovalID is the approval that the call used up; "" for one that needed none.
+	ApprovalID string
+	// EditAnswer changes the upstream's answer before it is looked at or passed on; nil: it stays. Errors are those of
+	// reading it.
+	EditAnswer func(*forward.Response) error
 }
 
 // Judged is what policies said to one message, or to the opening of a stream of /sse.
