@@ -86,6 +86,11 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 
 // filter takes out of the answer what policies hide from its caller. Only an answer that may hold a list is looked at.
 func (x *exchange) filter(response *forward.Response) error {
+	if d := x.call.Decision; d != nil && d.EditAnswer != nil {
+		if err := d.EditAnswer(response); err != nil {
+			return err
+		}
+	}
 	filter := x.lists()
 	switch {
 	case filter == nil:

@@ -1,26 +1,190 @@
 package policy
 
 import (
+	"context"
+	"errors"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/rules"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
 )
 
-// hold answers a call, call.Inbound's single tools/call, that a human has to confirm first.
-func (h *Handler) hold(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler, call *app.Call, _ rules.Decision) error {
-	h.count(call, "denied")
-	v := verdict{text: "This call needs approval"}
-	v.write(w, call.Inbound.Single(), call.Inbound.Modern())
+// held is a tools/call that waits for its user's word. Nothing of it has left, and no credential was asked for.
+type held struct {
+	*request
+	message *jsonrpc.Message
+	w       http.ResponseWriter
+	r       *http.Request
+	next    caddyhttp.Handler
+	// decision is the one that asks. It is made anew after a wait.
+	decision rules.Decision
+	logger   *zap.Logger
+}
+
+// hold holds a call until it may go on, or tells its client what is to be done. Clients that can be asked are: by
+// elicitation/create on the open stream up to 2025-11-25, by input_required from 2026-07-28 on. Others are sent to the
+// gateway's page, and make the same call again.
+func (q *request) hold(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, decision rules.Decision) error {
+	own := *q // what is held outlives the judging, which costs no memory otherwise
+	h := &held{
+		request: &own, message: q.Single(), w: w, r: r, next: next, decision: decision,
+		logger: q.handler.logger.With(zap.String("server", q.call.Server.Slug)),
+	}
+	if q.Modern() {
+		return h.serveModern()
+	}
+	return h.begin(h.ask)
+}
+
+// attempts bounds how often a call is asked for anew because another one like it was quicker to use up their approval.
+const attempts = 20
+
+// begin makes the call when it has an approval already, and lets ask ask for one otherwise.
+func (h *held) begin(ask func(*storage.Approval) error) error {
+	for range attempts {
+		wanted, err := h.wanted(h.r.Context())
+		if err != nil {
+			return h.fail(err)
+		}
+		a, err := h.call.Core.Approvals.Request(h.r.Context(), wanted)
+		switch {
+		case errors.Is(err, storage.ErrTooManyPending):
+			h.refuse(textTooMany)
+			return nil
+		case err != nil:
+			return h.fail(err)
+		case a.Status != storage.ApprovalApproved:
+			h.handler.count(h.call, "held")
+			return ask(&a)
+		}
+		used, err := h.call.Core.Approvals.Take(h.r.Context(), wanted, a.ID)
+		switch {
+		case err == nil:
+			return h.goOn(wanted, &used)
+		case !errors.Is(err, storage.ErrNotFound):
+			return h.fail(err)
+		}
+	}
+	h.refuse(textTooMany)
 	return nil
 }
 
-// answered takes a client's answer to a question of the gateway's own. It never reaches the upstream.
-func (h *Handler) answered(w http.ResponseWriter, _ *http.Request, call *app.Call, _ *jsonrpc.Message) error {
-	h.count(call, "ok")
-	w.WriteHeader(http.StatusAccepted)
+// wanted is the call with everything that an approval is bound to, as it is now.
+func (h *held) wanted(ctx context.Context) (*approval.Call, error) {
+	canonical, err := approval.CanonicalArguments(h.message.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	definition, err := h.definition(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &approval.Call{
+		OrganizationID: h.call.Caller.OrganizationID, UserID: h.call.Caller.UserID, Client: h.call.Caller.Agent, ServerID: h.call.Server.ID,
+		Tool: h.message.Name, Definition: definition, PolicyID: h.decision.PolicyID, PolicyRevision: h.decision.Revision, Rule: h.decision.Rule,
+		Arguments: canonical, Channel: approval.ChannelFor(h.call.Agent, h.decision.OutOfBand),
+	}
+	if h.call.Agent != nil {
+		c.AgentID = h.call.Agent.ID
+	}
+	return c, nil
+}
+
+// definition is the hash of the tool as the upstream last described it: a tool that has become another one needs another
+// approval (attack M13).
+func (h *held) definition(ctx context.Context) (string, error) {
+	pins, err := h.call.Core.Store.ToolPins(ctx, h.call.Server.OrganizationID, h.call.Server.ID)
+	if err != nil {
+		return "", err
+	}
+	for i := range pins {
+		if pins[i].Name == h.message.Name {
+			return pins[i].SeenHash, nil
+		}
+	}
+	return "", nil
+}
+
+// renew judges the call again after a wait: what was asked for by policies of before is not for those of now. It returns
+// "" when the call may still be made or asked for, else what its model is told.
+func (h *held) renew(ctx context.Context) (refusal string) {
+	set, err := h.call.RulesNow()(ctx)
+	if err != nil {
+		h.logger.Warn("judging a held call again", zap.Error(err))
+		return textTrouble
+	}
+	h.decision = set.Decide(ctx, rules.Call{Principal: h.asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message)})
+	if h.decision.Effect == rules.Deny {
+		return textDeniedNow
+	}
+	return ""
+}
+
+// released lets the call go on to the upstream. used is nil when its approval is not needed any more.
+func (h *held) released(used *storage.Approval) *app.Decision {
+	h.decide(h.r.Context())
+	d := h.call.Decision
+	if used != nil {
+		d.ApprovalID = used.ID
+	}
+	return d
+}
+
+// fail answers when what was asked or decided cannot be known.
+func (h *held) fail(err error) error {
+	if h.r.Context().Err() != nil {
+		return nil // nobody waits any more
+	}
+	h.handler.count(h.call, "unavailable")
+	h.logger.Error("holding a call for approval", zap.Error(err))
+	app.WriteError(h.w, app.Unavailable, "The gateway cannot ask for this call's approval at the moment")
 	return nil
+}
+
+// Revisions by what clients can be asked with.
+const (
+	formVersion = "2025-06-18" // elicitation in form mode, from here on
+	urlVersion  = "2025-11-25" // the only one with -32042
+)
+
+// ask asks a client of the revisions before 2026-07-28, in the best way that it knows.
+func (h *held) ask(a *storage.Approval) error {
+	version := h.Version()
+	switch {
+	case a.Channel == storage.ChannelInBand && h.Session.ElicitForm && version >= formVersion && h.Endpoint == nil:
+		return h.stream(a)
+	case h.Session.ElicitURL && version == urlVersion:
+		address := h.call.Core.ApprovalURL(a.ID)
+		h.WriteRPCError(h.w, http.StatusOK, jsonrpc.CodeURLElicitationRequired, textNeeded, map[string]any{
+			"elicitations": []any{map[string]any{"mode": "url", "elicitationId": a.ID, "url": address, "message": h.question(a)}},
+		})
+		return nil
+	}
+	h.write(textPage(h.call.Core.ApprovalURL(a.ID)))
+	return nil
+}
+
+// refuse answers that the call was not made and will not be.
+func (h *held) refuse(text string) {
+	h.handler.count(h.call, "denied")
+	h.write(text)
+}
+
+// write answers in words that a model reads.
+func (h *held) write(text string) {
+	app.WriteRPCBody(h.w, http.StatusOK, jsonrpc.ToolError(h.message.ID, text, h.Modern()))
+}
+
+// asker is whose questions and answers these are.
+func (q *request) asker() approval.Asker {
+	return approval.Asker{
+		Organization: q.call.Caller.OrganizationID, User: q.call.Caller.UserID, Client: q.call.Caller.Agent, Server: q.call.Server.ID,
+		Session: q.Session.Upstream,
+	}
 }

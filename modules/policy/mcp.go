@@ -43,17 +43,22 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 		}
 	} else if m := in.Single(); m != nil {
 		if m.Kind == jsonrpc.Response && ours(m.ID) {
-			return h.answered(w, r, call, m)
+			q.answered(w, r, m)
+			return nil
 		}
 		v := q.judge(r.Context(), m)
 		switch {
 		case v.ask:
-			return h.hold(w, r, next, call, v.decision)
+			return q.hold(w, r, next, v.decision)
 		case v.refused():
 			h.count(call, "denied")
 			v.write(w, m, in.Modern())
 			return nil
+		case !q.unwrapAllowed(m):
+			q.refuseState(w)
+			return nil
 		}
+		q.takenBack(m)
 	}
 	q.decide(r.Context())
 	return next.ServeHTTP(w, r)

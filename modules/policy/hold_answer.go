@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// answered takes a client's response to a question of ours out of the traffic: the upstream never asked. It is good from
+// the session that was asked only, and once (attack M18). It may come over any connection, to any process with this store
+// and key.
+func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+	var id string
+	asked, err := "", json.Unmarshal(m.ID, &id)
+	if err == nil {
+		asked, err = q.call.Core.Asks.Answered(id, q.asker())
+	}
+	if err == nil {
+		_, err = q.call.Core.Approvals.DecideInBand(r.Context(), q.call.Caller.OrganizationID, q.call.Caller.UserID, asked, accepts(m.Result))
+	} else {
+		err = approval.ErrState
+	}
+	switch {
+	case err == nil, errors.Is(err, storage.ErrConflict): // too late, or decided on the page already: nothing to tell the client
+		q.handler.count(q.call, "ok")
+		w.WriteHeader(http.StatusAccepted)
+	case errors.Is(err, approval.ErrState), errors.Is(err, storage.ErrNotFound), errors.Is(err, approval.ErrChannel):
+		q.handler.count(q.call, "refused")
+		q.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Nobody waits for this answer", app.BadRequest)
+	default:
+		q.handler.count(q.call, "unavailable")
+		q.handler.logger.Error("recording the answer to a held call", zap.Error(err))
+		app.WriteError(w, app.Unavailable, "The gateway cannot record this answer at the moment")
+	}
+}
+
+// accepts reports whether an elicitation's result says yes. Everything else is a no: decline, cancel, an error.
+func accepts(result []byte) bool {
+	v, err := strictjson.Parse(result, strictjson.Limits{MaxBytes: len(result) + 1, MaxMembers: len(result) + 1})
+	action, _ := v.Get("action")
+	return err == nil && action.Str() == "accept"
+}
+
+// heldCalls are the calls of this process whose streams are open, so that clients can take them back.
+var heldCalls cancellable
+
+// heldKey is a call of a session. Its parts are as the client wrote them.
+type heldKey struct {
+	approval.Asker
+	id string
+}
+
+// cancellable is a register of calls by their ids.
+type cancellable struct {
+	mu   sync.Mutex
+	open map[heldKey]map[*context.CancelCauseFunc]struct{}
+}
+
+var errTakenBack = errors.New("the client has taken the call back")
+
+// hold returns a context that ends when the client takes the call back.
+func (c *cancellable) hold(ctx context.Context, key heldKey) (_ context.Context, forget func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = make(map[heldKey]map[*context.CancelCauseFunc]struct{})
+	}
+	if c.open[key] == nil {
+		c.open[key] = make(map[*context.CancelCauseFunc]struct{})
+	}
+	c.open[key][&cancel] = struct{}{}
+	return ctx, func() {
+		cancel(nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if delete(c.open[key], &cancel); len(c.open[key]) == 0 {
+			delete(c.open, key)
+		}
+	}
+}
+
+func (c *cancellable) cancel(key heldKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for cancel := range c.open[key] {
+		(*cancel)(errTakenBack)
+	}
+}
+
+// takenBack ends the hold of a call that its client takes back (notifications/cancelled): a yes that comes later must not
+// make it. The notification goes on to the upstream, which knows nothing of a call that was held.
+func (q *request) takenBack(m *jsonrpc.Message) {
+	if m.Method != "notifications/cancelled" || q.Session.Upstream == "" {
+		return
+	}
+	if id, ok := params(m).Get("requestId"); ok {
+		heldCalls.cancel(heldKey{q.asker(), string(id.Raw())})
+	}
+}

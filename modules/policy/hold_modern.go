@@ -1,0 +1,250 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// pageWait is how long a client that says that its user was sent to the page is made to wait for the word, before it is
+// told to ask again.
+const pageWait = 30 * time.Second
+
+// serveModern holds a call of revision 2026-07-28: the client asks its user, or sends them to the page, and repeats the
+// call with the answer and the state that it was given (multi round-trip requests).
+func (h *held) serveModern() error {
+	retry, err := approval.ReadRetry(h.message.Params)
+	if err != nil {
+		h.refuseState(h.w)
+		return nil
+	}
+	if !retry.HasState {
+		return h.begin(h.askModern)
+	}
+	state, err := h.call.Core.Asks.Open(retry.State, h.asker())
+	if err != nil {
+		h.refuseState(h.w)
+		return nil
+	}
+	if state.Mode == approval.ModeProof {
+		wanted, err := h.wanted(h.r.Context())
+		if err != nil {
+			return h.fail(err)
+		}
+		wanted.Round = state.Round
+		return h.useUp(wanted, state)
+	}
+	return h.answered(state, retry.Action)
+}
+
+func (q *request) refuseState(w http.ResponseWriter) {
+	q.handler.count(q.call, "refused")
+	q.WriteRPC(w, http.StatusOK, jsonrpc.CodeInvalidParams, textState, app.BadRequest)
+}
+
+// askModern asks in the best way that the client knows.
+func (h *held) askModern(a *storage.Approval) error {
+	client := h.message.Client()
+	state := approval.State{ApprovalID: a.ID, ExpiresAt: a.ExpiresAt}
+	var question map[string]any
+	switch {
+	case a.Channel == storage.ChannelInBand && client.ElicitForm:
+		state.Mode, question = approval.ModeForm, h.form(a)
+	case client.ElicitURL:
+		address := h.call.Core.ApprovalURL(a.ID)
+		state.Mode, question = approval.ModePage, map[string]any{"mode": "url", "url": address, "message": h.question(a)}
+	default:
+		h.write(textPage(h.call.Core.ApprovalURL(a.ID)))
+		return nil
+	}
+	sealed, err := h.call.Core.Asks.Seal(state, h.asker())
+	if err != nil {
+		return h.fail(err)
+	}
+	app.WriteRPCBody(h.w, http.StatusOK, response(h.message.ID, map[string]any{
+		"resultType":    "input_required",
+		"inputRequests": map[string]any{approval.Key: map[string]any{"method": "elicitation/create", "params": question}},
+		"requestState":  sealed,
+	}))
+	return nil
+}
+
+// answered is the round after a question of ours.
+func (h *held) answered(state approval.State, action string) error {
+	wanted, err := h.wanted(h.r.Context())
+	if err != nil {
+		return h.fail(err)
+	}
+	a, err := h.call.Core.Approvals.Approval(h.r.Context(), wanted.OrganizationID, state.ApprovalID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		h.refuseState(h.w)
+		return nil
+	case err != nil:
+		return h.fail(err)
+	case !bytes.Equal(a.Binding, wanted.Binding()):
+		// Another call than was asked about, or the same one under another policy: the answer is not about it.
+		return h.begin(h.askModern)
+	}
+	switch {
+	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && action != "":
+		a, err = h.say(a, action == "accept")
+	case a.Status == storage.ApprovalPending && state.Mode == approval.ModePage:
+		a, err = h.waitForPage(a)
+	}
+	if err != nil {
+		return h.fail(err)
+	}
+	switch a.Status {
+	case storage.ApprovalPending:
+		return h.askModern(&a)
+	case storage.ApprovalApproved:
+		// Policies may have changed while the user was at the page.
+		if refusal := h.renew(h.r.Context()); refusal != "" {
+			h.refuse(refusal)
+			return nil
+		}
+		if wanted, err = h.wanted(h.r.Context()); err != nil {
+			return h.fail(err)
+		}
+		return h.useUp(wanted, state)
+	}
+	h.refuse(textOf(a.Status))
+	return nil
+}
+
+// say records the word that the client brought, unless there is one by now.
+func (h *held) say(a storage.Approval, yes bool) (storage.Approval, error) {
+	decided, err := h.call.Core.Approvals.DecideInBand(h.r.Context(), a.OrganizationID, a.UserID, a.ID, yes)
+	switch {
+	case errors.Is(err, storage.ErrConflict):
+		return h.call.Core.Approvals.Approval(h.r.Context(), a.OrganizationID, a.ID)
+	case errors.Is(err, approval.ErrChannel):
+		return a, nil // in band is not allowed any more: another question
+	}
+	return decided, err
+}
+
+// waitForPage gives the user a while at the page.
+func (h *held) waitForPage(a storage.Approval) (storage.Approval, error) {
+	ctx, done := h.call.OpenStream(h.r.Context(), streams.Call)
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, pageWait)
+	defer cancel()
+	decided, err := h.call.Core.Approvals.Wait(ctx, a.OrganizationID, a.ID)
+	if ctx.Err() != nil && h.r.Context().Err() == nil {
+		return a, nil
+	}
+	return decided, err
+}
+
+// useUp takes the approval and lets the call go on, without what is ours in it: exactly one of those that bring the same
+// state gets so far.
+func (h *held) useUp(wanted *approval.Call, state approval.State) error {
+	if err := h.unwrap(state); err != nil {
+		h.refuseState(h.w)
+		return nil
+	}
+	h.message = h.Single()
+	used, err := h.call.Core.Approvals.Take(h.r.Context(), wanted, state.ApprovalID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		h.refuse(textSpent)
+		return nil
+	case err != nil:
+		return h.fail(err)
+	}
+	return h.goOn(wanted, &used)
+}
+
+// goOn lets an approved call go on.
+func (h *held) goOn(wanted *approval.Call, used *storage.Approval) error {
+	decision := h.released(used)
+	if h.Modern() {
+		decision.EditAnswer = func(answer *forward.Response) error {
+			return h.editAnswer(answer, func(message []byte) []byte { return h.carry(message, wanted, used) })
+		}
+	}
+	return h.next.ServeHTTP(h.w, h.r)
+}
+
+// unwrap puts what the upstream is to see in the place of what the client sent.
+func (q *request) unwrap(state approval.State) error {
+	body, err := approval.Unwrap(q.Body, state)
+	if err != nil {
+		return err
+	}
+	return q.ReplaceBody(body)
+}
+
+// unwrapAllowed takes our state out of a call that needs no approval any more, because its policy changed between two
+// rounds. It reports false for a state that is not this call's.
+func (q *request) unwrapAllowed(m *jsonrpc.Message) bool {
+	if m.Method != "tools/call" || !q.Modern() {
+		return true
+	}
+	retry, err := approval.ReadRetry(m.Params)
+	if err != nil || !approval.IsState(retry.State) {
+		return true // the upstream's own, which passes as it is
+	}
+	state, err := q.call.Core.Asks.Open(retry.State, q.asker())
+	return err == nil && q.unwrap(state) == nil
+}
+
+// carry puts the right to one more round into an answer that asks for input of the upstream's own, so that the user is
+// asked once for the call. nil when it is no such answer.
+func (h *held) carry(message []byte, wanted *approval.Call, used *storage.Approval) []byte {
+	upstream, has, asks := approval.Asks(message, h.message.ID)
+	if !asks {
+		return nil
+	}
+	ctx := context.WithoutCancel(h.r.Context())
+	next, round, err := h.call.Core.Approvals.Prolong(ctx, used, wanted)
+	if err == nil {
+		var sealed string
+		sealed, err = h.call.Core.Asks.Seal(approval.State{
+			Mode: approval.ModeProof, ApprovalID: next, Round: round, ExpiresAt: time.Now().Add(approval.UseFor), //nolint:forbidigo // as the approval's own
+			Upstream: upstream, HasUpstream: has,
+		}, h.asker())
+		if err == nil {
+			message, err = approval.Wrap(message, sealed)
+		}
+	}
+	if err != nil {
+		h.logger.Error("carrying an approval to the next round", zap.Error(err))
+		return jsonrpc.ToolError(h.message.ID, textTrouble, true)
+	}
+	return message
+}
+
+// editAnswer lets edit change the messages of an answer: a whole one, or the events of a stream.
+func (h *held) editAnswer(answer *forward.Response, edit func([]byte) []byte) error {
+	limit := h.call.Core.Sizes.MCPEvent()
+	switch answer.Kind {
+	case forward.Events:
+		answer.Body = ssewire.NewRewriter(answer.Body, int(limit), edit)
+	case forward.JSON:
+		text, err := answer.ReadAll(limit)
+		if err != nil {
+			return err
+		}
+		if changed := edit(text); changed != nil {
+			text = changed
+		}
+		answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	}
+	return nil
+}

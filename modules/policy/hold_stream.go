@@ -1,0 +1,221 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// writeTime is how long a client may take to take what is written to it.
+const writeTime = 30 * time.Second
+
+// stream asks the client's user on the call's own event stream (elicitation/create, from 2025-06-18), and lets the answer
+// to the call come on the same stream.
+func (h *held) stream(a *storage.Approval) error {
+	ctx, done := h.call.OpenStream(h.r.Context(), streams.Call)
+	defer done()
+	if reason, ended := streams.EndedFor(ctx); ended {
+		h.call.WriteEnded(h.w, h.r, reason)
+		return nil
+	}
+	ctx, forget := heldCalls.hold(ctx, heldKey{h.asker(), string(h.message.ID)})
+	defer forget()
+
+	header := h.w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+	h.w.WriteHeader(http.StatusOK)
+	client := newHeldStream(h.w)
+	for range attempts {
+		asked, err := h.askOn(client, a)
+		if err != nil || !asked {
+			return nil // the client has gone; what was asked stays
+		}
+		decided, ok := h.await(ctx, client, a)
+		if !ok {
+			return nil
+		}
+		if decided.Status == storage.ApprovalDenied || decided.Status == storage.ApprovalExpired {
+			client.refuse(h.message.ID, textOf(decided.Status))
+			return nil
+		}
+		if refusal := h.renew(ctx); refusal != "" {
+			client.refuse(h.message.ID, refusal)
+			return nil
+		}
+		next, used, err := h.takeOrAsk(ctx, decided.ID)
+		switch {
+		case ctx.Err() != nil:
+			return nil // taken back, or over, at the last moment: an approval that was used for it stays used
+		case errors.Is(err, storage.ErrTooManyPending):
+			client.refuse(h.message.ID, textTooMany)
+			return nil
+		case err != nil:
+			h.logger.Error("using an approval", zap.Error(err))
+			client.refuse(h.message.ID, textTrouble)
+			return nil
+		case next == nil:
+			return h.forwardInto(client, used)
+		}
+		a = next // another call like it used that approval, or the policy is another one by now
+	}
+	return nil
+}
+
+// takeOrAsk uses up the approval, when the call still needs one. When that one is not good for it any longer, the next one
+// is returned, which is to be asked for.
+func (h *held) takeOrAsk(ctx context.Context, id string) (next, used *storage.Approval, err error) {
+	if h.decision.Effect == rules.Allow {
+		return nil, nil, nil
+	}
+	wanted, err := h.wanted(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for range attempts {
+		taken, err := h.call.Core.Approvals.Take(ctx, wanted, id)
+		if !errors.Is(err, storage.ErrNotFound) {
+			return nil, &taken, err
+		}
+		a, err := h.call.Core.Approvals.Request(ctx, wanted)
+		if err != nil || a.Status == storage.ApprovalPending {
+			return &a, nil, err
+		}
+		id = a.ID // approved on the page meanwhile
+	}
+	return nil, nil, storage.ErrTooManyPending
+}
+
+// askOn sends the question. Its event has no id: that would move the place from which the client resumes the stream.
+func (h *held) askOn(client *heldStream, a *storage.Approval) (bool, error) {
+	id, err := h.call.Core.Asks.Ask(a.ID, h.asker())
+	if err != nil {
+		return false, err
+	}
+	request, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": h.form(a)})
+	if err != nil {
+		return false, err
+	}
+	return true, client.message(request)
+}
+
+// await waits for the word, and shows the client meanwhile that the call is alive. It reports false when nobody waits any
+// more.
+func (h *held) await(ctx context.Context, client *heldStream, a *storage.Approval) (storage.Approval, bool) {
+	waiting, stop := context.WithCancel(ctx)
+	type word struct {
+		approval storage.Approval
+		err      error
+	}
+	heard := make(chan word, 1)
+	go func() {
+		decided, err := h.call.Core.Approvals.Wait(waiting, a.OrganizationID, a.ID)
+		heard <- word{decided, err}
+	}()
+	alive := time.NewTicker(time.Duration(h.call.Core.StreamBounds.Heartbeat))
+	defer alive.Stop()
+	for {
+		select {
+		case got := <-heard:
+			stop()
+			if got.err == nil {
+				return got.approval, true
+			}
+			if ctx.Err() == nil {
+				h.logger.Error("waiting for an approval", zap.Error(got.err))
+				client.refuse(h.message.ID, textTrouble)
+			} else if reason, ended := streams.EndedFor(ctx); ended {
+				client.refuse(h.message.ID, fmt.Sprintf(textEnded, reason))
+			}
+			return storage.Approval{}, false
+		case <-alive.C:
+			if err := h.signOfLife(client); err != nil {
+				stop()
+				<-heard
+				return storage.Approval{}, false
+			}
+		}
+	}
+}
+
+const textEnded = "Denied: the right to make this call ended while it waited (%s). Nothing was executed."
+
+// signOfLife is a comment, and for a client that asked for progress a notification: some put off their own time-out for
+// it.
+func (h *held) signOfLife(client *heldStream) error {
+	token := progressToken(h.message.Meta)
+	if token == nil {
+		return client.comment()
+	}
+	client.beats++
+	// Less than any progress of the upstream's own: it must increase from one notification to the next.
+	note, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress", "params": map[string]any{
+		"progressToken": json.RawMessage(token), "progress": float64(client.beats) * 1e-6, "message": textNeeded,
+	}})
+	if err != nil {
+		return err
+	}
+	return client.message(note)
+}
+
+// progressToken is what the client wants its progress notifications to be called; nil when it wants none.
+func progressToken(meta []byte) []byte {
+	if meta == nil {
+		return nil
+	}
+	v, err := strictjson.Parse(meta, strictjson.Limits{MaxBytes: len(meta) + 1, MaxDepth: len(meta) + 1, MaxMembers: len(meta) + 1})
+	if err != nil {
+		return nil
+	}
+	token, _ := v.Get("progressToken")
+	if k := token.Kind(); k != strictjson.String && k != strictjson.Number {
+		return nil
+	}
+	return token.Raw()
+}
+
+// heldStream writes to a client whose call is held.
+type heldStream struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	out   *ssewire.Writer
+	beats int
+}
+
+func newHeldStream(w http.ResponseWriter) *heldStream {
+	s := &heldStream{w: w, rc: http.NewResponseController(w)}
+	s.out = ssewire.NewWriter(w, s.rc.Flush)
+	return s
+}
+
+// message writes one JSON-RPC message as an event.
+func (s *heldStream) message(text []byte) error {
+	return s.bounded(func() error { return s.out.Event("message", text) })
+}
+
+// refuse answers that the call was not made. A client that has gone does not mind.
+func (s *heldStream) refuse(id []byte, text string) {
+	_ = s.message(jsonrpc.ToolError(id, text, false))
+}
+
+func (s *heldStream) comment() error { return s.bounded(s.out.Heartbeat) }
+
+// bounded gives a write its time. Writers without deadlines, such as those of tests, do without.
+func (s *heldStream) bounded(write func() error) error {
+	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTime)) //nolint:forbidigo // a socket's deadline is on the real clock
+	defer func() { _ = s.rc.SetWriteDeadline(time.Time{}) }()
+	return write()
+}

@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// What models and users read about held calls. None of it says that anything was executed when nothing was.
+const (
+	textNeeded    = "This call needs its user's approval"
+	textTooMany   = "Denied: too many calls of this client wait for approval already. Nothing was executed; decide on those first."
+	textSaidNo    = "Denied: the user did not approve this call. Nothing was executed."
+	textExpired   = "Denied: nobody approved this call in time. Nothing was executed; make the call again to ask again."
+	textSpent     = "Denied: the approval of this call was used, or is not good for this call any longer. Make the call anew to ask again."
+	textDeniedNow = "Denied by policy. Nothing was executed."
+	textTrouble   = "Denied: the gateway cannot tell at the moment whether this call may be made. Nothing was executed."
+	textState     = "The requestState is not one of this call; make the call anew"
+)
+
+func textPage(address string) string {
+	return fmt.Sprintf("This call waits for its user's approval, and nothing was executed yet. The user decides at %s within %.0f minutes. "+
+		"Once they have approved, make exactly the same call again.", address, approval.DecideFor.Minutes())
+}
+
+// textOf is what a call is told whose approval can be neither waited for nor used.
+func textOf(status storage.ApprovalStatus) string {
+	switch status {
+	case storage.ApprovalDenied:
+		return textSaidNo
+	case storage.ApprovalExpired:
+		return textExpired
+	}
+	return textSpent
+}
+
+// Lengths of what is shown in a question, in bytes.
+const (
+	shownName      = 200
+	shownArguments = 2_000
+)
+
+// question is what the user is asked: who wants to do what. Nothing in it can hide or pose as something else (attack M17).
+func (h *held) question(a *storage.Approval) string {
+	client, _ := approval.Excerpt(a.Client, shownName)
+	server, _ := approval.Excerpt(h.call.Server.Name, shownName)
+	tool, _ := approval.Excerpt(a.Tool, shownName)
+	text := fmt.Sprintf("Allow the agent %q to run the tool %q of the server %q once?", client, tool, server)
+	canonical, err := approval.CanonicalArguments(h.message.Arguments)
+	if err != nil {
+		return text
+	}
+	arguments, whole := approval.Excerpt(string(canonical), shownArguments)
+	text += "\nArguments: " + arguments
+	if !whole {
+		text += fmt.Sprintf("\n(shortened: %d bytes in all, SHA-256 %s)", len(canonical), a.ArgumentsDigest)
+	}
+	return text
+}
+
+// form is the request that asks the client's user: a dialog with nothing but yes and no.
+func (h *held) form(a *storage.Approval) map[string]any {
+	return map[string]any{
+		"mode": "form", "message": h.question(a), "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
+	}
+}
+
+// response is a result of the gateway's own.
+func response(id []byte, result map[string]any) []byte {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "result": result})
+	if err != nil {
+		return nil // not reached: what is in it can be encoded
+	}
+	return body
+}
