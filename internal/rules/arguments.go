@@ -59,7 +59,7 @@ func (a *arguments) provide(r *reads) error {
 	if !a.scanned {
 		a.scanned = true
 		var err error
-		if a.object, err = strictjson.Parse(a.raw, strictjson.Limits{}); err != nil || a.object.Kind() != strictjson.Object {
+		if a.object, err = strictjson.Parse(a.raw, strictjson.Limits{MaxBytes: len(a.raw)}); err != nil || a.object.Kind() != strictjson.Object {
 			a.err = errArguments
 		}
 	}

@@ -236,6 +236,9 @@ var harmless = []string{"no such overload", "division by zero", "modulus by zero
 // reasonOf is an error without values: it goes to where arguments may not (the audit log may be told to keep none). The
 // name of a member that is missing is told when it stands in the expression.
 func reasonOf(err error, expr string) error {
+	if errors.Is(err, errWork) {
+		return errWork
+	}
 	text := err.Error()
 	for _, prefix := range []string{"no such key: ", "no such attribute(s): "} {
 		if name, ok := strings.CutPrefix(text, prefix); ok && name != "" && strings.Contains(expr, name) {

@@ -18,7 +18,7 @@ const (
 	maxRegexProgram  = 1000 // instructions
 	maxRange         = 1000 // elements of lists.range
 	maxPrecision     = 64   // digits of string formatting
-	costLimit        = 100_000
+	costLimit        = 1_000_000
 	interruptEvery   = 100 // steps of loops between looks at the context
 	maxSyntaxErrors  = 10  // after which the parser gives up
 	placeholderError = "the expression is not valid"
@@ -97,7 +97,7 @@ func compileExpression(text string) (*expression, []fault) {
 	}
 	tree := checked.NativeRep()
 	e := &expression{text: text, reads: readsOf(tree.Expr())}
-	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit)}
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), withGuards}
 	if e.reads.loops {
 		options = append(options, cel.InterruptCheckFrequency(interruptEvery))
 	}

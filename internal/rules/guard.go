@@ -1,0 +1,217 @@
+package rules
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/functions"
+	"cel.dev/cel-go/common/overloads"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+)
+
+// The interpreter charges a function after it has run, which is too late for those whose work or result is a product of
+// what they are given: `distinct` on a list of the caller's that fills a request takes minutes, a `join` or two
+// `replace` in a row take all memory. Such calls are looked at first (attack M20).
+const (
+	maxComparisons = 1 << 20 // of elements with elements
+	maxText        = 4 << 20 // bytes of a text that is made
+	maxRegexSteps  = 1 << 25 // bytes of a text times instructions of a pattern
+)
+
+var errWork = errors.New("it would take too much work")
+
+// guards say, before one of these functions runs, whether it may.
+var guards = map[string]func(args []ref.Val) bool{
+	"distinct":        func(a []ref.Val) bool { return product(elements(a[0]), elements(a[0])) <= maxComparisons },
+	"sets.contains":   fewComparisons,
+	"sets.equivalent": fewComparisons,
+	"sets.intersects": fewComparisons,
+	"hasOnly":         fewComparisons,
+	"hasAny":          fewComparisons,
+	"hasAll":          fewComparisons,
+	"hasExactly":      fewComparisons,
+	"flatten":         func(a []ref.Val) bool { return weight(a[0], maxComparisons) < maxComparisons },
+	"join":            mayJoin,
+	"replace":         mayReplace,
+	"format":          mayFormat,
+	overloads.Matches: mayMatch,
+}
+
+func fewComparisons(a []ref.Val) bool {
+	return product(elements(a[0]), elements(a[1])) <= maxComparisons
+}
+
+// elements is the length of a list or map; 0 for other values, which the function itself refuses.
+func elements(v ref.Val) int {
+	if _, isString := v.(types.String); isString {
+		return 0
+	}
+	if sizer, ok := v.(traits.Sizer); ok {
+		if n, ok := sizer.Size().(types.Int); ok {
+			return int(n)
+		}
+	}
+	return 0
+}
+
+// length of a text in bytes; 0 for other values.
+func length(v ref.Val) int {
+	s, _ := v.(types.String)
+	return len(s)
+}
+
+// product stays in range: neither factor comes near the square root of it.
+func product(a, b int) int { return max(a, 0) * max(b, 0) }
+
+// weight is how much there is in a value, elements and bytes, lists that are shared counted each time; it stops at limit.
+func weight(v ref.Val, limit int) int {
+	switch v := v.(type) {
+	case types.String:
+		return len(v) + 1
+	case traits.Lister:
+		total := 1
+		for it := v.Iterator(); total < limit && it.HasNext() == types.True; {
+			total += weight(it.Next(), limit-total)
+		}
+		return total
+	case traits.Mapper:
+		total := 1
+		for it := v.Iterator(); total < limit && it.HasNext() == types.True; {
+			key := it.Next()
+			total += weight(key, limit-total)
+			total += weight(v.Get(key), limit-total)
+		}
+		return total
+	}
+	return 24 // a number or a time, when it is written
+}
+
+func mayJoin(a []ref.Val) bool {
+	separators := 0
+	if len(a) > 1 {
+		separators = product(elements(a[0]), length(a[1]))
+	}
+	return separators <= maxText && separators+weight(a[0], maxText) <= maxText
+}
+
+func mayReplace(a []ref.Val) bool {
+	if len(a) < 3 {
+		return true
+	}
+	text, _ := a[0].(types.String)
+	old, _ := a[1].(types.String)
+	times := utf8.RuneCountInString(string(text)) + 1
+	if old != "" {
+		times = strings.Count(string(text), string(old))
+	}
+	return product(times, length(a[2]))+len(text) <= maxText
+}
+
+func mayFormat(a []ref.Val) bool {
+	text, _ := a[0].(types.String)
+	verbs := strings.Count(string(text), "%")
+	return len(a) < 2 || product(verbs+1, weight(a[1], maxText))+product(verbs, maxPrecision)+len(text) <= maxText
+}
+
+func mayMatch(a []ref.Val) bool {
+	pattern, _ := a[1].(types.String)
+	size, err := types.RegexProgramSize(string(pattern))
+	return err == nil && size <= maxRegexProgram && product(length(a[0]), size) <= maxRegexSteps
+}
+
+// bindings are the implementations of the guarded functions, by overload and by function.
+var bindings = sync.OnceValue(func() map[string]*functions.Overload {
+	out := make(map[string]*functions.Overload)
+	declared := environment().Functions()
+	for name := range guards {
+		f, ok := declared[name]
+		if !ok {
+			continue
+		}
+		bound, err := f.Bindings()
+		if err != nil {
+			continue
+		}
+		for _, b := range bound {
+			out[b.Operator] = b
+		}
+	}
+	return out
+})
+
+// guarded puts the guard before each call of such a function while an expression is planned.
+func guarded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok {
+		return i, nil
+	}
+	guard, ok := guards[call.Function()]
+	if !ok {
+		return i, nil
+	}
+	args := call.Args()
+	if call.Function() == overloads.Matches && len(args) == 2 {
+		if pattern, isConst := args[1].(interpreter.InterpretableConst); isConst {
+			// The interpreter compiles this pattern once; what is left to look at is the text.
+			size, err := types.RegexProgramSize(string(pattern.Value().(types.String)))
+			if err != nil {
+				return nil, err
+			}
+			args = []interpreter.InterpretableV2{&shortText{args[0], maxRegexSteps / max(size, 1)}, args[1]}
+			guard = func([]ref.Val) bool { return true }
+		}
+	}
+	bound := bindings()[call.OverloadID()]
+	if bound == nil {
+		bound = bindings()[call.Function()]
+	}
+	if bound == nil {
+		return i, nil
+	}
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), args, func(values ...ref.Val) ref.Val {
+		if !guard(values) {
+			return types.WrapErr(errWork)
+		}
+		return invoke(bound, values)
+	}), nil
+}
+
+func invoke(f *functions.Overload, values []ref.Val) ref.Val {
+	switch {
+	case len(values) == 1 && f.Unary != nil:
+		return f.Unary(values[0])
+	case len(values) == 2 && f.Binary != nil:
+		return f.Binary(values[0], values[1])
+	case f.Function != nil:
+		return f.Function(values...)
+	}
+	return types.NewErr("no such overload")
+}
+
+// shortText is a text that a pattern is searched in, refused when it is too long for that.
+type shortText struct {
+	interpreter.InterpretableV2
+	limit int
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (s *shortText) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := s.InterpretableV2.Exec(frame)
+	if length(v) > s.limit {
+		return types.WrapErr(errWork)
+	}
+	return v
+}
+
+// Eval implements interpreter.Interpretable.
+func (s *shortText) Eval(vars interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(vars, s.Exec)
+}
+
+var withGuards = cel.CustomDecoratorV2(guarded)
