@@ -118,6 +118,9 @@ func readRules(o *validate.Object) validate.Field[[]storage.Rule] {
 			continue
 		}
 		problem := validate.Problem{Loc: p.Loc, Msg: p.Message, Type: p.Type, Input: p.Input}
+		if p.Type == validate.ValueError {
+			problem.Msg = "Value error, " + p.Message
+		}
 		if p.Line > 0 {
 			problem.Msg += fmt.Sprintf(" (line %d, column %d)", p.Line, p.Column)
 			problem.Ctx = map[string]any{"line": p.Line, "column": p.Column}

@@ -18,14 +18,17 @@ type madePrincipal struct {
 
 // Principal is what policies know of the call's caller; nil without one.
 func (c *Call) Principal() *rules.Principal {
-	if c.token == nil {
-		return nil
-	}
 	agent := ""
 	if c.Agent != nil {
 		agent = c.Agent.ID
 	}
-	return c.token.principal(agent)
+	switch {
+	case c.token != nil:
+		return c.token.principal(agent)
+	case c.Caller != nil: // proven by other means than a token, which have no claims
+		return rules.NewPrincipal(c.Caller.UserID, c.Caller.Roles, c.Caller.Groups, agent, nil)
+	}
+	return nil
 }
 
 // PrincipalAs is the call's caller with another agent, nil for none.

@@ -28,6 +28,8 @@ type Handler struct {
 
 	logger *zap.Logger
 	now    func() time.Time
+	// sseGrant: streams of /sse need a rule that grants them.
+	sseGrant bool
 }
 
 // CaddyModule returns the Caddy module information.
@@ -39,7 +41,10 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	h.now = time.Now
-	_, err := app.Attach(ctx)
+	a, err := app.Attach(ctx)
+	if err == nil {
+		h.sseGrant = a.SSE != nil && a.SSE.RequireGrant
+	}
 	return err
 }
 

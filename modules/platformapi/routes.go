@@ -65,6 +65,7 @@ var table = mustTable([]route{
 	{http.MethodGet, policiesPath, user, ownOrganization, auditRead, listPolicies},
 	{http.MethodPost, policiesPath, admin, ownOrganization, auditAdminWrite, createPolicy},
 	{http.MethodPost, policiesPath + "/validate", user, ownOrganization, auditRead, validatePolicy},
+	{http.MethodPost, policiesPath + "/explain", user, ownOrganization, auditRead, explainPolicies},
 	{http.MethodGet, policiesPath + "/summary", user, ownOrganization, auditRead, summarizePolicies},
 	{http.MethodGet, policiesPath + "/filter-definitions", user, ownOrganization, auditRead, policyFilters},
 	{http.MethodGet, policyPath, user, ownOrganization, auditRead, getPolicy},

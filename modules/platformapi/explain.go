@@ -1,0 +1,261 @@
+package platformapi
+
+import (
+	"encoding/json"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/slug"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Bounds of a question.
+const (
+	maxAction   = len("resources/read:") + rules.MaxPattern*4 // bytes at the most, which are no fewer than characters
+	maxNames    = 1_000                                       // roles or groups
+	maxNameText = 255
+)
+
+// question is what would become of a call, as a client asks.
+type question struct {
+	server    serverRef
+	policyID  string // a policy to be judged by as though it were active; "" for those that are
+	agentID   validate.Field[string]
+	userID    string
+	roles     validate.Field[[]string]
+	groups    validate.Field[[]string]
+	action    rules.Action
+	arguments []byte
+}
+
+// explainPolicies says what the policies decide about a call and why, without making it.
+func explainPolicies(q *request) (any, error) {
+	asked, err := q.question()
+	if err != nil {
+		return nil, err
+	}
+	other := asked.userID != "" && asked.userID != q.call.Caller.UserID
+	if (other || asked.roles.Present || asked.groups.Present) && !q.call.Caller.Admin {
+		return nil, refused(app.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
+	}
+	v := explanation{Notes: []string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
+	var draft *storage.PolicyView
+	if asked.policyID != "" {
+		p, err := q.core.Store.Policy(q.context(), q.organization(), asked.policyID)
+		if err != nil {
+			return nil, missing(err, errNoPolicy)
+		}
+		if asked.server == (serverRef{}) {
+			asked.server.id = p.ServerID
+		}
+		draft = &p
+	}
+	server, err := q.readServer(asked.server)
+	if err != nil {
+		return nil, err
+	}
+	if draft != nil && draft.ServerID != server.ID {
+		return nil, validate.Problems{{Loc: []any{"body", "policy_id"}, Type: validate.ValueError, Msg: "Value error, the policy is one of another server"}}
+	}
+	principal, err := q.explainedPrincipal(&asked, other, &v)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := q.core.Store.ServerPolicies(q.context(), q.organization(), server.ID)
+	if err != nil {
+		return nil, err
+	}
+	if draft != nil {
+		policies, v.Displaced = asThoughActive(draft.Policy, policies)
+	}
+	v.ServerID, v.Server, v.Action = server.ID, server.Slug, asked.action.String()
+	set, err := rules.Compile(server.Slug, server.ID, policies)
+	if err != nil {
+		q.handler.logger.Error("compiling policies", zap.String("server", server.Slug), zap.Error(err))
+		v.Decision, v.Reason = rules.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
+		return v, nil
+	}
+	v.decide(set.Decide(q.context(), rules.Call{Principal: principal, Kind: asked.action.Kind, Name: asked.action.Name, Arguments: asked.arguments}))
+	if asked.action.Kind == rules.SSEStream && v.Decision == rules.Deny.String() && v.Rule == nil && !q.handler.sseGrant {
+		v.Decision, v.Reason, v.Hidden = rules.Allow.String(), "Streams are open to every connected user unless a rule denies them, and none does", false
+	}
+	if v.Decision == rules.Ask.String() && q.call.Caller.Machine && !other {
+		v.Notes = append(v.Notes, "Nobody can be asked behind this token: the call is denied")
+	}
+	return v, nil
+}
+
+// question reads the body.
+func (q *request) question() (question, error) {
+	var asked question
+	err := q.read(false, func(o *validate.Object) {
+		asked.policyID = o.UUID("policy_id", validate.Nullable).Value
+		server := o.Text("mcp_server_id", validate.Text{Flags: validate.Nullable, Max: maxNameText})
+		asked.server = serverRef{slug: server.Value}
+		if id, ok := validate.UUID(server.Value); ok {
+			asked.server = serverRef{id: id}
+		} else if server.Value != "" && !slug.Valid(server.Value) {
+			o.Report(validate.UUIDParsing, "Input should be a valid UUID or slug", "mcp_server_id")
+		}
+		if !server.Set() && asked.policyID == "" && !o.Wrong("policy_id") {
+			o.Report(validate.Missing, "Field required: mcp_server_id, or policy_id", "mcp_server_id")
+		}
+		asked.agentID = o.UUID("agent_id", validate.Nullable)
+		asked.userID = o.UUID("user_id", validate.Nullable).Value
+		name := validate.Text{Min: 1, Max: maxNameText}
+		asked.roles = o.Texts("roles", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
+		asked.groups = o.Texts("groups", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
+		asked.action = callAction(o)
+		asked.arguments = o.Document("arguments", validate.Nullable, int(q.core.Sizes.API)).Value
+	})
+	return asked, err
+}
+
+// callAction reads an action that is one call, not a pattern of many.
+func callAction(o *validate.Object) rules.Action {
+	text := o.Text("action", validate.Text{Flags: validate.Required, Min: 1, Max: maxAction})
+	if text.Value == "" {
+		return rules.Action{}
+	}
+	action, err := rules.ParseAction(text.Value)
+	switch one := action.Kind >= rules.ToolsCall && action.Kind <= rules.SSEStream && !action.Prefix && !action.Approve; {
+	case err != nil:
+		o.Report(validate.ValueError, "Value error, the action "+err.Error(), "action")
+	case !one:
+		o.Report(validate.ValueError, "Value error, name one call: tools/call:<tool>, resources/read:<uri>, prompts/get:<prompt> or sse/stream", "action")
+	}
+	return action
+}
+
+// explainedPrincipal is who would make the call, and what of them is not known here.
+func (q *request) explainedPrincipal(asked *question, other bool, v *explanation) (*rules.Principal, error) {
+	agent := q.call.Agent
+	switch {
+	case asked.agentID.Null:
+		agent = nil
+	case asked.agentID.Set():
+		named, err := q.core.Store.Agent(q.context(), q.organization(), asked.agentID.Value)
+		if err != nil {
+			return nil, missing(err, errNoAgent)
+		}
+		agent = &named
+	case other:
+		agent = nil
+		v.Notes = append(v.Notes, "No agent was named: the call is judged as one of a client that is not registered")
+	}
+	if agent != nil {
+		v.AgentID = &agent.ID
+	}
+	v.UserID, v.Roles, v.Groups, v.RolesKnown = q.call.Caller.UserID, q.call.Caller.Roles, q.call.Caller.Groups, true
+	if other {
+		u, err := q.core.Store.User(q.context(), q.organization(), asked.userID)
+		if err != nil {
+			return nil, missing(err, errNoUser)
+		}
+		v.UserID, v.Roles, v.Groups, v.RolesKnown = u.ID, nil, nil, asked.roles.Set() && asked.groups.Set()
+		v.Notes = append(v.Notes, "The claims of this user's token are not known here: conditions see none")
+		if !v.RolesKnown {
+			v.Notes = append(v.Notes, "Roles and groups come with a user's token and are not known here: those that the request does not give count as none")
+		}
+	}
+	if !other && !asked.roles.Set() && !asked.groups.Set() {
+		v.Roles, v.Groups = list(v.Roles), list(v.Groups)
+		return q.call.PrincipalAs(agent), nil
+	}
+	if !other {
+		v.Notes = append(v.Notes, "With other roles or groups than the token's, the token's claims are left out: conditions see none")
+	}
+	v.Roles, v.Groups = list(asked.roles.Or(v.Roles)), list(asked.groups.Or(v.Groups))
+	id := ""
+	if agent != nil {
+		id = agent.ID
+	}
+	return rules.NewPrincipal(v.UserID, v.Roles, v.Groups, id, nil), nil
+}
+
+// asThoughActive is what would decide about a server were p active, and the names of the active policies that would have to
+// make way for it.
+func asThoughActive(p storage.Policy, present []storage.Policy) (all []storage.Policy, displaced []string) {
+	displaced = []string{}
+	for _, other := range present {
+		switch {
+		case other.ID == p.ID:
+		case other.Status == storage.PolicyActive && overlap(p.ApplicationIDs, other.ApplicationIDs):
+			displaced = append(displaced, other.Name)
+		default:
+			all = append(all, other)
+		}
+	}
+	p.Status, p.Shadow = storage.PolicyActive, false
+	return append(all, p), displaced
+}
+
+// overlap reports whether two policies of a server cannot both be active: both are for all agents, or both name the same one.
+func overlap(a, b []string) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	return slices.ContainsFunc(a, func(id string) bool { return slices.Contains(b, id) })
+}
+
+// explanation is what was decided and why.
+type explanation struct {
+	Decision   string          `json:"decision"` // allow, deny or ask
+	Reason     string          `json:"reason"`
+	Hidden     bool            `json:"hidden"` // no arguments could change the denial: lists do not show it
+	OutOfBand  bool            `json:"out_of_band"`
+	Policy     *decidingPolicy `json:"policy"`
+	Rule       *string         `json:"rule"`
+	Conditions []conditionView `json:"conditions"`
+	Displaced  []string        `json:"displaced_policy_names"` // by the policy that was asked for, were it active
+	Shadow     []shadowView    `json:"shadow"`                 // drafts that would decide otherwise
+	ServerID   string          `json:"mcp_server_id"`
+	Server     string          `json:"mcp_server_slug"`
+	Action     string          `json:"action"`
+	UserID     string          `json:"user_id"`
+	AgentID    *string         `json:"agent_id"`
+	Roles      []string        `json:"roles"`
+	Groups     []string        `json:"groups"`
+	RolesKnown bool            `json:"roles_known"`
+	Notes      []string        `json:"notes"`
+}
+
+type decidingPolicy struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Revision int    `json:"revision"`
+}
+
+// conditionView is what became of an expression; without a value it could not be evaluated.
+type conditionView struct {
+	Rule  string          `json:"rule"`
+	Expr  string          `json:"expr"`
+	Value json.RawMessage `json:"value"`
+	Error *string         `json:"error"`
+}
+
+type shadowView struct {
+	Policy   decidingPolicy `json:"policy"`
+	Decision string         `json:"decision"`
+	Rule     *string        `json:"rule"`
+	Reason   string         `json:"reason"`
+}
+
+func (v *explanation) decide(d rules.Decision) {
+	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Rule = d.Effect.String(), d.Reason, d.Hidden, d.OutOfBand, optional(d.Rule)
+	if d.PolicyID != "" {
+		v.Policy = &decidingPolicy{d.PolicyID, d.PolicyName, d.Revision}
+	}
+	for _, c := range d.Values {
+		v.Conditions = append(v.Conditions, conditionView{Rule: c.Rule, Expr: c.Expr, Value: orNull(json.RawMessage(c.Value)), Error: optional(c.Error)})
+	}
+	for _, s := range d.Shadow {
+		v.Shadow = append(v.Shadow, shadowView{
+			Policy: decidingPolicy{s.PolicyID, s.PolicyName, s.Revision}, Decision: s.Effect.String(), Rule: optional(s.Rule), Reason: s.Reason,
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package platformapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func TestExplain(t *testing.T) {
+	a := newAPI(t)
+	a.alice.Groups, a.alice.Roles = []string{"engineering"}, []string{"reader"}
+	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))
+	other := a.server(a.adam, "Other", a.entry(a.adam, object{"name": "Other"}))
+	agent := a.agent(a.adam, "client")
+	urgent := object{"match": object{"expr": "request.resource.attr.priority == 1"}}
+	active := a.policy(a.adam, object{"name": "Active", "mcp_server_id": server, "status": "ACTIVE", "rules": []any{
+		object{"name": "Engineers create", "authorized": true, "actions": []string{"tools/call:create_issue"}, "roles_groups": []string{"group:engineering"}},
+		object{"name": "Nothing urgent", "authorized": false, "actions": []string{"tools/call:create_issue"}, "condition": urgent},
+		object{"name": "Deleting asks", "authorized": true, "actions": []string{"tools/call:delete_issue:approve"}, "approval": "out_of_band"},
+	}})
+	draft := a.policy(a.adam, object{"name": "Draft", "mcp_server_id": server, "shadow": true, "rules": []any{
+		object{"name": "All", "authorized": true, "actions": []string{"tools/call:*"}},
+	}})
+	scoped := a.policy(a.adam, object{"name": "Scoped", "mcp_server_id": server, "application_ids": []string{agent}, "rules": []any{}})
+	explain := func(who *app.Caller, body object) object {
+		t.Helper()
+		full := object{"mcp_server_id": server, "action": "tools/call:create_issue"}
+		for name, value := range body {
+			full[name] = value
+		}
+		return a.do(who, http.MethodPost, "/api/v2/policies/explain", full).want(200)
+	}
+	got := explain(a.alice, object{"arguments": object{"priority": 2}})
+	want := object{
+		"decision": "allow", "reason": got["reason"], "hidden": false, "out_of_band": false, "rule": "Engineers create",
+		"policy": object{"id": active, "name": "Active", "revision": 1.0}, "conditions": []any{}, "displaced_policy_names": []any{}, "shadow": []any{},
+		"mcp_server_id": server, "mcp_server_slug": "tracker", "action": "tools/call:create_issue", "user_id": a.alice.UserID, "agent_id": nil,
+		"roles": []any{"reader"}, "groups": []any{"engineering"}, "roles_known": true, "notes": []any{},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || got["reason"] == "" {
+		t.Error(diff)
+	}
+	for _, tt := range []struct {
+		name  string
+		who   *app.Caller
+		body  object
+		check func(object) bool
+	}{
+		{"by slug", a.alice, object{"mcp_server_id": "tracker"}, func(v object) bool { return v["mcp_server_id"] == server }},
+		{"a deny by its arguments", a.alice, object{"arguments": object{"priority": 1}}, func(v object) bool {
+			conditions := v["conditions"].([]any)
+			return v["decision"] == "deny" && v["rule"] == "Nothing urgent" && v["hidden"] == false && len(conditions) == 1 &&
+				cmp.Equal(conditions[0], object{"rule": "Nothing urgent", "expr": "request.resource.attr.priority == 1", "value": true, "error": nil}) &&
+				v["shadow"].([]any)[0].(object)["decision"] == "allow"
+		}},
+		{"not evaluable", a.alice, object{"arguments": object{}}, func(v object) bool {
+			condition := v["conditions"].([]any)[0].(object)
+			return v["decision"] == "deny" && condition["value"] == nil && condition["error"] != nil
+		}},
+		{"ask", a.alice, object{"action": "tools/call:delete_issue"}, func(v object) bool { return v["decision"] == "ask" && v["out_of_band"] == true }},
+		{"hidden", a.alice, object{"action": "tools/call:drop"}, func(v object) bool { return v["decision"] == "deny" && v["hidden"] == true && v["rule"] == nil }},
+		{"a stream is open", a.alice, object{"action": "sse/stream"}, func(v object) bool { return v["decision"] == "allow" }},
+		{"a draft", a.alice, object{"policy_id": draft, "mcp_server_id": nil, "action": "tools/call:drop"}, func(v object) bool {
+			return v["decision"] == "allow" && v["policy"].(object)["id"] == draft && cmp.Equal(v["displaced_policy_names"], []any{"Active"}) && len(v["shadow"].([]any)) == 0
+		}},
+		{"a draft for another agent", a.alice, object{"policy_id": scoped}, func(v object) bool {
+			return v["policy"].(object)["id"] == active && len(v["displaced_policy_names"].([]any)) == 0
+		}},
+		{"a draft for the agent", a.alice, object{"policy_id": scoped, "agent_id": agent}, func(v object) bool {
+			return v["decision"] == "deny" && v["policy"].(object)["id"] == scoped && v["agent_id"] == agent
+		}},
+		{"a server without policies", a.alice, object{"mcp_server_id": other}, func(v object) bool { return v["decision"] == "deny" && v["policy"] == nil }},
+		{"another user", a.adam, object{"user_id": a.alice.UserID}, func(v object) bool {
+			return v["decision"] == "deny" && v["roles_known"] == false && v["user_id"] == a.alice.UserID && len(v["notes"].([]any)) == 3
+		}},
+		{"another user with groups", a.adam, object{"user_id": a.alice.UserID, "groups": []string{"engineering"}, "roles": []string{}, "arguments": object{"priority": 2}}, func(v object) bool {
+			return v["decision"] == "allow" && v["roles_known"] == true
+		}},
+		{"oneself by id", a.alice, object{"user_id": a.alice.UserID, "arguments": object{"priority": 2}}, func(v object) bool { return v["decision"] == "allow" }},
+		{"oneself with other groups", a.adam, object{"groups": []string{"engineering"}, "arguments": object{"priority": 2}}, func(v object) bool {
+			return v["decision"] == "allow" && len(v["notes"].([]any)) == 1
+		}},
+	} {
+		if got := explain(tt.who, tt.body); !tt.check(got) {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+	a.handler.sseGrant = true
+	if got := explain(a.alice, object{"action": "sse/stream"}); got["decision"] != "deny" {
+		t.Errorf("a stream without the grant that is demanded: %v", got)
+	}
+
+	t.Run("refused", func(t *testing.T) {
+		a.t = t
+		ask := func(who *app.Caller, body any) answer {
+			return a.do(who, http.MethodPost, "/api/v2/policies/explain", body)
+		}
+		ask(a.alice, object{}).wantProblems("body.mcp_server_id missing", "body.action missing")
+		ask(a.alice, object{"mcp_server_id": "A B", "policy_id": "x", "agent_id": 1, "user_id": "y", "action": "tools/call:a*", "arguments": []any{}, "roles": "a"}).wantProblems(
+			"body.policy_id uuid_parsing", "body.mcp_server_id uuid_parsing", "body.agent_id string_type", "body.user_id uuid_parsing", "body.roles list_type",
+			"body.action value_error", "body.arguments dict_type")
+		for _, action := range []string{"*", "tools/list", "tools/call:x:approve", "tools/call:", "resources/read:*", "resources/read:a*", "sse", "tools/call:a b"} {
+			ask(a.alice, object{"mcp_server_id": server, "action": action}).wantProblems("body.action value_error")
+		}
+		for _, body := range []object{{"user_id": a.adam.UserID}, {"roles": []string{"admin"}}, {"groups": nil}} {
+			body["mcp_server_id"], body["action"] = server, "sse/stream"
+			ask(a.alice, body).wantError(403, app.Forbidden)
+		}
+		ask(a.adam, object{"policy_id": draft, "mcp_server_id": other, "action": "sse/stream"}).wantProblems("body.policy_id value_error")
+		for name, refusal := range map[string]app.ErrorName{
+			"mcp_server_id": app.ServerNotFound, "policy_id": app.PolicyNotFound, "agent_id": app.AgentNotFound, "user_id": app.NotFound,
+		} {
+			foreign := map[string]string{"mcp_server_id": server, "policy_id": draft, "agent_id": agent, "user_id": a.alice.UserID}[name]
+			own := a.server(a.eve, name, a.entry(a.eve, object{"name": name}))
+			question := func(id string) object {
+				body := object{"mcp_server_id": own, "action": "sse/stream"}
+				body[name] = id
+				return body
+			}
+			unknown := ask(a.eve, question(uuid.NewString()))
+			unknown.wantError(404, refusal)
+			if w := ask(a.eve, question(foreign)); w.body != unknown.body || w.status != 404 {
+				t.Errorf("O02 %s: %d %s", name, w.status, w.body)
+			}
+		}
+	})
+}
+
+// TestRuleProblems: what internal/rules finds has its place in the body, inside expressions too.
+func TestRuleProblems(t *testing.T) {
+	a := newAPI(t)
+	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))
+	w := a.do(a.adam, http.MethodPost, "/api/v2/policies", object{"name": "x", "mcp_server_id": server, "rules": []any{
+		object{"name": "a", "authorized": true, "actions": []any{"tools/call:x:approve:approve", 1, "tools/call: x"}},
+		object{"name": "a", "authorized": true, "roles_groups": []any{"role:"}},
+		object{"name": "c", "authorized": true, "condition": object{"match": object{"all": object{"of": []any{object{"expr": "R.attr.a == 1"}, object{"expr": "R.attr.a ==\n  == 2"}}}}}},
+	}})
+	w.wantProblems("body.rules.0.actions.1 string_type", "body.rules.0.actions.0 value_error", "body.rules.0.actions.2 value_error",
+		"body.rules.1.name value_error", "body.rules.1.roles_groups.0 value_error", "body.rules.2.condition.match.all.of.1.expr value_error")
+	details := w.want(422)["detail"].([]any)
+	last := details[len(details)-1].(object)
+	if diff := cmp.Diff(object{"line": 2.0, "column": 3.0}, last["ctx"]); diff != "" || !strings.Contains(last["msg"].(string), "(line 2, column 3)") {
+		t.Errorf("%s in %v", diff, last)
+	}
+	for _, text := range []string{
+		"tools/call:x:approve:approve", "tools/call::approve", "tools/call:", "tools/call:x:approve:y", "tools/call:x:APPROVE", "tools/call: x", "tools/call:a*b",
+		"Tools/call:x", "resources/read:", "resources/read:x:approve", "sse/stream:approve", "*:approve", "", "prompts/get:a*b",
+	} {
+		t.Run("M07 "+text, func(t *testing.T) {
+			a.t = t
+			a.do(a.adam, http.MethodPost, "/api/v2/policies", object{"name": "x", "mcp_server_id": server, "rules": []any{
+				object{"name": "r", "authorized": true, "actions": []string{text}},
+			}}).wantProblems("body.rules.0.actions.0 value_error")
+		})
+	}
+	a.t = t
+	a.do(a.adam, http.MethodPost, "/api/v2/policies", object{"name": "x", "mcp_server_id": server, "rules": []any{
+		object{"name": "r", "authorized": false, "actions": []string{"tools/list"}},
+	}}).wantProblems("body.rules.0.actions.0 value_error")
+	if names := a.do(a.adam, http.MethodGet, "/api/v2/policies", nil).want(200)["data"].([]any); len(names) != 0 {
+		t.Errorf("made: %v", names)
+	}
+}
