@@ -1,0 +1,246 @@
+package handover
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// Conn is a connection that its server can give up.
+type Conn struct {
+	net.Conn // not to be touched once it is passed on
+	listener *Listener
+
+	mu    sync.Mutex
+	begun []byte // what the server before has read without looking at it
+	phase phase
+	// sealed: what is read has a meaning that depends on what was read before (TLS, HTTP/2).
+	sealed bool
+	// multiplexed: many requests at a time (HTTP/2); its own protocol tells clients which of them are lost.
+	multiplexed bool
+	answered    bool // the answer to the request has begun
+	retiring    bool
+	reading     bool // a Read is under way
+	waiting     bool // and it waits for the first byte of a request
+	interrupted bool // that Read has been told to come back
+	passed      bool
+	deadlines   int  // that the server has set for reading since it was idle
+	closing     bool // the server's Close is held back until it is clear whether the connection can be passed on
+	told        bool // the protocol that TLS settled on has been looked at
+}
+
+// phase is where a connection is between requests.
+type phase int
+
+const (
+	fresh  phase = iota // no byte was read
+	begins              // bytes were read, but the server has not got a request yet
+	active              // the server works on a request
+	idle                // the server has answered
+	gone                // closed, or no longer the server's
+)
+
+// serverBuffer is the size of net/http's buffer for reading: an idle connection whose server offers this much room has
+// nothing left in it.
+const serverBuffer = 4096
+
+// State is to be called from the hook ConnState of the server.
+func State(c net.Conn, state http.ConnState) {
+	over, secure := c.(*tls.Conn)
+	if secure {
+		c = over.NetConn()
+	}
+	own, ok := c.(*Conn)
+	if !ok {
+		return
+	}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	switch state {
+	case http.StateActive:
+		if secure && !own.told {
+			own.told = true
+			own.multiplexed = over.ConnectionState().NegotiatedProtocol == "h2"
+		}
+		own.phase, own.answered = active, false
+	case http.StateIdle:
+		own.phase, own.deadlines = idle, 0
+	case http.StateClosed, http.StateHijacked:
+		own.phase = gone
+		if own.closing && !own.passed {
+			own.closing = false
+			own.listener.forget(own)
+			_ = own.Conn.Close()
+		}
+	case http.StateNew:
+	}
+}
+
+// between reports whether a Read with room for so many bytes waits for the first byte of a request. From idle on, net/http
+// sets one deadline, peeks, and sets further ones when it has found something: with one deadline and all the room it has
+// found nothing. It still is idle while it reads a request.
+func (c *Conn) between(room int) bool {
+	return c.phase == fresh || c.phase == idle && !c.sealed && c.deadlines == 1 && room == serverBuffer
+}
+
+// Read implements net.Conn. A connection that is passed on reads like one that the client has closed.
+func (c *Conn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	if c.passed {
+		c.mu.Unlock()
+		return 0, io.EOF
+	}
+	c.waiting = c.between(len(p))
+	if c.waiting && c.retiring {
+		return 0, c.pass(c.begun)
+	}
+	if c.closing { // and cannot be passed on
+		c.mu.Unlock()
+		return 0, net.ErrClosed
+	}
+	if len(c.begun) > 0 && len(p) > 0 {
+		n := copy(p, c.begun)
+		c.begun = c.begun[n:]
+		c.saw(p[:n])
+		c.mu.Unlock()
+		return n, nil
+	}
+	c.reading = true
+	c.mu.Unlock()
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	c.reading = false
+	if c.waiting && c.retiring && (n > 0 || errors.Is(err, os.ErrDeadlineExceeded)) {
+		return 0, c.pass(bytes.Clone(p[:n])) // the server will never know of it
+	}
+	c.waiting = false
+	if n > 0 {
+		c.saw(p[:n])
+	}
+	c.mu.Unlock()
+	return n, err
+}
+
+// saw notes that the server gets to see p.
+func (c *Conn) saw(p []byte) {
+	const recordOfHandshake = 0x16 // RFC 8446 section 5.1
+	if c.phase == fresh {
+		c.multiplexed = len(p) < 3 || bytes.HasPrefix(p, []byte("PRI")) // RFC 9113 section 3.4; too little to tell counts as well
+		c.sealed = c.multiplexed || p[0] == recordOfHandshake
+	}
+	if c.phase == fresh || c.phase == idle {
+		c.phase, c.answered = begins, false
+	}
+	c.waiting = false
+}
+
+// pass gives the connection to the next listener. It is called with the lock held and releases it.
+func (c *Conn) pass(begun []byte) error {
+	c.passed, c.waiting = true, false
+	c.mu.Unlock()
+	c.listener.forget(c)
+	_ = c.Conn.SetDeadline(time.Time{})
+	c.listener.socket.give(arrival{raw: c.Conn, begun: begun})
+	return io.EOF
+}
+
+// retire has the connection passed on as soon as no request is on it.
+func (c *Conn) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retiring = true
+	if c.waiting && !c.interrupted {
+		c.interrupted = true
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// pending reports whether a request is on its way to its answer. The server would drop it, or close the connection after
+// it without having said so, when it was shut down now.
+func (c *Conn) pending() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.passed && !c.multiplexed && (c.phase == begins || c.phase == active && !c.answered)
+}
+
+// Write implements net.Conn.
+func (c *Conn) Write(p []byte) (int, error) {
+	if !c.answer() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(p)
+}
+
+// ReadFrom implements io.ReaderFrom: sockets take files without copying them.
+func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
+	if !c.answer() {
+		return 0, net.ErrClosed
+	}
+	return io.Copy(c.Conn, r)
+}
+
+// answer notes that the server writes, and reports whether it may.
+func (c *Conn) answer() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = true
+	return !c.passed
+}
+
+// Close implements net.Conn. A server that shuts down closes idle connections: when they can still be passed on, Read
+// does so, or State closes them after all.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.passed {
+		return nil
+	}
+	if c.retiring && !c.sealed && (c.waiting || c.phase == idle && !c.reading) && !c.closing {
+		c.closing = true
+		return nil
+	}
+	c.closing, c.phase = false, gone
+	c.listener.forget(c)
+	return c.Conn.Close()
+}
+
+// CloseWrite closes the writing side of a socket that has one.
+func (c *Conn) CloseWrite() error {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || !c.answer() {
+		return net.ErrClosed
+	}
+	return half.CloseWrite()
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadlines++
+	if c.passed || c.interrupted {
+		return nil
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.passed {
+		return nil
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
