@@ -98,6 +98,8 @@ type App struct {
 	resourceKey string
 	resources   *resources
 
+	listening listening
+
 	// core is set once the public URL is known, at the latest when the first handler attaches.
 	coreMu sync.Mutex
 	core   *Core

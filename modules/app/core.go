@@ -83,6 +83,7 @@ func Attach(ctx caddy.Context) (*App, error) {
 		}
 	}
 	a.addHosts(ctx)
+	a.listening.share(ctx)
 	return a, nil
 }
 

@@ -14,10 +14,11 @@ import (
 // exitHandler hears that a configuration is about to be stopped.
 type exitHandler struct{ app *App }
 
-// Handle ends event streams when it is the process that stops, and not just a configuration: those of older
-// configurations too. Calls have the drain period to get their answers; Caddy waits for them.
+// Handle passes connections on to the configuration that follows. When it is the process that stops, it ends event
+// streams, those of older configurations too. Calls have the drain period to get their answers; Caddy waits for them.
 func (h exitHandler) Handle(context.Context, caddy.Event) error {
 	if !caddy.Exiting() {
+		h.app.listening.handOver()
 		return nil
 	}
 	if n := openStreams.Drain(); n > 0 {

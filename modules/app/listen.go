@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/durward-gateway/durward/internal/handover"
+)
+
+// sharedNetwork is Caddy's name for TCP sockets that configurations share. Caddy opens one for each configuration
+// otherwise, and what waits for the old one is reset.
+const sharedNetwork = "durward"
+
+// sockets are those of all configurations.
+var sockets handover.Sockets
+
+func init() {
+	caddy.RegisterNetwork(sharedNetwork, listenShared)
+	caddyhttp.RegisterNetworkHTTP3(sharedNetwork, "udp")
+}
+
+// listenShared is a caddy.ListenerFunc.
+func listenShared(ctx context.Context, _, host, portRange string, portOffset uint, config net.ListenConfig) (any, error) {
+	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress("tcp", host, portRange))
+	if err != nil {
+		return nil, err
+	}
+	// What the socket does to its connections is a part of what it is.
+	key := fmt.Sprint(address.JoinHostPort(portOffset), config.KeepAliveConfig)
+	listener, err := sockets.Listen(key, func() (net.Listener, error) {
+		opened, err := address.Listen(ctx, portOffset, config)
+		if err != nil {
+			return nil, err
+		}
+		return opened.(net.Listener), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if configuration, ok := ctx.(caddy.Context); ok {
+		if running, err := configuration.AppIfConfigured("durward"); err == nil {
+			running.(*App).listening.add(listener)
+		}
+	}
+	return listener, nil
+}
+
+// listening is what a configuration's servers listen on.
+type listening struct {
+	mu        sync.Mutex
+	servers   map[*caddyhttp.Server]struct{}
+	listeners []*handover.Listener
+}
+
+func (l *listening) add(listener *handover.Listener) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listeners = append(l.listeners, listener)
+}
+
+// share has the server of a handler that is being provisioned listen on shared sockets. An address that says how to listen
+// is left alone, and so is every address when there is a shutdown_delay: Caddy would take each reload for an end of the
+// socket, and wait.
+func (l *listening) share(ctx caddy.Context) {
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok || delaysShutdown(ctx) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, done := l.servers[server]; done {
+		return
+	}
+	if l.servers == nil {
+		l.servers = make(map[*caddyhttp.Server]struct{})
+	}
+	l.servers[server] = struct{}{}
+	server.RegisterConnState(handover.State)
+	for i, listen := range server.Listen {
+		if address, err := caddy.ParseNetworkAddress(listen); err == nil && address.Network == "tcp" && address.StartPort != 0 {
+			address.Network = sharedNetwork
+			server.Listen[i] = address.String()
+		}
+	}
+}
+
+func delaysShutdown(ctx caddy.Context) bool {
+	for _, module := range ctx.Modules() {
+		if server, ok := module.(*caddyhttp.App); ok && server.ShutdownDelay > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// longestHandover bounds how long a reload waits for requests that are on their way to a handler of the old
+// configuration, or to the begin of their answer. The new one serves meanwhile.
+const longestHandover = 500 * time.Millisecond
+
+// handOver passes connections on to the next configuration, whose servers are listening.
+func (l *listening) handOver() {
+	l.mu.Lock()
+	listeners := l.listeners
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), longestHandover)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, listener := range listeners {
+		all.Go(func() { listener.Retire(ctx) })
+	}
+	all.Wait()
+}
