@@ -297,3 +297,33 @@ func BenchmarkParseBody(b *testing.B) {
 		}
 	}
 }
+
+// TestHeldPlaces: what is wrong in a list keeps its place, and what is known to be wrong can be asked for.
+func TestHeldPlaces(t *testing.T) {
+	o := parse(t, `{"ids":["a",1,"b"],"rules":[{"name":7},3]}`)
+	if diff := cmp.Diff([]string{"a", "", "b"}, o.Texts("ids", List{Hold: true}, Text{}).Value); diff != "" {
+		t.Error(diff)
+	}
+	rules := o.Objects("rules", List{Hold: true}).Value
+	if len(rules) != 2 || rules[0] == nil || rules[1] != nil {
+		t.Fatalf("%v", rules)
+	}
+	rules[0].Text("name", Text{})
+	for place, want := range map[string]bool{"ids": false, "ids 0": false, "ids 1": true, "rules": false, "rules 0": false, "rules 0 name": true, "rules 0 name x": true, "rules 1": true, "rules 1 name": true} {
+		var steps []any
+		for step := range strings.FieldsSeq(place) {
+			if n := strings.IndexByte("0123456789", step[0]); n >= 0 {
+				steps = append(steps, n)
+				continue
+			}
+			steps = append(steps, step)
+		}
+		if got := o.Wrong(steps...); got != want {
+			t.Errorf("%s: %v", place, got)
+		}
+	}
+	rules[0].Note(Problem{Loc: []any{"actions", 2}, Type: ValueError, Msg: "m", Ctx: map[string]any{"line": 1}})
+	if got := described(t, o.Err()); got[len(got)-1] != `value_error ["body","rules",0,"actions",2]` {
+		t.Error(got)
+	}
+}
