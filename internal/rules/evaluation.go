@@ -96,6 +96,9 @@ func (e *evaluation) Parent() interpreter.Activation { return nil }
 // partially is the evaluation with its unknown parts.
 type partially struct{ *evaluation }
 
+// AsPartialActivation is what the interpreter asks for: without it unknown parts would count as missing ones.
+func (p partially) AsPartialActivation() (interpreter.PartialActivation, bool) { return p, true }
+
 // UnknownAttributePatterns are the paths that are not known.
 func (p partially) UnknownAttributePatterns() []*interpreter.AttributePattern { return p.unknown }
 
