@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 )
 
@@ -148,7 +149,16 @@ type Audited struct {
 	Entries        []AuditEntry
 	// Committed, when set, is told after the commit what was recorded. It must not block or call the store.
 	Committed func([]AuditRecord)
+
+	recorded atomic.Bool
 }
+
+// Claim is for drivers: it reports whether the entries are still to be recorded, to the first transaction that asks. A
+// transaction that claims and then fails calls Release.
+func (a *Audited) Claim() bool { return a.recorded.CompareAndSwap(false, true) }
+
+// Release gives the entries back to the next transaction.
+func (a *Audited) Release() { a.recorded.Store(false) }
 
 // WithAudit makes the next committed write of the store under ctx record the entries in its own transaction, in the chain
 // (organization, node, segment AuditStoreSegment): either both are durable or neither is. Reads, and writes that change

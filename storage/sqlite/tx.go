@@ -45,41 +45,52 @@ func (s *Store) readSnapshot(ctx context.Context, f func(ctx context.Context, q 
 type writeTx struct {
 	*sql.Tx
 	changed []string
+	// record says that what WithAudit asks for is recorded although nothing else is written.
+	record bool
 }
 
-// write runs f in a write transaction. When the commit has returned it is on the disk; then the change listeners run.
+// write runs f in a write transaction, which also records what storage.WithAudit asks for. When the commit has returned
+// it is on the disk; then the change listeners run.
 func (s *Store) write(ctx context.Context, f func(ctx context.Context, tx *writeTx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	changed, err := s.commit(ctx, f)
+	changed, records, err := s.commit(ctx, f)
 	if err != nil {
 		return s.translate(ctx, err)
 	}
 	for _, organization := range changed {
 		s.changes.notify(organization)
 	}
+	if len(records) > 0 {
+		if told := storage.AuditOf(ctx).Committed; told != nil {
+			told(records)
+		}
+	}
 	return nil
 }
 
-func (s *Store) commit(ctx context.Context, f func(ctx context.Context, tx *writeTx) error) (changed []string, err error) {
+func (s *Store) commit(ctx context.Context, f func(ctx context.Context, tx *writeTx) error) (changed []string, records []storage.AuditRecord, err error) {
 	tx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
 		s.failing.CompareAndSwap(false, isDiskError(err))
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = tx.Rollback() }() // also when f panics; after a commit this does nothing
 	w := &writeTx{Tx: tx}
-	if err = f(ctx, w); err == nil {
-		err = tx.Commit()
+	audited := storage.AuditOf(ctx)
+	if records, err = w.audited(ctx, audited, f); err == nil {
+		if err = tx.Commit(); err != nil && len(records) > 0 {
+			audited.Release()
+		}
 	}
 	if err != nil {
 		s.failing.CompareAndSwap(false, isDiskError(err))
-		return nil, err
+		return nil, nil, err
 	}
 	if s.failing.Load() || len(w.changed) > 0 {
 		s.failing.Store(false)
 	}
-	return w.changed, nil
+	return w.changed, records, nil
 }
 
 // changeLogLength is how many rows of the change log are kept.
