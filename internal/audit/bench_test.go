@@ -1,0 +1,95 @@
+//go:build unix
+
+package audit
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// processor returns the processor time of the process: on a machine that others use too, wall time says little.
+func processor(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+func reportProcessor(b *testing.B, before time.Duration, each int) {
+	b.ReportMetric(float64((processor(b)-before).Nanoseconds())/float64(b.N)/float64(each), "cpu-ns/call")
+}
+
+// BenchmarkCall is what one call pays: the intent, written at once, and the outcome, which goes with the next intent.
+func BenchmarkCall(b *testing.B) {
+	j := openJournal(b, testOptions(b, b.TempDir()))
+	e := intent("create_issue")
+	out := outcomeOf(e)
+	b.ReportAllocs()
+	before := processor(b)
+	defer func() { reportProcessor(b, before, 1) }()
+	for b.Loop() {
+		e.ID = NewID(e.At)
+		if err := j.Append(acme, e); err != nil {
+			b.Fatal(err)
+		}
+		out.ID, out.Call = NewID(out.At), e.ID
+		j.Later(acme, out)
+	}
+}
+
+func BenchmarkCallParallel(b *testing.B) {
+	j := openJournal(b, testOptions(b, b.TempDir()))
+	b.SetParallelism(16)
+	b.RunParallel(func(p *testing.PB) {
+		e := intent("create_issue")
+		out := outcomeOf(e)
+		for p.Next() {
+			if err := j.Append(acme, e); err != nil {
+				b.Error(err)
+			}
+			j.Later(acme, out)
+		}
+	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	e := intent("create_issue")
+	var text []byte
+	before := processor(b)
+	defer func() { reportProcessor(b, before, 1) }()
+	for b.Loop() {
+		text = appendEntry(text[:0], e)
+	}
+}
+
+// BenchmarkShip is what the shipping of one record costs, without the store.
+func BenchmarkShip(b *testing.B) {
+	j := openJournal(b, testOptions(b, b.TempDir()))
+	const calls = 5000
+	for range calls {
+		e := intent("create_issue")
+		j.Later(acme, e)
+		j.Later(acme, outcomeOf(e))
+	}
+	if err := j.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	var store *memory
+	before := processor(b)
+	defer func() { reportProcessor(b, before, calls) }()
+	s := newShipper(j, nil)
+	for b.Loop() {
+		store = new(memory)
+		s.store, s.at = store, position{}
+		if err := s.ship(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	size := 0
+	for _, c := range store.chunks {
+		size += len(c.Data)
+	}
+	b.ReportMetric(float64(size)/calls, "stored-B/call")
+}

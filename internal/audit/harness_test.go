@@ -1,0 +1,255 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	acme  = "0190aaaa-0000-7000-8000-000000000001"
+	other = "0190aaaa-0000-7000-8000-000000000002"
+)
+
+// memory is a storage.Audits.
+type memory struct {
+	mu          sync.Mutex
+	chunks      []storage.AuditChunk
+	records     []storage.AuditRecord
+	checkpoints []storage.AuditCheckpoint
+	keys        []storage.DataKey
+	err         error // of every write
+}
+
+func (m *memory) RecordAudit(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := storage.AuditOf(ctx)
+	var made []storage.AuditRecord
+	for i := range a.Entries {
+		chain := storage.AuditChain{OrganizationID: a.OrganizationID, Node: a.Node, Segment: storage.AuditStoreSegment}
+		for _, r := range m.records {
+			if r.OrganizationID == a.OrganizationID && r.Node == a.Node {
+				chain.Sequence, chain.Hash = r.Sequence, r.Hash
+			}
+		}
+		r := chain.Next(marshal(a.Entries[i]))
+		m.records = append(m.records, r)
+		made = append(made, r)
+	}
+	if a.Committed != nil {
+		a.Committed(made)
+	}
+	return nil
+}
+
+func (m *memory) AddAuditChunks(_ context.Context, chunks []storage.AuditChunk) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return m.err
+	}
+	for _, c := range chunks {
+		if !slices.ContainsFunc(m.chunks, func(have storage.AuditChunk) bool {
+			return have.OrganizationID == c.OrganizationID && have.Node == c.Node && have.Segment == c.Segment && have.First == c.First
+		}) {
+			m.chunks = append(m.chunks, c)
+		}
+	}
+	return nil
+}
+
+func (m *memory) AuditChunks(_ context.Context, f storage.AuditFilter) ([]storage.AuditChunk, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []storage.AuditChunk
+	for _, c := range m.chunks {
+		if c.OrganizationID == f.OrganizationID && (f.From.IsZero() || !c.To.Before(f.From)) && (f.To.IsZero() || c.From.Before(f.To)) {
+			all = append(all, c)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b storage.AuditChunk) int { return b.To.Compare(a.To) })
+	if f.Limit > 0 {
+		all = all[:min(f.Limit, len(all))]
+	}
+	return all, nil
+}
+
+func (m *memory) AuditRecords(_ context.Context, f storage.AuditFilter) ([]storage.AuditRecord, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []storage.AuditRecord
+	for _, r := range slices.Backward(m.records) {
+		at := timeOf(r.Text)
+		if r.OrganizationID == f.OrganizationID && (f.From.IsZero() || !at.Before(f.From)) && (f.To.IsZero() || at.Before(f.To)) {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+func (m *memory) AuditChains(_ context.Context, node string) ([]storage.AuditChain, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := make(map[storage.AuditChain]storage.AuditChain)
+	for _, c := range m.chunks {
+		name := storage.AuditChain{OrganizationID: c.OrganizationID, Node: c.Node, Segment: c.Segment}
+		if last[name].Sequence < c.Last {
+			chain := name
+			chain.Sequence = c.Last
+			last[name] = chain
+		}
+	}
+	for _, r := range m.records {
+		name := storage.AuditChain{OrganizationID: r.OrganizationID, Node: r.Node, Segment: r.Segment}
+		chain := name
+		chain.Sequence, chain.Hash = r.Sequence, r.Hash
+		last[name] = chain
+	}
+	var all []storage.AuditChain
+	for _, c := range last {
+		if node == "" || c.Node == node {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+func (m *memory) AddAuditCheckpoint(_ context.Context, c storage.AuditCheckpoint) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return m.err
+	}
+	for _, have := range m.checkpoints {
+		if have.Node == c.Node && have.Number == c.Number {
+			return &storage.ConflictError{Field: "number"}
+		}
+	}
+	m.checkpoints = append(m.checkpoints, c)
+	return nil
+}
+
+func (m *memory) AuditCheckpoints(_ context.Context, node string) ([]storage.AuditCheckpoint, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []storage.AuditCheckpoint
+	for _, c := range m.checkpoints {
+		if node == "" || c.Node == node {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b storage.AuditCheckpoint) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Number, b.Number))
+	})
+	return all, nil
+}
+
+func (m *memory) DataKeys(context.Context) ([]storage.DataKey, error) { return m.keys, nil }
+
+func (m *memory) AddDataKey(_ context.Context, k storage.DataKey) error {
+	m.keys = append(m.keys, k)
+	return nil
+}
+
+// newSigner makes the keys of a gateway.
+func newSigner(t testing.TB) *seal.Signer {
+	t.Helper()
+	master, err := seal.ParseMasterKey(seal.NewMasterKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := seal.OpenKeyring(t.Context(), []seal.MasterKey{master}, new(memory), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring.Signer("audit")
+}
+
+var sharedSigner = sync.OnceValue(func() *seal.Signer {
+	master, err := seal.ParseMasterKey(seal.NewMasterKey())
+	if err != nil {
+		panic(err)
+	}
+	ring, err := seal.OpenKeyring(context.Background(), []seal.MasterKey{master}, new(memory), time.Now)
+	if err != nil {
+		panic(err)
+	}
+	return ring.Signer("audit")
+})
+
+func testOptions(t testing.TB, dir string) Options {
+	t.Helper()
+	return Options{Dir: dir, Signer: sharedSigner()}
+}
+
+func openJournal(t testing.TB, o Options) *Journal {
+	t.Helper()
+	j, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
+
+func intent(tool string) *storage.AuditEntry {
+	now := time.Now()
+	return &storage.AuditEntry{
+		ID: NewID(now), At: now, Kind: storage.AuditCall, Event: "decision", UserID: "0190bbbb-0000-7000-8000-000000000001", AgentID: "0190cccc-0000-7000-8000-000000000001",
+		Client: "dev-agent", ServerID: "0190dddd-0000-7000-8000-000000000001", Server: "demo", Method: "tools/call", Tool: tool, Decision: "allow",
+		Rule: "everything", PolicyID: "0190eeee-0000-7000-8000-000000000001", PolicyRevision: 3,
+		ArgumentsDigest: "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4",
+	}
+}
+
+func outcomeOf(e *storage.AuditEntry) *storage.AuditEntry {
+	now := time.Now()
+	return &storage.AuditEntry{
+		ID: NewID(now), At: now, Kind: e.Kind, Event: "outcome", Call: e.ID, Outcome: "ok", Duration: 1234567, UpstreamStatus: 200,
+	}
+}
+
+// verify returns what is wrong.
+func verify(t testing.TB, dir string, store Source) []Finding {
+	t.Helper()
+	report, err := Verify(t.Context(), dir, store, sharedSigner())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.Findings
+}
+
+func wantClean(t testing.TB, dir string, store Source) Report {
+	t.Helper()
+	report, err := Verify(t.Context(), dir, store, sharedSigner())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		t.Errorf("found in what nobody touched: %s", f)
+	}
+	return report
+}
+
+// newShipper ships a journal without a trail.
+func newShipper(j *Journal, store storage.Audits) *shipper {
+	return &shipper{dir: j.dir, node: j.node, store: store, log: j.options.Log, growing: func() int {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.segment.number
+	}}
+}
+
+var errDisk = errors.New("no space left on device")

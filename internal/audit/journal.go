@@ -1,0 +1,498 @@
+// Package audit keeps the audit log: a journal on this node's disk, to which a record of every call is written before a
+// credential leaves, hash-chained and sealed by signed checkpoints; its shipping to the store behind the requests; sinks
+// that get a copy; and the verification of all of it.
+//
+// A journal is a directory of segments, files of lines (see line.go). There is one chain for each organization, node and
+// segment. What a journal acknowledged survives the process (it is in the kernel's hands), and the machine after at most
+// SyncEvery, or at once with sync always.
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// SyncEvery is how often what was written is forced to the disk.
+const SyncEvery = 50 * time.Millisecond
+
+// Defaults of Options, and bounds.
+const (
+	defaultSegmentSize     = 16 << 20
+	defaultSegmentAge      = time.Hour
+	defaultCheckpointEvery = 10 * time.Second
+	// laterDelay is how long a record that may wait does; under load it goes with the next one that may not.
+	laterDelay = 5 * time.Millisecond
+	// maxPending bounds what waits for a disk that takes nothing.
+	maxPending = 4 << 20
+)
+
+// Errors of a journal.
+var (
+	// ErrUnavailable: the journal cannot be written. The record does not exist.
+	ErrUnavailable = errors.New("audit journal cannot be written")
+	errClosed      = errors.New("audit journal is closed")
+)
+
+// Options of a journal. Members without a default must be given.
+type Options struct {
+	// Dir is the directory of journals, one directory for each node in it. It is made when it is missing.
+	Dir string
+	// Signer signs checkpoints.
+	Signer Signer
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Log gets what operators need to know. Default: nothing is logged.
+	Log *slog.Logger
+
+	// SegmentSize and SegmentAge are when a segment ends; CheckpointEvery is the time between checkpoints of one that
+	// grows. Defaults: 16 MiB, an hour, 10 seconds.
+	SegmentSize     int64
+	SegmentAge      time.Duration
+	CheckpointEvery time.Duration
+
+	create func(path string) (file, error) // for tests: a disk with faults
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.SegmentSize == 0 {
+		o.SegmentSize = defaultSegmentSize
+	}
+	if o.SegmentAge == 0 {
+		o.SegmentAge = defaultSegmentAge
+	}
+	if o.CheckpointEvery == 0 {
+		o.CheckpointEvery = defaultCheckpointEvery
+	}
+	if o.create == nil {
+		o.create = createFile
+	}
+	return o
+}
+
+// file is what a segment is written to.
+type file interface {
+	Write([]byte) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+func createFile(path string) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+}
+
+// Journal is a node's journal. It is safe for concurrent use.
+type Journal struct {
+	options Options
+	dir     string
+	node    string
+	unlock  func()
+
+	syncAlways atomic.Bool
+	observer   atomic.Pointer[func(storage.AuditRecord)]
+	lost       atomic.Int64 // records that were to be written later and were not
+
+	mu       sync.Mutex
+	segment  segment
+	pending  []byte // lines that are not written yet
+	waiting  bool   // somebody has been told to write pending
+	torn     bool   // the disk may hold a part of a line behind segment.size
+	scratch  []byte
+	text     []byte
+	last     lastCheckpoint
+	stored   map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
+	failure  error                         // the disk could not be synced: nothing more is put into this segment
+	closed   bool
+	wake     chan struct{} // pending waits to be written
+	rotation chan struct{} // the segment is full
+
+	syncing sync.Mutex
+	synced  atomic.Int64 // how much of all that was written is known to be on the disk
+	written atomic.Int64
+
+	stop chan struct{}
+	work sync.WaitGroup
+}
+
+// lastCheckpoint is what the next one follows.
+type lastCheckpoint struct {
+	number int64
+	hash   string
+	at     time.Time
+}
+
+// segment is the file that grows.
+type segment struct {
+	file   file
+	number int
+	name   string
+	size   int64
+	began  time.Time
+	chains map[string]*chain // by organization
+	moved  bool              // something was written since the last checkpoint
+	ended  bool              // it has its final checkpoint
+}
+
+type chain struct {
+	storage.AuditChain
+	moved bool
+}
+
+// Open takes the first journal in the directory that no process has, or makes one, and ends what a crash has left open in
+// it. Records can be appended at once.
+func Open(o Options) (*Journal, error) {
+	o = o.withDefaults()
+	j := &Journal{
+		options: o, stored: make(map[string]storage.AuditChain), wake: make(chan struct{}, 1), rotation: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	var err error
+	if j.dir, j.unlock, err = claim(o.Dir); err != nil {
+		return nil, fmt.Errorf("opening the audit journal: %w", err)
+	}
+	j.node = filepath.Base(j.dir)
+	if err := j.begin(); err != nil {
+		j.unlock()
+		return nil, fmt.Errorf("opening the audit journal: %w", err)
+	}
+	j.work.Go(j.write)
+	j.work.Go(j.maintain)
+	return j, nil
+}
+
+// Node is the journal's name among those of all nodes.
+func (j *Journal) Node() string { return j.node }
+
+// SyncAlways makes every Append wait for the disk.
+func (j *Journal) SyncAlways(on bool) { j.syncAlways.Store(on) }
+
+// Lost is how many records that could wait were given up, because the disk took nothing for too long.
+func (j *Journal) Lost() int64 { return j.lost.Load() }
+
+// Append writes a record, and whatever waits to be written, with one write. When it returns nil the record survives the
+// process; with an error (ErrUnavailable) the record does not exist. ID and time of the entry must be set.
+func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
+	j.mu.Lock()
+	if err := j.ready(); err != nil {
+		j.mu.Unlock()
+		return err
+	}
+	added, err := j.add(organization, e)
+	if err == nil {
+		if err = j.flush(); err != nil {
+			added.undo(j)
+		} else {
+			j.observe(added, e)
+		}
+	}
+	mark := j.written.Load()
+	full := j.segment.size >= j.options.SegmentSize
+	j.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if full {
+		signal(j.rotation)
+	}
+	if j.syncAlways.Load() {
+		if err := j.syncTo(mark); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	return nil
+}
+
+// Later writes a record within a few milliseconds. It is counted as lost when that is not possible.
+func (j *Journal) Later(organization string, e *storage.AuditEntry) {
+	j.mu.Lock()
+	err := j.ready()
+	if err == nil && len(j.pending) > maxPending {
+		err = ErrUnavailable
+	}
+	if err == nil {
+		var added addition
+		if added, err = j.add(organization, e); err == nil {
+			j.observe(added, e)
+		}
+	}
+	wake := err == nil && !j.waiting
+	j.waiting = j.waiting || wake
+	j.mu.Unlock()
+	if err != nil {
+		j.lost.Add(1)
+		return
+	}
+	if wake {
+		signal(j.wake)
+	}
+}
+
+// Stored notes where a chain of the store's own records stands, for the next checkpoint.
+func (j *Journal) Stored(c storage.AuditChain) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.stored[c.OrganizationID].Sequence < c.Sequence {
+		j.stored[c.OrganizationID] = c
+	}
+}
+
+// Flush writes what waits to be written.
+func (j *Journal) Flush() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return errClosed
+	}
+	return j.flush()
+}
+
+func (j *Journal) ready() error {
+	switch {
+	case j.closed:
+		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
+	case j.failure != nil:
+		return fmt.Errorf("%w: %w", ErrUnavailable, j.failure)
+	case j.segment.ended:
+		return fmt.Errorf("%w: the next segment cannot be begun", ErrUnavailable)
+	}
+	return nil
+}
+
+// addition is the record that was put into pending last.
+type addition struct {
+	chain  *chain
+	before storage.AuditChain
+	length int // of pending, before
+}
+
+// undo takes the record out again, while it is the last one.
+func (a addition) undo(j *Journal) {
+	a.chain.AuditChain, j.pending = a.before, j.pending[:a.length]
+}
+
+// add puts a record into pending.
+func (j *Journal) add(organization string, e *storage.AuditEntry) (addition, error) {
+	c := j.segment.chains[organization]
+	if c == nil {
+		if !validOrganization(organization) {
+			return addition{}, fmt.Errorf("organization %q is no id", organization)
+		}
+		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
+		j.segment.chains[organization] = c
+	}
+	a := addition{chain: c, before: c.AuditChain, length: len(j.pending)}
+	j.text = appendEntry(j.text[:0], e)
+	hash, scratch := next(&c.AuditChain, j.text, j.scratch)
+	j.scratch = scratch
+	j.pending = appendRecord(j.pending, organization, c.Sequence, &hash, j.text)
+	c.moved = true
+	return a, nil
+}
+
+// Observe lets f see every record. It is called with the journal's lock held: it must not block.
+func (j *Journal) Observe(f func(storage.AuditRecord)) { j.observer.Store(&f) }
+
+func (j *Journal) observe(a addition, e *storage.AuditEntry) {
+	f := j.observer.Load()
+	if f == nil {
+		return
+	}
+	(*f)(storage.AuditRecord{
+		OrganizationID: a.chain.OrganizationID, Node: j.node, Segment: j.segment.name, Sequence: a.chain.Sequence, Text: appendEntry(nil, e),
+		Previous: a.before.Hash, Hash: a.chain.Hash,
+	})
+}
+
+// flush writes pending. On an error it is still pending, and the file ends with its last whole line.
+func (j *Journal) flush() error {
+	if len(j.pending) == 0 {
+		return nil
+	}
+	if err := j.put(j.pending); err != nil {
+		return err
+	}
+	j.segment.moved = true
+	if j.pending = j.pending[:0]; cap(j.pending) > 1<<20 {
+		j.pending = nil
+	}
+	return nil
+}
+
+// put appends whole lines to the segment or leaves it as it was.
+func (j *Journal) put(lines []byte) error {
+	if j.torn {
+		if err := j.segment.file.Truncate(j.segment.size); err != nil {
+			return err
+		}
+		j.torn = false
+	}
+	if n, err := j.segment.file.Write(lines); err != nil {
+		j.torn = n > 0 && j.segment.file.Truncate(j.segment.size) != nil
+		return err
+	}
+	j.segment.size += int64(len(lines))
+	j.written.Add(int64(len(lines)))
+	return nil
+}
+
+// syncTo returns when all that was written up to mark is on the disk. Who waits while another one syncs shares the next
+// sync with all others who wait.
+func (j *Journal) syncTo(mark int64) error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	if j.synced.Load() >= mark {
+		return nil
+	}
+	j.mu.Lock()
+	current, target, failure := j.segment.file, j.written.Load(), j.failure
+	j.mu.Unlock()
+	if failure != nil {
+		return failure
+	}
+	if err := current.Sync(); err != nil {
+		if j.synced.Load() >= mark {
+			return nil // the segment ended meanwhile, and was synced then
+		}
+		// What was written since the last sync may be gone, whatever a second sync says: this segment is over.
+		j.mu.Lock()
+		if j.failure == nil && current == j.segment.file {
+			j.failure = fmt.Errorf("syncing: %w", err)
+			j.options.Log.Error("the audit journal cannot be synced", "error", err.Error())
+		}
+		j.mu.Unlock()
+		signal(j.rotation)
+		return err
+	}
+	j.noteSynced(target)
+	return nil
+}
+
+func (j *Journal) noteSynced(mark int64) {
+	for {
+		known := j.synced.Load()
+		if known >= mark || j.synced.CompareAndSwap(known, mark) {
+			return
+		}
+	}
+}
+
+// write writes what may wait.
+func (j *Journal) write() {
+	timer := time.NewTimer(0)
+	<-timer.C
+	for {
+		select {
+		case <-j.stop:
+			return
+		case <-j.wake:
+		}
+		timer.Reset(laterDelay)
+		select {
+		case <-j.stop:
+			return
+		case <-timer.C:
+		}
+		j.mu.Lock()
+		j.waiting = false
+		if err := j.flush(); err != nil {
+			j.waiting = true
+			signal(j.wake)
+		}
+		j.mu.Unlock()
+	}
+}
+
+// maintain syncs, makes checkpoints and begins new segments.
+func (j *Journal) maintain() {
+	tick := time.NewTicker(SyncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-j.stop:
+			return
+		case <-j.rotation:
+		case <-tick.C:
+		}
+		if mark := j.written.Load(); mark > j.synced.Load() {
+			_ = j.syncTo(mark) // noted there
+		}
+		if err := j.advance(); err != nil {
+			j.options.Log.Error("the audit journal cannot go on", "error", err.Error())
+			// A full disk is not asked twenty times a second.
+			select {
+			case <-j.stop:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// advance makes the checkpoint or the segment that is due.
+func (j *Journal) advance() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.options.Now()
+	full := j.segment.size >= j.options.SegmentSize || (len(j.segment.chains) > 0 && now.Sub(j.segment.began) >= j.options.SegmentAge)
+	switch {
+	case full || j.failure != nil || j.segment.ended:
+		return j.rotate()
+	case (j.segment.moved || len(j.stored) > 0) && now.Sub(j.last.at) >= j.options.CheckpointEvery:
+		return j.checkpoint(false)
+	}
+	return nil
+}
+
+// Checkpoint makes a checkpoint now, if anything was recorded since the last one.
+func (j *Journal) Checkpoint() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(); err != nil {
+		return err
+	}
+	if err := j.flush(); err != nil || (!j.segment.moved && len(j.stored) == 0) {
+		return err
+	}
+	return j.checkpoint(false)
+}
+
+// Close ends the segment with its final checkpoint.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.closed = true
+	j.mu.Unlock()
+	close(j.stop)
+	j.work.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	err := errors.Join(j.end(), j.segment.file.Close())
+	j.unlock()
+	if err != nil {
+		return fmt.Errorf("closing the audit journal: %w", err)
+	}
+	return nil
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,558 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// TestEntry: what is written by hand is what encoding/json reads and would have written.
+func TestEntry(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.SampledFrom([]string{"", `"`, `\`, "\u2028", "<&>", "\x00", "\x7f", "12345678\"", "1234567\\"}))
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) string { return text.Draw(t, name) }
+		at := time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond")).UTC()
+		e := storage.AuditEntry{
+			ID: NewID(at), At: at, Kind: storage.AuditKind(draw("kind")), Event: draw("event"), Call: draw("call"), UserID: draw("user"), AgentID: draw("agent"),
+			Client: draw("client"), Session: draw("session"), ServerID: draw("server id"), Server: draw("server"), Method: draw("method"), Tool: draw("tool"),
+			Decision: draw("decision"), Rule: draw("rule"), PolicyID: draw("policy"), PolicyRevision: rapid.Int().Draw(t, "revision"), ApprovalID: draw("approval"),
+			ArgumentsDigest: draw("digest"), Outcome: draw("outcome"), Duration: time.Duration(rapid.Int64().Draw(t, "duration")),
+			UpstreamStatus: rapid.IntRange(0, 599).Draw(t, "status"), TraceID: draw("trace"),
+		}
+		if rapid.Bool().Draw(t, "more") {
+			e.Shadow = []storage.AuditShadow{{PolicyID: draw("shadow"), Revision: 2, Decision: "deny"}}
+			e.Arguments = json.RawMessage("{\"a\": [1,\n 2]}")
+			e.Detail = map[string]any{"note": draw("note")}
+		}
+		got := appendEntry(nil, &e)
+		if bytes.ContainsAny(got, "\n\r") {
+			t.Fatalf("more than a line: %q", got)
+		}
+		// Both ways of writing are read as the same.
+		var mine, theirs any
+		want, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(json.Unmarshal(got, &mine), json.Unmarshal(want, &theirs)); err != nil {
+			t.Fatalf("%v: %s", err, got)
+		}
+		delete(mine.(map[string]any), "time")
+		delete(theirs.(map[string]any), "time")
+		if diff := cmp.Diff(theirs, mine); diff != "" {
+			t.Fatal(diff)
+		}
+		if !timeOf(got).Equal(at) || !parseTime(timeText(got)).Equal(at) {
+			t.Fatalf("time of %s is %v", got, timeOf(got))
+		}
+		// A chain is what storage says it is.
+		chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "s", Sequence: 4}
+		same := chain
+		r := chain.Next(got)
+		hash, _ := next(&same, got, nil)
+		if hash != r.Hash || same != chain {
+			t.Fatal("the hash is not the one of storage")
+		}
+	})
+}
+
+func TestNewID(t *testing.T) {
+	at := time.UnixMilli(0x0190aabbccdd)
+	one, two := NewID(at), NewID(at)
+	if one == two || len(one) != 36 || !strings.HasPrefix(one, "0190aabb-ccdd-7") || !strings.ContainsRune("89ab", rune(one[19])) {
+		t.Errorf("%s, %s", one, two)
+	}
+}
+
+// TestJournal: what is acknowledged is in the file at once, what may wait follows, and a restart goes on where it was.
+func TestJournal(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, testOptions(t, dir))
+	e := intent("create_issue")
+	if err := j.Append(acme, e); err != nil {
+		t.Fatal(err)
+	}
+	if text := readFile(t, segmentPath(j.dir, 1)); !strings.Contains(text, e.ID) {
+		t.Errorf("an acknowledged record is not in %s", text)
+	}
+	j.Later(acme, outcomeOf(e))
+	if err := j.Append(other, intent("delete_issue")); err != nil {
+		t.Fatal(err)
+	}
+	if text := readFile(t, segmentPath(j.dir, 1)); strings.Count(text, "\n") != 4 {
+		t.Errorf("what waited did not go with the next record: %s", text)
+	}
+	if info, err := os.Stat(j.dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if info, err := os.Stat(segmentPath(j.dir, 1)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(acme, e); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("appended to a closed journal: %v", err)
+	}
+	again := openJournal(t, testOptions(t, dir))
+	if again.Node() != j.Node() || again.segment.number != 2 {
+		t.Errorf("node %s became %s, segment %d", j.Node(), again.Node(), again.segment.number)
+	}
+	if err := again.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	report := wantClean(t, dir, new(memory))
+	if report.Records != 4 || report.Segments != 2 || len(report.Anchors) != 1 {
+		t.Errorf("%+v", report)
+	}
+	if err := again.Append("a\"b", e); err == nil {
+		t.Error("took an organization that is no id")
+	}
+}
+
+// TestJournalLater: what may wait does not wait for the next call.
+func TestJournalLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, testOptions(t, t.TempDir()))
+		j.Later(acme, intent("create_issue"))
+		if text := readFile(t, segmentPath(j.dir, 1)); strings.Contains(text, "create_issue") {
+			t.Error("written at once")
+		}
+		time.Sleep(laterDelay + time.Millisecond) //nolint:forbidigo // the clock of synctest
+		synctest.Wait()
+		if text := readFile(t, segmentPath(j.dir, 1)); !strings.Contains(text, "create_issue") {
+			t.Error("not written")
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestJournalTwice: two processes with one directory have a journal each; what the one that is gone has left is shipped by
+// the other.
+func TestJournalTwice(t *testing.T) {
+	dir, store := t.TempDir(), new(memory)
+	one, two := openJournal(t, testOptions(t, dir)), openJournal(t, testOptions(t, dir))
+	if one.Node() == two.Node() {
+		t.Fatal("two journals have one name")
+	}
+	for _, j := range []*Journal{one, two} {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	abandon(t, one)
+	abandon(t, two)
+	trail, err := NewTrail(testOptions(t, dir), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(chunksOf(store)) < 2 {
+		if err := trail.Ship(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := trail.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if report := wantClean(t, dir, store); report.Records != 2 {
+		t.Errorf("%+v", report)
+	}
+}
+
+func chunksOf(m *memory) []storage.AuditChunk {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.chunks
+}
+
+// abandon ends a journal as kill -9 does: nothing more is written.
+func abandon(t testing.TB, j *Journal) {
+	t.Helper()
+	j.mu.Lock()
+	j.closed = true
+	j.mu.Unlock()
+	close(j.stop)
+	j.work.Wait()
+	j.unlock()
+}
+
+// TestRecovery: an unfinished last line is cut away and nothing else; the segment ends with a checkpoint that says so.
+func TestRecovery(t *testing.T) {
+	for name, c := range map[string]struct {
+		tail    string
+		records int
+		cut     int64
+	}{
+		"nothing is torn":  {"", 3, 0},
+		"Z-F01 torn line":  {`{"o":"0190aaaa-0000-7000-8000-000000000001","n":4,"h":"ab`, 3, 57},
+		"half a character": {"\xe2\x80", 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, store := t.TempDir(), new(memory)
+			j := openJournal(t, testOptions(t, dir))
+			for range 3 {
+				if err := j.Append(acme, intent("create_issue")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			abandon(t, j)
+			appendFile(t, segmentPath(j.dir, 1), c.tail)
+			again := openJournal(t, testOptions(t, dir))
+			report := wantClean(t, dir, store)
+			if report.Records != c.records || len(report.Notes) != 0 {
+				t.Errorf("%+v", report)
+			}
+			found, err := scan(segmentPath(j.dir, 1))
+			if err != nil || !found.final || found.torn != 0 {
+				t.Fatalf("%+v, %v", found, err)
+			}
+			if said, err := readCheckpoint(found.checkpoint.Data); err != nil || said.Cut != c.cut {
+				t.Errorf("cut %d, %v", said.Cut, err)
+			}
+			if err := again.Append(acme, intent("create_issue")); err != nil {
+				t.Fatal(err)
+			}
+			wantClean(t, dir, store)
+		})
+	}
+	t.Run("a file without a line", func(t *testing.T) {
+		dir := t.TempDir()
+		j := openJournal(t, testOptions(t, dir))
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		appendFile(t, segmentPath(j.dir, 2), `{"format":1,"no`)
+		again := openJournal(t, testOptions(t, dir))
+		if again.segment.number != 2 || again.last.number == 0 {
+			t.Errorf("segment %d after checkpoint %d", again.segment.number, again.last.number)
+		}
+		wantClean(t, dir, new(memory))
+	})
+}
+
+// faulty is a disk with faults.
+type faulty struct {
+	file
+	mu              sync.Mutex
+	write, sync     error
+	short           int // bytes that are written before the error
+	truncate        error
+	written, synced int
+}
+
+func (f *faulty) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.write != nil {
+		n, _ := f.file.Write(p[:min(f.short, len(p))])
+		return n, f.write
+	}
+	f.written++
+	return f.file.Write(p)
+}
+
+func (f *faulty) Truncate(size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.truncate != nil {
+		return f.truncate
+	}
+	return f.file.Truncate(size)
+}
+
+func (f *faulty) Sync() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.synced++
+	if f.sync != nil {
+		return f.sync
+	}
+	return f.file.Sync()
+}
+
+func (f *faulty) set(set func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	set()
+}
+
+func faultyOptions(t testing.TB, dir string) (Options, func() *faulty) {
+	var mu sync.Mutex
+	var last *faulty
+	o := testOptions(t, dir)
+	o.create = func(path string) (file, error) {
+		f, err := createFile(path)
+		mu.Lock()
+		defer mu.Unlock()
+		last = &faulty{file: f}
+		return last, err
+	}
+	return o, func() *faulty {
+		mu.Lock()
+		defer mu.Unlock()
+		return last
+	}
+}
+
+// TestFullDisk: Z-D01: a record that cannot be written is refused and leaves nothing behind; once there is room the chain
+// goes on without a gap.
+func TestFullDisk(t *testing.T) {
+	for name, c := range map[string]struct {
+		short    int
+		truncate error
+	}{
+		"nothing fits":          {0, nil},
+		"a part fits":           {40, nil},
+		"a part fits and stays": {40, errDisk},
+		"a line and a part fit": {700, errDisk},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			o, disk := faultyOptions(t, dir)
+			j := openJournal(t, o)
+			if err := j.Append(acme, intent("before")); err != nil {
+				t.Fatal(err)
+			}
+			disk().set(func() { disk().write, disk().short, disk().truncate = errDisk, c.short, c.truncate })
+			j.Later(acme, intent("waits"))
+			for range 3 {
+				if err := j.Append(acme, intent("refused")); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errDisk) {
+					t.Fatalf("acknowledged: %v", err)
+				}
+			}
+			disk().set(func() { disk().write, disk().truncate = nil, nil })
+			if err := j.Append(acme, intent("after")); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if report := wantClean(t, dir, new(memory)); report.Records != 3 {
+				t.Errorf("%+v", report)
+			}
+			if text := readFile(t, segmentPath(j.dir, 1)); strings.Contains(text, "refused") {
+				t.Error("a refused record is in the journal")
+			}
+		})
+	}
+}
+
+// TestFailedSync: after a sync that failed nobody knows what is on the disk: the segment is over, and until there is a new
+// one nothing is acknowledged.
+func TestFailedSync(t *testing.T) {
+	dir := t.TempDir()
+	o, disk := faultyOptions(t, dir)
+	j := openJournal(t, o)
+	j.SyncAlways(true)
+	first := disk()
+	first.set(func() { first.sync = errDisk })
+	if err := j.Append(acme, intent("unsure")); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("acknowledged: %v", err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		err := j.Append(acme, intent("after"))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrUnavailable) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if disk() == first {
+		t.Error("the journal went on with the same file")
+	}
+	wantClean(t, dir, new(memory))
+}
+
+// TestSyncAlways: concurrent calls share syncs, and none returns before its own.
+func TestSyncAlways(t *testing.T) {
+	o, disk := faultyOptions(t, t.TempDir())
+	j := openJournal(t, o)
+	j.SyncAlways(true)
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			if err := j.Append(acme, intent("create_issue")); err != nil {
+				t.Error(err)
+			}
+			if j.synced.Load() == 0 {
+				t.Error("acknowledged before a sync")
+			}
+		})
+	}
+	all.Wait()
+	if j.synced.Load() != j.written.Load() {
+		t.Errorf("%d of %d bytes are synced", j.synced.Load(), j.written.Load())
+	}
+	disk().set(func() { t.Logf("%d syncs for %d writes", disk().synced, disk().written) })
+}
+
+// TestRotation: segments end by size, and each begins with the checkpoint of the one before.
+func TestRotation(t *testing.T) {
+	dir, store := t.TempDir(), new(memory)
+	o := testOptions(t, dir)
+	o.SegmentSize = 4 << 10
+	j := openJournal(t, o)
+	const records = 100
+	for range records {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.advance(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := newShipper(j, store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if numbers, err := segments(j.dir); err != nil || len(numbers) != 1 {
+		t.Errorf("%v are left, %v", numbers, err)
+	}
+	report := wantClean(t, dir, store)
+	if report.Records != records || report.Segments < 5 {
+		t.Errorf("%+v", report)
+	}
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func appendFile(t testing.TB, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzParseLine(f *testing.F) {
+	j := openJournal(f, testOptions(f, f.TempDir()))
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		f.Fatal(err)
+	}
+	if err := j.Checkpoint(); err != nil {
+		f.Fatal(err)
+	}
+	for _, text := range strings.Split(readFile(f, segmentPath(j.dir, 1)), "\n") {
+		f.Add([]byte(text))
+	}
+	f.Add([]byte(`{"o":"","n":1,"h":"`))
+	f.Add([]byte(`{"checkpoint":{},"signature":""}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l, err := parseLine(text)
+		if err != nil {
+			return
+		}
+		// A line has one spelling.
+		var again []byte
+		switch {
+		case l.header != nil:
+			again = append(marshal(l.header), '\n')
+		case l.checkpoint != nil:
+			again = appendCheckpoint(nil, l.checkpoint)
+		default:
+			again = appendRecord(nil, string(l.record.organization), l.record.sequence, &l.record.hash, l.record.text)
+		}
+		if string(again) != string(text)+"\n" {
+			t.Errorf("%q is written %q", text, again)
+		}
+	})
+}
+
+func FuzzSegment(f *testing.F) {
+	dir := f.TempDir()
+	j := openJournal(f, testOptions(f, dir))
+	for range 3 {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		f.Fatal(err)
+	}
+	node, original := filepath.Base(j.dir), readFile(f, segmentPath(j.dir, 1))
+	f.Add([]byte(original))
+	f.Add([]byte(original[:len(original)/2]))
+	f.Add([]byte("\n\n{"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		root := t.TempDir()
+		if err := os.Mkdir(filepath.Join(root, node), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		appendFile(t, segmentPath(filepath.Join(root, node), 1), string(content))
+		before, err := Verify(t.Context(), root, new(memory), sharedSigner())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(before.Findings) == 0 && !strings.HasPrefix(original, string(content)) {
+			t.Errorf("nothing was found in %q", content)
+		}
+		// Whatever is there: the next start copes, and hides nothing.
+		next, err := Open(testOptions(t, root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer next.Close()
+		if err := next.Append(acme, intent("after")); err != nil {
+			t.Fatal(err)
+		}
+		if err := newShipper(next, new(memory)).ship(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after, err := Verify(t.Context(), root, new(memory), sharedSigner())
+		if err != nil || (len(before.Findings) > 0 && len(after.Findings) == 0) {
+			t.Errorf("%v; before: %v", err, before.Findings)
+		}
+	})
+}
+
+func FuzzReadChunk(f *testing.F) {
+	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
+	chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "00000001"}
+	for range 3 {
+		text := appendEntry(nil, intent("create_issue"))
+		hash, _ := next(&chain, text, nil)
+		w.add(&record{sequence: chain.Sequence, hash: hash, text: text})
+	}
+	c, _ := w.finish(nil)
+	if records, err := ReadChunk(&c); err != nil || len(records) != 3 {
+		f.Fatalf("%d records, %v", len(records), err)
+	}
+	f.Add(c.Data)
+	f.Add([]byte{chunkFormat})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		changed := c
+		changed.Data = data
+		records, err := ReadChunk(&changed)
+		if err == nil && (len(records) != 3 || records[2].Hash != chain.Hash) {
+			t.Errorf("%d other records are taken", len(records))
+		}
+	})
+}

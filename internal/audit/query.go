@@ -1,0 +1,214 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Row is an event as people see it: an intent and its outcome are one.
+type Row struct {
+	storage.AuditEntry
+	Node     string
+	Segment  string
+	Sequence int64
+	Hash     string // hex; of the first record
+}
+
+// Filter narrows what is read of an organization's audit log. Zero members do not narrow; From and To are required.
+type Filter struct {
+	OrganizationID string
+	From, To       time.Time // To is exclusive
+
+	Kinds                                         []storage.AuditKind
+	UserID, AgentID, ServerID                     string
+	Tool, Decision, Outcome, PolicyID, ApprovalID string
+	Session                                       string
+}
+
+func (f *Filter) passes(e *storage.AuditEntry) bool {
+	if len(f.Kinds) > 0 && !slices.Contains(f.Kinds, e.Kind) {
+		return false
+	}
+	for _, pair := range [...]struct{ want, have string }{
+		{f.UserID, e.UserID}, {f.AgentID, e.AgentID}, {f.ServerID, e.ServerID}, {f.Tool, e.Tool}, {f.Decision, e.Decision},
+		{f.Outcome, e.Outcome}, {f.PolicyID, e.PolicyID}, {f.ApprovalID, e.ApprovalID}, {f.Session, e.Session},
+	} {
+		if pair.want != "" && pair.want != pair.have {
+			return false
+		}
+	}
+	return true
+}
+
+// Query reads one page of the audit log, newest first. What this node has recorded is in it.
+func (t *Trail) Query(ctx context.Context, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
+	if err := t.Ship(ctx); err != nil {
+		return storage.Page[Row]{}, err
+	}
+	return Query(ctx, t.store, f, page)
+}
+
+// Query reads one page of what is in the store, newest first.
+func Query(ctx context.Context, store storage.Audits, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
+	var result storage.Page[Row]
+	first := (page.Number - 1) * page.Limit
+	outcomes := make(map[string]storage.AuditEntry) // by the id of the intent; they come before it
+	err := backwards(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: f.To}, func(r *storage.AuditRecord) {
+		var e storage.AuditEntry
+		if json.Unmarshal(r.Text, &e) != nil {
+			return // tampered with: Verify tells
+		}
+		if e.Call != "" {
+			outcomes[e.Call] = e
+			return
+		}
+		if outcome, ok := outcomes[e.ID]; ok {
+			delete(outcomes, e.ID)
+			complete(&e, &outcome)
+		}
+		if !f.passes(&e) {
+			return
+		}
+		if result.Total >= first && (page.Limit == 0 || result.Total < first+page.Limit) {
+			result.Items = append(result.Items, Row{AuditEntry: e, Node: r.Node, Segment: r.Segment, Sequence: r.Sequence, Hash: hex.EncodeToString(r.Hash[:])})
+		}
+		result.Total++
+	})
+	return result, err
+}
+
+// complete adds an outcome to its intent.
+func complete(e, outcome *storage.AuditEntry) {
+	e.Outcome, e.Duration, e.UpstreamStatus = outcome.Outcome, outcome.Duration, outcome.UpstreamStatus
+	e.ApprovalID = cmp.Or(e.ApprovalID, outcome.ApprovalID)
+	for name, value := range outcome.Detail {
+		if e.Detail == nil {
+			e.Detail = make(map[string]any)
+		}
+		e.Detail[name] = value
+	}
+}
+
+// Entries calls each with an organization's entries, oldest first, without the outcomes: what a policy is replayed on. It
+// ends with the first error of each.
+func Entries(ctx context.Context, store storage.Audits, f Filter, each func(storage.AuditEntry) error) error {
+	return Records(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: f.To}, func(r *storage.AuditRecord) error {
+		var e storage.AuditEntry
+		if json.Unmarshal(r.Text, &e) != nil || e.Call != "" || !f.passes(&e) {
+			return nil
+		}
+		return each(e)
+	})
+}
+
+// pageChunks is how many chunks are read at once.
+const pageChunks = 32
+
+// precision is that of times in a store.
+const precision = time.Microsecond
+
+// window is a span of time with all records of an organization in it.
+type window struct {
+	from    time.Time
+	records []timed // oldest first
+}
+
+type timed struct {
+	at time.Time
+	storage.AuditRecord
+}
+
+// readWindow reads the last part of [f.From, f.To) that can be read at once. Both are multiples of precision.
+func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter) (window, error) {
+	w := window{from: f.From}
+	var chunks []storage.AuditChunk
+	for limit := pageChunks; ; limit *= 2 {
+		f.Limit = limit
+		var err error
+		if chunks, err = store.AuditChunks(ctx, f); err != nil {
+			return w, err
+		}
+		if len(chunks) < limit {
+			break
+		}
+		// All chunks that are left end no later than the last of these.
+		if from := chunks[len(chunks)-1].To; from.Before(f.To) {
+			if from.After(w.from) {
+				w.from = from
+			}
+			break
+		}
+	}
+	for i := range chunks {
+		records, _ := ReadChunk(&chunks[i]) // what was tampered with is shown all the same; Verify tells
+		w.take(records, f.To)
+	}
+	own, err := store.AuditRecords(ctx, storage.AuditFilter{OrganizationID: f.OrganizationID, From: w.from, To: f.To})
+	if err != nil {
+		return w, err
+	}
+	w.take(own, f.To)
+	slices.SortStableFunc(w.records, func(a, b timed) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Segment, b.Segment), cmp.Compare(a.Sequence, b.Sequence))
+	})
+	return w, nil
+}
+
+func (w *window) take(records []storage.AuditRecord, to time.Time) {
+	for _, r := range records {
+		if at := timeOf(r.Text); !at.Before(w.from) && at.Before(to) {
+			w.records = append(w.records, timed{at, r})
+		}
+	}
+}
+
+// backwards calls f with the records of an organization, newest first.
+func backwards(ctx context.Context, store storage.Audits, filter storage.AuditFilter, f func(*storage.AuditRecord)) error {
+	filter.From, filter.To = filter.From.Truncate(precision), filter.To.Truncate(precision)
+	for filter.From.Before(filter.To) {
+		w, err := readWindow(ctx, store, filter)
+		if err != nil {
+			return err
+		}
+		for i := range slices.Backward(w.records) {
+			f(&w.records[i].AuditRecord)
+		}
+		filter.To = w.from
+	}
+	return nil
+}
+
+// Records calls each with the records of an organization between filter.From and filter.To, oldest first. It ends with the
+// first error of each.
+func Records(ctx context.Context, store storage.Audits, filter storage.AuditFilter, each func(*storage.AuditRecord) error) error {
+	filter.From, filter.To = filter.From.Truncate(precision), filter.To.Truncate(precision)
+	end := filter.To
+	// Stores read from the end: spans are taken that can be read at once.
+	for span := time.Hour; filter.From.Before(end); {
+		if filter.To = filter.From.Add(span); filter.To.After(end) {
+			filter.To = end
+		}
+		w, err := readWindow(ctx, store, filter)
+		if err != nil {
+			return err
+		}
+		if w.from.After(filter.From) {
+			span = max(precision, (span / 2).Truncate(precision))
+			continue
+		}
+		for i := range w.records {
+			if err := each(&w.records[i].AuditRecord); err != nil {
+				return err
+			}
+		}
+		filter.From = filter.To
+		span = min(2*span, 1000*time.Hour)
+	}
+	return nil
+}

@@ -1,0 +1,373 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	segmentSuffix = ".ndjson"
+	lockFile      = "lock"
+)
+
+func segmentName(number int) string { return fmt.Sprintf("%08d", number) }
+
+// segmentNumber reads a segment's number from its name.
+func segmentNumber(name string) (int, bool) {
+	n, err := strconv.Atoi(name)
+	return n, err == nil && n > 0 && segmentName(n) == name
+}
+
+// segments lists the numbers of the segments in a journal's directory.
+func segments(dir string) ([]int, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, entry := range entries {
+		if name, ok := strings.CutSuffix(entry.Name(), segmentSuffix); ok {
+			if n, ok := segmentNumber(name); ok {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+func segmentPath(dir string, number int) string {
+	return filepath.Join(dir, segmentName(number)+segmentSuffix)
+}
+
+// claim takes a journal's directory that no process has, or makes one with a new node's name.
+func claim(root string) (dir string, unlock func(), err error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return "", nil, err
+	}
+	nodes, err := nodeDirs(root)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, dir := range nodes {
+		if numbers, err := segments(dir); err != nil || len(numbers) == 0 {
+			continue // somebody removed them: under this name their numbers would begin anew
+		}
+		if unlock, err = lock(filepath.Join(dir, lockFile)); err == nil {
+			return dir, unlock, nil
+		}
+		if !errors.Is(err, errLocked) {
+			return "", nil, err
+		}
+	}
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails: it crashes the process instead
+	dir = filepath.Join(root, hex.EncodeToString(id[:]))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	if err := syncDir(root); err != nil {
+		return "", nil, err
+	}
+	unlock, err = lock(filepath.Join(dir, lockFile))
+	return dir, unlock, err
+}
+
+// errLocked: another process has the journal.
+var errLocked = errors.New("in use")
+
+// nodeDirs lists the directories of journals.
+func nodeDirs(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, entry := range entries {
+		if id, err := hex.DecodeString(entry.Name()); err == nil && len(id) == 8 && entry.IsDir() {
+			dirs = append(dirs, filepath.Join(root, entry.Name()))
+		}
+	}
+	return dirs, nil
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// maxSegment is more than any segment's number.
+const maxSegment = 1 << 30
+
+// begin ends what a crash has left, and begins a segment.
+func (j *Journal) begin() error {
+	number, err := j.resume()
+	if err != nil {
+		return err
+	}
+	return j.open(number)
+}
+
+// resume ends what a crash has left, and returns the number of the next segment.
+func (j *Journal) resume() (number int, err error) {
+	numbers, err := segments(j.dir)
+	if err != nil {
+		return 0, err
+	}
+	number = 1
+	// The last one may be a file without a single line: then the one before it knows the last checkpoint.
+	for _, n := range numbers[max(0, len(numbers)-2):] {
+		kept, err := j.recover(n)
+		if err != nil {
+			return 0, fmt.Errorf("recovering segment %s: %w", segmentName(n), err)
+		}
+		if number = n; kept {
+			number++
+		}
+	}
+	return number, nil
+}
+
+// open begins a segment. The former one has ended or is given up.
+func (j *Journal) open(number int) error {
+	path := segmentPath(j.dir, number)
+	f, err := j.options.create(path)
+	if err != nil {
+		return err
+	}
+	now := j.options.Now().UTC()
+	first := append(marshal(header{
+		Format: formatVersion, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash,
+	}), '\n')
+	_, err = f.Write(first)
+	if err = errors.Join(err, f.Sync(), syncDir(j.dir)); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(path))
+	}
+	j.segment = segment{file: f, number: number, name: segmentName(number), size: int64(len(first)), began: now, chains: make(map[string]*chain)}
+	j.torn, j.failure = false, nil
+	j.noteSynced(j.written.Load())
+	return nil
+}
+
+// rotate ends the segment and begins the next. When the disk may have lost what was written, the segment ends with what
+// is there.
+func (j *Journal) rotate() error {
+	former := j.segment
+	if j.failure == nil {
+		if err := j.end(); err != nil {
+			return err
+		}
+	} else {
+		j.lost.Add(int64(bytes.Count(j.pending, []byte{'\n'})))
+		j.pending = nil
+		if _, err := j.recover(former.number); err != nil {
+			return err
+		}
+	}
+	if err := j.open(former.number + 1); err != nil {
+		return err
+	}
+	return former.file.Close()
+}
+
+// end writes what is pending and the final checkpoint, unless that is done.
+func (j *Journal) end() error {
+	if j.failure != nil {
+		return j.failure
+	}
+	if !j.segment.ended {
+		if err := j.flush(); err != nil {
+			return err
+		}
+		if err := j.checkpoint(true); err != nil {
+			return err
+		}
+		j.segment.ended = true
+	}
+	return j.segment.file.Sync()
+}
+
+// checkpoint writes a checkpoint of what moved since the last one, and of all chains of the segment when it is its final
+// one.
+func (j *Journal) checkpoint(final bool) error {
+	c := Checkpoint{Segment: j.segment.name, Final: final, Chains: make([]Head, 0, len(j.stored)+len(j.segment.chains))}
+	for _, moved := range j.segment.chains {
+		if (final || moved.moved) && moved.Sequence > 0 {
+			c.Chains = append(c.Chains, headOf(&moved.AuditChain))
+		}
+	}
+	for _, stored := range j.stored {
+		c.Chains = append(c.Chains, headOf(&stored))
+	}
+	signed, last := j.sign(c)
+	if err := j.put(appendCheckpoint(nil, &signed)); err != nil {
+		return err
+	}
+	j.last = last
+	for _, moved := range j.segment.chains {
+		moved.moved = false
+	}
+	clear(j.stored)
+	j.segment.moved = false
+	return nil
+}
+
+func (j *Journal) sign(c Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
+	c.Format, c.Node, c.Time = formatVersion, j.node, j.options.Now().UTC()
+	c.Number, c.Previous = j.last.number+1, j.last.hash
+	slices.SortFunc(c.Chains, func(a, b Head) int {
+		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.Segment, b.Segment))
+	})
+	signed := c.sign(j.options.Signer)
+	return signed, lastCheckpoint{number: c.Number, hash: checkpointHash(&signed), at: c.Time}
+}
+
+// recover makes a segment that has no final checkpoint end with one: of what is on the disk, without an unfinished last
+// line. It never touches a whole line. A file that has none is removed, which kept tells.
+func (j *Journal) recover(number int) (kept bool, err error) {
+	path := segmentPath(j.dir, number)
+	all, err := scan(path)
+	if err != nil {
+		return true, err
+	}
+	if all.size == 0 {
+		return false, os.Remove(path)
+	}
+	if all.header != nil && all.header.Checkpoint >= j.last.number {
+		j.last.number, j.last.hash = all.header.Checkpoint, all.header.Previous
+	}
+	if c := all.checkpoint; c != nil {
+		j.last.number, j.last.hash = c.Number, checkpointHash(c)
+	}
+	if all.final {
+		return true, nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return true, err
+	}
+	defer f.Close()
+	if all.torn > 0 {
+		if err := f.Truncate(all.size); err != nil {
+			return true, err
+		}
+	}
+	c := Checkpoint{Segment: segmentName(number), Final: true, Cut: all.torn, Chains: []Head{}}
+	for _, chain := range all.chains {
+		c.Chains = append(c.Chains, headOf(chain))
+	}
+	signed, last := j.sign(c)
+	if _, err := f.Write(appendCheckpoint(nil, &signed)); err != nil {
+		return true, errors.Join(err, f.Truncate(all.size))
+	}
+	j.last = last
+	j.options.Log.Warn("the audit journal was not closed; it is recovered", "segment", c.Segment, "records", all.records, "cut_bytes", all.torn)
+	return true, f.Sync()
+}
+
+// found is what a segment's file holds.
+type found struct {
+	header     *header
+	chains     map[string]*storage.AuditChain // as the lines say: whether they are true is for Verify
+	checkpoint *storage.AuditCheckpoint       // the last one
+	final      bool
+	records    int
+	size       int64 // of the whole lines
+	torn       int64 // bytes behind them
+}
+
+// scan reads a segment. Lines that are none are passed over: they are kept, and found by Verify.
+func scan(path string) (found, error) {
+	all := found{chains: make(map[string]*storage.AuditChain)}
+	f, err := os.Open(path)
+	if err != nil {
+		return all, err
+	}
+	defer f.Close()
+	number, _ := strings.CutSuffix(filepath.Base(path), segmentSuffix)
+	node := filepath.Base(filepath.Dir(path))
+	lines := newLines(f)
+	for {
+		text, err := lines.next()
+		if err != nil {
+			all.size, all.torn = lines.offset, lines.torn
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return all, err
+		}
+		l, err := parseLine(text)
+		switch {
+		case err != nil:
+			continue
+		case l.header != nil && all.header == nil:
+			all.header = l.header
+		case l.header != nil:
+		case l.checkpoint != nil:
+			all.checkpoint = l.checkpoint
+			c, err := readCheckpoint(l.checkpoint.Data)
+			all.final = err == nil && c.Final
+		default:
+			all.records++
+			c := all.chains[string(l.record.organization)]
+			if c == nil {
+				c = &storage.AuditChain{OrganizationID: string(l.record.organization), Node: node, Segment: number}
+				all.chains[c.OrganizationID] = c
+			}
+			c.Sequence, c.Hash = l.record.sequence, l.record.hash
+		}
+	}
+}
+
+// lines reads whole lines.
+type lines struct {
+	reader *bufio.Reader
+	offset int64 // behind the last whole line
+	torn   int64 // bytes of an unfinished line at the end
+	buffer []byte
+}
+
+func newLines(r io.Reader) *lines { return &lines{reader: bufio.NewReaderSize(r, 64<<10)} }
+
+// next returns the next line without its end, good until the next call; io.EOF when there is no further whole one.
+func (l *lines) next() ([]byte, error) {
+	l.buffer = l.buffer[:0]
+	for {
+		part, err := l.reader.ReadSlice('\n')
+		if err == nil && len(l.buffer) == 0 {
+			l.offset += int64(len(part))
+			return part[:len(part)-1], nil
+		}
+		l.buffer = append(l.buffer, part...)
+		switch {
+		case err == nil:
+			l.offset += int64(len(l.buffer))
+			return l.buffer[:len(l.buffer)-1], nil
+		case errors.Is(err, bufio.ErrBufferFull) && len(l.buffer) < maxLine:
+			continue
+		case errors.Is(err, io.EOF):
+			l.torn = int64(len(l.buffer))
+			return nil, io.EOF
+		case errors.Is(err, bufio.ErrBufferFull):
+			return nil, fmt.Errorf("%w: longer than %d bytes", errLine, maxLine)
+		default:
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxBatch bounds what is shipped at once, in bytes of lines: it is one transaction of the store.
+const maxBatch = 1 << 20
+
+// keptBuffers bounds how many buffers for chunks are kept for the next ones.
+const keptBuffers = 4
+
+// damagedSuffix is what a segment is renamed to that holds lines which are none: it is evidence and is kept.
+const damagedSuffix = ".damaged"
+
+// shipper carries the segments of one directory to the store and removes those that have ended and are there.
+type shipper struct {
+	dir, node string
+	store     storage.Audits
+	log       *slog.Logger
+	// growing is the number of the segment that is still written.
+	growing func() int
+
+	mu      sync.Mutex
+	primed  bool
+	there   map[chainName]int64 // the last sequence that the store had at the start
+	at      position
+	batch   batch // what the store has not taken yet: it must be sent again as it is
+	shipped int64 // bytes of lines, since the start
+
+	buffers [][]byte // of chunks that are done
+	scratch []byte
+}
+
+type chainName struct{ organization, segment string }
+
+// position is how far a segment is shipped, and where its chains stand there.
+type position struct {
+	number  int
+	offset  int64
+	chains  map[string]*shippedChain // by organization
+	final   bool                     // its final checkpoint is behind
+	damaged bool
+}
+
+// shippedChain is where a chain stands, and the chunk that is being made of it.
+type shippedChain struct {
+	organization string
+	sequence     int64
+	hash         [sha256.Size]byte
+	there        int64 // the last sequence that the store had at the start
+	open         *chunkWriter
+}
+
+type batch struct {
+	chunks      []storage.AuditChunk
+	checkpoints []storage.AuditCheckpoint
+}
+
+// ship sends everything that is in the files. It may be called by several at once.
+func (s *shipper) ship(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.prime(ctx); err != nil {
+		return fmt.Errorf("asking where the audit log stands: %w", err)
+	}
+	numbers, err := segments(s.dir)
+	if err != nil {
+		return fmt.Errorf("listing audit segments: %w", err)
+	}
+	growing := s.growing()
+	for _, number := range numbers {
+		if number < s.at.number {
+			continue // it has ended, is shipped, and could not be removed
+		}
+		if number > s.at.number {
+			s.at = position{number: number, chains: make(map[string]*shippedChain)}
+		}
+		if err := s.shipSegment(ctx); err != nil {
+			return fmt.Errorf("shipping audit segment %s: %w", segmentName(number), err)
+		}
+		if number < growing {
+			s.remove(number)
+		}
+	}
+	return nil
+}
+
+func (s *shipper) prime(ctx context.Context) error {
+	if s.primed {
+		return nil
+	}
+	chains, err := s.store.AuditChains(ctx, s.node)
+	if err != nil {
+		return err
+	}
+	s.there = make(map[chainName]int64, len(chains))
+	for _, c := range chains {
+		s.there[chainName{c.OrganizationID, c.Segment}] = c.Sequence
+	}
+	s.primed = true
+	return nil
+}
+
+func (s *shipper) remove(number int) {
+	path := segmentPath(s.dir, number)
+	var err error
+	switch {
+	case s.at.damaged || !s.at.final:
+		s.log.Error("an audit segment is damaged and is kept; run durward audit verify", "segment", segmentName(number))
+		err = os.Rename(path, path+damagedSuffix)
+	default:
+		err = os.Remove(path)
+	}
+	if err != nil {
+		s.log.Error("removing an audit segment that is in the store", "segment", segmentName(number), "error", err.Error())
+	}
+}
+
+// shipSegment sends what is behind the position, to the end of the file.
+func (s *shipper) shipSegment(ctx context.Context) error {
+	if err := s.send(ctx); err != nil {
+		return err
+	}
+	f, err := os.Open(segmentPath(s.dir, s.at.number))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(s.at.offset, io.SeekStart); err != nil {
+		return err
+	}
+	lines := newLines(f)
+	base := s.at.offset
+	for more := true; more; {
+		if more, err = s.collect(lines); err != nil {
+			return err
+		}
+		s.shipped += base + lines.offset - s.at.offset
+		s.at.offset = base + lines.offset
+		if err := s.send(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect reads lines into the batch, and reports whether there may be more.
+func (s *shipper) collect(lines *lines) (more bool, err error) {
+	var made []*shippedChain
+	defer func() {
+		for _, c := range made {
+			s.finish(c)
+		}
+	}()
+	for start := lines.offset; lines.offset-start < maxBatch; {
+		text, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		l, err := parseLine(text)
+		switch {
+		case err != nil:
+			s.at.damaged = true
+		case l.header != nil:
+		case l.checkpoint != nil:
+			c := *l.checkpoint
+			c.Data, c.Signature = bytes.Clone(c.Data), bytes.Clone(c.Signature)
+			s.batch.checkpoints = append(s.batch.checkpoints, c)
+			said, err := readCheckpoint(c.Data)
+			s.at.final = err == nil && said.Final
+		default:
+			if c := s.record(&l.record); c != nil {
+				made = append(made, c)
+			}
+		}
+	}
+	return true, nil
+}
+
+// record adds a record to its chain's chunk. It returns the chain when a chunk was begun.
+func (s *shipper) record(r *record) (begun *shippedChain) {
+	c := s.at.chains[string(r.organization)]
+	if c == nil {
+		c = &shippedChain{organization: string(r.organization)}
+		c.there = s.there[chainName{c.organization, segmentName(s.at.number)}]
+		s.at.chains[c.organization] = c
+	}
+	before := c.hash
+	c.sequence, c.hash = r.sequence, r.hash
+	if r.sequence <= c.there {
+		return nil
+	}
+	if c.open != nil && r.sequence != c.open.chunk.Last+1 {
+		s.finish(c) // tampered with: it is shipped as it is, and Verify finds it there
+	}
+	if c.open == nil {
+		var buffer []byte
+		if n := len(s.buffers); n > 0 {
+			buffer, s.buffers = s.buffers[n-1], s.buffers[:n-1]
+		}
+		c.open, begun = newChunk(s.node, segmentName(s.at.number), c.organization, &before, r.sequence, buffer), c
+	}
+	c.open.add(r)
+	return begun
+}
+
+// finish puts the chain's chunk into the batch.
+func (s *shipper) finish(c *shippedChain) {
+	if c.open == nil {
+		return
+	}
+	var chunk storage.AuditChunk
+	chunk, s.scratch = c.open.finish(s.scratch)
+	s.batch.chunks = append(s.batch.chunks, chunk)
+	if len(s.buffers) < keptBuffers {
+		s.buffers = append(s.buffers, c.open.body)
+	}
+	c.open = nil
+}
+
+// send gives the batch to the store, the records before the checkpoints that speak of them.
+func (s *shipper) send(ctx context.Context) error {
+	if len(s.batch.chunks) > 0 {
+		if err := s.store.AddAuditChunks(ctx, s.batch.chunks); err != nil {
+			return err
+		}
+		s.batch.chunks = nil
+	}
+	for len(s.batch.checkpoints) > 0 {
+		err := s.store.AddAuditCheckpoint(ctx, s.batch.checkpoints[0])
+		if err != nil && !errors.Is(err, storage.ErrConflict) { // it is there: shipped before a crash
+			return err
+		}
+		s.batch.checkpoints = s.batch.checkpoints[1:]
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package audit
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Exported is a record as sinks and exports show it: one line of NDJSON. What is hashed is the text of Entry.
+type Exported struct {
+	Organization string          `json:"organization_id"`
+	Node         string          `json:"node"`
+	Segment      string          `json:"segment"`
+	Sequence     int64           `json:"sequence"`
+	Previous     string          `json:"previous"` // hex
+	Hash         string          `json:"hash"`
+	Entry        json.RawMessage `json:"entry"`
+}
+
+// Export shows a record.
+func Export(r *storage.AuditRecord) Exported {
+	return Exported{
+		Organization: r.OrganizationID, Node: r.Node, Segment: r.Segment, Sequence: r.Sequence,
+		Previous: hex.EncodeToString(r.Previous[:]), Hash: hex.EncodeToString(r.Hash[:]), Entry: r.Text,
+	}
+}
+
+// Sink gets a copy of every record. What a sink does not take in time is lost to it, and counted; calls never wait for one.
+type Sink interface {
+	// Name is what the sink is called in logs and metrics.
+	Name() string
+	// Write takes some records. It should return when ctx ends.
+	Write(ctx context.Context, records []Exported) error
+	// Close ends the sink.
+	Close() error
+}
+
+// Bounds of sinks.
+const (
+	sinkQueue    = 8192
+	sinkBatch    = 256
+	sinkDeadline = 2 * time.Second
+)
+
+// feed is a sink with its queue.
+type feed struct {
+	sink    Sink
+	queue   chan storage.AuditRecord
+	stop    chan struct{}
+	done    chan struct{}
+	lost    atomic.Int64
+	failure atomic.Pointer[string] // the last error
+}
+
+func newFeed(s Sink) *feed {
+	f := &feed{sink: s, queue: make(chan storage.AuditRecord, sinkQueue), stop: make(chan struct{}), done: make(chan struct{})}
+	go f.run()
+	return f
+}
+
+// offer never blocks.
+func (f *feed) offer(r storage.AuditRecord) {
+	select {
+	case f.queue <- r:
+	default:
+		f.lost.Add(1)
+	}
+}
+
+func (f *feed) run() {
+	defer close(f.done)
+	defer func() { _ = f.sink.Close() }()
+	for {
+		select {
+		case r := <-f.queue:
+			f.pass(r)
+		case <-f.stop:
+			for {
+				select {
+				case r := <-f.queue:
+					f.pass(r)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// pass gives a record, and those that wait behind it, to the sink.
+func (f *feed) pass(first storage.AuditRecord) {
+	records := []Exported{Export(&first)}
+	for more := true; more && len(records) < sinkBatch; {
+		select {
+		case r := <-f.queue:
+			records = append(records, Export(&r))
+		default:
+			more = false
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sinkDeadline)
+	defer cancel()
+	if err := f.sink.Write(ctx, records); err != nil {
+		f.lost.Add(int64(len(records)))
+		text := err.Error()
+		f.failure.Store(&text)
+	}
+}
+
+// close gives the sink a moment to take what waits.
+func (f *feed) close() {
+	close(f.stop)
+	timer := time.NewTimer(sinkDeadline)
+	defer timer.Stop()
+	select {
+	case <-f.done:
+	case <-timer.C:
+	}
+}
+
+// FileSink appends NDJSON to a file, which may be a pipe.
+type FileSink struct {
+	path string
+	file *os.File
+}
+
+// NewFileSink makes a sink for the file at path. The file is opened, and made with mode 0600, at the first record.
+func NewFileSink(path string) *FileSink { return &FileSink{path: path} }
+
+// Name implements Sink.
+func (s *FileSink) Name() string { return "file " + s.path }
+
+// Write implements Sink.
+func (s *FileSink) Write(ctx context.Context, records []Exported) error {
+	if s.file == nil {
+		// Without O_NONBLOCK a pipe that nobody reads would hold us here (fault Z-X01).
+		f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|openNonblocking, 0o600)
+		if err != nil {
+			return fmt.Errorf("opening audit sink: %w", err)
+		}
+		s.file = f
+	}
+	var lines []byte
+	for _, r := range records {
+		lines = append(append(lines, marshal(r)...), '\n')
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = s.file.SetWriteDeadline(deadline) // files on a disk know none
+	}
+	if _, err := s.file.Write(lines); err != nil {
+		return errors.Join(fmt.Errorf("writing audit sink: %w", err), s.Close())
+	}
+	return nil
+}
+
+// Close implements Sink.
+func (s *FileSink) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	f := s.file
+	s.file = nil
+	return f.Close()
+}

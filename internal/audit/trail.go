@@ -1,0 +1,300 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Times of shipping.
+const (
+	shipEvery    = 5 * time.Second
+	shipCheck    = 500 * time.Millisecond
+	shipBacklog  = 1 << 20 // bytes of lines that are shipped without waiting
+	shipDeadline = 30 * time.Second
+)
+
+// Trail is a node's part of the audit log: its journal, what carries it to the store, and the sinks. It is safe for
+// concurrent use.
+type Trail struct {
+	journal *Journal
+	shipper *shipper
+	store   storage.Audits
+	log     *slog.Logger
+
+	mu    sync.Mutex
+	feeds []*feed
+	taps  atomic.Pointer[[]*feed] // what records are offered to
+
+	refusals bucket
+
+	stop   chan struct{}
+	work   sync.WaitGroup
+	closed sync.Once
+}
+
+// NewTrail opens the journal and begins to ship it to the store. Journals of other nodes in the directory that nobody
+// writes any more are ended and shipped too.
+func NewTrail(o Options, store storage.Audits) (*Trail, error) {
+	o = o.withDefaults()
+	j, err := Open(o)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trail{journal: j, store: store, log: o.Log, stop: make(chan struct{})}
+	t.refusals = bucket{rate: refusalsPerSecond, size: refusalBurst, now: o.Now}
+	t.shipper = &shipper{dir: j.dir, node: j.node, store: store, log: o.Log, growing: func() int {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.segment.number
+	}}
+	t.work.Go(func() { t.run(o) })
+	return t, nil
+}
+
+// Node is this node's name in the audit log.
+func (t *Trail) Node() string { return t.journal.node }
+
+// SyncAlways makes every intent wait for the disk.
+func (t *Trail) SyncAlways(on bool) { t.journal.SyncAlways(on) }
+
+// Append records an event before it returns: see Journal.Append.
+func (t *Trail) Append(organization string, e *storage.AuditEntry) error {
+	return t.journal.Append(organization, e)
+}
+
+// Later records an event within a few milliseconds, or counts it as lost.
+func (t *Trail) Later(organization string, e *storage.AuditEntry) { t.journal.Later(organization, e) }
+
+// Audited is what storage.WithAudit takes: the entries are recorded in the transaction of the next write.
+func (t *Trail) Audited(organization string, entries ...storage.AuditEntry) *storage.Audited {
+	return &storage.Audited{OrganizationID: organization, Node: t.journal.node, Entries: entries, Committed: t.committed}
+}
+
+// committed is told what the store itself has recorded.
+func (t *Trail) committed(records []storage.AuditRecord) {
+	for _, r := range records {
+		t.journal.Stored(storage.AuditChain{OrganizationID: r.OrganizationID, Node: r.Node, Segment: r.Segment, Sequence: r.Sequence, Hash: r.Hash})
+		t.offer(r)
+	}
+}
+
+func (t *Trail) offer(r storage.AuditRecord) {
+	if feeds := t.taps.Load(); feeds != nil {
+		for _, f := range *feeds {
+			f.offer(r)
+		}
+	}
+}
+
+// SetSinks replaces the sinks. The former ones get a moment to take what waits for them.
+func (t *Trail) SetSinks(sinks []Sink) {
+	var feeds []*feed
+	for _, s := range sinks {
+		feeds = append(feeds, newFeed(s))
+	}
+	t.mu.Lock()
+	former := t.feeds
+	t.feeds = feeds
+	t.mu.Unlock()
+	t.taps.Store(&feeds)
+	if len(feeds) > 0 {
+		t.journal.Observe(t.offer)
+	}
+	for _, f := range former {
+		t.work.Go(f.close)
+	}
+}
+
+// Losses is what could not be recorded or passed on since the start, by where.
+func (t *Trail) Losses() map[string]int64 {
+	losses := map[string]int64{"journal": t.journal.Lost(), "refusals": t.refusals.dropped.Load()}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range t.feeds {
+		losses[f.sink.Name()] += f.lost.Load()
+	}
+	return losses
+}
+
+// Ship brings everything that is in the journal to the store.
+func (t *Trail) Ship(ctx context.Context) error {
+	if err := t.journal.Flush(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return t.shipper.ship(ctx)
+}
+
+// run ships until the trail is closed.
+func (t *Trail) run(o Options) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	t.work.Go(func() { <-t.stop; cancel() })
+	t.adopt(ctx, o)
+	t.recall(ctx)
+	tick := time.NewTicker(shipCheck)
+	defer tick.Stop()
+	var waited time.Duration
+	var failing bool
+	reported := t.Losses()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case <-tick.C:
+		}
+		if waited += shipCheck; waited < shipEvery && (failing || t.backlog() < shipBacklog) {
+			continue
+		}
+		waited = 0
+		err := t.shipFor(ctx)
+		if (err != nil) != failing {
+			if failing = err != nil; failing {
+				t.log.Error("the audit log stays in the journal for now", "error", err.Error())
+			} else {
+				t.log.Info("the audit log is shipped again")
+			}
+		}
+		reported = t.report(reported)
+	}
+}
+
+func (t *Trail) shipFor(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, shipDeadline)
+	defer cancel()
+	return t.Ship(ctx)
+}
+
+func (t *Trail) backlog() int64 {
+	t.shipper.mu.Lock()
+	defer t.shipper.mu.Unlock()
+	return t.journal.written.Load() - t.shipper.shipped
+}
+
+// report logs new losses.
+func (t *Trail) report(before map[string]int64) map[string]int64 {
+	losses := t.Losses()
+	for where, n := range losses {
+		if n <= before[where] {
+			continue
+		}
+		attributes := []any{"where", where, "records", n - before[where]}
+		t.mu.Lock()
+		for _, f := range t.feeds {
+			if text := f.failure.Load(); text != nil && f.sink.Name() == where {
+				attributes = append(attributes, "error", *text)
+			}
+		}
+		t.mu.Unlock()
+		t.log.Warn("audit records are lost", attributes...)
+	}
+	return losses
+}
+
+// recall learns where the chains of the store's own records stand, so that a checkpoint covers what a crash kept from the
+// last one.
+func (t *Trail) recall(ctx context.Context) {
+	chains, err := t.store.AuditChains(ctx, t.journal.node)
+	if err != nil {
+		t.log.Error("asking where the audit log stands", "error", err.Error())
+		return
+	}
+	for _, c := range chains {
+		if c.Segment == storage.AuditStoreSegment {
+			t.journal.Stored(c)
+		}
+	}
+}
+
+// adopt ends and ships what other nodes left in the directory: gateways that ran on this machine beside another one.
+func (t *Trail) adopt(ctx context.Context, o Options) {
+	dirs, err := nodeDirs(o.Dir)
+	if err != nil {
+		t.log.Error("listing audit journals", "error", err.Error())
+		return
+	}
+	for _, dir := range dirs {
+		if numbers, err := segments(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 {
+			continue
+		}
+		if err := t.adoptOne(ctx, o, dir); err != nil && !errors.Is(err, errLocked) {
+			t.log.Error("shipping the audit journal of another node", "node", filepath.Base(dir), "error", err.Error())
+		}
+	}
+}
+
+func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
+	unlock, err := lock(filepath.Join(dir, lockFile))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j := &Journal{options: o, dir: dir, node: filepath.Base(dir)}
+	if _, err := j.resume(); err != nil {
+		return err
+	}
+	s := &shipper{dir: dir, node: j.node, store: t.store, log: t.log, growing: func() int { return maxSegment }}
+	if err := s.ship(ctx); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 1 { // only the lock
+		return errors.Join(os.Remove(filepath.Join(dir, lockFile)), os.Remove(dir))
+	}
+	return nil
+}
+
+// Close ships what it can, ends the journal and the sinks.
+func (t *Trail) Close() (err error) {
+	t.closed.Do(func() {
+		close(t.stop)
+		err = t.journal.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), shipDeadline)
+		defer cancel()
+		err = errors.Join(err, t.shipper.ship(ctx))
+		t.SetSinks(nil)
+		t.work.Wait()
+	})
+	return err
+}
+
+// Refusals of tokens that are recorded: an attacker who sends tokens must not fill the disk.
+const (
+	refusalsPerSecond = 10
+	refusalBurst      = 100
+)
+
+// AllowRefusal reports whether one more refused token is recorded.
+func (t *Trail) AllowRefusal() bool { return t.refusals.take() }
+
+// bucket is a token bucket.
+type bucket struct {
+	rate, size float64
+	now        func() time.Time
+	dropped    atomic.Int64
+
+	mu    sync.Mutex
+	spent float64
+	at    time.Time
+}
+
+func (b *bucket) take() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	b.spent = max(0, b.spent-now.Sub(b.at).Seconds()*b.rate)
+	b.at = now
+	if b.spent+1 > b.size {
+		b.dropped.Add(1)
+		return false
+	}
+	b.spent++
+	return true
+}

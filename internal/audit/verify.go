@@ -1,0 +1,461 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Source is what Verify reads of a store.
+type Source interface {
+	AuditChains(ctx context.Context, node string) ([]storage.AuditChain, error)
+	AuditChunks(ctx context.Context, f storage.AuditFilter) ([]storage.AuditChunk, error)
+	AuditRecords(ctx context.Context, f storage.AuditFilter) ([]storage.AuditRecord, error)
+	AuditCheckpoints(ctx context.Context, node string) ([]storage.AuditCheckpoint, error)
+}
+
+// Finding is something that must not be: an edit, a gap, another order, something cut off.
+type Finding struct {
+	Node, Segment string
+	// Organization and Sequence name the record, or the first that is affected; Sequence is 0 when it is not about one.
+	Organization string
+	Sequence     int64
+	// Line is the line of the segment's file, from 1; 0 when it is not about one.
+	Line    int
+	Problem string
+}
+
+func (f Finding) String() string {
+	text := "node " + f.Node
+	if f.Segment != "" {
+		text += ", segment " + f.Segment
+	}
+	if f.Line > 0 {
+		text += fmt.Sprintf(", line %d", f.Line)
+	}
+	if f.Sequence > 0 {
+		organization := f.Organization
+		if organization == "" {
+			organization = "the gateway itself"
+		}
+		text += fmt.Sprintf(", organization %s, record %d", organization, f.Sequence)
+	}
+	return text + ": " + f.Problem
+}
+
+// Anchor is a node's last checkpoint. Who keeps it elsewhere can tell later that nothing up to it was taken away, even by
+// somebody who can write to the disk and to the store.
+type Anchor struct {
+	Node   string
+	Number int64
+	Time   time.Time
+	Hash   string
+}
+
+// Report is what Verify found.
+type Report struct {
+	Findings []Finding
+	// Notes are what an auditor should know and what is no sign of tampering.
+	Notes                                  []string
+	Records, Chunks, Segments, Checkpoints int
+	Anchors                                []Anchor
+}
+
+// maxFindings bounds a report: one edit can break much.
+const maxFindings = 1000
+
+// ErrNothing: there is no audit log to verify.
+var ErrNothing = errors.New("there is no audit log here")
+
+// Verify checks journals (a directory of them; "" or missing: none) and store against each other and against the signed
+// checkpoints. It changes nothing, and may run beside a gateway. An error means that something could not be read; what was
+// tampered with is in the report.
+func Verify(ctx context.Context, dir string, store Source, keys Verifier) (Report, error) {
+	v := &verification{keys: keys, nodes: make(map[string]*nodeEvidence)}
+	// The order lets a gateway run beside it: a record is in the journal until it is in the store, and in the store before
+	// the checkpoints that speak of it.
+	if err := v.readJournals(dir); err != nil {
+		return v.report, err
+	}
+	if err := v.readCheckpoints(ctx, store); err != nil {
+		return v.report, err
+	}
+	v.checkCheckpoints()
+	if err := v.readStore(ctx, store); err != nil {
+		return v.report, err
+	}
+	if err := v.readMeanwhile(ctx, dir, store); err != nil {
+		return v.report, err
+	}
+	if len(v.nodes) == 0 {
+		return v.report, ErrNothing
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.nodes)) {
+		v.checkNode(v.nodes[name])
+	}
+	return v.report, nil
+}
+
+type verification struct {
+	keys   Verifier
+	nodes  map[string]*nodeEvidence
+	report Report
+}
+
+// nodeEvidence is all that is known of a node.
+type nodeEvidence struct {
+	name        string
+	local       bool // its journal is here
+	files       map[string]*fileEvidence
+	checkpoints map[int64]*checkpointEvidence
+	chains      map[chainName]*chainEvidence
+	finals      map[string]*checkpointEvidence // by segment
+	// newest is the segment that grew when the reading began, and meanwhile the one that grew at its end.
+	newest, meanwhile int
+}
+
+// fileEvidence is a segment's file.
+type fileEvidence struct {
+	header *header
+	final  bool
+}
+
+type checkpointEvidence struct {
+	storage.AuditCheckpoint
+	said   Checkpoint
+	stored bool
+}
+
+// chainEvidence is all that is known of a chain.
+type chainEvidence struct {
+	journal []([sha256.Size]byte) // hashes of the records in the journal, from the first
+	spans   []span                // in the store
+	heads   map[int64][]statement // what checkpoints say about it
+}
+
+// span is a run of records in the store.
+type span struct {
+	first, last    int64
+	previous, hash [sha256.Size]byte
+}
+
+// statement is what a checkpoint says about one record.
+type statement struct {
+	hash       string
+	checkpoint int64
+	met        bool
+}
+
+func (v *verification) node(name string) *nodeEvidence {
+	n := v.nodes[name]
+	if n == nil {
+		n = &nodeEvidence{
+			name: name, files: make(map[string]*fileEvidence), checkpoints: make(map[int64]*checkpointEvidence),
+			chains: make(map[chainName]*chainEvidence), finals: make(map[string]*checkpointEvidence),
+		}
+		v.nodes[name] = n
+	}
+	return n
+}
+
+func (n *nodeEvidence) chain(organization, segment string) *chainEvidence {
+	name := chainName{organization, segment}
+	c := n.chains[name]
+	if c == nil {
+		c = &chainEvidence{heads: make(map[int64][]statement)}
+		n.chains[name] = c
+	}
+	return c
+}
+
+func (v *verification) find(f Finding) {
+	if len(v.report.Findings) < maxFindings && !slices.Contains(v.report.Findings, f) {
+		v.report.Findings = append(v.report.Findings, f)
+	}
+}
+
+// meet holds a record against what checkpoints say about it.
+func (v *verification) meet(n *nodeEvidence, c *chainEvidence, organization, segment string, sequence int64, hash [sha256.Size]byte) {
+	said := c.heads[sequence]
+	for i := range said {
+		if said[i].met = said[i].hash == hex.EncodeToString(hash[:]); !said[i].met {
+			v.find(Finding{
+				Node: n.name, Segment: segment, Organization: organization, Sequence: sequence,
+				Problem: fmt.Sprintf("is not the record that checkpoint %d was signed over", said[i].checkpoint),
+			})
+			said[i].met = true // it has been told
+		}
+	}
+}
+
+func (v *verification) readCheckpoints(ctx context.Context, store Source) error {
+	all, err := store.AuditCheckpoints(ctx, "")
+	if err != nil {
+		return fmt.Errorf("reading checkpoints: %w", err)
+	}
+	for i := range all {
+		v.addCheckpoint(&all[i], true, 0)
+	}
+	return nil
+}
+
+// addCheckpoint takes a checkpoint from the store or from a line of a file.
+func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, line int) {
+	n := v.node(c.Node)
+	said, err := readCheckpoint(c.Data)
+	where := Finding{Node: c.Node, Segment: c.Segment, Line: line}
+	if err != nil || said.Node != c.Node || said.Segment != c.Segment || said.Number != c.Number {
+		where.Problem = fmt.Sprintf("checkpoint %d is not what was written", c.Number)
+		v.find(where)
+		return
+	}
+	if !checkSignature(c, v.keys) {
+		where.Problem = fmt.Sprintf("checkpoint %d is not signed by a key of this gateway", c.Number)
+		v.find(where)
+		return
+	}
+	if known := n.checkpoints[c.Number]; known != nil {
+		if checkpointHash(&known.AuditCheckpoint) != checkpointHash(c) {
+			where.Problem = fmt.Sprintf("there are two different checkpoints %d: the journal or the store was rolled back", c.Number)
+			v.find(where)
+		}
+		known.stored = known.stored || stored
+		return
+	}
+	v.report.Checkpoints++
+	n.checkpoints[c.Number] = &checkpointEvidence{AuditCheckpoint: *c, said: said, stored: stored}
+}
+
+// checkCheckpoints holds the checkpoints of each node against each other, and notes what they say about chains.
+func (v *verification) checkCheckpoints() {
+	for _, n := range v.nodes {
+		numbers := slices.Sorted(maps.Keys(n.checkpoints))
+		previous, lastStored := "", int64(0)
+		for i, number := range numbers {
+			c := n.checkpoints[number]
+			if want := int64(i) + 1; number != want && (i == 0 || numbers[i-1] != number-1) {
+				before := int64(0)
+				if i > 0 {
+					before = numbers[i-1]
+				}
+				v.find(Finding{Node: n.name, Segment: c.Segment, Problem: fmt.Sprintf("checkpoints %d to %d are gone", before+1, number-1)})
+			} else if c.said.Previous != previous {
+				v.find(Finding{Node: n.name, Segment: c.Segment, Problem: fmt.Sprintf("checkpoint %d does not follow checkpoint %d", number, number-1)})
+			}
+			previous = checkpointHash(&c.AuditCheckpoint)
+			if c.stored && lastStored != number-1 {
+				v.find(Finding{Node: n.name, Segment: c.Segment, Problem: fmt.Sprintf("the store lacks checkpoints %d to %d", lastStored+1, number-1)})
+			}
+			if c.stored {
+				lastStored = number
+			}
+			if c.said.Final {
+				n.finals[c.Segment] = c
+			}
+			for _, head := range c.said.Chains {
+				chain := n.chain(head.Organization, head.Segment)
+				chain.heads[head.Sequence] = append(chain.heads[head.Sequence], statement{hash: head.Hash, checkpoint: number})
+			}
+		}
+		if len(numbers) > 0 {
+			c := n.checkpoints[numbers[len(numbers)-1]]
+			v.report.Anchors = append(v.report.Anchors, Anchor{Node: n.name, Number: c.Number, Time: c.said.Time, Hash: previous})
+		}
+	}
+	slices.SortFunc(v.report.Anchors, func(a, b Anchor) int { return cmp.Compare(a.Node, b.Node) })
+}
+
+// checkNode holds everything of a node against everything else.
+func (v *verification) checkNode(n *nodeEvidence) {
+	for name, c := range n.chains {
+		v.checkChain(n, name, c)
+	}
+	last := 0
+	for name := range n.chains {
+		number, _ := segmentNumber(name.segment)
+		last = max(last, number)
+	}
+	for number := 1; number <= max(last, n.newest); number++ {
+		switch {
+		case number <= n.newest:
+			v.checkSegment(n, segmentName(number), number == n.newest)
+		case number > n.meanwhile:
+			v.find(Finding{Node: n.name, Segment: segmentName(number), Problem: "the segment and its final checkpoint are gone"})
+		default:
+			v.report.Notes = append(v.report.Notes, "node "+n.name+", segment "+segmentName(number)+" was written meanwhile and is not verified")
+		}
+	}
+}
+
+// readMeanwhile finds out which segments grew at the beginning and at the end of the reading.
+func (v *verification) readMeanwhile(ctx context.Context, dir string, store Source) error {
+	checkpoints, err := store.AuditCheckpoints(ctx, "")
+	if err != nil {
+		return fmt.Errorf("reading checkpoints: %w", err)
+	}
+	for _, n := range v.nodes {
+		ended := 0
+		for name := range n.finals {
+			number, _ := segmentNumber(name)
+			ended = max(ended, number)
+		}
+		grown := 0
+		for name := range n.files {
+			number, _ := segmentNumber(name)
+			grown = max(grown, number)
+		}
+		n.newest = max(ended, grown)
+		if !n.local {
+			n.newest = ended
+			for name := range n.chains {
+				if name.segment == segmentName(ended+1) {
+					n.newest = ended + 1
+				}
+			}
+		}
+		n.meanwhile = n.newest
+		for i := range checkpoints {
+			if c := &checkpoints[i]; c.Node == n.name && checkSignature(c, v.keys) {
+				number, _ := segmentNumber(c.Segment)
+				n.meanwhile = max(n.meanwhile, number+1)
+			}
+		}
+		if n.local {
+			numbers, err := segments(filepath.Join(dir, n.name))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("listing segments: %w", err)
+			}
+			for _, number := range numbers {
+				n.meanwhile = max(n.meanwhile, number)
+			}
+		}
+	}
+	return nil
+}
+
+func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
+	v.report.Segments++
+	file, final := n.files[name], n.finals[name]
+	switch {
+	case final == nil && file == nil && (!newest || n.local):
+		v.find(Finding{Node: n.name, Segment: name, Problem: "the segment and its final checkpoint are gone"})
+	case final == nil && file == nil:
+		v.report.Notes = append(v.report.Notes, "node "+n.name+" keeps its journal elsewhere: what it has not shipped yet is not verified")
+	case final == nil && !newest:
+		v.find(Finding{Node: n.name, Segment: name, Problem: "the segment ends without its final checkpoint"})
+	}
+	if file != nil && file.header != nil && file.header.Checkpoint > 0 {
+		before := n.checkpoints[file.header.Checkpoint]
+		if before == nil || checkpointHash(&before.AuditCheckpoint) != file.header.Previous {
+			v.find(Finding{Node: n.name, Segment: name, Line: 1, Problem: fmt.Sprintf("checkpoint %d, which the segment follows, is gone: checkpoints were rolled back", file.header.Checkpoint)})
+		}
+	}
+	if final == nil {
+		return
+	}
+	ends := make(map[string]int64)
+	for _, head := range final.said.Chains {
+		if head.Segment == name {
+			ends[head.Organization] = head.Sequence
+		}
+	}
+	for chain, c := range n.chains {
+		if chain.segment == name && c.last() > ends[chain.organization] {
+			v.find(Finding{
+				Node: n.name, Segment: name, Organization: chain.organization, Sequence: ends[chain.organization] + 1,
+				Problem: "was added after the segment had ended",
+			})
+		}
+	}
+}
+
+func (c *chainEvidence) last() int64 {
+	last := int64(len(c.journal))
+	for _, s := range c.spans {
+		last = max(last, s.last)
+	}
+	return last
+}
+
+// checkChain looks for gaps, and for what checkpoints speak of and is not there.
+func (v *verification) checkChain(n *nodeEvidence, name chainName, c *chainEvidence) {
+	at := func(sequence int64, problem string) {
+		v.find(Finding{Node: n.name, Segment: name.segment, Organization: name.organization, Sequence: sequence, Problem: problem})
+	}
+	slices.SortFunc(c.spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	var sequence int64
+	var hash [sha256.Size]byte
+	for _, s := range c.spans {
+		switch {
+		case s.first > sequence+1:
+			at(sequence+1, fmt.Sprintf("records %d to %d are gone from the store", sequence+1, s.first-1))
+		case s.first <= sequence:
+			at(s.first, fmt.Sprintf("records %d to %d are in the store twice", s.first, min(sequence, s.last)))
+		case s.previous != hash:
+			at(s.first, "does not follow the record before it")
+		}
+		sequence, hash = s.last, s.hash
+		if s.last <= int64(len(c.journal)) && s.last > 0 && c.journal[s.last-1] != s.hash {
+			at(s.last, "is another one in the journal than in the store")
+		}
+	}
+	if sequence > 0 && int64(len(c.journal)) > sequence && c.journal[sequence-1] != hash {
+		at(sequence, "is another one in the journal than in the store")
+	}
+	last := c.last()
+	for _, claimed := range slices.Sorted(maps.Keys(c.heads)) {
+		for _, said := range c.heads[claimed] {
+			if !said.met && claimed > last {
+				at(last+1, fmt.Sprintf("records %d to %d are gone: checkpoint %d was signed over them", last+1, claimed, said.checkpoint))
+			}
+		}
+	}
+}
+
+// readJournals reads the files of all journals in a directory.
+func (v *verification) readJournals(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	dirs, err := nodeDirs(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("listing journals: %w", err)
+	}
+	for _, dir := range dirs {
+		numbers, err := segments(dir)
+		if err != nil {
+			return fmt.Errorf("listing segments: %w", err)
+		}
+		kept, err := filepath.Glob(filepath.Join(dir, "*"+damagedSuffix))
+		if err != nil {
+			return fmt.Errorf("listing segments: %w", err)
+		}
+		if len(numbers)+len(kept) == 0 {
+			continue
+		}
+		n := v.node(filepath.Base(dir))
+		n.local = true
+		for _, path := range kept {
+			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none"})
+		}
+		for _, number := range numbers {
+			if err := v.readSegment(n, dir, number); err != nil {
+				return fmt.Errorf("reading segment %s: %w", segmentName(number), err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,365 @@
+package audit
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// scene is an audit log: three segments are shipped and gone, a fourth has ended and is not shipped, the fifth grows. The
+// store has records of its own.
+type scene struct {
+	root, dir string
+	store     *memory
+	journal   *Journal
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{root: t.TempDir(), store: new(memory)}
+	s.journal = openJournal(t, testOptions(t, s.root))
+	s.dir = s.journal.dir
+	ship := newShipper(s.journal, s.store)
+	trail := &Trail{journal: s.journal, store: s.store}
+	for segment := range 5 {
+		for i := range 8 {
+			e := intent("create_issue")
+			if err := s.journal.Append([]string{acme, other, ""}[i%3], e); err != nil {
+				t.Fatal(err)
+			}
+			s.journal.Later([]string{acme, other, ""}[i%3], outcomeOf(e))
+			ctx := storage.WithAudit(t.Context(), trail.Audited(acme, *intent("policy.update")))
+			if err := s.store.RecordAudit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if i == 4 {
+				if err := s.journal.Checkpoint(); err != nil {
+					t.Fatal(err)
+				}
+				// Chunks of less than a segment.
+				if segment < 3 {
+					if err := ship.ship(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if segment == 4 {
+			break
+		}
+		s.journal.mu.Lock()
+		err := s.journal.rotate()
+		s.journal.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if segment < 3 {
+			if err := ship.ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.journal.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *scene) lines(t *testing.T, segment int) [][]byte {
+	t.Helper()
+	return bytes.SplitAfter([]byte(strings.TrimSuffix(readFile(t, segmentPath(s.dir, segment)), "\n")+"\n"), []byte("\n"))
+}
+
+func (s *scene) rewrite(t *testing.T, segment int, lines [][]byte) {
+	t.Helper()
+	if err := os.WriteFile(segmentPath(s.dir, segment), bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// chunk finds a chunk of acme's in the store, away from the ends.
+func (s *scene) chunk(t *testing.T) *storage.AuditChunk {
+	t.Helper()
+	for i := range s.store.chunks {
+		if c := &s.store.chunks[i]; c.OrganizationID == acme && c.Segment == "00000002" && c.First > 1 {
+			return c
+		}
+	}
+	t.Fatal("there is no such chunk")
+	return nil
+}
+
+// repack changes what is in a chunk.
+func repack(t *testing.T, c *storage.AuditChunk, change func(body []byte) []byte) {
+	t.Helper()
+	body, err := s2.Decode(nil, c.Data[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Data = append([]byte{chunkFormat}, s2.Encode(nil, change(body))...)
+}
+
+// TestTampering: whatever is edited, removed, moved, cut off or put back is found, and where.
+func TestTampering(t *testing.T) {
+	for name, c := range map[string]struct {
+		tamper func(t *testing.T, s *scene)
+		want   string // a part of a finding
+	}{
+		"journal: a byte of an entry": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			lines[3] = bytes.Replace(lines[3], []byte(`"allow"`), []byte(`"allov"`), 1)
+			if bytes.Equal(lines[3], s.lines(t, 5)[3]) {
+				lines[3] = bytes.Replace(lines[3], []byte(`"ok"`), []byte(`"no"`), 1)
+			}
+			s.rewrite(t, 5, lines)
+		}, "segment 00000005, line 4, organization "},
+		"journal: a byte of a hash": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			at := bytes.Index(lines[2], []byte(recordHash)) + len(recordHash)
+			lines[2][at] ^= 1
+			s.rewrite(t, 4, lines)
+		}, "segment 00000004, line 3"},
+		"journal: a line deleted": {func(t *testing.T, s *scene) {
+			s.rewrite(t, 4, slices.Delete(s.lines(t, 4), 4, 5))
+		}, "records are gone or in another order"},
+		"journal: the first record deleted": {func(t *testing.T, s *scene) {
+			s.rewrite(t, 5, slices.Delete(s.lines(t, 5), 1, 2))
+		}, "segment 00000005, line "},
+		"journal: the header deleted": {func(t *testing.T, s *scene) {
+			s.rewrite(t, 5, s.lines(t, 5)[1:])
+		}, "line 1: is not the first line"},
+		"journal: two records swapped": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			lines[1], lines[2] = lines[2], lines[1]
+			s.rewrite(t, 4, lines)
+		}, "segment 00000004, line "},
+		"journal: a record twice": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			s.rewrite(t, 4, slices.Insert(lines, 3, lines[2]))
+		}, "segment 00000004, line 4"},
+		"journal: the tail of an ended segment cut off": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			s.rewrite(t, 4, lines[:len(lines)-4])
+		}, "segment 00000004"},
+		"journal: the tail behind a checkpoint cut off": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			s.rewrite(t, 4, lines[:len(lines)-2])
+		}, "segment 00000004"},
+		"journal: a segment deleted": {func(t *testing.T, s *scene) {
+			if err := os.Remove(segmentPath(s.dir, 4)); err != nil {
+				t.Fatal(err)
+			}
+		}, "segment 00000004: the segment and its final checkpoint are gone"},
+		"journal: a segment replaced by another one": {func(t *testing.T, s *scene) {
+			s.rewrite(t, 4, s.lines(t, 5))
+		}, "segment 00000004, line 1: is the first line of segment 00000005"},
+		"journal: a segment replaced by one that somebody else signed": {func(t *testing.T, s *scene) {
+			foreign := openJournal(t, Options{Dir: t.TempDir(), Signer: newSigner(t)})
+			if err := foreign.Append(acme, intent("nothing_happened")); err != nil {
+				t.Fatal(err)
+			}
+			if err := foreign.Close(); err != nil {
+				t.Fatal(err)
+			}
+			text := strings.ReplaceAll(readFile(t, segmentPath(foreign.dir, 1)), foreign.node, s.journal.node)
+			text = strings.ReplaceAll(text, `"segment":"00000001"`, `"segment":"00000004"`)
+			s.rewrite(t, 4, [][]byte{[]byte(text)})
+		}, "is not signed by a key of this gateway"},
+		"journal: a line that is none": {func(t *testing.T, s *scene) {
+			s.rewrite(t, 5, slices.Insert(s.lines(t, 5), 3, []byte("nothing to see here\n")))
+		}, "segment 00000005, line 4: is not what was written"},
+		"journal: a record behind the final checkpoint": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			s.rewrite(t, 4, append(lines, lines[2]))
+		}, "follows the final checkpoint"},
+		"journal: a forged record with the right hash": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			l, err := parseLine(bytes.TrimSuffix(lines[1], []byte("\n")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := bytes.Replace(l.record.text, []byte(`"allow"`), []byte(`"deny"`), 1)
+			chain := storage.AuditChain{OrganizationID: string(l.record.organization), Node: s.journal.node, Segment: "00000004"}
+			hash, _ := next(&chain, text, nil)
+			lines[1] = appendRecord(nil, chain.OrganizationID, 1, &hash, text)
+			s.rewrite(t, 4, lines)
+		}, "segment 00000004"},
+		"journal: all of it removed": {func(t *testing.T, s *scene) {
+			if err := os.RemoveAll(s.dir); err != nil {
+				t.Fatal(err)
+			}
+		}, ""}, // then only the note says so
+		"store: a byte of a chunk": {func(t *testing.T, s *scene) {
+			repack(t, s.chunk(t), func(body []byte) []byte {
+				return bytes.Replace(body, []byte("create_issue"), []byte("delete_issue"), 1)
+			})
+		}, "in the store does not match its hash"},
+		"store: a chunk cut short": {func(t *testing.T, s *scene) {
+			c := s.chunk(t)
+			repack(t, c, func(body []byte) []byte { return body[:len(body)-10] })
+		}, "in the store"},
+		"store: a chunk that cannot be unpacked": {func(t *testing.T, s *scene) {
+			s.chunk(t).Data = []byte{chunkFormat, 0xff, 0xff}
+		}, "cannot be unpacked"},
+		"store: a chunk dropped": {func(t *testing.T, s *scene) {
+			c := *s.chunk(t)
+			s.store.chunks = slices.DeleteFunc(s.store.chunks, func(have storage.AuditChunk) bool {
+				return have.OrganizationID == c.OrganizationID && have.Segment == c.Segment && have.First == c.First
+			})
+		}, "are gone"},
+		"store: the first chunk of a segment dropped": {func(t *testing.T, s *scene) {
+			s.store.chunks = slices.DeleteFunc(s.store.chunks, func(have storage.AuditChunk) bool {
+				return have.OrganizationID == acme && have.Segment == "00000002" && have.First == 1
+			})
+		}, "record 1: records 1 to "},
+		"store: all of a chain dropped": {func(t *testing.T, s *scene) {
+			s.store.chunks = slices.DeleteFunc(s.store.chunks, func(have storage.AuditChunk) bool {
+				return have.OrganizationID == acme && have.Segment == "00000002"
+			})
+		}, "are gone: checkpoint "},
+		"store: a chunk given to another organization": {func(t *testing.T, s *scene) {
+			s.chunk(t).OrganizationID = other
+		}, "segment 00000002"},
+		"store: a checkpoint dropped": {func(t *testing.T, s *scene) {
+			s.store.checkpoints = slices.Delete(s.store.checkpoints, 2, 3)
+		}, "checkpoints 3 to 3 are gone"},
+		"store: the last checkpoint rolled back": {func(t *testing.T, s *scene) {
+			s.store.checkpoints = s.store.checkpoints[:len(s.store.checkpoints)-1]
+		}, "is gone"},
+		"store: a checkpoint changed": {func(t *testing.T, s *scene) {
+			c := &s.store.checkpoints[1]
+			c.Data = bytes.Replace(c.Data, []byte(`"sequence":`), []byte(`"sequence":1`), 1)
+		}, "is not signed by a key of this gateway"},
+		"store: a record edited": {func(t *testing.T, s *scene) {
+			r := &s.store.records[3]
+			r.Text = bytes.Replace(r.Text, []byte(`"allow"`), []byte(`"deny!"`), 1)
+		}, "record 4: the record or its hash was changed"},
+		"store: a record edited with the right hash": {func(t *testing.T, s *scene) {
+			r := &s.store.records[3]
+			r.Text = bytes.Replace(r.Text, []byte(`"allow"`), []byte(`"deny!"`), 1)
+			r.Hash = r.Sum()
+		}, "record 5: does not follow the record before it"},
+		"store: a record dropped": {func(t *testing.T, s *scene) {
+			s.store.records = slices.Delete(s.store.records, 3, 4)
+		}, "record 4: records 4 to 4 are gone"},
+		"store: the last records dropped": {func(t *testing.T, s *scene) {
+			s.store.records = s.store.records[:20]
+		}, "record 21: records 21 to "},
+		"store: the last record rewritten with all that follows": {func(t *testing.T, s *scene) {
+			// Everybody who can write to the store can compute hashes; only the checkpoints stand in the way.
+			chain := storage.AuditChain{OrganizationID: acme, Node: s.journal.node, Segment: storage.AuditStoreSegment}
+			for i := range s.store.records {
+				r := &s.store.records[i]
+				text := r.Text
+				if i == 3 {
+					text = bytes.Replace(text, []byte(`"allow"`), []byte(`"deny"`), 1)
+				}
+				*r = chain.Next(text)
+			}
+		}, "is not the record that checkpoint "},
+		"store: all emptied": {func(t *testing.T, s *scene) {
+			*s.store = memory{}
+		}, "are gone"},
+		"both: a checkpoint rolled back, and what it covers": {func(t *testing.T, s *scene) {
+			// An older state of everything is put back, but for the segment that grows.
+			if err := os.Remove(segmentPath(s.dir, 4)); err != nil {
+				t.Fatal(err)
+			}
+			s.store.checkpoints = s.store.checkpoints[:2]
+			s.store.chunks = slices.DeleteFunc(s.store.chunks, func(c storage.AuditChunk) bool { return c.Segment > "00000001" })
+		}, "are gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			wantClean(t, s.root, s.store)
+			c.tamper(t, s)
+			findings := verify(t, s.root, s.store)
+			if c.want == "" {
+				return
+			}
+			if !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.String(), c.want) }) {
+				t.Errorf("want a finding with %q, got:", c.want)
+				for _, f := range findings {
+					t.Errorf("  %s", f)
+				}
+			}
+		})
+	}
+}
+
+// TestVerifyNotes: without the journal, what another node has not shipped is said to be unverified; it is no finding.
+func TestVerifyNotes(t *testing.T) {
+	s := newScene(t)
+	if err := newShipper(s.journal, s.store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Verify(t.Context(), filepath.Join(s.root, "nowhere"), s.store, sharedSigner().Public())
+	if err != nil || len(report.Findings) > 0 || len(report.Notes) != 1 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if _, err := Verify(t.Context(), "", new(memory), sharedSigner()); err == nil {
+		t.Error("nothing at all is verified")
+	}
+	report, err = Verify(t.Context(), s.root, s.store, newSigner(t))
+	if err != nil || len(report.Findings) == 0 {
+		t.Errorf("another gateway's key verifies: %v, %v", report.Findings, err)
+	}
+}
+
+// TestVerifyRace: a gateway that writes, rotates and ships meanwhile gives no findings.
+func TestVerifyRace(t *testing.T) {
+	dir, store := t.TempDir(), new(memory)
+	o := testOptions(t, dir)
+	o.SegmentSize = 16 << 10
+	trail, err := NewTrail(o, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			e := intent("create_issue")
+			if err := trail.Append([]string{acme, other}[n%2], e); err != nil {
+				t.Error(err)
+				return
+			}
+			trail.Later([]string{acme, other}[n%2], outcomeOf(e))
+			if n%10 == 0 {
+				if err := store.RecordAudit(storage.WithAudit(t.Context(), trail.Audited(acme, *intent("policy.update")))); err != nil {
+					t.Error(err)
+				}
+			}
+			if n%50 == 0 {
+				if err := trail.Ship(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if n%70 == 0 {
+				_ = trail.journal.Checkpoint() // at a rotation there may be nothing to say
+			}
+		}
+	}()
+	for range 30 {
+		wantClean(t, dir, store)
+	}
+	close(stop)
+	<-done
+	if err := trail.Close(); err != nil {
+		t.Fatal(err)
+	}
+	report := wantClean(t, dir, store)
+	t.Logf("%d records, %d segments, %d checkpoints", report.Records, report.Segments, report.Checkpoints)
+}

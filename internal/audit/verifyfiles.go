@@ -1,0 +1,274 @@
+package audit
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// readSegment reads a segment's file line by line and computes its chains.
+func (v *verification) readSegment(n *nodeEvidence, dir string, number int) error {
+	f, err := os.Open(segmentPath(dir, number))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // shipped and removed since it was listed
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	name := segmentName(number)
+	r := &segmentReader{verification: v, node: n, name: name, file: new(fileEvidence), chains: make(map[string]*storage.AuditChain)}
+	n.files[name] = r.file
+	lines := newLines(f)
+	for {
+		text, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		r.line++
+		r.take(text)
+	}
+	if lines.torn > 0 {
+		if r.file.final {
+			r.find("bytes follow the final checkpoint")
+		} else {
+			v.report.Notes = append(v.report.Notes, fmt.Sprintf(
+				"node %s, segment %s: the last line is unfinished (%d bytes): it is being written, or the process was killed; the next start cuts it away", n.name, name, lines.torn))
+		}
+	}
+	return nil
+}
+
+type segmentReader struct {
+	*verification
+	node    *nodeEvidence
+	name    string
+	line    int
+	file    *fileEvidence
+	chains  map[string]*storage.AuditChain
+	scratch []byte
+}
+
+func (r *segmentReader) find(problem string) {
+	r.verification.find(Finding{Node: r.node.name, Segment: r.name, Line: r.line, Problem: problem})
+}
+
+func (r *segmentReader) take(text []byte) {
+	l, err := parseLine(text)
+	switch {
+	case err != nil:
+		r.find("is not what was written: " + err.Error())
+		return
+	case r.file.final:
+		r.find("follows the final checkpoint")
+	}
+	switch {
+	case l.header != nil:
+		if r.line != 1 || l.header.Node != r.node.name || l.header.Segment != r.name {
+			r.find(fmt.Sprintf("is the first line of segment %s of node %s", l.header.Segment, l.header.Node))
+			return
+		}
+		r.file.header = l.header
+	case r.line == 1:
+		r.find("is not the first line of a segment")
+	}
+	switch {
+	case l.checkpoint != nil:
+		r.takeCheckpoint(l.checkpoint)
+	case l.header == nil:
+		r.takeRecord(&l.record)
+	}
+}
+
+func (r *segmentReader) takeRecord(record *record) {
+	r.report.Records++
+	organization := string(record.organization)
+	c := r.chains[organization]
+	if c == nil {
+		c = &storage.AuditChain{OrganizationID: organization, Node: r.node.name, Segment: r.name}
+		r.chains[organization] = c
+	}
+	where := Finding{Node: r.node.name, Segment: r.name, Line: r.line, Organization: organization, Sequence: record.sequence}
+	evidence := r.node.chain(organization, r.name)
+	if record.sequence != c.Sequence+1 {
+		where.Problem = fmt.Sprintf("follows record %d: records are gone or in another order", c.Sequence)
+		r.verification.find(where)
+		if record.sequence <= c.Sequence {
+			return
+		}
+		for int64(len(evidence.journal)) < record.sequence-1 && record.sequence-c.Sequence < 1<<24 {
+			evidence.journal = append(evidence.journal, [32]byte{})
+		}
+	} else {
+		var hash [32]byte
+		hash, r.scratch = next(c, record.text, r.scratch)
+		if hash != record.hash {
+			where.Problem = "the record or its hash was changed"
+			r.verification.find(where)
+		}
+	}
+	// What follows is held against what this line says, so that one edit is told once.
+	c.Sequence, c.Hash = record.sequence, record.hash
+	evidence.journal = append(evidence.journal, record.hash)
+}
+
+func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
+	if checkpoint.Node != r.node.name || checkpoint.Segment != r.name {
+		r.find("is a checkpoint of another segment")
+		return
+	}
+	c := *checkpoint
+	c.Data, c.Signature = append([]byte(nil), c.Data...), append([]byte(nil), c.Signature...)
+	r.addCheckpoint(&c, false, r.line)
+	said, err := readCheckpoint(c.Data)
+	if err != nil {
+		return // told by addCheckpoint
+	}
+	r.file.final = said.Final
+	for _, head := range said.Chains {
+		if head.Segment != r.name {
+			continue
+		}
+		var now storage.AuditChain
+		if c := r.chains[head.Organization]; c != nil {
+			now = *c
+		}
+		if now.Sequence != head.Sequence || hex.EncodeToString(now.Hash[:]) != head.Hash {
+			r.verification.find(Finding{
+				Node: r.node.name, Segment: r.name, Line: r.line, Organization: head.Organization, Sequence: min(now.Sequence+1, head.Sequence),
+				Problem: fmt.Sprintf("checkpoint %d was signed over %d records; %d are before it", said.Number, head.Sequence, now.Sequence),
+			})
+		}
+	}
+}
+
+// readStore reads all records that are in the store.
+func (v *verification) readStore(ctx context.Context, store Source) error {
+	chains, err := store.AuditChains(ctx, "")
+	if err != nil {
+		return fmt.Errorf("reading chains: %w", err)
+	}
+	organizations := make(map[string]bool)
+	for _, c := range chains {
+		organizations[c.OrganizationID] = true
+	}
+	for _, n := range v.nodes {
+		for name := range n.chains {
+			organizations[name.organization] = true
+		}
+	}
+	for organization := range organizations {
+		if err := v.readChunks(ctx, store, organization); err != nil {
+			return fmt.Errorf("reading chunks: %w", err)
+		}
+		if err := v.readOwn(ctx, store, organization); err != nil {
+			return fmt.Errorf("reading records: %w", err)
+		}
+	}
+	for _, c := range chains {
+		if last := v.node(c.Node).chain(c.OrganizationID, c.Segment).last(); last < c.Sequence {
+			v.find(Finding{
+				Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: last + 1,
+				Problem: fmt.Sprintf("records %d to %d are gone from the store", last+1, c.Sequence),
+			})
+		}
+	}
+	// Journals are read first: what they hold is held against the checkpoints only where the store has it not.
+	for _, n := range v.nodes {
+		for name, c := range n.chains {
+			for sequence := range c.heads {
+				if sequence >= 1 && sequence <= int64(len(c.journal)) {
+					v.meet(n, c, name.organization, name.segment, sequence, c.journal[sequence-1])
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// readChunks reads the chunks of an organization, the latest first, a page at a time.
+func (v *verification) readChunks(ctx context.Context, store Source, organization string) error {
+	type key struct {
+		node, segment string
+		first         int64
+	}
+	seen := make(map[key]bool)
+	filter := storage.AuditFilter{OrganizationID: organization, Limit: 8 * pageChunks}
+	for {
+		chunks, err := store.AuditChunks(ctx, filter)
+		if err != nil {
+			return err
+		}
+		fresh := 0
+		for i := range chunks {
+			c := &chunks[i]
+			if k := (key{c.Node, c.Segment, c.First}); !seen[k] {
+				seen[k] = true
+				fresh++
+				v.takeChunk(c)
+			}
+		}
+		if len(chunks) < filter.Limit {
+			return nil
+		}
+		to := chunks[len(chunks)-1].To.Add(time.Microsecond)
+		if fresh == 0 || (!filter.To.IsZero() && !to.Before(filter.To)) {
+			filter.Limit *= 2 // more than a page overlap
+			continue
+		}
+		filter.To = to
+	}
+}
+
+func (v *verification) takeChunk(c *storage.AuditChunk) {
+	v.report.Chunks++
+	n := v.node(c.Node)
+	records, err := ReadChunk(c)
+	var wrong *RecordError
+	if errors.As(err, &wrong) {
+		v.find(Finding{Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: wrong.Sequence, Problem: "in the store " + wrong.Err.Error()})
+	}
+	evidence := n.chain(c.OrganizationID, c.Segment)
+	s := span{first: c.First, last: c.Last}
+	if len(records) > 0 {
+		s.previous, s.hash = records[0].Previous, records[len(records)-1].Hash
+	}
+	evidence.spans = append(evidence.spans, s)
+	for i := range records {
+		if r := &records[i]; wrong == nil || r.Sequence < wrong.Sequence {
+			if r.Sequence > int64(len(evidence.journal)) {
+				v.report.Records++
+			}
+			v.meet(n, evidence, c.OrganizationID, c.Segment, r.Sequence, r.Hash)
+		}
+	}
+}
+
+// readOwn reads what the store itself has recorded for an organization.
+func (v *verification) readOwn(ctx context.Context, store Source, organization string) error {
+	records, err := store.AuditRecords(ctx, storage.AuditFilter{OrganizationID: organization})
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		r := &records[i]
+		v.report.Records++
+		n := v.node(r.Node)
+		if r.Sum() != r.Hash {
+			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "the record or its hash was changed"})
+		}
+		evidence := n.chain(r.OrganizationID, r.Segment)
+		evidence.spans = append(evidence.spans, span{first: r.Sequence, last: r.Sequence, previous: r.Previous, hash: r.Hash})
+		v.meet(n, evidence, r.OrganizationID, r.Segment, r.Sequence, r.Hash)
+	}
+	return nil
+}

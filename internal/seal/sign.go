@@ -1,0 +1,58 @@
+package seal
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// Signer signs statements for one purpose with Ed25519 (RFC 8032), so that who may check them need not be able to make
+// them. It is safe for concurrent use.
+type Signer struct {
+	keys    map[uint32]ed25519.PrivateKey
+	current uint32
+}
+
+// Signer returns a signer for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
+func (k *Keyring) Signer(purpose string) *Signer {
+	s := &Signer{keys: make(map[uint32]ed25519.PrivateKey, len(k.keys)), current: k.current}
+	for version, dk := range k.keys {
+		seed, err := hkdf.Key(sha256.New, dk.raw, nil, "durward signature\x00"+purpose, ed25519.SeedSize)
+		if err != nil {
+			panic("seal: deriving a key of fixed length: " + err.Error()) // only lengths can be wrong
+		}
+		s.keys[version] = ed25519.NewKeyFromSeed(seed)
+	}
+	return s
+}
+
+// Sign returns the version of the key (4 bytes, big-endian) and the signature (64 bytes).
+func (s *Signer) Sign(message []byte) []byte {
+	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+ed25519.SignatureSize), s.current)
+	return append(out, ed25519.Sign(s.keys[s.current], message)...)
+}
+
+// Verify reports whether the signature is one of this signer's, with any of its keys.
+func (s *Signer) Verify(message, signature []byte) bool { return s.Public().Verify(message, signature) }
+
+// Public returns what checks signatures and cannot make any.
+func (s *Signer) Public() PublicKeys {
+	public := make(PublicKeys, len(s.keys))
+	for version, key := range s.keys {
+		public[version] = key.Public().(ed25519.PublicKey)
+	}
+	return public
+}
+
+// PublicKeys check what a Signer signed, by the version of its key.
+type PublicKeys map[uint32]ed25519.PublicKey
+
+// Verify reports whether the signature is good.
+func (p PublicKeys) Verify(message, signature []byte) bool {
+	if len(signature) != 4+ed25519.SignatureSize {
+		return false
+	}
+	key, ok := p[binary.BigEndian.Uint32(signature)]
+	return ok && ed25519.Verify(key, message, signature[4:])
+}
