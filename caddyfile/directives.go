@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp"
 	"github.com/durward-gateway/durward/modules/mcp"
 	"github.com/durward-gateway/durward/modules/platformapi"
+	"github.com/durward-gateway/durward/modules/session"
 	"github.com/durward-gateway/durward/modules/sse"
 )
 
@@ -29,6 +30,7 @@ type directive struct {
 // of a site into this order whatever order they are written in; only `route` and JSON can put them in another.
 var pipeline = []directive{
 	{"durward_dev", func() handler { return new(devidp.Handler) }},
+	{"durward_session", func() handler { return new(session.Handler) }},
 	{"durward_auth", func() handler { return new(auth.Handler) }},
 	{"durward_credential", func() handler { return new(credential.Handler) }},
 	{"durward_mcp", func() handler { return new(mcp.Handler) }},

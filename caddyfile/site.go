@@ -19,7 +19,7 @@ const macroName = "durward"
 // platformName is the directive that answers what no other does.
 const platformName = "durward_platform"
 
-// family is a part of the gateway that the macro can be narrowed to, and the directives it needs beyond durward_auth.
+// family is a part of the gateway that the macro can be narrowed to, and the directives it needs beyond durward_session and durward_auth.
 type family struct {
 	name       string
 	directives []string
@@ -69,7 +69,7 @@ func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 
 // chosen lists the directives of the families that the arguments name.
 func chosen(h httpcaddyfile.Helper) ([]string, error) {
-	wanted := []string{"durward_dev", "durward_auth"}
+	wanted := []string{"durward_dev", "durward_session", "durward_auth"}
 	arguments := h.RemainingArgs()
 	for _, argument := range arguments {
 		if !slices.ContainsFunc(families, func(f family) bool { return f.name == argument }) {
