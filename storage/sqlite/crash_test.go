@@ -69,6 +69,11 @@ func TestCrash(t *testing.T) {
 		if len(keys) < acked || len(keys) > acked+1 {
 			t.Fatalf("cycle %d: %d writes were acknowledged, %d are there", cycle, acked, len(keys))
 		}
+		// Each of them is in the audit log, and nothing else is.
+		records, err := s.AuditRecords(t.Context(), storage.AuditFilter{})
+		if err != nil || len(records) != len(keys) {
+			t.Fatalf("cycle %d: %d writes are there, and %d records of them (%v)", cycle, len(keys), len(records), err)
+		}
 		for i, k := range keys {
 			if k.Version != i+1 || string(k.Wrapped) != strings.Repeat(strconv.Itoa(k.Version), 100) {
 				t.Fatalf("cycle %d: write %d is torn", cycle, i+1)
@@ -138,7 +143,8 @@ func crashWriter(t *testing.T, path string) {
 	}
 	key := storage.ConnectionKey{OrganizationID: "organization", UserID: "user", ServerID: "server"}
 	for version := first; ; version++ {
-		if err := s.AddDataKey(t.Context(), storage.DataKey{Version: version, Wrapped: []byte(strings.Repeat(strconv.Itoa(version), 100))}); err != nil {
+		ctx := storage.WithAudit(t.Context(), &storage.Audited{Node: "node", Entries: []storage.AuditEntry{{ID: strconv.Itoa(version)}}})
+		if err := s.AddDataKey(ctx, storage.DataKey{Version: version, Wrapped: []byte(strings.Repeat(strconv.Itoa(version), 100))}); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("key", version)

@@ -225,3 +225,33 @@ func TestCloseTwiceAndAfter(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A file of the schema before this one is brought up to date with what is in it.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "durward.db")
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := seedConnection(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	down, err := migrationFiles.ReadFile("migrations/0002_policies.down.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runSQL(t, path, string(down)+`; DELETE FROM schema_migrations WHERE version = 2`)
+	if s, err = Open(t.Context(), path, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	u, err := s.User(t.Context(), want.OrganizationID, want.UserID)
+	if err != nil || !u.RevokedAt.IsZero() {
+		t.Errorf("got %+v, %v", u, err)
+	}
+	if got, err := s.Connection(t.Context(), want.ConnectionKey); err != nil || string(got.SealedCredential) != string(want.SealedCredential) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}

@@ -88,6 +88,33 @@ func testHostileText(t *testing.T, b *bundle) {
 			noError(t, err)
 			equal(t, used.ID, held.ID)
 
+			_, err = b.ObserveTools(ctx, b.orgA, v.ID, []storage.ObservedTool{{Name: text, Hash: text, Definition: json.RawMessage(text)}}, start)
+			noError(t, err)
+			pin, err := b.AcceptTool(ctx, b.orgA, v.ID, text, text, text, start)
+			noError(t, err)
+			pins, err := b.ToolPins(ctx, b.orgA, v.ID)
+			noError(t, err)
+			equal(t, pins, []storage.ToolPin{pin})
+			equal(t, []string{pin.Name, pin.Hash, string(pin.Definition), string(pin.SeenDefinition), pin.AcceptedBy}, []string{text, text, text, text, text})
+			chunk := storage.AuditChunk{OrganizationID: text, Node: text, Segment: text, First: 1, Last: 2, From: start, To: start, Data: []byte(text)}
+			noError(t, b.AddAuditChunks(ctx, []storage.AuditChunk{chunk}))
+			chunks, err := b.AuditChunks(ctx, storage.AuditFilter{OrganizationID: text})
+			noError(t, err)
+			equal(t, chunks, []storage.AuditChunk{chunk})
+			auditing, event := b.audited(t, text, text)
+			event.Node = text
+			noError(t, b.RecordAudit(auditing))
+			records, err := b.AuditRecords(ctx, storage.AuditFilter{OrganizationID: text})
+			noError(t, err)
+			equal(t, len(records), 1)
+			equal(t, records[0].Sum(), records[0].Hash)
+			equal(t, []string{records[0].OrganizationID, records[0].Node}, []string{text, text})
+			checkpoint := storage.AuditCheckpoint{Node: text, Segment: text, Number: 1, At: start, Data: []byte(text), Signature: []byte(text)}
+			noError(t, b.AddAuditCheckpoint(ctx, checkpoint))
+			checkpoints, err := b.AuditCheckpoints(ctx, text)
+			noError(t, err)
+			equal(t, checkpoints, []storage.AuditCheckpoint{checkpoint})
+
 			id := newID()
 			o, err := b.ResolveOrganization(ctx, storage.OrganizationClaim{Issuer: issuer + text, ID: id, Slug: text, DerivedID: newID()}, start)
 			noError(t, err)

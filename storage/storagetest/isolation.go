@@ -20,6 +20,8 @@ type everything struct {
 	Policies    []storage.PolicyView
 	Revisions   []storage.PolicyRevision
 	Approvals   []storage.Approval
+	Pins        []storage.ToolPin
+	Audit       []storage.AuditRecord
 }
 
 func (b *bundle) everything(t *testing.T, organization string, users ...string) everything {
@@ -56,6 +58,13 @@ func (b *bundle) everything(t *testing.T, organization string, users ...string) 
 	approvals, err := b.Approvals(ctx, storage.ApprovalFilter{OrganizationID: organization, Now: start})
 	noError(t, err)
 	all.Approvals = approvals.Items
+	for _, s := range all.Servers {
+		pins, err := b.ToolPins(ctx, organization, s.ID)
+		noError(t, err)
+		all.Pins = append(all.Pins, pins...)
+	}
+	all.Audit, err = b.AuditRecords(ctx, storage.AuditFilter{OrganizationID: organization})
+	noError(t, err)
 	return all
 }
 
@@ -70,6 +79,10 @@ func testIsolation(t *testing.T, b *bundle) {
 	noError(t, b.CreateAttempt(ctx, a))
 	agentA := b.agent(t, b.orgA, "Agent A")
 	policyA := b.policy(t, "Policy A", storage.PolicyActive, agentA.ID)
+	_, err := b.ObserveTools(ctx, b.orgA, b.serverA.ID, []storage.ObservedTool{tool("tool", "hash")}, start)
+	noError(t, err)
+	ctxA, _ := b.audited(t, b.orgA, "event")
+	noError(t, b.RecordAudit(ctxA))
 	pending, approved := b.approval(t, "pending"), b.approved(t, "approved")
 	before := b.everything(t, b.orgA, b.userA1, b.userA2)
 	var told []string
@@ -109,6 +122,14 @@ func testIsolation(t *testing.T, b *bundle) {
 		},
 		"DeleteServer": func(server, _, _ string) error {
 			_, err := b.DeleteServer(ctx, b.orgB, server, "", start)
+			return err
+		},
+		"ObserveTools": func(server, _, _ string) error {
+			_, err := b.ObserveTools(ctx, b.orgB, server, []storage.ObservedTool{tool("tool", "new")}, start)
+			return err
+		},
+		"AcceptTool": func(server, _, _ string) error {
+			_, err := b.AcceptTool(ctx, b.orgB, server, "tool", "hash", b.userB1, start)
 			return err
 		},
 		"OAuthClient": func(server, _, _ string) error {
@@ -227,7 +248,7 @@ func testIsolation(t *testing.T, b *bundle) {
 	wantConflict(t, b.CreateServer(ctx, v), "id")
 	p := b.newPolicy(b.orgB, "Thief")
 	p.ID = policyA.ID
-	_, err := b.CreatePolicy(ctx, p)
+	_, err = b.CreatePolicy(ctx, p)
 	wantConflict(t, err, "id")
 
 	// O02: what a policy of B names must be B's; and B cannot ask about A's servers and agents.
@@ -254,7 +275,7 @@ func testIsolation(t *testing.T, b *bundle) {
 	mine := b.everything(t, b.orgB, b.userB1)
 	equal(t, len(mine.Servers), 1)
 	equal(t, mine.Servers[0].OrganizationID, b.orgB)
-	equal(t, len(mine.Connections)+len(mine.Clients)+len(mine.Agents)+len(mine.Policies)+len(mine.Approvals), 0)
+	equal(t, len(mine.Connections)+len(mine.Clients)+len(mine.Agents)+len(mine.Policies)+len(mine.Approvals)+len(mine.Pins)+len(mine.Audit), 0)
 	equal(t, names(mine.Entries), []string{"Notes"})
 	// A user of A asking inside B sees nothing of A's either.
 	page, err := b.Servers(ctx, storage.ServerFilter{OrganizationID: b.orgB, UserID: b.userA1, Now: start, Page: storage.PageRequest{Number: 1, Limit: 10}})
@@ -375,6 +396,18 @@ func testChanges(t *testing.T, b *bundle) {
 	check("RevokeUser", err, "A")
 	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
 	check("RevokeUser again", err)
+
+	_, err = b.ObserveTools(ctx, b.orgA, b.serverA.ID, []storage.ObservedTool{tool("tool", "1")}, start)
+	check("ObserveTools", err, "A")
+	_, err = b.ObserveTools(ctx, b.orgA, b.serverA.ID, []storage.ObservedTool{tool("tool", "1")}, start)
+	check("ObserveTools without a change", err)
+	_, err = b.AcceptTool(ctx, b.orgA, b.serverA.ID, "tool", "1", "", start)
+	check("AcceptTool", err, "A")
+	_, err = b.AcceptTool(ctx, b.orgA, b.serverA.ID, "tool", "2", "", start)
+	refused("AcceptTool", err)
+	auditing, _ := b.audited(t, b.orgA, "event")
+	check("RecordAudit", b.RecordAudit(auditing))
+	check("AddAuditChunks", b.AddAuditChunks(ctx, []storage.AuditChunk{{OrganizationID: b.orgA, First: 1, Last: 1, Data: []byte{1}}}))
 
 	// What a listener hears is already there for everyone.
 	var seen error

@@ -1,0 +1,362 @@
+package storagetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// audited is a context that records one event of an organization.
+func (b *bundle) audited(t *testing.T, organization, event string) (context.Context, *storage.Audited) {
+	t.Helper()
+	a := &storage.Audited{OrganizationID: organization, Node: "node", Entries: []storage.AuditEntry{
+		{ID: newID(), At: start, Kind: storage.AuditAdmin, Event: event, UserID: b.userA1, Detail: map[string]any{"text": "<'\x00\u2028>"}},
+	}}
+	return storage.WithAudit(t.Context(), a), a
+}
+
+// chain reads what the store recorded for an organization, the oldest first, and wants it to be a sound chain that ends
+// where the store says.
+func (b *bundle) chain(t *testing.T, organization string) (events []string) {
+	t.Helper()
+	records, err := b.AuditRecords(t.Context(), storage.AuditFilter{OrganizationID: organization})
+	noError(t, err)
+	slices.SortFunc(records, func(a, b storage.AuditRecord) int { return int(a.Sequence - b.Sequence) })
+	follow := storage.AuditChain{OrganizationID: organization, Node: "node", Segment: storage.AuditStoreSegment}
+	for _, r := range records {
+		equal(t, r, follow.Next(r.Text))
+		var e storage.AuditEntry
+		noError(t, json.Unmarshal(r.Text, &e))
+		events = append(events, e.Event)
+	}
+	chains, err := b.AuditChains(t.Context(), "node")
+	noError(t, err)
+	i := slices.IndexFunc(chains, func(c storage.AuditChain) bool {
+		return c.OrganizationID == organization && c.Segment == storage.AuditStoreSegment
+	})
+	if i < 0 {
+		equal(t, len(records), 0)
+	} else {
+		equal(t, chains[i], follow)
+	}
+	return events
+}
+
+func testAudit(t *testing.T, b *bundle) {
+	var told []storage.AuditRecord
+	ctx, a := b.audited(t, b.orgA, "first")
+	a.Entries = append(a.Entries, storage.AuditEntry{ID: newID(), At: start.Add(time.Nanosecond), Kind: storage.AuditLogin, Event: "second", Arguments: json.RawMessage(`{"a":1}`)})
+	a.Committed = func(records []storage.AuditRecord) {
+		b.chain(t, b.orgA) // it is there for everyone
+		told = append(told, records...)
+	}
+
+	// Reads, failures and writes that change nothing record nothing, and leave the entries to the next write.
+	_, err := b.Server(ctx, b.orgA, b.serverA.ID)
+	noError(t, err)
+	wantConflict(t, b.CreateServer(ctx, b.newServer(b.orgA, b.serverA.Name, "other")), "name")
+	refusal := errors.New("refused")
+	_, err = b.UpdateServer(ctx, b.orgA, b.serverA.ID, func(s *storage.Server) error { s.Name = "never"; return refusal })
+	wantError(t, err, refusal)
+	_, err = b.UpdateServer(ctx, b.orgA, b.serverA.ID, func(*storage.Server) error { return nil })
+	noError(t, err)
+	noError(t, b.DeleteOAuthClient(ctx, b.orgA, b.serverA.ID))
+	noError(t, b.UpdatePolicies(ctx, b.orgA, nil, "", start, setStatus(storage.PolicyActive)))
+	_, err = b.DeleteConnection(ctx, b.connectionA1)
+	wantError(t, err, storage.ErrNotFound)
+	equal(t, b.chain(t, b.orgA), nil)
+	equal(t, len(told), 0)
+
+	noError(t, b.CreateServer(ctx, b.newServer(b.orgA, "New", "new")))
+	equal(t, b.chain(t, b.orgA), []string{"first", "second"})
+	equal(t, len(told), 2)
+	for i, r := range told {
+		want, err := json.Marshal(a.Entries[i])
+		noError(t, err)
+		equal(t, string(r.Text), string(want))
+		equal(t, []any{r.OrganizationID, r.Node, r.Segment, r.Sequence}, []any{b.orgA, "node", storage.AuditStoreSegment, int64(i + 1)})
+	}
+	equal(t, told[0].Previous, [32]byte{})
+
+	// Once.
+	noError(t, b.CreateServer(ctx, b.newServer(b.orgA, "Newer", "newer")))
+	noError(t, b.RecordAudit(ctx))
+	equal(t, len(b.chain(t, b.orgA)), 2)
+	equal(t, len(told), 2)
+
+	// Events that write nothing else.
+	ctx, _ = b.audited(t, b.orgA, "third")
+	noError(t, b.RecordAudit(ctx))
+	noError(t, b.RecordAudit(ctx))
+	noError(t, b.RecordAudit(t.Context()))
+	ctx, _ = b.audited(t, "", "the gateway's own")
+	noError(t, b.RecordAudit(ctx))
+	equal(t, b.chain(t, b.orgA), []string{"first", "second", "third"})
+	equal(t, b.chain(t, ""), []string{"the gateway's own"})
+	equal(t, b.chain(t, b.orgB), nil) // each organization has its own
+
+	// What cannot be recorded is not done.
+	ctx, a = b.audited(t, b.orgA, "broken")
+	a.Entries[0].Arguments = json.RawMessage(`{`)
+	if err := b.CreateServer(ctx, b.newServer(b.orgA, "Unrecorded", "unrecorded")); err == nil {
+		t.Error("a write whose record failed was acknowledged")
+	}
+	_, err = b.ServerBySlug(t.Context(), b.orgA, "unrecorded")
+	wantError(t, err, storage.ErrNotFound)
+	a.Entries[0].Arguments = nil
+	noError(t, b.CreateServer(ctx, b.newServer(b.orgA, "Unrecorded", "unrecorded")))
+	equal(t, b.chain(t, b.orgA), []string{"first", "second", "third", "broken"})
+}
+
+// testAuditedWrites wants each writing method to record, in whatever way it writes.
+func testAuditedWrites(t *testing.T, b *bundle) {
+	agent, gone := b.agent(t, b.orgA, "Agent"), b.agent(t, b.orgA, "Gone")
+	policy := b.policy(t, "Policy", storage.PolicyDraft)
+	server := b.server(t, b.orgA, "Doomed")
+	custom := b.customEntry(t, b.orgA, "Custom")
+	held, approved := b.approval(t, "held"), b.approved(t, "approved")
+	b.connect(t, b.connectionA1)
+	pending := attempt(b.connectionA1)
+	noError(t, b.CreateAttempt(t.Context(), pending))
+	freed := newAgent(b.orgA, "Freed")
+	noError(t, b.CreateAgent(t.Context(), freed))
+	noError(t, b.DeleteAgent(t.Context(), b.orgA, freed.ID, "", start))
+	tools := []storage.ObservedTool{{Name: "tool", Hash: "hash", Definition: json.RawMessage(`{}`)}}
+	var want []string
+	for _, c := range []struct {
+		method string
+		write  func(ctx context.Context) error
+	}{
+		{"RevokeUser", func(ctx context.Context) error { _, err := b.RevokeUser(ctx, b.orgA, b.userA2, start); return err }},
+		{"SyncDirectory", func(ctx context.Context) error {
+			return b.SyncDirectory(ctx, storage.SourceConfig, []storage.DirectoryEntry{entry("New")}, start)
+		}},
+		{"CreateDirectoryEntry", func(ctx context.Context) error {
+			e := entry("Created")
+			e.OrganizationID, e.Source = b.orgA, storage.SourceCustom
+			return b.CreateDirectoryEntry(ctx, e)
+		}},
+		{"UpdateDirectoryEntry", func(ctx context.Context) error {
+			_, err := b.UpdateDirectoryEntry(ctx, b.orgA, custom.ID, func(e *storage.DirectoryEntry) error { e.Name = "Renamed"; return nil })
+			return err
+		}},
+		{"DeleteDirectoryEntry", func(ctx context.Context) error { return b.DeleteDirectoryEntry(ctx, b.orgA, custom.ID) }},
+		{"CreateServer", func(ctx context.Context) error { return b.CreateServer(ctx, b.newServer(b.orgA, "New", "new")) }},
+		{"UpdateServer", func(ctx context.Context) error {
+			_, err := b.UpdateServer(ctx, b.orgA, server.ID, func(s *storage.Server) error { s.Name = "Renamed"; return nil })
+			return err
+		}},
+		{"PutOAuthClient", func(ctx context.Context) error { return b.PutOAuthClient(ctx, oauthClient(b.orgA, server.ID)) }},
+		{"DeleteOAuthClient", func(ctx context.Context) error { return b.DeleteOAuthClient(ctx, b.orgA, server.ID) }},
+		{"UpdateConnection", func(ctx context.Context) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			_, err := b.UpdateConnection(ctx, b.connectionA1, func(_ context.Context, c *storage.Connection) error { cancel(); c.Scope = "new"; return nil })
+			return err
+		}},
+		{"CreateAttempt", func(ctx context.Context) error { return b.CreateAttempt(ctx, attempt(b.connectionA1)) }},
+		{"TakeAttempt", func(ctx context.Context) error { _, err := b.TakeAttempt(ctx, pending.StateHash, start); return err }},
+		{"DeleteConnection", func(ctx context.Context) error { _, err := b.DeleteConnection(ctx, b.connectionA1); return err }},
+		{"CreateConnection", func(ctx context.Context) error { return b.CreateConnection(ctx, connection(b.connectionA1)) }},
+		{"PutConnection", func(ctx context.Context) error {
+			_, err := b.PutConnection(ctx, connection(b.connectionA1))
+			return err
+		}},
+		{"CreateAgent", func(ctx context.Context) error { return b.CreateAgent(ctx, newAgent(b.orgA, "Created")) }},
+		{"AdoptApplication", func(ctx context.Context) error { _, err := b.AdoptApplication(ctx, freed); return err }},
+		{"RegisterAgent", func(ctx context.Context) error {
+			_, err := b.RegisterAgent(ctx, newAgent(b.orgA, "Registered"), 100)
+			return err
+		}},
+		{"DeleteAgent", func(ctx context.Context) error { return b.DeleteAgent(ctx, b.orgA, gone.ID, "", start) }},
+		{"CreatePolicy", func(ctx context.Context) error {
+			_, err := b.CreatePolicy(ctx, b.newPolicy(b.orgA, "Created", agent.ID))
+			return err
+		}},
+		{"UpdatePolicy", func(ctx context.Context) error {
+			_, err := b.UpdatePolicy(ctx, b.orgA, policy.ID, "", start, setStatus(storage.PolicyActive))
+			return err
+		}},
+		{"UpdatePolicies", func(ctx context.Context) error {
+			return b.UpdatePolicies(ctx, b.orgA, []string{policy.ID}, "", start, setStatus(storage.PolicyInactive))
+		}},
+		{"CreateApproval", func(ctx context.Context) error { _, err := b.CreateApproval(ctx, b.newApproval("new"), 10); return err }},
+		{"DecideApproval", func(ctx context.Context) error {
+			_, err := b.DecideApproval(ctx, b.orgA, held.ID, b.word(false))
+			return err
+		}},
+		{"TakeApproval", func(ctx context.Context) error {
+			_, err := b.TakeApproval(ctx, b.orgA, b.userA1, "", approved.Binding, start)
+			return err
+		}},
+		{"ObserveTools", func(ctx context.Context) error {
+			_, err := b.ObserveTools(ctx, b.orgA, b.serverA.ID, tools, start)
+			return err
+		}},
+		{"AcceptTool", func(ctx context.Context) error {
+			_, err := b.AcceptTool(ctx, b.orgA, b.serverA.ID, "tool", "hash", "", start)
+			return err
+		}},
+		{"DeleteServer", func(ctx context.Context) error {
+			_, err := b.DeleteServer(ctx, b.orgA, server.ID, "", start)
+			return err
+		}},
+		{"AddDataKey", func(ctx context.Context) error {
+			return b.AddDataKey(ctx, storage.DataKey{Version: 1, Wrapped: []byte{1}})
+		}},
+	} {
+		ctx, _ := b.audited(t, b.orgA, c.method)
+		if err := c.write(ctx); err != nil {
+			t.Fatalf("%s: %v", c.method, err)
+		}
+		want = append(want, c.method)
+		equal(t, b.chain(t, b.orgA), want)
+	}
+	for method, write := range map[string]func(ctx context.Context) error{ // the second time there is nothing to do
+		"ObserveTools": func(ctx context.Context) error {
+			_, err := b.ObserveTools(ctx, b.orgA, b.serverA.ID, tools, start)
+			return err
+		},
+		"CreateApproval": func(ctx context.Context) error { _, err := b.CreateApproval(ctx, b.newApproval("new"), 10); return err },
+		"RevokeUser":     func(ctx context.Context) error { _, err := b.RevokeUser(ctx, b.orgA, b.userA2, start); return err },
+		"UpdatePolicy": func(ctx context.Context) error {
+			_, err := b.UpdatePolicy(ctx, b.orgA, policy.ID, "", start, setStatus(storage.PolicyInactive))
+			return err
+		},
+	} {
+		ctx, _ := b.audited(t, b.orgA, method)
+		noError(t, write(ctx))
+		equal(t, b.chain(t, b.orgA), want)
+	}
+}
+
+// testAuditRace wants one chain without gaps of concurrent writes, and entries that several of them share in one of them.
+func testAuditRace(t *testing.T, b *bundle) {
+	shared, _ := b.audited(t, b.orgB, "shared")
+	var all sync.WaitGroup
+	for i := range 32 {
+		ctx, _ := b.audited(t, b.orgA, "own")
+		all.Go(func() {
+			if err := b.CreateServer(ctx, b.newServer(b.orgA, fmt.Sprint("Server ", i), fmt.Sprint("server-", i))); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			if err := b.CreateServer(shared, b.newServer(b.orgB, fmt.Sprint("Server ", i), fmt.Sprint("server-", i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	equal(t, len(b.chain(t, b.orgA)), 32)
+	equal(t, len(b.chain(t, b.orgB)), 1)
+}
+
+func testAuditRecords(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	for i, organization := range []string{b.orgA, b.orgB, b.orgA, b.orgA, b.orgA} {
+		ctx, a := b.audited(t, organization, fmt.Sprint(i))
+		a.Entries[0].At = start.Add(time.Duration(i/3) * time.Minute) // 0 to 2 at one time, 3 and 4 at another
+		noError(t, b.RecordAudit(ctx))
+	}
+	later := start.Add(time.Minute)
+	for name, c := range map[string]struct {
+		filter storage.AuditFilter
+		want   []string
+	}{
+		"everything":           {storage.AuditFilter{OrganizationID: b.orgA}, []string{"4", "3", "2", "0"}},
+		"limit":                {storage.AuditFilter{OrganizationID: b.orgA, Limit: 3}, []string{"4", "3", "2"}},
+		"from":                 {storage.AuditFilter{OrganizationID: b.orgA, From: later}, []string{"4", "3"}},
+		"to":                   {storage.AuditFilter{OrganizationID: b.orgA, To: later}, []string{"2", "0"}},
+		"a span":               {storage.AuditFilter{OrganizationID: b.orgA, From: start, To: later, Limit: 1}, []string{"2"}},
+		"an empty span":        {storage.AuditFilter{OrganizationID: b.orgA, From: later, To: later}, nil},
+		"another organization": {storage.AuditFilter{OrganizationID: b.orgB}, []string{"1"}},
+		"no organization":      {storage.AuditFilter{}, nil},
+		"an unknown one":       {storage.AuditFilter{OrganizationID: b.unknown}, nil},
+	} {
+		records, err := b.AuditRecords(ctx, c.filter)
+		noError(t, err)
+		var events []string
+		for _, r := range records {
+			var e storage.AuditEntry
+			noError(t, json.Unmarshal(r.Text, &e))
+			events = append(events, e.Event)
+			equal(t, r.OrganizationID, c.filter.OrganizationID)
+		}
+		t.Run(name, func(t *testing.T) { equal(t, events, c.want) })
+	}
+}
+
+func testAuditChunks(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	chunk := func(organization, node string, first, last int64, from, to time.Duration) storage.AuditChunk {
+		return storage.AuditChunk{OrganizationID: organization, Node: node, Segment: "0001", First: first, Last: last,
+			From: start.Add(from), To: start.Add(to), Data: []byte(fmt.Sprint("\x00\xff", node, first))}
+	}
+	early, middle, late := chunk(b.orgA, "one", 1, 9, 0, time.Minute), chunk(b.orgA, "one", 10, 19, time.Minute, 2*time.Minute), chunk(b.orgA, "two", 1, 5, 0, 3*time.Minute)
+	theirs := chunk(b.orgB, "one", 1, 2, 0, time.Hour)
+	noError(t, b.AddAuditChunks(ctx, []storage.AuditChunk{middle, early, theirs}))
+	noError(t, b.AddAuditChunks(ctx, nil))
+	again := middle
+	again.Data, again.Last = []byte("other"), 99
+	noError(t, b.AddAuditChunks(ctx, []storage.AuditChunk{again, late})) // shipped twice: the first stays
+	for name, c := range map[string]struct {
+		filter storage.AuditFilter
+		want   []storage.AuditChunk
+	}{
+		"everything":           {storage.AuditFilter{OrganizationID: b.orgA}, []storage.AuditChunk{late, middle, early}},
+		"limit":                {storage.AuditFilter{OrganizationID: b.orgA, Limit: 2}, []storage.AuditChunk{late, middle}},
+		"from within":          {storage.AuditFilter{OrganizationID: b.orgA, From: start.Add(90 * time.Second)}, []storage.AuditChunk{late, middle}},
+		"from the last moment": {storage.AuditFilter{OrganizationID: b.orgA, From: start.Add(2 * time.Minute)}, []storage.AuditChunk{late, middle}},
+		"to the first moment":  {storage.AuditFilter{OrganizationID: b.orgA, To: start.Add(time.Minute)}, []storage.AuditChunk{late, early}},
+		"another organization": {storage.AuditFilter{OrganizationID: b.orgB}, []storage.AuditChunk{theirs}},
+		"no organization":      {storage.AuditFilter{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := b.AuditChunks(ctx, c.filter)
+			noError(t, err)
+			equal(t, got, c.want)
+		})
+	}
+
+	ownCtx, _ := b.audited(t, b.orgA, "own")
+	noError(t, b.RecordAudit(ownCtx))
+	own, err := b.AuditChains(ctx, "node")
+	noError(t, err)
+	equal(t, len(own), 1)
+	shipped := func(organization, node string, last int64) storage.AuditChain {
+		return storage.AuditChain{OrganizationID: organization, Node: node, Segment: "0001", Sequence: last}
+	}
+	all, err := b.AuditChains(ctx, "")
+	noError(t, err)
+	equal(t, all, []storage.AuditChain{own[0], shipped(b.orgA, "one", 19), shipped(b.orgA, "two", 5), shipped(b.orgB, "one", 2)})
+	one, err := b.AuditChains(ctx, "one")
+	noError(t, err)
+	equal(t, one, []storage.AuditChain{shipped(b.orgA, "one", 19), shipped(b.orgB, "one", 2)})
+}
+
+func testAuditCheckpoints(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	checkpoint := func(node string, number int64) storage.AuditCheckpoint {
+		return storage.AuditCheckpoint{Node: node, Segment: fmt.Sprintf("%04d", number), Number: number, At: start, Data: []byte{0, byte(number)}, Signature: []byte{0xff, 0}}
+	}
+	a1, a2, b1 := checkpoint("a", 1), checkpoint("a", 2), checkpoint("b", 1)
+	for _, c := range []storage.AuditCheckpoint{a2, b1, a1} {
+		noError(t, b.AddAuditCheckpoint(ctx, c))
+	}
+	twin := checkpoint("a", 2)
+	twin.Data = []byte("other")
+	wantConflict(t, b.AddAuditCheckpoint(ctx, twin), "number")
+	for node, want := range map[string][]storage.AuditCheckpoint{"": {a1, a2, b1}, "a": {a1, a2}, "c": nil} {
+		got, err := b.AuditCheckpoints(ctx, node)
+		noError(t, err)
+		equal(t, got, want)
+	}
+}

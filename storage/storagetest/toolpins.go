@@ -1,0 +1,118 @@
+package storagetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// tool is an observed tool whose definition spells its hash.
+func tool(name, hash string) storage.ObservedTool {
+	return storage.ObservedTool{Name: name, Hash: hash, Definition: json.RawMessage(fmt.Sprintf("{ %q : %q }", name, hash))}
+}
+
+func (b *bundle) pins(t *testing.T) []storage.ToolPin {
+	t.Helper()
+	pins, err := b.ToolPins(t.Context(), b.orgA, b.serverA.ID)
+	noError(t, err)
+	return pins
+}
+
+func testToolPins(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	var told atomic.Int32
+	defer b.OnChange(func(string) { told.Add(1) })()
+	observe := func(at time.Duration, tools ...storage.ObservedTool) []storage.ToolPin {
+		t.Helper()
+		changed, err := b.ObserveTools(ctx, b.orgA, b.serverA.ID, tools, start.Add(at))
+		noError(t, err)
+		return changed
+	}
+	pinned := func(o storage.ObservedTool) storage.ToolPin {
+		return storage.ToolPin{OrganizationID: b.orgA, ServerID: b.serverA.ID, Name: o.Name, Hash: o.Hash, Definition: o.Definition,
+			SeenHash: o.Hash, SeenDefinition: o.Definition, FirstSeenAt: start}
+	}
+	equal(t, b.pins(t), nil)
+	equal(t, observe(7, tool("b", "1"), tool("a", "1")), nil) // new ones are pinned, not changed
+	a, other := pinned(tool("a", "1")), pinned(tool("b", "1"))
+	equal(t, b.pins(t), []storage.ToolPin{a, other})
+	equal(t, told.Load(), 1)
+	equal(t, observe(time.Minute, tool("a", "1")), nil) // what is as it was costs nothing, what is missing stays
+	equal(t, observe(time.Minute), nil)
+	equal(t, told.Load(), 1)
+
+	// M13: another definition is noted once, and the pin stays.
+	a.SeenHash, a.SeenDefinition, a.ChangedAt = "2", tool("a", "2").Definition, start.Add(time.Hour)
+	equal(t, observe(time.Hour, tool("a", "2"), tool("b", "1")), []storage.ToolPin{a})
+	equal(t, a.Changed(), true)
+	equal(t, observe(2*time.Hour, tool("a", "2")), nil)
+	equal(t, b.pins(t), []storage.ToolPin{a, other})
+	equal(t, told.Load(), 2)
+
+	// Back again is a change too.
+	a.SeenHash, a.SeenDefinition, a.ChangedAt = "1", tool("a", "1").Definition, start.Add(3*time.Hour)
+	equal(t, observe(3*time.Hour, tool("a", "1")), []storage.ToolPin{a})
+	equal(t, a.Changed(), false)
+
+	// A name that is listed twice is what it should not be, in either order.
+	a.SeenHash, a.SeenDefinition, a.ChangedAt = "3", tool("a", "3").Definition, start.Add(4*time.Hour)
+	equal(t, observe(4*time.Hour, tool("a", "1"), tool("a", "3")), []storage.ToolPin{a})
+	equal(t, observe(5*time.Hour, tool("a", "3"), tool("a", "1")), nil)
+	twice := pinned(tool("c", "1"))
+	twice.SeenHash, twice.SeenDefinition, twice.FirstSeenAt, twice.ChangedAt = "2", tool("c", "2").Definition, start.Add(time.Hour), start.Add(time.Hour)
+	equal(t, observe(time.Hour, tool("c", "1"), tool("c", "2")), []storage.ToolPin{twice})
+	equal(t, b.pins(t), []storage.ToolPin{a, other, twice})
+
+	// Accepting pins what was looked at.
+	for _, wrong := range []string{"1", "2", ""} {
+		_, err := b.AcceptTool(ctx, b.orgA, b.serverA.ID, "a", wrong, b.userA1, start)
+		wantConflict(t, err, "hash")
+	}
+	for _, unknown := range [][3]string{{b.orgA, b.serverA.ID, "z"}, {b.orgA, b.unknown, "a"}, {b.orgB, b.serverA.ID, "a"}, {b.orgB, b.serverB.ID, "a"}} {
+		_, err := b.AcceptTool(ctx, unknown[0], unknown[1], unknown[2], "3", b.userA1, start)
+		wantError(t, err, storage.ErrNotFound)
+	}
+	equal(t, b.pins(t)[0], a)
+	accepted, err := b.AcceptTool(ctx, b.orgA, b.serverA.ID, "a", "3", b.userA1, start.Add(6*time.Hour+7))
+	noError(t, err)
+	a.Hash, a.Definition, a.AcceptedAt, a.AcceptedBy = "3", tool("a", "3").Definition, start.Add(6*time.Hour), b.userA1
+	equal(t, accepted, a)
+	equal(t, b.pins(t)[0], a)
+
+	for _, server := range []string{b.serverB.ID, b.unknown} {
+		pins, err := b.ToolPins(ctx, b.orgA, server)
+		noError(t, err)
+		equal(t, len(pins), 0)
+		_, err = b.ObserveTools(ctx, b.orgA, server, []storage.ObservedTool{tool("a", "1")}, start)
+		wantError(t, err, storage.ErrNotFound)
+	}
+
+	// O15: a server of the same id starts without pins.
+	_, err = b.DeleteServer(ctx, b.orgA, b.serverA.ID, "", start)
+	noError(t, err)
+	noError(t, b.CreateServer(ctx, b.serverA))
+	equal(t, b.pins(t), nil)
+}
+
+// testToolPinRace wants of concurrent first sights one pin, and the others to differ from it.
+func testToolPinRace(t *testing.T, b *bundle) {
+	var changed atomic.Int32
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			now, err := b.ObserveTools(t.Context(), b.orgA, b.serverA.ID, []storage.ObservedTool{tool("a", fmt.Sprint(i))}, start)
+			if err != nil {
+				t.Error(err)
+			}
+			changed.Add(int32(len(now)))
+		})
+	}
+	all.Wait()
+	equal(t, changed.Load(), 15)
+	equal(t, len(b.pins(t)), 1)
+}
