@@ -1,0 +1,374 @@
+package policy_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const formCapability = `{"elicitation":{}}`
+
+// TestHoldInBand: a client of the revisions with sessions asks its user on the call's own stream, and the answer to the
+// call comes on it, whatever the upstream answers with.
+func TestHoldInBand(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	for _, tc := range []struct {
+		name   string
+		word   string
+		reply  func(w http.ResponseWriter, body []byte)
+		want   string
+		failed bool
+		made   int
+	}{
+		{"accept, JSON", yes, nil, "done", false, 1},
+		{"accept, a stream", yes, func(w http.ResponseWriter, _ []byte) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": hello\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\ndata: \"result\":{\"content\":[{\"type\":\"text\",\"text\":\"streamed\"}]}}\n\n")
+		}, "streamed", false, 1},
+		{"decline", no, nil, "Denied: the user did not approve", true, 0},
+		{"cancel", `"result":{"action":"cancel"}`, nil, "Denied: the user did not approve", true, 0},
+		{"an error", `"error":{"code":-32603,"message":"x"}`, nil, "Denied: the user did not approve", true, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g.answer(tc.reply)
+			s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{"id":1.0, "a":"b"}`), session...)
+			id := s.asked()
+			if got := g.calls(); len(got) != 0 {
+				t.Fatalf("before the word, the upstream got %v", got)
+			}
+			if status := g.replyTo(alice, inBandAgent, id, tc.word, session...); status != http.StatusAccepted {
+				t.Errorf("answered: %d", status)
+			}
+			text, failed := toolText(s.next())
+			if !strings.HasPrefix(text, tc.want) || failed != tc.failed {
+				t.Errorf("%q, %v", text, failed)
+			}
+			if more := s.next(); more != nil {
+				t.Errorf("and then %v", more)
+			}
+			// Single use: the same answer again changes nothing, and reaches nobody.
+			if status := g.replyTo(alice, inBandAgent, id, yes, session...); status != http.StatusAccepted {
+				t.Errorf("answered again: %d", status)
+			}
+			got := g.calls()
+			if len(got) != tc.made || tc.made == 1 && got[0].body != toolCall(7, "delete", `{"id":1.0, "a":"b"}`) {
+				t.Errorf("the upstream got %v", got)
+			}
+		})
+	}
+	if used := g.approvals("used"); len(used) != 2 || used[0]["decided_via"] != "in_band" {
+		t.Errorf("used: %v", used)
+	}
+}
+
+// TestHoldUpstreamRefuses: what a later step refuses becomes an answer on the stream that is open.
+func TestHoldUpstreamRefuses(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	g.answer(func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusInternalServerError) })
+	s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{}`), session...)
+	g.replyTo(alice, inBandAgent, s.asked(), yes, session...)
+	m := s.next()
+	if failure, _ := m["error"].(object); m["id"] != 7.0 || failure["code"] != -32603.0 {
+		t.Errorf("%v", m)
+	}
+}
+
+// TestHoldPage: clients that cannot be asked are sent to the page; the same call passes once its user has approved, once.
+func TestHoldPage(t *testing.T) {
+	g := newPipeline(t)
+	for _, tc := range []struct {
+		name, client, tool string
+		session            []string
+	}{
+		{"without elicitation", inBandAgent, "delete", g.session(alice, inBandAgent, "2025-06-18", `{}`)},
+		{"a revision without elicitation", inBandAgent, "delete", g.session(alice, inBandAgent, "2025-03-26", formCapability)},
+		{"no session", inBandAgent, "delete", nil},
+		{"M18 an external agent", externalAgent, "delete", g.session(alice, externalAgent, "2025-06-18", formCapability)},
+		{"M18 not registered", stranger, "delete", g.session(alice, stranger, "2025-06-18", formCapability)},
+		{"a rule that demands it", inBandAgent, "purge", g.session(alice, inBandAgent, "2025-06-18", formCapability)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g.T = t
+			body := toolCall(3, tc.tool, `{"n":`+string(rune('0'+len(tc.name)%10))+`}`)
+			for range 2 { // nothing new is asked while one is pending
+				_, answer := g.rpc(alice, tc.client, body, tc.session...)
+				if text, failed := toolText(answer); !failed || !strings.Contains(text, "https://gate.example.com/approvals/") {
+					t.Fatalf("%v", answer)
+				}
+			}
+			pending := g.approvals("pending")
+			if len(pending) != 1 || pending[0]["tool"] != tc.tool || pending[0]["client"] != tc.client {
+				t.Fatalf("pending: %v", pending)
+			}
+			path := "/api/approvals/" + pending[0]["id"].(string)
+			for client, want := range map[string]int{tc.client: http.StatusForbidden, stranger: http.StatusForbidden} {
+				if status, answer := g.tryAPI(alice, client, http.MethodPost, path+"/approve", nil); status != want {
+					t.Errorf("R04 approved with %s: %d %v", client, status, answer)
+				}
+			}
+			if status, answer := g.tryAPI(bob, console, http.MethodPost, path+"/approve", nil); status != http.StatusNotFound || answer["error"] != "ApprovalNotFound" {
+				t.Errorf("R04 approved by another user: %d %v", status, answer)
+			}
+			g.api(console, http.MethodPost, path+"/approve", nil)
+			if status, _ := g.tryAPI(alice, console, http.MethodPost, path+"/deny", nil); status != http.StatusConflict {
+				t.Errorf("decided twice: %d", status)
+			}
+			// Another spelling of the same call is the same call; other arguments are not.
+			if _, answer := g.rpc(alice, tc.client, strings.ReplaceAll(body, `"n":`, `"n":1`), tc.session...); answer["result"].(object)["isError"] != true {
+				t.Errorf("another call passed: %v", answer)
+			}
+			if _, answer := g.rpc(bob, tc.client, body); answer["result"].(object)["isError"] != true {
+				t.Errorf("another user's call passed: %v", answer)
+			}
+			if got := g.calls(); len(got) != 0 {
+				t.Fatalf("the upstream got %v", got)
+			}
+			_, answer := g.rpc(alice, tc.client, strings.ReplaceAll(body, `"n":`, `"\u006e" : `), tc.session...)
+			if text, failed := toolText(answer); text != "done" || failed {
+				t.Errorf("approved: %v", answer)
+			}
+			_, answer = g.rpc(alice, tc.client, body, tc.session...)
+			if _, failed := toolText(answer); !failed {
+				t.Errorf("M15 passed twice: %v", answer)
+			}
+			if got := g.calls(); len(got) != 1 {
+				t.Errorf("the upstream got %v", got)
+			}
+			for _, left := range g.approvals("pending") {
+				g.tryAPI(left["user_id"].(string), console, http.MethodPost, "/api/approvals/"+left["id"].(string)+"/deny", nil)
+			}
+		})
+	}
+}
+
+// TestHoldURL: clients of 2025-11-25 that open pages are given the address in an error that they know.
+func TestHoldURL(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, externalAgent, "2025-11-25", `{"elicitation":{"url":{}}}`)
+	_, answer := g.rpc(alice, externalAgent, toolCall(3, "delete", `{}`), session...)
+	failure, _ := answer["error"].(object)
+	if failure["code"] != -32042.0 {
+		t.Fatalf("%v", answer)
+	}
+	asked := failure["data"].(object)["elicitations"].([]any)[0].(object)
+	id := g.approvals("pending")[0]["id"].(string)
+	if asked["mode"] != "url" || asked["url"] != "https://gate.example.com/approvals/"+id || !strings.Contains(asked["message"].(string), `"delete"`) {
+		t.Errorf("%v", asked)
+	}
+}
+
+// TestHoldAnswers: M18, answers from elsewhere, and to what nobody asked, are refused and never forwarded.
+func TestHoldAnswers(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{}`), session...)
+	id := s.asked()
+	others := g.session(bob, inBandAgent, "2025-06-18", formCapability)
+	for _, tc := range []struct {
+		name, user, client, id string
+		header                 []string
+	}{
+		{"M18 another user", bob, inBandAgent, id, others},
+		{"M18 another client", alice, externalAgent, id, g.session(alice, externalAgent, "2025-06-18", formCapability)},
+		{"M18 no session", alice, inBandAgent, id, nil},
+		{"M18 never asked", alice, inBandAgent, "gw-1", session},
+		{"M18 changed", alice, inBandAgent, id[:len(id)-2] + "AA", session},
+	} {
+		if status := g.replyTo(tc.user, tc.client, tc.id, yes, tc.header...); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", tc.name, status)
+		}
+	}
+	if got := g.calls(); len(got) != 0 {
+		t.Errorf("the upstream got %v", got)
+	}
+	if status := g.replyTo(alice, inBandAgent, id, yes, session...); status != http.StatusAccepted {
+		t.Errorf("the user's own: %d", status)
+	}
+	if text, failed := toolText(s.next()); text != "done" || failed {
+		t.Errorf("%q", text)
+	}
+	// The server's own questions are answered to the server.
+	if status := g.replyTo(alice, inBandAgent, "server-1", yes, session...); status != http.StatusAccepted {
+		t.Errorf("to the server: %d", status)
+	}
+	if got := g.calls(); len(got) != 2 || !strings.Contains(got[1].body, "server-1") {
+		t.Errorf("the upstream got %v", got)
+	}
+}
+
+// TestHoldGone: a client that goes away leaves what was asked; a call that was taken back is not made.
+func TestHoldGone(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{"x":1}`), session...)
+	id := s.asked()
+	s.close()
+	if left := g.approvals("pending"); len(left) != 1 {
+		t.Fatalf("left: %v", left)
+	}
+	if status := g.replyTo(alice, inBandAgent, id, yes, session...); status != http.StatusAccepted {
+		t.Errorf("answered: %d", status)
+	}
+	if got := g.calls(); len(got) != 0 {
+		t.Fatalf("nobody waited, and the upstream got %v", got)
+	}
+	// The next try has its approval.
+	if _, answer := g.rpc(alice, inBandAgent, toolCall(8, "delete", `{"x":1}`), session...); answer["id"] != 8.0 || len(g.calls()) != 1 {
+		t.Errorf("%v", answer)
+	}
+
+	s = g.stream(alice, inBandAgent, toolCall(9, "delete", `{"x":2}`), session...)
+	id = s.asked()
+	g.rpc(alice, inBandAgent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`, session...)
+	if m := s.next(); m != nil {
+		t.Errorf("taken back: %v", m)
+	}
+	g.replyTo(alice, inBandAgent, id, yes, session...)
+	if got := g.calls(); len(got) != 1 || got[0].method != "notifications/cancelled" {
+		t.Errorf("the upstream got %v", got)
+	}
+}
+
+// TestHoldRestart: what was asked before a restart is decided after it, over another connection.
+func TestHoldRestart(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{}`), session...)
+	id := s.asked()
+	http.DefaultClient.CloseIdleConnections()
+	g.load()
+	if status := g.replyTo(alice, inBandAgent, id, yes, session...); status != http.StatusAccepted {
+		t.Errorf("answered: %d", status)
+	}
+	// The stream of before a reload goes on.
+	if text, _ := toolText(s.next()); text != "done" {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestHoldPolicyChange: M15, an approval is not good for a call under another policy than it was asked for under.
+func TestHoldPolicyChange(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+
+	s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{"x":1}`), session...)
+	first := s.asked()
+	g.api(console, http.MethodPatch, "/api/v2/policies/"+g.policy, object{"description": "changed"})
+	g.replyTo(alice, inBandAgent, first, yes, session...)
+	second := s.asked() // asked anew
+	if got := g.calls(); len(got) != 0 {
+		t.Fatalf("the upstream got %v", got)
+	}
+	g.replyTo(alice, inBandAgent, second, yes, session...)
+	if text, _ := toolText(s.next()); text != "done" {
+		t.Errorf("%q", text)
+	}
+
+	s = g.stream(alice, inBandAgent, toolCall(7, "delete", `{"x":2}`), session...)
+	first = s.asked()
+	g.calls()
+	denying := append(askingRules(), object{"name": "no", "authorized": false, "actions": []string{"tools/call:delete"}})
+	g.api(console, http.MethodPatch, "/api/v2/policies/"+g.policy, object{"rules": denying})
+	g.replyTo(alice, inBandAgent, first, yes, session...)
+	if text, failed := toolText(s.next()); !strings.HasPrefix(text, "Denied by policy") || !failed || len(g.calls()) != 0 {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestHoldOnce: M15, of 1,000 calls that come with one approval exactly one is made.
+func TestHoldOnce(t *testing.T) {
+	g := newPipeline(t)
+	body := toolCall(3, "delete", `{}`)
+	g.rpc(alice, stranger, body)
+	g.api(console, http.MethodPost, "/api/approvals/"+g.approvals("pending")[0]["id"].(string)+"/approve", nil)
+	var wg sync.WaitGroup
+	var made, held atomic.Int64
+	work := make(chan struct{})
+	for range 32 {
+		wg.Go(func() {
+			for range work {
+				_, answer := g.rpc(alice, stranger, body)
+				switch text, failed := toolText(answer); {
+				case text == "done" && !failed:
+					made.Add(1)
+				case failed:
+					held.Add(1)
+				default:
+					t.Errorf("%v", answer)
+				}
+			}
+		})
+	}
+	for range 1000 {
+		work <- struct{}{}
+	}
+	close(work)
+	wg.Wait()
+	if got := len(g.calls()); got != 1 || made.Load() != 1 || held.Load() != 999 {
+		t.Errorf("the upstream got %d, made %d, held %d", got, made.Load(), held.Load())
+	}
+}
+
+// TestHoldCap: M16, calls too many are denied, with nothing to decide on.
+func TestHoldCap(t *testing.T) {
+	g := newPipeline(t)
+	for i := range 25 {
+		_, answer := g.rpc(alice, stranger, toolCall(3, "delete", `{"i":`+string(rune('a'-49+i%10))+`,"j":"`+strings.Repeat("x", i)+`"}`))
+		text, failed := toolText(answer)
+		if full := strings.HasPrefix(text, "Denied: too many"); !failed || full != (i >= 20) {
+			t.Errorf("%d: %v", i, answer)
+		}
+	}
+	if pending := g.approvals("pending"); len(pending) != 20 {
+		t.Errorf("%d pending", len(pending))
+	}
+}
+
+// TestApprovalsAPI: who sees what of held calls.
+func TestApprovalsAPI(t *testing.T) {
+	g := newPipeline(t)
+	g.rpc(bob, stranger, toolCall(3, "delete", `{"b":[1.0],"a":"<x>"}`))
+	if status, answer := g.tryAPI(bob, stranger, http.MethodGet, "/api/approvals", nil); status != 200 || len(answer["data"].([]any)) != 1 {
+		t.Fatalf("%d %v", status, answer)
+	}
+	status, answer := g.tryAPI(alice, stranger, http.MethodGet, "/api/approvals", nil)
+	if status != 200 || len(answer["data"].([]any)) != 0 {
+		t.Errorf("another user's: %d %v", status, answer)
+	}
+	seen := g.approvals("") // of an administrator
+	if len(seen) != 1 || seen[0]["arguments"] != nil || len(seen[0]["arguments_digest"].(string)) != 64 || seen[0]["status"] != "pending" {
+		t.Fatalf("an administrator sees %v", seen)
+	}
+	path := "/api/approvals/" + seen[0]["id"].(string)
+	if status, _ := g.tryAPI(alice, stranger, http.MethodGet, path, nil); status != http.StatusNotFound {
+		t.Errorf("another user reads it: %d", status)
+	}
+	status, own := g.tryAPI(bob, stranger, http.MethodGet, path, nil)
+	if status != 200 {
+		t.Fatalf("%d %v", status, own)
+	}
+	if diff := cmp.Diff(object{"a": "<x>", "b": []any{1.0}}, own["arguments"]); diff != "" {
+		t.Error(diff)
+	}
+	if own["decided_at"] != nil || own["decided_via"] != nil || own["agent_id"] != nil || own["channel"] != "out_of_band" {
+		t.Errorf("%v", own)
+	}
+	status, denied := g.tryAPI(bob, console, http.MethodPost, path+"/deny", nil)
+	if status != 200 || denied["status"] != "denied" || denied["decided_via"] != "out_of_band" {
+		t.Errorf("%d %v", status, denied)
+	}
+	for path, want := range map[string]int{
+		"/api/approvals/x": 422, "/api/approvals/0192f0c1-5bd2-7000-8000-000000000000": 404, "/api/approvals?status=maybe": 422, "/api/approvals?status=denied,used": 200,
+	} {
+		if status, answer := g.tryAPI(bob, console, http.MethodGet, path, nil); status != want {
+			t.Errorf("%s: %d %v", path, status, answer)
+		}
+	}
+}
