@@ -8,6 +8,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/policyapi"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -158,9 +159,10 @@ func policyRefusal(err error, edit *policyapi.Edit, place ...any) error {
 
 // overlapping is 409 with the policy that holds the place.
 func overlapping(err *storage.OverlapError) error {
-	r := conflict("status", fmt.Sprintf("The active policy %q governs this server and agent already; only one can", err.PolicyName))
-	r.(*refusal).Details["policy_id"], r.(*refusal).Details["policy_name"] = err.PolicyID, err.PolicyName
-	return r
+	return &refusal{app.ServiceError{
+		Name: app.Conflict, Message: fmt.Sprintf("The active policy %q governs this server and agent already; only one can", err.PolicyName),
+		Details: map[string]any{"field": "status", "policy_id": err.PolicyID, "policy_name": err.PolicyName},
+	}}
 }
 
 // clonePolicy makes a draft like a policy that exists.
