@@ -76,6 +76,9 @@ type App struct {
 	// What becomes of tools whose definition changed.
 	Pinning *PinRules `json:"pin,omitempty"`
 
+	// What the audit log keeps of calls, and who gets a copy of it.
+	Audit *AuditRules `json:"audit,omitempty"`
+
 	// Event streams: how many, and their times.
 	Streams *Streams `json:"streams,omitempty"`
 
@@ -126,6 +129,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	if err := a.Agents.check(); err != nil {
+		return err
+	}
+	if err := a.Audit.check(); err != nil {
 		return err
 	}
 	if err := a.loadGuests(ctx); err != nil {
@@ -216,6 +222,9 @@ func (a *App) Start() error {
 	a.coreMu.Unlock()
 	if core == nil {
 		return nil // no handler of the gateway is part of this configuration
+	}
+	if err := core.Audit.start(a.logger); err != nil {
+		return err
 	}
 	return core.syncDirectory(a.Development())
 }

@@ -58,6 +58,7 @@ type Call struct {
 	// Log collects what the access log says about the call.
 	Log CallLog
 
+	audit callAudit
 	// What Inbound, Decision and Judged point to, mostly: a call needs no memory of its own for them.
 	inbound  Inbound
 	decision Decision

@@ -43,6 +43,8 @@ type Core struct {
 	Overload *overload.Meter
 	Metrics  *Metrics
 	Log      *slog.Logger
+	// Audit is the audit log.
+	Audit *Audit
 
 	doors
 	logins
@@ -142,6 +144,8 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if core.Keyring, err = a.openKeyring(); err != nil {
 		return nil, err
 	}
+	core.Audit = a.newAudit(core)
+	core.Store = &auditedStore{Store: a.resources.store, audit: core.Audit}
 	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
 		return nil, err
 	}

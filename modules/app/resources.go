@@ -47,6 +47,8 @@ type resources struct {
 	tasks taskbook.Book
 	// connections is what the brokers of all configurations know of connections.
 	connections *broker.Memory
+	// trail is the audit log.
+	trail trail
 	// closers close the caches.
 	closers []func()
 }
@@ -88,6 +90,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 		unsubscribeJudge()
 		unsubscribe()
 		r.closeCaches()
+		_ = r.trail.close() // what is not shipped stays in the journal
 		_ = store.Close()
 	}
 	return r, nil

@@ -1,0 +1,191 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// callAudit is what the audit log knows of a call so far.
+type callAudit struct {
+	intents    []string // ids of the records that were written before the credential left
+	intent     [1]string
+	started    time.Time
+	outcome    string
+	status     int
+	approvalID string
+}
+
+// Outcomes of calls that durward_policy did not let pass.
+const (
+	outcomeDenied = "denied"
+	outcomeHeld   = "held"
+)
+
+// AuditIntent records that the call is about to leave with the caller's credential: what is asked, by whom, and what
+// allowed it. It must be called before a credential leaves. An error means that the call must not be made: it could not be
+// recorded. It wraps storage.ErrUnavailable.
+func (c *Call) AuditIntent(ctx context.Context) error {
+	if len(c.audit.intents) > 0 {
+		return nil
+	}
+	a := c.Core.Audit
+	t, err := a.open()
+	c.audit.started = time.Now()
+	c.audit.intents = c.audit.intent[:0]
+	for i := 0; err == nil && (i == 0 || i < len(c.Judged)); i++ {
+		e := c.auditEntry(ctx, i)
+		if err = t.Append(c.Caller.OrganizationID, &e); err == nil {
+			c.audit.intents = append(c.audit.intents, e.ID)
+		}
+	}
+	if err == nil || !a.required(c.traffic()) {
+		return nil
+	}
+	c.audit.outcome = "unavailable"
+	return fmt.Errorf("recording a call: %w", errors.Join(storage.ErrUnavailable, err))
+}
+
+// AuditOutcome says what became of the call: a word of ours, and the status of the upstream's answer, 0 when there was
+// none. It is recorded when the request ends.
+func (c *Call) AuditOutcome(outcome string, upstreamStatus int) {
+	c.audit.outcome, c.audit.status = outcome, upstreamStatus
+}
+
+// AuditHeld says which approval the call waits for.
+func (c *Call) AuditHeld(approvalID string) { c.audit.approvalID = approvalID }
+
+// FinishAudit records the end of the call: the outcome of what was recorded before the credential left, or, for a call
+// that went no further than the policies or its missing credential, all of it. durward_auth calls it when a request ends.
+func (c *Call) FinishAudit(ctx context.Context) {
+	if c.Caller == nil || c.Server == nil || (c.Inbound == nil && c.Events == nil) {
+		return
+	}
+	t, err := c.Core.Audit.open()
+	if err != nil {
+		return // told when it was opened
+	}
+	if len(c.audit.intents) == 0 {
+		c.recordRefusal(ctx, t)
+		return
+	}
+	for _, id := range c.audit.intents {
+		e := storage.AuditEntry{
+			Kind: storage.AuditCall, Event: "outcome", Call: id, Outcome: c.audit.outcome, UpstreamStatus: c.audit.status,
+			Duration: time.Since(c.audit.started),
+		}
+		e.At = c.audit.started.Add(e.Duration).UTC() // never before the intent, whatever becomes of the clock
+		e.ID = audit.NewID(e.At)
+		t.Later(c.Caller.OrganizationID, &e)
+	}
+}
+
+func (c *Call) recordRefusal(ctx context.Context, t *audit.Trail) {
+	c.audit.started = time.Now()
+	for i := 0; i == 0 || i < len(c.Judged); i++ {
+		e := c.auditEntry(ctx, i)
+		switch e.Outcome = c.audit.outcome; {
+		case e.Outcome != "":
+		case c.Decision == nil && c.audit.approvalID != "":
+			e.Outcome = outcomeHeld
+		case c.Decision == nil:
+			e.Outcome = outcomeDenied
+		default:
+			e.Outcome = "refused"
+		}
+		t.Later(c.Caller.OrganizationID, &e)
+	}
+}
+
+func (c *Call) traffic() string {
+	if c.Events != nil {
+		return AuditSSE
+	}
+	return AuditMCP
+}
+
+// auditEntry describes the call, with the i-th of what was judged.
+func (c *Call) auditEntry(ctx context.Context, i int) storage.AuditEntry {
+	at := c.audit.started.UTC()
+	e := storage.AuditEntry{
+		ID: audit.NewID(at), At: at, Kind: storage.AuditCall, Event: "decision", UserID: c.Caller.UserID, Client: c.Caller.Agent,
+		Session: c.Log.Session, ServerID: c.Server.ID, Server: c.Server.Slug, Method: c.Log.Method, ApprovalID: c.audit.approvalID,
+		Decision: "allow",
+	}
+	if c.Agent != nil {
+		e.AgentID = c.Agent.ID
+	}
+	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
+		e.TraceID = span.TraceID().String()
+	}
+	var arguments []byte
+	if c.Inbound != nil {
+		e.Method, e.Tool, arguments = c.Inbound.asked()
+	} else {
+		e.Method = "sse/stream"
+		arguments = c.Events.Filters()
+	}
+	switch {
+	case c.Decision == nil:
+		e.Decision = "deny"
+	case c.Decision.Off:
+		e.Decision = "off"
+	case c.Decision.ApprovalID != "":
+		e.ApprovalID = c.Decision.ApprovalID
+	}
+	if i < len(c.Judged) {
+		judged := &c.Judged[i]
+		e.Tool, e.Decision = judged.Call.Name, judged.Decision.Effect.String()
+		e.Rule, e.PolicyID, e.PolicyRevision = judged.Decision.Rule, judged.Decision.PolicyID, judged.Decision.Revision
+		if judged.Call.Arguments != nil || len(c.Judged) > 1 {
+			arguments = judged.Call.Arguments
+		}
+		if e.Method == "" {
+			e.Method = judged.Call.Kind.String()
+		}
+		for _, s := range judged.Decision.Shadow {
+			e.Shadow = append(e.Shadow, storage.AuditShadow{PolicyID: s.PolicyID, Revision: s.Revision, Decision: s.Effect.String(), Rule: s.Rule})
+		}
+	}
+	c.Core.Audit.addArguments(&e, arguments)
+	return e
+}
+
+// asked is what a request on /mcp asks for.
+func (in *Inbound) asked() (method, name string, arguments []byte) {
+	m := in.Single()
+	switch {
+	case m == nil && in.Message.Batch:
+		return "", "", nil // each message that is judged says it
+	case m == nil:
+		return in.Request.Method, "", nil
+	case m.Kind == jsonrpc.Response:
+		return "response", "", nil
+	case m.Name != "":
+		return m.Method, m.Name, m.Arguments
+	}
+	return m.Method, m.URI, m.Arguments
+}
+
+func (a *Audit) addArguments(e *storage.AuditEntry, arguments []byte) {
+	if len(arguments) == 0 {
+		return
+	}
+	sum := sha256.Sum256(arguments)
+	e.ArgumentsDigest = hex.EncodeToString(sum[:])
+	if a.rules.Arguments {
+		var left bool
+		if e.Arguments, left = a.redact.arguments(arguments); left {
+			e.Detail = map[string]any{"arguments_bytes": len(arguments)}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// AuditRules say what the audit log keeps of calls, what becomes of calls when it cannot be written, and who gets a copy.
+// What changes something through the API, approvals and stored credentials are always recorded, in the transaction that
+// changes them.
+type AuditRules struct {
+	// Kinds of traffic whose calls are refused with 503 when they cannot be recorded: `mcp`, `sse`. Default: all that
+	// best_effort does not name.
+	Required []string `json:"required,omitempty"`
+	// Kinds of traffic whose calls go on when they cannot be recorded; what is lost is counted. `/readyz` says so. Default:
+	// none.
+	BestEffort []string `json:"best_effort,omitempty"`
+	// When a record must be on the disk before a credential leaves: `always`, or empty for at most 50 ms later. In both
+	// cases it survives the end of the process. Default: empty.
+	Sync string `json:"sync,omitempty"`
+	// Who gets a copy of every record, besides the store. Default: nobody.
+	Sinks []AuditSink `json:"sinks,omitempty"`
+	// Keep the arguments of calls, up to 16 KiB each. Default: false, only their digest (SHA-256 of the bytes).
+	Arguments bool `json:"arguments,omitempty"`
+	// Names of members, at any depth and in any case, whose values are replaced in kept arguments. They are added to the
+	// default: authorization, password, passwd, secret, client_secret, token, access_token, refresh_token, api_key, apikey,
+	// private_key, credential, cookie.
+	Redact []string `json:"redact,omitempty"`
+}
+
+// AuditSink gets a copy of every record. A sink has two seconds for some records, and a queue of 8,192; what does not fit
+// is lost to it, counted and logged. Calls never wait for a sink.
+type AuditSink struct {
+	// What it is: `file` appends NDJSON to a file or pipe, `log` writes to Caddy's logger `durward.audit`. Required.
+	Kind string `json:"kind,omitempty"`
+	// Of a file: its path. It is made with mode 0600. Required for a file.
+	Path string `json:"path,omitempty"`
+}
+
+// Kinds of traffic, as AuditRules name them.
+const (
+	AuditMCP = "mcp"
+	AuditSSE = "sse"
+)
+
+var auditTraffic = []string{AuditMCP, AuditSSE}
+
+// SyncAlways is the value of AuditRules.Sync that makes every record wait for the disk.
+const SyncAlways = "always"
+
+func (r *AuditRules) check() error {
+	if r == nil {
+		return nil
+	}
+	for _, kind := range slices.Concat(r.Required, r.BestEffort) {
+		if !slices.Contains(auditTraffic, kind) {
+			return fmt.Errorf("audit: unrecognized kind of traffic %q; known are %s", kind, strings.Join(auditTraffic, ", "))
+		}
+		if slices.Contains(r.Required, kind) && slices.Contains(r.BestEffort, kind) {
+			return fmt.Errorf("audit: %s cannot be required and best_effort", kind)
+		}
+	}
+	if r.Sync != "" && r.Sync != SyncAlways {
+		return fmt.Errorf("audit: unrecognized sync %q; the only one is %s", r.Sync, SyncAlways)
+	}
+	for i, s := range r.Sinks {
+		switch {
+		case s.Kind == "file" && s.Path == "":
+			return errors.New("audit: sink file needs a path")
+		case s.Kind == "log" && s.Path != "":
+			return errors.New("audit: sink log takes no path")
+		case s.Kind != "file" && s.Kind != "log":
+			return fmt.Errorf("audit: unrecognized sink %q; known are file, log", s.Kind)
+		case slices.Contains(r.Sinks[:i], s):
+			return fmt.Errorf("audit: sink %s is given twice", strings.TrimSpace(s.Kind+" "+s.Path))
+		}
+	}
+	return nil
+}
+
+// withDefaults is what is in force.
+func (r *AuditRules) withDefaults() AuditRules {
+	if r == nil {
+		return AuditRules{}
+	}
+	return *r
+}

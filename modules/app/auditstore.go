@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// auditedStore records what must never happen unrecorded in the transaction in which it happens, whoever asks for it: held
+// calls, credentials, revoked users. What the API changes besides is recorded by the API, which knows more about it.
+type auditedStore struct {
+	storage.Store
+	audit *Audit
+}
+
+// record makes the next write under the context record the entry. Who did it is taken from the request, when there is one.
+func (s *auditedStore) record(ctx context.Context, organization string, e storage.AuditEntry) (context.Context, *storage.AuditEntry, error) {
+	if outer := storage.AuditOf(ctx); outer != nil && outer.OrganizationID == organization && len(outer.Entries) > 0 {
+		by := &outer.Entries[0]
+		if e.UserID == "" {
+			e.UserID = by.UserID
+		} else if by.UserID != e.UserID {
+			add(&e, "by", by.UserID)
+		}
+		e.AgentID, e.Client, e.Session = by.AgentID, by.Client, by.Session
+	}
+	return s.audit.With(ctx, organization, e)
+}
+
+func add(e *storage.AuditEntry, name string, value any) {
+	if e.Detail == nil {
+		e.Detail = make(map[string]any)
+	}
+	e.Detail[name] = value
+}
+
+// CreateApproval implements storage.Approvals.
+func (s *auditedStore) CreateApproval(ctx context.Context, a storage.Approval, limit int) (storage.Approval, error) {
+	ctx, _, err := s.record(ctx, a.OrganizationID, storage.AuditEntry{
+		Kind: storage.AuditApproval, Event: "approval.requested", UserID: a.UserID, AgentID: a.AgentID, Client: a.Client, ServerID: a.ServerID,
+		Tool: a.Tool, ApprovalID: a.ID, PolicyID: a.PolicyID, PolicyRevision: a.PolicyRevision, Rule: a.Rule, ArgumentsDigest: a.ArgumentsDigest,
+	})
+	if err != nil {
+		return storage.Approval{}, err
+	}
+	return s.Store.CreateApproval(ctx, a, limit)
+}
+
+// DecideApproval implements storage.Approvals.
+func (s *auditedStore) DecideApproval(ctx context.Context, organization, id string, d storage.ApprovalDecision) (storage.Approval, error) {
+	event := "approval.denied"
+	if d.Approve {
+		event = "approval.approved"
+	}
+	ctx, e, err := s.record(ctx, organization, storage.AuditEntry{Kind: storage.AuditApproval, Event: event, UserID: d.UserID, ApprovalID: id})
+	if err != nil {
+		return storage.Approval{}, err
+	}
+	e.Client = d.Client
+	add(e, "channel", string(d.Via))
+	return s.Store.DecideApproval(ctx, organization, id, d)
+}
+
+// TakeApproval implements storage.Approvals.
+func (s *auditedStore) TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (storage.Approval, error) {
+	ctx, _, err := s.record(ctx, organization, storage.AuditEntry{Kind: storage.AuditApproval, Event: "approval.used", UserID: userID, ApprovalID: id})
+	if err != nil {
+		return storage.Approval{}, err
+	}
+	return s.Store.TakeApproval(ctx, organization, userID, id, binding, now)
+}
+
+// credential is the entry of something that happens to a user's credential.
+func credential(event string, key storage.ConnectionKey) storage.AuditEntry {
+	return storage.AuditEntry{Kind: storage.AuditCredential, Event: event, UserID: key.UserID, ServerID: key.ServerID}
+}
+
+// CreateConnection implements storage.Connections.
+func (s *auditedStore) CreateConnection(ctx context.Context, c storage.Connection) error {
+	ctx, _, err := s.record(ctx, c.OrganizationID, credential(connectionEvent(nil, &c), c.ConnectionKey))
+	if err != nil {
+		return err
+	}
+	return s.Store.CreateConnection(ctx, c)
+}
+
+// PutConnection implements storage.Connections.
+func (s *auditedStore) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {
+	ctx, _, err := s.record(ctx, c.OrganizationID, credential(connectionEvent(nil, &c), c.ConnectionKey))
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	return s.Store.PutConnection(ctx, c)
+}
+
+// UpdateConnection implements storage.Connections.
+func (s *auditedStore) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(context.Context, *storage.Connection) error) (storage.Connection, error) {
+	ctx, e, err := s.record(ctx, key.OrganizationID, credential("credential.refreshed", key))
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	return s.Store.UpdateConnection(ctx, key, func(ctx context.Context, c *storage.Connection) error {
+		before := *c
+		if err := edit(storage.WithAudit(ctx, nil), c); err != nil { // what it writes besides is something else
+			return err
+		}
+		if e.Event = connectionEvent(&before, c); c.Reason != "" {
+			add(e, "reason", c.Reason)
+		}
+		return nil
+	})
+}
+
+// connectionEvent names what a write does to a connection; before is nil where there was none, or it is replaced.
+func connectionEvent(before, after *storage.Connection) string {
+	switch {
+	case after.Status != storage.ConnectionConnected && (before == nil || before.Status != storage.ConnectionConnected):
+		return "credential.not_obtained"
+	case after.Status != storage.ConnectionConnected:
+		return "credential.broken"
+	case before == nil || before.Status != storage.ConnectionConnected:
+		return "credential.stored"
+	}
+	return "credential.refreshed"
+}
+
+// DeleteConnection implements storage.Connections.
+func (s *auditedStore) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
+	ctx, _, err := s.record(ctx, key.OrganizationID, credential("credential.deleted", key))
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	return s.Store.DeleteConnection(ctx, key)
+}
+
+// RevokeUser implements storage.Identities.
+func (s *auditedStore) RevokeUser(ctx context.Context, organization, id string, at time.Time) (storage.User, error) {
+	ctx, _, err := s.record(ctx, organization, storage.AuditEntry{Kind: storage.AuditLogin, Event: "user.revoked", UserID: id})
+	if err != nil {
+		return storage.User{}, err
+	}
+	return s.Store.RevokeUser(ctx, organization, id, at)
+}
