@@ -1,9 +1,7 @@
 package rules
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/durward-gateway/durward/storage"
@@ -111,53 +109,6 @@ func TestConditions(t *testing.T) {
 		granted, denied, values := outcomeOf(t, test.expr, args)
 		if granted != test.want.grants() || denied != test.want.denies() {
 			t.Errorf("%s: grant matches %v, deny matches %v, want %v; %+v", test.expr, granted, denied, test.want, values)
-		}
-	}
-}
-
-func manyRules(n int) []storage.Rule {
-	out := make([]storage.Rule, 0, n)
-	for i := range n - 1 {
-		r := grant(fmt.Sprintf("rule %d", i), fmt.Sprintf("tools/call:tool_%d", i))
-		if i%10 == 3 {
-			r = deny(r.Name, r.Actions...)
-		}
-		if i%5 == 0 {
-			r = when(r, fmt.Sprintf("R.attr.n == %d", i))
-		}
-		out = append(out, forSubjects(r, fmt.Sprintf("group:g%d", i%50)))
-	}
-	return append(out, when(grant("the one", "tools/call:create_issue"), "R.attr.priority >= 2 && R.attr.title != ''"))
-}
-
-var benchArgs = []byte(`{"priority":3,"title":"something is broken","body":"` + string(make150()) + `"}`)
-
-func make150() []byte {
-	b := make([]byte, 150)
-	for i := range b {
-		b[i] = 'a'
-	}
-	return b
-}
-
-func BenchmarkDecide(b *testing.B) {
-	for _, n := range []int{1, 10, 100, 1000} {
-		rules := manyRules(n)
-		s := compile(b, active(rules...))
-		c := Call{Principal: sales, Kind: ToolsCall, Name: "create_issue", Arguments: benchArgs}
-		b.Run(fmt.Sprintf("rules=%d/condition", n), func(b *testing.B) { benchDecide(b, s, c, Allow) })
-		rules[n-1].Condition = nil
-		s = compile(b, active(rules...))
-		b.Run(fmt.Sprintf("rules=%d/plain", n), func(b *testing.B) { benchDecide(b, s, c, Allow) })
-	}
-}
-
-func benchDecide(b *testing.B, s *Set, c Call, want Effect) {
-	b.ReportAllocs()
-	ctx := context.Background()
-	for b.Loop() {
-		if d := s.Decide(ctx, c); d.Effect != want {
-			b.Fatalf("%+v", d)
 		}
 	}
 }

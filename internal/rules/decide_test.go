@@ -1,0 +1,240 @@
+package rules
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+func TestDecide(t *testing.T) {
+	outOfBand := func(r storage.Rule) storage.Rule { r.Approval = storage.ChannelOutOfBand; return r }
+	inactive := func(r storage.Rule) storage.Rule { r.Active = false; return r }
+	x := tool("x", `{"n":1}`)
+	tests := []struct {
+		name   string
+		rules  []storage.Rule
+		call   Call
+		want   Effect
+		rule   string
+		hidden bool
+	}{
+		{"default deny", nil, x, Deny, "", true},
+		{"another tool", []storage.Rule{grant("g", "tools/call:y")}, x, Deny, "", true},
+		{"plain grant", []storage.Rule{grant("g", "tools/call:x")}, x, Allow, "g", false},
+		{"case counts", []storage.Rule{grant("g", "tools/call:X")}, x, Deny, "", true},
+		{"star grants a tool", []storage.Rule{grant("g", "*")}, x, Allow, "g", false},
+		{"star grants a resource", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a", nil}, Allow, "g", false},
+		{"star grants a prompt", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "p q", nil}, Allow, "g", false},
+		{"star grants the stream", []storage.Rule{grant("g", "*")}, Call{sales, SSEStream, "", nil}, Allow, "g", false},
+		{"star denies a tool", []storage.Rule{grant("g", "*"), deny("d", "*")}, x, Deny, "d", true},
+		{"star denies the stream", []storage.Rule{grant("g", "*"), deny("d", "*")}, Call{sales, SSEStream, "", nil}, Deny, "d", true},
+		{"stream is denied", []storage.Rule{grant("g", "*"), deny("d", "sse/stream")}, Call{sales, SSEStream, "", nil}, Deny, "d", true},
+		{"stream denied, tool not", []storage.Rule{grant("g", "*"), deny("d", "sse/stream")}, x, Allow, "g", false},
+		{"all tools are no stream", []storage.Rule{grant("g", "tools/call:*")}, Call{sales, SSEStream, "", nil}, Deny, "", true},
+		{"tools are no prompts", []storage.Rule{grant("g", "tools/call:x")}, Call{sales, PromptsGet, "x", nil}, Deny, "", true},
+		{"list words grant nothing", []storage.Rule{grant("g", "tools/list", "resources/list", "prompts/list")}, x, Deny, "", true},
+		{"M01 deny wins", []storage.Rule{grant("g", "tools/call:x"), deny("d", "tools/call:x")}, x, Deny, "d", true},
+		{"M01 deny of a prefix wins", []storage.Rule{grant("g", "tools/call:x"), deny("d", "tools/call:x*")}, x, Deny, "d", true},
+		{"M07 suffix in a deny is ignored", []storage.Rule{grant("g", "tools/call:x"), deny("d", "tools/call:x:approve")}, x, Deny, "d", true},
+		{"asks", []storage.Rule{grant("a", "tools/call:x:approve")}, x, Ask, "a", false},
+		{"M08 ask beats allow", []storage.Rule{grant("g", "*"), grant("a", "tools/call:x:approve")}, x, Ask, "a", false},
+		{"M08 in one rule", []storage.Rule{grant("g", "tools/call:x", "tools/call:x:approve")}, x, Ask, "g", false},
+		{"the stricter channel", []storage.Rule{grant("a", "tools/call:x:approve"), outOfBand(grant("b", "tools/call:*:approve"))}, x, Ask, "b", false},
+		{"channel of a rule that does not ask for it", []storage.Rule{grant("a", "tools/call:x:approve"), outOfBand(grant("b", "tools/call:x", "tools/call:y:approve"))}, x, Ask, "a", false},
+		{"inactive grant", []storage.Rule{inactive(grant("g", "*"))}, x, Deny, "", true},
+		{"inactive deny", []storage.Rule{grant("g", "*"), inactive(deny("d", "*"))}, x, Allow, "g", false},
+		{"first of several", []storage.Rule{grant("g", "tools/call:*"), grant("h", "tools/call:x")}, x, Allow, "g", false},
+
+		{"condition holds", []storage.Rule{when(grant("g", "*"), "R.attr.n == 1")}, x, Allow, "g", false},
+		{"condition does not hold", []storage.Rule{when(grant("g", "*"), "R.attr.n == 2")}, x, Deny, "", false},
+		{"condition that nobody meets", []storage.Rule{when(grant("g", "*"), "P.id == 'u-2'")}, x, Deny, "", true},
+		{"condition cannot be evaluated, grant", []storage.Rule{when(grant("g", "*"), "R.attr.m == 1")}, x, Deny, "", false},
+		{"condition cannot be evaluated, ask", []storage.Rule{grant("g", "*"), when(grant("a", "tools/call:x:approve"), "R.attr.m == 1")}, x, Allow, "g", false},
+		{"condition cannot be evaluated, deny", []storage.Rule{grant("g", "*"), when(deny("d", "tools/call:x"), "R.attr.m == 1")}, x, Deny, "d", false},
+		{"condition can never be evaluated, deny", []storage.Rule{grant("g", "*"), when(deny("d", "tools/call:x"), "1 / 0 == 1")}, x, Deny, "d", true},
+		{"denied for its arguments", []storage.Rule{grant("g", "*"), when(deny("d", "tools/call:x"), "R.attr.n == 1")}, x, Deny, "d", false},
+		{"resource by its uri", []storage.Rule{when(grant("g", "resources/read:*"), "R.attr.uri.endsWith('.md')")}, Call{sales, ResourcesRead, "file:///a.md", nil}, Allow, "g", false},
+		{"another resource by its uri", []storage.Rule{when(grant("g", "resources/read:*"), "R.attr.uri.endsWith('.md')")}, Call{sales, ResourcesRead, "file:///a.txt", nil}, Deny, "", true},
+		{"resources have no other arguments", []storage.Rule{when(grant("g", "*"), "size(R.attr) == 1")}, Call{sales, ResourcesRead, "file:///a", []byte(`{"x":1,"y":2}`)}, Allow, "g", false},
+		{"filters of a stream", []storage.Rule{when(grant("g", "sse/stream"), "R.attr.object_type == 'issue'")}, Call{sales, SSEStream, "", []byte(`{"object_type":"issue"}`)}, Allow, "g", false},
+
+		{"M21 role", []storage.Rule{forSubjects(grant("g", "*"), "role:dev")}, x, Allow, "g", false},
+		{"M21 group", []storage.Rule{forSubjects(grant("g", "*"), "group:sales")}, x, Allow, "g", false},
+		{"M21 bare role", []storage.Rule{forSubjects(grant("g", "*"), "dev")}, x, Allow, "g", false},
+		{"M21 bare group", []storage.Rule{forSubjects(grant("g", "*"), "sales")}, x, Allow, "g", false},
+		{"M21 a group is no role", []storage.Rule{forSubjects(grant("g", "*"), "role:sales")}, x, Deny, "", true},
+		{"M21 a role is no group", []storage.Rule{forSubjects(grant("g", "*"), "group:dev")}, x, Deny, "", true},
+		{"M21 case counts", []storage.Rule{forSubjects(grant("g", "*"), "Dev")}, x, Deny, "", true},
+		{"M21 names are not split", []storage.Rule{forSubjects(grant("g", "*"), "dev,support", "dev support", " dev")}, x, Deny, "", true},
+		{"M21 star and an explicit deny", []storage.Rule{grant("g", "*"), forSubjects(deny("d", "*"), "group:sales")}, x, Deny, "d", true},
+		{"M21 star is not for nobody", []storage.Rule{grant("g", "*")}, Call{nil, ToolsCall, "x", nil}, Deny, "", true},
+
+		{"resource that climbs", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a/../b", nil}, Deny, "", true},
+		{"resource with a control", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a\x00", nil}, Deny, "", true},
+		{"no resource", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "", nil}, Deny, "", true},
+		{"no prompt", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "", nil}, Deny, "", true},
+		{"no kind", []storage.Rule{grant("g", "*")}, Call{sales, 0, "x", nil}, Deny, "", true},
+		{"a list is no call", []storage.Rule{grant("g", "*")}, Call{sales, ToolsList, "", nil}, Deny, "", true},
+		{"any is no call", []storage.Rule{grant("g", "*")}, Call{sales, Any, "", nil}, Deny, "", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := compile(t, active(test.rules...)).Decide(t.Context(), test.call)
+			if d.Effect != test.want || d.Rule != test.rule || d.Hidden != test.hidden || d.Reason == "" {
+				t.Errorf("%+v; want %v by rule %q, hidden %v", d, test.want, test.rule, test.hidden)
+			}
+			if d.OutOfBand != (d.Rule == "b") {
+				t.Errorf("out of band: %+v", d)
+			}
+		})
+	}
+}
+
+func TestM02OnlyActivePoliciesCount(t *testing.T) {
+	for _, status := range []storage.PolicyStatus{storage.PolicyDraft, storage.PolicyInactive, storage.PolicyArchived, ""} {
+		p := active(grant("g", "*"))
+		p.Status = status
+		if d := compile(t, p).Decide(t.Context(), tool("x", "")); d.Effect != Deny || !d.Hidden || d.PolicyID != "" {
+			t.Errorf("%s: %+v", status, d)
+		}
+	}
+	p := active(grant("g", "*"))
+	p.ServerID = "another"
+	if d := compile(t, p).Decide(t.Context(), tool("x", "")); d.Effect != Deny {
+		t.Errorf("policy of another server: %+v", d)
+	}
+	if d := compile(t).Decide(t.Context(), tool("x", "")); d.Effect != Deny || compile(t).View(t.Context(), sales).Tool("x") {
+		t.Errorf("no policy: %+v", d)
+	}
+}
+
+func scoped(id string, agents []string, rules ...storage.Rule) storage.Policy {
+	p := active(rules...)
+	p.ID, p.Name, p.ApplicationIDs = id, id, agents
+	return p
+}
+
+func TestAgents(t *testing.T) {
+	s := compile(t, scoped("all", nil, grant("all", "tools/call:x")), scoped("one", []string{"a1", "a2"}, grant("one", "tools/call:y")), scoped("none", []string{"a3"}))
+	tests := []struct{ agent, tool, policy, rule string }{
+		{"", "x", "all", "all"}, {"", "y", "all", ""}, {"a9", "x", "all", "all"},
+		{"a1", "x", "one", ""}, {"a1", "y", "one", "one"}, {"a2", "y", "one", "one"},
+		{"a3", "x", "none", ""}, {"a3", "y", "none", ""}, {"A1", "x", "all", "all"},
+	}
+	for _, test := range tests {
+		p := NewPrincipal("u", nil, nil, test.agent, nil)
+		d := s.Decide(t.Context(), Call{Principal: p, Kind: ToolsCall, Name: test.tool})
+		if d.PolicyID != test.policy || d.Rule != test.rule || (d.Effect == Allow) != (test.rule != "") || s.View(t.Context(), p).Tool(test.tool) != (test.rule != "") {
+			t.Errorf("agent %q, tool %s: %+v", test.agent, test.tool, d)
+		}
+	}
+	onlyScoped := compile(t, scoped("one", []string{"a1"}, grant("one", "*")))
+	if d := onlyScoped.Decide(t.Context(), tool("x", "")); d.Effect != Deny || d.PolicyID != "" {
+		t.Errorf("a policy for an agent, called by none: %+v", d)
+	}
+}
+
+func TestM23OverlapIsRefused(t *testing.T) {
+	for _, policies := range [][]storage.Policy{
+		{scoped("a", nil), scoped("b", nil)},
+		{scoped("a", []string{"a1", "a2"}), scoped("b", []string{"a2"})},
+	} {
+		if _, err := Compile(serverSlug, serverID, policies); err == nil {
+			t.Error("two active policies for one agent are taken")
+		}
+	}
+}
+
+func TestDecisionTells(t *testing.T) {
+	r := grant("the rule", "tools/call:x")
+	r.Condition = []byte(`{"match":{"all":{"of":[{"expr":"R.attr.n == 1"},{"any":{"of":[{"expr":"R.attr.m > 1"},{"expr":"P.id == 'u-1'"}]}}]}}}`)
+	s := compile(t, active(r, when(grant("other", "tools/call:x"), "false")))
+	got := s.Decide(t.Context(), tool("x", `{"n":1}`))
+	want := Decision{
+		Effect: Allow, PolicyID: "p1", PolicyName: "policy", Revision: 7, Rule: "the rule", Reason: `Rule "the rule" grants it.`,
+		Values: []ConditionValue{
+			{"the rule", "R.attr.n == 1", "true", ""}, {"the rule", "R.attr.m > 1", "", "no such member: m"}, {"the rule", "P.id == 'u-1'", "true", ""},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got = s.Decide(t.Context(), tool("x", `{"n":2}`))
+	want = Decision{
+		PolicyID: "p1", PolicyName: "policy", Revision: 7, Reason: reasonCondition,
+		Values: []ConditionValue{{"the rule", "R.attr.n == 1", "false", ""}, {"other", "false", "false", ""}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a decision says goes to where arguments may not.
+func TestDecisionTellsNoValues(t *testing.T) {
+	const secret = "hunter2"
+	for _, expr := range []string{
+		"int(R.attr.p) == 1", "R.attr.p + 1 == 2", "{'a':1}[R.attr.p] == 1", "R.attr.p.foo == 1", "R.attr.p.matches(R.attr.p + '(')",
+		"timestamp(R.attr.p) == timestamp('2020-01-01T00:00:00Z')", "R.attr.p", "'%d'.format([R.attr.p]) == ''", "R.attr[R.attr.p] == 1",
+	} {
+		d := compile(t, active(when(grant("g", "*"), expr))).Decide(t.Context(), tool("x", `{"p":"`+secret+`"}`))
+		if d.Effect != Deny || len(d.Values) != 1 || d.Values[0].Error == "" || strings.Contains(d.Values[0].Error+d.Reason, secret) {
+			t.Errorf("%s: %+v", expr, d)
+		}
+	}
+}
+
+func TestShadow(t *testing.T) {
+	draft := func(id string, agents []string, rules ...storage.Rule) storage.Policy {
+		p := scoped(id, agents, rules...)
+		p.Status, p.Shadow, p.Revision = storage.PolicyDraft, true, 3
+		return p
+	}
+	plain := draft("plain draft", nil, deny("d", "*"))
+	plain.Shadow = false
+	broken := draft("broken", nil, when(grant("g", "*"), "1 +"))
+	s := compile(t,
+		scoped("all", nil, grant("all", "*")), scoped("one", []string{"a1"}, grant("one", "tools/call:y")),
+		plain, broken, draft("stricter", nil, deny("no", "tools/call:x"), grant("yes", "*")), draft("for a1", []string{"a1", "a2"}, grant("asks", "tools/call:*:approve")),
+	)
+	if len(s.Skipped()) != 1 {
+		t.Errorf("skipped: %v", s.Skipped())
+	}
+	tests := []struct {
+		agent, tool string
+		want        []ShadowDecision
+	}{
+		{"", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, `Rule "no" denies it.`}}},
+		{"", "y", nil},
+		// The active policy for a1 would stay in force beside the draft for all.
+		{"a1", "x", []ShadowDecision{{"for a1", "for a1", 3, Ask, "asks", false, `Rule "asks" grants it once a human has approved.`}}},
+		// a2 is under the policy for all; either draft would govern it.
+		{"a2", "x", []ShadowDecision{
+			{"stricter", "stricter", 3, Deny, "no", false, `Rule "no" denies it.`}, {"for a1", "for a1", 3, Ask, "asks", false, `Rule "asks" grants it once a human has approved.`},
+		}},
+	}
+	for _, test := range tests {
+		d := s.Decide(t.Context(), Call{Principal: NewPrincipal("u", nil, nil, test.agent, nil), Kind: ToolsCall, Name: test.tool})
+		if diff := cmp.Diff(test.want, d.Shadow); diff != "" {
+			t.Errorf("agent %q, tool %s: %s", test.agent, test.tool, diff)
+		}
+	}
+	if d := s.Decide(t.Context(), tool("x", "")); d.Effect != Allow || d.PolicyID != "all" {
+		t.Errorf("the draft decides: %+v", d)
+	}
+}
+
+func TestDoneContextDenies(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := compile(t, active(when(grant("g", "tools/call:x"), "true"), grant("h", "tools/call:y")))
+	if d := s.Decide(ctx, tool("x", "")); d.Effect != Deny || d.Values[0].Error != errInterrupt.Error() {
+		t.Errorf("%+v", d)
+	}
+	if d := s.Decide(ctx, tool("y", "")); d.Effect != Allow {
+		t.Errorf("without a condition: %+v", d)
+	}
+}
