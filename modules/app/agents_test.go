@@ -33,7 +33,7 @@ func (s *bearerStore) AgentByClient(ctx context.Context, organization, issuer, e
 	return s.Store.AgentByClient(ctx, organization, issuer, externalID)
 }
 
-func newBearers(t *testing.T, rules AgentRules) (*Core, *issuer, *bearerStore) {
+func newBearers(t testing.TB, rules AgentRules) (*Core, *issuer, *bearerStore) {
 	t.Helper()
 	core, i, opened := newAuthenticator(t)
 	store := &bearerStore{Store: opened}
@@ -43,7 +43,7 @@ func newBearers(t *testing.T, rules AgentRules) (*Core, *issuer, *bearerStore) {
 }
 
 // agentSettles authenticates until the standing of the bearer is kept, and returns the call.
-func agentSettles(t *testing.T, core *Core, store *bearerStore, raw string) *Call {
+func agentSettles(t testing.TB, core *Core, store *bearerStore, raw string) *Call {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
@@ -244,5 +244,31 @@ func TestPrincipal(t *testing.T) {
 	}
 	if (&Call{}).Principal() != nil {
 		t.Error("nobody has a principal")
+	}
+}
+
+// BenchmarkAuthenticate is what every request pays to know its caller, whose token is known.
+func BenchmarkAuthenticate(b *testing.B) {
+	core, i, store := newBearers(b, AgentRules{AutoRegister: true})
+	raw := i.sign(nil)
+	agentSettles(b, core, store, raw)
+	b.ReportAllocs()
+	for b.Loop() {
+		call := Call{Core: core}
+		if err := call.Authenticate(b.Context(), raw, ""); err != nil || call.Agent == nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStanding is the part of it that asks whether the user was revoked, and for the agent.
+func BenchmarkStanding(b *testing.B) {
+	core, i, store := newBearers(b, AgentRules{AutoRegister: true})
+	call := agentSettles(b, core, store, i.sign(nil))
+	b.ReportAllocs()
+	for b.Loop() {
+		if s, err := core.standing(b.Context(), call.token); err != nil || s.agent == nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -78,7 +78,7 @@ func (s *countingStore) ResolveUser(ctx context.Context, c storage.UserClaim, no
 	return s.Store.ResolveUser(ctx, c, now)
 }
 
-func newAuthenticator(t *testing.T) (*Core, *issuer, *countingStore) {
+func newAuthenticator(t testing.TB) (*Core, *issuer, *countingStore) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
