@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// said is what clients/approvals.mjs prints.
+type said struct {
+	Asked   []string `json:"asked"`
+	Text    string   `json:"text"`
+	IsError bool     `json:"isError"`
+	Version string   `json:"version"`
+}
+
+// approvalPage is the address at which a user decides, in a text for a model.
+var approvalPage = regexp.MustCompile(`(http://127\.0\.0\.1:[0-9]+)/approvals/([0-9a-f-]{36})`)
+
+// consoleToken is a token of the client with which developers decide on held calls.
+func (d *dev) consoleToken(t *testing.T) string {
+	t.Helper()
+	got := d.home.command(t, "token", "--as", clientUser, "--agent", "dev-console", "--url", d.url)
+	if got.code != 0 {
+		t.Fatalf("token: exit code %d: %s", got.code, got.stderr)
+	}
+	return strings.TrimSpace(got.stdout)
+}
+
+// callTool calls a tool of the demo server as a client of 2026-07-28 that cannot ask its user, and returns the answer.
+func (d *dev) callTool(t *testing.T, tool, arguments string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/mcp/demo", strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+
+			`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + d.token(t), "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
+	} {
+		request.Header.Set(name, value)
+	}
+	_, body := devAnswer(t, request)
+	return body
+}
+
+// TestApprovalsOfficialClients: unmodified official clients of both eras meet a tool that asks: their user accepts or
+// declines; those who cannot ask are told where to approve, and pass with the next try.
+func TestApprovalsOfficialClients(t *testing.T) {
+	t.Parallel()
+	tools := conformanceTools(t)
+	clients := officialClients(t)
+	d := newDevHome(t).start(t)
+	token := d.token(t)
+	d.connect(t, token, clientAccount)
+	if got := d.callTool(t, "create_issue", `{"title":"A fourth one"}`); !strings.Contains(got, `"id":4`) {
+		t.Fatal(got)
+	}
+	issue := 0
+	run := func(t *testing.T, era, word string, id int) said {
+		t.Helper()
+		var got said
+		output := runNode(t, tools, "clients/approvals.mjs", d.url+"/mcp/demo", token, clients, era, word, strconv.Itoa(id))
+		if err := json.Unmarshal([]byte(output), &got); err != nil {
+			t.Fatalf("%s: %v", output, err)
+		}
+		if modern := got.Version == "2026-07-28"; modern != (era == "modern") {
+			t.Errorf("agreed on %q", got.Version)
+		}
+		return got
+	}
+	for _, era := range []string{"legacy", "modern"} {
+		issue++
+		t.Run(era+" decline", func(t *testing.T) {
+			got := run(t, era, "decline", issue)
+			if len(got.Asked) != 1 || !got.IsError || !strings.HasPrefix(got.Text, "Denied: ") {
+				t.Errorf("%+v", got)
+			}
+		})
+		t.Run(era+" accept", func(t *testing.T) {
+			got := run(t, era, "accept", issue)
+			question := []string{`Allow the agent "dev-agent" to run the tool "delete_issue" of the server "demo" once?` + "\n" + `Arguments: {"id":` + strconv.Itoa(issue) + `}`}
+			for i := range got.Asked { // the server's name is its owner's to choose
+				got.Asked[i] = regexp.MustCompile(`of the server "[^"]*"`).ReplaceAllString(got.Asked[i], `of the server "demo"`)
+			}
+			if diff := cmp.Diff(question, got.Asked); diff != "" || got.IsError || !strings.Contains(got.Text, `"id":`+strconv.Itoa(issue)) {
+				t.Errorf("%+v\n%s", got, diff)
+			}
+		})
+		issue++
+		t.Run(era+" none", func(t *testing.T) {
+			got := run(t, era, "none", issue)
+			page := approvalPage.FindStringSubmatch(got.Text)
+			if page == nil || page[1] != d.url || !got.IsError || len(got.Asked) != 0 {
+				t.Fatalf("%+v", got)
+			}
+			address := "/api/approvals/" + page[2]
+			if status, body := d.api(t, token, http.MethodPost, address+"/approve"); status != http.StatusForbidden {
+				t.Errorf("R05 the agent approves its own call: %d %s", status, body)
+			}
+			if status, body := d.api(t, d.consoleToken(t), http.MethodPost, address+"/approve"); status != http.StatusOK {
+				t.Fatalf("%d %s", status, body)
+			}
+			if got = run(t, era, "none", issue); got.IsError || !strings.Contains(got.Text, `"id":`+strconv.Itoa(issue)) {
+				t.Errorf("%+v", got)
+			}
+			if got = run(t, era, "none", issue); !got.IsError || approvalPage.FindString(got.Text) == "" {
+				t.Errorf("M15 once more: %+v", got)
+			}
+		})
+	}
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// TestApprovalsOutliveTheProcess: a call that was held before a crash is approved after it, and passes then.
+func TestApprovalsOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	home := newDevHome(t)
+	d := home.start(t)
+	d.connect(t, d.token(t), clientAccount)
+	const issue = `{"id":1}`
+	held := approvalPage.FindStringSubmatch(d.callTool(t, "delete_issue", issue))
+	if held == nil {
+		t.Fatal("the call was not held")
+	}
+	d.end(t, syscall.SIGKILL)
+	if err := os.Remove(home.file("data", "address")); err != nil { // a process that was killed leaves its address
+		t.Fatal(err)
+	}
+	d = home.start(t)
+	if status, body := d.api(t, d.consoleToken(t), http.MethodPost, "/api/approvals/"+held[2]+"/approve"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	if got := d.callTool(t, "delete_issue", issue); strings.Contains(got, "isError\":true") || !strings.Contains(got, "content") {
+		t.Errorf("after the word: %s", got)
+	}
+	d.process.stop(t)
+}
