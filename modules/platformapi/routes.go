@@ -72,6 +72,7 @@ var table = mustTable([]route{
 	{http.MethodPatch, policyPath, admin, ownOrganization, auditAdminWrite, updatePolicy},
 	{http.MethodPost, policyPath + "/clone", admin, ownOrganization, auditAdminWrite, clonePolicy},
 	{http.MethodGet, policyPath + "/revisions", admin, ownOrganization, auditRead, listRevisions},
+	{http.MethodGet, policyPath + "/shadow", admin, ownOrganization, auditRead, reportShadow},
 
 	{http.MethodGet, approvalsPath, user, ownOrganization, auditRead, listApprovals},
 	{http.MethodGet, approvalPath, user, ownOrganization, auditRead, getApproval},

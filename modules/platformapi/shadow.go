@@ -1,0 +1,133 @@
+package platformapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// shadowDays is how far back is looked when the request does not say, and at most.
+	shadowDays    = 7
+	maxShadowDays = 31
+	// maxDifferences bounds how many differences are listed; all of them are counted.
+	maxDifferences = 10_000
+)
+
+// difference is one call that a draft in the shadow would have decided otherwise.
+type difference struct {
+	Time      instant `json:"time"`
+	AuditID   string  `json:"audit_id"`
+	UserID    string  `json:"user_id"`
+	AgentID   *string `json:"agent_id"`
+	Method    string  `json:"method"`
+	Tool      string  `json:"tool"`
+	Decision  string  `json:"decision"`
+	Rule      *string `json:"rule"`
+	Would     string  `json:"would_decide"`
+	WouldRule *string `json:"would_rule"`
+}
+
+// differenceCount is how often one decision would have been another.
+type differenceCount struct {
+	Decision string `json:"decision"`
+	Would    string `json:"would_decide"`
+	Count    int    `json:"count"`
+}
+
+// shadowReport is what a draft's present revision would have changed. Calls are those that the policies of its server
+// decided while it was in the shadow; Different of them would have been decided otherwise.
+type shadowReport struct {
+	PolicyID  string            `json:"policy_id"`
+	Revision  int               `json:"revision"`
+	Shadow    bool              `json:"shadow"`
+	From      instant           `json:"from"`
+	Calls     int               `json:"calls"`
+	Different int               `json:"different"`
+	Counts    []differenceCount `json:"counts"`
+	pageView[difference]
+}
+
+// reportShadow reads from the audit log what a draft would have decided otherwise, since its last change.
+func reportShadow(q *request) (any, error) {
+	id, page := q.id("policy_id"), q.page()
+	days := q.query.Int("days", validate.Integer{Min: 1, Max: maxShadowDays}).Or(shadowDays)
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	p, err := q.core.Store.Policy(q.context(), q.organization(), id)
+	if err != nil {
+		return nil, missing(err, errNoPolicy)
+	}
+	now := q.handler.now()
+	from := now.AddDate(0, 0, -int(days))
+	if p.UpdatedAt.After(from) {
+		from = p.UpdatedAt
+	}
+	found := differences{policy: &p.Policy, counts: make(map[differenceCount]int)}
+	if err := q.core.Audit.Records(q.context(), q.organization(), from, now.Add(time.Second), found.add); err != nil {
+		return nil, err
+	}
+	return shadowReport{
+		PolicyID: p.ID, Revision: p.Revision, Shadow: p.Shadow, From: instant(from), Calls: found.calls, Different: found.total,
+		Counts: found.counted(), pageView: viewPage(page, found.page(page), func(d difference) difference { return d }),
+	}, nil
+}
+
+// differences collects the differences of one policy's revision, of which the newest are kept.
+type differences struct {
+	policy *storage.Policy
+	calls  int
+	total  int
+	counts map[differenceCount]int // with a Count of 0
+	kept   []difference            // the oldest first
+}
+
+func (d *differences) add(r *storage.AuditRecord) error {
+	var e storage.AuditEntry
+	if json.Unmarshal(r.Text, &e) != nil || e.Kind != storage.AuditCall || e.Call != "" || e.ServerID != d.policy.ServerID {
+		return nil // what was tampered with is for the verification to find
+	}
+	d.calls++
+	for _, s := range e.Shadow {
+		if s.PolicyID != d.policy.ID || s.Revision != d.policy.Revision {
+			continue
+		}
+		d.total++
+		d.counts[differenceCount{Decision: e.Decision, Would: s.Decision}]++
+		d.kept = append(d.kept, difference{
+			Time: instant(e.At), AuditID: e.ID, UserID: e.UserID, AgentID: optional(e.AgentID), Method: e.Method, Tool: e.Tool,
+			Decision: e.Decision, Rule: optional(e.Rule), Would: s.Decision, WouldRule: optional(s.Rule),
+		})
+		if len(d.kept) >= 2*maxDifferences {
+			d.kept = append(d.kept[:0], d.kept[len(d.kept)-maxDifferences:]...)
+		}
+	}
+	return nil
+}
+
+// counted lists the counts, the largest first.
+func (d *differences) counted() []differenceCount {
+	list := make([]differenceCount, 0, len(d.counts))
+	for kind, n := range d.counts {
+		kind.Count = n
+		list = append(list, kind)
+	}
+	slices.SortFunc(list, func(a, b differenceCount) int {
+		return cmp.Or(b.Count-a.Count, cmp.Compare(a.Decision, b.Decision), cmp.Compare(a.Would, b.Would))
+	})
+	return list
+}
+
+// page is a page of what was kept, the newest first.
+func (d *differences) page(asked storage.PageRequest) storage.Page[difference] {
+	kept := d.kept[max(0, len(d.kept)-maxDifferences):]
+	newest := slices.Clone(kept)
+	slices.Reverse(newest)
+	first := min((asked.Number-1)*asked.Limit, len(newest))
+	return storage.Page[difference]{Items: newest[first:min(first+asked.Limit, len(newest))], Total: len(newest)}
+}
