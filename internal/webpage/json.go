@@ -11,19 +11,26 @@ type Piece struct {
 	// Quoted: a string of the JSON, to be shown apart from what is around it. Text that runs from right to left would pull
 	// its neighbours along, and a member's value would seem to be another one's.
 	Quoted bool
+	// Omitted is how many bytes of the JSON are left out after the text.
+	Omitted int
 }
 
-// maxIndent bounds how far deep values are moved to the right.
-const maxIndent = 16
+const (
+	// maxIndent bounds how far deep values are moved to the right.
+	maxIndent = 16
+	// stringShare is the part of a layout that one string may take: a long one must not push out of sight what follows it.
+	stringShare = 4
+)
 
 // JSON lays a valid JSON text out for people, one member a line, with everything visible: numbers and strings stay as they
-// are written. It stops after about limit bytes of the layout, and reports whether anything is left out.
+// are written. Long strings are cut, and it stops after about limit bytes of the layout; whole reports whether nothing is
+// left out.
 func JSON(text []byte, limit int) (pieces []Piece, whole bool) {
 	l := layouter{limit: limit}
 	for i := 0; i < len(text); {
-		if l.size >= limit || l.cut {
+		if l.size >= limit {
 			l.flush()
-			return l.pieces, false
+			return append(l.pieces, Piece{Omitted: len(text) - i}), false
 		}
 		i += l.token(text[i:])
 	}
@@ -79,14 +86,14 @@ func (l *layouter) quoted(text []byte) int {
 		end++
 	}
 	end = min(end+1, len(text))
-	shown := min(end, l.limit-l.size)
+	shown := min(end, l.limit-l.size, l.limit/stringShare)
 	for shown > 0 && shown < end && !utf8.RuneStart(text[shown]) {
 		shown-- // not in the middle of a character
 	}
-	l.cut = shown < end
+	l.cut = l.cut || shown < end
 	l.flush()
 	visible := Visible(string(text[:shown]))
-	l.pieces = append(l.pieces, Piece{Text: visible, Quoted: true})
+	l.pieces = append(l.pieces, Piece{Text: visible, Quoted: true, Omitted: end - shown})
 	l.size += len(visible)
 	return end
 }

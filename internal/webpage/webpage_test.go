@@ -101,11 +101,10 @@ func TestJSON(t *testing.T) {
 // TestJSONStops: M17: an argument of a mebibyte, or one that is deeply nested, makes no page of a mebibyte.
 func TestJSONStops(t *testing.T) {
 	for name, text := range map[string]string{
-		"a long string":      `{"a":"` + strings.Repeat("é", 1<<20) + `"}`,
-		"only a long string": `"` + strings.Repeat("x", 1<<20) + `"`,
-		"many members":       `[` + strings.Repeat("1,", 1<<20) + `1]`,
-		"deep":               strings.Repeat("[", 1<<16) + strings.Repeat("]", 1<<16),
-		"invisible":          `{"a":"` + strings.Repeat("\u200b", 1<<20) + `"}`,
+		"long strings": `["` + strings.Repeat(strings.Repeat("é", 1<<16)+`","`, 16) + `"]`,
+		"many members": `[` + strings.Repeat("1,", 1<<20) + `1]`,
+		"deep":         strings.Repeat("[", 1<<16) + strings.Repeat("]", 1<<16),
+		"invisible":    `["` + strings.Repeat(strings.Repeat("\u200b", 1<<16)+`","`, 16) + `"]`,
 	} {
 		pieces, whole := JSON([]byte(text), 8<<10)
 		if size := len(shown(pieces)); whole || size > 64<<10 || size < 8<<10 {
@@ -114,6 +113,18 @@ func TestJSONStops(t *testing.T) {
 		if !utf8.ValidString(shown(pieces)) || strings.Contains(shown(pieces), "⟨0x") {
 			t.Errorf("%s was cut inside a character", name)
 		}
+	}
+}
+
+// TestJSONLongString: M17: what follows a long string is seen.
+func TestJSONLongString(t *testing.T) {
+	pieces, whole := JSON([]byte(`{"a":"`+strings.Repeat("é", 1<<20)+`","z":"rm -rf"}`), 8<<10)
+	text := shown(pieces)
+	if whole || !strings.HasSuffix(text, ",\n  <\"z\">: <\"rm -rf\">\n}") {
+		t.Errorf("whole %v: %s", whole, text[max(0, len(text)-100):])
+	}
+	if cut := pieces[3]; len(cut.Text)+cut.Omitted != 2<<20+2 {
+		t.Errorf("%d bytes are shown and %d are not", len(cut.Text), cut.Omitted)
 	}
 }
 
