@@ -67,6 +67,17 @@ func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result broker.Ca
 func (h *Handler) refuseBrowser(w http.ResponseWriter, r *http.Request, core *app.Core, result broker.CallbackResult) {
 	h.logger.Warn("refusing a callback in somebody else's browser", zap.String("organization", result.OrganizationID),
 		zap.String("user", result.UserID), zap.String("server", result.Server.Slug))
+	event := storage.AuditEntry{
+		Kind: storage.AuditLogin, Event: "connect.refused", UserID: result.UserID, ServerID: result.ServerID, Server: result.Server.Slug,
+		Outcome: "refused", Detail: map[string]any{"reason": "the browser is not the user's"},
+	}
+	// Who it was instead is told to their own organization only.
+	if known, ok := app.BrowserOf(r); ok && known.User != nil && known.User.OrganizationID == result.OrganizationID {
+		event.Detail["browser_user_id"] = known.User.UserID
+	}
+	if err := core.Audit.Event(r.Context(), result.OrganizationID, event); err != nil {
+		h.logger.Error("recording a refused callback", zap.Error(err)) // it is refused all the same
+	}
 	text := "It was not begun by whoever is logged in with this browser, and nothing was stored. Somebody else may have sent you here. " +
 		"If it was you, log in as the user who connects, and start again."
 	page{Status: http.StatusForbidden, Title: titleFailed, Text: text}.write(w)

@@ -89,13 +89,17 @@ func (v *visit) loginCallback() {
 	sealed, err := v.core.Browsers.Start(websession.Session{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
 	})
+	if err == nil {
+		err = v.core.Audit.Event(v.r.Context(), who.OrganizationID, storage.AuditEntry{
+			Kind: storage.AuditLogin, Event: "login", UserID: who.UserID, Client: provider.Client, Outcome: "ok",
+		})
+	}
 	if err != nil {
 		v.logger.Error("making a session", zap.Error(err))
 		v.unavailable()
 		return
 	}
 	v.core.SetCookie(v.w, app.CookieSession, sealed, websession.Lifetime)
-	v.logger.Info("a user logged in", zap.String("organization", who.OrganizationID), zap.String("user", who.UserID))
 	webpage.Redirect(v.w, attempt.Return)
 }
 
@@ -117,6 +121,7 @@ func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool)
 func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	again := link{app.LoginPath + "?" + url.Values{"issuer": {attempt.Issuer}, "return": {attempt.Return}}.Encode(), "Try again"}
 	reason := zap.String("reason", token.Reason(err))
+	v.core.Audit.RefusedToken(token.Reason(err), app.LoginCallbackPath)
 	switch {
 	case errors.Is(err, oidclogin.ErrDenied):
 		v.logger.Info("a login was denied", reason)
@@ -138,6 +143,12 @@ func (v *visit) logout() {
 	if v.user != nil {
 		if _, ok := v.form(app.LogoutPath); !ok {
 			return
+		}
+		err := v.core.Audit.Event(v.r.Context(), v.user.OrganizationID, storage.AuditEntry{
+			Kind: storage.AuditLogin, Event: "logout", UserID: v.user.UserID, Client: v.user.Client, Outcome: "ok",
+		})
+		if err != nil {
+			v.logger.Error("recording a logout", zap.Error(err)) // whoever wants to go may go
 		}
 	}
 	v.core.DropCookie(v.w, app.CookieSession)
