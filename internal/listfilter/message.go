@@ -48,6 +48,9 @@ type Filter struct {
 	// View gives what decides now. It is asked once for each message that holds a list, so that a stream that stays open
 	// follows what changes. An error is answered like a list that cannot be read.
 	View func() (Keep, error)
+	// Seen is asked when all of a text was read whose lists View decided on, before any of it is passed on; true: View
+	// decides on the text once more. An error is answered like one of View; nil: nobody is asked.
+	Seen func() (again bool, err error)
 	// Created is told the id of each task that an answer says to have made; nil: nobody is.
 	Created func(taskID string)
 	// Refusal is what stands in an answer's place that cannot be read; nil: the answer is withheld.
@@ -55,7 +58,7 @@ type Filter struct {
 }
 
 // Message returns the JSON text of an answer, or of several in an array, without what its reader may not see: text itself
-// when nothing has to change. The error is ErrUnreadable, or View's.
+// when nothing has to change. The error is ErrUnreadable, or View's or Seen's.
 func (f *Filter) Message(text []byte) ([]byte, error) {
 	e := editor{filter: f, text: text}
 	s := strictjson.NewScanner(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: maxDepth, MaxMembers: maxMembers})
@@ -76,6 +79,12 @@ func (f *Filter) Message(text []byte) ([]byte, error) {
 		return text, nil // not a list to anybody
 	case e.err != nil:
 		return nil, e.err
+	case e.keep != nil && f.Seen != nil:
+		if again, err := f.Seen(); err != nil {
+			return nil, err
+		} else if again {
+			return f.Message(text)
+		}
 	}
 	for _, id := range e.created {
 		f.Created(id)

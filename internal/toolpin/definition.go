@@ -1,0 +1,98 @@
+package toolpin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/durward-gateway/durward/internal/canonical"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// pinned are the members of a tool that models see or that its use depends on (2025-11-25, server/tools, "Data Types").
+// Others, such as icons and _meta, change without the tool becoming another one.
+var pinned = [...]string{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}
+
+// Tool is a tool as it is listed.
+type Tool struct {
+	Name string
+	// Hash is the SHA-256 of Definition, hex.
+	Hash string
+	// Definition is the canonical JSON object of the members that are pinned.
+	Definition []byte
+}
+
+// Read reads a tool of that name from an entry of tools/list, which must be a JSON object. Order of members, blanks and
+// spelling of strings do not matter; numbers are compared as they are written. A member that only readers that fold case
+// take for a pinned one is pinned too: what it says reaches their models. Errors are strictjson's.
+func Read(name string, entry []byte) (Tool, error) {
+	// The entry is a part of a text that was held against limits.
+	v, err := strictjson.Parse(entry, strictjson.Limits{MaxBytes: len(entry) + 1, MaxDepth: len(entry) + 1, MaxMembers: len(entry) + 1})
+	if err != nil {
+		return Tool{}, err
+	}
+	members := slices.DeleteFunc(v.Members(), func(m strictjson.Member) bool { return !isPinned(m.Name) })
+	slices.SortFunc(members, func(a, b strictjson.Member) int { return strings.Compare(a.Name, b.Name) })
+	text := make([]byte, 0, len(entry))
+	for _, m := range members {
+		text = append(text, ',', '"') // no name that folds to one of ours needs an escape
+		text = append(append(text, m.Name...), '"', ':')
+		text = canonical.Append(text, m.Value)
+	}
+	if len(text) == 0 {
+		text = append(text, '{')
+	}
+	text[0] = '{'
+	text = append(text, '}')
+	sum := sha256.Sum256(text)
+	return Tool{Name: name, Hash: hex.EncodeToString(sum[:]), Definition: text}, nil
+}
+
+func isPinned(name string) bool {
+	return slices.ContainsFunc(pinned[:], func(p string) bool { return strings.EqualFold(name, p) })
+}
+
+// abridged stands in the place of a definition that is too long to be kept. No definition has its member.
+type abridged struct {
+	Abridged struct {
+		Bytes     int    `json:"bytes"`     // of the definition
+		Beginning string `json:"beginning"` // of its text
+	} `json:"abridged"`
+}
+
+// kept is the definition as it is stored: what exceeds limit bytes is only begun. Its hash is that of all of it.
+func (t *Tool) kept(limit int) json.RawMessage {
+	if len(t.Definition) <= limit {
+		return t.Definition
+	}
+	var a abridged
+	a.Abridged.Bytes = len(t.Definition)
+	cut := limit / 4 // escapes make it longer
+	for cut > 0 && !utf8.RuneStart(t.Definition[cut]) {
+		cut--
+	}
+	a.Abridged.Beginning = string(t.Definition[:cut])
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(&a); err != nil {
+		return json.RawMessage(`{}`) // not reached: a number and a string
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// beginning tells what is kept of an abridged definition.
+func beginning(definition []byte) (text string, size int, is bool) {
+	if !bytes.HasPrefix(definition, []byte(`{"abridged":`)) {
+		return "", 0, false
+	}
+	var a abridged
+	if json.Unmarshal(definition, &a) != nil {
+		return "", 0, false
+	}
+	return a.Abridged.Beginning, a.Abridged.Bytes, true
+}

@@ -1,0 +1,114 @@
+package toolpin
+
+import (
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Observation reads the tools of one list. It is not safe for concurrent use.
+type Observation struct {
+	pins    *Pins
+	watch   *Watch
+	enforce bool
+
+	listed int
+	names  []string
+	seen   map[string]Tool
+	fresh  int  // how many of seen have no pin
+	torn   bool // a name was listed with two definitions
+}
+
+// Observe begins to read a list. With enforce, what is not as pinned is not shown.
+func Observe(pins *Pins, watch *Watch, enforce bool) *Observation {
+	return &Observation{pins: pins, watch: watch, enforce: enforce, seen: make(map[string]Tool)}
+}
+
+// Tool reads one entry and reports whether it may be shown. With enforce, what is new may not before it is pinned.
+func (o *Observation) Tool(name string, entry []byte) (show bool) {
+	if o.listed++; o.listed > MaxListed {
+		return false
+	}
+	if len(name) > MaxName {
+		return !o.enforce
+	}
+	tool, err := Read(name, entry)
+	if err != nil {
+		return false // not reached: the list was read before
+	}
+	stored, known := o.pins.byName[name]
+	o.see(tool, stored.hash, known)
+	return !o.enforce || known && tool.Hash == stored.hash && !o.watch.Withheld(o.pins, name)
+}
+
+// see keeps what is listed. Of two definitions under one name, the one that is not pinned counts: which of them a client
+// takes is not known.
+func (o *Observation) see(tool Tool, hash string, known bool) {
+	former, twice := o.seen[tool.Name]
+	switch {
+	case twice && former.Hash == tool.Hash:
+		return
+	case twice:
+		o.torn = true
+		if former.Hash != hash {
+			return
+		}
+	case !known && o.pins.Len()+o.fresh >= MaxPins:
+		return
+	case !known:
+		o.fresh++
+	}
+	if !twice {
+		o.names = append(o.names, tool.Name)
+	}
+	o.seen[tool.Name] = tool
+}
+
+// Change is a tool whose definition is not the one that was noted before.
+type Change struct {
+	Name                 string
+	Pinned, Before, Seen string // hashes
+	Suspicious           []string
+}
+
+// Noted is what there is to write of a list.
+type Noted struct {
+	Tools   []storage.ObservedTool // to be written: new ones, and changed ones
+	Changes []Change               // the changed ones among them
+	// Torn: a tool was shown under whose name there is another definition. With enforce, the list must be read once more.
+	Torn bool
+}
+
+// End ends the list: the watch knows from now on what was seen.
+func (o *Observation) End(now time.Time) Noted {
+	n := Noted{Torn: o.torn}
+	size := o.pins.size
+	o.watch.mu.Lock()
+	defer o.watch.mu.Unlock()
+	for _, name := range o.names {
+		tool := o.seen[name]
+		stored, known := o.pins.byName[name]
+		if known && stored.seen == tool.Hash {
+			delete(o.watch.latest, name)
+			continue
+		}
+		o.watch.see(name, tool.Hash)
+		copies := 1
+		switch {
+		case !known:
+			copies = 2 // pinned, and seen
+		case tool.Hash == stored.hash && now.Sub(stored.changedAt) < cooling:
+			continue // the change stays noted for a while
+		default:
+			n.Changes = append(n.Changes, Change{name, stored.hash, stored.seen, tool.Hash, Suspicious(tool.Definition)})
+		}
+		limit := maxDefinition
+		if size+copies*min(len(tool.Definition), limit) > maxKept {
+			limit = restDefinition
+		}
+		kept := tool.kept(limit)
+		size += copies * len(kept)
+		n.Tools = append(n.Tools, storage.ObservedTool{Name: name, Hash: tool.Hash, Definition: kept})
+	}
+	return n
+}

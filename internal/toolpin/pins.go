@@ -1,0 +1,51 @@
+package toolpin
+
+import (
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Bounds of what is kept of a server, whatever its upstream lists (attack M14).
+const (
+	// MaxListed is how many tools one list may have. Those beyond are withheld.
+	MaxListed = 10_000
+	// MaxPins is how many names are pinned. Names beyond are not, and `pin enforce` withholds them.
+	MaxPins = 10_000
+	// MaxName is the longest name that is pinned, in bytes. MCP wants at most 128.
+	MaxName = 512
+	// maxDefinition is the longest definition that is kept whole, in bytes.
+	maxDefinition = 256 << 10
+	// maxKept is how many bytes of definitions are kept; those beyond are begun only, with restDefinition.
+	maxKept        = 16 << 20
+	restDefinition = 1 << 10
+)
+
+// Pins are the hashes of what is pinned of a server and of what was last noted. It is not changed once it is made.
+type Pins struct {
+	byName map[string]pin
+	size   int // bytes of the definitions in the store
+}
+
+type pin struct {
+	hash, seen string
+	changedAt  time.Time
+}
+
+// NewPins makes them of what the store has.
+func NewPins(stored []storage.ToolPin) *Pins {
+	p := &Pins{byName: make(map[string]pin, len(stored))}
+	for i := range stored {
+		s := &stored[i]
+		one := pin{hash: s.Hash, seen: s.SeenHash, changedAt: s.ChangedAt}
+		if one.seen == one.hash {
+			one.seen = one.hash // one string for both
+		}
+		p.byName[s.Name] = one
+		p.size += len(s.Definition) + len(s.SeenDefinition)
+	}
+	return p
+}
+
+// Len is the number of pins.
+func (p *Pins) Len() int { return len(p.byName) }
