@@ -242,6 +242,36 @@ func TestPrincipal(t *testing.T) {
 			t.Error("the principal does not know the agent")
 		}
 	}
+	t.Run("of a stream", func(t *testing.T) {
+		now := call.PrincipalNow()
+		if who, err := now(t.Context()); err != nil || who != call.Principal() {
+			t.Errorf("%v, %v", who, err)
+		}
+		if err := store.DeleteAgent(t.Context(), call.Caller.OrganizationID, call.Agent.ID, "", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if who, err := now(t.Context()); err != nil || who == nil || call.token.principals.last.Load().agent == call.Agent.ID {
+			t.Errorf("%v, %v: the agent was deleted", who, err)
+		}
+		core.agents = AgentRules{RequireRegistered: true}
+		known := core.resources.newBearer(call.Caller, false)
+		call.token.bearer = known
+		found, err := store.AgentByClient(t.Context(), call.Caller.OrganizationID, issuerID, "agent")
+		if err == nil { // registered again on sight
+			err = store.DeleteAgent(t.Context(), call.Caller.OrganizationID, found.ID, "", time.Now())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who, err := now(t.Context()); err != nil || who != nil {
+			t.Errorf("%v, %v: an agent is required", who, err)
+		}
+		store.revokedAt = time.Now()
+		core.resources.epochs.Bump("")
+		if who, err := now(t.Context()); err != nil || who == nil {
+			t.Errorf("%v, %v: the user was revoked", who, err)
+		}
+	})
 	if (&Call{}).Principal() != nil {
 		t.Error("nobody has a principal")
 	}

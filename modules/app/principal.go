@@ -1,10 +1,13 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"sync/atomic"
 
 	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -36,6 +39,27 @@ func (c *Call) PrincipalAs(agent *storage.Agent) *rules.Principal {
 	as := *c
 	as.Agent = agent
 	return as.Principal()
+}
+
+// PrincipalNow returns what tells, at any later time and to any goroutine, what policies know of the caller by then: for
+// streams, which outlive what their call was allowed by. It is nil for a client that is no agent any more where it has to be.
+// A caller whose tokens were revoked stays who they were: the revocation ends their streams, with a reason of its own.
+func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
+	core, known, was := c.Core, c.token, c.Principal()
+	if known == nil {
+		return func(context.Context) (*rules.Principal, error) { return was, nil }
+	}
+	return func(ctx context.Context) (*rules.Principal, error) {
+		s, err := core.standing(ctx, known)
+		if errors.Is(err, token.ErrInvalid) {
+			return was, nil
+		}
+		now := Call{Core: core, Caller: &known.caller, Agent: s.agent, token: known}
+		if err != nil || !now.AgentAllowed() {
+			return nil, err
+		}
+		return now.Principal(), nil
+	}
 }
 
 func (v *verified) principal(agent string) *rules.Principal {

@@ -101,7 +101,7 @@ func (q *request) listenRight(m *jsonrpc.Message) streams.Right {
 
 // right is the right to a stream as the policies of the moment have it.
 func (h *Handler) right(call *app.Call, holds func(context.Context, *rules.Set, *rules.Principal) bool) streams.Right {
-	now, asking := call.RulesNow(), call.Principal()
+	now, asking := call.RulesNow(), call.PrincipalNow()
 	return func(ctx context.Context) (bool, error) {
 		set, err := now(ctx)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -110,6 +110,10 @@ func (h *Handler) right(call *app.Call, holds func(context.Context, *rules.Set, 
 		if err != nil {
 			return false, err
 		}
-		return holds(ctx, set, asking), nil
+		who, err := asking(ctx)
+		if err != nil || who == nil {
+			return false, err
+		}
+		return holds(ctx, set, who), nil
 	}
 }
