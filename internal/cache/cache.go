@@ -123,6 +123,22 @@ func (c *Cache[V]) Get(ctx context.Context, key Key, load func(context.Context) 
 	return c.fly(ctx, key, epoch, load)
 }
 
+// GetAlone is Get for a load that computes more than it waits: it runs under ctx, on the goroutine of each caller that finds
+// nothing, and saves a goroutine whose stack has to grow for it.
+func (c *Cache[V]) GetAlone(ctx context.Context, key Key, load func(context.Context) (V, error)) (V, error) {
+	epoch := c.epochs.Current(key.organization)
+	v, ok, err := c.kept(key, epoch)
+	if ok || err != nil {
+		return v, err
+	}
+	if v, err = load(ctx); err != nil {
+		var none V
+		return none, err
+	}
+	c.keep(key, epoch, v)
+	return v, nil
+}
+
 func (c *Cache[V]) kept(key Key, epoch Epoch) (value V, ok bool, err error) {
 	c.closing.RLock()
 	defer c.closing.RUnlock()

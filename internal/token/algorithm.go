@@ -6,6 +6,8 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
+	_ "crypto/sha256" // for ecSignatures, as is the next
+	_ "crypto/sha512"
 	"errors"
 	"fmt"
 	"math/big"
@@ -32,7 +34,10 @@ const (
 )
 
 type algorithm struct {
-	method jwt.SigningMethod
+	// method verifies a signature over signed with a key that fits.
+	method interface {
+		Verify(signed string, signature []byte, key any) error
+	}
 	family family
 	curve  elliptic.Curve // of familyEC
 }
@@ -54,11 +59,11 @@ func algorithmNamed(name string) (algorithm, bool) {
 	case "PS512":
 		return algorithm{jwt.SigningMethodPS512, familyRSA, nil}, true
 	case "ES256":
-		return algorithm{jwt.SigningMethodES256, familyEC, elliptic.P256()}, true
+		return algorithm{ecSignatures{crypto.SHA256, 32}, familyEC, elliptic.P256()}, true
 	case "ES384":
-		return algorithm{jwt.SigningMethodES384, familyEC, elliptic.P384()}, true
+		return algorithm{ecSignatures{crypto.SHA384, 48}, familyEC, elliptic.P384()}, true
 	case "ES512":
-		return algorithm{jwt.SigningMethodES512, familyEC, elliptic.P521()}, true
+		return algorithm{ecSignatures{crypto.SHA512, 66}, familyEC, elliptic.P521()}, true
 	case "EdDSA":
 		return algorithm{jwt.SigningMethodEdDSA, familyEd25519, nil}, true
 	}
@@ -66,7 +71,7 @@ func algorithmNamed(name string) (algorithm, bool) {
 }
 
 // fits reports whether key is of the type, and on the curve, that the algorithm is defined for (RFC 7518 section 3).
-// golang-jwt checks the signature's length but not the curve.
+// The methods do not check the curve.
 func (a algorithm) fits(key crypto.PublicKey) bool {
 	switch k := key.(type) {
 	case *rsa.PublicKey:

@@ -88,14 +88,18 @@ func decodeObject(part, name string) (strictjson.Value, error) {
 	return v, nil
 }
 
-// Issuer returns the iss claim of a token that nobody has verified, for choosing the Verifier that will. Trust nothing
-// else on its ground.
-func Issuer(raw string) (string, error) {
+// Unverified is a token that has been taken apart and that nobody has vouched for.
+type Unverified struct{ parsed }
+
+// Parse takes a token apart, once for finding out who verifies it and verifying it. Errors are *Error.
+func Parse(raw string) (Unverified, error) {
 	p, err := parse(raw)
-	if err != nil {
-		return "", err
-	}
-	v, ok := p.payload.Get("iss")
+	return Unverified{p}, err
+}
+
+// Issuer returns the iss claim, for choosing the Verifier. Trust nothing else on its ground.
+func (u Unverified) Issuer() (string, error) {
+	v, ok := u.payload.Get("iss")
 	if !ok || v.Kind() != strictjson.String || v.Str() == "" {
 		return "", invalid("iss is not a string")
 	}

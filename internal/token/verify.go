@@ -110,10 +110,16 @@ func orDefault(d, standard time.Duration) time.Duration {
 // this request ("" for none): the address of the protected resource that the request is for (RFC 8707).
 // Errors are *Error.
 func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Claims, error) {
-	p, err := parse(raw)
+	u, err := Parse(raw)
 	if err != nil {
 		return nil, err
 	}
+	return v.VerifyParsed(ctx, u, resource)
+}
+
+// VerifyParsed is Verify for a token that has been taken apart.
+func (v *Verifier) VerifyParsed(ctx context.Context, u Unverified, resource string) (*Claims, error) {
+	p := u.parsed
 	h, err := readHeader(p.header)
 	if err != nil {
 		return nil, err

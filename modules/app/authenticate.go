@@ -45,7 +45,7 @@ func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, e
 	// token names its issuer.
 	digest := sha256.Sum256(append(make([]byte, 0, 2<<10), raw...)) // usual tokens are copied to the stack, not the heap
 	key := cache.NewKey("", "caller", c.rulesID, resource, string(digest[:]))
-	known, err := c.resources.callers.Get(ctx, key, func(ctx context.Context) (*verified, error) { return c.verify(ctx, raw, resource) })
+	known, err := c.resources.callers.GetAlone(ctx, key, func(ctx context.Context) (*verified, error) { return c.verify(ctx, raw, resource) })
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,11 @@ func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, e
 }
 
 func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, error) {
-	issuer, err := token.Issuer(raw)
+	unverified, err := token.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	issuer, err := unverified.Issuer()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +73,7 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 	if !ok {
 		return nil, token.ErrInvalid
 	}
-	claims, err := identity.Verifier().Verify(ctx, raw, resource)
+	claims, err := identity.Verifier().VerifyParsed(ctx, unverified, resource)
 	if err != nil {
 		return nil, err
 	}

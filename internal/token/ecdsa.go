@@ -1,0 +1,63 @@
+package token
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"errors"
+)
+
+// ecSignatures verifies signatures of RFC 7518 section 3.4: the two numbers behind one another, each as wide as the curve.
+// golang-jwt goes through math/big, which costs a twelfth of the verification.
+type ecSignatures struct {
+	hash  crypto.Hash
+	width int // of a number, in bytes
+}
+
+var errSignature = errors.New("the signature is not the key's")
+
+// Verify takes a key that fits the algorithm.
+func (e ecSignatures) Verify(signed string, signature []byte, key any) error {
+	if len(signature) != 2*e.width {
+		return errSignature
+	}
+	digest := e.hash.New()
+	digest.Write([]byte(signed))
+	var buffer [160]byte
+	der := appendECDSA(buffer[:0], signature[:e.width], signature[e.width:])
+	if !ecdsa.VerifyASN1(key.(*ecdsa.PublicKey), digest.Sum(nil), der) {
+		return errSignature
+	}
+	return nil
+}
+
+// appendECDSA writes a signature as ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3). r and s have at most 66 bytes.
+func appendECDSA(out, r, s []byte) []byte {
+	const sequence, longForm = 0x30, 0x81
+	r, s = bytes.TrimLeft(r, "\x00"), bytes.TrimLeft(s, "\x00")
+	out = append(out, sequence)
+	length := lenInteger(r) + lenInteger(s)
+	if length > 127 {
+		out = append(out, longForm)
+	}
+	out = append(out, byte(length))
+	return appendInteger(appendInteger(out, r), s)
+}
+
+// lenInteger is the length of what appendInteger writes.
+func lenInteger(n []byte) int {
+	if len(n) == 0 || n[0] >= 0x80 {
+		return 3 + len(n)
+	}
+	return 2 + len(n)
+}
+
+// appendInteger writes a number without leading zeros.
+func appendInteger(out, n []byte) []byte {
+	const integer = 0x02
+	out = append(out, integer, byte(lenInteger(n)-2))
+	if len(n) == 0 || n[0] >= 0x80 {
+		out = append(out, 0) // zero needs a digit, and the first bit is a sign
+	}
+	return append(out, n...)
+}
