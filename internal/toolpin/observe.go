@@ -64,24 +64,27 @@ func (o *Observation) see(tool Tool, hash string, known bool) {
 	o.seen[tool.Name] = tool
 }
 
-// Change is a tool whose definition is not the one that was noted before.
-type Change struct {
-	Name                 string
-	Pinned, Before, Seen string // hashes
-	Suspicious           []string
+// Change is a definition that is not the one that was noted before. Its members are hashes.
+type Change struct{ Pinned, Before, Seen string }
+
+// Noted is a tool that is to be written.
+type Noted struct {
+	storage.ObservedTool
+	Change     *Change // nil: the tool is new
+	Suspicious []string
 }
 
-// Noted is what there is to write of a list.
-type Noted struct {
-	Tools   []storage.ObservedTool // to be written: new ones, and changed ones
-	Changes []Change               // the changed ones among them
-	// Torn: a tool was shown under whose name there is another definition. With enforce, the list must be read once more.
+// List is what was learned of a list.
+type List struct {
+	// Due are the tools that are to be written, in the list's order.
+	Due []Noted
+	// Torn: there is a tool under whose name the list has two definitions. With enforce, it must be read once more.
 	Torn bool
 }
 
 // End ends the list: the watch knows from now on what was seen.
-func (o *Observation) End(now time.Time) Noted {
-	n := Noted{Torn: o.torn}
+func (o *Observation) End(now time.Time) List {
+	list := List{Torn: o.torn}
 	size := o.pins.size
 	o.watch.mu.Lock()
 	defer o.watch.mu.Unlock()
@@ -93,14 +96,14 @@ func (o *Observation) End(now time.Time) Noted {
 			continue
 		}
 		o.watch.see(name, tool.Hash)
-		copies := 1
+		due, copies := Noted{Suspicious: Suspicious(tool.Definition)}, 1
 		switch {
 		case !known:
 			copies = 2 // pinned, and seen
 		case tool.Hash == stored.hash && now.Sub(stored.changedAt) < cooling:
 			continue // the change stays noted for a while
 		default:
-			n.Changes = append(n.Changes, Change{name, stored.hash, stored.seen, tool.Hash, Suspicious(tool.Definition)})
+			due.Change = &Change{stored.hash, stored.seen, tool.Hash}
 		}
 		limit := maxDefinition
 		if size+copies*min(len(tool.Definition), limit) > maxKept {
@@ -108,7 +111,8 @@ func (o *Observation) End(now time.Time) Noted {
 		}
 		kept := tool.kept(limit)
 		size += copies * len(kept)
-		n.Tools = append(n.Tools, storage.ObservedTool{Name: name, Hash: tool.Hash, Definition: kept})
+		due.ObservedTool = storage.ObservedTool{Name: name, Hash: tool.Hash, Definition: kept}
+		list.Due = append(list.Due, due)
 	}
-	return n
+	return list
 }

@@ -1,6 +1,7 @@
 package toolpin
 
 import (
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -49,3 +50,8 @@ func NewPins(stored []storage.ToolPin) *Pins {
 
 // Len is the number of pins.
 func (p *Pins) Len() int { return len(p.byName) }
+
+// Due leaves out what was noted already.
+func (p *Pins) Due(noted []Noted) []Noted {
+	return slices.DeleteFunc(slices.Clone(noted), func(n Noted) bool { return p.byName[n.Name].seen == n.Hash })
+}

@@ -1,10 +1,10 @@
 package toolpin
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/durward-gateway/durward/storage"
 )
 
 // How often a server's pins are written, whatever its upstream does.
@@ -21,14 +21,17 @@ const (
 // Watch is what this process knows of a server's tools beyond the store: what was seen and could not be written, or is
 // not yet. The zero value is ready. It is safe for concurrent use.
 type Watch struct {
+	// Writing is held by who writes: what several lists show at a time is noted once.
+	Writing sync.Mutex
+
 	mu sync.Mutex
 	// latest are the hashes of the definitions that were last seen, where the store has others.
 	latest map[string]string
 	// full is when the bucket of writes will be full again.
 	full time.Time
 
-	queue   map[string]storage.ObservedTool // to be written by who works
-	queued  int                             // bytes of the queue's definitions
+	queue   map[string]Noted // to be written by who works
+	queued  int              // bytes of the queue's definitions
 	working bool
 }
 
@@ -73,10 +76,6 @@ func (w *Watch) Withheld(p *Pins, name string) bool {
 func (w *Watch) MayWrite(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.take(now)
-}
-
-func (w *Watch) take(now time.Time) bool {
 	from := w.full
 	if from.Before(now) {
 		from = now
@@ -89,7 +88,7 @@ func (w *Watch) take(now time.Time) bool {
 }
 
 // Written tells that the store has what was seen.
-func (w *Watch) Written(tools []storage.ObservedTool) {
+func (w *Watch) Written(tools []Noted) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range tools {
@@ -101,11 +100,11 @@ func (w *Watch) Written(tools []storage.ObservedTool) {
 
 // Enqueue leaves tools to be written later. It reports whether nobody is working, so that the caller has to begin with it.
 // What exceeds the bounds of the queue is left out: the next list shows it again.
-func (w *Watch) Enqueue(tools []storage.ObservedTool) (begin bool) {
+func (w *Watch) Enqueue(tools []Noted) (begin bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue == nil {
-		w.queue = make(map[string]storage.ObservedTool)
+		w.queue = make(map[string]Noted)
 	}
 	for _, t := range tools {
 		size := len(t.Definition) - len(w.queue[t.Name].Definition)
@@ -120,21 +119,17 @@ func (w *Watch) Enqueue(tools []storage.ObservedTool) (begin bool) {
 	return begin
 }
 
-// Next is what has to be written next. nil: nothing, or no more for now, and the work is over.
-func (w *Watch) Next(now time.Time) []storage.ObservedTool {
+// Next is what has to be written next. nil: nothing, and the work is over.
+func (w *Watch) Next() []Noted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	queue := w.queue
-	w.queue, w.queued = nil, 0
-	if len(queue) == 0 || !w.take(now) {
+	if len(w.queue) == 0 {
 		w.working = false
 		return nil
 	}
-	tools := make([]storage.ObservedTool, 0, len(queue))
-	for _, t := range queue {
-		tools = append(tools, t)
-	}
-	return tools
+	due := slices.Collect(maps.Values(w.queue))
+	w.queue, w.queued = nil, 0
+	return due
 }
 
 // Stop is for who cannot work on: what is queued is given up.

@@ -54,6 +54,7 @@ type Core struct {
 	resources  *resources
 	rulesID    string
 	agents     AgentRules
+	pinning    PinRules
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
 	unready   atomic.Bool                                 // until Start has stored them
@@ -156,6 +157,9 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		return nil, err
 	}
 	core.bindApprovals(a.ApprovalClients)
+	if a.Pinning != nil {
+		core.pinning = *a.Pinning
+	}
 	core.Tasks = &a.resources.tasks
 	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.unready.Store(true)

@@ -47,6 +47,8 @@ type resources struct {
 	tasks taskbook.Book
 	// connections is what the brokers of all configurations know of connections.
 	connections *broker.Memory
+	// toolPins are the tools that servers are known to have.
+	toolPins toolPins
 	// trail is the audit log.
 	trail trail
 	// closers close the caches.
@@ -147,6 +149,9 @@ func (r *resources) makeCaches() (err error) {
 	}
 	r.attempts, err = newCache(r, "attempts", cache.Options[string]{Entries: offeredAttempts, TTL: offeredFor})
 	if err != nil {
+		return err
+	}
+	if err = r.makeToolPins(); err != nil {
 		return err
 	}
 	r.connections, err = broker.NewMemory(r.epochs, time.Now)
