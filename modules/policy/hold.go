@@ -45,7 +45,7 @@ func (q *request) hold(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 // attempts bounds how often a call is asked for anew because another one like it was quicker to use up their approval.
 const attempts = 20
 
-// begin makes the call when it has an approval already, and lets ask ask for one otherwise.
+// begin makes the call when it has an approval already, and hands over to ask otherwise.
 func (h *held) begin(ask func(*storage.Approval) error) error {
 	for range attempts {
 		wanted, err := h.wanted(h.r.Context())
@@ -61,6 +61,7 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 			return h.fail(err)
 		case a.Status != storage.ApprovalApproved:
 			h.handler.count(h.call, "held")
+			h.call.AuditHeld(a.ID)
 			return ask(&a)
 		}
 		used, err := h.call.Core.Approvals.Take(h.r.Context(), wanted, a.ID)
@@ -119,7 +120,10 @@ func (h *held) renew(ctx context.Context) (refusal string) {
 		h.logger.Warn("judging a held call again", zap.Error(err))
 		return textTrouble
 	}
-	h.decision = set.Decide(ctx, rules.Call{Principal: h.asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message)})
+	asked := rules.Call{Principal: h.asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message)}
+	h.decision = set.Decide(ctx, asked)
+	h.call.Judged = h.call.Judged[:0] // what counts is what the call is made by
+	h.call.Note(asked, h.decision)
 	if h.decision.Effect == rules.Deny {
 		return textDeniedNow
 	}
@@ -127,8 +131,8 @@ func (h *held) renew(ctx context.Context) (refusal string) {
 }
 
 // released lets the call go on to the upstream. used is nil when its approval is not needed any more.
-func (h *held) released(used *storage.Approval) *app.Decision {
-	h.decide(h.r.Context())
+func (h *held) released(ctx context.Context, used *storage.Approval) *app.Decision {
+	h.decide(ctx)
 	d := h.call.Decision
 	if used != nil {
 		d.ApprovalID = used.ID

@@ -13,7 +13,7 @@ import (
 // forwardInto lets the call go on and puts its answer into the open stream: an event stream as it comes, everything else
 // as one event.
 func (h *held) forwardInto(client *heldStream, used *storage.Approval) error {
-	h.released(used)
+	h.released(h.r.Context(), used)
 	into := &intoStream{client: client, header: make(http.Header), id: h.message.ID}
 	if err := h.next.ServeHTTP(into, h.r); err != nil {
 		return err

@@ -172,7 +172,7 @@ func (h *held) useUp(wanted *approval.Call, state approval.State) error {
 
 // goOn lets an approved call go on.
 func (h *held) goOn(wanted *approval.Call, used *storage.Approval) error {
-	decision := h.released(used)
+	decision := h.released(h.r.Context(), used)
 	if h.Modern() {
 		decision.EditAnswer = func(answer *forward.Response) error {
 			return h.editAnswer(answer, func(message []byte) []byte { return h.carry(message, wanted, used) })
@@ -216,7 +216,7 @@ func (h *held) carry(message []byte, wanted *approval.Call, used *storage.Approv
 	if err == nil {
 		var sealed string
 		sealed, err = h.call.Core.Asks.Seal(approval.State{
-			Mode: approval.ModeProof, ApprovalID: next, Round: round, ExpiresAt: time.Now().Add(approval.UseFor), //nolint:forbidigo // as the approval's own
+			Mode: approval.ModeProof, ApprovalID: next, Round: round, ExpiresAt: time.Now().Add(approval.UseFor),
 			Upstream: upstream, HasUpstream: has,
 		}, h.asker())
 		if err == nil {

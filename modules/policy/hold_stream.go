@@ -70,6 +70,7 @@ func (h *held) stream(a *storage.Approval) error {
 		case next == nil:
 			return h.forwardInto(client, used)
 		}
+		h.call.AuditHeld(next.ID)
 		a = next // another call like it used that approval, or the policy is another one by now
 	}
 	return nil
@@ -215,7 +216,7 @@ func (s *heldStream) comment() error { return s.bounded(s.out.Heartbeat) }
 
 // bounded gives a write its time. Writers without deadlines, such as those of tests, do without.
 func (s *heldStream) bounded(write func() error) error {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTime)) //nolint:forbidigo // a socket's deadline is on the real clock
+	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTime))
 	defer func() { _ = s.rc.SetWriteDeadline(time.Time{}) }()
 	return write()
 }

@@ -7,8 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
 const formCapability = `{"elicitation":{}}`
@@ -370,5 +373,71 @@ func TestApprovalsAPI(t *testing.T) {
 		if status, answer := g.tryAPI(bob, console, http.MethodGet, path, nil); status != want {
 			t.Errorf("%s: %d %v", path, status, answer)
 		}
+	}
+}
+
+// TestHoldAlive: a client that waits sees that its call is alive, by progress when it asked for that.
+func TestHoldAlive(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"delete","_meta":{"progressToken":"p1"}}}`
+	s := g.stream(alice, inBandAgent, body, session...)
+	id := s.asked()
+	last := 0.0
+	for range 2 {
+		m := s.next()
+		params, _ := m["params"].(object)
+		progress, _ := params["progress"].(float64)
+		if m["method"] != "notifications/progress" || params["progressToken"] != "p1" || progress <= last {
+			t.Fatalf("%v", m)
+		}
+		last = progress
+	}
+	g.replyTo(alice, inBandAgent, id, yes, session...)
+	for m := s.next(); ; m = s.next() {
+		if text, _ := toolText(m); text == "done" {
+			break
+		}
+		if m["method"] != "notifications/progress" {
+			t.Fatalf("%v", m)
+		}
+	}
+
+	s = g.stream(alice, inBandAgent, toolCall(8, "delete", `{}`), session...)
+	id = s.asked()
+	if event, err := s.events.Next(); err != nil || !event.Comment {
+		t.Errorf("%+v, %v", event, err)
+	}
+	g.replyTo(alice, inBandAgent, id, no, session...)
+}
+
+// TestHoldToolChanged: M13, a tool whose definition has changed needs another approval.
+func TestHoldToolChanged(t *testing.T) {
+	g := newPipeline(t)
+	body := toolCall(3, "delete", `{}`)
+	seen := func(hash string) {
+		t.Helper()
+		_, err := g.store().ObserveTools(t.Context(), organization, g.server, []storage.ObservedTool{
+			{Name: "delete", Hash: hash, Definition: []byte(`{"name":"delete","description":"` + hash + `"}`)},
+		}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	approve := func() {
+		t.Helper()
+		g.rpc(alice, stranger, body)
+		g.api(console, http.MethodPost, "/api/approvals/"+g.approvals("pending")[0]["id"].(string)+"/approve", nil)
+	}
+	seen("first")
+	approve()
+	seen("second")
+	_, answer := g.rpc(alice, stranger, body)
+	if _, failed := toolText(answer); !failed || len(g.calls()) != 0 {
+		t.Errorf("M13 the approval of another tool: %v", answer)
+	}
+	approve()
+	if _, answer = g.rpc(alice, stranger, body); len(g.calls()) != 1 {
+		t.Errorf("%v", answer)
 	}
 }
