@@ -32,6 +32,7 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"agents":     parseAgents,
 	"sse":        parseSSE,
 	"pin":        parsePin,
+	"audit":      parseAudit,
 
 	"approval_clients": func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.ApprovalClients) },
 
@@ -65,6 +66,13 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		approval_clients <client...>
 //		sse              require_grant
 //		pin              enforce
+//		audit {
+//			required|best_effort <mcp|sse...>
+//			sync                 always
+//			sink                 file <path> | log
+//			arguments            on
+//			redact               <name...>
+//		}
 //	}
 func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // the option's name

@@ -98,6 +98,17 @@ func (o *Object) Has(name string) bool {
 	return ok
 }
 
+// Sent lists the members that readers were called for and that are there, null or not.
+func (o *Object) Sent() []string {
+	var names []string
+	for _, name := range o.asked {
+		if o.Has(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Only notes extra_forbidden for each member that no reader was called for, except those named.
 func (o *Object) Only(ignored ...string) {
 	for _, m := range o.value.Members() {

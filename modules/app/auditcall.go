@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -25,6 +26,9 @@ type callAudit struct {
 	approvalID string
 }
 
+// TextUnrecorded is what a caller is told whose call the audit log cannot take.
+const TextUnrecorded = "The call cannot be recorded at the moment, and is not made"
+
 // Outcomes of calls that durward_policy did not let pass.
 const (
 	outcomeDenied = "denied"
@@ -39,6 +43,9 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 		return nil
 	}
 	a := c.Core.Audit
+	if a == nil {
+		return nil
+	}
 	t, err := a.open()
 	c.audit.started = time.Now()
 	c.audit.intents = c.audit.intent[:0]
@@ -67,7 +74,7 @@ func (c *Call) AuditHeld(approvalID string) { c.audit.approvalID = approvalID }
 // FinishAudit records the end of the call: the outcome of what was recorded before the credential left, or, for a call
 // that went no further than the policies or its missing credential, all of it. durward_auth calls it when a request ends.
 func (c *Call) FinishAudit(ctx context.Context) {
-	if c.Caller == nil || c.Server == nil || (c.Inbound == nil && c.Events == nil) {
+	if c.Core.Audit == nil || c.Caller == nil || c.Server == nil || (c.Inbound == nil && c.Events == nil) {
 		return
 	}
 	t, err := c.Core.Audit.open()
@@ -80,7 +87,7 @@ func (c *Call) FinishAudit(ctx context.Context) {
 	}
 	for _, id := range c.audit.intents {
 		e := storage.AuditEntry{
-			Kind: storage.AuditCall, Event: "outcome", Call: id, Outcome: c.audit.outcome, UpstreamStatus: c.audit.status,
+			Kind: storage.AuditCall, Event: "outcome", Call: id, Outcome: cmp.Or(c.audit.outcome, "error"), UpstreamStatus: c.audit.status,
 			Duration: time.Since(c.audit.started),
 		}
 		e.At = c.audit.started.Add(e.Duration).UTC() // never before the intent, whatever becomes of the clock

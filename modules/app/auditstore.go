@@ -142,3 +142,35 @@ func (s *auditedStore) RevokeUser(ctx context.Context, organization, id string, 
 	}
 	return s.Store.RevokeUser(ctx, organization, id, at)
 }
+
+// made notes the id of what a write makes in the record of the request that asks for it.
+func made(ctx context.Context, id, name string) {
+	if outer := storage.AuditOf(ctx); outer != nil && len(outer.Entries) > 0 {
+		add(&outer.Entries[0], "id", id)
+		add(&outer.Entries[0], "name", name)
+	}
+}
+
+// CreateServer implements storage.Servers.
+func (s *auditedStore) CreateServer(ctx context.Context, server storage.Server) error {
+	made(ctx, server.ID, server.Name)
+	return s.Store.CreateServer(ctx, server)
+}
+
+// CreateDirectoryEntry implements storage.Directory.
+func (s *auditedStore) CreateDirectoryEntry(ctx context.Context, e storage.DirectoryEntry) error {
+	made(ctx, e.ID, e.Name)
+	return s.Store.CreateDirectoryEntry(ctx, e)
+}
+
+// CreateAgent implements storage.Agents.
+func (s *auditedStore) CreateAgent(ctx context.Context, a storage.Agent) error {
+	made(ctx, a.ID, a.Application.Name)
+	return s.Store.CreateAgent(ctx, a)
+}
+
+// CreatePolicy implements storage.Policies.
+func (s *auditedStore) CreatePolicy(ctx context.Context, p storage.Policy) (storage.PolicyView, error) {
+	made(ctx, p.ID, p.Name)
+	return s.Store.CreatePolicy(ctx, p)
+}

@@ -31,10 +31,12 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	case errors.Is(err, token.ErrInvalid):
 		h.count(call, "invalid")
 		h.logger.Debug("refusing a token", zap.String("reason", token.Reason(err)))
+		call.Core.Audit.RefusedToken(token.Reason(err), r.URL.Path)
 		app.Challenge(w, r, call.Core, true)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
 		h.count(call, "forbidden")
 		h.logger.Info("refusing a caller", zap.Error(err))
+		call.Core.Audit.RefusedToken("names no organization that it may act for", r.URL.Path)
 		app.WriteError(w, app.Forbidden, "The token names no organization that it may act for")
 	default:
 		h.count(call, "unavailable")

@@ -25,7 +25,8 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
-	outcome string // for metrics
+	outcome string // for metrics and the audit log
+	status  int    // of the upstream's answer; 0: there was none
 	abort   bool   // the answer broke off after its beginning: the client must not take what it has for the whole
 }
 
@@ -48,6 +49,10 @@ func (x *exchange) forward() {
 		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, "The server does not speak MCP; its events are at /sse", app.UpstreamError)
 		return
 	}
+	if err := x.call.AuditIntent(ctx); err != nil {
+		x.unrecorded(err)
+		return
+	}
 	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
 		return x.attempt(ctx, c)
 	})
@@ -56,6 +61,7 @@ func (x *exchange) forward() {
 		return
 	}
 	defer response.Close()
+	x.status = response.Status
 	x.relay(ctx, response)
 }
 
@@ -73,6 +79,13 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	})
 	x.call.Core.Metrics.UpstreamSeconds.WithLabelValues("mcp").Observe(time.Since(started).Seconds())
 	return response, err
+}
+
+// unrecorded answers for a call that the audit log cannot take.
+func (x *exchange) unrecorded(err error) {
+	x.outcome = "unavailable"
+	x.handler.logger.Error("recording a call", zap.Error(err))
+	app.WriteError(x.w, app.Unavailable, app.TextUnrecorded)
 }
 
 // failed answers for an upstream that gave no usable answer, or for a stream that the gateway ended.

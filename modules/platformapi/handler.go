@@ -69,9 +69,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 		h.refuse(w, r, err)
 		return nil
 	}
-	body, err := chosen.serve(&request{handler: h, http: r, call: call, core: call.Core, params: params, query: query})
+	q := &request{handler: h, http: r, call: call, core: call.Core, route: chosen, params: params, query: query}
+	if err := q.audited(); err != nil {
+		h.refuse(w, r, err)
+		return nil
+	}
+	body, err := chosen.serve(q)
 	switch {
 	case err != nil:
+		q.unaudited(err)
 		h.refuse(w, r, err)
 	case body == nil:
 		w.Header().Set("Cache-Control", "no-store")
@@ -86,6 +92,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 	return nil
 }
 
+var errRole = &refusal{app.ServiceError{Name: app.Forbidden, Message: "This needs the role of an administrator"}}
+
 // created is what a route returns to answer 201.
 type created struct{ body any }
 
@@ -99,7 +107,8 @@ func admit(w http.ResponseWriter, r *http.Request, chosen *route) (*app.Call, bo
 		return nil, false
 	}
 	if chosen.role != user && !call.Caller.Admin {
-		app.WriteError(w, app.Forbidden, "This needs the role of an administrator")
+		(&request{http: r, call: call, core: call.Core, route: chosen}).unaudited(errRole)
+		errRole.Write(w)
 		return nil, false
 	}
 	return call, true

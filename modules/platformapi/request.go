@@ -21,6 +21,8 @@ type request struct {
 	http    *http.Request
 	call    *app.Call
 	core    *app.Core
+	route   *route
+	record  *storage.AuditEntry // what the next write is recorded as; nil on routes that write nothing
 	params  map[string]string
 	query   *validate.Query
 
@@ -102,6 +104,7 @@ func (q *request) read(emptyAllowed bool, fields func(*validate.Object)) error {
 	q.note(err)
 	if err == nil {
 		fields(body)
+		q.sent(body)
 		q.note(body.Err())
 	}
 	return q.wrong()

@@ -29,7 +29,8 @@ type stream struct {
 
 	options options
 	out     *output
-	outcome string // for metrics
+	outcome string // for metrics and the audit log
+	status  int    // of the upstream's answer; 0: there was none
 }
 
 func (s *stream) serve() {
@@ -59,6 +60,10 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 		app.WriteError(s.w, app.UpstreamError, "server has no event stream")
 		return nil
 	}
+	if err := s.call.AuditIntent(ctx); err != nil {
+		s.unrecorded(err)
+		return nil
+	}
 	response, err := app.SendWith(ctx, s.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
 		return s.attempt(ctx, c)
 	})
@@ -66,6 +71,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 		s.refuse(ctx, err)
 		return nil
 	}
+	s.status = response.Status
 	if response.Status != http.StatusOK || response.Kind != forward.Events {
 		s.handler.logger.Warn("upstream's answer is not an event stream", zap.String("server", s.call.Server.Slug), zap.Int("status", response.Status))
 		response.Discard()
@@ -86,6 +92,13 @@ func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*fo
 	})
 	s.call.Core.Metrics.UpstreamSeconds.WithLabelValues("sse").Observe(time.Since(started).Seconds())
 	return response, err
+}
+
+// unrecorded answers for a stream that the audit log cannot take.
+func (s *stream) unrecorded(err error) {
+	s.outcome = "unavailable"
+	s.handler.logger.Error("recording the opening of a stream", zap.Error(err))
+	app.WriteError(s.w, app.Unavailable, app.TextUnrecorded)
 }
 
 // refuse answers before the stream has begun.

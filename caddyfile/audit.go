@@ -1,0 +1,99 @@
+package caddyfile
+
+import (
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// parseAudit reads what the audit log keeps. Syntax:
+//
+//	audit {
+//		required    <mcp|sse...>
+//		best_effort <mcp|sse...>
+//		sync        always
+//		sink        file <path>
+//		sink        log
+//		arguments   on
+//		redact      <name...>
+//	}
+func parseAudit(d *caddyfile.Dispenser, a *app.App) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if a.Audit == nil {
+		a.Audit = new(app.AuditRules)
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		var err error
+		switch word := d.Val(); word {
+		case "required":
+			err = app.AppendArguments(d, &a.Audit.Required)
+		case "best_effort":
+			err = app.AppendArguments(d, &a.Audit.BestEffort)
+		case "redact":
+			err = app.AppendArguments(d, &a.Audit.Redact)
+		case "sync":
+			err = parseAuditSync(d, a.Audit)
+		case "sink":
+			err = parseAuditSink(d, a.Audit)
+		case "arguments":
+			err = parseAuditArguments(d, a.Audit)
+		default:
+			err = d.Errf("unrecognized word %q in audit; known are arguments, best_effort, redact, required, sink, sync", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseAuditSync(d *caddyfile.Dispenser, r *app.AuditRules) error {
+	if r.Sync != "" {
+		return d.Err("sync may be given once")
+	}
+	if !d.AllArgs(&r.Sync) {
+		return d.ArgErr()
+	}
+	if r.Sync != app.SyncAlways {
+		return d.Errf("unrecognized argument %q of sync; the only one is %s", r.Sync, app.SyncAlways)
+	}
+	return nil
+}
+
+func parseAuditSink(d *caddyfile.Dispenser, r *app.AuditRules) error {
+	var s app.AuditSink
+	if !d.NextArg() {
+		return d.ArgErr()
+	}
+	switch s.Kind = d.Val(); s.Kind {
+	case "file":
+		if !d.AllArgs(&s.Path) {
+			return d.ArgErr()
+		}
+	case "log":
+		if d.NextArg() {
+			return d.ArgErr()
+		}
+	default:
+		return d.Errf("unrecognized sink %q; known are file, log", s.Kind)
+	}
+	r.Sinks = append(r.Sinks, s)
+	return nil
+}
+
+func parseAuditArguments(d *caddyfile.Dispenser, r *app.AuditRules) error {
+	if r.Arguments {
+		return d.Err("arguments may be given once")
+	}
+	var on string
+	if !d.AllArgs(&on) {
+		return d.ArgErr()
+	}
+	if on != "on" {
+		return d.Errf("unrecognized argument %q of arguments; the only one is on", on)
+	}
+	r.Arguments = true
+	return nil
+}
