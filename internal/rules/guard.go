@@ -22,6 +22,7 @@ const (
 	maxComparisons = 1 << 20 // of elements with elements
 	maxText        = 4 << 20 // bytes of a text that is made
 	maxRegexSteps  = 1 << 25 // bytes of a text times instructions of a pattern
+	maxPattern     = 1000    // bytes of a pattern that is not written in the expression
 )
 
 var errWork = errors.New("it would take too much work")
@@ -159,12 +160,16 @@ func guarded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error)
 	if call.Function() == overloads.Matches && len(args) == 2 {
 		if pattern, isConst := args[1].(interpreter.InterpretableConst); isConst {
 			// The interpreter compiles this pattern once; what is left to look at is the text.
-			size, err := types.RegexProgramSize(string(pattern.Value().(types.String)))
+			text, _ := pattern.Value().(types.String)
+			size, err := types.RegexProgramSize(string(text))
 			if err != nil {
 				return nil, err
 			}
 			args = []interpreter.InterpretableV2{&shortText{args[0], maxRegexSteps / max(size, 1)}, args[1]}
 			guard = func([]ref.Val) bool { return true }
+		} else {
+			// It is compiled before it is judged.
+			args = []interpreter.InterpretableV2{args[0], &shortText{args[1], maxPattern}}
 		}
 	}
 	bound := bindings()[call.OverloadID()]
@@ -194,7 +199,7 @@ func invoke(f *functions.Overload, values []ref.Val) ref.Val {
 	return types.NewErr("no such overload")
 }
 
-// shortText is a text that a pattern is searched in, refused when it is too long for that.
+// shortText is a pattern, or a text that one is searched in, refused when it is too long for that.
 type shortText struct {
 	interpreter.InterpretableV2
 	limit int

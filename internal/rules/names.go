@@ -82,8 +82,8 @@ func literals(template string) []string {
 	}
 }
 
-// expands reports whether the text can be an expansion of a template with these fixed parts, or with onlyStart what one
-// starts with.
+// expands reports whether the text can be an expansion of a template with these fixed parts, two at least, or with
+// onlyStart what one starts with.
 func expands(parts []string, text string, onlyStart bool) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if !strings.HasPrefix(text, first) {
@@ -100,5 +100,5 @@ func expands(parts []string, text string, onlyStart bool) bool {
 		}
 		text = text[i+len(part):]
 	}
-	return len(parts) == 1 && text == "" || len(parts) > 1 && strings.HasSuffix(text, last)
+	return strings.HasSuffix(text, last)
 }

@@ -193,7 +193,7 @@ func FuzzTemplate(f *testing.F) {
 		if v.Resource(uri) && strings.ContainsFunc(uri, unicode.IsControl) {
 			t.Fatalf("%q is shown", uri)
 		}
-		if expands(literals(template), uri, false) && v.Resource(uri) && !v.Template(template) && !refusedStart(template) {
+		if strings.Contains(template, "{") && expands(literals(template), uri, false) && v.Resource(uri) && !v.Template(template) && !refusedStart(template) {
 			t.Fatalf("%q is hidden, and %q can be read", template, uri)
 		}
 	})
