@@ -141,8 +141,8 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	var whole bytes.Buffer
 	_ = response.Header.Write(&whole)
 	a := sentAnswer{request: request.Method + " " + request.URL.Path}
-	if strings.HasSuffix(a.request, "/connect") {
-		a.meant = []string{"state"} // it is part of auth_url
+	if strings.HasSuffix(a.request, "/connect") || strings.HasPrefix(a.request, "POST /mcp/") {
+		a.meant = []string{"state"} // it is part of auth_url, and of where a lost connection is made anew
 	}
 	if strings.HasSuffix(a.request, "/api/oauth/callback") {
 		a.meant = []string{"undo token"} // it is part of the page
