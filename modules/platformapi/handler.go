@@ -83,6 +83,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 	default:
+		if write, ok := body.(streamed); ok {
+			if err := write(w); err != nil {
+				h.refuse(w, r, err)
+			}
+			return nil
+		}
 		status := http.StatusOK
 		if made, ok := body.(created); ok {
 			status, body = http.StatusCreated, made.body

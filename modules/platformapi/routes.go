@@ -21,9 +21,11 @@ const (
 	oldPolicyPath  = "/api/policy"
 	policiesPath   = "/api/v2/policies"
 	policyPath     = policiesPath + "/{policy_id}"
+	toolsPath      = serverPath + "/tools"
 	userRevokePath = "/api/users/{user_id}/revoke"
 	approvalsPath  = "/api/approvals"
 	approvalPath   = approvalsPath + "/{approval_id}"
+	auditPath      = "/api/audit"
 )
 
 // table is every address that this handler serves. Who may call a route, whose objects it sees and how it is audited
@@ -46,6 +48,8 @@ var table = mustTable([]route{
 	{http.MethodPost, bySlugPath + connectPath, user, ownOrganization, auditConnection, connect},
 	{http.MethodGet, bySlugPath + statusPath, user, ownOrganization, auditRead, connectionStatus},
 	{http.MethodDelete, bySlugPath + statusPath, user, ownOrganization, auditConnection, disconnect},
+	{http.MethodGet, toolsPath, admin, ownOrganization, auditRead, listTools},
+	{http.MethodPost, toolsPath + "/accept", admin, ownOrganization, auditAdminWrite, acceptTool},
 
 	{http.MethodGet, directoryPath, user, ownOrganization, auditRead, listEntries},
 	{http.MethodPost, directoryPath, admin, ownOrganization, auditAdminWrite, createEntry},
@@ -78,6 +82,9 @@ var table = mustTable([]route{
 	{http.MethodGet, approvalPath, user, ownOrganization, auditRead, getApproval},
 	{http.MethodPost, approvalPath + "/approve", user, ownOrganization, auditApproval, approveCall},
 	{http.MethodPost, approvalPath + "/deny", user, ownOrganization, auditApproval, denyCall},
+
+	{http.MethodGet, auditPath, admin, ownOrganization, auditRead, listAudit},
+	{http.MethodGet, auditPath + "/export", admin, ownOrganization, auditRead, exportAudit},
 
 	{http.MethodPost, userRevokePath, admin, ownOrganization, auditAdminWrite, revokeUser},
 })

@@ -1,0 +1,186 @@
+package platformapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// auditDays is how far back the audit log is read when a request does not say.
+	auditDays = 7
+	// maxAuditText bounds what a filter is compared with, in characters.
+	maxAuditText = 2048
+)
+
+// auditView is an event of the audit log: a call's intent and its outcome are one.
+type auditView struct {
+	ID              string                `json:"id"`
+	Time            instant               `json:"time"`
+	Kind            storage.AuditKind     `json:"kind"`
+	Event           string                `json:"event"`
+	UserID          *string               `json:"user_id"`
+	AgentID         *string               `json:"agent_id"`
+	Client          *string               `json:"client"`
+	Session         *string               `json:"session"`
+	ServerID        *string               `json:"mcp_server_id"`
+	Server          *string               `json:"server"`
+	Method          *string               `json:"method"`
+	Tool            *string               `json:"tool"`
+	Decision        *string               `json:"decision"`
+	Rule            *string               `json:"rule"`
+	PolicyID        *string               `json:"policy_id"`
+	PolicyRevision  *int                  `json:"policy_revision"`
+	ApprovalID      *string               `json:"approval_id"`
+	ArgumentsDigest *string               `json:"arguments_digest"`
+	Arguments       json.RawMessage       `json:"arguments"`
+	Outcome         *string               `json:"outcome"` // null: still running, or it ended with the process
+	DurationMS      *float64              `json:"duration_ms"`
+	UpstreamStatus  *int                  `json:"upstream_status"`
+	TraceID         *string               `json:"trace_id"`
+	Shadow          []storage.AuditShadow `json:"shadow"`
+	Detail          map[string]any        `json:"detail"`
+	Chain           auditChainView        `json:"chain"`
+}
+
+// auditChainView says where in the log the event's first record is.
+type auditChainView struct {
+	Node     string `json:"node"`
+	Segment  string `json:"segment"`
+	Sequence int64  `json:"sequence"`
+	Hash     string `json:"hash"`
+}
+
+func number[T comparable](n T) *T {
+	if n == *new(T) {
+		return nil
+	}
+	return &n
+}
+
+func viewAudit(r audit.Row) auditView {
+	v := auditView{
+		ID: r.ID, Time: instant(r.At), Kind: r.Kind, Event: r.Event, UserID: optional(r.UserID), AgentID: optional(r.AgentID), Client: optional(r.Client),
+		Session: optional(r.AuditEntry.Session), ServerID: optional(r.ServerID), Server: optional(r.Server), Method: optional(r.Method), Tool: optional(r.Tool),
+		Decision: optional(r.Decision), Rule: optional(r.Rule), PolicyID: optional(r.PolicyID), PolicyRevision: number(r.PolicyRevision),
+		ApprovalID: optional(r.ApprovalID), ArgumentsDigest: optional(r.ArgumentsDigest), Arguments: r.Arguments, Outcome: optional(r.Outcome),
+		UpstreamStatus: number(r.UpstreamStatus), TraceID: optional(r.TraceID), Shadow: r.Shadow, Detail: r.Detail,
+		Chain: auditChainView{Node: r.Node, Segment: r.Segment, Sequence: r.Sequence, Hash: r.Hash},
+	}
+	if v.Shadow == nil {
+		v.Shadow = []storage.AuditShadow{}
+	}
+	if v.Detail == nil {
+		v.Detail = map[string]any{}
+	}
+	if r.Duration > 0 {
+		v.DurationMS = number(float64(r.Duration) / float64(time.Millisecond))
+	}
+	return v
+}
+
+// instant reads a time of the query.
+func (q *request) instant(name string) time.Time {
+	field := q.query.Text(name, validate.Text{Max: 64})
+	if field.Value == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, field.Value)
+	if err != nil {
+		q.query.Report(validate.ValueError, "Value error, the time should have the format of RFC 3339, such as 2026-01-31T12:00:00Z", name)
+	}
+	return at.UTC()
+}
+
+// span reads the time that is asked for: a week up to now when the request does not say.
+func (q *request) span() (from, to time.Time) {
+	from, to = q.instant("from"), q.instant("to")
+	if to.IsZero() {
+		to = q.handler.now().UTC().Add(time.Second)
+	}
+	if from.IsZero() {
+		from = to.AddDate(0, 0, -auditDays)
+	}
+	return from, to
+}
+
+// listAudit lists the events of the organization, newest first.
+func listAudit(q *request) (any, error) {
+	f := audit.Filter{OrganizationID: q.organization()}
+	f.From, f.To = q.span()
+	for _, word := range q.query.Enums("kind", string(storage.AuditCall), string(storage.AuditCredential), string(storage.AuditAdmin),
+		string(storage.AuditLogin), string(storage.AuditApproval)) {
+		f.Kinds = append(f.Kinds, storage.AuditKind(word))
+	}
+	for name, value := range map[string]*string{"user_id": &f.UserID, "agent_id": &f.AgentID, "mcp_server_id": &f.ServerID, "policy_id": &f.PolicyID, "approval_id": &f.ApprovalID} {
+		*value = q.query.UUID(name, 0).Value
+	}
+	for name, value := range map[string]*string{"tool": &f.Tool, "decision": &f.Decision, "outcome": &f.Outcome, "session": &f.Session} {
+		*value = q.query.Text(name, validate.Text{Max: maxAuditText}).Value
+	}
+	page := q.page()
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	found, err := q.core.Audit.Query(q.context(), f, page)
+	if err != nil {
+		return nil, unread(err)
+	}
+	return viewPage(page, found, viewAudit), nil
+}
+
+// unread makes the journal's failure one of the store: the client is told to come again.
+func unread(err error) error {
+	if errors.Is(err, audit.ErrUnavailable) {
+		return errors.Join(storage.ErrUnavailable, err)
+	}
+	return err
+}
+
+// streamed is a body that is written as it is read.
+type streamed func(w http.ResponseWriter) error
+
+// exportAudit writes the organization's records, oldest first, as NDJSON with what chains them.
+func exportAudit(q *request) (any, error) {
+	from, to := q.span()
+	if err := q.shape(); err != nil {
+		return nil, err
+	}
+	return streamed(func(w http.ResponseWriter) error {
+		var out *bufio.Writer
+		begin := func() {
+			h := w.Header()
+			h.Set("Content-Type", "application/x-ndjson")
+			h.Set("Cache-Control", "no-store")
+			h.Set("X-Content-Type-Options", "nosniff")
+			w.WriteHeader(http.StatusOK)
+			out = bufio.NewWriterSize(w, 32<<10)
+		}
+		err := q.core.Audit.Records(q.context(), q.organization(), from, to, func(r *storage.AuditRecord) error {
+			line, err := json.Marshal(audit.Export(r))
+			if err != nil {
+				return err
+			}
+			if out == nil {
+				begin()
+			}
+			_, err = out.Write(append(line, '\n'))
+			return err
+		})
+		switch {
+		case err == nil && out == nil:
+			begin()
+		case err != nil && out == nil:
+			return unread(err)
+		case err != nil:
+			panic(http.ErrAbortHandler) // the answer has begun: only cutting it off says that it is not whole
+		}
+		return out.Flush()
+	}), nil
+}
