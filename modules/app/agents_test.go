@@ -206,9 +206,7 @@ func TestRevokedUsers(t *testing.T) {
 	}
 	t.Run("an issuer whose clock is ahead", func(t *testing.T) {
 		ahead := i.sign(map[string]any{"iat": i.now.Load() + 30, "jti": "ahead"})
-		if refused(ahead) {
-			t.Fatal("refused before its time")
-		}
+		settle(t, core, i, ahead, "")
 		revoke(time.Now())
 		if !refused(ahead) {
 			t.Error("a token that was here before the revocation outlives it")

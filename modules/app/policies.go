@@ -47,18 +47,31 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 // compile makes the set of a server's policies, unless that very set is known: of all that is written in an organization,
 // most changes no policy.
 func (r *resources) compile(ctx context.Context, server *storage.Server, policies []storage.Policy) (compiled, error) {
-	fields := make([]string, 0, 4+2*len(policies))
+	fields := make([]string, 0, 4+3*len(policies))
 	fields = append(fields, "rules", server.OrganizationID, server.ID, server.Slug)
 	count := 1
 	for i := range policies {
-		// A policy's every write has its own revision.
-		fields = append(fields, policies[i].ID, strconv.Itoa(policies[i].Revision))
+		// A policy's every write has its own revision; a draft can be asked about as though it were active.
+		fields = append(fields, policies[i].ID, strconv.Itoa(policies[i].Revision), string(policies[i].Status))
 		count += len(policies[i].Rules)
 	}
 	return r.compiled.Get(ctx, cache.NewKey("", fields...), func(context.Context) (compiled, error) {
 		set, err := rules.Compile(server.Slug, server.ID, policies)
 		return compiled{set: set, err: err, rules: count}, nil
 	})
+}
+
+// CompileRules makes what decides about a server from policies that need not all be active, unless it is known: compiling
+// many conditions takes a while, and every user may ask for it. A core without resources keeps nothing.
+func (c *Core) CompileRules(ctx context.Context, server *storage.Server, policies []storage.Policy) (*rules.Set, error) {
+	if c.resources == nil {
+		return rules.Compile(server.Slug, server.ID, policies)
+	}
+	made, err := c.resources.compile(ctx, server, policies)
+	if err != nil {
+		return nil, err
+	}
+	return made.set, made.err
 }
 
 // Rules is what decides about the call, as it was when its server was looked up.

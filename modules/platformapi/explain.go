@@ -73,7 +73,10 @@ func explainPolicies(q *request) (any, error) {
 		policies, v.Displaced = asThoughActive(draft.Policy, policies)
 	}
 	v.ServerID, v.Server, v.Action = server.ID, server.Slug, asked.action.String()
-	set, err := rules.Compile(server.Slug, server.ID, policies)
+	set, err := q.core.CompileRules(q.context(), &server, policies)
+	if q.context().Err() != nil {
+		return nil, err
+	}
 	if err != nil {
 		q.handler.logger.Error("compiling policies", zap.String("server", server.Slug), zap.Error(err))
 		v.Decision, v.Reason = rules.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
