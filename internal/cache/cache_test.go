@@ -381,3 +381,34 @@ func BenchmarkHit(b *testing.B) {
 		_, _ = c.Get(b.Context(), NewKey("018f3c2e-0000-7000-8000-000000000001", "018f3c2e-0000-7000-8000-000000000002", "k"), load)
 	}
 }
+
+// TestGetAlone: what is loaded on the caller's goroutine, under its context, is kept like the rest, and an error is not.
+func TestGetAlone(t *testing.T) {
+	c, epochs := newCache(t, Options[string]{})
+	key, wrong := NewKey("o", "k"), errors.New("wrong")
+	type mark struct{}
+	ctx := context.WithValue(t.Context(), mark{}, true)
+	if v, err := c.GetAlone(ctx, key, func(context.Context) (string, error) { return "half", wrong }); v != "" || !errors.Is(err, wrong) {
+		t.Errorf("%q, %v", v, err)
+	}
+	for _, want := range []string{"1", "2"} {
+		v, err := c.GetAlone(ctx, key, func(ctx context.Context) (string, error) {
+			if ctx.Value(mark{}) == nil {
+				t.Error("another context")
+			}
+			return want, nil
+		})
+		if v != want || err != nil {
+			t.Errorf("%q, %v instead of %q", v, err, want)
+		}
+		c.values.Wait()
+		if got, loaded := get(t, c, key, "x"); got != want || loaded {
+			t.Errorf("not kept: %q", got)
+		}
+		epochs.Bump("o")
+	}
+	c.Close()
+	if _, err := c.GetAlone(ctx, key, func(context.Context) (string, error) { return "3", nil }); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
