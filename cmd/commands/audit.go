@@ -1,0 +1,241 @@
+package commands
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/sqlite"
+)
+
+// exitTampered is the exit code of a verification that found something. 1 is one that could not be made.
+const exitTampered = 2
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "audit",
+		Usage: "verify|export --data <directory>",
+		Short: "Verifies and exports the audit log",
+		CobraFunc: func(cmd *cobra.Command) {
+			cmd.AddCommand(auditVerifyCommand(), auditExportCommand())
+		},
+	})
+}
+
+func auditVerifyCommand() *cobra.Command {
+	var o auditOptions
+	cmd := &cobra.Command{
+		Use:   "verify --data <directory> [--master-key <reference>...] [--public-key <key>...]",
+		Short: "Finds whatever was edited, removed, moved or put back in the audit log",
+		Long: `
+Holds the journal and the store against each other and against the signed
+checkpoints. It changes nothing and may run beside a gateway.
+
+Signatures are checked with keys that are derived from the master key: give it as
+the configuration does, {env.NAME} or {file./path}; in development mode it is found in
+the data directory. An auditor who must not hold the master key uses the public keys
+that a verification with the master key prints.
+
+Exit codes: 0, the log is whole; 1, it could not be verified; 2, something was found.
+
+What the last checkpoint does not cover yet, up to 10 seconds, can be cut off without
+a trace by whoever can write to the disk. Who keeps the last line of a verification
+elsewhere (number and hash of the last checkpoint) can tell later that nothing up to
+there was taken away.
+`,
+		Args: cobra.NoArgs,
+	}
+	o.flags(cmd)
+	cmd.Flags().StringArrayVar(&o.publicKeys, "public-key", nil, "Public key that checks signatures, as a verification prints it; may be repeated")
+	cmd.RunE = caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return o.verify(cmd.Context(), cmd.OutOrStdout()) })
+	return cmd
+}
+
+func auditExportCommand() *cobra.Command {
+	var o auditOptions
+	cmd := &cobra.Command{
+		Use:   "export --data <directory> [--organization <id>] [--from <time>] [--to <time>]",
+		Short: "Writes the audit log as NDJSON, with what chains it",
+		Long: `
+Writes one record on each line: organization, node, segment, sequence, the hashes, and
+the entry. Records that a running gateway has not brought to the store yet come last.
+It changes nothing.
+`,
+		Args: cobra.NoArgs,
+	}
+	o.flags(cmd)
+	cmd.Flags().StringVar(&o.organization, "organization", "*", "Id of the organization; * is all of them, and the gateway's own events")
+	cmd.Flags().StringVar(&o.from, "from", "", "The first time, such as 2026-01-31T12:00:00Z (default: the beginning)")
+	cmd.Flags().StringVar(&o.to, "to", "", "The time behind the last one (default: now)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.export(cmd.Context(), cmd.OutOrStdout()) }
+	return cmd
+}
+
+type auditOptions struct {
+	data         string
+	masterKeys   []string
+	publicKeys   []string
+	organization string
+	from, to     string
+}
+
+func (o *auditOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.data, "data", defaultData, "Data directory of the gateway, or the database file in it")
+	cmd.Flags().StringArrayVar(&o.masterKeys, "master-key", nil, "Reference to the master key, {env.NAME} or {file./path}; may be repeated")
+}
+
+// database is the name that shipped configurations give the store's file.
+const database = "durward.db"
+
+// file is the database that --data names.
+func (o *auditOptions) file() string {
+	if info, err := os.Stat(o.data); err == nil && !info.IsDir() {
+		return o.data
+	}
+	return filepath.Join(o.data, database)
+}
+
+// open opens the store for reading, and says where the journals are.
+func (o *auditOptions) open(ctx context.Context) (store *sqlite.Store, journals string, err error) {
+	store, err = sqlite.OpenReadOnly(ctx, o.file(), sqlite.Options{Timeout: time.Minute})
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("%w; when the database has another name, give its path to --data", err)
+	}
+	return store, filepath.Join(filepath.Dir(o.file()), "audit"), err
+}
+
+// keys are what checks signatures.
+func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (seal.PublicKeys, error) {
+	if len(o.publicKeys) > 0 {
+		return parsePublicKeys(o.publicKeys)
+	}
+	references := o.masterKeys
+	if own := filepath.Join(filepath.Dir(o.file()), "master.key"); len(references) == 0 {
+		if _, err := os.Stat(own); err != nil {
+			return nil, errors.New("say with --master-key which master key the gateway has, such as '{file./run/secrets/durward_key}', or give --public-key")
+		}
+		references = []string{"{file." + own + "}"}
+	}
+	var masters []seal.MasterKey
+	for _, reference := range references {
+		secret, err := app.ResolveSecret(reference)
+		if err != nil {
+			return nil, fmt.Errorf("resolving --master-key: %w", err)
+		}
+		master, err := seal.ParseMasterKey(secret)
+		if err != nil {
+			return nil, fmt.Errorf("reading --master-key %s: %w", reference, err)
+		}
+		masters = append(masters, master)
+	}
+	stored, err := store.DataKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(stored) == 0 {
+		return nil, errors.New("the store has no data keys: no gateway has run on it")
+	}
+	ring, err := seal.OpenKeyring(ctx, masters, store, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	return ring.Signer(app.AuditPurpose).Public(), nil
+}
+
+func parsePublicKeys(texts []string) (seal.PublicKeys, error) {
+	keys := make(seal.PublicKeys)
+	for _, text := range texts {
+		number, encoded, _ := strings.Cut(text, ":")
+		version, err := strconv.ParseUint(number, 10, 32)
+		key, decodeErr := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || decodeErr != nil || len(key) != ed25519.PublicKeySize {
+			return nil, fmt.Errorf("--public-key %q is not a number, a colon and 32 bytes in base64", text)
+		}
+		keys[uint32(version)] = key
+	}
+	return keys, nil
+}
+
+func (o *auditOptions) verify(ctx context.Context, out io.Writer) (int, error) {
+	store, journals, err := o.open(ctx)
+	if err != nil {
+		return 1, err
+	}
+	defer store.Close()
+	keys, err := o.keys(ctx, store)
+	if err != nil {
+		return 1, err
+	}
+	report, err := audit.Verify(ctx, journals, store, keys)
+	if err != nil {
+		return 1, err
+	}
+	for _, f := range report.Findings {
+		fmt.Fprintln(out, "FOUND", f)
+	}
+	for _, note := range report.Notes {
+		fmt.Fprintln(out, "note:", note)
+	}
+	fmt.Fprintf(out, "%d records, %d segments, %d chunks in the store, %d checkpoints\n", report.Records, report.Segments, report.Chunks, report.Checkpoints)
+	for _, version := range slices.Sorted(maps.Keys(keys)) {
+		fmt.Fprintf(out, "public key %d:%s\n", version, base64.StdEncoding.EncodeToString(keys[version]))
+	}
+	for _, a := range report.Anchors {
+		fmt.Fprintf(out, "node %s: checkpoint %d of %s, %s\n", a.Node, a.Number, a.Time.Format(time.RFC3339), a.Hash)
+	}
+	if n := len(report.Findings); n > 0 {
+		return exitTampered, fmt.Errorf("the audit log is not what was written: %d findings", n)
+	}
+	fmt.Fprintln(out, "the audit log is whole")
+	return 0, nil
+}
+
+func (o *auditOptions) export(ctx context.Context, out io.Writer) error {
+	from, to := time.Unix(0, 0), time.Now().Add(time.Second)
+	for _, bound := range []struct {
+		flag, text string
+		to         *time.Time
+	}{{"from", o.from, &from}, {"to", o.to, &to}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, bound.text)
+		if err != nil {
+			return fmt.Errorf("--%s %q is not a time such as 2026-01-31T12:00:00Z", bound.flag, bound.text)
+		}
+		*bound.to = at
+	}
+	store, journals, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	buffered := bufio.NewWriterSize(out, 64<<10)
+	encoder := json.NewEncoder(buffered)
+	encoder.SetEscapeHTML(false)
+	if err := audit.Everything(ctx, journals, store, o.organization, from, to, func(r *storage.AuditRecord) error {
+		return encoder.Encode(audit.Export(r))
+	}); err != nil {
+		return fmt.Errorf("exporting the audit log: %w", err)
+	}
+	return buffered.Flush()
+}
