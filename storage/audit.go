@@ -46,6 +46,10 @@ type AuditEntry struct {
 	PolicyRevision int           `json:"policy_revision,omitempty"`
 	ApprovalID     string        `json:"approval_id,omitempty"`
 	Shadow         []AuditShadow `json:"shadow,omitempty"`
+	// Roles and Groups are those that the caller had when policies decided: what a policy is replayed with. nil when no
+	// policy was asked, or when they are not recorded.
+	Roles  []string `json:"roles,omitzero"`
+	Groups []string `json:"groups,omitzero"`
 
 	ArgumentsDigest string          `json:"arguments_digest,omitempty"`
 	Arguments       json.RawMessage `json:"arguments,omitempty"`

@@ -68,6 +68,8 @@ func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	if len(e.Shadow) > 0 {
 		b = appendJSON(b, "shadow", e.Shadow)
 	}
+	b = appendTexts(b, "roles", e.Roles)
+	b = appendTexts(b, "groups", e.Groups)
 	if e.ArgumentsDigest != "" {
 		b = appendMember(b, "arguments_digest", e.ArgumentsDigest)
 	}
@@ -93,6 +95,23 @@ func appendMember(b []byte, name, value string) []byte {
 	b = append(b, name...)
 	b = append(b, '"', ':')
 	return appendText(b, value)
+}
+
+// appendTexts writes a list, an empty one too; nil is left out.
+func appendTexts(b []byte, name string, values []string) []byte {
+	if values == nil {
+		return b
+	}
+	b = append(b, ',', '"')
+	b = append(b, name...)
+	b = append(b, '"', ':', '[')
+	for i, value := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, value)
+	}
+	return append(b, ']')
 }
 
 func appendNumber(b []byte, name string, value int64) []byte {

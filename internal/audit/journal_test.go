@@ -35,6 +35,7 @@ func TestEntry(t *testing.T) {
 			e.Shadow = []storage.AuditShadow{{PolicyID: draw("shadow"), Revision: 2, Decision: "deny"}}
 			e.Arguments = json.RawMessage("{\"a\": [1,\n 2]}")
 			e.Detail = map[string]any{"note": draw("note")}
+			e.Roles, e.Groups = []string{}, []string{draw("group"), draw("group")}
 		}
 		got := appendEntry(nil, &e)
 		if bytes.ContainsAny(got, "\n\r") {

@@ -159,6 +159,7 @@ func (c *Call) auditEntry(ctx context.Context, i int) storage.AuditEntry {
 		if e.Method == "" {
 			e.Method = judged.Call.Kind.String()
 		}
+		c.addRoles(&e)
 		for _, s := range judged.Decision.Shadow {
 			e.Shadow = append(e.Shadow, storage.AuditShadow{PolicyID: s.PolicyID, Revision: s.Revision, Decision: s.Effect.String(), Rule: s.Rule})
 		}
@@ -183,6 +184,32 @@ func (in *Inbound) asked() (method, name string, arguments []byte) {
 	return m.Method, m.URI, m.Arguments
 }
 
+// maxKeptRoles bounds the caller's roles and groups in one record, in bytes.
+const maxKeptRoles = 4 << 10
+
+// addRoles notes what the policies saw of the caller, so that another policy can be tried on the call later.
+func (c *Call) addRoles(e *storage.AuditEntry) {
+	size := 0
+	for _, names := range [...][]string{c.Caller.Roles, c.Caller.Groups} {
+		for _, name := range names {
+			size += len(name)
+		}
+	}
+	if size > maxKeptRoles {
+		add(e, "roles_bytes", size)
+		return
+	}
+	e.Roles, e.Groups = known(c.Caller.Roles), known(c.Caller.Groups)
+}
+
+// known is a list that is written even when it is empty.
+func known(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}
+
 func (a *Audit) addArguments(e *storage.AuditEntry, arguments []byte) {
 	if len(arguments) == 0 {
 		return
@@ -192,7 +219,7 @@ func (a *Audit) addArguments(e *storage.AuditEntry, arguments []byte) {
 	if a.rules.Arguments {
 		var left bool
 		if e.Arguments, left = a.redact.arguments(arguments); left {
-			e.Detail = map[string]any{"arguments_bytes": len(arguments)}
+			add(e, "arguments_bytes", len(arguments))
 		}
 	}
 }
