@@ -24,6 +24,9 @@ type Issuer struct {
 	kid  string
 	key  ed25519.PrivateKey
 	down bool
+	// idToken is what the token endpoint answers, and asked what it was asked with.
+	idToken string
+	asked   []*http.Request
 }
 
 // NewIssuer starts an issuer; it ends with the test.
@@ -49,6 +52,24 @@ func (i *Issuer) Rotate(t *testing.T, kid string) {
 	i.kid, i.key = kid, key
 }
 
+// Login lets the issuer's token endpoint give an ID token with these claims to whoever asks for tokens, and forgets who
+// has asked.
+func (i *Issuer) Login(audience string, more Object) {
+	all := Object{"azp": audience}
+	maps.Copy(all, more)
+	signed := i.sign("JWT", audience, all)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.idToken, i.asked = signed, nil
+}
+
+// Asked returns the requests for tokens since Login, with their forms.
+func (i *Issuer) Asked() []*http.Request {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked
+}
+
 // SetDown lets the issuer answer 500 to everything, or stop doing so.
 func (i *Issuer) SetDown(down bool) {
 	i.mu.Lock()
@@ -67,7 +88,15 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
-		_ = json.NewEncoder(w).Encode(Object{"issuer": i.URL, "jwks_uri": i.URL + "/keys"})
+		_ = json.NewEncoder(w).Encode(Object{
+			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
+		})
+	case "/token":
+		_ = r.ParseForm()
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.asked = append(i.asked, r)
+		_ = json.NewEncoder(w).Encode(Object{"access_token": "not-a-jwt", "token_type": "Bearer", "id_token": i.idToken})
 	case "/keys":
 		i.Fetches.Add(1)
 		_ = json.NewEncoder(w).Encode(Object{"keys": []any{
@@ -79,7 +108,9 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // Token signs a token for an audience. more replaces claims; a nil value drops one.
-func (i *Issuer) Token(audience string, more Object) string {
+func (i *Issuer) Token(audience string, more Object) string { return i.sign("at+jwt", audience, more) }
+
+func (i *Issuer) sign(typ, audience string, more Object) string {
 	now := time.Now()
 	claims := Object{
 		"iss": i.URL, "sub": "0192f0c1-5bd2-7000-8000-00000000a11c", "aud": audience, "org_id": "0192f0c1-5bd2-7000-8000-0000000000aa",
@@ -90,7 +121,7 @@ func (i *Issuer) Token(audience string, more Object) string {
 	i.mu.Lock()
 	kid, key := i.kid, i.key
 	i.mu.Unlock()
-	header, _ := json.Marshal(Object{"alg": "EdDSA", "typ": "at+jwt", "kid": kid})
+	header, _ := json.Marshal(Object{"alg": "EdDSA", "typ": typ, "kid": kid})
 	payload, _ := json.Marshal(claims)
 	signed := encode(header) + "." + encode(payload)
 	return signed + "." + encode(ed25519.Sign(key, []byte(signed)))

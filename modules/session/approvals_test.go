@@ -265,7 +265,7 @@ func TestDoors(t *testing.T) {
 	if a := g.get("/approvals%2f"+uuid.NewString(), cookie); a.status != http.StatusNotFound {
 		t.Errorf("an encoded slash: %d", a.status)
 	}
-	// The identity provider of these tests knows no logins.
+	g.issuer.SetDown(true)
 	a := g.get("/login", "")
 	a.page(t, http.StatusServiceUnavailable)
 	if a.header.Get("Retry-After") == "" || len(a.header.Values("Set-Cookie")) != 0 {

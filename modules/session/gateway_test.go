@@ -55,15 +55,22 @@ type gateway struct {
 
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
+	issuer := caddytest.NewIssuer(t)
+	return startGateway(t, issuer, object{"kind": "oidc", "issuer": issuer.URL, "login_client": client})
+}
+
+// startGateway starts a gateway with these identities, of which the first one's issuer is given.
+func startGateway(t *testing.T, issuer *caddytest.Issuer, identities ...any) *gateway {
+	t.Helper()
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{t: t, address: caddytest.Address(t), issuer: caddytest.NewIssuer(t)}
+	g := &gateway{t: t, address: caddytest.Address(t), issuer: issuer}
 	config := object{
 		"public_url": public, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
-		"identity": []any{object{"kind": "oidc", "issuer": g.issuer.URL, "login_client": client}}, "egress": object{"http": []string{"127.0.0.0/8"}},
+		"identity": identities, "egress": object{"http": []string{"127.0.0.0/8"}},
 	}
 	handlers := []any{caddytest.Named("durward_session"), caddytest.Named("durward_auth"), caddytest.Handle(t, g.pass)}
 	if err := caddytest.Load(t, caddytest.Config(config, g.address, handlers...)); err != nil {

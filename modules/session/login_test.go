@@ -1,0 +1,166 @@
+package session_test
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/caddytest"
+)
+
+// cookies returns those that an answer sets, by name.
+func (a answer) cookies() map[string]*http.Cookie {
+	set := map[string]*http.Cookie{}
+	for _, c := range (&http.Response{Header: a.header}).Cookies() {
+		set[c.Name] = c
+	}
+	return set
+}
+
+// begun is a login under way.
+type begun struct {
+	cookie string // of the attempt
+	query  url.Values
+}
+
+// begin begins a login and returns it with what the identity provider is asked.
+func (g *gateway) begin(t *testing.T, address string) begun {
+	t.Helper()
+	a := g.get(address, "")
+	to, err := url.Parse(a.header.Get("Location"))
+	if err != nil || a.status != http.StatusSeeOther || !strings.HasPrefix(to.String(), g.issuer.URL+"/authorize?") {
+		t.Fatalf("%d %v: %s", a.status, a.header, a.body)
+	}
+	c := a.cookies()["__Host-durward-login"]
+	if c == nil || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 600 {
+		t.Fatalf("the attempt's cookie is %+v", c)
+	}
+	if q := to.Query(); q.Get("redirect_uri") != public+"/login/callback" || q.Get("client_id") != client || q.Get("code_challenge_method") != "S256" || strings.Contains(to.String(), c.Value) {
+		t.Errorf("the browser is sent to %s", to)
+	}
+	return begun{cookie: c.Name + "=" + c.Value, query: to.Query()}
+}
+
+// end comes back from the identity provider.
+func (g *gateway) end(b begun, more url.Values) answer {
+	g.t.Helper()
+	query := url.Values{"code": {"c-1"}, "state": {b.query.Get("state")}}
+	maps.Copy(query, more)
+	return g.get("/login/callback?"+query.Encode(), b.cookie)
+}
+
+func TestLogin(t *testing.T) {
+	t.Setenv("CONSOLE_SECRET", "s3cret")
+	issuer := caddytest.NewIssuer(t)
+	g := startGateway(t, issuer, object{"kind": "oidc", "issuer": issuer.URL, "login_client": client, "login_secret": "{env.CONSOLE_SECRET}"})
+	b := g.begin(t, "/login?return=/approvals/7")
+	issuer.Login(client, object{"nonce": b.query.Get("nonce")})
+	a := g.end(b, nil)
+	set := a.cookies()
+	c := set["__Host-durward"]
+	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/approvals/7" || len(set) != 2 || set["__Host-durward-login"].MaxAge != -1 {
+		t.Fatalf("%d %v: %s", a.status, a.header, a.body)
+	}
+	if !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 8*3600 {
+		t.Errorf("the session's cookie is %+v", c)
+	}
+	if a.header.Get("Referrer-Policy") != "no-referrer" || a.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("header %v", a.header)
+	}
+	asked := issuer.Asked()
+	if user, secret, _ := asked[0].BasicAuth(); len(asked) != 1 || user != client || secret != "s3cret" || asked[0].PostForm.Has("client_secret") || len(asked[0].PostForm.Get("code_verifier")) != 43 {
+		t.Errorf("the token endpoint was asked %d times with %v", len(asked), asked[0].PostForm)
+	}
+	g.get("/approvals", c.Name+"="+c.Value).page(t, http.StatusOK, "alice@example.test")
+
+	// A copy of cookie and answer is good no second time, wherever it comes from.
+	issuer.Login(client, object{"nonce": b.query.Get("nonce")})
+	g.end(b, nil).page(t, http.StatusBadRequest)
+	if n := len(issuer.Asked()); n != 0 {
+		t.Errorf("the token endpoint was asked %d times", n)
+	}
+}
+
+func TestLoginRefused(t *testing.T) {
+	g := newGateway(t)
+	for name, c := range map[string]struct {
+		claims object
+		answer url.Values
+		status int
+		text   string
+	}{
+		"no organization":            {object{"org_id": nil}, nil, http.StatusForbidden, "names no organization"},
+		"two organizations":          {object{"org_id": []string{"a", "b"}}, nil, http.StatusForbidden, "names no organization"},
+		"a machine":                  {object{"sub": client}, nil, http.StatusForbidden, "does not fit"},
+		"another login's nonce":      {object{"nonce": "x"}, nil, http.StatusForbidden, "does not fit"},
+		"an access token":            {object{"typ": "Bearer"}, nil, http.StatusForbidden, "does not fit"},
+		"for the gateway":            {object{"aud": public}, nil, http.StatusForbidden, "does not fit"},
+		"for another client":         {object{"azp": "other"}, nil, http.StatusForbidden, "does not fit"},
+		"another issuer":             {object{"iss": "https://other.example.com"}, nil, http.StatusForbidden, "does not fit"},
+		"A04 an answer of another's": {nil, url.Values{"iss": {"https://other.example.com"}}, http.StatusForbidden, "does not fit"},
+		"A10 an error":               {nil, url.Values{"code": nil, "error": {"access_denied"}, "error_description": {"<script>alert(1)</script>"}}, http.StatusForbidden, "did not log you in"},
+		"another state":              {nil, url.Values{"state": {"x"}}, http.StatusBadRequest, "was not begun"},
+		"two states":                 {nil, url.Values{"state": {"x", "y"}}, http.StatusBadRequest, "was not begun"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := g.begin(t, "/login")
+			claims := object{"nonce": b.query.Get("nonce")}
+			maps.Copy(claims, c.claims)
+			g.issuer.Login(client, claims)
+			a := g.end(b, c.answer)
+			a.page(t, c.status, c.text)
+			if set := a.cookies(); set["__Host-durward"] != nil || set["__Host-durward-login"] == nil {
+				t.Errorf("cookies %v", set)
+			}
+			// Whatever it was, the attempt is over where its state was named.
+			if c.status != http.StatusBadRequest {
+				g.end(b, nil).page(t, http.StatusBadRequest)
+			}
+		})
+	}
+	t.Run("no cookie, somebody else's, or a session's", func(t *testing.T) {
+		b, other := g.begin(t, "/login"), g.begin(t, "/login")
+		_, session := g.user("alice@example.test")
+		for _, cookie := range []string{"", other.cookie, b.cookie + "; " + b.cookie, "__Host-durward-login=" + strings.TrimPrefix(session, "__Host-durward=")} {
+			g.end(begun{cookie: cookie, query: b.query}, nil).page(t, http.StatusBadRequest)
+		}
+	})
+	t.Run("the issuer is down", func(t *testing.T) {
+		b := g.begin(t, "/login")
+		g.issuer.SetDown(true)
+		defer g.issuer.SetDown(false)
+		g.end(b, nil).page(t, http.StatusServiceUnavailable)
+	})
+}
+
+func TestSeveralIssuers(t *testing.T) {
+	first, second, third := caddytest.NewIssuer(t), caddytest.NewIssuer(t), caddytest.NewIssuer(t)
+	g := startGateway(t, first, object{"kind": "oidc", "issuer": first.URL, "login_client": client},
+		object{"kind": "oidc", "issuer": second.URL, "login_client": client}, object{"kind": "oidc", "issuer": third.URL})
+	a := g.get("/login?return=/approvals/7", "")
+	a.page(t, http.StatusOK, first.URL, second.URL, "return=%2Fapprovals%2F7")
+	if strings.Contains(a.body, third.URL) {
+		t.Error("an issuer without a login client is offered")
+	}
+	g.get("/login?"+url.Values{"issuer": {third.URL}}.Encode(), "").page(t, http.StatusBadRequest)
+	b := g.begin(t, "/login?"+url.Values{"issuer": {first.URL}}.Encode())
+	// The other one's token, under the first one's attempt.
+	first.Login(client, object{"nonce": b.query.Get("nonce"), "iss": second.URL})
+	g.end(b, nil).page(t, http.StatusForbidden)
+}
+
+// TestWithoutLoginClient: there are no pages, and the callback knows that nobody is logged in.
+func TestWithoutLoginClient(t *testing.T) {
+	issuer := caddytest.NewIssuer(t)
+	g := startGateway(t, issuer, object{"kind": "oidc", "issuer": issuer.URL})
+	for _, path := range []string{"/login", "/approvals", "/approvals/x", "/login/callback?code=x&state=y"} {
+		g.get(path, "").page(t, http.StatusNotFound, "no login for browsers")
+	}
+	g.get(app.CallbackPath+"?state=x", "")
+	if g.browser == nil || g.browser.User != nil {
+		t.Errorf("at the callback: %+v", g.browser)
+	}
+}
