@@ -26,6 +26,8 @@ type evaluation struct {
 	name              string
 	notes             []note
 	memo              memo
+	lacking           *Lacking // of a call that is judged afterwards; nil: nothing
+	lacked            *Lacking // what of it something needed
 }
 
 // memo keeps, while one list is judged, what came out of expressions that see the same for every item.
@@ -69,7 +71,7 @@ func (e *evaluation) about(k Kind, name string, raw []byte, unknown []*cel.Attri
 }
 
 func (e *evaluation) release() {
-	e.ctx, e.principal, e.unknown, e.memo, e.name = nil, nil, nil, nil, ""
+	e.ctx, e.principal, e.unknown, e.memo, e.name, e.lacking, e.lacked = nil, nil, nil, nil, "", nil, nil
 	e.request, e.resource = record{}, record{}
 	e.arguments.forget()
 	clear(e.notes)
@@ -154,6 +156,9 @@ var (
 
 // expression evaluates one, or remembers it.
 func (e *evaluation) expression(x *expression) (outcome, error) {
+	if e.lacking != nil {
+		return e.foreseen(x)
+	}
 	sameForAll := e.memo != nil && !x.reads.action && (len(e.unknown) > 0 || !x.reads.anyArgument())
 	if !sameForAll {
 		return e.evaluate(x)

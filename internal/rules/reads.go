@@ -14,6 +14,7 @@ type reads struct {
 	arguments bool     // all of request.resource.attr
 	members   []string // else these of its members
 	claims    bool     // request.principal.attr
+	roles     bool     // request.principal.roles or groups
 	action    bool     // request.action
 	loops     bool     // it holds a loop over a list or map
 }
@@ -79,6 +80,9 @@ func (r *reads) path(path []string) {
 	}
 	if at(0, "principal") && at(1, "attr") {
 		r.claims = true
+	}
+	if at(0, "principal") && (at(1, "roles") || at(1, "groups")) {
+		r.roles = true
 	}
 	if at(0, "resource") && at(1, "attr") {
 		switch {
