@@ -166,12 +166,22 @@ func (r *Registry) End(owner Owner, reason Reason) int {
 	return r.endIf(reason, func(s *stream) bool { return owner.covers(s.owner) })
 }
 
-// Drain ends every Listen stream, now and from now on: the process is about to exit. Calls run to their answer.
-func (r *Registry) Drain() int {
+// Drain ends every Listen stream and returns how many: the process is about to exit. Those that open afterwards end at
+// once; calls run to their answer. The ends are spread over spread, so that clients do not come back all in one moment:
+// each stream ends at random(spread), a time from zero to below spread.
+func (r *Registry) Drain(spread time.Duration, random func(below time.Duration) time.Duration) int {
 	r.mu.Lock()
 	r.draining = true
 	r.mu.Unlock()
-	return r.endIf(Shutdown, func(s *stream) bool { return s.kind == Listen })
+	ending := r.find(func(s *stream) bool { return s.kind == Listen })
+	for _, s := range ending {
+		if spread <= 0 {
+			s.end(&Ended{Shutdown})
+			continue
+		}
+		time.AfterFunc(random(spread), func() { s.end(&Ended{Shutdown}) })
+	}
+	return len(ending)
 }
 
 // Judge asks the right of each stream that owner covers, and ends those that have lost it. It returns how many rights

@@ -3,6 +3,9 @@ package streams
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +60,7 @@ func TestDrainEndsListenersAndLetsCallsFinish(t *testing.T) {
 	var r Registry
 	call, doneCall := r.Open(context.Background(), Owner{}, Call, time.Time{}, Limits{}, nil)
 	listen, doneListen := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{}, nil)
-	if n := r.Drain(); n != 1 {
+	if n := r.Drain(0, nil); n != 1 {
 		t.Fatalf("drained %d, want 1", n)
 	}
 	if call.Err() != nil {
@@ -120,4 +123,54 @@ func TestJudge(t *testing.T) {
 			t.Error("a stream ended that had its right, or is another's")
 		}
 	}
+}
+
+// TestDrainIsSpread: Z-G02, streams end one after the other within the time given, calls not at all, and one that is
+// closed meanwhile does no harm.
+func TestDrainIsSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams, spread = 500, time.Second
+		var r Registry
+		seeded := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test's own dice
+		ends := make(map[time.Duration]int)
+		var mu sync.Mutex
+		began := time.Now()
+		for i := range streams {
+			ctx, done := r.Open(context.Background(), Owner{User: strconv.Itoa(i)}, Listen, time.Time{}, Limits{}, nil)
+			context.AfterFunc(ctx, func() {
+				defer done()
+				if reason, _ := EndedFor(ctx); reason != Shutdown {
+					t.Errorf("reason = %q", reason)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ends[time.Since(began).Truncate(spread/10)]++
+			})
+		}
+		call, doneCall := r.Open(context.Background(), Owner{}, Call, time.Time{}, Limits{}, nil)
+		closed, doneClosed := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{}, nil)
+		if n := r.Drain(spread, func(below time.Duration) time.Duration { return time.Duration(seeded.Int64N(int64(below))) }); n != streams+1 {
+			t.Errorf("drained %d, want %d", n, streams+1)
+		}
+		doneClosed()
+		late, doneLate := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{}, nil)
+		defer doneLate()
+		if reason, _ := EndedFor(late); reason != Shutdown {
+			t.Error("a listener that came after the drain stayed open")
+		}
+		time.Sleep(spread)
+		synctest.Wait()
+		for tenth := range 10 {
+			if n := ends[time.Duration(tenth)*spread/10]; n < streams/30 || n > streams/4 {
+				t.Errorf("%d of %d streams ended in tenth %d", n, streams, tenth)
+			}
+		}
+		if call.Err() != nil {
+			t.Error("a call was cut")
+		}
+		if reason, ended := EndedFor(closed); ended {
+			t.Errorf("what the client closed ended for %q", reason)
+		}
+		doneCall()
+	})
 }

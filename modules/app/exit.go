@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -14,6 +15,9 @@ import (
 // exitHandler hears that a configuration is about to be stopped.
 type exitHandler struct{ app *App }
 
+// spreadOfStream is how much later the exit is done for each stream: their clients come back to the other nodes.
+const spreadOfStream = time.Millisecond
+
 // Handle passes connections on to the configuration that follows. When it is the process that stops, it ends event
 // streams, those of older configurations too. Calls have the drain period to get their answers; Caddy waits for them.
 func (h exitHandler) Handle(context.Context, caddy.Event) error {
@@ -21,10 +25,12 @@ func (h exitHandler) Handle(context.Context, caddy.Event) error {
 		h.app.listening.handOver()
 		return nil
 	}
-	if n := openStreams.Drain(); n > 0 {
-		h.app.logger.Info("ending event streams, the process is about to exit", zap.Int("streams", n))
+	drain := time.Duration(h.app.Streams.withDefaults().Drain)
+	spread := min(time.Duration(openStreams.Len())*spreadOfStream, drain/2)
+	if n := openStreams.Drain(spread, rand.N[time.Duration]); n > 0 {
+		h.app.logger.Info("ending event streams, the process is about to exit", zap.Int("streams", n), zap.Duration("within", spread))
 	}
-	time.AfterFunc(time.Duration(h.app.Streams.withDefaults().Drain), func() { openStreams.End(streams.Owner{}, streams.Shutdown) })
+	time.AfterFunc(drain, func() { openStreams.End(streams.Owner{}, streams.Shutdown) })
 	return nil
 }
 
