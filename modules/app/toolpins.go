@@ -86,8 +86,8 @@ func (c *Call) ToolPins() *ToolPins {
 // PinsEnforced reports whether changed tools are withheld.
 func (c *Core) PinsEnforced() bool { return c.pinning.Enforce }
 
-// PinsEnforced reports whether changed tools are withheld.
-func (p *ToolPins) PinsEnforced() bool { return p.core.PinsEnforced() }
+// Enforced reports whether changed tools are withheld.
+func (p *ToolPins) Enforced() bool { return p.core.PinsEnforced() }
 
 func (p *ToolPins) pins(ctx context.Context) (*toolpin.Pins, error) {
 	kept, organization, server := p.core.resources, p.server.OrganizationID, p.server.ID
@@ -106,7 +106,7 @@ func (p *ToolPins) pins(ctx context.Context) (*toolpin.Pins, error) {
 
 // Withheld reports whether `pin enforce` keeps a tool from being called: it is not what is pinned.
 func (p *ToolPins) Withheld(ctx context.Context, name string) (bool, error) {
-	if !p.PinsEnforced() {
+	if !p.Enforced() {
 		return false, nil
 	}
 	pins, err := p.pins(ctx)
@@ -131,20 +131,23 @@ func (p *ToolPins) Observe(ctx context.Context) (*toolpin.Observation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return toolpin.Observe(pins, p.watch, p.PinsEnforced()), nil
+	return toolpin.Observe(pins, p.watch, p.Enforced()), nil
 }
 
-// Note writes what there is to write of a list. It waits for it with `pin enforce`, and reports whether the pins are others
-// now: they decide what of the list is shown. Without, it is done in the background.
-func (p *ToolPins) Note(ctx context.Context, due []toolpin.Noted) (changed bool, err error) {
+// Note ends the reading of a list. What is new or changed is written: in the background, or, with `pin enforce`, before
+// Note returns, and then the list must be read again, for others of its tools may be shown. An error means, with
+// `pin enforce`, that it is not known what may be.
+func (p *ToolPins) Note(ctx context.Context, o *toolpin.Observation) (again bool, err error) {
+	list := o.End(time.Now())
 	switch {
-	case len(due) == 0:
+	case !p.Enforced():
+		p.later(list.Due)
 		return false, nil
-	case p.PinsEnforced():
-		return p.write(ctx, due)
+	case len(list.Due) == 0:
+		return list.Torn, nil
 	}
-	p.later(due)
-	return false, nil
+	written, err := p.write(ctx, list.Due)
+	return written || list.Torn, err
 }
 
 // write reports false when nothing could be written because too much was: what is new or changed is seen again with the
@@ -191,7 +194,7 @@ func (p *ToolPins) recordChanges(ctx context.Context, due []toolpin.Noted) error
 		}
 		e := p.event()
 		e.Tool = due[i].Name
-		e.Detail = map[string]any{"pinned": change.Pinned, "before": change.Before, "now": change.Seen, "withheld": p.PinsEnforced() && change.Seen != change.Pinned}
+		e.Detail = map[string]any{"pinned": change.Pinned, "before": change.Before, "now": change.Seen, "withheld": p.Enforced() && change.Seen != change.Pinned}
 		if len(due[i].Suspicious) > 0 {
 			e.Detail["suspicious"] = due[i].Suspicious
 		}
@@ -214,7 +217,7 @@ func (p *ToolPins) event() storage.AuditEntry {
 // later writes in the background, one write at a time for each server.
 func (p *ToolPins) later(noted []toolpin.Noted) {
 	kept := p.core.resources
-	if !p.watch.Enqueue(noted) {
+	if len(noted) == 0 || !p.watch.Enqueue(noted) {
 		return
 	}
 	if !kept.pin() {

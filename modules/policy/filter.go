@@ -23,6 +23,7 @@ func (q *request) decide(ctx context.Context) {
 	lists, tasks := q.mayList(), q.mayCreate()
 	if lists || tasks {
 		d.Filter = &listfilter.Filter{View: q.viewNow(ctx)}
+		q.pinTools(ctx, d.Filter)
 		if tasks {
 			book, who := q.call.Core.Tasks, q.call.Binding()
 			d.Filter.Created = func(id string) { book.Created(who, id) }

@@ -88,6 +88,9 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 	case mcpmethod.Session, mcpmethod.List, mcpmethod.Notification:
 		return verdict{}
 	case mcpmethod.Call:
+		if v := q.withheld(ctx, m); v.refused() {
+			return v
+		}
 		return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m)})
 	case mcpmethod.Read:
 		if m.Method == "prompts/get" {

@@ -1,0 +1,88 @@
+package policy
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/listfilter"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/toolpin"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// rulePins is what the audit log has for a rule of calls that `pin enforce` refuses.
+const rulePins = "pin enforce"
+
+// withheld refuses a call of a tool that is not the one that was pinned (attack M13), in the words for one that does not
+// exist: no list has it.
+func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
+	if !q.call.Core.PinsEnforced() {
+		return verdict{}
+	}
+	is, err := q.call.ToolPins().Withheld(ctx, m.Name)
+	switch {
+	case err != nil:
+		q.handler.logger.Error("judging a call", zap.String("server", q.call.Server.Slug), zap.Error(err))
+		return verdict{code: jsonrpc.CodeInternalError, text: "Whether this tool may be called cannot be read at the moment", service: app.Unavailable}
+	case !is:
+		return verdict{}
+	}
+	q.call.Note(rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m)},
+		rules.Decision{Effect: rules.Deny, Hidden: true, Rule: rulePins, Reason: "The tool is not the one that was pinned."})
+	return q.unknown(rules.ToolsCall, m.Name)
+}
+
+// pinTools makes a filter note the tools of the lists that pass it, and withhold those that `pin enforce` does not show.
+func (q *request) pinTools(ctx context.Context, f *listfilter.Filter) {
+	p := &pinning{ctx: ctx, pins: q.call.ToolPins(), view: f.View, logger: q.handler.logger.With(zap.String("server", q.call.Server.Slug))}
+	f.View, f.Seen = p.decide, p.seen
+}
+
+// pinning reads the lists of one answer, one after the other.
+type pinning struct {
+	ctx    context.Context //nolint:containedctx // of the request, whose answer is read
+	pins   *app.ToolPins
+	view   func() (listfilter.Keep, error)
+	logger *zap.Logger
+
+	list  *toolpin.Observation // nil: nobody looks at the tools
+	again bool                 // the list is read once more
+}
+
+// decide is a filter's View. When what is pinned cannot be read, nothing is shown with `pin enforce`, and nothing noted
+// without.
+func (p *pinning) decide() (listfilter.Keep, error) {
+	keep, err := p.view()
+	if err != nil {
+		return nil, err
+	}
+	if p.list, err = p.pins.Observe(p.ctx); err != nil {
+		p.logger.Error("reading a list of tools", zap.Error(err))
+		if p.pins.Enforced() {
+			return nil, err
+		}
+		return keep, nil
+	}
+	return func(list listfilter.List, name string, definition []byte) bool {
+		// Every tool is looked at: what is pinned is the same for all callers.
+		if list == listfilter.Tools && !p.list.Tool(name, definition) {
+			return false
+		}
+		return keep(list, name, definition)
+	}, nil
+}
+
+// seen is a filter's Seen: with `pin enforce`, what is new is pinned before it is shown.
+func (p *pinning) seen() (again bool, err error) {
+	if p.list == nil || p.again {
+		p.again = false
+		return false, nil
+	}
+	p.again, err = p.pins.Note(p.ctx, p.list)
+	if err != nil {
+		p.logger.Error("pinning the tools of a list", zap.Error(err))
+	}
+	return p.again, err
+}
