@@ -40,10 +40,23 @@ async function settle(act) {
   await loaded;
 }
 
+// look tells where the browser is. A page may lead on to another one by itself while it is looked at.
+async function look() {
+  for (let patience = 20; ; patience--) {
+    try {
+      return { url: page.url(), title: await page.title(), text: await page.locator('body').innerText() };
+    } catch (error) {
+      if (patience === 0) throw error;
+      await page.waitForLoadState('load');
+    }
+  }
+}
+
 const commands = {
   open: ({ url }) => page.goto(url),
   click: ({ name }) => settle(() => page.getByRole('button', { name }).click()),
   fill: ({ name, text }) => page.getByLabel(name).fill(text),
+  until: ({ text }) => page.getByText(text).first().waitFor(),
   picture: ({ path }) => page.screenshot({ path, fullPage: true }),
 };
 
@@ -52,7 +65,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   let answer;
   try {
     await commands[command.do](command);
-    answer = { url: page.url(), title: await page.title(), text: await page.locator('body').innerText(), documents: await Promise.all(documents), complaints };
+    answer = { ...(await look()), documents: await Promise.all(documents), complaints };
   } catch (error) {
     answer = { error: String(error), url: page.url(), complaints };
   }

@@ -1,0 +1,110 @@
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// until waits until the page, or one that it leads on to by itself, shows a text.
+func (b *browser) until(text string) page {
+	b.t.Helper()
+	return b.command(map[string]string{"do": "until", "text": text})
+}
+
+// TestBrowserApproves: a person opens the page that an agent was told, logs in, sees the call as it is, and decides by a
+// click.
+func TestBrowserApproves(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	token := d.token(t)
+	d.connect(t, token, clientAccount)
+	const deceptive = `{"id":1,"title":"<b>Approve this call</b> \u202Egnihton\u202C \u001b[2J"}`
+	hold := func(t *testing.T, arguments string) string {
+		t.Helper()
+		got := d.callTool(t, "delete_issue", arguments)
+		address := approvalPage.FindString(got)
+		if address == "" {
+			t.Fatalf("the call was not held: %s", got)
+		}
+		return address
+	}
+	if got := d.callTool(t, "create_issue", `{"title":"A fourth one"}`); !strings.Contains(got, `"id":4`) {
+		t.Fatal(got)
+	}
+	b := startBrowser(t)
+
+	address := hold(t, `{"id":4}`)
+	p := b.open(address)
+	b.contains(p, "Development console", clientUser)
+	p = b.click(clientUser)
+	if p.URL != address {
+		t.Errorf("the browser ended at %s instead of %s", p.URL, address)
+	}
+	b.contains(p, "A call waits for your word", "delete_issue", "dev-agent", `"id": 4`, "SHA-256", clientUser)
+	b.picture("approval")
+	p = b.click("Approve this call")
+	b.contains(p, "You have approved this call", "once, for exactly this call")
+	b.picture("approved")
+	form := p.Documents[0]
+	if form.Method != http.MethodPost || form.Status != http.StatusSeeOther || form.Origin != "null" || form.Referer != "" {
+		t.Errorf("the form was sent like this: %+v", form)
+	}
+	if got := d.callTool(t, "delete_issue", `{"id":4}`); strings.Contains(got, "isError\":true") || !strings.Contains(got, `"id":4`) {
+		t.Errorf("the approved call: %s", got)
+	}
+	b.contains(b.open(address), "has run")
+
+	address = hold(t, `{"id":3}`)
+	b.contains(b.open(d.url+"/approvals"), "delete_issue")
+	b.picture("approvals")
+	b.open(address)
+	b.contains(b.click("Deny"), "You have denied this call")
+	b.picture("denied-call")
+
+	t.Run("M17 arguments that pretend to be the page", func(t *testing.T) {
+		b.t = t
+		p := b.open(hold(t, deceptive))
+		b.contains(p, "<b>Approve this call</b>", "⟨U+202E⟩gnihton⟨U+202C⟩")
+		if strings.ContainsAny(p.Text, "\u202e\u202c\x1b") {
+			t.Errorf("something hides: %q", p.Text)
+		}
+		b.picture("deception")
+	})
+	b.contains(b.click("Log out"), "You are logged out")
+	b.contains(b.open(d.url+"/approvals"), "Development console")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// TestBrowserLogsInToConnect: a person comes back from a provider, logs in, and is connected; somebody else is not.
+func TestBrowserLogsInToConnect(t *testing.T) {
+	t.Parallel()
+	d := devGateway(t, "{\n connect_check login\n }", "")
+	alice := d.token(t)
+	b := startBrowser(t)
+	landing := newLanding(t)
+
+	b.open(d.authURL(t, alice, ""))
+	b.click("Connect")
+	p := b.until("Development console")
+	b.contains(p, "bob@example.test")
+	b.contains(b.click("bob@example.test"), "The account was not connected", "nothing was stored")
+	b.picture("somebody-else")
+	if got := d.connection(t, alice); got == "connected" {
+		t.Errorf("A02 the connection is %s", got)
+	}
+	b.contains(b.open(d.url+"/approvals"), "bob@example.test")
+	b.click("Log out")
+
+	b.open(d.authURL(t, alice, landing+"/app"))
+	b.click("Connect")
+	b.until("Development console")
+	p = b.click(clientUser)
+	if p.URL != landing+"/app?status=connected&server=demo" {
+		t.Errorf("the browser ended at %s", p.URL)
+	}
+	if got := d.connection(t, alice); got != "connected" {
+		t.Errorf("the connection is %s", got)
+	}
+}
