@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp"
 	"github.com/durward-gateway/durward/modules/mcp"
 	"github.com/durward-gateway/durward/modules/platformapi"
+	"github.com/durward-gateway/durward/modules/policy"
 	"github.com/durward-gateway/durward/modules/session"
 	"github.com/durward-gateway/durward/modules/sse"
 )
@@ -32,6 +33,7 @@ var pipeline = []directive{
 	{"durward_dev", func() handler { return new(devidp.Handler) }},
 	{"durward_session", func() handler { return new(session.Handler) }},
 	{"durward_auth", func() handler { return new(auth.Handler) }},
+	{"durward_policy", func() handler { return new(policy.Handler) }},
 	{"durward_credential", func() handler { return new(credential.Handler) }},
 	{"durward_mcp", func() handler { return new(mcp.Handler) }},
 	{"durward_sse", func() handler { return new(sse.Handler) }},

@@ -27,8 +27,8 @@ type family struct {
 
 var families = []family{
 	{"platform", []string{"durward_credential", platformName}},
-	{"mcp", []string{"durward_credential", "durward_mcp"}},
-	{"sse", []string{"durward_credential", "durward_sse"}},
+	{"mcp", []string{"durward_policy", "durward_credential", "durward_mcp"}},
+	{"sse", []string{"durward_policy", "durward_credential", "durward_sse"}},
 }
 
 // parseMacro sets up the whole pipeline. Syntax:

@@ -172,7 +172,7 @@ func TestAttackInterleaving(t *testing.T) {
 			want := fmt.Sprintf("credential-%d", i)
 			for n := range 100 {
 				if n%10 == 9 {
-					response := g.open(t.Context(), http.MethodPost, s.path, token, strings.Replace(pingMessage, "ping", "leave", 1), "Accept", bothKinds)
+					response := g.open(t.Context(), http.MethodPost, s.path, token, strings.Replace(pingMessage, `"ping"`, `"ping","params":{"leave":true}`, 1), "Accept", bothKinds)
 					first := make([]byte, len("data: ")+len(want))
 					if _, err := io.ReadFull(response.Body, first); err != nil || string(first) != "data: "+want {
 						t.Errorf("O12 %s got %q, %v", want, first, err)

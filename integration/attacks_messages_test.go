@@ -215,9 +215,9 @@ func TestAttackVerbatim(t *testing.T) {
 	s := g.createServer(upstream.url+"?team=a%2Fb&x=%41", nil)
 	for i, body := range []string{
 		" {\r\n\t\"params\" : { \"arguments\":{\"n\":9007199254740993,\"e\":1E400,\"s\":\"\\u0041\\/\"} , \"name\":\"echo\"} ,\"id\":\"a\\u0062\",\"method\":\"tools\\/call\",\"jsonrpc\":\"2.0\"} \n",
-		`{"jsonrpc":"2.0","id":-0,"method":"tools/call","params":{"name":"<script>","arguments":null,"__proto__":{}}}`,
+		`{"jsonrpc":"2.0","id":-0,"method":"prompts/get","params":{"name":"<script>","arguments":null,"__proto__":{}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":null,"unknown":[1,2,{"deep":[]}]}`,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"{env.HOME}{file./etc/passwd}"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"{env.HOME}{file./etc/passwd}"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"../../admin"}}`,
 	} {
 		t.Run(fmt.Sprintf("M05 H17 body %d", i), func(t *testing.T) {

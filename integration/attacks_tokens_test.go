@@ -176,10 +176,13 @@ func TestAttackKeys(t *testing.T) {
 func TestAttackOrder(t *testing.T) {
 	t.Parallel()
 	for name, site := range map[string]string{
-		"D07 auth last":            "route {\n durward_credential\n durward_mcp\n durward_sse\n durward_platform\n durward_auth\n }",
-		"D07 proxies before auth":  "route {\n durward_mcp\n durward_sse\n durward_auth\n durward_credential\n durward_platform\n }",
-		"D07 no auth":              "route {\n durward_credential\n durward_mcp\n durward_sse\n durward_platform\n }",
-		"D07 credential after mcp": "route {\n durward_auth\n durward_mcp\n durward_sse\n durward_credential\n durward_platform\n }",
+		"D07 auth last":            "route {\n durward_policy\n durward_credential\n durward_mcp\n durward_sse\n durward_platform\n durward_auth\n }",
+		"D07 proxies before auth":  "route {\n durward_mcp\n durward_sse\n durward_auth\n durward_policy\n durward_credential\n durward_platform\n }",
+		"D07 no auth":              "route {\n durward_policy\n durward_credential\n durward_mcp\n durward_sse\n durward_platform\n }",
+		"D07 credential after mcp": "route {\n durward_auth\n durward_policy\n durward_mcp\n durward_sse\n durward_credential\n durward_platform\n }",
+		"D07 policy after mcp":     "route {\n durward_auth\n durward_credential\n durward_mcp\n durward_sse\n durward_policy\n durward_platform\n }",
+		"D07 policy before auth":   "route {\n durward_policy\n durward_auth\n durward_credential\n durward_mcp\n durward_sse\n durward_platform\n }",
+		"D07 no policy":            "route {\n durward_auth\n durward_credential\n durward_mcp\n durward_sse\n durward_platform\n }",
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := startGateway(t, settings{whole: true, site: strings.Replace(site, "route {", "route {\n respond /readyz 200\n", 1)})
@@ -187,7 +190,7 @@ func TestAttackOrder(t *testing.T) {
 				for _, token := range []string{"", g.token(alice)} {
 					a := g.send(http.MethodGet, path, token, nil)
 					if a.status != http.StatusUnauthorized && a.status != http.StatusNotFound && a.status != http.StatusInternalServerError &&
-						!(path == "/api/servers" && token != "" && (strings.Contains(name, "proxies before") || strings.Contains(name, "credential after"))) {
+						!(path == "/api/servers" && token != "" && !strings.Contains(name, "auth last") && !strings.Contains(name, "no auth")) {
 						t.Errorf("%s with token %t: %d %s", path, token != "", a.status, a.body)
 					}
 				}

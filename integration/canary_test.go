@@ -146,7 +146,8 @@ func (c *canaries) connectAndUse() {
 	c.callTool(c.user, s, session, "echo").want(c.t, http.StatusOK) // refreshed
 	c.send(http.MethodDelete, s.path, c.user, nil, mcpHeader(session)...).want(c.t, http.StatusNoContent)
 	c.api(c.user, http.MethodDelete, "/api/servers/"+s.ID+"/connection", nil)
-	c.callTool(c.user, s, session, "echo").want(c.t, http.StatusOK) // an answer with a new state
+	c.callTool(c.user, s, session, "echo").want(c.t, http.StatusOK)
+	c.sweep.lastMeans("state") // it tells where to connect anew
 
 	page := c.connectOAuth(c.user, s).want(c.t, http.StatusOK)
 	undo := regexp.MustCompile(`name="undo" value="([^"]+)"`).FindSubmatch(page.body)

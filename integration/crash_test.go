@@ -271,6 +271,7 @@ func (g *gateway) compareKey(w *writer, r *record, party *thirdParty) {
 		Slug string `json:"slug"`
 	}
 	g.api(w.token, http.MethodGet, "/api/servers/"+r.id, nil).decode(g.t, &s)
+	g.allowAll(g.token(admin), r.id)
 	g.callTool(w.token, server{path: "/mcp/" + s.Slug}, "", "echo").want(g.t, http.StatusOK)
 	header, _ := party.lastSeen()
 	switch key := header.Get("X-API-Key"); key {

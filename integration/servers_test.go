@@ -17,9 +17,26 @@ type server struct {
 
 var serverNames atomic.Int64
 
-// createServer makes a directory entry of acme's for an upstream, and a server of it. changes complete the entry; by
-// default it needs no authentication.
+// createServer is bareServer with a policy that lets everybody do everything.
 func (g *gateway) createServer(upstream string, changes map[string]any) server {
+	g.t.Helper()
+	s := g.bareServer(upstream, changes)
+	g.allowAll(g.token(admin), s.ID)
+	return s
+}
+
+// allowAll lets everybody of the token's organization do everything on a server.
+func (g *gateway) allowAll(token, serverID string) {
+	g.t.Helper()
+	g.api(token, http.MethodPost, "/api/policy", map[string]any{
+		"name": "Everything on " + serverID, "mcp_server_id": serverID, "status": "ACTIVE",
+		"rules": []any{map[string]any{"name": "all", "authorized": true}},
+	})
+}
+
+// bareServer makes a directory entry of acme's for an upstream, and a server of it, whose callers may do nothing. changes
+// complete the entry; by default it needs no authentication.
+func (g *gateway) bareServer(upstream string, changes map[string]any) server {
 	g.t.Helper()
 	name := fmt.Sprint("Upstream ", serverNames.Add(1))
 	entry := map[string]any{"name": name, "url": upstream, "protocol": "mcp", "provider": "none", "requires_auth": false}

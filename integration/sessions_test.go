@@ -181,7 +181,7 @@ func (g *gateway) begin(t *testing.T, method, path, token string, answered bool)
 func TestBytesPassUnchanged(t *testing.T) {
 	t.Parallel()
 	const (
-		odd    = "  { \"jsonrpc\":\"2.0\" ,\"id\" : 2, \"params\":{\"b\":1.0e+02,\"a\":9007199254740993, \"a\\u0062c\":\"\\u00fc\\/\"},\n\t\"method\":\"x/y\"}\n"
+		odd    = "  { \"jsonrpc\":\"2.0\" ,\"id\" : 2, \"params\":{\"b\":1.0e+02,\"a\":9007199254740993, \"a\\u0062c\":\"\\u00fc\\/\"},\n\t\"method\":\"p\\u0069ng\"}\n"
 		events = ": priming\n\nid: 1\ndata:\n\nretry: 100\nevent: message\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata:  \"id\":2,\"result\":{ \"n\":1.50}}\n\nevent: other\nid: 3\ndata: x\n\n"
 	)
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {

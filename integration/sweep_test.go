@@ -39,6 +39,14 @@ type sentAnswer struct {
 	meant   []string
 }
 
+// lastMeans says that the last answer is meant to hold secrets of a kind.
+func (s *sweep) lastMeans(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := &s.answers[len(s.answers)-1]
+	last.meant = append(last.meant, kind)
+}
+
 func newSweep() *sweep { return &sweep{known: map[string]string{}, traces: map[[8]byte][]trace{}} }
 
 // awkward are visible characters that addresses, JSON and headers treat each in its own way.

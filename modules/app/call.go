@@ -128,6 +128,7 @@ func CallOf(r *http.Request) (*Call, bool) {
 const (
 	textNoAuth       = "This request was not authenticated; durward_auth must come first in the configuration"
 	textNoCredential = "This call has no credential; durward_credential must come after durward_auth in the configuration"
+	textNoDecision   = "Nobody decided about this call; durward_policy must come between durward_auth and durward_credential in the configuration (`durward_policy off` lets every call pass)"
 )
 
 // RequireCall returns the call of a request, or answers the refusal.
@@ -149,8 +150,8 @@ func AuthenticatedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	return call, true
 }
 
-// ProxiedCall returns the call of a request to a server, which has a proven caller, the server and a source of the
-// caller's credential for it, or answers the refusal.
+// ProxiedCall returns the call of a request to a server, which has a proven caller, the server, a decision about it and a
+// source of the caller's credential, or answers the refusal.
 func ProxiedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	call, ok := AuthenticatedCall(w, r)
 	if !ok {
@@ -158,6 +159,10 @@ func ProxiedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	}
 	if call.Server == nil || call.Credentials == nil {
 		WriteError(w, InternalServerError, textNoCredential)
+		return nil, false
+	}
+	if call.Decision == nil {
+		WriteError(w, InternalServerError, textNoDecision)
 		return nil, false
 	}
 	return call, true

@@ -100,7 +100,8 @@ func TestOutcomes(t *testing.T) {
 			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 			h := &Handler{logger: zap.NewNop(), forwarder: forward.New(roundTrip(func(*http.Request) (*http.Response, error) { return tc.answer, nil }), forward.Limits{})}
 			call := &app.Call{
-				Caller: &app.Caller{}, Credentials: noCredential{},
+				Decision: &app.Decision{Off: true},
+				Caller:   &app.Caller{}, Credentials: noCredential{},
 				Server: &storage.Server{Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
 				Core: &app.Core{Streams: new(streams.Registry), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 					Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),

@@ -58,7 +58,8 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 		return answer(r), nil
 	}), limits)}
 	l.call = &app.Call{
-		Caller: &app.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},
+		Decision: &app.Decision{Off: true},
+		Caller:   &app.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},
 		Server: &storage.Server{ID: "s", Slug: "demo", Entry: storage.DirectoryEntry{URL: "https://upstream.example/base/sse", Protocol: storage.ProtocolMCP}},
 		Core: &app.Core{Streams: new(streams.Registry), Sessions: mcpsession.New(newTagged(), time.Now), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),

@@ -33,7 +33,8 @@ func served(t *testing.T, core *app.Core, r *http.Request) (*httptest.ResponseRe
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: 2, Body: brokenBody("{}", io.EOF)}, nil
 	}), forward.Limits{})}
 	call := &app.Call{
-		Core: core, Credentials: noCredential{}, Caller: &app.Caller{OrganizationID: "a", UserID: "alice"},
+		Decision: &app.Decision{Off: true},
+		Core:     core, Credentials: noCredential{}, Caller: &app.Caller{OrganizationID: "a", UserID: "alice"},
 		Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
 	}
 	w := httptest.NewRecorder()

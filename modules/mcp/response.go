@@ -14,7 +14,6 @@ import (
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/legacysse"
-	"github.com/durward-gateway/durward/internal/listfilter"
 	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
@@ -86,13 +85,13 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 
 // filter takes out of the answer what policies hide from its caller. Only an answer that may hold a list is looked at.
 func (x *exchange) filter(response *forward.Response) error {
-	if d := x.call.Decision; d != nil && d.EditAnswer != nil {
-		if err := d.EditAnswer(response); err != nil {
+	decision := x.call.Decision
+	if decision.EditAnswer != nil {
+		if err := decision.EditAnswer(response); err != nil {
 			return err
 		}
 	}
-	filter := x.lists()
-	switch {
+	switch filter := decision.Filter; {
 	case filter == nil:
 	case response.Kind == forward.Events:
 		response.Body = filter.NewReader(response.Body, int(x.call.Core.Sizes.MCPEvent()))
@@ -109,16 +108,9 @@ func (x *exchange) filter(response *forward.Response) error {
 	return nil
 }
 
-func (x *exchange) lists() *listfilter.Filter {
-	if x.call.Decision == nil {
-		return nil
-	}
-	return x.call.Decision.Filter
-}
-
 // filtered is a whole answer without what is hidden.
 func (x *exchange) filtered(body []byte) ([]byte, error) {
-	filter := x.lists()
+	filter := x.call.Decision.Filter
 	if filter == nil {
 		return body, nil
 	}

@@ -33,7 +33,8 @@ func TestRefusedStreams(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 			call := &app.Call{
-				Caller: &app.Caller{OrganizationID: "a", UserID: "alice"}, Server: &storage.Server{ID: "s1"}, Credentials: unasked{},
+				Decision: &app.Decision{Off: true},
+				Caller:   &app.Caller{OrganizationID: "a", UserID: "alice"}, Server: &storage.Server{ID: "s1"}, Credentials: unasked{},
 				Core: &app.Core{
 					Streams: new(streams.Registry), StreamBounds: tc.bounds, Sizes: app.Sizes{SSE: 1 << 10}, Metrics: &app.Metrics{Calls: calls},
 					Overload: overload.New(overload.Memory{Limit: 100, Used: func() int64 { return tc.used }, Collect: func() {}}, time.Now, nil),

@@ -9,6 +9,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/identities"
 	_ "github.com/durward-gateway/durward/modules/mcp"
 	_ "github.com/durward-gateway/durward/modules/platformapi"
+	_ "github.com/durward-gateway/durward/modules/policy"
 	_ "github.com/durward-gateway/durward/modules/session"
 	_ "github.com/durward-gateway/durward/modules/sse"
 	_ "github.com/durward-gateway/durward/modules/stores"
