@@ -8,11 +8,15 @@ type Bell struct {
 	waiting map[string]map[chan struct{}]struct{}
 }
 
-// listen returns a channel that has something in it once the bell of that id has rung.
-func (b *Bell) listen(id string) (rung <-chan struct{}, stop func()) {
+// listen returns a channel that has something in it once the bell of that id has rung. ok is false when as many listen as
+// may.
+func (b *Bell) listen(id string) (rung <-chan struct{}, stop func(), ok bool) {
 	c := make(chan struct{}, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(b.waiting[id]) == MaxPending {
+		return nil, nil, false
+	}
 	if b.waiting == nil {
 		b.waiting = make(map[string]map[chan struct{}]struct{})
 	}
@@ -26,7 +30,7 @@ func (b *Bell) listen(id string) (rung <-chan struct{}, stop func()) {
 		if delete(b.waiting[id], c); len(b.waiting[id]) == 0 {
 			delete(b.waiting, id)
 		}
-	}
+	}, true
 }
 
 func (b *Bell) ring(id string) {

@@ -116,9 +116,13 @@ func (e *Engine) Approvals(ctx context.Context, f storage.ApprovalFilter) (stora
 }
 
 // Wait returns the approval once it is not pending any more: decided here, by another process on the same store, or
-// expired. It fails when ctx ends or the store does; the approval stays as it is.
+// expired. It fails when ctx ends or the store does; the approval stays as it is. storage.ErrTooManyPending when as many
+// calls of this process wait for the same word as may.
 func (e *Engine) Wait(ctx context.Context, organization, id string) (storage.Approval, error) {
-	rung, stop := e.bell.listen(id)
+	rung, stop, ok := e.bell.listen(id)
+	if !ok {
+		return storage.Approval{}, storage.ErrTooManyPending
+	}
 	defer stop()
 	again := time.NewTicker(rereadEvery)
 	defer again.Stop()

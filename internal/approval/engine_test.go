@@ -366,6 +366,36 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestWaiters: M16, a word is waited for a bounded number of times: each wait reads the store every second.
+func TestWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(new(memory), new(approval.Bell), nil)
+		a, err := e.Request(t.Context(), call())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range approval.MaxPending {
+			wg.Go(func() {
+				if _, err := e.Wait(t.Context(), "o", a.ID); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if _, err := e.Wait(t.Context(), "o", a.ID); !errors.Is(err, storage.ErrTooManyPending) {
+			t.Errorf("one more: %v", err)
+		}
+		if _, err := e.Decide(t.Context(), console, a.ID, false); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if _, err := e.Wait(t.Context(), "o", a.ID); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
 func TestExcerpt(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
@@ -60,7 +61,6 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 		case err != nil:
 			return h.fail(err)
 		case a.Status != storage.ApprovalApproved:
-			h.handler.count(h.call, "held")
 			h.call.AuditHeld(a.ID)
 			return ask(&a)
 		}
@@ -100,16 +100,7 @@ func (h *held) wanted(ctx context.Context) (*approval.Call, error) {
 // definition is the hash of the tool as the upstream last described it: a tool that has become another one needs another
 // approval (attack M13).
 func (h *held) definition(ctx context.Context) (string, error) {
-	pins, err := h.call.Core.Store.ToolPins(ctx, h.call.Server.OrganizationID, h.call.Server.ID)
-	if err != nil {
-		return "", err
-	}
-	for i := range pins {
-		if pins[i].Name == h.message.Name {
-			return pins[i].SeenHash, nil
-		}
-	}
-	return "", nil
+	return h.call.ToolPins().Definition(ctx, h.message.Name)
 }
 
 // renew judges the call again after a wait: what was asked for by policies of before is not for those of now. It returns
@@ -123,6 +114,9 @@ func (h *held) renew(ctx context.Context) (refusal string) {
 	asked := rules.Call{Principal: h.asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message)}
 	h.decision = set.Decide(ctx, asked)
 	h.call.Judged = h.call.Judged[:0] // what counts is what the call is made by
+	if v := h.withheld(ctx, h.message); v.refused() {
+		return textDeniedNow
+	}
 	h.call.Note(asked, h.decision)
 	if h.decision.Effect == rules.Deny {
 		return textDeniedNow
@@ -161,23 +155,45 @@ const (
 func (h *held) ask(a *storage.Approval) error {
 	version := h.Version()
 	switch {
-	case a.Channel == storage.ChannelInBand && h.Session.ElicitForm && version >= formVersion && h.Endpoint == nil:
+	case h.inBand(a) && h.Session.ElicitForm && version >= formVersion && h.takesEvents():
 		return h.stream(a)
 	case h.Session.ElicitURL && version == urlVersion:
+		h.handler.count(h.call, "held")
 		address := h.call.Core.ApprovalURL(a.ID)
 		h.WriteRPCError(h.w, http.StatusOK, jsonrpc.CodeURLElicitationRequired, textNeeded, map[string]any{
 			"elicitations": []any{map[string]any{"mode": "url", "elicitationId": a.ID, "url": address, "message": h.question(a)}},
 		})
 		return nil
 	}
-	h.write(textPage(h.call.Core.ApprovalURL(a.ID)))
+	h.sendToPage(a)
 	return nil
+}
+
+// inBand reports whether the client may answer for its user.
+func (q *request) inBand(a *storage.Approval) bool {
+	return a.Channel == storage.ChannelInBand && approval.ChannelFor(q.call.Agent, false) == storage.ChannelInBand
+}
+
+// takesEvents reports whether the answer may be an event stream. On the transport of 2024-11-05 it never is.
+func (h *held) takesEvents() bool {
+	return h.Endpoint == nil && strings.Contains(strings.ToLower(strings.Join(h.r.Header.Values("Accept"), ",")), "text/event-stream")
+}
+
+// sendToPage tells a client that cannot be asked where its user decides.
+func (h *held) sendToPage(a *storage.Approval) {
+	h.handler.count(h.call, "held")
+	h.write(textPage(h.call.Core.ApprovalURL(a.ID)))
 }
 
 // refuse answers that the call was not made and will not be.
 func (h *held) refuse(text string) {
-	h.handler.count(h.call, "denied")
+	h.denied()
 	h.write(text)
+}
+
+func (h *held) denied() {
+	h.handler.count(h.call, "denied")
+	h.call.AuditOutcome("denied", 0)
 }
 
 // write answers in words that a model reads.

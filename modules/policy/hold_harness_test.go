@@ -26,8 +26,6 @@ import (
 	_ "github.com/durward-gateway/durward/modules/platformapi"
 	_ "github.com/durward-gateway/durward/modules/policy"
 	_ "github.com/durward-gateway/durward/modules/stores"
-	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
 // patience is how long a test waits for what is about to happen.
@@ -55,8 +53,6 @@ type pipeline struct {
 	issuer  *caddytest.Issuer
 	config  []byte
 	policy  string
-	server  string // id
-	file    string // of the store
 
 	mu       sync.Mutex
 	received []received // by the upstream, without initialize
@@ -78,9 +74,8 @@ func newPipeline(t *testing.T) *pipeline {
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g.file = filepath.Join(dir, "durward.db")
 	g.config = caddytest.Config(object{
-		"public_url": "https://gate.example.com", "store": object{"driver": "sqlite", "path": g.file},
+		"public_url": "https://gate.example.com", "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
 		"master_key": []string{"{file." + key + "}"}, "identity": []any{object{"kind": "oidc", "issuer": g.issuer.URL}},
 		"egress": object{"http": []string{"127.0.0.0/8"}}, "approval_clients": []string{console, inBandAgent}, "streams": object{"heartbeat": int64(time.Second)},
 	}, g.address, caddytest.Named("durward_auth"), caddytest.Named("durward_policy"), caddytest.Named("durward_credential"), caddytest.Named("durward_mcp"),
@@ -95,7 +90,6 @@ func newPipeline(t *testing.T) *pipeline {
 		g.api(console, http.MethodPost, "/api/agents", object{"application_directory": object{"external_id": client, "name": client, "dcr": dcr}})
 	}
 	saved := g.api(console, http.MethodPost, "/api/v2/policies", object{"name": "p", "mcp_server_id": server["id"], "status": "ACTIVE", "rules": askingRules()})
-	g.server = server["id"].(string)
 	g.policy = saved["policy"].(object)["id"].(string)
 	return g
 }
@@ -345,15 +339,4 @@ func (g *pipeline) approvals(status string) []object {
 func toolCall(id int, tool, arguments string) string {
 	encoded, _ := json.Marshal(id)
 	return `{"jsonrpc":"2.0","id":` + string(encoded) + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
-}
-
-// store opens the gateway's store beside it.
-func (g *pipeline) store() storage.Store {
-	g.Helper()
-	store, err := sqlite.Open(g.Context(), g.file, sqlite.Options{})
-	if err != nil {
-		g.Fatal(err)
-	}
-	g.Cleanup(func() { _ = store.Close() })
-	return store
 }

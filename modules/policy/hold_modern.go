@@ -61,19 +61,20 @@ func (h *held) askModern(a *storage.Approval) error {
 	state := approval.State{ApprovalID: a.ID, ExpiresAt: a.ExpiresAt}
 	var question map[string]any
 	switch {
-	case a.Channel == storage.ChannelInBand && client.ElicitForm:
+	case h.inBand(a) && client.ElicitForm:
 		state.Mode, question = approval.ModeForm, h.form(a)
 	case client.ElicitURL:
 		address := h.call.Core.ApprovalURL(a.ID)
 		state.Mode, question = approval.ModePage, map[string]any{"mode": "url", "url": address, "message": h.question(a)}
 	default:
-		h.write(textPage(h.call.Core.ApprovalURL(a.ID)))
+		h.sendToPage(a)
 		return nil
 	}
 	sealed, err := h.call.Core.Asks.Seal(state, h.asker())
 	if err != nil {
 		return h.fail(err)
 	}
+	h.handler.count(h.call, "held")
 	app.WriteRPCBody(h.w, http.StatusOK, response(h.message.ID, map[string]any{
 		"resultType":    "input_required",
 		"inputRequests": map[string]any{approval.Key: map[string]any{"method": "elicitation/create", "params": question}},
@@ -100,7 +101,7 @@ func (h *held) answered(state approval.State, action string) error {
 		return h.begin(h.askModern)
 	}
 	switch {
-	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && action != "":
+	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && action != "" && h.inBand(&a):
 		a, err = h.say(a, action == "accept")
 	case a.Status == storage.ApprovalPending && state.Mode == approval.ModePage:
 		a, err = h.waitForPage(a)
@@ -145,7 +146,7 @@ func (h *held) waitForPage(a storage.Approval) (storage.Approval, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageWait)
 	defer cancel()
 	decided, err := h.call.Core.Approvals.Wait(ctx, a.OrganizationID, a.ID)
-	if ctx.Err() != nil && h.r.Context().Err() == nil {
+	if errors.Is(err, storage.ErrTooManyPending) || ctx.Err() != nil && h.r.Context().Err() == nil {
 		return a, nil
 	}
 	return decided, err
@@ -174,8 +175,9 @@ func (h *held) useUp(wanted *approval.Call, state approval.State) error {
 func (h *held) goOn(wanted *approval.Call, used *storage.Approval) error {
 	decision := h.released(h.r.Context(), used)
 	if h.Modern() {
+		ctx := h.r.Context()
 		decision.EditAnswer = func(answer *forward.Response) error {
-			return h.editAnswer(answer, func(message []byte) []byte { return h.carry(message, wanted, used) })
+			return h.editAnswer(answer, func(message []byte) []byte { return h.carry(ctx, message, wanted, used) })
 		}
 	}
 	return h.next.ServeHTTP(h.w, h.r)
@@ -206,12 +208,11 @@ func (q *request) unwrapAllowed(m *jsonrpc.Message) bool {
 
 // carry puts the right to one more round into an answer that asks for input of the upstream's own, so that the user is
 // asked once for the call. nil when it is no such answer.
-func (h *held) carry(message []byte, wanted *approval.Call, used *storage.Approval) []byte {
+func (h *held) carry(ctx context.Context, message []byte, wanted *approval.Call, used *storage.Approval) []byte {
 	upstream, has, asks := approval.Asks(message, h.message.ID)
 	if !asks {
 		return nil
 	}
-	ctx := context.WithoutCancel(h.r.Context())
 	next, round, err := h.call.Core.Approvals.Prolong(ctx, used, wanted)
 	if err == nil {
 		var sealed string

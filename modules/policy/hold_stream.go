@@ -40,35 +40,39 @@ func (h *held) stream(a *storage.Approval) error {
 	h.w.WriteHeader(http.StatusOK)
 	client := newHeldStream(h.w)
 	for range attempts {
-		asked, err := h.askOn(client, a)
-		if err != nil || !asked {
-			return nil // the client has gone; what was asked stays
+		if err := h.askOn(client, a); err != nil {
+			h.handler.count(h.call, "client_gone") // what was asked stays
+			return nil
 		}
 		decided, ok := h.await(ctx, client, a)
 		if !ok {
 			return nil
 		}
 		if decided.Status == storage.ApprovalDenied || decided.Status == storage.ApprovalExpired {
-			client.refuse(h.message.ID, textOf(decided.Status))
+			h.refuseOn(client, textOf(decided.Status))
 			return nil
 		}
 		if refusal := h.renew(ctx); refusal != "" {
-			client.refuse(h.message.ID, refusal)
+			h.refuseOn(client, refusal)
 			return nil
 		}
 		next, used, err := h.takeOrAsk(ctx, decided.ID)
 		switch {
 		case ctx.Err() != nil:
+			h.handler.count(h.call, "client_gone")
 			return nil // taken back, or over, at the last moment: an approval that was used for it stays used
 		case errors.Is(err, storage.ErrTooManyPending):
-			client.refuse(h.message.ID, textTooMany)
+			h.refuseOn(client, textTooMany)
 			return nil
 		case err != nil:
 			h.logger.Error("using an approval", zap.Error(err))
-			client.refuse(h.message.ID, textTrouble)
+			h.refuseOn(client, textTrouble)
 			return nil
 		case next == nil:
 			return h.forwardInto(client, used)
+		case !h.inBand(next):
+			h.refuseOn(client, textPage(h.call.Core.ApprovalURL(next.ID)))
+			return nil
 		}
 		h.call.AuditHeld(next.ID)
 		a = next // another call like it used that approval, or the policy is another one by now
@@ -101,16 +105,16 @@ func (h *held) takeOrAsk(ctx context.Context, id string) (next, used *storage.Ap
 }
 
 // askOn sends the question. Its event has no id: that would move the place from which the client resumes the stream.
-func (h *held) askOn(client *heldStream, a *storage.Approval) (bool, error) {
+func (h *held) askOn(client *heldStream, a *storage.Approval) error {
 	id, err := h.call.Core.Asks.Ask(a.ID, h.asker())
 	if err != nil {
-		return false, err
+		return err
 	}
 	request, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": h.form(a)})
 	if err != nil {
-		return false, err
+		return err
 	}
-	return true, client.message(request)
+	return client.message(request)
 }
 
 // await waits for the word, and shows the client meanwhile that the call is alive. It reports false when nobody waits any
@@ -135,11 +139,13 @@ func (h *held) await(ctx context.Context, client *heldStream, a *storage.Approva
 			if got.err == nil {
 				return got.approval, true
 			}
-			if ctx.Err() == nil {
+			if errors.Is(got.err, storage.ErrTooManyPending) {
+				h.refuseOn(client, textTooMany)
+			} else if ctx.Err() == nil {
 				h.logger.Error("waiting for an approval", zap.Error(got.err))
-				client.refuse(h.message.ID, textTrouble)
+				h.refuseOn(client, textTrouble)
 			} else if reason, ended := streams.EndedFor(ctx); ended {
-				client.refuse(h.message.ID, fmt.Sprintf(textEnded, reason))
+				h.refuseOn(client, fmt.Sprintf(textEnded, reason))
 			}
 			return storage.Approval{}, false
 		case <-alive.C:
@@ -207,9 +213,10 @@ func (s *heldStream) message(text []byte) error {
 	return s.bounded(func() error { return s.out.Event("message", text) })
 }
 
-// refuse answers that the call was not made. A client that has gone does not mind.
-func (s *heldStream) refuse(id []byte, text string) {
-	_ = s.message(jsonrpc.ToolError(id, text, false))
+// refuseOn answers on the stream that the call was not made. A client that has gone does not mind.
+func (h *held) refuseOn(s *heldStream, text string) {
+	h.denied()
+	_ = s.message(jsonrpc.ToolError(h.message.ID, text, false))
 }
 
 func (s *heldStream) comment() error { return s.bounded(s.out.Heartbeat) }

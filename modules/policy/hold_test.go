@@ -7,11 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/durward-gateway/durward/storage"
 )
 
 const formCapability = `{"elicitation":{}}`
@@ -415,14 +412,16 @@ func TestHoldAlive(t *testing.T) {
 func TestHoldToolChanged(t *testing.T) {
 	g := newPipeline(t)
 	body := toolCall(3, "delete", `{}`)
-	seen := func(hash string) {
+	seen := func(description string) {
 		t.Helper()
-		_, err := g.store().ObserveTools(t.Context(), organization, g.server, []storage.ObservedTool{
-			{Name: "delete", Hash: hash, Definition: []byte(`{"name":"delete","description":"` + hash + `"}`)},
-		}, time.Now())
-		if err != nil {
-			t.Fatal(err)
+		g.answer(func(w http.ResponseWriter, _ []byte) {
+			writeJSON(w, `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"delete","description":"`+description+`","inputSchema":{"type":"object"}}]}}`)
+		})
+		if status, answer := g.rpc(alice, stranger, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); status != http.StatusOK {
+			t.Fatalf("%d %v", status, answer)
 		}
+		g.answer(nil)
+		g.calls()
 	}
 	approve := func() {
 		t.Helper()
