@@ -186,6 +186,30 @@ func (l *Listener) onTheirWay() (n int) {
 	return n
 }
 
+// await waits until so many connections wait for a request: an answer arrives before its server is done with it.
+func (v *server) await(want int) {
+	v.site.t.Helper()
+	for late := time.Now().Add(patience); ; runtime.Gosched() {
+		v.listener.mu.Lock()
+		open := v.listener.list()
+		v.listener.mu.Unlock()
+		n := 0
+		for _, c := range open {
+			c.mu.Lock()
+			if c.waiting {
+				n++
+			}
+			c.mu.Unlock()
+		}
+		if n >= want {
+			return
+		}
+		if time.Now().After(late) {
+			v.site.t.Fatalf("%d connections wait instead of %d", n, want)
+		}
+	}
+}
+
 const request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
 
 // TestSuccession: every connection on which no request has begun serves on, wherever it was.
@@ -198,6 +222,7 @@ func TestSuccession(t *testing.T) {
 	two := s.start("two", nil)
 	kept.send(request)
 	kept.want("one") // it is still the first
+	one.await(2)
 	one.retire(short(t, patience))
 	kept.send(request)
 	kept.want("two")
@@ -207,6 +232,7 @@ func TestSuccession(t *testing.T) {
 	fresh.send(request)
 	fresh.want("two")
 	three := s.start("three", nil)
+	two.await(3)
 	two.stop() // without Retire
 	for _, w := range []*wire{kept, unused, fresh} {
 		w.send(request)
@@ -238,6 +264,7 @@ func TestSuccessorFails(t *testing.T) {
 	if two.served.Load() != 0 {
 		t.Error("the second was asked")
 	}
+	one.await(1)
 	one.listener.Retire(short(t, patience)) // nobody follows
 	kept.send(request)
 	kept.want("one")
@@ -264,8 +291,9 @@ func TestRequestUnderWay(t *testing.T) {
 	retired := make(chan struct{})
 	go func() {
 		defer close(retired)
-		one.retire(short(t, patience))
+		one.listener.Retire(short(t, patience))
 	}()
+	<-one.listener.left
 	fresh := s.dial()
 	fresh.send(request)
 	fresh.want("two")
@@ -280,6 +308,8 @@ func TestRequestUnderWay(t *testing.T) {
 	works.want("one")
 	begins.want("one")
 	<-retired
+	two.await(3)
+	one.stop()
 	for _, w := range []*wire{works, begins} {
 		w.send(request)
 		w.want("two")
@@ -340,6 +370,7 @@ func TestPipelined(t *testing.T) {
 		w.send(request + request)
 		w.want("one")
 		w.want("one")
+		one.await(1)
 		two := s.start("two", nil)
 		one.retire(short(t, patience))
 		w.send(request)

@@ -186,7 +186,7 @@ const (
 	// lookEvery is how often it looks whether requests are still on their way.
 	lookEvery = 5 * time.Millisecond
 	// settle is what a server has to go on after the last one's answer began.
-	settle = 20 * time.Millisecond
+	settle = 50 * time.Millisecond
 )
 
 // Retire lets the next listener take over: new connections are its own from now on, and those on which no request has
