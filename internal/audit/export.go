@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,9 +16,14 @@ import (
 
 // Everything calls each with all records of an organization ("*": of all, and the gateway's own) between two times: what is
 // in the store, oldest first, then what is in the journals of dir and not yet in the store. Hashes are not looked at:
-// that is for Verify. It may run beside a gateway. It ends with the first error of each.
+// that is for Verify. It may run beside a gateway: each record comes once. It ends with the first error of each.
 func Everything(ctx context.Context, dir string, store storage.Audits, organization string, from, to time.Time, each func(*storage.AuditRecord) error) error {
-	waiting, err := journaled(dir)
+	journals, err := openJournals(dir)
+	defer func() {
+		for _, j := range journals {
+			_ = j.file.Close()
+		}
+	}()
 	if err != nil {
 		return fmt.Errorf("reading journals: %w", err)
 	}
@@ -29,33 +35,65 @@ func Everything(ctx context.Context, dir string, store storage.Audits, organizat
 	shipped := make(map[storage.AuditChain]int64)
 	for _, c := range chains {
 		organizations = append(organizations, c.OrganizationID)
-		name := storage.AuditChain{OrganizationID: c.OrganizationID, Node: c.Node, Segment: c.Segment}
+		name := chainOf(c.OrganizationID, c.Node, c.Segment)
 		shipped[name] = max(shipped[name], c.Sequence)
 	}
+	meanwhile := make(map[recordName]bool) // what came to the store since then, and is in the journals too
 	slices.Sort(organizations)
 	for _, id := range slices.Compact(organizations) {
-		if organization == "*" || organization == id {
-			if err := Records(ctx, store, storage.AuditFilter{OrganizationID: id, From: from, To: to}, each); err != nil {
-				return err
-			}
-		}
-	}
-	for i := range waiting {
-		r := &waiting[i]
-		name := storage.AuditChain{OrganizationID: r.OrganizationID, Node: r.Node, Segment: r.Segment}
-		at := timeOf(r.Text)
-		if r.Sequence <= shipped[name] || (organization != "*" && organization != r.OrganizationID) || at.Before(from) || !at.Before(to) {
+		if organization != "*" && organization != id {
 			continue
 		}
-		if err := each(r); err != nil {
+		if err := Records(ctx, store, storage.AuditFilter{OrganizationID: id, From: from, To: to}, func(r *storage.AuditRecord) error {
+			if name := chainOf(r.OrganizationID, r.Node, r.Segment); r.Sequence > shipped[name] {
+				meanwhile[recordName{name, r.Sequence}] = true
+			}
+			return each(r)
+		}); err != nil {
+			return err
+		}
+	}
+	for _, j := range journals {
+		if err := j.records(func(r *storage.AuditRecord) error {
+			name := chainOf(r.OrganizationID, r.Node, r.Segment)
+			at := timeOf(r.Text)
+			if r.Sequence <= shipped[name] || meanwhile[recordName{name, r.Sequence}] ||
+				(organization != "*" && organization != r.OrganizationID) || at.Before(from) || !at.Before(to) {
+				return nil
+			}
+			return each(r)
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// journaled reads all records of the journals in a directory.
-func journaled(root string) ([]storage.AuditRecord, error) {
+// EntryOf reads a record's entry. Its error means that the record was tampered with.
+func EntryOf(r *storage.AuditRecord) (e storage.AuditEntry, err error) {
+	err = json.Unmarshal(r.Text, &e)
+	return e, err
+}
+
+func chainOf(organization, node, segment string) storage.AuditChain {
+	return storage.AuditChain{OrganizationID: organization, Node: node, Segment: segment}
+}
+
+type recordName struct {
+	chain    storage.AuditChain
+	sequence int64
+}
+
+// journalFile is a segment of a journal as it was when it was opened. It can be read to its end also after a gateway has
+// shipped and removed it.
+type journalFile struct {
+	file          *os.File
+	node, segment string
+	size          int64
+}
+
+// openJournals opens all segments of the journals in a directory. What it has opened comes back with an error too.
+func openJournals(root string) ([]journalFile, error) {
 	dirs, err := nodeDirs(root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -63,52 +101,54 @@ func journaled(root string) ([]storage.AuditRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []storage.AuditRecord
+	var all []journalFile
 	for _, dir := range dirs {
 		numbers, err := segments(dir)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		for _, number := range numbers {
-			records, err := journaledSegment(dir, number)
-			if err != nil {
-				return nil, err
+			f, err := os.Open(segmentPath(dir, number))
+			if errors.Is(err, os.ErrNotExist) {
+				continue // shipped since it was listed
 			}
-			all = append(all, records...)
+			if err != nil {
+				return all, err
+			}
+			all = append(all, journalFile{file: f, node: filepath.Base(dir), segment: segmentName(number)})
+			info, err := f.Stat()
+			if err != nil {
+				return all, err
+			}
+			all[len(all)-1].size = info.Size()
 		}
 	}
 	return all, nil
 }
 
-func journaledSegment(dir string, number int) ([]storage.AuditRecord, error) {
-	f, err := os.Open(segmentPath(dir, number))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // shipped since it was listed
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var records []storage.AuditRecord
+// records calls each with the records of the segment.
+func (j *journalFile) records(each func(*storage.AuditRecord) error) error {
 	before := make(map[string][32]byte)
-	for lines := newLines(f); ; {
+	for lines := newLines(io.LimitReader(j.file, j.size)); ; {
 		text, err := lines.next()
 		if errors.Is(err, io.EOF) {
-			return records, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("reading journals: %w", err)
 		}
 		l, err := parseLine(text)
 		if err != nil || l.header != nil || l.checkpoint != nil {
 			continue
 		}
 		r := storage.AuditRecord{
-			OrganizationID: string(l.record.organization), Node: filepath.Base(dir), Segment: segmentName(number), Sequence: l.record.sequence,
+			OrganizationID: string(l.record.organization), Node: j.node, Segment: j.segment, Sequence: l.record.sequence,
 			Text: slices.Clone(l.record.text), Hash: l.record.hash,
 		}
 		r.Previous = before[r.OrganizationID]
 		before[r.OrganizationID] = r.Hash
-		records = append(records, r)
+		if err := each(&r); err != nil {
+			return err
+		}
 	}
 }

@@ -95,18 +95,6 @@ func complete(e, outcome *storage.AuditEntry) {
 	}
 }
 
-// Entries calls each with an organization's entries, oldest first, without the outcomes: what a policy is replayed on. It
-// ends with the first error of each.
-func Entries(ctx context.Context, store storage.Audits, f Filter, each func(storage.AuditEntry) error) error {
-	return Records(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: f.To}, func(r *storage.AuditRecord) error {
-		var e storage.AuditEntry
-		if json.Unmarshal(r.Text, &e) != nil || e.Call != "" || !f.passes(&e) {
-			return nil
-		}
-		return each(e)
-	})
-}
-
 // pageChunks is how many chunks are read at once.
 const pageChunks = 32
 
