@@ -3,6 +3,7 @@ package integration
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -567,6 +568,40 @@ func TestConnectCheck(t *testing.T) {
 		newPerson(t).visit(byState.answerOf(t, byState.token(t))).want(t, http.StatusOK)
 		if got := byState.connection(t, byState.token(t)); got != "connected" {
 			t.Errorf("the connection is %s", got)
+		}
+	})
+	t.Run("A03 the audit log", func(t *testing.T) {
+		admin := strings.TrimSpace(d.home.command(t, "token", "--as", "admin@example.test", "--url", d.url).stdout)
+		alice, bob := devClaims(t, d.token(t))["sub"], devClaims(t, strings.TrimSpace(d.home.command(t, "token", "--as", "bob@example.test", "--url", d.url).stdout))["sub"]
+		status, body := d.api(t, admin, http.MethodGet, "/api/audit?kind=login&limit=100")
+		var found struct {
+			Data []struct {
+				Event  string         `json:"event"`
+				UserID any            `json:"user_id"`
+				Server any            `json:"server"`
+				Client any            `json:"client"`
+				Detail map[string]any `json:"detail"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal([]byte(body), &found); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %v: %s", status, err, body)
+		}
+		var byBob, byOthers, logins int
+		for _, e := range found.Data {
+			switch {
+			case e.Event == "connect.refused" && e.UserID == alice && e.Server == "demo" && e.Detail["browser_user_id"] == bob:
+				byBob++
+			case e.Event == "connect.refused" && e.UserID == alice && e.Server == "demo" && e.Detail["browser_user_id"] == nil:
+				byOthers++
+			case e.Event == "login" && e.Client == "dev-console":
+				logins++
+			}
+		}
+		if byBob != 3 || byOthers != 1 || logins == 0 {
+			t.Errorf("%d attempts ended in bob's browser, %d in one of another organization, %d logins: %s", byBob, byOthers, logins, body)
+		}
+		if strings.Contains(body, "eve@") {
+			t.Error("O01 the log names another organization's user")
 		}
 	})
 	t.Run("the log", func(t *testing.T) {
