@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// memory is storage.Approvals without a database.
+// memory is storage.Approvals without a database, so that its time can be a test's.
 type memory struct {
 	mu  sync.Mutex
 	all []*storage.Approval

@@ -49,7 +49,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 		v := q.judge(r.Context(), m)
 		switch {
 		case v.ask:
-			return q.hold(w, r, next, v.decision)
+			return q.hold(w, r, next, v.decision) //nolint:contextcheck // what is held goes with its request
 		case v.refused():
 			h.count(call, "denied")
 			v.write(w, m, in.Modern())
@@ -79,7 +79,7 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 	if m.Kind == jsonrpc.Response {
 		return verdict{} // to what the server asked; whether it asked is the server's to know
 	}
-	class := mcpmethod.Of(m.Method)
+	class := mcpmethod.Of(m.Method, q.Modern())
 	if (class == mcpmethod.Notification) != (m.Kind == jsonrpc.Notification) {
 		// A request without an id would run where nobody waits for its answer; with one, a notification is no method.
 		return unknownMethod()
