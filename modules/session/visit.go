@@ -48,9 +48,12 @@ func (v *visit) admitted() bool {
 	return true
 }
 
-// elsewhere: a developer has opened the gateway under another name of this machine, where the cookies of its public URL are
-// not sent.
+// elsewhere: a developer has opened a page under another name of this machine, where the cookies of the public URL are not
+// sent. What providers send browsers back to is never sent on: those addresses hold codes.
 func (v *visit) elsewhere() bool {
+	if path := v.r.URL.Path; isCallback(path) || path == app.LoginCallbackPath {
+		return false
+	}
 	u, err := url.Parse(v.core.PublicURL)
 	return err == nil && v.r.Method == http.MethodGet && loopback.IsHost(u.Host) && loopback.IsHost(v.r.Host) && !strings.EqualFold(u.Host, v.r.Host)
 }
