@@ -1,6 +1,7 @@
 package toolpin
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -15,8 +16,9 @@ type Observation struct {
 	listed int
 	names  []string
 	seen   map[string]Tool
-	fresh  int  // how many of seen have no pin
-	torn   bool // a name was listed with two definitions
+	fresh  int               // how many of seen have no pin
+	torn   bool              // a name was listed with two definitions
+	second map[string]string // hashes of the other definitions of names without a pin
 }
 
 // Observe begins to read a list. With enforce, what is not as pinned is not shown.
@@ -32,7 +34,7 @@ func (o *Observation) Tool(name string, entry []byte) (show bool) {
 	if len(name) > MaxName {
 		return !o.enforce
 	}
-	tool, err := Read(name, entry)
+	tool, err := o.pins.read(name, entry)
 	if err != nil {
 		return false // not reached: the list was read before
 	}
@@ -50,6 +52,12 @@ func (o *Observation) see(tool Tool, hash string, known bool) {
 		return
 	case twice:
 		o.torn = true
+		if !known {
+			if o.second == nil {
+				o.second = make(map[string]string)
+			}
+			o.second[tool.Name] = tool.Hash
+		}
 		if former.Hash != hash {
 			return
 		}
@@ -95,7 +103,7 @@ func (o *Observation) End(now time.Time) List {
 			delete(o.watch.latest, name)
 			continue
 		}
-		o.watch.see(name, tool.Hash)
+		o.watch.see(name, cmp.Or(o.second[name], tool.Hash))
 		due, copies := Noted{Suspicious: Suspicious(tool.Definition)}, 1
 		switch {
 		case !known:

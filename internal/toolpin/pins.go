@@ -1,7 +1,9 @@
 package toolpin
 
 import (
+	"crypto/sha256"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -22,10 +24,16 @@ const (
 	restDefinition = 1 << 10
 )
 
-// Pins are the hashes of what is pinned of a server and of what was last noted. It is not changed once it is made.
+// Pins are the hashes of what is pinned of a server and of what was last noted. They stay as they were made. It is safe for
+// concurrent use.
 type Pins struct {
 	byName map[string]pin
 	size   int // bytes of the definitions in the store
+
+	mu sync.RWMutex
+	// known are digests of the entries, as they were listed, that are as they were last noted: mostly, a list is the one
+	// of before, and need not be read again.
+	known map[string][sha256.Size]byte
 }
 
 type pin struct {
@@ -35,7 +43,7 @@ type pin struct {
 
 // NewPins makes them of what the store has.
 func NewPins(stored []storage.ToolPin) *Pins {
-	p := &Pins{byName: make(map[string]pin, len(stored))}
+	p := &Pins{byName: make(map[string]pin, len(stored)), known: make(map[string][sha256.Size]byte)}
 	for i := range stored {
 		s := &stored[i]
 		one := pin{hash: s.Hash, seen: s.SeenHash, changedAt: s.ChangedAt}
@@ -46,6 +54,26 @@ func NewPins(stored []storage.ToolPin) *Pins {
 		p.size += len(s.Definition) + len(s.SeenDefinition)
 	}
 	return p
+}
+
+// read reads an entry of a list. What is as it was last noted has no definition.
+func (p *Pins) read(name string, entry []byte) (Tool, error) {
+	seen := p.byName[name].seen
+	digest := sha256.Sum256(entry)
+	p.mu.RLock()
+	known, is := p.known[name]
+	p.mu.RUnlock()
+	if is && known == digest {
+		return Tool{Name: name, Hash: seen}, nil
+	}
+	tool, err := Read(name, entry)
+	if err != nil || tool.Hash != seen {
+		return tool, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known[name] = digest
+	return tool, nil
 }
 
 // Len is the number of pins.
