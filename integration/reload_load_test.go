@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,9 +35,10 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// TestReloadUnderLoad: streams, counters and calls across reloads while calls come at a rate (Z-G01). RELOAD_STREAMS,
-// RELOAD_RATE and RELOAD_COUNT make it longer. RELOAD_LISTENER=inherited hands the gateway an open socket, as systemd does,
-// instead of an address.
+// TestReloadUnderLoad: streams, counters and calls across reloads while calls come at a rate (Z-G01). At most one call is
+// lost in all, and none that ran. RELOAD_STREAMS, RELOAD_RATE and RELOAD_COUNT make it longer. RELOAD_LISTENER=inherited
+// hands the gateway an open socket, as systemd does, instead of an address: Caddy shuts those down by itself, and loses
+// calls over HTTP/1.1.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	streams, rate, reloads := setting(t, "RELOAD_STREAMS", 60), setting(t, "RELOAD_RATE", 100), setting(t, "RELOAD_COUNT", 4)
@@ -46,25 +48,34 @@ func TestReloadUnderLoad(t *testing.T) {
 	s := g.createServer(up.server.URL+"/mcp", map[string]any{"events_url": up.server.URL + "/events"})
 
 	const ofOneUser = 50 // the cap is 100
-	token := ""
 	ctx, leave := context.WithCancel(t.Context())
-	listeners := make([]*listener, 0, streams)
-	var reading sync.WaitGroup
+	listeners := make([]*listener, streams)
+	var opening, reading sync.WaitGroup
+	atOnce := make(chan struct{}, 32)
+	token := ""
 	for i := range streams {
 		if i%ofOneUser == 0 {
 			token = g.token(alice.with(claims{"sub": fmt.Sprintf("0190cccc-0000-7000-8000-%012d", i), "email": fmt.Sprintf("user%d@acme.test", i)}))
 		}
-		path := "/sse/" + s.Slug
+		path, bearer := "/sse/"+s.Slug, token
 		if i%2 == 1 {
 			path = s.path
 		}
-		l := g.follow(ctx, path, token)
-		listeners = append(listeners, l)
-		reading.Go(l.read)
+		atOnce <- struct{}{}
+		opening.Go(func() {
+			defer func() { <-atOnce }()
+			if listeners[i] = g.follow(ctx, path, bearer); listeners[i] != nil {
+				reading.Go(listeners[i].read)
+			}
+		})
 	}
+	opening.Wait()
 	defer g.client.CloseIdleConnections() // the exit waits five seconds for those that were never used
 	defer reading.Wait()
 	defer leave()
+	if slices.Contains(listeners, nil) {
+		return
+	}
 	g.eventually("every stream has reached the upstream", func() bool { return up.open() == streams })
 	up.publish()
 	heard := func() bool {
@@ -80,6 +91,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	c := newCallers(g.url+s.path, g.token(alice), rate)
 	g.eventually("calls are answered", func() bool { return c.answered.Load() > 0 })
 	before := g.counters()
+	began, first := time.Now(), c.serial.Load()
 	for range reloads {
 		published := make(chan struct{})
 		go func() { defer close(published); up.publish() }() // while the configurations change
@@ -96,6 +108,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		}
 		before = after
 	}
+	perSecond := float64(c.serial.Load()-first) / time.Since(began).Seconds()
 	c.stop()
 	g.eventually("every stream has every event", heard)
 	for i, l := range listeners {
@@ -115,10 +128,12 @@ func TestReloadUnderLoad(t *testing.T) {
 		t.Errorf("%s calls are counted, %d were answered", got, c.answered.Load())
 	}
 	lost := c.judge(t, up)
-	if lost.http2 > 1 {
-		t.Errorf("%d calls were lost over HTTP/2", lost.http2)
+	if shared := os.Getenv("RELOAD_LISTENER") == ""; shared && lost.total() > 1 || lost.http2 > 1 {
+		t.Errorf("%s", lost)
 	}
-	t.Logf("%d streams, %d reloads, %d events each, %d calls: %s", streams, reloads, up.published.Load(), c.serial.Load(), lost)
+	slices.Sort(c.took)
+	t.Logf("%d streams, %d reloads, %d events each, %d calls (%.0f/s, half within %v, all within %v): %s", streams, reloads, up.published.Load(),
+		c.serial.Load(), perSecond, c.took[len(c.took)/2], c.took[len(c.took)-1], lost)
 }
 
 // load replaces the configuration through the admin socket, without a process of its own for it.
@@ -265,16 +280,24 @@ type listener struct {
 	problem atomic.Pointer[string] // a gap, or an end that the test did not ask for
 }
 
-// follow opens a stream on a connection of its own.
+// follow opens a stream on a connection of its own. A nil listener has failed the test.
 func (g *gateway) follow(ctx context.Context, path, token string) *listener {
-	g.t.Helper()
-	client := g.client
-	g.client = &http.Client{Transport: client.Transport} // a stream outlives every time-out of a call
-	defer func() { g.client = client }()
-	response := g.open(ctx, http.MethodGet, path, token, nil, "Accept", "application/json, text/event-stream")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+path, nil)
+	if err != nil {
+		g.t.Error(err)
+		return nil
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	response, err := (&http.Client{Transport: g.client.Transport}).Do(request) // a stream outlives every time-out of a call
+	if err != nil {
+		g.t.Error(err)
+		return nil
+	}
 	if response.StatusCode != http.StatusOK {
 		_ = response.Body.Close()
-		g.t.Fatalf("%s: status %d", path, response.StatusCode)
+		g.t.Errorf("%s: status %d", path, response.StatusCode)
+		return nil
 	}
 	return &listener{ctx: ctx, body: response.Body}
 }
@@ -311,6 +334,7 @@ type callers struct {
 
 	mu     sync.Mutex
 	failed []failure
+	took   []time.Duration // of answered calls
 }
 
 // failure is a call without an answer of the tool.
@@ -328,31 +352,30 @@ func newCallers(address, token string, rate int) *callers {
 	kept := &http.Client{Timeout: callTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 	fresh := &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	c := &callers{address: address, token: token, clients: [4]*http.Client{fresh, multiplexed, kept, multiplexed}}
-	stop, begun := make(chan struct{}), make(chan struct{}, 1024)
-	var all sync.WaitGroup
-	all.Go(func() {
-		defer close(begun)
-		ticker := time.NewTicker(time.Second / time.Duration(rate))
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		var all sync.WaitGroup
+		defer all.Wait()
+		ticker := time.NewTicker(2 * time.Millisecond)
 		defer ticker.Stop()
+		begun := time.Now()
 		for {
 			select {
 			case <-ticker.C:
-				begun <- struct{}{}
 			case <-stop:
 				return
 			}
-		}
-	})
-	for range 32 {
-		all.Go(func() {
-			for range begun {
-				c.call(c.serial.Add(1))
+			// Whether those before are answered or not.
+			for due := int64(time.Since(begun).Seconds() * float64(rate)); c.serial.Load() < due; {
+				serial := c.serial.Add(1)
+				all.Go(func() { c.call(serial) })
 			}
-		})
-	}
+		}
+	}()
 	c.finish = func() {
 		close(stop)
-		all.Wait()
+		<-done
 		for _, client := range c.clients {
 			client.CloseIdleConnections()
 		}
@@ -367,27 +390,32 @@ func (c *callers) call(serial int64) {
 	client, reused := c.clients[serial%4], false
 	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
 	message := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"count","arguments":{"serial":%d}}}`, serial, serial)
+	begun := time.Now()
 	err := post(ctx, client, c.address, c.token, message)
+	took := time.Since(begun)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err == nil {
+		c.took = append(c.took, took)
 		c.answered.Add(1)
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.failed = append(c.failed, failure{serial, reused, serial%2 == 1, err})
 }
 
-// losses are calls that failed with their connection. All of it is Caddy's and net/http's doing (docs/operating.md).
+// losses are calls that failed with their connection.
 type losses struct {
-	queued int // new connections that were reset: they waited for the old configuration's socket
+	queued int // new connections that were reset: they waited for a socket that was closed
 	read   int // new connections that ended: net/http drops a request that it reads after its shutdown began
 	kept   int // connections of HTTP/1.1 that were kept after a call, and closed as idle
 	http2  int
 }
 
+func (l losses) total() int { return l.queued + l.read + l.kept + l.http2 }
+
 func (l losses) String() string {
 	return fmt.Sprintf("%d failed with their connection: %d in the queue of a socket, %d on another new connection, %d on a kept one of HTTP/1.1, %d over HTTP/2",
-		l.queued+l.read+l.kept+l.http2, l.queued, l.read, l.kept, l.http2)
+		l.total(), l.queued, l.read, l.kept, l.http2)
 }
 
 // judge holds what the callers saw against the journal of the upstream: an answered call ran once, any other never.
