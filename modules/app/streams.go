@@ -21,7 +21,7 @@ type Streams struct {
 	// How long an upstream may be silent in the middle of an answer or a stream; comments count as a sign of life.
 	// `read_timeout` in a handler's transport goes before it. Default: 5m.
 	Idle caddy.Duration `json:"idle,omitempty"`
-	// How long calls may run on once the process is to exit; event streams end at once. Default: 30s.
+	// How long calls may run on once the process is to exit; event streams end within half of it. Default: 30s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 	// The time between signs of life on a quiet stream of /sse. Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
