@@ -189,7 +189,7 @@ func TestFilteredAnswers(t *testing.T) {
 		"many": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"tools":[`)
-			for i := range 10_000 {
+			for i := range 4_999 {
 				_, _ = fmt.Fprintf(w, `{"name":"secret%d"},{"name":"open%d"},`, i, i)
 			}
 			_, _ = io.WriteString(w, `{"name":"open","description":"`+strings.Repeat("<IMPORTANT>", 100_000)+`"}]}}`)
@@ -229,7 +229,7 @@ func TestFilteredAnswers(t *testing.T) {
 	var answer struct {
 		Result struct{ Tools []struct{ Name string } }
 	}
-	if err := json.Unmarshal(many.body, &answer); err != nil || len(answer.Result.Tools) != 10_001 || strings.Contains(string(many.body), "secret") {
+	if err := json.Unmarshal(many.body, &answer); err != nil || len(answer.Result.Tools) != 5_000 || strings.Contains(string(many.body), "secret") {
 		t.Errorf("M14 %v, %d tools", err, len(answer.Result.Tools))
 	}
 }

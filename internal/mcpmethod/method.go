@@ -34,9 +34,20 @@ const (
 )
 
 // Of is the class of a method, compared exactly. Methods that both sides may send (ping, tasks/*) have the class of what a
-// client sends.
-func Of(method string) Class {
+// client sends. In the revision 2026-07-28 and later (modern), methods that it took away and that would have to be judged
+// are Unknown: servers answer them so.
+func Of(method string, modern bool) Class {
 	switch method {
+	case "resources/subscribe", "resources/unsubscribe":
+		if modern {
+			return Unknown
+		}
+		return Subscription
+	case "tasks/result", "tasks/list":
+		if modern {
+			return Unknown
+		}
+		return Task
 	case "initialize", "ping", "logging/setLevel", "server/discover":
 		return Session
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
@@ -47,9 +58,9 @@ func Of(method string) Class {
 		return Read
 	case "completion/complete":
 		return Completion
-	case "resources/subscribe", "resources/unsubscribe", "subscriptions/listen":
+	case "subscriptions/listen":
 		return Subscription
-	case "tasks/get", "tasks/result", "tasks/cancel", "tasks/update", "tasks/list":
+	case "tasks/get", "tasks/cancel", "tasks/update":
 		return Task
 	case "sampling/createMessage", "elicitation/create", "roots/list":
 		return ServerToClient

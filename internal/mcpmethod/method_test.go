@@ -1,6 +1,9 @@
 package mcpmethod
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // revisions lists the methods that the schema of each revision defines: requests of clients and servers (`method: "..."`
 // of schema.ts), and, for the last one, those of the extension for tasks (SEP-2663).
@@ -28,12 +31,20 @@ var revisions = map[string]map[string]Class{
 	},
 }
 
+const newest = "2026-07-28"
+
+// takenAway are the methods that need an action and that the newest revision has no more.
+var takenAway = []string{"resources/subscribe", "resources/unsubscribe", "tasks/result", "tasks/list"}
+
 // TestTable is M09: every method of every revision has its class, and everything else has none.
 func TestTable(t *testing.T) {
 	for revision, methods := range revisions {
 		for method, want := range methods {
-			if got := Of(method); got != want {
+			if got := Of(method, revision == newest); got != want {
 				t.Errorf("M09 %s of %s: class %d, want %d", method, revision, got, want)
+			}
+			if got := Of(method, true); got != want && !slices.Contains(takenAway, method) {
+				t.Errorf("M09 %s: class %d in %s, want %d", method, got, newest, want)
 			}
 		}
 	}
@@ -42,8 +53,13 @@ func TestTable(t *testing.T) {
 		"tools//call", "notifications", "Notifications/initialized", "ui/open", "io.modelcontextprotocol/x", "com.example/run", "tasks/create", "tasks/send",
 		"resources/write", "completion", "sampling/", "elicitation/x", "notification/initialized",
 	} {
-		if got := Of(method); got != Unknown {
-			t.Errorf("M09 %q: class %d, want none", method, got)
+		if Of(method, false) != Unknown || Of(method, true) != Unknown {
+			t.Errorf("M09 %q has a class", method)
+		}
+	}
+	for _, method := range takenAway {
+		if Of(method, false) == Unknown || Of(method, true) != Unknown {
+			t.Errorf("M09 %s: class %d, in %s %d", method, Of(method, false), newest, Of(method, true))
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (q *request) decide(ctx context.Context) {
 			book, who := q.call.Core.Tasks, q.call.Binding()
 			d.Filter.Created = func(id string) { book.Created(who, id) }
 		}
-		if m := q.Single(); m != nil && mcpmethod.Of(m.Method) == mcpmethod.List {
+		if m := q.Single(); m != nil && mcpmethod.Of(m.Method, q.Modern()) == mcpmethod.List {
 			const text = "The upstream server's list cannot be read"
 			d.Filter.Refusal = jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, text, &app.ServiceError{Name: app.UpstreamError, Message: text})
 		}
@@ -45,7 +45,7 @@ func (q *request) mayList() bool {
 		return true
 	}
 	return slices.ContainsFunc(q.Message.Messages, func(m jsonrpc.Message) bool {
-		return mcpmethod.Of(m.Method) == mcpmethod.List || m.Method == "tasks/list"
+		return mcpmethod.Of(m.Method, q.Modern()) == mcpmethod.List || m.Method == "tasks/list"
 	})
 }
 

@@ -59,7 +59,8 @@ func TestMethods(t *testing.T) {
 		{"tasks/update", `{"taskId":"t"}`, hidden, modern}, {"tasks/get", ``, hidden, legacy},
 		{"sampling/createMessage", "", unknownMethod, ""}, {"elicitation/create", "", unknownMethod, ""}, {"roots/list", "", unknownMethod, ""},
 		{"rpc.discover", "", unknownMethod, ""}, {"com.example/run", "", unknownMethod, ""}, {"Tools/call", `{"name":"open"}`, unknownMethod, legacy},
-		{"notifications/initialized", "", unknownMethod, ""}, // with an id
+		{"notifications/initialized", "", unknownMethod, ""},                                                                 // with an id
+		{"resources/subscribe", `{"uri":"file:///pub/a"}`, unknownMethod, modern}, {"tasks/list", "", unknownMethod, modern}, // taken away
 	} {
 		for _, version := range []string{legacy, modern} {
 			if tc.only != "" && tc.only != version {
