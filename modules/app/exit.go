@@ -20,9 +20,9 @@ const spreadOfStream = time.Millisecond
 
 // Handle passes connections on to the configuration that follows. When it is the process that stops, it ends event
 // streams, those of older configurations too. Calls have the drain period to get their answers; Caddy waits for them.
-func (h exitHandler) Handle(context.Context, caddy.Event) error {
+func (h exitHandler) Handle(ctx context.Context, _ caddy.Event) error {
 	if !caddy.Exiting() {
-		h.app.listening.handOver()
+		h.app.listening.handOver(ctx)
 		return nil
 	}
 	drain := time.Duration(h.app.Streams.withDefaults().Drain)

@@ -104,11 +104,11 @@ func delaysShutdown(ctx caddy.Context) bool {
 const longestHandover = 500 * time.Millisecond
 
 // handOver passes connections on to the next configuration, whose servers are listening.
-func (l *listening) handOver() {
+func (l *listening) handOver(ctx context.Context) {
 	l.mu.Lock()
 	listeners := l.listeners
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), longestHandover)
+	ctx, cancel := context.WithTimeout(ctx, longestHandover)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, listener := range listeners {

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestShareSockets: plain addresses are shared, once; those that say how to listen, or that the system chooses, are not.
+func TestShareSockets(t *testing.T) {
+	server := &caddyhttp.Server{Listen: []string{
+		":443", "127.0.0.1:8080", "[::1]:8080-8082", "tcp/:80", "tcp4/:81", "udp/:82", "unix//run/gate.sock|0222", "fd/3", "127.0.0.1:0",
+	}}
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.WithValue(t.Context(), caddyhttp.ServerCtxKey, server)})
+	defer cancel()
+	var l listening
+	for range 2 { // each handler of a server asks
+		l.share(ctx)
+	}
+	want := []string{
+		"durward/:443", "durward/127.0.0.1:8080", "durward/[::1]:8080-8082", "durward/:80", "tcp4/:81", "udp/:82",
+		"unix//run/gate.sock|0222", "fd/3", "127.0.0.1:0",
+	}
+	if diff := cmp.Diff(want, server.Listen); diff != "" {
+		t.Error(diff)
+	}
+	for _, listen := range server.Listen {
+		if _, err := caddy.ParseNetworkAddress(listen); err != nil {
+			t.Error(err)
+		}
+	}
+	(&listening{}).share(caddy.Context{Context: t.Context()}) // a handler outside of every server
+}
