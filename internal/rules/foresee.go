@@ -16,12 +16,13 @@ type Lacking struct {
 
 // Foreseen is what a set says to a call of which not everything is known.
 type Foreseen struct {
-	// Certain: whatever the unknown facts are, Effect is what Decide would have said. Else Lacked is what it depends on.
+	// Certain: whatever the unknown facts are, Effect is what Decide would have said. Else Lacked is what it depends on; of a
+	// denial that is certain, Lacked is what it depends on whether a rule denies or none grants.
 	Certain bool
 	Effect  Effect
 	// PolicyID is of the policy that governs the caller, "" for none: that never depends on what is not known.
 	PolicyID string
-	// Rule is the name of a rule that decides so, "" when none does, or when it depends on unknown facts which one it is.
+	// Rule is the name of a rule that decides so, "" of a denial when none grants and none is sure to deny.
 	Rule   string
 	Lacked Lacking
 }
@@ -76,7 +77,11 @@ func (f *foresight) decide(p *policy) Foreseen {
 	asked, allowed := asks.number >= 0, allows.number >= 0
 	var possible []Foreseen
 	if denies.possible || !asked && !allowed {
-		possible = append(possible, Foreseen{Effect: Deny})
+		denied := Foreseen{Effect: Deny}
+		if denies.possible {
+			denied.Lacked = f.lacked
+		}
+		possible = append(possible, denied)
 	}
 	if asks.possible {
 		possible = append(possible, Foreseen{Effect: Ask, Rule: ruleName(p, asks.number)})

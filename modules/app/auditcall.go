@@ -146,6 +146,7 @@ func (c *Call) auditEntry(ctx context.Context, i int) storage.AuditEntry {
 		e.Decision = "deny"
 	case c.Decision.Off:
 		e.Decision = "off"
+		c.addRoles(&e)
 	case c.Decision.ApprovalID != "":
 		e.ApprovalID = c.Decision.ApprovalID
 	}
