@@ -123,7 +123,12 @@ func (a *Audit) open() (*audit.Trail, error) {
 }
 
 // BestEffort are the kinds of traffic that go on without a record.
-func (a *Audit) BestEffort() []string { return a.rules.BestEffort }
+func (a *Audit) BestEffort() []string {
+	if a == nil {
+		return nil
+	}
+	return a.rules.BestEffort
+}
 
 // Event records something that writes nothing to the store. ID, time and kind are filled in where they are missing. An
 // error means that it is not recorded.
@@ -165,6 +170,13 @@ func (a *Audit) With(ctx context.Context, organization string, e storage.AuditEn
 	identify(&e)
 	audited := t.Audited(organization, e)
 	return storage.WithAudit(ctx, audited), &audited.Entries[0], nil
+}
+
+// LoggedIn records that a user logged in with a browser. An error means that it could not be: nobody is logged in then.
+func (a *Audit) LoggedIn(who *Caller, client string) error {
+	return a.Event(context.Background(), who.OrganizationID, storage.AuditEntry{
+		Kind: storage.AuditLogin, Event: "browser.login", UserID: who.UserID, Client: client,
+	})
 }
 
 // RefusedToken records that a token was refused. There is a bound to how many of them are recorded.

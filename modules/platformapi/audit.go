@@ -23,27 +23,29 @@ var resources = map[string]string{
 
 var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete"}
 
-// event names what a write on the route does: the collection, and its last literal word or what its method means.
+// event names what a write on the route does: the collection, and the words behind the object or what the method means.
 func (r *route) event() string {
-	resource, last := "", ""
+	resource := ""
+	var words []string
 	for segment := range strings.SplitSeq(strings.TrimPrefix(r.path, "/"), "/") {
 		switch name, known := resources[segment]; {
 		case segment == "api" || segment == "v2" || segment == "by-slug":
 		case isParameter(segment):
-			last = ""
+			words = nil
 		case known && resource == "":
 			resource = name
 		default:
-			last = segment
+			words = append(words, segment)
 		}
 	}
-	if last == "" || "/"+last == statusPath {
-		if "/"+last == statusPath {
-			resource = "connection"
-		}
-		last = verbs[r.method]
+	switch words := strings.Join(words, "."); words {
+	case "":
+		return resource + "." + verbs[r.method]
+	case strings.TrimPrefix(statusPath, "/"):
+		return words + "." + verbs[r.method]
+	default:
+		return resource + "." + words
 	}
-	return resource + "." + last
 }
 
 // entry is the record of a write by the caller.

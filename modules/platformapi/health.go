@@ -16,10 +16,12 @@ const pingTimeout = 2 * time.Second
 
 type healthView struct {
 	Status string `json:"status"`
+	// BestEffort are the kinds of traffic that go on when the audit log cannot be written.
+	BestEffort []string `json:"audit_best_effort,omitempty"`
 }
 
 // health says that the process lives, and no more: a store that is away is no reason to restart it.
-func health(*request) (any, error) { return healthView{"ok"}, nil }
+func health(*request) (any, error) { return healthView{Status: "ok"}, nil }
 
 // ready says whether requests should be sent here.
 func ready(q *request) (any, error) {
@@ -36,5 +38,5 @@ func ready(q *request) (any, error) {
 		q.handler.logger.Warn("the store does not answer", zap.Error(err))
 		return nil, refused(app.Unavailable, "The gateway cannot reach its store at the moment")
 	}
-	return healthView{"ready"}, nil
+	return healthView{Status: "ready", BestEffort: q.core.Audit.BestEffort()}, nil
 }

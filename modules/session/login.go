@@ -86,6 +86,11 @@ func (v *visit) loginCallback() {
 		v.refuseLogin(err, attempt)
 		return
 	}
+	if err := v.core.Audit.LoggedIn(who, provider.Client); err != nil {
+		v.logger.Error("recording a login", zap.Error(err))
+		v.unavailable()
+		return
+	}
 	sealed, err := v.core.Browsers.Start(websession.Session{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
 	})
