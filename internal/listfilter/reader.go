@@ -13,6 +13,7 @@ type Reader struct {
 	filter *Filter
 	events *ssewire.Reader
 	out    []byte // to be given out, before err
+	torn   bool   // the last event was written anew, and ended with a CR: an LF that follows is part of it
 	err    error
 }
 
@@ -32,28 +33,33 @@ func (r *Reader) Read(p []byte) (int, error) {
 			r.err = err
 			continue
 		}
-		r.out = r.filter.event(event)
+		raw := event.Raw
+		if r.torn && raw[0] == '\n' {
+			raw = raw[1:]
+		}
+		r.out = r.filter.event(event, raw)
+		r.torn = len(r.out) > 0 && &r.out[0] != &raw[0] && raw[len(raw)-1] == '\r'
 	}
 	n := copy(p, r.out)
 	r.out = r.out[n:]
 	return n, nil
 }
 
-// event is the event as its reader gets it.
-func (f *Filter) event(e *ssewire.Event) []byte {
+// event is the event as its reader gets it: raw, unless something is taken out of it.
+func (f *Filter) event(e *ssewire.Event, raw []byte) []byte {
 	if !e.HasData || len(e.Data) == 0 {
-		return e.Raw
+		return raw
 	}
 	data, err := f.Message(e.Data)
 	switch {
 	case err != nil && f.Refusal == nil:
-		return reframe(e, nil, true)
+		return reframe(raw, nil, true)
 	case err != nil:
-		return reframe(e, f.Refusal, false)
+		return reframe(raw, f.Refusal, false)
 	case len(data) == len(e.Data) && &data[0] == &e.Data[0]:
-		return e.Raw
+		return raw
 	}
-	return reframe(e, data, false)
+	return reframe(raw, data, false)
 }
 
 // byteOrderMark may stand before the first line of a stream, and means nothing.
@@ -61,10 +67,10 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // reframe is an event with other data in place of its own, or with none: an event without data is nothing to a client but
 // the place from which it resumes.
-func reframe(e *ssewire.Event, data []byte, without bool) []byte {
+func reframe(raw, data []byte, without bool) []byte {
 	out := make([]byte, 0, len(data)+128)
 	written := without
-	for line := range ssewire.Lines(bytes.TrimPrefix(e.Raw, byteOrderMark)) {
+	for line := range ssewire.Lines(bytes.TrimPrefix(raw, byteOrderMark)) {
 		name, _, _ := bytes.Cut(line, []byte(":"))
 		switch {
 		case len(line) == 0 && len(out) == 0: // the rest of the CRLF that ended the event before

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/overload"
@@ -34,6 +35,8 @@ type Core struct {
 	Streams   *streams.Registry
 	// Sessions seals and opens the ids of MCP sessions.
 	Sessions *mcpsession.Codec
+	// Desk brings answers of the gateway's own to open streams of MCP 2024-11-05.
+	Desk *legacysse.Desk
 	// Tasks remembers who created which task at an upstream.
 	Tasks *taskbook.Book
 	Sizes Sizes
@@ -160,7 +163,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if a.Pinning != nil {
 		core.pinning = *a.Pinning
 	}
-	core.Tasks = &a.resources.tasks
+	core.Tasks, core.Desk = &a.resources.tasks, &desk
 	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.unready.Store(true)
 	if core.Broker, err = a.newBroker(core); err != nil {

@@ -33,8 +33,9 @@ type Inbound struct {
 	// first handler that read it.
 	Request *http.Request
 
-	call *Call
-	one  [1]jsonrpc.Message // what Message is, mostly
+	call   *Call
+	sealed string             // what Endpoint was sealed in
+	one    [1]jsonrpc.Message // what Message is, mostly
 }
 
 // ReadInbound reads the request of the call, which has a caller and a server, once for all the handlers that need it.
@@ -131,6 +132,20 @@ func (in *Inbound) WriteRPCError(w http.ResponseWriter, status, code int, messag
 		id = m.ID
 	}
 	WriteRPCBody(w, status, jsonrpc.ErrorResponse(id, code, message, data))
+}
+
+// Reply answers the request's messages with messages of the gateway's own, in the way that its transport has for that: in
+// revision 2024-11-05 clients read answers on their stream alone. When that is not open here, they are told with a status
+// that what they sent went nowhere.
+func (in *Inbound) Reply(w http.ResponseWriter, status int, body []byte) {
+	switch {
+	case in.Endpoint == nil:
+		WriteRPCBody(w, status, body)
+	case in.call.Core.Desk.Deliver(in.sealed, body):
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		WriteRPCBody(w, max(status, http.StatusBadRequest), body)
+	}
 }
 
 // WriteRPCBody answers with JSON-RPC messages of the gateway's own.
@@ -250,7 +265,7 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 		return false
 	}
 	if len(sealed) == 1 {
-		in.Endpoint = in.call.unsealEndpoint(sealed[0])
+		in.sealed, in.Endpoint = sealed[0], in.call.unsealEndpoint(sealed[0])
 	}
 	if in.Endpoint == nil {
 		WriteError(w, NotFound, "There is no such session; begin anew with GET")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/internal/taskbook"
 	"github.com/durward-gateway/durward/storage"
@@ -18,6 +19,9 @@ import (
 // pool keeps what must outlive a configuration: each value is keyed by the facts that identify it, so that a reload that
 // changes one thing loses nothing else.
 var pool = caddy.NewUsagePool()
+
+// desk brings answers of the gateway's own to open streams of MCP 2024-11-05, whatever configuration they are of.
+var desk legacysse.Desk
 
 // openStreams is shared by all configurations: a stream of an old one ends with its right like any other.
 var openStreams streams.Registry

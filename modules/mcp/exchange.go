@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -25,9 +26,10 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
-	outcome string // for metrics and the audit log
-	status  int    // of the upstream's answer; 0: there was none
-	abort   bool   // the answer broke off after its beginning: the client must not take what it has for the whole
+	box     *legacysse.Box // for a stream that may be one of 2024-11-05
+	outcome string         // for metrics and the audit log
+	status  int            // of the upstream's answer; 0: there was none
+	abort   bool           // the answer broke off after its beginning: the client must not take what it has for the whole
 }
 
 // forward opens the stream first and asks for the credential then: a connection that ends in between is seen by one of

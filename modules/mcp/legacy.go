@@ -27,6 +27,7 @@ func (x *exchange) mayAnnounce(response *forward.Response) bool {
 // replaceEndpoint lets the stream announce our address for messages in place of the upstream's.
 func (x *exchange) replaceEndpoint(response *forward.Response) {
 	response.Hold = endpointWait
+	x.box = x.call.Core.Desk.NewBox()
 	response.Body = legacysse.NewReader(response.Body, func(announced string) (string, error) {
 		server, err := url.Parse(x.call.Server.Entry.URL)
 		if err != nil {
@@ -40,6 +41,7 @@ func (x *exchange) replaceEndpoint(response *forward.Response) {
 		if err != nil {
 			return "", err
 		}
+		x.box.Open(sealed)
 		// A path, which is right under every name of the site.
 		return app.MCPPrefix + x.call.Server.Slug + "?" + app.EndpointParameter + "=" + sealed, nil
 	})

@@ -73,6 +73,14 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.interrupted(ctx, response, err)
 		return
 	}
+	if x.box != nil {
+		merged := x.box.Merge(response.Body, int(x.call.Core.Sizes.MCPEvent()))
+		response.Body = merged
+		defer func() {
+			response.Close()
+			merged.Close()
+		}()
+	}
 	if response.Kind == forward.Events {
 		gauge := x.call.Core.Metrics.Streams.WithLabelValues("mcp")
 		gauge.Inc()

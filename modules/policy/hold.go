@@ -198,7 +198,7 @@ func (h *held) denied() {
 
 // write answers in words that a model reads.
 func (h *held) write(text string) {
-	app.WriteRPCBody(h.w, http.StatusOK, jsonrpc.ToolError(h.message.ID, text, h.Modern()))
+	h.Reply(h.w, http.StatusOK, jsonrpc.ToolError(h.message.ID, text, h.Modern()))
 }
 
 // asker is whose questions and answers these are.

@@ -38,7 +38,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 	if in.Message.Batch {
 		if body := q.judgeBatch(r.Context()); body != nil {
 			h.count(call, "denied")
-			app.WriteRPCBody(w, http.StatusOK, body)
+			in.Reply(w, http.StatusOK, body)
 			return nil
 		}
 	} else if m := in.Single(); m != nil {
@@ -52,7 +52,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 			return q.hold(w, r, next, v.decision) //nolint:contextcheck // what is held goes with its request
 		case v.refused():
 			h.count(call, "denied")
-			v.write(w, m, in.Modern())
+			v.write(w, in, m)
 			return nil
 		case !q.unwrapAllowed(m):
 			q.refuseState(w)

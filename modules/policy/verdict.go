@@ -57,7 +57,8 @@ func (v *verdict) body(m *jsonrpc.Message, modern bool) []byte {
 }
 
 // write answers the refusal of a single message.
-func (v *verdict) write(w http.ResponseWriter, m *jsonrpc.Message, modern bool) {
+func (v *verdict) write(w http.ResponseWriter, in *app.Inbound, m *jsonrpc.Message) {
+	modern := in.Modern()
 	status := http.StatusOK
 	switch {
 	case m.Kind != jsonrpc.Request:
@@ -65,5 +66,5 @@ func (v *verdict) write(w http.ResponseWriter, m *jsonrpc.Message, modern bool) 
 	case modern && v.code == jsonrpc.CodeMethodNotFound:
 		status = http.StatusNotFound // before that revision a 404 ends the session
 	}
-	app.WriteRPCBody(w, status, v.body(m, modern))
+	in.Reply(w, status, v.body(m, modern))
 }

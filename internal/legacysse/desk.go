@@ -1,0 +1,131 @@
+package legacysse
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/durward-gateway/durward/internal/ssewire"
+)
+
+// Desk brings answers of the gateway's own to the open streams of this process: in revision 2024-11-05 clients read an
+// answer on their session's stream, and nowhere else. The zero value is ready.
+type Desk struct {
+	mu    sync.Mutex
+	boxes map[string]*Box
+}
+
+// waiting is how many answers wait for a stream at most; one more is not taken.
+const waiting = 16
+
+// Box is what waits for one stream.
+type Box struct {
+	desk   *Desk
+	key    string
+	frames chan []byte
+}
+
+// NewBox makes a box for a stream that has no address yet.
+func (d *Desk) NewBox() *Box { return &Box{desk: d, frames: make(chan []byte, waiting)} }
+
+// Open lets the box have what is delivered to a key, which nobody else has.
+func (b *Box) Open(key string) {
+	b.desk.mu.Lock()
+	defer b.desk.mu.Unlock()
+	if b.desk.boxes == nil {
+		b.desk.boxes = make(map[string]*Box)
+	}
+	b.key = key
+	b.desk.boxes[key] = b
+}
+
+// Close ends the box.
+func (b *Box) Close() {
+	b.desk.mu.Lock()
+	defer b.desk.mu.Unlock()
+	delete(b.desk.boxes, b.key)
+}
+
+// Deliver puts a message on the stream of a key. It reports false when that stream is not open here, or too much waits for
+// it.
+func (d *Desk) Deliver(key string, message []byte) bool {
+	frame, err := ssewire.AppendEvent(nil, "message", message)
+	if err != nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	box := d.boxes[key]
+	if box == nil {
+		return false
+	}
+	select {
+	case box.frames <- frame:
+		return true
+	default:
+		return false
+	}
+}
+
+// Merged is a stream with what was delivered to a box between its events. Not safe for concurrent use.
+type Merged struct {
+	box    *Box
+	events chan []byte
+	ended  chan struct{} // closed when the stream was read to its end, after err is set
+	done   chan struct{}
+	err    error
+	out    []byte
+}
+
+var errPanicked = errors.New("reading the stream panicked")
+
+// Merge reads src, whose events have at most limit bytes, on a goroutine of its own. Close must be called.
+func (b *Box) Merge(src io.Reader, limit int) *Merged {
+	m := &Merged{box: b, events: make(chan []byte), ended: make(chan struct{}), done: make(chan struct{})}
+	go m.read(ssewire.NewReader(src, limit))
+	return m
+}
+
+func (m *Merged) read(events *ssewire.Reader) {
+	defer close(m.ended)
+	defer func() {
+		if recover() != nil {
+			m.err = errPanicked // on a goroutine of its own it would end the process
+		}
+	}()
+	for {
+		event, err := events.Next()
+		if err != nil {
+			m.err = err
+			return
+		}
+		select {
+		case m.events <- append([]byte(nil), event.Raw...):
+		case <-m.done:
+			m.err = io.ErrClosedPipe
+			return
+		}
+	}
+}
+
+// Read implements io.Reader. Its error is the stream's.
+func (m *Merged) Read(p []byte) (int, error) {
+	for len(m.out) == 0 {
+		select {
+		case m.out = <-m.events:
+		case m.out = <-m.box.frames:
+		case <-m.ended:
+			return 0, m.err
+		}
+	}
+	n := copy(p, m.out)
+	m.out = m.out[n:]
+	return n, nil
+}
+
+// Close ends the box and waits until nobody reads the stream any more, which must have been closed before.
+func (m *Merged) Close() {
+	close(m.done)
+	<-m.ended
+	m.box.Close()
+}
