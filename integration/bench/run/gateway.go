@@ -130,6 +130,9 @@ func (b *bench) createServers(ctx context.Context) error {
 		if err := b.api(ctx, 0, "/api/servers", map[string]any{"name": name, "mcp_server_directory_id": directory.ID}, &server); err != nil {
 			return err
 		}
+		if err := b.api(ctx, 0, "/api/policy", policyFor(name, server.ID), nil); err != nil {
+			return err
+		}
 		for n := range users {
 			credential := map[string]any{"token": fmt.Sprint("bench-credential-of-user-", n)}
 			if err := b.api(ctx, n, "/api/servers/"+server.ID+"/connect", credential, nil); err != nil {
@@ -138,6 +141,16 @@ func (b *bench) createServers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// policyFor grants everything, with one condition to evaluate for each call.
+func policyFor(name, serverID string) map[string]any {
+	return map[string]any{
+		"name": name, "mcp_server_id": serverID, "status": "ACTIVE",
+		"rules": []any{map[string]any{
+			"name": "everything", "authorized": true, "condition": map[string]any{"match": map[string]any{"expr": `P.id != "nobody"`}},
+		}},
+	}
 }
 
 // api posts to the gateway's API as a user.
