@@ -193,7 +193,7 @@ func TestHostileUpstream(t *testing.T) {
 			if limit := burst + int(10*time.Second/refill) + 1; m.writes > limit {
 				t.Errorf("%d writes", m.writes)
 			}
-			if m.watch.latest != nil && len(m.watch.latest) > MaxPins {
+			if len(m.watch.latest) > MaxPins {
 				t.Errorf("%d in memory", len(m.watch.latest))
 			}
 		})

@@ -141,7 +141,7 @@ func (p *ToolPins) Note(ctx context.Context, o *toolpin.Observation) (again bool
 	list := o.End(time.Now())
 	switch {
 	case !p.Enforced():
-		p.later(list.Due)
+		p.later(list.Due) //nolint:contextcheck // it goes on when the request has ended
 		return false, nil
 	case len(list.Due) == 0:
 		return list.Torn, nil

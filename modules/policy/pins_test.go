@@ -13,7 +13,9 @@ import (
 func (g *pipeline) breakPins() (mend func()) {
 	g.Helper()
 	var config struct {
-		Apps struct{ Durward struct{ Store struct{ Path string } } }
+		Apps struct {
+			Durward struct{ Store struct{ Path string } }
+		}
 	}
 	if err := json.Unmarshal(g.config, &config); err != nil {
 		g.Fatal(err)
