@@ -159,8 +159,8 @@ func (t *textReport) examples(ctx context.Context, out io.Writer, decision strin
 		if client == "" {
 			client = "an unnamed client"
 		}
-		fmt.Fprintf(out, "  %s  %s  %s through %s\n      was %s %s, would be %s %s\n", d.Time.UTC().Format(time.RFC3339), visible(called(d.Kind, d.Name)),
-			visible(t.names.of(ctx, d.UserID)), visible(client), d.Former.Decision, byFormerRule(&d.Former), d.New.Decision, byRule(d.New.Rule))
+		fmt.Fprintf(out, "  %s  %s  %s through %s\n      was %s, would be %s %s\n", d.Time.UTC().Format(time.RFC3339), visible(called(d.Kind, d.Name)),
+			visible(t.names.of(ctx, d.UserID)), visible(client), formerly(&d.Former), became[d.New.Decision], byRule(d.New.Rule))
 	}
 }
 
@@ -178,16 +178,20 @@ func byRule(rule string) string {
 	return fmt.Sprintf("by rule %q", visible(rule))
 }
 
-func byFormerRule(d *replay.Decided) string {
-	switch {
+// became says what a decision makes of a call.
+var became = map[string]string{"deny": "denied", "allow": "allowed", "ask": "held for approval"}
+
+func formerly(d *replay.Decided) string {
+	switch word := became[d.Decision]; {
 	case d.Decision == "off":
-		return "(nothing was judged)"
+		return "let through, because nothing was judged"
 	case d.Rule != "":
-		return fmt.Sprintf("by rule %q, revision %d", visible(d.Rule), d.Revision)
+		return fmt.Sprintf("%s by rule %q (revision %d)", word, visible(d.Rule), d.Revision)
 	case d.PolicyID == "":
-		return "without an active policy"
+		return word + " without an active policy"
+	default:
+		return fmt.Sprintf("%s without a rule for it (revision %d)", word, d.Revision)
 	}
-	return fmt.Sprintf("because no rule granted it, revision %d", d.Revision)
 }
 
 // visible is a text that callers chose, as it can be written to a terminal: without what moves the cursor or changes how
