@@ -24,7 +24,7 @@ func TestDevTour(t *testing.T) {
 	home := newDevHome(t)
 	d := home.start(t)
 
-	want := []string{"login", "servers", "connect", "tools", "call", "events", "disconnect", "refused"}
+	want := []string{"login", "servers", "connect", "tools", "call", "approve", "deny", "audit", "events", "disconnect", "refused"}
 	if diff := cmp.Diff(want, d.tour(t)); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
@@ -84,7 +84,7 @@ func TestDevTourOfItsOwn(t *testing.T) {
 			t.Errorf("the banner lacks %q", want)
 		}
 	}
-	if strings.Count(string(text), "✓") != 8 || strings.Contains(string(text), "✗") || strings.Contains(string(text), `"level"`) {
+	if strings.Count(string(text), "✓") != 11 || strings.Contains(string(text), "✗") || strings.Contains(string(text), `"level"`) {
 		t.Errorf("standard output:\n%s", text)
 	}
 	d.process.waitFor(t, d.url+"/readyz")

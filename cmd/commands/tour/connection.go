@@ -136,11 +136,10 @@ func (w *walk) followPages(ctx context.Context, address string) ([]string, error
 	if page.Form == nil {
 		return detail, fmt.Errorf("the third party shows no form (status %d): %s", page.Status, page.Text)
 	}
-	w.account = page.Form.Fields[accountField]
-	if w.account == "" {
+	if page.Form.Fields[accountField] == "" {
 		return detail, errors.New("the third party's form has no account")
 	}
-	page, err = pages.Submit(ctx, page, nil)
+	page, err = pages.Submit(ctx, page, map[string]string{accountField: w.account})
 	detail = append(detail, "the user agrees, as "+w.account)
 	detail = append(detail, visits(w.Gateway, pages.Visits())[seen:]...)
 	if err != nil {

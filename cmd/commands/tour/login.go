@@ -26,7 +26,7 @@ func logIn(ctx context.Context, w *walk) ([]string, error) {
 		}
 		return nil, err
 	}
-	session, err := provider.User(ctx, user, login.Credentials{ID: agent})
+	session, err := provider.User(ctx, w.email, login.Credentials{ID: agent})
 	if err != nil {
 		return nil, err
 	}

@@ -63,8 +63,8 @@ func (b *bearer) refused() answer {
 	return b.refusal
 }
 
-// open begins a conversation as an unmodified MCP client does.
-func (w *walk) open(ctx context.Context) (*mcp.ClientSession, *bearer, error) {
+// open begins a conversation as an unmodified MCP client does. options may be nil.
+func (w *walk) open(ctx context.Context, options *mcp.ClientOptions) (*mcp.ClientSession, *bearer, error) {
 	gateway, err := url.Parse(w.Gateway)
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +74,7 @@ func (w *walk) open(ctx context.Context) (*mcp.ClientSession, *bearer, error) {
 		next = http.DefaultTransport
 	}
 	carrier := &bearer{next: next, token: w.token, host: gateway.Host}
-	client := mcp.NewClient(&mcp.Implementation{Name: "durward-tour", Title: "durward tour", Version: "1.0.0"}, nil)
+	client := mcp.NewClient(&mcp.Implementation{Name: "durward-tour", Title: "durward tour", Version: "1.0.0"}, options)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
 		Endpoint: w.Gateway + mcpPath, HTTPClient: &http.Client{Transport: carrier, CheckRedirect: w.Client.CheckRedirect}, MaxRetries: -1,
 	}, nil)
@@ -93,7 +93,7 @@ func explain(err error, carrier *bearer) error {
 }
 
 func listTools(ctx context.Context, w *walk) ([]string, error) {
-	session, carrier, err := w.open(ctx)
+	session, carrier, err := w.open(ctx, nil)
 	if err != nil {
 		return nil, explain(err, carrier)
 	}
@@ -103,7 +103,7 @@ func listTools(ctx context.Context, w *walk) ([]string, error) {
 		return nil, explain(err, carrier)
 	}
 	detail := []string{
-		fmt.Sprintf("POST %s with alice's token: %s, protocol %s", mcpPath, session.InitializeResult().ServerInfo.Name, session.InitializeResult().ProtocolVersion),
+		fmt.Sprintf("POST %s with the token of %s: %s, protocol %s", mcpPath, w.email, session.InitializeResult().ServerInfo.Name, session.InitializeResult().ProtocolVersion),
 	}
 	var names []string
 	for _, tool := range tools.Tools {
@@ -116,7 +116,7 @@ func listTools(ctx context.Context, w *walk) ([]string, error) {
 }
 
 func callTools(ctx context.Context, w *walk) ([]string, error) {
-	session, carrier, err := w.open(ctx)
+	session, carrier, err := w.open(ctx, nil)
 	if err != nil {
 		return nil, explain(err, carrier)
 	}
@@ -173,7 +173,7 @@ func text(result *mcp.CallToolResult) string {
 
 // callAgain passes when a client that begins anew is refused, and told where to connect.
 func callAgain(ctx context.Context, w *walk) ([]string, error) {
-	session, carrier, err := w.open(ctx)
+	session, carrier, err := w.open(ctx, nil)
 	if err == nil {
 		_ = session.Close()
 		return nil, errors.New("the gateway let the call through without a connection")

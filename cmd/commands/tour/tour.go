@@ -14,8 +14,14 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
+// Who the tour is made as: users of the development identity provider.
 const (
-	user       = "alice@example.test"
+	alice = "alice@example.test"
+	bob   = "bob@example.test" // of the group sales
+	admin = "admin@example.test"
+)
+
+const (
 	agent      = "dev-agent"
 	serverSlug = "demo"
 	// stepTimeout bounds each step.
@@ -60,35 +66,57 @@ func hint(text string, format string, arguments ...any) error {
 	return &failure{err: fmt.Errorf(format, arguments...), hint: text}
 }
 
+// person is what is known of a user.
+type person struct {
+	email     string
+	token     seal.Secret
+	connected bool   // the server was connected when the tour came
+	account   string // at the demo third party
+}
+
+// accounts are those that people have at the demo third party.
+var accounts = map[string]string{alice: "demo-alice", bob: "demo-bob"}
+
 // walk is what later steps need of earlier ones.
 type walk struct {
 	Options
-	token     seal.Secret
-	connected bool // the server was connected when the tour came
-	account   string
+	*person // as whom the present step is made
+	people  map[string]*person
+}
+
+// as makes what follows be done as a user.
+func (w *walk) as(email string) {
+	if w.people[email] == nil {
+		w.people[email] = &person{email: email, account: accounts[email]}
+	}
+	w.person = w.people[email]
 }
 
 type step struct {
-	name, title string
-	run         func(context.Context, *walk) ([]string, error)
+	name, title, as string
+	run             func(context.Context, *walk) ([]string, error)
 }
 
 var steps = []step{
-	{"login", "Log in as " + user + " (authorization code with PKCE)", logIn},
-	{"servers", "List the servers of the organization", listServers},
-	{"disconnect_earlier", "Disconnect what an earlier run left connected", disconnectEarlier},
-	{"connect", "Connect a third-party account to " + serverSlug + " (OAuth, as a browser would)", connect},
-	{"tools", "List the tools with an MCP client", listTools},
-	{"call", "Call tools with an MCP client", callTools},
-	{"events", "Read an event of the third party", readEvent},
-	{"disconnect", "Disconnect the account", disconnect},
-	{"refused", "Call again: the gateway refuses", callAgain},
+	{"login", "Log in as " + alice + " (authorization code with PKCE)", alice, logIn},
+	{"servers", "List the servers of the organization", alice, listServers},
+	{"disconnect_earlier", "Disconnect what an earlier run left connected", alice, disconnectEarlier},
+	{"connect", "Connect a third-party account to " + serverSlug + " (OAuth, as a browser would)", alice, connect},
+	{"tools", "List the tools with an MCP client", alice, listTools},
+	{"call", "Call tools with an MCP client: the policy allows them", alice, callTools},
+	{"approve", "Call a tool that the policy holds until its user agrees", alice, callHeld},
+	{"deny", "Call a tool as " + bob + ", with an argument that the policy denies to the group sales", bob, callDenied},
+	{"audit", "Read the audit log as " + admin, admin, readAudit},
+	{"events", "Read an event of the third party", alice, readEvent},
+	{"disconnect", "Disconnect the account", alice, disconnect},
+	{"refused", "Call again: the gateway refuses", alice, callAgain},
 }
 
 // Run runs the steps until one fails. Errors: ErrFailed, or that of ctx.
 func Run(ctx context.Context, o Options) error {
-	w := &walk{Options: o}
+	w := &walk{Options: o, people: make(map[string]*person)}
 	for _, s := range steps {
+		w.as(s.as)
 		done, err := w.do(ctx, s)
 		if errors.Is(err, errSkip) {
 			continue
