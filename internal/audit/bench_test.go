@@ -39,21 +39,6 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-func BenchmarkCallParallel(b *testing.B) {
-	j := openJournal(b, testOptions(b, b.TempDir()))
-	b.SetParallelism(16)
-	b.RunParallel(func(p *testing.PB) {
-		e := intent("create_issue")
-		out := outcomeOf(e)
-		for p.Next() {
-			if err := j.Append(acme, e); err != nil {
-				b.Error(err)
-			}
-			j.Later(acme, out)
-		}
-	})
-}
-
 func BenchmarkEncode(b *testing.B) {
 	e := intent("create_issue")
 	var text []byte
@@ -92,4 +77,22 @@ func BenchmarkShip(b *testing.B) {
 		size += len(c.Data)
 	}
 	b.ReportMetric(float64(size)/calls, "stored-B/call")
+}
+
+// BenchmarkConcurrentCalls is BenchmarkCall for sixteen callers at a time.
+func BenchmarkConcurrentCalls(b *testing.B) {
+	j := openJournal(b, testOptions(b, b.TempDir()))
+	before := processor(b)
+	defer func() { reportProcessor(b, before, 1) }()
+	b.SetParallelism(16)
+	b.RunParallel(func(p *testing.PB) {
+		e := intent("create_issue")
+		out := outcomeOf(e)
+		for p.Next() {
+			if err := j.Append(acme, e); err != nil {
+				b.Error(err)
+			}
+			j.Later(acme, out)
+		}
+	})
 }

@@ -8,11 +8,14 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,19 +109,21 @@ type Journal struct {
 	observer   atomic.Pointer[func(storage.AuditRecord)]
 	lost       atomic.Int64 // records that were to be written later and were not
 
-	mu       sync.Mutex
-	segment  segment
-	pending  []byte // lines that are not written yet
-	waiting  bool   // somebody has been told to write pending
-	torn     bool   // the disk may hold a part of a line behind segment.size
-	scratch  []byte
-	text     []byte
-	last     lastCheckpoint
-	stored   map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
-	failure  error                         // the disk could not be synced: nothing more is put into this segment
-	closed   bool
-	wake     chan struct{} // pending waits to be written
-	rotation chan struct{} // the segment is full
+	mu        sync.Mutex
+	segment   segment
+	pending   []byte     // lines that are not written yet
+	additions []addition // the records in them
+	joined    *group     // who waits for them; nil: nobody
+	waiting   bool       // somebody has been told to write pending
+	torn      bool       // the disk may hold a part of a line behind segment.size
+	scratch   []byte
+	text      []byte
+	last      lastCheckpoint
+	stored    map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
+	failure   error                         // the disk could not be synced: nothing more is put into this segment
+	closed    bool
+	wake      chan struct{} // pending waits to be written
+	rotation  chan struct{} // the segment is full
 
 	syncing sync.Mutex
 	synced  atomic.Int64 // how much of all that was written is known to be on the disk
@@ -184,35 +189,54 @@ func (j *Journal) Lost() int64 { return j.lost.Load() }
 
 // Append writes a record, and whatever waits to be written, with one write. When it returns nil the record survives the
 // process; with an error (ErrUnavailable) the record does not exist. ID and time of the entry must be set.
+//
+// The first of concurrent callers lets the others add their records and writes all of them: a write costs more than all
+// else that is done for a record.
 func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 	j.mu.Lock()
 	if err := j.ready(); err != nil {
 		j.mu.Unlock()
 		return err
 	}
-	added, err := j.add(organization, e)
-	if err == nil {
-		if err = j.flush(); err != nil {
-			added.undo(j)
-		} else {
-			j.observe(added, e)
-		}
-	}
-	mark := j.written.Load()
-	full := j.segment.size >= j.options.SegmentSize
-	j.mu.Unlock()
-	if err != nil {
+	if err := j.add(organization, e, false); err != nil {
+		j.mu.Unlock()
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if full {
+	joined := j.joined
+	if joined == nil {
+		joined = &group{done: make(chan struct{})}
+		j.joined = joined
+		j.mu.Unlock()
+		runtime.Gosched()
+		j.mu.Lock()
+		if j.joined == joined { // nobody has written meanwhile
+			_ = j.flush() // told through the group
+		}
+		j.mu.Unlock()
+	} else {
+		j.mu.Unlock()
+	}
+	<-joined.done
+	if joined.err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, joined.err)
+	}
+	if joined.full {
 		signal(j.rotation)
 	}
 	if j.syncAlways.Load() {
-		if err := j.syncTo(mark); err != nil {
+		if err := j.syncTo(joined.mark); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
 	return nil
+}
+
+// group is what concurrent callers of Append wait for.
+type group struct {
+	done chan struct{} // closed when what follows is set
+	err  error
+	mark int64 // of what was written
+	full bool  // the segment is
 }
 
 // Later writes a record within a few milliseconds. It is counted as lost when that is not possible.
@@ -223,10 +247,7 @@ func (j *Journal) Later(organization string, e *storage.AuditEntry) {
 		err = ErrUnavailable
 	}
 	if err == nil {
-		var added addition
-		if added, err = j.add(organization, e); err == nil {
-			j.observe(added, e)
-		}
+		err = j.add(organization, e, true)
 	}
 	wake := err == nil && !j.waiting
 	j.waiting = j.waiting || wake
@@ -271,64 +292,105 @@ func (j *Journal) ready() error {
 	return nil
 }
 
-// addition is the record that was put into pending last.
+// addition is a record in pending.
 type addition struct {
-	chain  *chain
-	before storage.AuditChain
-	length int // of pending, before
-}
-
-// undo takes the record out again, while it is the last one.
-func (a addition) undo(j *Journal) {
-	a.chain.AuditChain, j.pending = a.before, j.pending[:a.length]
+	chain      *chain
+	before     storage.AuditChain
+	start, end int // of its text in pending
+	later      bool
 }
 
 // add puts a record into pending.
-func (j *Journal) add(organization string, e *storage.AuditEntry) (addition, error) {
+func (j *Journal) add(organization string, e *storage.AuditEntry, later bool) error {
 	c := j.segment.chains[organization]
 	if c == nil {
 		if !validOrganization(organization) {
-			return addition{}, fmt.Errorf("organization %q is no id", organization)
+			return fmt.Errorf("organization %q is no id", organization)
 		}
 		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
 		j.segment.chains[organization] = c
 	}
-	a := addition{chain: c, before: c.AuditChain, length: len(j.pending)}
 	j.text = appendEntry(j.text[:0], e)
-	hash, scratch := next(&c.AuditChain, j.text, j.scratch)
+	j.addText(c, j.text, later)
+	return nil
+}
+
+func (j *Journal) addText(c *chain, text []byte, later bool) {
+	a := addition{chain: c, before: c.AuditChain, later: later}
+	hash, scratch := next(&c.AuditChain, text, j.scratch)
 	j.scratch = scratch
-	j.pending = appendRecord(j.pending, organization, c.Sequence, &hash, j.text)
+	j.pending = appendRecord(j.pending, c.OrganizationID, c.Sequence, &hash, text)
+	a.end = len(j.pending) - len("}\n")
+	a.start = a.end - len(text)
+	j.additions = append(j.additions, a)
 	c.moved = true
-	return a, nil
+}
+
+// withdraw takes out of pending what could not be written and must not be later.
+func (j *Journal) withdraw() {
+	lines, additions := j.pending, j.additions
+	j.pending, j.additions = nil, nil
+	for i := range slices.Backward(additions) {
+		additions[i].chain.AuditChain = additions[i].before
+	}
+	for _, a := range additions {
+		if a.later {
+			j.addText(a.chain, lines[a.start:a.end], true)
+		}
+	}
 }
 
 // Observe lets f see every record. It is called with the journal's lock held: it must not block.
 func (j *Journal) Observe(f func(storage.AuditRecord)) { j.observer.Store(&f) }
 
-func (j *Journal) observe(a addition, e *storage.AuditEntry) {
+// observed shows the observer what was written.
+func (j *Journal) observed() {
 	f := j.observer.Load()
 	if f == nil {
 		return
 	}
-	(*f)(storage.AuditRecord{
-		OrganizationID: a.chain.OrganizationID, Node: j.node, Segment: j.segment.name, Sequence: a.chain.Sequence, Text: appendEntry(nil, e),
-		Previous: a.before.Hash, Hash: a.chain.Hash,
-	})
+	for i := range j.additions {
+		a := &j.additions[i]
+		text := bytes.Clone(j.pending[a.start:a.end])
+		after := a.before
+		hash, scratch := next(&after, text, j.scratch)
+		j.scratch = scratch
+		(*f)(storage.AuditRecord{
+			OrganizationID: after.OrganizationID, Node: after.Node, Segment: after.Segment, Sequence: after.Sequence, Text: text,
+			Previous: a.before.Hash, Hash: hash,
+		})
+	}
 }
 
-// flush writes pending. On an error it is still pending, and the file ends with its last whole line.
+// flush writes pending, and tells those who wait for it. On an error the file ends with its last whole line, and what may
+// be written later is still pending.
 func (j *Journal) flush() error {
 	if len(j.pending) == 0 {
 		return nil
 	}
-	if err := j.put(j.pending); err != nil {
-		return err
+	err := j.put(j.pending)
+	if err == nil {
+		j.segment.moved = true
+		j.observed()
+		j.additions = j.additions[:0]
+		if j.pending = j.pending[:0]; cap(j.pending) > 1<<20 {
+			j.pending, j.additions = nil, nil
+		}
 	}
-	j.segment.moved = true
-	if j.pending = j.pending[:0]; cap(j.pending) > 1<<20 {
-		j.pending = nil
+	if err != nil {
+		j.withdraw()
 	}
-	return nil
+	j.tell(err)
+	return err
+}
+
+// tell ends the waiting of those whose records were in pending.
+func (j *Journal) tell(err error) {
+	if g := j.joined; g != nil {
+		j.joined = nil
+		g.err, g.mark, g.full = err, j.written.Load(), j.segment.size >= j.options.SegmentSize
+		close(g.done)
+	}
 }
 
 // put appends whole lines to the segment or leaves it as it was.

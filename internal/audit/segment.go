@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
@@ -174,8 +173,13 @@ func (j *Journal) rotate() error {
 			return err
 		}
 	} else {
-		j.lost.Add(int64(bytes.Count(j.pending, []byte{'\n'})))
-		j.pending = nil
+		for _, a := range j.additions {
+			if a.later {
+				j.lost.Add(1)
+			}
+		}
+		j.pending, j.additions = nil, nil
+		j.tell(j.failure)
 		if _, err := j.recover(former.number); err != nil {
 			return err
 		}
