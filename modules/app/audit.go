@@ -136,7 +136,7 @@ func (a *Audit) Event(_ context.Context, organization string, e storage.AuditEnt
 	if a == nil {
 		return nil
 	}
-	t, err := a.open()
+	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (a *Audit) With(ctx context.Context, organization string, e storage.AuditEn
 	if a == nil {
 		return ctx, &e, nil
 	}
-	t, err := a.open()
+	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
 		return nil, nil, err
 	}
@@ -204,7 +204,7 @@ func (a *Audit) refused(organization string, e storage.AuditEntry) {
 
 // Query reads a page of the audit log, newest first.
 func (a *Audit) Query(ctx context.Context, f audit.Filter, page storage.PageRequest) (storage.Page[audit.Row], error) {
-	t, err := a.open()
+	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
 		return storage.Page[audit.Row]{}, err
 	}
@@ -214,7 +214,7 @@ func (a *Audit) Query(ctx context.Context, f audit.Filter, page storage.PageRequ
 // Records calls each with the records of an organization between two times, oldest first, what this node has recorded
 // among them.
 func (a *Audit) Records(ctx context.Context, organization string, from, to time.Time, each func(*storage.AuditRecord) error) error {
-	t, err := a.open()
+	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
 		return err
 	}
