@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func (g *gateway) replay(t *testing.T, policy string, arguments ...string) (out 
 func (g *gateway) draftFor(s server, name string, rules ...any) string {
 	g.t.Helper()
 	var made struct{ Policy struct{ ID string } }
-	g.api(g.token(admin), "POST", "/api/v2/policies", members{"name": name, "mcp_server_id": s.ID, "rules": rules}).decode(g.t, &made)
+	g.api(g.token(admin), http.MethodPost, "/api/v2/policies", members{"name": name, "mcp_server_id": s.ID, "rules": rules}).decode(g.t, &made)
 	return made.Policy.ID
 }
 
@@ -65,7 +66,7 @@ func TestReplay(t *testing.T) {
 	users := map[string]string{"alice": g.token(alice), "bob": g.token(bob)}
 	call := func(user, session, tool, text string) {
 		t.Helper()
-		g.mcp(users[user], s, session, fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":%q,"arguments":{"text":%q}}}`, tool, text)).want(t, 200)
+		g.mcp(users[user], s, session, fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":%q,"arguments":{"text":%q}}}`, tool, text)).want(t, http.StatusOK)
 	}
 	sessions := map[string]string{"alice": g.initialize(users["alice"], s), "bob": g.initialize(users["bob"], s)}
 	for user, session := range sessions {
@@ -76,7 +77,7 @@ func TestReplay(t *testing.T) {
 		call(user, session, "upper", "urgent")
 	}
 	all := members{"name": "all", "authorized": true}
-	active := g.object(users["alice"], "GET", "/api/v2/policies?status=ACTIVE", nil)["data"].([]any)[0].(members)["id"].(string)
+	active := g.object(users["alice"], http.MethodGet, "/api/v2/policies?status=ACTIVE", nil)["data"].([]any)[0].(members)["id"].(string)
 	noUpper := g.draftFor(s, "No upper", all, members{"name": "no upper", "authorized": false, "actions": []string{"tools/call:upper"}})
 	urgent := g.draftFor(s, "Nothing urgent from sales",
 		members{"name": "reading", "authorized": true, "actions": []string{"tools/call:echo"}},
@@ -151,11 +152,52 @@ func TestReplayWithoutArguments(t *testing.T) {
 	s := g.createServer(newMCPServer(t, nil).url, nil)
 	token := g.token(alice)
 	session := g.initialize(token, s)
-	g.mcp(token, s, session, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"urgent"}}}`).want(t, 200)
+	g.mcp(token, s, session, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"urgent"}}}`).want(t, http.StatusOK)
 	g.callTool(token, s, session, "upper") // without any: that is known
 	draft := g.draftFor(s, "Nothing urgent", members{"name": "all", "authorized": true},
 		members{"name": "urgent", "authorized": false, "condition": members{"match": members{"expr": "has(R.attr.text) && R.attr.text == 'urgent'"}}})
 	if c := g.replay(t, draft).summary; c.Calls != 2 || c.Same != 1 || c.NotJudged.Calls != 1 || c.NotJudged.Arguments != 1 {
 		t.Errorf("%+v", c)
 	}
+}
+
+// TestReplayWhatNoPolicyDecided: calls that nothing judged, and streams that are open to all, are known for what they were.
+func TestReplayWhatNoPolicyDecided(t *testing.T) {
+	t.Parallel()
+	t.Run("off", func(t *testing.T) {
+		t.Parallel()
+		g := startGateway(t, settings{whole: true, site: "durward_auth\n durward_policy off\n durward_credential\n durward_mcp\n durward_platform"})
+		s := g.bareServer(newMCPServer(t, nil).url, nil)
+		token := g.token(bob)
+		session := g.initialize(token, s)
+		g.callTool(token, s, session, "echo")
+		g.callTool(token, s, session, "upper")
+		draft := g.draftFor(s, "Sales", members{"name": "upper", "authorized": true, "actions": []string{"tools/call:upper"}, "roles_groups": []string{"group:sales"}})
+		out := g.replay(t, draft)
+		if c := out.summary; c.Calls != 2 || c.Same != 1 || c.NewlyDenied != 1 || len(out.differences) != 1 {
+			t.Fatalf("%+v", out)
+		}
+		if d := out.differences[0]; d["name"] != "echo" || d["former"].(members)["decision"] != "off" {
+			t.Errorf("%v", d)
+		}
+	})
+	t.Run("streams", func(t *testing.T) {
+		t.Parallel()
+		g := startGateway(t, settings{})
+		upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})
+		s := g.bareServer(upstream.url, members{"protocol": "sse"})
+		stream := g.listen(http.MethodGet, "/sse/"+s.Slug, g.token(alice), nil)
+		stream.next() // connected
+		if c := g.replay(t, g.draftFor(s, "Tools", members{"name": "all tools", "authorized": true, "actions": []string{"tools/call:*"}})).summary; c.Calls != 1 || c.Same != 1 {
+			t.Errorf("a draft that says nothing of streams: %+v", c)
+		}
+		denying := g.draftFor(s, "No streams", members{"name": "no", "authorized": false, "actions": []string{"sse/stream"}})
+		if c := g.replay(t, denying).summary; c.Calls != 1 || c.NewlyDenied != 1 {
+			t.Errorf("a draft that denies streams: %+v", c)
+		}
+	})
 }

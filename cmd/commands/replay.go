@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,19 +122,20 @@ func (o replayOptions) run(ctx context.Context, out, progress io.Writer) error {
 	if !isTerminal(progress) {
 		progress = io.Discard
 	}
+	serverID := []byte(policy.ServerID)
 	err = audit.Everything(ctx, journals, store, policy.OrganizationID, from, to, func(record *storage.AuditRecord) error {
-		e, err := audit.EntryOf(record)
-		if err != nil {
-			return nil // tampered with: `durward audit verify` tells
+		if n := r.tally.Records; n > 0 && n%replayStep == 0 {
+			fmt.Fprintf(progress, "%d records read\n", n)
+		}
+		var e storage.AuditEntry
+		if bytes.Contains(record.Text, serverID) { // the others need not be read
+			e, _ = audit.EntryOf(record) // tampered with: `durward audit verify` tells
 		}
 		verdict, difference, missing, err := judge.Judge(ctx, &e)
 		if err != nil {
 			return err
 		}
-		if r.tally.Add(verdict, &difference, missing); r.tally.Records%replayStep == 0 {
-			fmt.Fprintf(progress, "%d records read, up to %s\n", r.tally.Records, e.At.Format(time.RFC3339))
-		}
-		if verdict == replay.Changed {
+		if r.tally.Add(verdict, &difference, missing); verdict == replay.Changed {
 			return report.difference(&difference)
 		}
 		return nil
