@@ -196,9 +196,6 @@ func (j *Journal) end() error {
 		return j.failure
 	}
 	if !j.segment.ended {
-		if err := j.flush(); err != nil {
-			return err
-		}
 		if err := j.checkpoint(true); err != nil {
 			return err
 		}
@@ -210,6 +207,10 @@ func (j *Journal) end() error {
 // checkpoint writes a checkpoint of what moved since the last one, and of all chains of the segment when it is its final
 // one.
 func (j *Journal) checkpoint(final bool) error {
+	// It speaks of what is before it in the file.
+	if err := j.flush(); err != nil {
+		return err
+	}
 	c := Checkpoint{Segment: j.segment.name, Final: final, Chains: make([]Head, 0, len(j.stored)+len(j.segment.chains))}
 	for _, moved := range j.segment.chains {
 		if (final || moved.moved) && moved.Sequence > 0 {

@@ -163,7 +163,7 @@ func (a *Audit) With(ctx context.Context, organization string, e storage.AuditEn
 	if a == nil {
 		return ctx, &e, nil
 	}
-	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
+	t, err := a.open()
 	if err != nil {
 		return nil, nil, err
 	}

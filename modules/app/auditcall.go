@@ -46,7 +46,7 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 	if a == nil {
 		return nil
 	}
-	t, err := a.open()
+	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
 	c.audit.started = time.Now()
 	c.audit.intents = c.audit.intent[:0]
 	for i := 0; err == nil && (i == 0 || i < len(c.Judged)); i++ {
@@ -77,7 +77,7 @@ func (c *Call) FinishAudit(ctx context.Context) {
 	if c.Core.Audit == nil || c.Caller == nil || c.Server == nil || (c.Inbound == nil && c.Events == nil) {
 		return
 	}
-	t, err := c.Core.Audit.open()
+	t, err := c.Core.Audit.open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
 		return // told when it was opened
 	}
