@@ -43,6 +43,7 @@ const configuration = `{
 		egress {
 			http 127.0.0.0/8
 		}
+		agents auto_register
 		streams {
 			max_per_user 10000
 		}
@@ -143,13 +144,17 @@ func (b *bench) createServers(ctx context.Context) error {
 	return nil
 }
 
-// policyFor grants everything, with one condition to evaluate for each call.
+// policyFor grants streams, and calls by one of their arguments.
 func policyFor(name, serverID string) map[string]any {
 	return map[string]any{
 		"name": name, "mcp_server_id": serverID, "status": "ACTIVE",
-		"rules": []any{map[string]any{
-			"name": "everything", "authorized": true, "condition": map[string]any{"match": map[string]any{"expr": `P.id != "nobody"`}},
-		}},
+		"rules": []any{
+			map[string]any{
+				"name": "minor calls", "authorized": true, "actions": []string{"tools/call:*"},
+				"condition": map[string]any{"match": map[string]any{"expr": "R.attr.priority < 5"}},
+			},
+			map[string]any{"name": "streams", "authorized": true, "actions": []string{"sse/stream"}},
+		},
 	}
 }
 
