@@ -1,5 +1,7 @@
 package app
 
+import "github.com/durward-gateway/durward/storage"
+
 // Pooled is the number of resources that outlive configurations and are held now.
 func Pooled() int {
 	n := 0
@@ -9,3 +11,6 @@ func Pooled() int {
 	})
 	return n
 }
+
+// OpenedStore is the store that a core's resources hold, beneath what records its writes.
+func OpenedStore(c *Core) storage.Store { return c.resources.store }

@@ -246,7 +246,7 @@ func TestReloadKeepsWhatDidNotChange(t *testing.T) {
 	var stores []storage.Store
 	look := caddytest.Handle(t, func(_ http.ResponseWriter, r *http.Request) {
 		call, _ := app.CallOf(r)
-		stores = append(stores, call.Core.Store)
+		stores = append(stores, app.OpenedStore(call.Core))
 	})
 	metrics := object{"handler": "metrics"}
 	token := issuer.Token("https://gate.example.com", nil)
