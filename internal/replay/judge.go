@@ -133,17 +133,13 @@ func passes(decision string) rules.Effect {
 
 // former is what was decided.
 func former(e *storage.AuditEntry) Decided {
-	d := Decided{Decision: e.Decision, Rule: e.Rule, PolicyID: e.PolicyID, Revision: e.PolicyRevision}
-	if openByDefault(e) {
-		d.Decision = "allow"
-	}
-	return d
+	return Decided{Decision: e.Decision, Rule: e.Rule, PolicyID: e.PolicyID, Revision: e.PolicyRevision}
 }
 
 // openByDefault: no rule granted the stream and none denied it, and it was opened, because the configuration demands no
 // grant.
 func openByDefault(e *storage.AuditEntry) bool {
-	return kindOf(e.Method) == rules.SSEStream && ungranted(e) && e.Outcome != "denied"
+	return kindOf(e.Method) == rules.SSEStream && e.Decision == "allow" && e.Rule == ""
 }
 
 func ungranted(e *storage.AuditEntry) bool { return e.Decision == "deny" && e.Rule == "" }

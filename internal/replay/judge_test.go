@@ -77,10 +77,9 @@ func withoutRoles(e *storage.AuditEntry) { e.Roles, e.Groups = nil, nil }
 
 func TestJudge(t *testing.T) {
 	all := grant("everything", "*")
-	open := func(outcome string) func(*storage.AuditEntry) {
+	stream := func(decision string) func(*storage.AuditEntry) {
 		return func(e *storage.AuditEntry) {
-			e.Method, e.Tool, e.Outcome = "sse/stream", "", outcome
-			e.Decision, e.Rule = "deny", ""
+			e.Method, e.Tool, e.Decision, e.Rule = "sse/stream", "", decision, ""
 		}
 	}
 	tests := []struct {
@@ -135,12 +134,12 @@ func TestJudge(t *testing.T) {
 
 		{"a stream that a rule granted", []storage.Rule{all}, entry(method("sse/stream", "")), "same"},
 		{"a stream that a rule denies", []storage.Rule{deny("no", "*")}, entry(method("sse/stream", "")), "deny no"},
-		{"a stream that was open to all", []storage.Rule{grant("tools", "tools/call:*")}, entry(open("")), "same"},
-		{"a stream that was open to all, and is denied", []storage.Rule{deny("no", "*")}, entry(open("")), "deny no"},
-		{"a stream that was open to all, and may be denied", []storage.Rule{when(deny("no", "*"), "P.attr.level == 3")}, entry(open("")), "claims"},
-		{"a stream that was open to all, and is granted", []storage.Rule{all}, entry(open("")), "same"},
-		{"a stream that needed a grant", nil, entry(open("denied")), "same"},
-		{"a stream that needed a grant and gets it", []storage.Rule{all}, entry(open("denied")), "allow everything"},
+		{"a stream that was open to all", []storage.Rule{grant("tools", "tools/call:*")}, entry(stream("allow")), "same"},
+		{"a stream that was open to all, and is denied", []storage.Rule{deny("no", "*")}, entry(stream("allow")), "deny no"},
+		{"a stream that was open to all, and may be denied", []storage.Rule{when(deny("no", "*"), "P.attr.level == 3")}, entry(stream("allow")), "claims"},
+		{"a stream that was open to all, and is granted", []storage.Rule{all}, entry(stream("allow")), "same"},
+		{"a stream that needed a grant", nil, entry(stream("deny")), "same"},
+		{"a stream that needed a grant and gets it", []storage.Rule{all}, entry(stream("deny")), "allow everything"},
 		{"a stream that a rule granted and none does", nil, entry(method("sse/stream", "")), "streams"},
 	}
 	for _, test := range tests {
