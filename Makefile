@@ -56,7 +56,7 @@ reload-test: ## 100 reloads under 1,000 event streams and 200 calls/s, on an add
 	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 RELOAD_LISTENER=inherited go test -count=1 -timeout=30m -v -run UnderLoad ./integration
 
 .PHONY: conformance
-conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway
+conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway, and 6 under a policy that grants a part
 	.ci/with-go env CONFORMANCE_RUNS=30 go test -count=1 -timeout=30m -v -run Conformance ./integration/...
 
 .PHONY: bench
