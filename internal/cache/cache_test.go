@@ -412,3 +412,35 @@ func TestGetAlone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRecent: what is asked for often enough to be found without ristretto ends like everything else.
+func TestRecent(t *testing.T) {
+	var clk clock
+	clk.advance(time.Hour)
+	c, epochs := newCache(t, Options[string]{TTL: time.Minute, Now: clk.now})
+	key := NewKey("o", "k")
+	warm := func(value string) {
+		t.Helper()
+		if got, loaded := get(t, c, key, value); got != value || !loaded {
+			t.Fatalf("%q, loaded %v", got, loaded)
+		}
+		for range 50 * rareness {
+			if got, loaded := get(t, c, key, "x"); got != value || loaded {
+				t.Fatalf("%q, loaded %v", got, loaded)
+			}
+		}
+	}
+	warm("1")
+	epochs.Bump("o")
+	warm("2")
+	clk.advance(time.Minute)
+	warm("3")
+	// Another key in its place is another key.
+	theirs := entry[string]{key: NewKey("o2", "k").full, epoch: epochs.Current("o"), value: "theirs"}
+	for i := range c.recent {
+		c.recent[i].Store(&theirs)
+	}
+	if got, loaded := get(t, c, key, "x"); got != "3" || loaded {
+		t.Errorf("%q, loaded %v", got, loaded)
+	}
+}
