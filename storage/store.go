@@ -50,14 +50,16 @@ type Store interface {
 	Approvals
 	ToolPins
 	Audits
+	Gateway
 
 	// Ping reports whether the store can serve reads and writes.
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
-	// directory entries, connections, agents, policies, tool pins, revoked users), before the writing method returns; organization "" means every organization.
-	// Functions are called in the order of their registration. f must not block or write to the store. The returned
-	// function ends the registration. Connection attempts, users, organizations' names and data keys are no such facts, and
-	// a write that changes nothing tells nobody.
+	// directory entries, connections, agents, policies, tool pins, revoked users, API keys, rate limits, models, budgets),
+	// before the writing method returns; organization "" means every organization. Functions are called in the order of
+	// their registration. f must not block or write to the store. The returned function ends the registration. Connection
+	// attempts, users, organizations' names, usage and data keys are no such facts, and a write that changes nothing tells
+	// nobody.
 	OnChange(f func(organization string)) (cancel func())
 	// Close ends all work. No other method may be called afterwards.
 	Close() error
@@ -80,7 +82,8 @@ type Identities interface {
 	// User reads one user of an organization.
 	User(ctx context.Context, organization, id string) (User, error)
 	// RevokeUser sets the user's RevokedAt: tokens issued until then are refused. It never moves back. The user's approvals
-	// that are pending, or approved and not used, are deleted. ErrNotFound when there is no such user.
+	// that are pending, or approved and not used, are deleted, and the API keys that stand for the user are revoked, in the
+	// same transaction. ErrNotFound when there is no such user.
 	RevokeUser(ctx context.Context, organization, id string, at time.Time) (User, error)
 }
 

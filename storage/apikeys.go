@@ -1,0 +1,38 @@
+package storage
+
+import "time"
+
+// APIKeyHMACSize is the length of APIKey.HMAC in bytes.
+const APIKeyHMACSize = 32
+
+// APIKey lets its bearer call models in the name of an organization, of one of its users, or of a group. The raw key is
+// stored nowhere.
+type APIKey struct {
+	ID             string
+	OrganizationID string
+	Name           string
+	// Prefix is the first eight characters of the raw key, for people. It is not unique and never identifies a key.
+	Prefix string
+	// HMAC of the whole raw key under a key of the gateway that is not in the store. No two keys have the same.
+	HMAC []byte
+	// Scopes are "llm", "model:<alias>" and "mcp".
+	Scopes    []string
+	UserID    string // whom the key stands for; "" for keys of the organization or of a group
+	GroupName string // "" for keys of the organization or of a user
+	CreatedBy string // user id
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero: never
+	RevokedAt time.Time // zero: not revoked; final
+	Disabled  bool
+}
+
+// Valid reports whether the key is good at a time: not revoked, not disabled, and before its expiry.
+func (k *APIKey) Valid(now time.Time) bool {
+	return k.RevokedAt.IsZero() && !k.Disabled && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
+// APIKeyHolder is an API key and whom it stands for.
+type APIKeyHolder struct {
+	APIKey
+	User *User // nil for keys of the organization or of a group
+}
