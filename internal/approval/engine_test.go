@@ -395,25 +395,3 @@ func TestWaiters(t *testing.T) {
 		}
 	})
 }
-
-func TestExcerpt(t *testing.T) {
-	for _, tc := range []struct {
-		name, text string
-		limit      int
-		want       string
-		whole      bool
-	}{
-		{"plain", `{"a":"Grüße, 世界 \n"}`, 100, `{"a":"Grüße, 世界 \n"}`, true},
-		{"M17 ANSI", "a\x1b[2Jb\x7f", 100, `a\u001b[2Jb\u007f`, true},
-		{"M17 bidi", "a\u202eb\u2066c\u200f", 100, `a\u202eb\u2066c\u200f`, true},
-		{"M17 tags and fillers", "a\U000e0041\u3164\u115f\ufe0f\u00ad\ufeff\u200b", 100, `a\U000e0041\u3164\u115f\ufe0f\u00ad\ufeff\u200b`, true},
-		{"M17 blanks", "a\u00a0b\u2028c\u3000", 100, `a\u00a0b\u2028c\u3000`, true},
-		{"M17 long", "世界世界", 7, "世界", false},
-		{"just fits", "世界", 6, "世界", true},
-		{"an escape is not cut", "ab\x00", 7, "ab", false},
-	} {
-		if got, whole := approval.Excerpt(tc.text, tc.limit); got != tc.want || whole != tc.whole {
-			t.Errorf("%s: %s, %v", tc.name, got, whole)
-		}
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/internal/webpage"
 )
 
@@ -11,7 +12,7 @@ import (
 // too long to be kept it is the beginning, and says so.
 func Text(definition []byte) string {
 	if text, size, is := beginning(definition); is {
-		return webpage.Visible(text) + fmt.Sprintf("\n[The definition has %d bytes; the rest is not kept. Its hash is that of all of it.]", size)
+		return visible.Text(text) + fmt.Sprintf("\n[The definition has %d bytes; the rest is not kept. Its hash is that of all of it.]", size)
 	}
 	pieces, _ := webpage.JSON(definition, 1<<30)
 	var out strings.Builder

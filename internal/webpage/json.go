@@ -3,6 +3,8 @@ package webpage
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/durward-gateway/durward/internal/visible"
 )
 
 // Piece is a part of a JSON text as a page shows it.
@@ -72,7 +74,7 @@ func (l *layouter) token(text []byte) int {
 		l.write(": ")
 	case ' ', '\t', '\r', '\n':
 	default:
-		l.write(Visible(string(text[:1])))
+		l.write(visible.Text(string(text[:1])))
 	}
 	return 1
 }
@@ -92,9 +94,9 @@ func (l *layouter) quoted(text []byte) int {
 	}
 	l.cut = l.cut || shown < end
 	l.flush()
-	visible := Visible(string(text[:shown]))
-	l.pieces = append(l.pieces, Piece{Text: visible, Quoted: true, Omitted: end - shown})
-	l.size += len(visible)
+	piece := visible.Text(string(text[:shown]))
+	l.pieces = append(l.pieces, Piece{Text: piece, Quoted: true, Omitted: end - shown})
+	l.size += len(piece)
 	return end
 }
 

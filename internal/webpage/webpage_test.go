@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/internal/visible"
 )
 
 // TestPage: A10, A11, A17, M17: nothing on a page is anybody's script, form or frame.
@@ -47,28 +49,6 @@ func TestPageThatCannotBeMade(t *testing.T) {
 	w := httptest.NewRecorder()
 	if err := MustParse(`{{.Nothing}}`).Write(w, http.StatusOK, "t", 1); err == nil || w.Body.Len() > 0 || len(w.Header()) > 0 {
 		t.Errorf("%v, %v: %s", err, w.Header(), w.Body)
-	}
-}
-
-func TestVisible(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain Zürich 東京 🙂":              "plain Zürich 東京 🙂",
-		"M17 \x1b[31mred\x1b[0m":         "M17 ⟨U+001B⟩[31mred⟨U+001B⟩[0m",
-		"M17 a\u202ebidi":                "M17 a⟨U+202E⟩bidi",
-		"M17 \u2066iso\u2069":            "M17 ⟨U+2066⟩iso⟨U+2069⟩",
-		"M17 zero\u200bwidth\ufeff":      "M17 zero⟨U+200B⟩width⟨U+FEFF⟩",
-		"M17 no\u00a0break\u3000":        "M17 no⟨U+00A0⟩break⟨U+3000⟩",
-		"M17 line\u2028end\r\n":          "M17 line⟨U+2028⟩end⟨U+000D⟩⟨U+000A⟩",
-		"M17 tag\U000e0041":              "M17 tag⟨U+E0041⟩",
-		"M17 variant\ufe0f\U000e0100":    "M17 variant⟨U+FE0F⟩⟨U+E0100⟩",
-		"M17 filler\u3164\u115f\u2800":   "M17 filler⟨U+3164⟩⟨U+115F⟩⟨U+2800⟩",
-		"M17 bytes\xff\xc3":              "M17 bytes⟨0xFF⟩⟨0xC3⟩",
-		"M17 private\ue000":              "M17 private⟨U+E000⟩",
-		"the replacement \ufffd is real": "the replacement \ufffd is real",
-	} {
-		if got := Visible(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
 	}
 }
 
@@ -141,7 +121,7 @@ func FuzzJSON(f *testing.F) {
 		for _, p := range pieces {
 			out.WriteString(p.Text)
 		}
-		if strings.ContainsFunc(strings.ReplaceAll(out.String(), "\n", ""), hidden) {
+		if plain := strings.ReplaceAll(out.String(), "\n", ""); visible.Text(plain) != plain {
 			t.Fatalf("%q is laid out as %q", text, out.String())
 		}
 		var was, is any

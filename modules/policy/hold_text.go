@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -44,15 +45,15 @@ const (
 
 // question is what the user is asked: who wants to do what. Nothing in it can hide or pose as something else (attack M17).
 func (h *held) question(a *storage.Approval) string {
-	client, _ := approval.Excerpt(a.Client, shownName)
-	server, _ := approval.Excerpt(h.call.Server.Name, shownName)
-	tool, _ := approval.Excerpt(a.Tool, shownName)
+	client, _ := visible.Beginning(a.Client, shownName)
+	server, _ := visible.Beginning(h.call.Server.Name, shownName)
+	tool, _ := visible.Beginning(a.Tool, shownName)
 	text := fmt.Sprintf("Allow the agent %q to run the tool %q of the server %q once?", client, tool, server)
 	canonical, err := approval.CanonicalArguments(h.message.Arguments)
 	if err != nil {
 		return text
 	}
-	arguments, whole := approval.Excerpt(string(canonical), shownArguments)
+	arguments, whole := visible.Beginning(string(canonical), shownArguments)
 	text += "\nArguments: " + arguments
 	if !whole {
 		text += fmt.Sprintf("\n(shortened: %d bytes in all, SHA-256 %s)", len(canonical), a.ArgumentsDigest)

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -172,8 +173,8 @@ func titleOf(status storage.ApprovalStatus) string {
 // describe is a held call without its arguments.
 func (v *visit) describe(ctx context.Context, a *storage.Approval) held {
 	return held{
-		Address: app.ApprovalsPath + "/" + a.ID, Server: webpage.Visible(v.serverName(ctx, a)), Tool: webpage.Visible(a.Tool),
-		Agent: webpage.Visible(v.agentName(ctx, a)), Client: webpage.Visible(a.Client), Rule: webpage.Visible(a.Rule),
+		Address: app.ApprovalsPath + "/" + a.ID, Server: visible.Text(v.serverName(ctx, a)), Tool: visible.Text(a.Tool),
+		Agent: visible.Text(v.agentName(ctx, a)), Client: visible.Text(a.Client), Rule: visible.Text(a.Rule),
 		Asked: momentOf(a.CreatedAt), Until: momentOf(a.ExpiresAt), Status: string(a.Status), Decided: momentOf(a.DecidedAt),
 		Via: string(a.DecidedVia), Pending: a.Status == storage.ApprovalPending,
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -59,7 +60,7 @@ type footer struct {
 }
 
 func (v *visit) footer() footer {
-	return footer{User: webpage.Visible(v.user.Name), Token: v.core.Browsers.FormToken(v.user.Session, app.LogoutPath), Logout: app.LogoutPath}
+	return footer{User: visible.Text(v.user.Name), Token: v.core.Browsers.FormToken(v.user.Session, app.LogoutPath), Logout: app.LogoutPath}
 }
 
 func (v *visit) now() time.Time { return time.Now() }
