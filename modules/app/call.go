@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
@@ -108,6 +109,14 @@ func (c *Call) renewServer(ctx context.Context) error {
 		return storage.ErrNotFound // another one has its name
 	}
 	return nil
+}
+
+// ServerURL is the server's own address. Other requests share it: it must not be changed.
+func (c *Call) ServerURL() (*url.URL, error) {
+	if c.known != nil && &c.known.server == c.Server {
+		return c.known.url, c.known.badURL
+	}
+	return url.Parse(c.Server.Entry.URL)
 }
 
 type callKey struct{}

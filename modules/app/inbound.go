@@ -282,7 +282,7 @@ func (c *Call) unsealEndpoint(sealed string) *url.URL {
 		return nil
 	}
 	endpoint, err := url.Parse(opened)
-	server, bad := url.Parse(c.Server.Entry.URL)
+	server, bad := c.ServerURL()
 	if err != nil || bad != nil || !legacysse.SameOrigin(endpoint, server) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -19,14 +20,39 @@ type Metrics struct {
 	Streams *prometheus.GaugeVec
 	// Connections counts connection events: connected, failed, refreshed, refresh_failed, broken, disconnected.
 	Connections *prometheus.CounterVec
+
+	// Of every usual call, found once: Authentications of result ok, Calls of mcp and ok, UpstreamSeconds of mcp.
+	authenticated, called prometheus.Counter
+	mcpSeconds            prometheus.Observer
 }
+
+// CountAuthentication counts a request by the result of its authentication.
+func (m *Metrics) CountAuthentication(result string) {
+	if result == "ok" {
+		m.authenticated.Inc()
+		return
+	}
+	m.Authentications.WithLabelValues(result).Inc()
+}
+
+// CountMCP counts a request to /mcp by its result.
+func (m *Metrics) CountMCP(result string) {
+	if result == "ok" {
+		m.called.Inc()
+		return
+	}
+	m.Calls.WithLabelValues("mcp", result).Inc()
+}
+
+// ObserveMCP notes the time until the response headers of an upstream of /mcp.
+func (m *Metrics) ObserveMCP(took time.Duration) { m.mcpSeconds.Observe(took.Seconds()) }
 
 // metrics exist once per process: every configuration brings a new registry, and counters must not restart with it.
 var metrics = newMetrics()
 
 func newMetrics() *Metrics {
 	const namespace = "durward"
-	return &Metrics{
+	m := &Metrics{
 		Authentications: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "authentications_total",
 			Help: "Requests by the result of their authentication."}, []string{"result"}),
 		Calls: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "calls_total",
@@ -38,6 +64,10 @@ func newMetrics() *Metrics {
 		Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "connection_events_total",
 			Help: "What happened to users' connections to third parties."}, []string{"event"}),
 	}
+	m.authenticated = m.Authentications.WithLabelValues("ok")
+	m.called = m.Calls.WithLabelValues("mcp", "ok")
+	m.mcpSeconds = m.UpstreamSeconds.WithLabelValues("mcp")
+	return m
 }
 
 func registerMetrics(registry *prometheus.Registry) (*Metrics, error) {

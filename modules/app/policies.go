@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 
 	"github.com/durward-gateway/durward/internal/cache"
@@ -17,6 +18,9 @@ type knownServer struct {
 	rules  *rules.Set
 	// unusable says why the rules cannot be used. Nothing is allowed then.
 	unusable error
+	// url is what the server's entry says, badURL why it is none.
+	url    *url.URL
+	badURL error
 }
 
 // compiled is what was made of the policies of a server, or why nothing can be.
@@ -41,7 +45,9 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 	if err != nil {
 		return nil, err
 	}
-	return &knownServer{server: server, rules: made.set, unusable: made.err}, nil
+	known := &knownServer{server: server, rules: made.set, unusable: made.err}
+	known.url, known.badURL = url.Parse(server.Entry.URL)
+	return known, nil
 }
 
 // compile makes the set of a server's policies, unless that very set is known: of all that is written in an organization,

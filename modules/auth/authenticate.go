@@ -47,7 +47,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 }
 
 func (h *Handler) count(call *app.Call, result string) {
-	call.Core.Metrics.Authentications.WithLabelValues(result).Inc()
+	call.Core.Metrics.CountAuthentication(result)
 }
 
 // resource is the audience that is good on this path only, besides the gateway's own: the URL of the MCP server.

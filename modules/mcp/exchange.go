@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"go.uber.org/zap"
@@ -71,7 +70,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	target := x.Endpoint
 	if target == nil {
 		var err error
-		if target, err = url.Parse(x.call.Server.Entry.URL); err != nil {
+		if target, err = x.call.ServerURL(); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +78,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	response, err := x.handler.forwarder.Do(ctx, &forward.Request{
 		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Upstream, Body: x.Body, Credential: credential,
 	})
-	x.call.Core.Metrics.UpstreamSeconds.WithLabelValues("mcp").Observe(time.Since(started).Seconds())
+	x.call.Core.Metrics.ObserveMCP(time.Since(started))
 	return response, err
 }
 

@@ -77,7 +77,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	x := &exchange{Inbound: in, handler: h, call: call, w: w, r: r, outcome: "ok"}
 	x.forward()
 	call.AuditOutcome(x.outcome, x.status)
-	call.Core.Metrics.Calls.WithLabelValues("mcp", x.outcome).Inc()
+	call.Core.Metrics.CountMCP(x.outcome)
 	if x.abort {
 		panic(http.ErrAbortHandler)
 	}

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/forward"
@@ -29,7 +28,7 @@ func (x *exchange) replaceEndpoint(response *forward.Response) {
 	response.Hold = endpointWait
 	x.box = x.call.Core.Desk.NewBox()
 	response.Body = legacysse.NewReader(response.Body, func(announced string) (string, error) {
-		server, err := url.Parse(x.call.Server.Entry.URL)
+		server, err := x.call.ServerURL()
 		if err != nil {
 			return "", err
 		}
