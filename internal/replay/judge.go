@@ -95,6 +95,9 @@ func (j *Judge) Judge(ctx context.Context, e *storage.AuditEntry) (Verdict, Diff
 	if kind == 0 || e.ServerID != j.policy.ServerID || !decided(e) || !j.governs(e.AgentID) || kind != rules.SSEStream && e.Tool == "" {
 		return Elsewhere, Difference{}, Missing{}, nil
 	}
+	if e.Detail["name_bytes"] != nil && kind != rules.ToolsCall {
+		return Unjudged, Difference{}, Missing{Arguments: true}, nil // only the beginning of the URI was recorded
+	}
 	if e.Server != j.slug {
 		if err := j.compile(e.Server); err != nil {
 			return Elsewhere, Difference{}, Missing{}, err // not reached: it compiled before

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,8 @@ func agent(id string) func(*storage.AuditEntry) {
 	return func(e *storage.AuditEntry) { e.AgentID = id }
 }
 
+func cut(e *storage.AuditEntry) { e.Detail = map[string]any{"name_bytes": 9000} }
+
 func withoutRoles(e *storage.AuditEntry) { e.Roles, e.Groups = nil, nil }
 
 func TestJudge(t *testing.T) {
@@ -106,6 +109,8 @@ func TestJudge(t *testing.T) {
 		{"a list", []storage.Rule{deny("no", "*")}, entry(method("tools/list", "")), "elsewhere"},
 		{"completion", []storage.Rule{deny("no", "*")}, entry(method("completion/complete", "x")), "elsewhere"},
 		{"a subscription to nothing", []storage.Rule{deny("no", "*")}, entry(method("subscriptions/listen", "")), "elsewhere"},
+		{"a resource whose URI was cut", []storage.Rule{all}, entry(method("resources/read", "a:b"), cut), "arguments"},
+		{"a tool whose name was cut", []storage.Rule{all}, entry(method("tools/call", strings.Repeat("x", 8<<10)), cut), "deny "},
 		{"a prompt", []storage.Rule{deny("no", "prompts/get:p")}, entry(method("prompts/get", "p")), "deny no"},
 		{"a resource", []storage.Rule{when(all, "R.attr.uri == 'a:b'")}, entry(method("resources/read", "a:b"), arguments("", `{"uri":"a:b"}`)), "same"},
 		{"news of a resource", []storage.Rule{deny("no", "resources/read:a:*")}, entry(method("resources/subscribe", "a:b")), "deny no"},

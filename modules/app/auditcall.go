@@ -168,6 +168,7 @@ func (c *Call) auditEntry(ctx context.Context, i int) storage.AuditEntry {
 			e.Shadow = append(e.Shadow, storage.AuditShadow{PolicyID: s.PolicyID, Revision: s.Revision, Decision: s.Effect.String(), Rule: s.Rule})
 		}
 	}
+	clipNames(&e)
 	c.Core.Audit.addArguments(&e, arguments)
 	return e
 }

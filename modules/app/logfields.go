@@ -28,9 +28,9 @@ func (c *Call) placeholder(key string) (any, bool) {
 	case "durward.server":
 		return c.serverSlug(), true
 	case "durward.method":
-		return c.Log.Method, true
+		return clip(c.Log.Method, maxKeptMethod), true
 	case "durward.tool":
-		return c.Log.Tool, true
+		return clip(c.Log.Tool, maxKeptName), true
 	}
 	return nil, false
 }
@@ -47,7 +47,7 @@ func (c *Call) WriteLogFields(r *http.Request) {
 	}
 	for _, field := range []struct{ name, value string }{
 		{"org", c.Caller.OrganizationID}, {"user", c.Caller.UserID}, {"agent", c.Caller.Agent}, {"server", c.serverSlug()},
-		{"method", c.Log.Method}, {"tool", c.Log.Tool}, {"session", c.Log.Session},
+		{"method", clip(c.Log.Method, maxKeptMethod)}, {"tool", clip(c.Log.Tool, maxKeptName)}, {"session", c.Log.Session},
 	} {
 		if field.value != "" {
 			fields.Add(zap.String(field.name, field.value))
