@@ -175,7 +175,7 @@ func (a *Audit) With(ctx context.Context, organization string, e storage.AuditEn
 // LoggedIn records that a user logged in with a browser. An error means that it could not be: nobody is logged in then.
 func (a *Audit) LoggedIn(who *Caller, client string) error {
 	return a.Event(context.Background(), who.OrganizationID, storage.AuditEntry{
-		Kind: storage.AuditLogin, Event: "browser.login", UserID: who.UserID, Client: client,
+		Kind: storage.AuditLogin, Event: "login", UserID: who.UserID, Client: client, Outcome: "ok",
 	})
 }
 

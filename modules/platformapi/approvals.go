@@ -13,7 +13,7 @@ import (
 var (
 	errNoApproval     = refused(app.ApprovalNotFound, "Approval not found")
 	errApprovalClient = refused(app.Forbidden,
-		"Held calls are decided with a client that is meant for it, by the user in person, and never with that of the agent that asked")
+		"Decide on the page /approvals, or with a token of a client that the configuration names for it (approval_clients): never with that of the agent that asked, nor without a user")
 )
 
 // approvalView is a held call as the API shows it. Arguments are for the user who made the call; others see the digest.

@@ -94,11 +94,6 @@ func (v *visit) loginCallback() {
 	sealed, err := v.core.Browsers.Start(websession.Session{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
 	})
-	if err == nil {
-		err = v.core.Audit.Event(v.r.Context(), who.OrganizationID, storage.AuditEntry{
-			Kind: storage.AuditLogin, Event: "login", UserID: who.UserID, Client: provider.Client, Outcome: "ok",
-		})
-	}
 	if err != nil {
 		v.logger.Error("making a session", zap.Error(err))
 		v.unavailable()
