@@ -97,7 +97,10 @@ func compileExpression(text string) (*expression, []fault) {
 	}
 	tree := checked.NativeRep()
 	e := &expression{text: text, reads: readsOf(tree.Expr())}
-	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), withGuards}
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), withGuards}
+	if !bounded(tree.Expr()) {
+		options = append(options, cel.CostLimit(costLimit))
+	}
 	if e.reads.loops {
 		options = append(options, cel.InterruptCheckFrequency(interruptEvery))
 	}
