@@ -22,11 +22,12 @@ func init() {
 Runs the main job against a running 'durward dev' and shows what each step took and
 what travelled, never a secret: alice logs in, lists the servers, connects an account
 at the demo third party, an MCP client with her token lists and calls tools with that
-account, an event arrives, the account is disconnected, and the same client is
-refused.
+account. A call waits until she agrees, one of bob's is denied for its arguments, and
+the administrator reads all of it in the audit log. An event arrives, the account is
+disconnected, and the same client is refused.
 
-It uses what alice has on that gateway: her account is disconnected at the end, also
-when it was connected before.
+It uses what alice and bob have on that gateway: alice's account is disconnected at
+the end, also when it was connected before; bob's stays connected.
 
 The exit code is 1 when a step fails. With --json every step is one JSON object on
 one line: step, ok, ms, detail, and error and hint when it failed.

@@ -440,3 +440,23 @@ func TestHoldToolChanged(t *testing.T) {
 		t.Errorf("%v", answer)
 	}
 }
+
+// TestHoldQuestion: M17: what would hide in a client's dialog is spelled out, and a question does not grow with its call.
+func TestHoldQuestion(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	for name, tc := range map[string]struct{ arguments, want string }{
+		"M17 bidi and blanks": {`{"file":"a\u202etxt\u2800\u001b[2J"}`, `{"file":"a⟨U+202E⟩txt⟨U+2800⟩\u001b[2J"}`},
+		"M17 long":            {`{"a":"` + strings.Repeat("x", 5_000) + `","file":"b"}`, "xxx\n(shortened: 5019 bytes in all, SHA-256 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g.T = t
+			s := g.stream(alice, inBandAgent, toolCall(7, "delete", tc.arguments), session...)
+			params, _ := s.next()["params"].(object)
+			text, _ := params["message"].(string)
+			if !strings.Contains(text, tc.want) || len(text) > 3_000 {
+				t.Errorf("%d bytes: %s", len(text), text)
+			}
+		})
+	}
+}
