@@ -51,9 +51,10 @@ streams: ## 10,000 clients that go away in mid-stream, and the other bounds of e
 	.ci/with-go env DISCONNECTS=10000 go test -count=1 -timeout=30m -v -run 'Stream|Disconnects|SlowReader|Shedding' ./integration/...
 
 .PHONY: reload-test
-reload-test: ## 100 reloads under 1,000 event streams and 200 calls/s, on an address (1 may be lost) and on an inherited socket
-	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 go test -count=1 -timeout=30m -v -run UnderLoad ./integration
-	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 RELOAD_LISTENER=inherited go test -count=1 -timeout=30m -v -run UnderLoad ./integration
+reload-test: ## 100 reloads under 1,000 event streams and 200 calls/s, on an address, over TLS (1 call may be lost) and on an inherited socket
+	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 go test -count=1 -timeout=30m -v -run 'UnderLoad$$' ./integration
+	.ci/with-go env RELOAD_RATE=200 RELOAD_COUNT=100 go test -count=1 -timeout=30m -v -run 'UnderLoadTLS$$' ./integration
+	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 RELOAD_LISTENER=inherited go test -count=1 -timeout=30m -v -run 'UnderLoad$$' ./integration
 
 .PHONY: conformance
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway, and 6 under a policy that grants a part

@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	g.eventually("every stream delivers", heard)
 
-	c := newCallers(g.url+s.path, g.token(alice), rate)
+	c := newCallers(g.url+s.path, g.token(alice), rate, nil)
 	g.eventually("calls are answered", func() bool { return c.answered.Load() > 0 })
 	before := g.counters()
 	began, first := time.Now(), c.serial.Load()
@@ -345,12 +346,19 @@ type failure struct {
 	err    error
 }
 
-func newCallers(address, token string, rate int) *callers {
-	two := new(http.Protocols)
-	two.SetUnencryptedHTTP2(true)
-	multiplexed := &http.Client{Timeout: callTimeout, Transport: &http.Transport{Protocols: two}}
-	kept := &http.Client{Timeout: callTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
-	fresh := &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+// newCallers begins to call. With over, the calls go over TLS.
+func newCallers(address, token string, rate int, over *tls.Config) *callers {
+	one, two := new(http.Protocols), new(http.Protocols)
+	one.SetHTTP1(true)
+	two.SetUnencryptedHTTP2(over == nil)
+	two.SetHTTP2(over != nil)
+	client := func(transport *http.Transport) *http.Client {
+		transport.TLSClientConfig = over.Clone()
+		return &http.Client{Timeout: callTimeout, Transport: transport}
+	}
+	multiplexed := client(&http.Transport{Protocols: two})
+	kept := client(&http.Transport{Protocols: one, MaxIdleConnsPerHost: 32})
+	fresh := client(&http.Transport{Protocols: one, DisableKeepAlives: true})
 	c := &callers{address: address, token: token, clients: [4]*http.Client{fresh, multiplexed, kept, multiplexed}}
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -169,6 +169,13 @@ func (c *Conn) pending() bool {
 	return !c.passed && !c.multiplexed && (c.phase == begins || c.phase == active && !c.answered)
 }
 
+// kept reports whether the client keeps the connection for another request, and it cannot be passed on.
+func (c *Conn) kept() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sealed && !c.multiplexed && c.phase == idle
+}
+
 // Write implements net.Conn.
 func (c *Conn) Write(p []byte) (int, error) {
 	if !c.answer() {

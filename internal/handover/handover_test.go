@@ -398,7 +398,7 @@ func TestSealed(t *testing.T) {
 		used.send(request)
 		used.want("one")
 		two := s.start("two", nil)
-		one.retire(short(t, patience))
+		one.retire(short(t, 100*time.Millisecond)) // nobody has the client leave
 		used.wantClosed()
 		later := secure(unused)
 		later.send(request)
@@ -424,6 +424,62 @@ func TestSealed(t *testing.T) {
 		transport.CloseIdleConnections()
 		two.stop()
 	})
+}
+
+// TestLeaving: over TLS, Retire waits for clients that keep a connection of HTTP/1.1 until they have left, and none of
+// their requests is lost.
+func TestLeaving(t *testing.T) {
+	certificate := httptest.NewUnstartedServer(nil)
+	certificate.StartTLS()
+	t.Cleanup(certificate.Close)
+	s := newSite(t)
+	s.tls = certificate.TLS.Clone()
+	s.tls.NextProtos = []string{"http/1.1"}
+	var leaving atomic.Bool
+	one := s.start("one", func(w http.ResponseWriter, _ *http.Request) bool {
+		if leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		return true
+	})
+	var clients [3]*wire
+	for i := range clients {
+		w := s.dial()
+		c := tls.Client(w.Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the certificate is the test's own
+		clients[i] = &wire{t, c, bufio.NewReader(c)}
+		clients[i].send(request)
+		clients[i].want("one")
+	}
+	two := s.start("two", nil)
+	leaving.Store(true)
+	ctx, retired := short(t, patience), make(chan struct{})
+	go func() {
+		defer close(retired)
+		one.retire(ctx)
+	}()
+	for _, w := range clients {
+		select {
+		case <-retired:
+			t.Fatal("a client still keeps its connection")
+		case <-one.listener.left:
+		}
+		w.send(request)
+		w.want("one")
+		w.wantClosed()
+	}
+	<-retired
+	if ctx.Err() != nil {
+		t.Error("nobody noticed that all clients had left")
+	}
+	if n := one.served.Load(); n != 6 {
+		t.Errorf("%d requests were served", n)
+	}
+	fresh := s.dial()
+	c := tls.Client(fresh.Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the certificate is the test's own
+	again := &wire{t, c, bufio.NewReader(c)}
+	again.send(request)
+	again.want("two")
+	two.stop()
 }
 
 // TestHijacked: a connection that a handler took is its own.

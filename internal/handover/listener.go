@@ -190,8 +190,9 @@ const (
 )
 
 // Retire lets the next listener take over: new connections are its own from now on, and those on which no request has
-// begun are passed on to it. It returns when no request is between its first byte and the first byte of its answer, at
-// the latest when ctx ends; the server of the listener should be shut down then. Without a next listener it does nothing.
+// begun are passed on to it. It returns when no request is between its first byte and the first byte of its answer, and no
+// client keeps a connection that cannot be passed on; at the latest when ctx ends. The server of the listener should be
+// shut down then. Without a next listener it does nothing.
 func (l *Listener) Retire(ctx context.Context) {
 	if !l.succeeded() {
 		return
@@ -200,7 +201,7 @@ func (l *Listener) Retire(ctx context.Context) {
 	l.passOn()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	for l.pending() {
+	for l.any((*Conn).pending) || l.any((*Conn).kept) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -220,9 +221,10 @@ func (l *Listener) succeeded() bool {
 	return slices.ContainsFunc(l.socket.line, func(other *Listener) bool { return other != l })
 }
 
-func (l *Listener) pending() bool {
+// any reports whether a connection is as is says.
+func (l *Listener) any(is func(*Conn) bool) bool {
 	l.mu.Lock()
 	open := l.list()
 	l.mu.Unlock()
-	return slices.ContainsFunc(open, (*Conn).pending)
+	return slices.ContainsFunc(open, is)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -53,6 +55,7 @@ func listenShared(ctx context.Context, _, host, portRange string, portOffset uin
 
 // listening is what a configuration's servers listen on.
 type listening struct {
+	leaving   atomic.Bool // the next configuration serves
 	mu        sync.Mutex
 	servers   map[*caddyhttp.Server]struct{}
 	listeners []*handover.Listener
@@ -100,11 +103,13 @@ func delaysShutdown(ctx caddy.Context) bool {
 }
 
 // longestHandover bounds how long a reload waits for requests that are on their way to a handler of the old
-// configuration, or to the begin of their answer. The new one serves meanwhile.
+// configuration, or to the begin of their answer, and for clients that keep connections which cannot be passed on. The new
+// one serves meanwhile.
 const longestHandover = 500 * time.Millisecond
 
 // handOver passes connections on to the next configuration, whose servers are listening.
 func (l *listening) handOver(ctx context.Context) {
+	l.leaving.Store(true)
 	l.mu.Lock()
 	listeners := l.listeners
 	l.mu.Unlock()
@@ -115,4 +120,12 @@ func (l *listening) handOver(ctx context.Context) {
 		all.Go(func() { listener.Retire(ctx) })
 	}
 	all.Wait()
+}
+
+// PartWith has the client of a request leave its connection after the answer when the next configuration serves already:
+// connections of HTTP/1.1 over TLS cannot be passed on, and a request that is on its way when one is closed is lost.
+func (a *App) PartWith(w http.ResponseWriter, r *http.Request) {
+	if a.listening.leaving.Load() && r.TLS != nil && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
 }

@@ -44,6 +44,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP lets a request pass whose caller is known, or answers it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	h.app.PartWith(w, r)
 	core, unpin, ok := h.app.Pin()
 	if !ok {
 		app.WriteError(w, app.Unavailable, "The gateway is restarting")
