@@ -102,6 +102,7 @@ func TestMetrics(t *testing.T) {
 		"durward_calls_total":               {"family": {"mcp", "sse"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "ended", "cut", "scope", "error"}},
 		"durward_upstream_response_seconds": {"family": {"mcp", "sse"}},
 		"durward_open_streams":              {"family": {"mcp", "sse"}},
+		"durward_audit_lost_total":          {"where": {"journal", "refusals"}},
 		"durward_connection_events_total":   {"event": {"connected", "failed", "refreshed", "refresh_failed", "broken", "disconnected"}},
 	}
 	series := regexp.MustCompile(`^(durward_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$`)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 	keptWatches  = 10_000    // servers whose unwritten observations are in memory
 	// noteTimeout bounds writing what lists showed.
 	noteTimeout = 30 * time.Second
+	// pinnedAtOnce is how many tools one transaction writes: a store gives each a few seconds, and others wait for it.
+	pinnedAtOnce = 500
 	// maxChangeEvents is how many changed tools of one list have a record of their own in the audit log.
 	maxChangeEvents = 20
 )
@@ -174,8 +177,10 @@ func (p *ToolPins) write(ctx context.Context, due []toolpin.Noted) (bool, error)
 	for i := range due {
 		tools[i] = due[i].ObservedTool
 	}
-	if _, err := p.core.resources.store.ObserveTools(ctx, p.server.OrganizationID, p.server.ID, tools, time.Now().UTC()); err != nil {
-		return false, fmt.Errorf("pinning tools: %w", err)
+	for some := range slices.Chunk(tools, pinnedAtOnce) {
+		if _, err := p.core.resources.store.ObserveTools(ctx, p.server.OrganizationID, p.server.ID, some, time.Now().UTC()); err != nil {
+			return false, fmt.Errorf("pinning tools: %w", err)
+		}
 	}
 	p.watch.Written(due)
 	return true, nil

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -32,6 +33,14 @@ var ours = map[string]bool{
 
 // oursInCaddyFolder are the entries that Caddy makes in its folder.
 var oursInCaddyFolder = map[string]bool{"instance.uuid": true, "last_clean.json": true, "locks": true}
+
+// auditFolder holds the audit journals, each in a folder of its node's name.
+const auditFolder = "audit"
+
+var (
+	auditNode = regexp.MustCompile(`^[0-9a-f]{16}$`)
+	auditFile = regexp.MustCompile(`^(lock|\d{8}\.ndjson.*)$`)
+)
 
 // Directory is a data directory, held by this process until it ends.
 type Directory struct {
@@ -149,7 +158,15 @@ func (d *Directory) foreign() ([]string, error) {
 		name := entry.Name()
 		switch {
 		case name == caddyFolder && entry.IsDir():
-			inside, err := d.foreignInCaddyFolder()
+			inside, err := d.foreignIn(caddyFolder, func(e fs.DirEntry) bool {
+				return oursInCaddyFolder[e.Name()] && (e.Type().IsRegular() || e.IsDir())
+			})
+			if err != nil {
+				return nil, err
+			}
+			foreign = append(foreign, inside...)
+		case name == auditFolder && entry.IsDir():
+			inside, err := d.foreignInJournals()
 			if err != nil {
 				return nil, err
 			}
@@ -161,16 +178,36 @@ func (d *Directory) foreign() ([]string, error) {
 	return foreign, nil
 }
 
-func (d *Directory) foreignInCaddyFolder() ([]string, error) {
-	entries, err := os.ReadDir(d.file(caddyFolder))
+// foreignIn lists what in a folder of the directory is not known.
+func (d *Directory) foreignIn(folder string, known func(fs.DirEntry) bool) ([]string, error) {
+	entries, err := os.ReadDir(d.file(folder))
 	if err != nil {
 		return nil, fmt.Errorf("looking at the data directory: %w", err)
 	}
 	var foreign []string
 	for _, entry := range entries {
-		if !oursInCaddyFolder[entry.Name()] || (!entry.Type().IsRegular() && !entry.IsDir()) {
-			foreign = append(foreign, filepath.Join(caddyFolder, entry.Name()))
+		if !known(entry) {
+			foreign = append(foreign, filepath.Join(folder, entry.Name()))
 		}
+	}
+	return foreign, nil
+}
+
+func (d *Directory) foreignInJournals() ([]string, error) {
+	var nodes []string
+	foreign, err := d.foreignIn(auditFolder, func(e fs.DirEntry) bool {
+		nodes = append(nodes, filepath.Join(auditFolder, e.Name()))
+		return e.IsDir() && auditNode.MatchString(e.Name())
+	})
+	if err != nil || len(foreign) > 0 {
+		return foreign, err
+	}
+	for _, node := range nodes {
+		inside, err := d.foreignIn(node, func(e fs.DirEntry) bool { return e.Type().IsRegular() && auditFile.MatchString(e.Name()) })
+		if err != nil {
+			return nil, err
+		}
+		foreign = append(foreign, inside...)
 	}
 	return foreign, nil
 }

@@ -40,7 +40,8 @@ func TestDirectoryIsHeld(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
-	made := []string{"durward.db", "durward.db-wal", "master.key", "demo.address", ".devidp-grants.json-42", "caddy/instance.uuid", "caddy/locks/a.lock"}
+	made := []string{"durward.db", "durward.db-wal", "master.key", "demo.address", ".devidp-grants.json-42", "caddy/instance.uuid", "caddy/locks/a.lock",
+		"audit/0fd4899235ebfbf9/00000001.ndjson", "audit/0fd4899235ebfbf9/lock"}
 	for _, test := range []struct {
 		name    string
 		prepare func(t *testing.T, path string)
@@ -50,6 +51,8 @@ func TestReset(t *testing.T) {
 		{"a file", func(t *testing.T, path string) { write(t, path, "thesis.txt") }, "thesis.txt"},
 		{"a folder", func(t *testing.T, path string) { write(t, path, "photos/one.jpg") }, "photos"},
 		{"a file in Caddy's folder", func(t *testing.T, path string) { write(t, path, "caddy/certificates/key.pem") }, "caddy/certificates"},
+		{"a file among the journals", func(t *testing.T, path string) { write(t, path, "audit/minutes.txt") }, "audit/minutes.txt"},
+		{"a file in a journal", func(t *testing.T, path string) { write(t, path, "audit/0fd4899235ebfbf9/notes") }, "audit/0fd4899235ebfbf9/notes"},
 		{"a folder with one of our names", func(t *testing.T, path string) { write(t, path, "address/book.txt") }, "address"},
 		{"a link with one of our names", func(t *testing.T, path string) {
 			if err := os.Symlink("/etc/hosts", filepath.Join(path, "admin.sock")); err != nil {
