@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/durward-gateway/durward/storage"
 )
@@ -59,6 +60,16 @@ func jsonText(v any) string {
 		panic(err)
 	}
 	return string(text)
+}
+
+// jsonTexts writes a value that is made of texts. Text that is not UTF-8 is refused: JSON would keep another one.
+func jsonTexts(v any, texts ...string) (string, error) {
+	for _, text := range texts {
+		if !utf8.ValidString(text) {
+			return "", fmt.Errorf("%.40q is not UTF-8", text)
+		}
+	}
+	return jsonText(v), nil
 }
 
 // boolean is how flags are stored.

@@ -22,13 +22,14 @@ func (s *Store) translate(ctx context.Context, err error) error {
 	var edit editError
 	var refused *sqlite.Error
 	var references *storage.ReferenceError
+	var target *storage.TargetError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &edit):
 		return edit.error
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrConflict), errors.As(err, &references),
-		errors.Is(err, storage.ErrTooManyPending),
+		errors.As(err, &target), errors.Is(err, storage.ErrTooManyPending),
 		errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, storage.ErrUnavailable), errors.Is(err, ErrSchema):
 		return err
 	case ctx.Err() != nil:
@@ -80,8 +81,10 @@ func isDiskError(err error) bool {
 
 // conflictFields names the field of a record by the last column of the unique index that refused it.
 var conflictFields = map[string]string{
-	"name_key":   "name",
-	"state_hash": "state",
+	"name_key":    "name",
+	"state_hash":  "state",
+	"scope_value": "scope",
+	"owner_id":    "id",
 }
 
 // conflictField reads the column from "UNIQUE constraint failed: servers.organization_id, servers.name_key (2067)".

@@ -195,14 +195,22 @@ func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time
 		if u, err = one(ctx, tx, scanUser, userSQL, organization, id); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, endApprovalsOfUserSQL, organization, id); err != nil || !micros(at).After(u.RevokedAt) {
+		if _, err := tx.ExecContext(ctx, endApprovalsOfUserSQL, organization, id); err != nil {
 			return err
 		}
-		u.RevokedAt = micros(at)
-		if err := execOne(ctx, tx, revokeUserSQL, organization, id, u.RevokedAt.UnixMicro()); err != nil {
+		changed, err := revokeKeysOfUser(ctx, tx, organization, id, at)
+		if err != nil {
 			return err
 		}
-		_, err = tx.change(ctx, organization)
+		if micros(at).After(u.RevokedAt) {
+			u.RevokedAt, changed = micros(at), true
+			if err := execOne(ctx, tx, revokeUserSQL, organization, id, u.RevokedAt.UnixMicro()); err != nil {
+				return err
+			}
+		}
+		if changed {
+			_, err = tx.change(ctx, organization)
+		}
 		return err
 	})
 	if err != nil {

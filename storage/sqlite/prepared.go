@@ -13,6 +13,7 @@ var preparedQueries = []string{
 	visibleEntrySQL, countEntriesSQL, listEntriesSQL,
 	serverSQL, serverBySlugSQL, countViewsSQL, listViewsSQL, oauthClientSQL,
 	connectionSQL, liveAttemptSQL, agentSQL, agentByClientSQL, serverPoliciesSQL, approvalSQL, takeableSQL,
+	apiKeyByHMACSQL, enabledRateLimitsSQL, llmProvidersSQL, mappingsSQL, smartModelsSQL,
 }
 
 // preparedReads are the read-only connections with what is prepared on them.

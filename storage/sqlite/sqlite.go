@@ -29,8 +29,6 @@ type Options struct {
 
 // Store is a storage.Store in one SQLite file.
 type Store struct {
-	pendingGateway
-
 	writer  *sql.DB // one connection: SQLite has one writer, queueing in Go honours contexts
 	readers *sql.DB
 	reads   *preparedReads // on readers
