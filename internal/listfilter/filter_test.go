@@ -47,6 +47,7 @@ func TestMessage(t *testing.T) {
 		{"a request of the server", `{"method":"sampling/createMessage","params":{"tools":[` + x + `]}}`, `{"method":"sampling/createMessage","params":{"tools":[` + x + `]}}`},
 		{"entries that are none", answer(`{"tools":[1,null,[],{},{"name":1},{"title":"a"},` + a + `]}`), answer(`{"tools":[` + a + `]}`)},
 		{"two names for two readers", answer(`{"tools":[{"name":"a","Name":"secret"},{"NAME":"secret","name":"b"},` + a + `]}`), answer(`{"tools":[` + a + `]}`)},
+		{"a name for readers that fold case beside NUL", answer(`{"tools":[{"NAME":"secret","\u0000":"a"},` + a + `]}`), answer(`{"tools":[` + a + `]}`)},
 		{"no JSON", "/mcp/demo?sessionId=abc", "/mcp/demo?sessionId=abc"},
 		{"other values", `"tools"`, `"tools"`},
 		{"no list, and not strict", `{"a":1,"a":"\ud800"}`, `{"a":1,"a":"\ud800"}`},
@@ -84,6 +85,34 @@ func TestUnreadable(t *testing.T) {
 	}
 	if got, err := filter.Message([]byte(`{"result":{"content":[]}}`)); err != nil || string(got) != `{"result":{"content":[]}}` {
 		t.Errorf("a view was asked for nothing: %q %v", got, err)
+	}
+}
+
+// TestStray: in the answer to something else, a list as servers write it is filtered, and nothing else is touched.
+func TestStray(t *testing.T) {
+	asked := 0
+	filter := &Filter{Stray: true, View: func() (Keep, error) { asked++; return visible() }}
+	x, a := tool("secret"), tool("a")
+	for in, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"result":{"tools":[` + x + `,` + a + `]}}`:  `{"jsonrpc":"2.0","id":1,"result":{"tools":[` + a + `]}}`,
+		`[{"id":1,"result":{"prompts":[` + x + `]}}]`:                        `[{"id":1,"result":{"prompts":[]}}]`,
+		`{"id":1,"result":{"content":[{"text":"\ud800 \"tools\""}]}}`:        `{"id":1,"result":{"content":[{"text":"\ud800 \"tools\""}]}}`,
+		`{"id":1,"result":{"structuredContent":{"tools":[1]},"content":[]}}`: `{"id":1,"result":{"structuredContent":{"tools":[1]},"content":[]}}`,
+		`{"id":1,"result":{"tools":{"a":1}}}`:                                `{"id":1,"result":{"tools":{"a":1}}}`,
+		`"tools" and no JSON`:                                                `"tools" and no JSON`,
+	} {
+		if got, err := filter.Message([]byte(in)); err != nil || string(got) != want {
+			t.Errorf("%v\n got %s\nwant %s", err, got, want)
+		}
+	}
+	asked = 0
+	if _, err := filter.Message([]byte(`{"id":1,"result":{"content":[]}}`)); err != nil || asked != 0 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+	away := errors.New("away")
+	filter.View = func() (Keep, error) { return nil, away }
+	if _, err := filter.Message([]byte(`{"id":1,"result":{"tools":[` + x + `]}}`)); !errors.Is(err, away) {
+		t.Errorf("without a view: %v", err)
 	}
 }
 

@@ -55,11 +55,17 @@ type Filter struct {
 	Created func(taskID string)
 	// Refusal is what stands in an answer's place that cannot be read; nil: the answer is withheld.
 	Refusal []byte
+	// Stray: no list was asked for, and one is there only because the server mistook the request for another one.
+	// What servers do not write as lists passes as it is.
+	Stray bool
 }
 
 // Message returns the JSON text of an answer, or of several in an array, without what its reader may not see: text itself
 // when nothing has to change. The error is ErrUnreadable, or View's or Seen's.
 func (f *Filter) Message(text []byte) ([]byte, error) {
+	if f.Stray && !namesList(text) {
+		return text, nil
+	}
 	e := editor{filter: f, text: text}
 	s := strictjson.NewScanner(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: maxDepth, MaxMembers: maxMembers})
 	defer s.Release()
@@ -73,10 +79,12 @@ func (f *Filter) Message(text []byte) ([]byte, error) {
 		e.message()
 	}
 	switch bad := s.End(); {
-	case bad != nil && mayHoldList(text):
+	case bad != nil && !f.Stray && mayHoldList(text):
 		return nil, ErrUnreadable
 	case bad != nil:
 		return text, nil // not a list to anybody
+	case f.Stray && errors.Is(e.err, ErrUnreadable):
+		return text, nil
 	case e.err != nil:
 		return nil, e.err
 	case e.keep != nil && f.Seen != nil:
@@ -244,19 +252,19 @@ func (e *editor) entry(list List, named string) bool {
 		return false
 	}
 	var o strictjson.ObjectFrame
-	start, name, known := s.Offset(), "", false
+	start, name, known, torn := s.Offset(), "", false, false
 	for s.OpenObject(&o); s.NextMember(&o); {
 		switch {
 		case string(o.Name()) == named && s.Kind() == strictjson.String:
 			name, known = text(s), true
 		case folds(o.Name(), named):
 			s.Skip()
-			known, named = false, "\x00" // two names for two readers: nobody's entry
+			torn = true // two names for two readers: nobody's entry
 		default:
 			s.Skip()
 		}
 	}
-	if !known || s.Failed() || e.err != nil {
+	if !known || torn || s.Failed() || e.err != nil {
 		return false
 	}
 	return e.keep(list, name, e.text[start:s.Offset():s.Offset()])

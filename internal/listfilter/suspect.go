@@ -1,6 +1,9 @@
 package listfilter
 
-import "regexp"
+import (
+	"bytes"
+	"regexp"
+)
 
 // suspect is what a text must hold for any reader of JSON to find a list in it: the name of one in any case, an escape
 // that may stand for one of its letters, a letter that folds to one (U+017F to s, U+212A to k), or NUL, as in
@@ -9,3 +12,21 @@ var suspect = regexp.MustCompile(`(?i:tools|resources|resourcetemplates|prompts|
 
 // mayHoldList reports whether a text that is not strict JSON may be one that holds a list to a reader less strict.
 func mayHoldList(text []byte) bool { return suspect.Match(text) }
+
+// quoted are the names of the lists as servers write them.
+var quoted = func() (names [len(lists)][]byte) {
+	for i := range lists {
+		names[i] = []byte(`"` + lists[i].member + `"`)
+	}
+	return names
+}()
+
+// namesList reports whether a text may be one that a server wrote for a list.
+func namesList(text []byte) bool {
+	for _, name := range quoted {
+		if bytes.Contains(text, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -21,9 +21,12 @@ import (
 func (q *request) decide(ctx context.Context) {
 	d := q.call.Decide()
 	lists, tasks := q.mayList(), q.mayCreate()
+	if !lists && !tasks && q.mayMistake() {
+		d.Filter = q.strayFilter(ctx)
+	}
 	if lists || tasks {
-		d.Filter = &listfilter.Filter{View: q.viewNow(ctx)}
-		q.pinTools(ctx, d.Filter)
+		d.Filter = new(listfilter.Filter)
+		q.fill(ctx, d.Filter)
 		if tasks {
 			book, who := q.call.Core.Tasks, q.call.Binding()
 			d.Filter.Created = func(id string) { book.Created(who, id) }
@@ -47,6 +50,30 @@ func (q *request) mayList() bool {
 	return slices.ContainsFunc(q.Message.Messages, func(m jsonrpc.Message) bool {
 		return mcpmethod.Of(m.Method, q.Modern()) == mcpmethod.List || m.Method == "tasks/list"
 	})
+}
+
+// mayMistake reports whether the answer may be that of another request of the session. Servers of the official TypeScript
+// SDK know by a request's id alone where its answer goes: a client that uses the id of a list that is under way for
+// another request gets the list with that one's answer (attack M11).
+func (q *request) mayMistake() bool {
+	return !q.Modern() && slices.ContainsFunc(q.Message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
+}
+
+// strayFilter is what such an answer goes through. It costs a search for the names of lists, and nothing is looked up
+// before one is found.
+func (q *request) strayFilter(ctx context.Context) *listfilter.Filter {
+	own, f := *q, &listfilter.Filter{Stray: true}
+	f.View = func() (listfilter.Keep, error) {
+		own.fill(ctx, f)
+		return f.View()
+	}
+	return f
+}
+
+// fill says who sees what.
+func (q *request) fill(ctx context.Context, f *listfilter.Filter) {
+	f.View = q.viewNow(ctx)
+	q.pinTools(ctx, f)
 }
 
 // mayCreate reports whether the answer may tell of a task: the call asks for one (2025-11-25), or its client takes one

@@ -266,8 +266,34 @@ func TestTasks(t *testing.T) {
 	if err != nil || string(got) != `{"result":{"tasks":[{"taskId":"t-1"}]}}` {
 		t.Errorf("O14 %s, %v", got, err)
 	}
-	if a := g.rpc("tools/call", `{"name":"open"}`, legacy); a.passed == nil || a.passed.Decision.Filter != nil {
-		t.Error("the answer to a plain call is looked at")
+	if a := g.rpc("tools/call", `{"name":"open"}`, legacy); a.passed == nil || a.passed.Decision.Filter.Created != nil {
+		t.Error("the answer to a plain call is searched for tasks")
+	}
+}
+
+// TestStrayList is M11: a client that uses the id of a list under way for another request gets the list in that one's
+// answer from servers that tell requests apart by their ids alone. It is filtered there, too.
+func TestStrayList(t *testing.T) {
+	g := newGateway(t, nil, nil)
+	g.policy(storage.PolicyActive, grant("tools/call:open"))
+	for _, method := range []string{"ping", "initialize", "tools/call"} {
+		got := ""
+		g.then = func(call *app.Call, w http.ResponseWriter, _ *http.Request) {
+			text, err := call.Decision.Filter.Message([]byte(`{"result":{"tools":[{"name":"hidden"},{"name":"open"}]},"jsonrpc":"2.0","id":1}`))
+			if err != nil {
+				t.Error(err)
+			}
+			got = string(text)
+			w.WriteHeader(http.StatusAccepted)
+		}
+		g.rpc(method, `{"name":"open"}`, legacy)
+		if want := `{"result":{"tools":[{"name":"open"}]},"jsonrpc":"2.0","id":1}`; got != want {
+			t.Errorf("M11 %s: %s", method, got)
+		}
+	}
+	g.then = nil
+	if a := g.rpc("tools/call", `{"name":"open"}`, modern); a.passed == nil || a.passed.Decision.Filter != nil {
+		t.Error("answers of a revision without sessions are looked at")
 	}
 }
 
