@@ -19,12 +19,14 @@ func CheckMedia(h http.Header) error {
 	if len(types) != 1 {
 		return fmt.Errorf("%w: one Content-Type of application/json is needed", ErrMedia)
 	}
-	media, parameters, err := mime.ParseMediaType(types[0])
-	if err != nil || media != "application/json" {
-		return fmt.Errorf("%w: Content-Type must be application/json", ErrMedia)
-	}
-	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return fmt.Errorf("%w: charset must be utf-8", ErrMedia)
+	if types[0] != "application/json" { // as nearly everybody writes it
+		media, parameters, err := mime.ParseMediaType(types[0])
+		if err != nil || media != "application/json" {
+			return fmt.Errorf("%w: Content-Type must be application/json", ErrMedia)
+		}
+		if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+			return fmt.Errorf("%w: charset must be utf-8", ErrMedia)
+		}
 	}
 	for _, coding := range h["Content-Encoding"] {
 		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
