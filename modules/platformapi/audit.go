@@ -109,8 +109,17 @@ func (q *request) unaudited(err error) {
 	if status != http.StatusForbidden && status != http.StatusConflict && status != http.StatusUnprocessableEntity {
 		return
 	}
+	q.core.Audit.RefusedWrite(q.organization(), q.refusedEntry(status))
+}
+
+// refusedEntry is the record of a write that was refused, with what is known of the body: a role is refused before it is
+// read.
+func (q *request) refusedEntry(status int) storage.AuditEntry {
 	e := q.entry()
 	e.Outcome = "refused"
 	e.Detail["status"] = status
-	q.core.Audit.RefusedWrite(q.organization(), e)
+	if q.record != nil && q.record.Detail["fields"] != nil {
+		e.Detail["fields"] = q.record.Detail["fields"]
+	}
+	return e
 }
