@@ -5,18 +5,22 @@ import (
 	"io"
 )
 
-// Rewriter is a stream whose events may get other data. Events that keep theirs pass byte for byte; the others keep their
-// id, name and retry time. Not safe for concurrent use.
+// Rewriter is a stream whose events may get other data. An event is passed on once it is whole; those that keep their data
+// pass byte for byte, the others keep their id, name and retry time. Not safe for concurrent use.
 type Rewriter struct {
 	events *Reader
-	edit   func(data []byte) []byte
+	edit   Edit
 	out    []byte // to be given out, before err
+	torn   bool   // the last event was written anew, and ended with a CR: an LF that follows is part of it
 	err    error
 }
 
-// NewRewriter reads src, whose events have at most max bytes. edit gets the data of each event that has any, and returns
-// what stands in its place; nil: it stays.
-func NewRewriter(src io.Reader, max int, edit func(data []byte) []byte) *Rewriter {
+// Edit says what stands in the place of an event's data; ok false: it stays. Nil data is none: such an event is nothing to
+// a client but the place from which it resumes.
+type Edit func(data []byte) (changed []byte, ok bool)
+
+// NewRewriter reads src, whose events have at most max bytes. edit is called for each event that has data.
+func NewRewriter(src io.Reader, max int, edit Edit) *Rewriter {
 	return &Rewriter{events: NewReader(src, max), edit: edit}
 }
 
@@ -31,12 +35,16 @@ func (r *Rewriter) Read(p []byte) (int, error) {
 			r.err = err
 			continue
 		}
-		r.out = event.Raw
+		raw := event.Raw
+		if r.torn && raw[0] == '\n' {
+			raw = raw[1:]
+		}
+		r.out, r.torn = raw, false
 		if !event.HasData || len(event.Data) == 0 {
 			continue
 		}
-		if data := r.edit(event.Data); data != nil {
-			r.out = event.with(data)
+		if data, ok := r.edit(event.Data); ok {
+			r.out, r.torn = reframe(raw, data), raw[len(raw)-1] == '\r'
 		}
 	}
 	n := copy(p, r.out)
@@ -44,11 +52,11 @@ func (r *Rewriter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// with is the event with other data.
-func (e *Event) with(data []byte) []byte {
+// reframe is the event with other data in place of its own, or with none.
+func reframe(raw, data []byte) []byte {
 	out := make([]byte, 0, len(data)+128)
-	written := false
-	for line := range Lines(bytes.TrimPrefix(e.Raw, []byte(bom))) {
+	written := data == nil
+	for line := range Lines(bytes.TrimPrefix(raw, []byte(bom))) {
 		name, _, _ := bytes.Cut(line, []byte(":"))
 		switch {
 		case len(line) == 0 && len(out) == 0: // the rest of the CRLF that ended the event before

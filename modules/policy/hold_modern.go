@@ -236,7 +236,10 @@ func (h *held) editAnswer(answer *forward.Response, edit func([]byte) []byte) er
 	limit := h.call.Core.Sizes.MCPEvent()
 	switch answer.Kind {
 	case forward.Events:
-		answer.Body = ssewire.NewRewriter(answer.Body, int(limit), edit)
+		answer.Body = ssewire.NewRewriter(answer.Body, int(limit), func(data []byte) ([]byte, bool) {
+			changed := edit(data)
+			return changed, changed != nil
+		})
 	case forward.JSON:
 		text, err := answer.ReadAll(limit)
 		if err != nil {
