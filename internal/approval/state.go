@@ -84,9 +84,6 @@ const (
 // IsState reports whether a requestState claims to be one of ours.
 func IsState(text string) bool { return strings.HasPrefix(text, statePrefix) }
 
-// IsAsk reports whether the id of a response claims to be that of a request of ours. id is JSON as it was written.
-func IsAsk(id []byte) bool { return strings.HasPrefix(string(id), `"`+askPrefix) }
-
 // Seal makes the requestState that the asker gets.
 func (s *States) Seal(st State, who Asker) (string, error) {
 	approval, err := uuid.Parse(st.ApprovalID)

