@@ -150,6 +150,7 @@ type segment struct {
 	chains map[string]*chain // by organization
 	moved  bool              // something was written since the last checkpoint
 	ended  bool              // it has its final checkpoint
+	at     os.FileInfo       // what its path led to when it began; nil: not known
 }
 
 type chain struct {
@@ -507,6 +508,7 @@ func (j *Journal) maintain() {
 func (j *Journal) advance() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.notice()
 	now := j.options.Now()
 	full := j.segment.size >= j.options.SegmentSize || (len(j.segment.chains) > 0 && now.Sub(j.segment.began) >= j.options.SegmentAge)
 	switch {

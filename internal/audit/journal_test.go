@@ -145,6 +145,50 @@ func TestCheckpointOfWaiting(t *testing.T) {
 	}
 }
 
+// TestJournalGone: what is written to a file that somebody removes or replaces is found by nobody. The journal goes on in
+// another one, and the gap is found.
+func TestJournalGone(t *testing.T) {
+	for name, remove := range map[string]func(path string) error{
+		"removed":  os.Remove,
+		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			j := openJournal(t, testOptions(t, dir))
+			if err := j.Append(acme, intent("create_issue")); err != nil {
+				t.Fatal(err)
+			}
+			if err := remove(segmentPath(j.dir, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.advance(); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Append(acme, intent("create_issue")); err != nil || j.segment.number != 2 {
+				t.Fatalf("segment %d: %v", j.segment.number, err)
+			}
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if found := verify(t, dir, new(memory)); len(found) == 0 {
+				t.Error("nothing was found")
+			}
+		})
+	}
+	t.Run("with its directory", func(t *testing.T) {
+		j := openJournal(t, testOptions(t, t.TempDir()))
+		if err := os.RemoveAll(j.dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.advance(); err == nil {
+			t.Error("it goes on nowhere")
+		}
+		if err := j.Append(acme, intent("create_issue")); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("a record of nothing: %v", err)
+		}
+	})
+}
+
 // TestJournalLater: what may wait does not wait for the next call.
 func TestJournalLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -159,6 +159,7 @@ func (j *Journal) open(number int) error {
 		return errors.Join(err, f.Close(), os.Remove(path))
 	}
 	j.segment = segment{file: f, number: number, name: segmentName(number), size: int64(len(first)), began: now, chains: make(map[string]*chain)}
+	j.segment.at, _ = os.Lstat(path)
 	j.torn, j.failure = false, nil
 	j.noteSynced(j.written.Load())
 	return nil
@@ -180,14 +181,33 @@ func (j *Journal) rotate() error {
 		}
 		j.pending, j.additions = nil, nil
 		j.tell(j.failure)
-		if _, err := j.recover(former.number); err != nil {
-			return err
+		// The next segment follows what was in a file that is gone: Verify finds the gap.
+		if !errors.Is(j.failure, errGone) {
+			if _, err := j.recover(former.number); err != nil {
+				return err
+			}
 		}
 	}
 	if err := j.open(former.number + 1); err != nil {
 		return err
 	}
 	return former.file.Close()
+}
+
+// errGone: the segment's file was removed or replaced. What is written to it, nobody will find.
+var errGone = errors.New("its file was removed or replaced")
+
+// notice looks whether the segment's file is still where it was made.
+func (j *Journal) notice() {
+	if j.failure != nil || j.segment.at == nil {
+		return
+	}
+	at, err := os.Lstat(segmentPath(j.dir, j.segment.number))
+	if err == nil && os.SameFile(at, j.segment.at) || err != nil && !errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	j.failure = errGone
+	j.options.Log.Error("a file of the audit journal was removed or replaced: records in it that the store does not have are lost", "segment", j.segment.name)
 }
 
 // end writes what is pending and the final checkpoint, unless that is done.
