@@ -1,0 +1,134 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/durward-gateway/durward/internal/window"
+)
+
+// Permit is a call that was let through, until its tokens are settled. Whoever has one ends it with Settle or Close,
+// whatever became of the call; the first of them counts and later ones do nothing, so that Close can be deferred. It
+// is safe for concurrent use.
+type Permit struct {
+	engine   *Engine
+	requests int64
+	reserved int64
+
+	mu       sync.Mutex
+	ended    bool
+	degraded bool
+	matched  *Matched // where the call is now
+	held     []held   // the tokens that are not settled
+}
+
+// held is tokens that were reserved in one step.
+type held struct {
+	at       window.Slot
+	counters []counted
+}
+
+// errEnded is the answer to moving a permit that was settled or closed.
+var errEnded = errors.New("the permit has ended")
+
+// Reserved is how many tokens were reserved.
+func (p *Permit) Reserved() int64 { return p.reserved }
+
+// Degraded reports whether this node let the call through without the others.
+func (p *Permit) Degraded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.degraded
+}
+
+// Move takes the call to another target, as a fallback does that has another provider or model. What counts here and
+// there stays as it is. What counts there alone is charged as the call was at first; when that is refused nothing
+// changes. What counted here alone gets its tokens back and keeps the request, which was made.
+func (p *Permit) Move(ctx context.Context, to *Matched) (*Refusal, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil, errEnded
+	}
+	if refused, err := p.charge(ctx, to, p.matched); refused != nil || err != nil {
+		return refused, err
+	}
+	for i := range p.held {
+		h := &p.held[i]
+		stay := make([]counted, 0, len(h.counters))
+		var leave []counted
+		for _, c := range h.counters {
+			if to.has(c.key) {
+				stay = append(stay, c)
+			} else {
+				leave = append(leave, c)
+			}
+		}
+		h.counters = stay
+		p.engine.correct(held{h.at, leave}, -p.reserved)
+	}
+	return nil, nil
+}
+
+// charge charges the counters of m that without, which may be nil, does not have, and holds their tokens.
+func (p *Permit) charge(ctx context.Context, m, without *Matched) (*Refusal, error) {
+	s := steps.Get().(*step)
+	defer steps.Put(s)
+	asked := s.fill(m, Cost{Requests: p.requests, Tokens: p.reserved}, without)
+	if len(asked) > 0 {
+		v, err := p.engine.coordinator.Charge(ctx, s.charges, s.states)
+		if err != nil {
+			return nil, fmt.Errorf("charging rate limits: %w", err)
+		}
+		if !v.OK {
+			return refusal(asked, s.states, v), nil
+		}
+		p.degraded = p.degraded || v.Degraded
+		if first := slices.IndexFunc(asked, func(c counted) bool { return c.tokens }); first >= 0 {
+			p.held = append(p.held, held{v.At, asked[first:]})
+		}
+	}
+	p.matched = m
+	return nil, nil
+}
+
+// Settle corrects the reservation to the tokens that were used: what is too much goes back to where it was reserved,
+// what is missing is charged now. A call that came to nothing settles with 0. It reports whether it was the first.
+func (p *Permit) Settle(used int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return false
+	}
+	p.ended = true
+	for _, h := range p.held {
+		p.engine.correct(h, max(used, 0)-p.reserved)
+	}
+	p.held = nil
+	return true
+}
+
+// Close leaves the tokens as they were reserved, for a call of which nobody learnt what it used (attack T07). It reports whether
+// it was the first to end the permit.
+func (p *Permit) Close() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.ended
+	p.ended, p.held = true, nil
+	return first
+}
+
+// correct changes what was charged for the held counters by delta.
+func (e *Engine) correct(h held, delta int64) {
+	if delta == 0 || len(h.counters) == 0 {
+		return
+	}
+	corrections := make([]window.Correction, len(h.counters))
+	for i, c := range h.counters {
+		corrections[i] = window.Correction{Key: c.key, Delta: delta}
+	}
+	e.coordinator.Correct(h.at, corrections)
+}

@@ -1,0 +1,56 @@
+package limit
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Refusal says which limit refused a call. When several did it is the one that takes longest to have room, so that a
+// caller who waits for it is not refused by another. Its numbers are those of one limit of the caller's organization
+// (attack T08).
+type Refusal struct {
+	Limit      storage.RateLimit
+	Measure    Measure
+	Most       int64         // per minute
+	Used       int64         // in the present window
+	RetryAfter time.Duration // until the call fits; when it never will, until nothing else counts
+	Degraded   bool          // this node refused without asking others
+}
+
+// refusal makes the refusal of a step.
+func refusal(asked []counted, states []window.State, v Verdict) *Refusal {
+	worst := 0
+	for i := range states {
+		if states[i].Wait > states[worst].Wait {
+			worst = i
+		}
+	}
+	c := asked[worst]
+	r := &Refusal{Limit: c.limit.RateLimit, Measure: Requests, Most: c.most, Used: states[worst].Used, RetryAfter: states[worst].Wait, Degraded: v.Degraded}
+	if c.tokens {
+		r.Measure = Tokens
+	}
+	return r
+}
+
+// Seconds is RetryAfter in whole seconds, rounded up, at least 1.
+func (r *Refusal) Seconds() int64 {
+	return max(int64((r.RetryAfter+time.Second-1)/time.Second), 1)
+}
+
+// SetHeader sets Retry-After (RFC 9110 section 10.2.3), and RateLimit-Policy and RateLimit
+// (draft-ietf-httpapi-ratelimit-headers-10 sections 2 and 3). The limit's name and the caller's key are not told.
+func (r *Refusal) SetHeader(h http.Header) {
+	// Numbers of structured fields have fifteen digits at most (RFC 9651 section 3.3.1).
+	const largest = 999_999_999_999_999
+	most := min(max(r.Most, 0), largest)
+	seconds := strconv.FormatInt(r.Seconds(), 10)
+	h.Set("Retry-After", seconds)
+	h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", r.Measure, most, int(window.Width/time.Second)))
+	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%s", r.Measure, min(max(r.Most-r.Used, 0), most), seconds))
+}

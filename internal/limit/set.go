@@ -1,0 +1,169 @@
+package limit
+
+import (
+	"encoding/hex"
+	"slices"
+	"sync"
+
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Measure is what a counter counts.
+type Measure string
+
+// Measures. Their texts are the names of quotas in RateLimit header fields.
+const (
+	Requests Measure = "requests"
+	Tokens   Measure = "tokens"
+)
+
+// Set is the enabled rate limits of one organization, ready to be matched. It is safe for concurrent use.
+type Set struct {
+	limits []compiled
+	index  *Index
+
+	mu    sync.Mutex
+	names map[window.Digest]string // of members that are no uuids, for the status
+}
+
+type compiled struct {
+	storage.RateLimit
+	apart    bool
+	requests window.Digest // the groups of its counters
+	tokens   window.Digest
+}
+
+// maxNames bounds the names that a set remembers. Only upstream models, aliases and providers of the configuration
+// are no uuids, and of these an organization has few.
+const maxNames = 10_000
+
+// Compile makes the set of an organization's limits. Those that are not enabled, or another organization's, are left
+// out.
+//
+// Counters belong to a limit and its scope: they go on when its numbers, name or kind of traffic change, and start
+// anew when it becomes a limit for somebody else.
+func Compile(organization string, limits []storage.RateLimit) *Set {
+	s := &Set{names: make(map[window.Digest]string)}
+	var scoped []Scoped
+	for _, l := range limits {
+		if !l.Enabled || l.OrganizationID != organization {
+			continue
+		}
+		group := func(m Measure) window.Digest {
+			return window.NewDigest("rate limit", organization, l.ID, string(l.Scope.Type), l.Scope.ID, l.Scope.Value, string(m))
+		}
+		s.limits = append(s.limits, compiled{RateLimit: l, apart: Apart(l.Scope), requests: group(Requests), tokens: group(Tokens)})
+		scoped = append(scoped, Scoped{Scope: l.Scope, Traffic: l.Traffic})
+	}
+	s.index = NewIndex(scoped)
+	return s
+}
+
+// Len is the number of limits.
+func (s *Set) Len() int { return len(s.limits) }
+
+// Matched is the counters that a call counts in. It is not changed any more and may be kept and shared as long as the
+// Set that it is from and the facts of the subject hold.
+type Matched struct {
+	counters []counted // those of requests first
+	requests int       // how many those are
+}
+
+// counted is one counter of a matched limit.
+type counted struct {
+	key    window.Key
+	tokens bool // else requests
+	most   int64
+	limit  *compiled
+}
+
+// Match gives the counters of a call. Every limit that applies is in it, each of its measures once.
+func (s *Set) Match(subject *Subject) *Matched {
+	hits := s.index.Match(subject)
+	m := &Matched{counters: make([]counted, 0, 2*len(hits))}
+	members := make([]window.Digest, len(hits))
+	for i, h := range hits {
+		l := &s.limits[h.Index]
+		members[i] = s.member(h.Subject)
+		if l.RequestsPerMinute != nil {
+			m.counters = append(m.counters, counted{key: window.NewKey(l.requests, members[i]), most: *l.RequestsPerMinute, limit: l})
+		}
+	}
+	m.requests = len(m.counters)
+	for i, h := range hits {
+		l := &s.limits[h.Index]
+		if l.TokensPerMinute != nil {
+			m.counters = append(m.counters, counted{key: window.NewKey(l.tokens, members[i]), tokens: true, most: *l.TokensPerMinute, limit: l})
+		}
+	}
+	return m
+}
+
+// Len is the number of counters.
+func (m *Matched) Len() int { return len(m.counters) }
+
+// SmallestTokens is the lowest tokens per minute of the matched limits; ok is false when none limits tokens.
+func (m *Matched) SmallestTokens() (most int64, ok bool) {
+	for _, c := range m.counters[m.requests:] {
+		if !ok || c.most < most {
+			most, ok = c.most, true
+		}
+	}
+	return most, ok
+}
+
+// has reports whether a counter is among the matched ones.
+func (m *Matched) has(k window.Key) bool {
+	return slices.ContainsFunc(m.counters, func(c counted) bool { return c.key == k })
+}
+
+// member is the half of a key that stands for a subject: a uuid as it is, a digest of anything else. A digest's
+// version and variant bits are set to ones that no uuid has, so that none is a uuid's.
+func (s *Set) member(subject string) window.Digest {
+	if subject == "" {
+		return window.Digest{}
+	}
+	if d, ok := parseUUID(subject); ok {
+		return d
+	}
+	d := window.NewDigest("subject", subject)
+	d[8] |= 0xE0 // the variant that RFC 9562 section 4.1 reserves
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.names[d]; known || len(s.names) < maxNames {
+		s.names[d] = subject
+	}
+	return d
+}
+
+// subject is the text of a member; for one whose name is not known any more, its digest in hexadecimal digits.
+func (s *Set) subject(d window.Digest) string {
+	if d[8]&0xE0 != 0xE0 {
+		return formatUUID(d)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, known := s.names[d]; known {
+		return n
+	}
+	return hex.EncodeToString(d[:])
+}
+
+// parseUUID reads the one canonical form (RFC 9562 section 4): lower case, hyphens at their places, and not of the
+// reserved variant. Every other text is a name.
+func parseUUID(s string) (d window.Digest, ok bool) {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return d, false
+	}
+	digits := s[0:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
+	if _, err := hex.Decode(d[:], []byte(digits)); err != nil || formatUUID(d) != s || d[8]&0xE0 == 0xE0 || d == (window.Digest{}) {
+		return window.Digest{}, false
+	}
+	return d, true
+}
+
+func formatUUID(d window.Digest) string {
+	h := hex.EncodeToString(d[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}

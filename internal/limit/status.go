@@ -1,0 +1,134 @@
+package limit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Gauge is what a measure of a limit holds now. All are 0 when the limit lacks the measure.
+type Gauge struct {
+	Used       int64
+	Limit      int64
+	Percentage float64 // of Limit, beyond 100 too; 100 for a limit of 0
+}
+
+// SubjectUsage is what one subject of a limit has used that is for each apart.
+type SubjectUsage struct {
+	Subject  string // an id, or the name of what has none
+	Requests int64
+	Tokens   int64
+}
+
+// Status is a limit with what its counters hold. For a limit that is for each subject apart a gauge is that of the
+// subject who has used most.
+type Status struct {
+	Limit    storage.RateLimit
+	Requests Gauge
+	Tokens   Gauge
+	Apart    bool
+	Active   int            // how many subjects have used something
+	Subjects []SubjectUsage // the fullest of them, at most MaxSubjects
+	Degraded bool           // of this node alone
+}
+
+// MaxSubjects bounds the subjects that a Status names.
+const MaxSubjects = 100
+
+// Status gives every limit of the set, in its order, from the counters that enforce it.
+func (e *Engine) Status(ctx context.Context, s *Set) ([]Status, error) {
+	out := make([]Status, len(s.limits))
+	var keys []window.Key
+	for i := range s.limits {
+		l := &s.limits[i]
+		out[i] = Status{Limit: l.RateLimit, Apart: l.apart}
+		if l.apart {
+			if err := e.subjects(ctx, s, l, &out[i]); err != nil {
+				return nil, fmt.Errorf("reading rate limits: %w", err)
+			}
+			continue
+		}
+		keys = append(keys, window.NewKey(l.requests, window.Digest{}), window.NewKey(l.tokens, window.Digest{}))
+	}
+	used := make([]int64, len(keys))
+	v := Verdict{}
+	if len(keys) > 0 {
+		var err error
+		if v, err = e.coordinator.Used(ctx, keys, used); err != nil {
+			return nil, fmt.Errorf("reading rate limits: %w", err)
+		}
+	}
+	for i := range out {
+		if out[i].Degraded = v.Degraded; !out[i].Apart {
+			out[i].Requests.Used, out[i].Tokens.Used = used[0], used[1]
+			used = used[2:]
+		}
+		out[i].Requests.fill(out[i].Limit.RequestsPerMinute)
+		out[i].Tokens.fill(out[i].Limit.TokensPerMinute)
+	}
+	return out, nil
+}
+
+// fill completes a gauge that has its Used.
+func (g *Gauge) fill(limit *int64) {
+	switch {
+	case limit == nil:
+		*g = Gauge{}
+	case *limit <= 0:
+		g.Percentage = 100
+	default:
+		g.Limit, g.Percentage = *limit, float64(g.Used)/float64(*limit)*100
+	}
+}
+
+// subjects reads the counters of a limit that is for each apart.
+func (e *Engine) subjects(ctx context.Context, s *Set, l *compiled, out *Status) error {
+	usage := make(map[window.Digest]SubjectUsage)
+	if l.RequestsPerMinute != nil {
+		members, err := e.coordinator.Members(ctx, l.requests)
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			usage[m.Member] = SubjectUsage{Requests: m.Used}
+			out.Requests.Used = max(out.Requests.Used, m.Used)
+		}
+	}
+	if l.TokensPerMinute != nil {
+		members, err := e.coordinator.Members(ctx, l.tokens)
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			u := usage[m.Member]
+			u.Tokens = m.Used
+			usage[m.Member] = u
+			out.Tokens.Used = max(out.Tokens.Used, m.Used)
+		}
+	}
+	type ranked struct {
+		member window.Digest
+		full   float64
+		SubjectUsage
+	}
+	all := make([]ranked, 0, len(usage))
+	for d, u := range usage {
+		requests, tokens := Gauge{Used: u.Requests}, Gauge{Used: u.Tokens}
+		requests.fill(l.RequestsPerMinute)
+		tokens.fill(l.TokensPerMinute)
+		all = append(all, ranked{d, max(requests.Percentage, tokens.Percentage), u})
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(b.full, a.full), slices.Compare(a.member[:], b.member[:]))
+	})
+	out.Active = len(all)
+	for _, r := range all[:min(len(all), MaxSubjects)] {
+		r.Subject = s.subject(r.member)
+		out.Subjects = append(out.Subjects, r.SubjectUsage)
+	}
+	return nil
+}
