@@ -149,8 +149,10 @@ func TestCheckpointOfWaiting(t *testing.T) {
 // another one, and the gap is found.
 func TestJournalGone(t *testing.T) {
 	for name, remove := range map[string]func(path string) error{
-		"removed":  os.Remove,
-		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600)) },
+		"removed": os.Remove,
+		"replaced": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
