@@ -140,6 +140,11 @@ func TestForgedForm(t *testing.T) {
 	t.Run("too long", func(t *testing.T) {
 		g.post(path, cookie, url.Values{"form": good["form"], "decision": {"approve"}, "x": {strings.Repeat("x", 20_000)}}).page(t, http.StatusBadRequest)
 	})
+	t.Run("a logout from another site, which comes without the cookie", func(t *testing.T) {
+		if a := g.post("/logout", "", url.Values{}, "Sec-Fetch-Site: cross-site"); a.status != http.StatusOK || a.header["Set-Cookie"] != nil {
+			t.Errorf("%d %v", a.status, a.header)
+		}
+	})
 	t.Run("as JSON", func(t *testing.T) {
 		body := `{"decision":"approve"}`
 		g.send("POST "+path+" HTTP/1.1\nCookie: "+cookie+"\nContent-Type: application/json\nContent-Length: "+fmt.Sprint(len(body))+"\n\n"+body).page(t, http.StatusForbidden)

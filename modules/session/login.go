@@ -140,6 +140,7 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 
 // logout takes the session out of the browser.
 func (v *visit) logout() {
+	// A form of another site brings no cookie, and must not take one away either (CWE-352).
 	if v.user != nil {
 		if _, ok := v.form(app.LogoutPath); !ok {
 			return
@@ -150,7 +151,7 @@ func (v *visit) logout() {
 		if err != nil {
 			v.logger.Error("recording a logout", zap.Error(err)) // whoever wants to go may go
 		}
+		v.core.DropCookie(v.w, app.CookieSession)
 	}
-	v.core.DropCookie(v.w, app.CookieSession)
 	v.sayLink(http.StatusOK, "You are logged out", "This browser is. You may still be logged in at your identity provider.", link{app.LoginPath, "Log in"})
 }
