@@ -1,6 +1,10 @@
 package caddyfile
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/durward-gateway/durward/modules/app"
@@ -41,7 +45,7 @@ func parseFlag(d *caddyfile.Dispenser, flags map[string]*bool) error {
 	}
 	on, ok := flags[flag]
 	if !ok {
-		return d.Errf("unrecognized argument %q of %s", flag, word)
+		return d.Errf("unrecognized argument %q of %s; known are %s", flag, word, strings.Join(slices.Sorted(maps.Keys(flags)), ", "))
 	}
 	*on = true
 	return nil

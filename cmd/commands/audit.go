@@ -65,6 +65,7 @@ there was taken away.
 		Args: cobra.NoArgs,
 	}
 	o.flags(cmd)
+	cmd.Flags().StringArrayVar(&o.masterKeys, "master-key", nil, "Reference to the master key, {env.NAME} or {file./path}; may be repeated")
 	cmd.Flags().StringArrayVar(&o.publicKeys, "public-key", nil, "Public key that checks signatures, as a verification prints it; may be repeated")
 	cmd.RunE = caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return o.verify(cmd.Context(), cmd.OutOrStdout()) })
 	return cmd
@@ -100,7 +101,6 @@ type auditOptions struct {
 
 func (o *auditOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.data, "data", defaultData, "Data directory of the gateway, or the database file in it")
-	cmd.Flags().StringArrayVar(&o.masterKeys, "master-key", nil, "Reference to the master key, {env.NAME} or {file./path}; may be repeated")
 }
 
 // database is the name that shipped configurations give the store's file.
