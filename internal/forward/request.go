@@ -39,6 +39,9 @@ type Request struct {
 	SessionID  string      // the upstream's own session id, unsealed; "" for none
 	Body       []byte      // of a POST; must not be changed until the answer is closed
 	Credential Credential  // nil: none
+	// Cancel ends the context that Do is called with, which the caller does anyway once the answer is closed. It saves Do a
+	// context of its own; nil: it makes one.
+	Cancel context.CancelCauseFunc
 }
 
 // Limits are the bounds of a [Forwarder]'s waits. The zero value is the default.
@@ -85,7 +88,10 @@ func (f *Forwarder) Do(ctx context.Context, r *Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	clock := &watch{cancel: r.Cancel}
+	if clock.own = r.Cancel == nil; clock.own {
+		ctx, clock.cancel = context.WithCancelCause(ctx)
+	}
 	out := blank.WithContext(ctx)
 	out.Method, out.URL, out.Host, out.Header = r.Method, u, u.Host, header
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
@@ -99,21 +105,20 @@ func (f *Forwarder) Do(ctx context.Context, r *Request) (*Response, error) {
 	}
 	if r.Credential != nil {
 		if err := r.Credential.Apply(header, u); err != nil {
-			cancel(nil)
+			clock.release(nil)
 			return nil, fmt.Errorf("putting the credential on the request: %w", err)
 		}
 	}
-	clock := &watch{cancel: cancel}
 	clock.timer = time.AfterFunc(f.headerTimeout, clock.expire)
 	res, err := f.rt.RoundTrip(out)
 	clock.timer.Stop()
 	if err != nil {
-		defer cancel(nil)
+		defer clock.release(nil)
 		return nil, clock.explain(ctx, err, ErrTimeout)
 	}
 	answer, bad := newResponse(ctx, res, clock, f.idle)
 	if bad != nil {
-		cancel(bad)
+		clock.release(bad)
 		_ = res.Body.Close()
 		return nil, bad
 	}

@@ -132,7 +132,15 @@ func (r *Response) Close() { r.body.close() }
 type watch struct {
 	timer   *time.Timer
 	cancel  context.CancelCauseFunc
+	own     bool // cancel ends a context that is the round trip's own
 	expired atomic.Bool
+}
+
+// release ends the round trip's own context.
+func (w *watch) release(cause error) {
+	if w.own {
+		w.cancel(cause)
+	}
 }
 
 func (w *watch) expire() {
@@ -178,6 +186,6 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) close() {
 	b.watch.timer.Stop()
-	b.watch.cancel(errClosed)
+	b.watch.release(errClosed)
 	_ = b.rc.Close()
 }

@@ -38,8 +38,12 @@ func (e *Ended) Error() string { return "stream ended: " + string(e.Reason) }
 
 // EndedFor reports why the gateway ended the stream whose context ctx is, and whether it did.
 func EndedFor(ctx context.Context) (Reason, bool) {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		return "", false
+	}
 	var ended *Ended
-	if errors.As(context.Cause(ctx), &ended) {
+	if errors.As(cause, &ended) {
 		return ended.Reason, true
 	}
 	return "", false
@@ -88,7 +92,9 @@ type Registry struct {
 	draining bool
 }
 
+// stream is also the context that its opener gets.
 type stream struct {
+	context.Context
 	owner Owner
 	kind  Kind
 	right Right // nil: nobody judges it again
@@ -102,15 +108,34 @@ type stream struct {
 // stream's place back. right is asked by Judge; nil for a stream that no change of rules ends.
 func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time, limits Limits, right Right) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	s := &stream{owner: owner, kind: kind, right: right, end: end}
+	s := &stream{Context: ctx, owner: owner, kind: kind, right: right, end: end}
 	if refused := r.add(s, limits); refused != "" {
 		end(&Ended{refused})
-		return ctx, func() {}
+		return s, func() {}
 	}
 	if !expires.IsZero() {
 		s.timer = time.AfterFunc(time.Until(expires), func() { end(&Ended{TokenExpired}) }) //nolint:forbidigo // the timer beside it runs on no other clock
 	}
-	return ctx, func() { r.close(s) }
+	return s, func() { r.close(s) }
+}
+
+type streamKey struct{}
+
+// Value implements context.Context.
+func (s *stream) Value(key any) any {
+	if key == (streamKey{}) {
+		return s
+	}
+	return s.Context.Value(key)
+}
+
+// Cancel returns what ends the stream whose context ctx is, or is made of, with a cause of the caller's; nil when it is no
+// stream's.
+func Cancel(ctx context.Context) context.CancelCauseFunc {
+	if s, ok := ctx.Value(streamKey{}).(*stream); ok {
+		return s.end
+	}
+	return nil
 }
 
 // add registers a stream, or says why not.

@@ -174,3 +174,20 @@ func TestDrainIsSpread(t *testing.T) {
 		doneCall()
 	})
 }
+
+// TestCancel: who works under a stream's context can end it, with a reason of their own that is none of the gateway's.
+func TestCancel(t *testing.T) {
+	var r Registry
+	if Cancel(t.Context()) != nil {
+		t.Error("a context without a stream can be cancelled")
+	}
+	ctx, done := r.Open(t.Context(), Owner{}, Call, time.Time{}, Limits{}, nil)
+	defer done()
+	below, stop := context.WithCancel(ctx)
+	defer stop()
+	late := errors.New("late")
+	Cancel(below)(late)
+	if _, ended := EndedFor(ctx); ended || !errors.Is(context.Cause(below), late) || below.Err() == nil {
+		t.Errorf("cause %v", context.Cause(below))
+	}
+}

@@ -186,10 +186,11 @@ func (in *Inbound) readBody(w http.ResponseWriter) bool {
 		return false
 	}
 	in.Body, in.Message.Messages = body, in.one[:0]
-	err = in.Message.Decode(body, strictjson.Limits{MaxBytes: int(limit)})
-	if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
-		in.refuseMessage(w, refused, refused.ID)
-		return false
+	if err = in.Message.Decode(body, strictjson.Limits{MaxBytes: int(limit)}); err != nil {
+		if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
+			in.refuseMessage(w, refused, refused.ID)
+			return false
+		}
 	}
 	if m := in.Single(); m != nil {
 		in.call.Log.Method, in.call.Log.Tool = m.Method, toolName(m)
@@ -299,8 +300,12 @@ func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
 	if m == nil {
 		return true
 	}
+	err := jsonrpc.CheckHeaders(in.Request.Header, m)
+	if err == nil {
+		return true
+	}
 	var refused *jsonrpc.Error
-	if err := jsonrpc.CheckHeaders(in.Request.Header, m); errors.As(err, &refused) {
+	if errors.As(err, &refused) {
 		in.refuseMessage(w, refused, m.ID)
 		return false
 	}
