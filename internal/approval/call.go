@@ -52,14 +52,15 @@ func CanonicalArguments(text []byte) ([]byte, error) {
 	return canonical.JSON(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: len(text) + 1, MaxMembers: len(text) + 1})
 }
 
-// Binding is a digest of everything the approval is good for. Each field goes with its length, so that no two calls run
+// Binding is a digest of everything the approval is good for. The channel is part of it: which rule asks may depend on the
+// token, and a word that was given in band is none for a rule that wants it elsewhere. Each field goes with its length, so that no two calls run
 // together.
 func (c *Call) Binding() []byte {
 	h := sha256.New()
 	var length [8]byte
 	for _, field := range [...]string{
 		"durward approval 1", c.OrganizationID, c.UserID, c.AgentID, c.Client, c.ServerID, c.Tool, c.Definition,
-		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), c.Round,
+		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), c.Round, string(c.Channel),
 	} {
 		binary.BigEndian.PutUint64(length[:], uint64(len(field)))
 		h.Write(length[:])

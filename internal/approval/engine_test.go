@@ -84,6 +84,7 @@ func TestBinding(t *testing.T) {
 		"M15 another revision":               func(c *approval.Call) { c.PolicyRevision = 2 },
 		"arguments":                          func(c *approval.Call) { c.Arguments = []byte(`{"id":2}`) },
 		"a number's spelling":                func(c *approval.Call) { c.Arguments = []byte(`{"id":1.0}`) },
+		"channel":                            func(c *approval.Call) { c.Channel = "another" },
 		"round":                              func(c *approval.Call) { c.Round = "r" },
 		"fields that run together":           func(c *approval.Call) { c.Tool, c.Definition = "deleted", "1" },
 		"fields that run together 2":         func(c *approval.Call) { c.ServerID, c.Tool = "sdelete", "" },
