@@ -88,6 +88,8 @@ type Registry struct {
 	// listening counts the Listen streams of each user, listeners those of all.
 	listening map[Owner]int
 	listeners int
+	// sweeping: there is a timer that looks whose token ends soon.
+	sweeping bool
 	// draining is set once the process is to end: streams that open afterwards end at once.
 	draining bool
 }
@@ -99,7 +101,9 @@ type stream struct {
 	kind  Kind
 	right Right // nil: nobody judges it again
 	end   context.CancelCauseFunc
-	timer *time.Timer
+	// Of the registry, under its lock.
+	expires time.Time // of the caller's token; zero: never
+	timer   *time.Timer
 }
 
 // Open registers a stream and returns its context, which is cancelled with an Ended as its cause when the stream's right
@@ -109,12 +113,9 @@ type stream struct {
 func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time, limits Limits, right Right) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	s := &stream{Context: ctx, owner: owner, kind: kind, right: right, end: end}
-	if refused := r.add(s, limits); refused != "" {
+	if refused := r.add(s, expires, limits); refused != "" {
 		end(&Ended{refused})
 		return s, func() {}
-	}
-	if !expires.IsZero() {
-		s.timer = time.AfterFunc(time.Until(expires), func() { end(&Ended{TokenExpired}) }) //nolint:forbidigo // the timer beside it runs on no other clock
 	}
 	return s, func() { r.close(s) }
 }
@@ -139,7 +140,7 @@ func Cancel(ctx context.Context) context.CancelCauseFunc {
 }
 
 // add registers a stream, or says why not.
-func (r *Registry) add(s *stream, limits Limits) (refused Reason) {
+func (r *Registry) add(s *stream, expires time.Time, limits Limits) (refused Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s.kind == Listen {
@@ -162,16 +163,19 @@ func (r *Registry) add(s *stream, limits Limits) (refused Reason) {
 		r.open = make(map[*stream]struct{})
 	}
 	r.open[s] = struct{}{}
+	if !expires.IsZero() {
+		r.expireAt(s, expires)
+	}
 	return ""
 }
 
 func (r *Registry) close(s *stream) {
-	if s.timer != nil {
-		s.timer.Stop()
-	}
 	s.end(context.Canceled)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 	if _, open := r.open[s]; !open {
 		return
 	}

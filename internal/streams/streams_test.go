@@ -191,3 +191,33 @@ func TestCancel(t *testing.T) {
 		t.Errorf("cause %v", context.Cause(below))
 	}
 }
+
+// TestExpiryFarAway: a stream whose token ends later than soon ends at that moment too, and nothing is left to look after
+// when all are gone.
+func TestExpiryFarAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Registry
+		start := time.Now()
+		var all sync.WaitGroup
+		for _, life := range []time.Duration{0, time.Second, soon, soon + 1, 2*soon - 1, 3*soon + time.Second, time.Hour} {
+			ctx, done := r.Open(context.Background(), Owner{}, Listen, start.Add(life), Limits{}, nil)
+			all.Go(func() {
+				defer done()
+				<-ctx.Done()
+				if reason, _ := EndedFor(ctx); reason != TokenExpired || time.Since(start) != life {
+					t.Errorf("%v: %q after %v", life, reason, time.Since(start))
+				}
+			})
+		}
+		_, done := r.Open(context.Background(), Owner{}, Call, start.Add(100*time.Hour), Limits{}, nil)
+		all.Wait()
+		done()
+		time.Sleep(soon)
+		synctest.Wait()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.sweeping || len(r.open) > 0 {
+			t.Errorf("sweeping %v over %d streams", r.sweeping, len(r.open))
+		}
+	})
+}
