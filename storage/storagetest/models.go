@@ -312,6 +312,7 @@ func testSmartModels(t *testing.T, b *bundle) {
 		"unknown slot":       {slots("fast", "good", "unknown"), storage.TargetError{Field: "slots", Index: 2}},
 		"foreign slot":       {slots("theirs"), storage.TargetError{Field: "slots"}},
 		"a slot's case":      {slots("FAST"), storage.TargetError{Field: "slots"}},
+		"a slot in place":    {func(m *storage.SmartModel) { m.Slots[0].Alias = "unknown" }, storage.TargetError{Field: "slots"}},
 		"smart slot":         {slots("fast", "bare"), storage.TargetError{Field: "slots", Index: 1, Smart: true}},
 		"unknown determiner": {func(m *storage.SmartModel) { m.DeterminerAlias = "unknown" }, storage.TargetError{Field: "determiner_model_alias"}},
 		"smart determiner":   {func(m *storage.SmartModel) { m.DeterminerAlias = "bare" }, storage.TargetError{Field: "determiner_model_alias", Smart: true}},

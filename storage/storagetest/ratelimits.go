@@ -88,6 +88,14 @@ func testUpdateRateLimit(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, got, want)
 
+	want.RequestsPerMinute = new(int64(7)) // in place
+	got, err = update(func(l *storage.RateLimit) { *l.RequestsPerMinute = 7 })
+	noError(t, err)
+	equal(t, got, want)
+	got, err = b.RateLimit(ctx, b.orgA, want.ID)
+	noError(t, err)
+	equal(t, got, want)
+
 	want.Scope = storage.Scope{Type: storage.ScopeUser, ID: b.userA1}
 	got, err = update(func(l *storage.RateLimit) { l.Scope = want.Scope })
 	noError(t, err)
