@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -17,14 +18,14 @@ const (
 )
 
 func listAgents(q *request) (any, error) {
-	filter := storage.AgentFilter{OrganizationID: q.organization(), Search: q.search(), Page: q.page()}
-	for _, word := range q.query.Enums("agent_type", string(storage.AgentInternal), string(storage.AgentExternal)) {
+	filter := storage.AgentFilter{OrganizationID: q.Organization(), Search: q.Search(), Page: q.Page()}
+	for _, word := range q.Query.Enums("agent_type", string(storage.AgentInternal), string(storage.AgentExternal)) {
 		filter.Types = append(filter.Types, storage.AgentType(word))
 	}
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	page, err := q.core.Store.Agents(q.context(), filter)
+	page, err := q.Core.Store.Agents(q.Context(), filter)
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +33,13 @@ func listAgents(q *request) (any, error) {
 }
 
 func getAgent(q *request) (any, error) {
-	id := q.id("agent_id")
-	if err := q.shape(); err != nil {
+	id := q.ID("agent_id")
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	a, err := q.core.Store.Agent(q.context(), q.organization(), id)
+	a, err := q.Core.Store.Agent(q.Context(), q.Organization(), id)
 	if err != nil {
-		return nil, missing(err, errNoAgent)
+		return nil, routes.Missing(err, errNoAgent)
 	}
 	return viewAgent(a), nil
 }
@@ -50,10 +51,10 @@ type agentCountsView struct {
 }
 
 func countAgents(q *request) (any, error) {
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	counts, err := q.core.Store.AgentCounts(q.context(), q.organization())
+	counts, err := q.Core.Store.AgentCounts(q.Context(), q.Organization())
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +64,9 @@ func countAgents(q *request) (any, error) {
 // createAgent registers an application that is there already, or a new one of the administrator's own issuer.
 func createAgent(q *request) (any, error) {
 	now := q.handler.now().UTC()
-	a := storage.Agent{OrganizationID: q.organization(), CreatedAt: now, UpdatedAt: now}
+	a := storage.Agent{OrganizationID: q.Organization(), CreatedAt: now, UpdatedAt: now}
 	var adopted string
-	if err := q.read(false, func(o *validate.Object) {
+	if err := q.Read(false, func(o *validate.Object) {
 		adopted = o.UUID("application_directory_id", validate.Nullable).Value
 		described := o.Object("application_directory", validate.Nullable)
 		switch given := o.Has("application_directory_id") && adopted != ""; {
@@ -91,16 +92,16 @@ func createAgent(q *request) (any, error) {
 	a.ID = id.String()
 	if adopted != "" {
 		a.Application.ID = adopted
-		a, err = q.core.Store.AdoptApplication(q.context(), a)
-		return agentAnswer(a, missing(err, errNoApplication))
+		a, err = q.Core.Store.AdoptApplication(q.Context(), a)
+		return agentAnswer(a, routes.Missing(err, errNoApplication))
 	}
 	if id, err = uuid.NewV7(); err != nil {
 		return nil, err
 	}
 	a.Application.ID, a.Application.OrganizationID = id.String(), a.OrganizationID
-	a.Application.Issuer = q.call.Caller.Issuer
+	a.Application.Issuer = q.Call.Caller.Issuer
 	a.Application.CreatedAt, a.Application.UpdatedAt = now, now
-	return agentAnswer(a, q.core.Store.CreateAgent(q.context(), a))
+	return agentAnswer(a, q.Core.Store.CreateAgent(q.Context(), a))
 }
 
 func application(o *validate.Object) storage.Application {
@@ -123,7 +124,7 @@ func application(o *validate.Object) storage.Application {
 func agentAnswer(a storage.Agent, err error) (any, error) {
 	switch {
 	case errors.Is(err, storage.ErrConflict):
-		return nil, conflict("external_id", "This application is an agent already")
+		return nil, routes.Conflict("external_id", "This application is an agent already")
 	case err != nil:
 		return nil, err
 	}
@@ -132,34 +133,34 @@ func agentAnswer(a storage.Agent, err error) (any, error) {
 
 // deleteAgent also takes the agent out of the policies that name it, and archives those that named nobody else.
 func deleteAgent(q *request) (any, error) {
-	id := q.id("agent_id")
-	if err := q.shape(); err != nil {
+	id := q.ID("agent_id")
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	err := q.core.Store.DeleteAgent(q.context(), q.organization(), id, q.call.Caller.UserID, q.handler.now().UTC())
-	return nil, missing(err, errNoAgent)
+	err := q.Core.Store.DeleteAgent(q.Context(), q.Organization(), id, q.Call.Caller.UserID, q.handler.now().UTC())
+	return nil, routes.Missing(err, errNoAgent)
 }
 
 // applicationView is an application as the API shows it.
 type applicationView struct {
-	ID               string   `json:"id"`
-	CreatedAt        instant  `json:"created_at"`
-	UpdatedAt        instant  `json:"updated_at"`
-	Name             string   `json:"name"`
-	Description      string   `json:"description"`
-	OrganizationID   string   `json:"organization_id"`
-	ExternalID       string   `json:"external_id"`
-	Public           bool     `json:"public"`
-	DCR              bool     `json:"dcr"`
-	PostLoginSuccess bool     `json:"post_login_success"`
-	Callbacks        []string `json:"callbacks"`
+	ID               string         `json:"id"`
+	CreatedAt        routes.Instant `json:"created_at"`
+	UpdatedAt        routes.Instant `json:"updated_at"`
+	Name             string         `json:"name"`
+	Description      string         `json:"description"`
+	OrganizationID   string         `json:"organization_id"`
+	ExternalID       string         `json:"external_id"`
+	Public           bool           `json:"public"`
+	DCR              bool           `json:"dcr"`
+	PostLoginSuccess bool           `json:"post_login_success"`
+	Callbacks        []string       `json:"callbacks"`
 }
 
 // agentView is an agent as the API shows it.
 type agentView struct {
 	ID             string            `json:"id"`
-	CreatedAt      instant           `json:"created_at"`
-	UpdatedAt      instant           `json:"updated_at"`
+	CreatedAt      routes.Instant    `json:"created_at"`
+	UpdatedAt      routes.Instant    `json:"updated_at"`
 	OrganizationID string            `json:"organization_id"`
 	ApplicationID  string            `json:"application_directory_id"`
 	Application    applicationView   `json:"application_directory"`
@@ -173,12 +174,12 @@ type agentView struct {
 func viewAgent(a storage.Agent) agentView {
 	of := a.Application
 	return agentView{
-		ID: a.ID, CreatedAt: instant(a.CreatedAt), UpdatedAt: instant(a.UpdatedAt), OrganizationID: a.OrganizationID,
+		ID: a.ID, CreatedAt: routes.Instant(a.CreatedAt), UpdatedAt: routes.Instant(a.UpdatedAt), OrganizationID: a.OrganizationID,
 		ApplicationID: of.ID, Type: a.Type(),
 		Application: applicationView{
-			ID: of.ID, CreatedAt: instant(of.CreatedAt), UpdatedAt: instant(of.UpdatedAt), Name: of.Name, Description: of.Description,
+			ID: of.ID, CreatedAt: routes.Instant(of.CreatedAt), UpdatedAt: routes.Instant(of.UpdatedAt), Name: of.Name, Description: of.Description,
 			OrganizationID: of.OrganizationID, ExternalID: of.ExternalID, Public: of.Public, DCR: of.DCR,
-			PostLoginSuccess: of.PostLoginSuccess, Callbacks: list(of.Callbacks),
+			PostLoginSuccess: of.PostLoginSuccess, Callbacks: routes.List(of.Callbacks),
 		},
 		WriteConfirmationsRequired: a.WriteConfirmationsRequired, LLMGatewayEnabled: a.LLMGatewayEnabled, ApprovalChannel: a.Channel(),
 	}

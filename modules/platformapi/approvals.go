@@ -7,12 +7,13 @@ import (
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
 var (
-	errNoApproval     = refused(app.ApprovalNotFound, "Approval not found")
-	errApprovalClient = refused(app.Forbidden,
+	errNoApproval     = routes.Refused(app.ApprovalNotFound, "Approval not found")
+	errApprovalClient = routes.Refused(app.Forbidden,
 		"Decide on the page /approvals, or with a token of a client that the configuration names for it (approval_clients): never with that of the agent that asked, nor without a user")
 )
 
@@ -31,44 +32,44 @@ type approvalView struct {
 	PolicyRevision  int                      `json:"policy_revision"`
 	Rule            string                   `json:"rule"`
 	Channel         storage.ApprovalChannel  `json:"channel"`
-	CreatedAt       instant                  `json:"created_at"`
-	ExpiresAt       instant                  `json:"expires_at"`
-	DecidedAt       *instant                 `json:"decided_at"`
+	CreatedAt       routes.Instant           `json:"created_at"`
+	ExpiresAt       routes.Instant           `json:"expires_at"`
+	DecidedAt       *routes.Instant          `json:"decided_at"`
 	DecidedVia      *storage.ApprovalChannel `json:"decided_via"`
 }
 
 func (q *request) approvalView(a storage.Approval) (approvalView, error) {
 	v := approvalView{
-		ID: a.ID, Status: a.Status, UserID: a.UserID, AgentID: optional(a.AgentID), Client: a.Client, ServerID: a.ServerID, Tool: a.Tool,
+		ID: a.ID, Status: a.Status, UserID: a.UserID, AgentID: routes.Optional(a.AgentID), Client: a.Client, ServerID: a.ServerID, Tool: a.Tool,
 		ArgumentsDigest: a.ArgumentsDigest, PolicyID: a.PolicyID, PolicyRevision: a.PolicyRevision, Rule: a.Rule, Channel: a.Channel,
-		CreatedAt: instant(a.CreatedAt), ExpiresAt: instant(a.ExpiresAt),
+		CreatedAt: routes.Instant(a.CreatedAt), ExpiresAt: routes.Instant(a.ExpiresAt),
 	}
 	if !a.DecidedAt.IsZero() {
-		at, via := instant(a.DecidedAt), a.DecidedVia
+		at, via := routes.Instant(a.DecidedAt), a.DecidedVia
 		v.DecidedAt, v.DecidedVia = &at, &via
 	}
-	if a.UserID != q.call.Caller.UserID {
+	if a.UserID != q.Call.Caller.UserID {
 		return v, nil
 	}
-	arguments, err := q.core.Approvals.Arguments(&a)
+	arguments, err := q.Core.Approvals.Arguments(&a)
 	v.Arguments = arguments
 	return v, err
 }
 
 // listApprovals lists the caller's held calls; an administrator sees those of all users.
 func listApprovals(q *request) (any, error) {
-	filter := storage.ApprovalFilter{OrganizationID: q.organization(), Page: q.page()}
-	if !q.call.Caller.Admin {
-		filter.UserID = q.call.Caller.UserID
+	filter := storage.ApprovalFilter{OrganizationID: q.Organization(), Page: q.Page()}
+	if !q.Call.Caller.Admin {
+		filter.UserID = q.Call.Caller.UserID
 	}
-	for _, word := range q.query.Enums("status", string(storage.ApprovalPending), string(storage.ApprovalApproved),
+	for _, word := range q.Query.Enums("status", string(storage.ApprovalPending), string(storage.ApprovalApproved),
 		string(storage.ApprovalDenied), string(storage.ApprovalExpired), string(storage.ApprovalUsed)) {
 		filter.Status = append(filter.Status, storage.ApprovalStatus(word))
 	}
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	page, err := q.core.Approvals.Approvals(q.context(), filter)
+	page, err := q.Core.Approvals.Approvals(q.Context(), filter)
 	if err != nil {
 		return nil, err
 	}
@@ -84,15 +85,15 @@ func listApprovals(q *request) (any, error) {
 }
 
 func getApproval(q *request) (any, error) {
-	id := q.id("approval_id")
-	if err := q.shape(); err != nil {
+	id := q.ID("approval_id")
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	a, err := q.core.Approvals.Approval(q.context(), q.organization(), id)
+	a, err := q.Core.Approvals.Approval(q.Context(), q.Organization(), id)
 	if err != nil {
-		return nil, missing(err, errNoApproval)
+		return nil, routes.Missing(err, errNoApproval)
 	}
-	if a.UserID != q.call.Caller.UserID && !q.call.Caller.Admin {
+	if a.UserID != q.Call.Caller.UserID && !q.Call.Caller.Admin {
 		return nil, errNoApproval
 	}
 	return q.approvalView(a)
@@ -105,22 +106,22 @@ func denyCall(q *request) (any, error) { return q.decideApproval(false) }
 // decideApproval records the caller's word. A client that may not decide is told so before anything is looked up, as with
 // roles.
 func (q *request) decideApproval(approve bool) (any, error) {
-	decider := q.call.Caller.Decider()
-	if err := q.core.Approvals.MayDecide(decider); err != nil {
+	decider := q.Call.Caller.Decider()
+	if err := q.Core.Approvals.MayDecide(decider); err != nil {
 		return nil, errApprovalClient
 	}
-	id := q.id("approval_id")
-	if err := q.read(true, func(*validate.Object) {}); err != nil {
+	id := q.ID("approval_id")
+	if err := q.Read(true, func(*validate.Object) {}); err != nil {
 		return nil, err
 	}
-	a, err := q.core.Approvals.Decide(q.context(), decider, id, approve)
+	a, err := q.Core.Approvals.Decide(q.Context(), decider, id, approve)
 	switch {
 	case errors.Is(err, approval.ErrClient):
 		return nil, errApprovalClient
 	case errors.Is(err, storage.ErrConflict):
-		return nil, conflict("status", "The call was decided already, or its time is over")
+		return nil, routes.Conflict("status", "The call was decided already, or its time is over")
 	case err != nil:
-		return nil, missing(err, errNoApproval)
+		return nil, routes.Missing(err, errNoApproval)
 	}
 	return q.approvalView(a)
 }

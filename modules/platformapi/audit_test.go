@@ -1,15 +1,12 @@
 package platformapi
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
 // TestAuditEvents: what every route that writes is recorded as.
@@ -40,34 +37,13 @@ func TestAuditEvents(t *testing.T) {
 	}
 	got := make(map[string]string)
 	for _, a := range table {
-		for _, r := range a.methods {
-			if !slices.Contains([]auditClass{auditNone, auditRead}, r.audit) {
-				got[r.method+" "+r.path] = r.event()
+		for _, r := range a.Methods {
+			if !slices.Contains([]routes.AuditClass{routes.AuditNone, routes.AuditRead}, r.Audit) {
+				got[r.Method+" "+r.Path] = r.Event()
 			}
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-// TestRefusedEntry: what was tried stands in the record of a refusal as it stands in that of a write, without values.
-func TestRefusedEntry(t *testing.T) {
-	q := &request{
-		http: httptest.NewRequest(http.MethodPatch, "/", nil), call: &app.Call{Caller: &app.Caller{UserID: "u", Agent: "client"}},
-		route:  &route{method: http.MethodPatch, path: policyPath, audit: auditAdminWrite},
-		params: map[string]string{"policy_id": "p"},
-	}
-	want := storage.AuditEntry{
-		Kind: storage.AuditAdmin, Event: "policy.update", UserID: "u", Client: "client", Outcome: "refused",
-		Detail: map[string]any{"policy_id": "p", "status": 403},
-	}
-	if diff := cmp.Diff(want, q.refusedEntry(http.StatusForbidden)); diff != "" {
-		t.Errorf("before the body is read (-want +got)\n%s", diff)
-	}
-	q.record = &storage.AuditEntry{Detail: map[string]any{"fields": []string{"name", "rules"}, "id": "x"}}
-	want.Detail = map[string]any{"policy_id": "p", "status": 409, "fields": []string{"name", "rules"}}
-	if diff := cmp.Diff(want, q.refusedEntry(http.StatusConflict)); diff != "" {
-		t.Errorf("with the body (-want +got)\n%s", diff)
 	}
 }

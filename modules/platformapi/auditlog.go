@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -22,7 +23,7 @@ const (
 // auditView is an event of the audit log: a call's intent and its outcome are one.
 type auditView struct {
 	ID              string                `json:"id"`
-	Time            instant               `json:"time"`
+	Time            routes.Instant        `json:"time"`
 	Kind            storage.AuditKind     `json:"kind"`
 	Event           string                `json:"event"`
 	UserID          *string               `json:"user_id"`
@@ -66,11 +67,11 @@ func number[T comparable](n T) *T {
 
 func viewAudit(r audit.Row) auditView {
 	v := auditView{
-		ID: r.ID, Time: instant(r.At), Kind: r.Kind, Event: r.Event, UserID: optional(r.UserID), AgentID: optional(r.AgentID), Client: optional(r.Client),
-		Session: optional(r.AuditEntry.Session), ServerID: optional(r.ServerID), Server: optional(r.Server), Method: optional(r.Method), Tool: optional(r.Tool),
-		Decision: optional(r.Decision), Rule: optional(r.Rule), PolicyID: optional(r.PolicyID), PolicyRevision: number(r.PolicyRevision),
-		ApprovalID: optional(r.ApprovalID), ArgumentsDigest: optional(r.ArgumentsDigest), Arguments: r.Arguments, Outcome: optional(r.Outcome),
-		UpstreamStatus: number(r.UpstreamStatus), TraceID: optional(r.TraceID), Shadow: r.Shadow, Detail: r.Detail,
+		ID: r.ID, Time: routes.Instant(r.At), Kind: r.Kind, Event: r.Event, UserID: routes.Optional(r.UserID), AgentID: routes.Optional(r.AgentID), Client: routes.Optional(r.Client),
+		Session: routes.Optional(r.AuditEntry.Session), ServerID: routes.Optional(r.ServerID), Server: routes.Optional(r.Server), Method: routes.Optional(r.Method), Tool: routes.Optional(r.Tool),
+		Decision: routes.Optional(r.Decision), Rule: routes.Optional(r.Rule), PolicyID: routes.Optional(r.PolicyID), PolicyRevision: number(r.PolicyRevision),
+		ApprovalID: routes.Optional(r.ApprovalID), ArgumentsDigest: routes.Optional(r.ArgumentsDigest), Arguments: r.Arguments, Outcome: routes.Optional(r.Outcome),
+		UpstreamStatus: number(r.UpstreamStatus), TraceID: routes.Optional(r.TraceID), Shadow: r.Shadow, Detail: r.Detail,
 		Chain: auditChainView{Node: r.Node, Segment: r.Segment, Sequence: r.Sequence, Hash: r.Hash},
 	}
 	if v.Shadow == nil {
@@ -87,13 +88,13 @@ func viewAudit(r audit.Row) auditView {
 
 // instant reads a time of the query.
 func (q *request) instant(name string) time.Time {
-	field := q.query.Text(name, validate.Text{Max: 64})
+	field := q.Query.Text(name, validate.Text{Max: 64})
 	if field.Value == "" {
 		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339, field.Value)
 	if err != nil {
-		q.query.Report(validate.ValueError, "Value error, the time should have the format of RFC 3339, such as 2026-01-31T12:00:00Z", name)
+		q.Query.Report(validate.ValueError, "Value error, the time should have the format of RFC 3339, such as 2026-01-31T12:00:00Z", name)
 	}
 	return at.UTC()
 }
@@ -112,23 +113,23 @@ func (q *request) span() (from, to time.Time) {
 
 // listAudit lists the events of the organization, newest first.
 func listAudit(q *request) (any, error) {
-	f := audit.Filter{OrganizationID: q.organization()}
+	f := audit.Filter{OrganizationID: q.Organization()}
 	f.From, f.To = q.span()
-	for _, word := range q.query.Enums("kind", string(storage.AuditCall), string(storage.AuditCredential), string(storage.AuditAdmin),
+	for _, word := range q.Query.Enums("kind", string(storage.AuditCall), string(storage.AuditCredential), string(storage.AuditAdmin),
 		string(storage.AuditLogin), string(storage.AuditApproval)) {
 		f.Kinds = append(f.Kinds, storage.AuditKind(word))
 	}
 	for name, value := range map[string]*string{"user_id": &f.UserID, "agent_id": &f.AgentID, "mcp_server_id": &f.ServerID, "policy_id": &f.PolicyID, "approval_id": &f.ApprovalID} {
-		*value = q.query.UUID(name, 0).Value
+		*value = q.Query.UUID(name, 0).Value
 	}
 	for name, value := range map[string]*string{"tool": &f.Tool, "decision": &f.Decision, "outcome": &f.Outcome, "session": &f.Session} {
-		*value = q.query.Text(name, validate.Text{Max: maxAuditText}).Value
+		*value = q.Query.Text(name, validate.Text{Max: maxAuditText}).Value
 	}
-	page := q.page()
-	if err := q.shape(); err != nil {
+	page := q.Page()
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	found, err := q.core.Audit.Query(q.context(), f, page)
+	found, err := q.Core.Audit.Query(q.Context(), f, page)
 	if err != nil {
 		return nil, unread(err)
 	}
@@ -143,16 +144,13 @@ func unread(err error) error {
 	return err
 }
 
-// streamed is a body that is written as it is read.
-type streamed func(w http.ResponseWriter) error
-
 // exportAudit writes the organization's records, oldest first, as NDJSON with what chains them.
 func exportAudit(q *request) (any, error) {
 	from, to := q.span()
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	return streamed(func(w http.ResponseWriter) error {
+	return routes.Streamed(func(w http.ResponseWriter) error {
 		var out *bufio.Writer
 		begin := func() {
 			h := w.Header()
@@ -162,7 +160,7 @@ func exportAudit(q *request) (any, error) {
 			w.WriteHeader(http.StatusOK)
 			out = bufio.NewWriterSize(w, 32<<10)
 		}
-		err := q.core.Audit.Records(q.context(), q.organization(), from, to, func(r *storage.AuditRecord) error {
+		err := q.Core.Audit.Records(q.Context(), q.Organization(), from, to, func(r *storage.AuditRecord) error {
 			line, err := json.Marshal(audit.Export(r))
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -24,18 +25,18 @@ type connectView struct {
 }
 
 func (q *request) who() broker.Who {
-	return broker.Who{OrganizationID: q.organization(), UserID: q.call.Caller.UserID}
+	return broker.Who{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID}
 }
 
 func (q *request) readServer(ref serverRef) (storage.Server, error) {
 	var s storage.Server
 	var err error
 	if ref.id != "" {
-		s, err = q.core.Store.Server(q.context(), q.organization(), ref.id)
+		s, err = q.Core.Store.Server(q.Context(), q.Organization(), ref.id)
 	} else {
-		s, err = q.core.Store.ServerBySlug(q.context(), q.organization(), ref.slug)
+		s, err = q.Core.Store.ServerBySlug(q.Context(), q.Organization(), ref.slug)
 	}
-	return s, missing(err, errNoServer)
+	return s, routes.Missing(err, errNoServer)
 }
 
 // connect begins the caller's connection to a server, or makes it at once when no provider needs to be asked.
@@ -43,7 +44,7 @@ func connect(q *request) (any, error) {
 	ref := q.server()
 	var asked broker.ConnectRequest
 	q.returnURL(&asked)
-	if err := q.read(true, func(o *validate.Object) {
+	if err := q.Read(true, func(o *validate.Object) {
 		secret := func(name string) string {
 			return o.Text(name, validate.Text{Flags: validate.Secret, Max: maxCredential}).Value
 		}
@@ -58,28 +59,28 @@ func connect(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := q.core.Broker.Connect(q.context(), q.who(), s, asked)
+	result, err := q.Core.Broker.Connect(q.Context(), q.who(), s, asked)
 	if err != nil {
-		return nil, missing(err, errNoServer)
+		return nil, routes.Missing(err, errNoServer)
 	}
 	if result.AuthURL == nil {
-		q.core.Metrics.Connections.WithLabelValues("connected").Inc()
+		q.Core.Metrics.Connections.WithLabelValues("connected").Inc()
 	}
 	return connectView{
-		AuthURL: result.AuthURL, ConnectionID: result.ConnectionID, State: optional(result.State), Message: result.Message,
+		AuthURL: result.AuthURL, ConnectionID: result.ConnectionID, State: routes.Optional(result.State), Message: result.Message,
 	}, nil
 }
 
 // returnURL reads where the browser is to end up. An empty one is as good as none.
 func (q *request) returnURL(asked *broker.ConnectRequest) {
-	field := q.query.Text("return_url", validate.Text{Max: maxReturnURL})
+	field := q.Query.Text("return_url", validate.Text{Max: maxReturnURL})
 	if field.Value == "" {
 		return
 	}
 	asked.ReturnURL = field.Value
 	var refused *broker.ReturnURLError
-	if errors.As(q.core.Broker.CheckReturnURL(field.Value), &refused) {
-		q.query.Report(validate.ValueError, "Value error, "+refused.Reason, "return_url")
+	if errors.As(q.Core.Broker.CheckReturnURL(field.Value), &refused) {
+		q.Query.Report(validate.ValueError, "Value error, "+refused.Reason, "return_url")
 	}
 }
 
@@ -89,7 +90,7 @@ type statusView struct {
 
 func connectionStatus(q *request) (any, error) {
 	ref := q.server()
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
 	view, err := q.view(ref)
@@ -102,17 +103,17 @@ func connectionStatus(q *request) (any, error) {
 // disconnect forgets the caller's own credential, and ends what runs on it.
 func disconnect(q *request) (any, error) {
 	ref := q.server()
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
 	s, err := q.readServer(ref)
 	if err != nil {
 		return nil, err
 	}
-	key := storage.ConnectionKey{OrganizationID: q.organization(), UserID: q.call.Caller.UserID, ServerID: s.ID}
-	if err := q.core.Broker.Disconnect(q.context(), key); err != nil {
-		return nil, missing(err, errNoConnection)
+	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
+	if err := q.Core.Broker.Disconnect(q.Context(), key); err != nil {
+		return nil, routes.Missing(err, errNoConnection)
 	}
-	q.core.EndConnection(key)
+	q.Core.EndConnection(key)
 	return nil, nil
 }

@@ -7,17 +7,18 @@ import (
 
 	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
-var errReadOnly = refused(app.Forbidden, "This entry comes with the gateway or its configuration; only custom entries can be changed here")
+var errReadOnly = routes.Refused(app.Forbidden, "This entry comes with the gateway or its configuration; only custom entries can be changed here")
 
 func listEntries(q *request) (any, error) {
-	filter := storage.DirectoryFilter{OrganizationID: q.organization(), Search: q.search(), Page: q.page()}
-	if err := q.shape(); err != nil {
+	filter := storage.DirectoryFilter{OrganizationID: q.Organization(), Search: q.Search(), Page: q.Page()}
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	page, err := q.core.Store.DirectoryEntries(q.context(), filter)
+	page, err := q.Core.Store.DirectoryEntries(q.Context(), filter)
 	if err != nil {
 		return nil, err
 	}
@@ -25,20 +26,20 @@ func listEntries(q *request) (any, error) {
 }
 
 func getEntry(q *request) (any, error) {
-	id := q.id("id")
-	if err := q.shape(); err != nil {
+	id := q.ID("id")
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	e, err := q.core.Store.DirectoryEntry(q.context(), q.organization(), id)
+	e, err := q.Core.Store.DirectoryEntry(q.Context(), q.Organization(), id)
 	if err != nil {
-		return nil, missing(err, errNoEntry)
+		return nil, routes.Missing(err, errNoEntry)
 	}
 	return viewEntry(e), nil
 }
 
 func createEntry(q *request) (any, error) {
 	var record directory.Record
-	if err := q.read(false, q.newEntryFields(&record)); err != nil {
+	if err := q.Read(false, q.newEntryFields(&record)); err != nil {
 		return nil, err
 	}
 	id, err := uuid.NewV7()
@@ -46,11 +47,11 @@ func createEntry(q *request) (any, error) {
 		return nil, err
 	}
 	e := record.Entry(storage.SourceCustom)
-	e.ID, e.OrganizationID, e.CreatedAt = id.String(), q.organization(), q.handler.now().UTC()
+	e.ID, e.OrganizationID, e.CreatedAt = id.String(), q.Organization(), q.handler.now().UTC()
 	e.UpdatedAt = e.CreatedAt
 	if err := withFreeSlug(record.Slug, record.Name, func(slug string) error {
 		e.Slug = slug
-		return q.core.Store.CreateDirectoryEntry(q.context(), e)
+		return q.Core.Store.CreateDirectoryEntry(q.Context(), e)
 	}); err != nil {
 		return nil, entryConflict(err)
 	}
@@ -58,20 +59,20 @@ func createEntry(q *request) (any, error) {
 }
 
 func updateEntry(q *request) (any, error) {
-	id := q.id("id")
+	id := q.ID("id")
 	// The rules for one member depend on others that the request leaves as they are, so that the entry is read first;
 	// what is wrong with the request is still said before whether the entry exists.
 	present, lookup := q.customEntry(id)
 	record := recordOf(present)
-	if err := q.read(false, q.changedEntryFields(&record, present)); err != nil {
+	if err := q.Read(false, q.changedEntryFields(&record, present)); err != nil {
 		return nil, err
 	}
 	if lookup != nil {
 		return nil, lookup
 	}
-	e, err := q.core.Store.UpdateDirectoryEntry(q.context(), q.organization(), id, func(e *storage.DirectoryEntry) error {
+	e, err := q.Core.Store.UpdateDirectoryEntry(q.Context(), q.Organization(), id, func(e *storage.DirectoryEntry) error {
 		if !e.UpdatedAt.Equal(present.UpdatedAt) {
-			return conflict("updated_at", "The entry was changed by another request at the same time")
+			return routes.Conflict("updated_at", "The entry was changed by another request at the same time")
 		}
 		changed := record.Entry(storage.SourceCustom)
 		changed.ID, changed.OrganizationID, changed.CreatedAt, changed.UpdatedAt = e.ID, e.OrganizationID, e.CreatedAt, q.handler.now()
@@ -79,7 +80,7 @@ func updateEntry(q *request) (any, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, entryConflict(missing(err, errNoEntry))
+		return nil, entryConflict(routes.Missing(err, errNoEntry))
 	}
 	if err := q.activateServers(e); err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (q *request) activateServers(e storage.DirectoryEntry) error {
 	if usesOAuth(e) {
 		return nil
 	}
-	waiting, err := q.core.Store.Servers(q.context(), storage.ServerFilter{
+	waiting, err := q.Core.Store.Servers(q.Context(), storage.ServerFilter{
 		OrganizationID: e.OrganizationID, Status: []storage.ServerStatus{storage.ServerPending, storage.ServerError}, Now: q.handler.now(),
 	})
 	if err != nil {
@@ -103,7 +104,7 @@ func (q *request) activateServers(e storage.DirectoryEntry) error {
 		if s.DirectoryID != e.ID {
 			continue
 		}
-		_, err := q.core.Store.UpdateServer(q.context(), s.OrganizationID, s.ID, func(s *storage.Server) error {
+		_, err := q.Core.Store.UpdateServer(q.Context(), s.OrganizationID, s.ID, func(s *storage.Server) error {
 			s.Status = storage.ServerActive
 			return nil
 		})
@@ -115,25 +116,25 @@ func (q *request) activateServers(e storage.DirectoryEntry) error {
 }
 
 func deleteEntry(q *request) (any, error) {
-	id := q.id("id")
-	if err := q.shape(); err != nil {
+	id := q.ID("id")
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
 	if _, err := q.customEntry(id); err != nil {
 		return nil, err
 	}
-	if err := q.core.Store.DeleteDirectoryEntry(q.context(), q.organization(), id); err != nil {
-		return nil, entryConflict(missing(err, errNoEntry))
+	if err := q.Core.Store.DeleteDirectoryEntry(q.Context(), q.Organization(), id); err != nil {
+		return nil, entryConflict(routes.Missing(err, errNoEntry))
 	}
 	return nil, nil
 }
 
 // customEntry reads an entry that the organization may change.
 func (q *request) customEntry(id string) (storage.DirectoryEntry, error) {
-	e, err := q.core.Store.DirectoryEntry(q.context(), q.organization(), id)
+	e, err := q.Core.Store.DirectoryEntry(q.Context(), q.Organization(), id)
 	switch {
 	case err != nil:
-		return storage.DirectoryEntry{}, missing(err, errNoEntry)
+		return storage.DirectoryEntry{}, routes.Missing(err, errNoEntry)
 	case e.Source != storage.SourceCustom:
 		return storage.DirectoryEntry{}, errReadOnly
 	}
@@ -146,7 +147,7 @@ func entryConflict(err error) error {
 	case !errors.Is(err, storage.ErrConflict):
 		return err
 	case conflictingField(err) == "server":
-		return conflict("server", "Servers are made from this entry; delete them first")
+		return routes.Conflict("server", "Servers are made from this entry; delete them first")
 	}
-	return conflict("slug", "An entry with that slug exists already")
+	return routes.Conflict("slug", "An entry with that slug exists already")
 }

@@ -62,7 +62,7 @@ func (q *request) entryFields(o *validate.Object, required validate.Flags, recor
 	if requires := o.Bool("requires_auth", 0); requires.Set() {
 		record.RequiresAuth = &requires.Value
 	}
-	set(&record.Meta, o.Document("meta", 0, int(q.core.Sizes.Meta)))
+	set(&record.Meta, o.Document("meta", 0, int(q.Core.Sizes.Meta)))
 }
 
 func set[T any](to *T, field validate.Field[T]) {
@@ -122,7 +122,7 @@ func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 		// The automatic one gets a suffix when it is reserved or taken.
 		wrong["slug"] = true
 	}
-	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.core.Guard.CheckURL) {
+	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.Core.Guard.CheckURL) {
 		if !wrong[member(problem.Loc)] && !wrong[member(problem.Loc[:1])] {
 			o.Report(problem.Type, problem.Msg, problem.Loc...)
 		}

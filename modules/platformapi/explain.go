@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/slug"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -38,16 +39,16 @@ func explainPolicies(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	other := asked.userID != "" && asked.userID != q.call.Caller.UserID
-	if (other || asked.roles.Present || asked.groups.Present) && !q.call.Caller.Admin {
-		return nil, refused(app.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
+	other := asked.userID != "" && asked.userID != q.Call.Caller.UserID
+	if (other || asked.roles.Present || asked.groups.Present) && !q.Call.Caller.Admin {
+		return nil, routes.Refused(app.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
 	}
 	v := explanation{Notes: []string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
 	var draft *storage.PolicyView
 	if asked.policyID != "" {
-		p, err := q.core.Store.Policy(q.context(), q.organization(), asked.policyID)
+		p, err := q.Core.Store.Policy(q.Context(), q.Organization(), asked.policyID)
 		if err != nil {
-			return nil, missing(err, errNoPolicy)
+			return nil, routes.Missing(err, errNoPolicy)
 		}
 		if asked.server == (serverRef{}) {
 			asked.server.id = p.ServerID
@@ -65,7 +66,7 @@ func explainPolicies(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	policies, err := q.core.Store.ServerPolicies(q.context(), q.organization(), server.ID)
+	policies, err := q.Core.Store.ServerPolicies(q.Context(), q.Organization(), server.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +74,8 @@ func explainPolicies(q *request) (any, error) {
 		policies, v.Displaced = asThoughActive(draft.Policy, policies)
 	}
 	v.ServerID, v.Server, v.Action = server.ID, server.Slug, asked.action.String()
-	set, err := q.core.CompileRules(q.context(), &server, policies)
-	if q.context().Err() != nil {
+	set, err := q.Core.CompileRules(q.Context(), &server, policies)
+	if q.Context().Err() != nil {
 		return nil, err
 	}
 	if err != nil {
@@ -82,11 +83,11 @@ func explainPolicies(q *request) (any, error) {
 		v.Decision, v.Reason = rules.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
 		return v, nil
 	}
-	v.decide(set.Decide(q.context(), rules.Call{Principal: principal, Kind: asked.action.Kind, Name: asked.action.Name, Arguments: asked.arguments}))
+	v.decide(set.Decide(q.Context(), rules.Call{Principal: principal, Kind: asked.action.Kind, Name: asked.action.Name, Arguments: asked.arguments}))
 	if asked.action.Kind == rules.SSEStream && v.Decision == rules.Deny.String() && v.Rule == nil && !q.handler.sseGrant {
 		v.Decision, v.Reason, v.Hidden = rules.Allow.String(), "Streams are open to every connected user unless a rule denies them, and none does", false
 	}
-	if v.Decision == rules.Ask.String() && q.call.Caller.Machine && !other {
+	if v.Decision == rules.Ask.String() && q.Call.Caller.Machine && !other {
 		v.Notes = append(v.Notes, "Nobody can be asked behind this token: the call is denied")
 	}
 	return v, nil
@@ -95,7 +96,7 @@ func explainPolicies(q *request) (any, error) {
 // question reads the body.
 func (q *request) question() (question, error) {
 	var asked question
-	err := q.read(false, func(o *validate.Object) {
+	err := q.Read(false, func(o *validate.Object) {
 		asked.policyID = o.UUID("policy_id", validate.Nullable).Value
 		server := o.Text("mcp_server_id", validate.Text{Flags: validate.Nullable, Max: maxNameText})
 		asked.server = serverRef{slug: server.Value}
@@ -113,7 +114,7 @@ func (q *request) question() (question, error) {
 		asked.roles = o.Texts("roles", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
 		asked.groups = o.Texts("groups", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
 		asked.action = callAction(o)
-		asked.arguments = o.Document("arguments", validate.Nullable, int(q.core.Sizes.API)).Value
+		asked.arguments = o.Document("arguments", validate.Nullable, int(q.Core.Sizes.API)).Value
 	})
 	return asked, err
 }
@@ -136,14 +137,14 @@ func callAction(o *validate.Object) rules.Action {
 
 // explainedPrincipal is who would make the call, and what of them is not known here.
 func (q *request) explainedPrincipal(asked *question, other bool, v *explanation) (*rules.Principal, error) {
-	agent := q.call.Agent
+	agent := q.Call.Agent
 	switch {
 	case asked.agentID.Null:
 		agent = nil
 	case asked.agentID.Set():
-		named, err := q.core.Store.Agent(q.context(), q.organization(), asked.agentID.Value)
+		named, err := q.Core.Store.Agent(q.Context(), q.Organization(), asked.agentID.Value)
 		if err != nil {
-			return nil, missing(err, errNoAgent)
+			return nil, routes.Missing(err, errNoAgent)
 		}
 		agent = &named
 	case other:
@@ -153,11 +154,11 @@ func (q *request) explainedPrincipal(asked *question, other bool, v *explanation
 	if agent != nil {
 		v.AgentID = &agent.ID
 	}
-	v.UserID, v.Roles, v.Groups, v.RolesKnown = q.call.Caller.UserID, q.call.Caller.Roles, q.call.Caller.Groups, true
+	v.UserID, v.Roles, v.Groups, v.RolesKnown = q.Call.Caller.UserID, q.Call.Caller.Roles, q.Call.Caller.Groups, true
 	if other {
-		u, err := q.core.Store.User(q.context(), q.organization(), asked.userID)
+		u, err := q.Core.Store.User(q.Context(), q.Organization(), asked.userID)
 		if err != nil {
-			return nil, missing(err, errNoUser)
+			return nil, routes.Missing(err, errNoUser)
 		}
 		v.UserID, v.Roles, v.Groups, v.RolesKnown = u.ID, nil, nil, asked.roles.Set() && asked.groups.Set()
 		v.Notes = append(v.Notes, "The claims of this user's token are not known here: conditions see none")
@@ -166,13 +167,13 @@ func (q *request) explainedPrincipal(asked *question, other bool, v *explanation
 		}
 	}
 	if !other && !asked.roles.Set() && !asked.groups.Set() {
-		v.Roles, v.Groups = list(v.Roles), list(v.Groups)
-		return q.call.PrincipalAs(agent), nil
+		v.Roles, v.Groups = routes.List(v.Roles), routes.List(v.Groups)
+		return q.Call.PrincipalAs(agent), nil
 	}
 	if !other {
 		v.Notes = append(v.Notes, "With other roles or groups than the token's, the token's claims are left out: conditions see none")
 	}
-	v.Roles, v.Groups = list(asked.roles.Or(v.Roles)), list(asked.groups.Or(v.Groups))
+	v.Roles, v.Groups = routes.List(asked.roles.Or(v.Roles)), routes.List(asked.groups.Or(v.Groups))
 	id := ""
 	if agent != nil {
 		id = agent.ID
@@ -249,16 +250,16 @@ type shadowView struct {
 }
 
 func (v *explanation) decide(d rules.Decision) {
-	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Rule = d.Effect.String(), d.Reason, d.Hidden, d.OutOfBand, optional(d.Rule)
+	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Rule = d.Effect.String(), d.Reason, d.Hidden, d.OutOfBand, routes.Optional(d.Rule)
 	if d.PolicyID != "" {
 		v.Policy = &decidingPolicy{d.PolicyID, d.PolicyName, d.Revision}
 	}
 	for _, c := range d.Values {
-		v.Conditions = append(v.Conditions, conditionView{Rule: c.Rule, Expr: c.Expr, Value: orNull(json.RawMessage(c.Value)), Error: optional(c.Error)})
+		v.Conditions = append(v.Conditions, conditionView{Rule: c.Rule, Expr: c.Expr, Value: orNull(json.RawMessage(c.Value)), Error: routes.Optional(c.Error)})
 	}
 	for _, s := range d.Shadow {
 		v.Shadow = append(v.Shadow, shadowView{
-			Policy: decidingPolicy{s.PolicyID, s.PolicyName, s.Revision}, Decision: s.Effect.String(), Rule: optional(s.Rule), Reason: s.Reason,
+			Policy: decidingPolicy{s.PolicyID, s.PolicyName, s.Revision}, Decision: s.Effect.String(), Rule: routes.Optional(s.Rule), Reason: s.Reason,
 		})
 	}
 }

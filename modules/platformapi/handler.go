@@ -11,8 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
 func init() {
@@ -50,74 +50,15 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP answers every request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	address, params := table.find(r.URL.Path)
-	if address == nil || (h.HealthOnly && r.URL.Path != app.HealthPath && r.URL.Path != app.ReadyPath) {
+	if h.HealthOnly && r.URL.Path != app.HealthPath && r.URL.Path != app.ReadyPath {
 		app.WriteNotFound(w)
 		return nil
 	}
-	chosen, ok := address.methods[r.Method]
-	if !ok {
-		app.WriteMethodNotAllowed(w, address.allow)
-		return nil
-	}
-	call, ok := admit(w, r, chosen)
-	if !ok {
-		return nil
-	}
-	query, err := validate.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		h.refuse(w, r, err)
-		return nil
-	}
-	q := &request{handler: h, http: r, call: call, core: call.Core, route: chosen, params: params, query: query}
-	if err := q.audited(); err != nil {
-		h.refuse(w, r, err)
-		return nil
-	}
-	body, err := chosen.serve(q)
-	switch {
-	case err != nil:
-		q.unaudited(err)
-		h.refuse(w, r, err)
-	case body == nil:
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		if write, ok := body.(streamed); ok {
-			if err := write(w); err != nil {
-				h.refuse(w, r, err)
-			}
-			return nil
-		}
-		status := http.StatusOK
-		if made, ok := body.(created); ok {
-			status, body = http.StatusCreated, made.body
-		}
-		app.WriteJSON(w, status, body)
-	}
+	routes.API[*request]{
+		Table: table, Of: func(q *routes.Request) *request { return &request{Request: q, handler: h} },
+		Refuse: h.refuse, ShapeStatus: http.StatusUnprocessableEntity,
+	}.ServeHTTP(w, r)
 	return nil
-}
-
-var errRole = &refusal{app.ServiceError{Name: app.Forbidden, Message: "This needs the role of an administrator"}}
-
-// created is what a route returns to answer 201.
-type created struct{ body any }
-
-// admit holds the caller against what the route demands, or answers the refusal.
-func admit(w http.ResponseWriter, r *http.Request, chosen *route) (*app.Call, bool) {
-	if chosen.role == public {
-		return app.RequireCall(w, r)
-	}
-	call, ok := app.AuthenticatedCall(w, r)
-	if !ok {
-		return nil, false
-	}
-	if chosen.role != user && !call.Caller.Admin {
-		(&request{http: r, call: call, core: call.Core, route: chosen}).unaudited(errRole)
-		errRole.Write(w)
-		return nil, false
-	}
-	return call, true
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

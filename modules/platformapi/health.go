@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
 // pingTimeout bounds how long a readiness check waits for the store.
@@ -26,17 +27,17 @@ func health(*request) (any, error) { return healthView{Status: "ok"}, nil }
 // ready says whether requests should be sent here.
 func ready(q *request) (any, error) {
 	if caddy.Exiting() {
-		return nil, refused(app.Unavailable, "The gateway is shutting down")
+		return nil, routes.Refused(app.Unavailable, "The gateway is shutting down")
 	}
-	ctx, cancel := context.WithTimeout(q.context(), pingTimeout)
+	ctx, cancel := context.WithTimeout(q.Context(), pingTimeout)
 	defer cancel()
-	err := q.core.Ready(ctx)
+	err := q.Core.Ready(ctx)
 	if errors.Is(err, app.ErrOverloaded) {
-		return nil, refused(app.Unavailable, "The gateway is short of memory at the moment")
+		return nil, routes.Refused(app.Unavailable, "The gateway is short of memory at the moment")
 	}
 	if err != nil {
 		q.handler.logger.Warn("the store does not answer", zap.Error(err))
-		return nil, refused(app.Unavailable, "The gateway cannot reach its store at the moment")
+		return nil, routes.Refused(app.Unavailable, "The gateway cannot reach its store at the moment")
 	}
-	return healthView{Status: "ready", BestEffort: q.core.Audit.BestEffort()}, nil
+	return healthView{Status: "ready", BestEffort: q.Core.Audit.BestEffort()}, nil
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/durward-gateway/durward/internal/policyapi"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
 func listPolicies(q *request) (any, error) {
-	filter := storage.PolicyFilter{OrganizationID: q.organization(), Search: q.search(), Page: q.page()}
-	for _, word := range q.query.Enums("status", policyapi.Statuses...) {
+	filter := storage.PolicyFilter{OrganizationID: q.Organization(), Search: q.Search(), Page: q.Page()}
+	for _, word := range q.Query.Enums("status", policyapi.Statuses...) {
 		filter.Status = append(filter.Status, storage.PolicyStatus(word))
 	}
-	filter.ServerIDs = q.query.UUIDs("mcp_server_id", validate.List{})
-	filter.AgentIDs = q.query.UUIDs("agent_id", validate.List{})
-	if err := q.shape(); err != nil {
+	filter.ServerIDs = q.Query.UUIDs("mcp_server_id", validate.List{})
+	filter.AgentIDs = q.Query.UUIDs("agent_id", validate.List{})
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	page, err := q.core.Store.Policies(q.context(), filter)
+	page, err := q.Core.Store.Policies(q.Context(), filter)
 	if err != nil {
 		return nil, err
 	}
@@ -30,20 +31,20 @@ func listPolicies(q *request) (any, error) {
 }
 
 func getPolicy(q *request) (any, error) {
-	id := q.id("policy_id")
-	if err := q.shape(); err != nil {
+	id := q.ID("policy_id")
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	p, err := q.core.Store.Policy(q.context(), q.organization(), id)
+	p, err := q.Core.Store.Policy(q.Context(), q.Organization(), id)
 	if err != nil {
-		return nil, missing(err, errNoPolicy)
+		return nil, routes.Missing(err, errNoPolicy)
 	}
 	return wrappedPolicy{viewPolicy(p)}, nil
 }
 
 func createPolicy(q *request) (any, error) {
 	var edit policyapi.Edit
-	if err := q.read(false, func(o *validate.Object) {
+	if err := q.Read(false, func(o *validate.Object) {
 		edit = policyapi.Read(o, validate.Required)
 		_, problems := edit.New()
 		q.reportPolicy(o, &edit, problems)
@@ -54,7 +55,7 @@ func createPolicy(q *request) (any, error) {
 	if err != nil {
 		return nil, policyRefusal(err, &edit)
 	}
-	return created{wrappedPolicy{viewPolicy(p)}}, nil
+	return routes.Created{Body: wrappedPolicy{viewPolicy(p)}}, nil
 }
 
 // storePolicy makes a policy of an edit in which nothing was found wrong.
@@ -72,18 +73,18 @@ func (q *request) newPolicy(p storage.Policy) (storage.PolicyView, error) {
 	if err != nil {
 		return storage.PolicyView{}, err
 	}
-	p.ID, p.OrganizationID, p.Revision = id.String(), q.organization(), 1
+	p.ID, p.OrganizationID, p.Revision = id.String(), q.Organization(), 1
 	p.CreatedAt = q.handler.now().UTC()
-	p.UpdatedAt, p.CreatedBy, p.UpdatedBy = p.CreatedAt, q.call.Caller.UserID, q.call.Caller.UserID
-	return q.core.Store.CreatePolicy(q.context(), p)
+	p.UpdatedAt, p.CreatedBy, p.UpdatedBy = p.CreatedAt, q.Call.Caller.UserID, q.Call.Caller.UserID
+	return q.Core.Store.CreatePolicy(q.Context(), p)
 }
 
 func updatePolicy(q *request) (any, error) {
-	id := q.id("policy_id")
+	id := q.ID("policy_id")
 	// What is wrong with a change depends on what it changes; it is still said before whether the policy exists.
-	present, lookup := q.core.Store.Policy(q.context(), q.organization(), id)
+	present, lookup := q.Core.Store.Policy(q.Context(), q.Organization(), id)
 	var edit policyapi.Edit
-	if err := q.read(false, func(o *validate.Object) {
+	if err := q.Read(false, func(o *validate.Object) {
 		edit = policyapi.Read(o, 0)
 		var problems validate.Problems
 		if lookup == nil {
@@ -95,7 +96,7 @@ func updatePolicy(q *request) (any, error) {
 		return nil, err
 	}
 	if lookup != nil {
-		return nil, missing(lookup, errNoPolicy)
+		return nil, routes.Missing(lookup, errNoPolicy)
 	}
 	p, err := q.changePolicy(id, &edit, "path", "policy_id")
 	if err != nil {
@@ -106,7 +107,7 @@ func updatePolicy(q *request) (any, error) {
 
 // changePolicy applies an edit to a policy, which the request names at place.
 func (q *request) changePolicy(id string, edit *policyapi.Edit, place ...any) (storage.PolicyView, error) {
-	p, err := q.core.Store.UpdatePolicy(q.context(), q.organization(), id, q.call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
+	p, err := q.Core.Store.UpdatePolicy(q.Context(), q.Organization(), id, q.Call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
 		return edit.Apply(p, place...).Err()
 	})
 	return p, policyRefusal(err, edit, place...)
@@ -115,30 +116,30 @@ func (q *request) changePolicy(id string, edit *policyapi.Edit, place ...any) (s
 // reportPolicy adds problems that are about more than one member. When anything is wrong, references are looked up too, so
 // that a client sees all of it at once; else the store does that in the transaction of the write.
 func (q *request) reportPolicy(o *validate.Object, edit *policyapi.Edit, problems validate.Problems) {
-	q.note(problems.Err())
-	if len(q.problems) == 0 && o.Err() == nil {
+	q.Note(problems.Err())
+	if q.Sound() && o.Err() == nil {
 		return
 	}
 	broken := &storage.ReferenceError{}
 	if id := edit.ServerID.Value; id != "" {
-		_, err := q.core.Store.Server(q.context(), q.organization(), id)
+		_, err := q.Core.Store.Server(q.Context(), q.Organization(), id)
 		broken.Server = errors.Is(err, storage.ErrNotFound)
 		q.noteFailure(err)
 	}
 	for i, id := range edit.ApplicationIDs.Value {
-		_, err := q.core.Store.Agent(q.context(), q.organization(), id)
+		_, err := q.Core.Store.Agent(q.Context(), q.Organization(), id)
 		if errors.Is(err, storage.ErrNotFound) {
 			broken.Applications = append(broken.Applications, i)
 		}
 		q.noteFailure(err)
 	}
-	q.note(edit.References(broken).Err())
+	q.Note(edit.References(broken).Err())
 }
 
 // noteFailure keeps an error that is no client's fault.
 func (q *request) noteFailure(err error) {
 	if !errors.Is(err, storage.ErrNotFound) {
-		q.note(err)
+		q.Note(err)
 	}
 }
 
@@ -152,14 +153,14 @@ func policyRefusal(err error, edit *policyapi.Edit, place ...any) error {
 	case errors.As(err, &overlap):
 		return overlapping(overlap)
 	case errors.Is(err, storage.ErrConflict):
-		return conflict("name", "A policy of that name exists already")
+		return routes.Conflict("name", "A policy of that name exists already")
 	}
-	return missing(err, errNoPolicy)
+	return routes.Missing(err, errNoPolicy)
 }
 
 // overlapping is 409 with the policy that holds the place.
 func overlapping(err *storage.OverlapError) error {
-	return &refusal{app.ServiceError{
+	return &routes.Refusal{ServiceError: app.ServiceError{
 		Name: app.Conflict, Message: fmt.Sprintf("The active policy %q governs this server and agent already; only one can", err.PolicyName),
 		Details: map[string]any{"field": "status", "policy_id": err.PolicyID, "policy_name": err.PolicyName},
 	}}
@@ -167,14 +168,14 @@ func overlapping(err *storage.OverlapError) error {
 
 // clonePolicy makes a draft like a policy that exists.
 func clonePolicy(q *request) (any, error) {
-	id := q.id("policy_id")
+	id := q.ID("policy_id")
 	var name string
-	if err := q.read(true, func(o *validate.Object) { name = policyapi.Name(o, validate.Nullable).Value }); err != nil {
+	if err := q.Read(true, func(o *validate.Object) { name = policyapi.Name(o, validate.Nullable).Value }); err != nil {
 		return nil, err
 	}
-	was, err := q.core.Store.Policy(q.context(), q.organization(), id)
+	was, err := q.Core.Store.Policy(q.Context(), q.Organization(), id)
 	if err != nil {
-		return nil, missing(err, errNoPolicy)
+		return nil, routes.Missing(err, errNoPolicy)
 	}
 	p := was.Policy
 	p.Status, p.Shadow, p.Name = storage.PolicyDraft, false, name
@@ -189,13 +190,13 @@ func clonePolicy(q *request) (any, error) {
 }
 
 func listRevisions(q *request) (any, error) {
-	id, page := q.id("policy_id"), q.page()
-	if err := q.shape(); err != nil {
+	id, page := q.ID("policy_id"), q.Page()
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	revisions, err := q.core.Store.PolicyRevisions(q.context(), q.organization(), id, page)
+	revisions, err := q.Core.Store.PolicyRevisions(q.Context(), q.Organization(), id, page)
 	if err != nil {
-		return nil, missing(err, errNoPolicy)
+		return nil, routes.Missing(err, errNoPolicy)
 	}
 	return viewPage(page, revisions, viewRevision), nil
 }
@@ -209,10 +210,10 @@ type summaryView struct {
 }
 
 func summarizePolicies(q *request) (any, error) {
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	counts, err := q.core.Store.PolicySummary(q.context(), q.organization())
+	counts, err := q.Core.Store.PolicySummary(q.Context(), q.Organization())
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +235,7 @@ type validationView struct {
 func validatePolicy(q *request) (any, error) {
 	var name, server, excluded string
 	var applications []string
-	if err := q.read(false, func(o *validate.Object) {
+	if err := q.Read(false, func(o *validate.Object) {
 		// Clients write null for what they leave out.
 		name = policyapi.Name(o, validate.Required).Value
 		server = o.UUID("mcp_server_id", validate.Nullable).Value
@@ -244,7 +245,7 @@ func validatePolicy(q *request) (any, error) {
 		return nil, err
 	}
 	v := validationView{NoOverlap: true, OverlappingNames: []string{}}
-	holder, err := q.core.Store.PolicyByName(q.context(), q.organization(), name)
+	holder, err := q.Core.Store.PolicyByName(q.Context(), q.Organization(), name)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		v.NameIsUnique = true
@@ -256,7 +257,7 @@ func validatePolicy(q *request) (any, error) {
 	if server == "" {
 		return v, nil
 	}
-	found, err := q.core.Store.OverlappingPolicies(q.context(), q.organization(), server, applications, excluded)
+	found, err := q.Core.Store.OverlappingPolicies(q.Context(), q.Organization(), server, applications, excluded)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +281,7 @@ type filterDefinition struct {
 
 // policyFilters says by what the list of policies can be narrowed, with the values there are.
 func policyFilters(q *request) (any, error) {
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
 	status := filterDefinition{ID: "status", Label: "Status", Options: []filterOption{
@@ -288,7 +289,7 @@ func policyFilters(q *request) (any, error) {
 		{string(storage.PolicyInactive), "Inactive"}, {string(storage.PolicyArchived), "Archived"},
 	}}
 	servers := filterDefinition{ID: "mcp_server_id", Label: "MCP server", Options: []filterOption{}}
-	all, err := q.core.Store.Servers(q.context(), q.serverFilter())
+	all, err := q.Core.Store.Servers(q.Context(), q.serverFilter())
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +297,7 @@ func policyFilters(q *request) (any, error) {
 		servers.Options = append(servers.Options, filterOption{s.ID, s.Name})
 	}
 	agents := filterDefinition{ID: "agent_id", Label: "Agent", Options: []filterOption{}}
-	known, err := q.core.Store.Agents(q.context(), storage.AgentFilter{OrganizationID: q.organization()})
+	known, err := q.Core.Store.Agents(q.Context(), storage.AgentFilter{OrganizationID: q.Organization()})
 	if err != nil {
 		return nil, err
 	}

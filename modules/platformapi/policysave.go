@@ -5,6 +5,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/policyapi"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -20,7 +21,7 @@ type policyTarget struct {
 func savePolicy(q *request) (any, error) {
 	var edit policyapi.Edit
 	var target policyTarget
-	if err := q.read(false, func(o *validate.Object) {
+	if err := q.Read(false, func(o *validate.Object) {
 		id := o.UUID("id", 0)
 		required := validate.Required
 		if id.Present {
@@ -66,18 +67,18 @@ func (q *request) policyTarget(id validate.Field[string], edit *policyapi.Edit) 
 	switch {
 	case id.Present:
 		t.place = []any{"body", "id"}
-		t.policy, err = q.core.Store.Policy(q.context(), q.organization(), id.Value)
-		t.err = missing(err, errNoPolicy)
+		t.policy, err = q.Core.Store.Policy(q.Context(), q.Organization(), id.Value)
+		t.err = routes.Missing(err, errNoPolicy)
 		t.found = err == nil
 	case edit.Name.Value != "":
 		t.place = []any{"body", "name"}
-		t.policy, err = q.core.Store.PolicyByName(q.context(), q.organization(), edit.Name.Value)
+		t.policy, err = q.Core.Store.PolicyByName(q.Context(), q.Organization(), edit.Name.Value)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 		case err != nil:
 			t.err = err
 		case t.policy.ServerID != edit.ServerID.Value:
-			t.err = conflict("name", "A policy of that name exists already, for another server")
+			t.err = routes.Conflict("name", "A policy of that name exists already, for another server")
 		default:
 			t.found = true
 		}
@@ -124,21 +125,21 @@ func disablePolicies(q *request) (any, error) {
 
 // setStatus gives all policies that the query names another status, or none of them (attack O03).
 func (q *request) setStatus(status storage.PolicyStatus) (int, error) {
-	ids := q.query.UUIDs("id", validate.List{})
-	if err := q.shape(); err != nil || len(ids) == 0 {
+	ids := q.Query.UUIDs("id", validate.List{})
+	if err := q.Shape(); err != nil || len(ids) == 0 {
 		return 0, err
 	}
 	for i, id := range ids {
-		p, err := q.core.Store.Policy(q.context(), q.organization(), id)
+		p, err := q.Core.Store.Policy(q.Context(), q.Organization(), id)
 		if err != nil {
-			return 0, missing(err, errNoPolicy)
+			return 0, routes.Missing(err, errNoPolicy)
 		}
-		q.note(policyapi.Become(&p.Policy, status, "query", "id", i).Err())
+		q.Note(policyapi.Become(&p.Policy, status, "query", "id", i).Err())
 	}
-	if err := q.wrong(); err != nil {
+	if err := q.Wrong(); err != nil {
 		return 0, err
 	}
-	err := q.core.Store.UpdatePolicies(q.context(), q.organization(), ids, q.call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
+	err := q.Core.Store.UpdatePolicies(q.Context(), q.Organization(), ids, q.Call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
 		return policyapi.Become(p, status, "query", "id").Err()
 	})
 	return len(ids), policyRefusal(err, &policyapi.Edit{}, "query", "id")

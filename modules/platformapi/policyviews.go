@@ -3,6 +3,7 @@ package platformapi
 import (
 	"encoding/json"
 
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -23,8 +24,8 @@ type policyView struct {
 	RulesCount       int                  `json:"rules_count"`
 	Shadow           bool                 `json:"shadow"`
 	Revision         int                  `json:"revision"`
-	CreatedAt        instant              `json:"created_at"`
-	UpdatedAt        instant              `json:"updated_at"`
+	CreatedAt        routes.Instant       `json:"created_at"`
+	UpdatedAt        routes.Instant       `json:"updated_at"`
 	CreatedBy        string               `json:"created_by_user_id"`
 	CreatedByName    string               `json:"created_by_user_name"`
 	UpdatedBy        string               `json:"updated_by_user_id"`
@@ -38,9 +39,9 @@ func viewPolicy(p storage.PolicyView) policyView {
 	}
 	return policyView{
 		ID: p.ID, OrganizationID: p.OrganizationID, Name: p.Name, Description: p.Description, SupportContact: p.SupportContact,
-		Tags: list(p.Tags), Status: p.Status, ServerID: p.ServerID, ServerName: p.ServerName,
-		ApplicationIDs: list(p.ApplicationIDs), ApplicationNames: list(p.ApplicationNames), Rules: rules, RulesCount: len(rules),
-		Shadow: p.Shadow, Revision: p.Revision, CreatedAt: instant(p.CreatedAt), UpdatedAt: instant(p.UpdatedAt),
+		Tags: routes.List(p.Tags), Status: p.Status, ServerID: p.ServerID, ServerName: p.ServerName,
+		ApplicationIDs: routes.List(p.ApplicationIDs), ApplicationNames: routes.List(p.ApplicationNames), Rules: rules, RulesCount: len(rules),
+		Shadow: p.Shadow, Revision: p.Revision, CreatedAt: routes.Instant(p.CreatedAt), UpdatedAt: routes.Instant(p.UpdatedAt),
 		CreatedBy: p.CreatedBy, CreatedByName: p.CreatedByName, UpdatedBy: p.UpdatedBy, UpdatedByName: p.UpdatedByName,
 	}
 }
@@ -63,7 +64,7 @@ type policyItem struct {
 	Name             string               `json:"name"`
 	Status           storage.PolicyStatus `json:"status"`
 	ServerID         string               `json:"mcp_server_id"`
-	UpdatedAt        instant              `json:"updated_at"`
+	UpdatedAt        routes.Instant       `json:"updated_at"`
 	UpdatedBy        string               `json:"updated_by_user_id"`
 	ServerName       string               `json:"mcp_server_name"`
 	ApplicationIDs   []string             `json:"application_ids"`
@@ -76,9 +77,9 @@ type policyItem struct {
 
 func viewPolicyItem(p storage.PolicyView) policyItem {
 	return policyItem{
-		ID: p.ID, Name: p.Name, Status: p.Status, ServerID: p.ServerID, UpdatedAt: instant(p.UpdatedAt), UpdatedBy: p.UpdatedBy,
-		ServerName: p.ServerName, ApplicationIDs: list(p.ApplicationIDs), ApplicationNames: list(p.ApplicationNames),
-		Tags: list(p.Tags), UpdatedByName: p.UpdatedByName, Description: p.Description, RulesCount: len(p.Rules),
+		ID: p.ID, Name: p.Name, Status: p.Status, ServerID: p.ServerID, UpdatedAt: routes.Instant(p.UpdatedAt), UpdatedBy: p.UpdatedBy,
+		ServerName: p.ServerName, ApplicationIDs: routes.List(p.ApplicationIDs), ApplicationNames: routes.List(p.ApplicationNames),
+		Tags: routes.List(p.Tags), UpdatedByName: p.UpdatedByName, Description: p.Description, RulesCount: len(p.Rules),
 	}
 }
 
@@ -91,12 +92,12 @@ type changeView struct {
 
 // revisionView is what one write did to a policy. The user is empty when the gateway itself wrote it.
 type revisionView struct {
-	Number    int          `json:"revision"`
-	PolicyID  string       `json:"policy_id"`
-	CreatedAt instant      `json:"created_at"`
-	UserID    string       `json:"user_id"`
-	UserName  string       `json:"user_name"`
-	Changes   []changeView `json:"changes"`
+	Number    int            `json:"revision"`
+	PolicyID  string         `json:"policy_id"`
+	CreatedAt routes.Instant `json:"created_at"`
+	UserID    string         `json:"user_id"`
+	UserName  string         `json:"user_name"`
+	Changes   []changeView   `json:"changes"`
 }
 
 func viewRevision(r storage.PolicyRevision) revisionView {
@@ -104,7 +105,7 @@ func viewRevision(r storage.PolicyRevision) revisionView {
 	for i, c := range r.Changes {
 		changes[i] = changeView{Field: c.Field, Before: orNull(c.Before), After: orNull(c.After)}
 	}
-	return revisionView{Number: r.Number, PolicyID: r.PolicyID, CreatedAt: instant(r.At), UserID: r.UserID, UserName: r.UserName, Changes: changes}
+	return revisionView{Number: r.Number, PolicyID: r.PolicyID, CreatedAt: routes.Instant(r.At), UserID: r.UserID, UserName: r.UserName, Changes: changes}
 }
 
 func orNull(raw json.RawMessage) json.RawMessage {

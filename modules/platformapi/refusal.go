@@ -9,49 +9,28 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// refusal is a service error as a Go error.
-type refusal struct{ app.ServiceError }
-
-func (r *refusal) Error() string { return r.Message }
-
-func refused(name app.ErrorName, message string) error {
-	return &refusal{app.ServiceError{Name: name, Message: message}}
-}
 
 // Refusals of unknown objects. They say nothing of the object, so that another organization's is answered like one that
 // does not exist (attack O01).
 var (
-	errNoServer     = refused(app.ServerNotFound, "Server not found")
-	errNoTemplate   = refused(app.ServerNotFound, "Server directory template not found")
-	errNoConnection = refused(app.ConnectionNotFound, "You have no connection to this server")
-	errNoEntry      = refused(app.DirectoryNotFound, "Server directory entry not found")
+	errNoServer     = routes.Refused(app.ServerNotFound, "Server not found")
+	errNoTemplate   = routes.Refused(app.ServerNotFound, "Server directory template not found")
+	errNoConnection = routes.Refused(app.ConnectionNotFound, "You have no connection to this server")
+	errNoEntry      = routes.Refused(app.DirectoryNotFound, "Server directory entry not found")
 
-	errNoAgent       = refused(app.AgentNotFound, "Agent not found")
-	errNoApplication = refused(app.AgentNotFound, "Application directory entry not found")
-	errNoPolicy      = refused(app.PolicyNotFound, "Policy not found")
-	errNoUser        = refused(app.NotFound, "User not found")
+	errNoAgent       = routes.Refused(app.AgentNotFound, "Agent not found")
+	errNoApplication = routes.Refused(app.AgentNotFound, "Application directory entry not found")
+	errNoPolicy      = routes.Refused(app.PolicyNotFound, "Policy not found")
+	errNoUser        = routes.Refused(app.NotFound, "User not found")
 )
-
-// missing turns a store's ErrNotFound into what the client is told.
-func missing(err, answer error) error {
-	if errors.Is(err, storage.ErrNotFound) {
-		return answer
-	}
-	return err
-}
-
-// conflict is 409 with the field that is taken.
-func conflict(field, message string) error {
-	return &refusal{app.ServiceError{Name: app.Conflict, Message: message, Details: map[string]any{"field": field}}}
-}
 
 // refuse answers an error of a route. Whatever is not known to be the client's fault is logged, and its text is never
 // shown.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	var known *refusal
+	var known *routes.Refusal
 	switch {
 	case errors.As(err, &known):
 		known.Write(w)

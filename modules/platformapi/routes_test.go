@@ -3,7 +3,6 @@ package platformapi
 import (
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,63 +10,29 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // everyRoute calls f for each route of the table with its path, in which ids are those given.
-func everyRoute(f func(r *route, path string), server, entry string) {
+func everyRoute(f func(r *routes.Route[*request], path string), server, entry string) {
 	for _, a := range table {
-		for _, r := range a.methods {
+		for _, r := range a.Methods {
 			path := strings.NewReplacer("{server_id}", server, "{slug}", "tracker", "{id}", entry, "{agent_id}", entry, "{policy_id}", entry,
-				"{user_id}", entry, "{approval_id}", entry).Replace(r.path)
+				"{user_id}", entry, "{approval_id}", entry).Replace(r.Path)
 			f(r, path)
 		}
 	}
 }
 
-func TestEveryRouteIsDeclared(t *testing.T) {
-	full := route{http.MethodGet, "/x", user, ownOrganization, auditRead, health}
-	for _, tt := range []struct {
-		name  string
-		spoil func(*route)
-	}{
-		{"R07 method", func(r *route) { r.method = "" }},
-		{"R07 path", func(r *route) { r.path = "" }},
-		{"R07 role", func(r *route) { r.role = "" }},
-		{"R07 unknown role", func(r *route) { r.role = "root" }},
-		{"R07 organization", func(r *route) { r.organization = "" }},
-		{"R07 audit", func(r *route) { r.audit = "" }},
-		{"R07 function", func(r *route) { r.serve = nil }},
-		{"R07 public with an organization", func(r *route) { r.role = public }},
-		{"R07 without an organization", func(r *route) { r.organization = noOrganization }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			spoiled := full
-			tt.spoil(&spoiled)
-			if !panics(func() { mustTable([]route{spoiled}) }) {
-				t.Error("the table took it")
-			}
-		})
-	}
-	if panics(func() { mustTable([]route{full}) }) {
-		t.Error("a full declaration was refused")
-	}
-	if !panics(func() { mustTable([]route{full, full}) }) {
-		t.Error("a route was declared twice")
-	}
+func TestWhoMayWrite(t *testing.T) {
 	// What changes something is for administrators or concerns the caller's own connection or call.
-	everyRoute(func(r *route, path string) {
-		reads := r.method == http.MethodGet || r.method == http.MethodHead
-		if !reads && r.role != admin && r.audit != auditConnection && r.audit != auditApproval && r.path != policiesPath+"/validate" && r.path != policiesPath+"/explain" {
-			t.Errorf("%s %s may be used by %s", r.method, path, r.role)
+	everyRoute(func(r *routes.Route[*request], path string) {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !reads && r.Role != routes.Admin && r.Audit != routes.AuditConnection && r.Audit != routes.AuditApproval && r.Path != policiesPath+"/validate" && r.Path != policiesPath+"/explain" {
+			t.Errorf("%s %s may be used by %s", r.Method, path, r.Role)
 		}
 	}, "x", "x")
-}
-
-func panics(f func()) (panicked bool) {
-	defer func() { panicked = recover() != nil }()
-	f()
-	return false
 }
 
 func TestRoles(t *testing.T) {
@@ -75,14 +40,14 @@ func TestRoles(t *testing.T) {
 	entry := a.entry(a.adam, nil)
 	server := a.server(a.adam, "Tracker", entry)
 	before := a.do(a.adam, http.MethodGet, "/api/servers", nil).body
-	everyRoute(func(r *route, path string) {
-		t.Run("R01 "+r.method+" "+path, func(t *testing.T) {
+	everyRoute(func(r *routes.Route[*request], path string) {
+		t.Run("R01 "+r.Method+" "+path, func(t *testing.T) {
 			a.t = t
-			if r.role == admin {
-				a.do(a.alice, r.method, path, `{broken`).wantError(http.StatusForbidden, app.Forbidden)
+			if r.Role == routes.Admin {
+				a.do(a.alice, r.Method, path, `{broken`).wantError(http.StatusForbidden, app.Forbidden)
 			}
-			if r.role != public {
-				a.do(nil, r.method, path, nil).wantError(http.StatusUnauthorized, app.Unauthorized)
+			if r.Role != routes.Public {
+				a.do(nil, r.Method, path, nil).wantError(http.StatusUnauthorized, app.Unauthorized)
 			}
 		})
 	}, server, entry)
@@ -94,10 +59,10 @@ func TestRoles(t *testing.T) {
 
 func TestNoCall(t *testing.T) {
 	a := newAPI(t)
-	everyRoute(func(r *route, path string) {
+	everyRoute(func(r *routes.Route[*request], path string) {
 		w := httptest.NewRecorder()
-		if err := a.handler.ServeHTTP(w, httptest.NewRequest(r.method, path, nil), nil); err != nil || w.Code != http.StatusUnauthorized {
-			t.Errorf("%s %s without durward_auth: %d %v", r.method, path, w.Code, err)
+		if err := a.handler.ServeHTTP(w, httptest.NewRequest(r.Method, path, nil), nil); err != nil || w.Code != http.StatusUnauthorized {
+			t.Errorf("%s %s without durward_auth: %d %v", r.Method, path, w.Code, err)
 		}
 	}, uuid.NewString(), uuid.NewString())
 }
@@ -108,8 +73,8 @@ func TestForeignOrganization(t *testing.T) {
 	entry := a.entry(a.adam, nil)
 	server := a.server(a.adam, "Tracker", entry)
 	bodies := []any{nil, object{}, object{"name": "Stolen", "url": "https://evil.example/"}, object{"client_id": "ab...yz"}, object{"return_url": 1}}
-	everyRoute(func(r *route, path string) {
-		if !strings.Contains(r.path, "{") {
+	everyRoute(func(r *routes.Route[*request], path string) {
+		if !strings.Contains(r.Path, "{") {
 			return
 		}
 		random := path
@@ -117,10 +82,10 @@ func TestForeignOrganization(t *testing.T) {
 			random = strings.ReplaceAll(random, id, uuid.NewString())
 		}
 		random = strings.ReplaceAll(random, "/tracker", "/unknown")
-		t.Run("O01 "+r.method+" "+r.path, func(t *testing.T) {
+		t.Run("O01 "+r.Method+" "+r.Path, func(t *testing.T) {
 			a.t = t
 			for _, body := range bodies {
-				foreign, unknown := a.do(a.eve, r.method, path, body), a.do(a.eve, r.method, random, body)
+				foreign, unknown := a.do(a.eve, r.Method, path, body), a.do(a.eve, r.Method, random, body)
 				if foreign.status != unknown.status || foreign.body != unknown.body {
 					t.Errorf("foreign %d %s\nunknown %d %s", foreign.status, foreign.body, unknown.status, unknown.body)
 				}
@@ -128,7 +93,7 @@ func TestForeignOrganization(t *testing.T) {
 					t.Errorf("%d %s", foreign.status, foreign.body)
 				}
 			}
-			if w := a.do(a.eve, r.method, path, object{}); w.status != http.StatusNotFound {
+			if w := a.do(a.eve, r.Method, path, object{}); w.status != http.StatusNotFound {
 				t.Errorf("%d %s", w.status, w.body)
 			}
 		})
@@ -156,9 +121,9 @@ func TestVerbs(t *testing.T) {
 	a := newAPI(t)
 	verbs := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "QUERY", "PROPFIND"}
 	for _, address := range table {
-		path := strings.NewReplacer("{server_id}", "tracker", "{slug}", "tracker", "{id}", uuid.NewString()).Replace(strings.Join(address.segments, "/"))
+		path := strings.NewReplacer("{server_id}", "tracker", "{slug}", "tracker", "{id}", uuid.NewString()).Replace(strings.Join(address.Segments, "/"))
 		for _, verb := range verbs {
-			if address.methods[verb] != nil {
+			if address.Methods[verb] != nil {
 				continue
 			}
 			t.Run("R02 "+verb+" "+path, func(t *testing.T) {
@@ -166,7 +131,7 @@ func TestVerbs(t *testing.T) {
 				w := a.do(a.adam, verb, path, nil)
 				w.wantError(http.StatusMethodNotAllowed, app.MethodNotAllowed)
 				for allowed := range strings.SplitSeq(w.header.Get("Allow"), ", ") {
-					if address.methods[allowed] == nil {
+					if address.Methods[allowed] == nil {
 						t.Errorf("Allow: %s", w.header.Get("Allow"))
 					}
 				}
@@ -278,40 +243,6 @@ type errSecretCause struct{}
 
 func (errSecretCause) Error() string { return "near SELECT: syntax error" }
 
-func FuzzFind(f *testing.F) {
-	for _, seed := range []string{"/api/servers", "/api/servers/x/connect", "/api/servers/by-slug/x", "//", "", "/api/servers/\x00", "/api/servers/{server_id}"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, path string) {
-		found, params := table.find(path)
-		if found == nil {
-			return
-		}
-		// The parameters put back give the path that was asked for, and nothing else.
-		segments := slices.Clone(found.segments)
-		for i, segment := range segments {
-			if isParameter(segment) {
-				value := params[strings.Trim(segment, "{}")]
-				if value == "" || strings.Contains(value, "/") {
-					t.Errorf("%q: parameter %q", path, value)
-				}
-				segments[i] = value
-			}
-		}
-		if got := strings.Join(segments, "/"); got != path {
-			t.Errorf("%q matched as %q", path, got)
-		}
-	})
-}
-
-func BenchmarkFind(b *testing.B) {
-	for b.Loop() {
-		if found, _ := table.find("/api/servers/by-slug/tracker/connection"); found == nil {
-			b.Fatal("not found")
-		}
-	}
-}
-
 func TestCaddyfile(t *testing.T) {
 	for text, ok := range map[string]bool{"durward_platform": true, "durward_platform x": false, "durward_platform {\n x y\n}": false} {
 		if err := new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(text)); (err == nil) != ok {
@@ -320,29 +251,5 @@ func TestCaddyfile(t *testing.T) {
 	}
 	if id := (Handler{}).CaddyModule().ID; id != "http.handlers.durward_platform" {
 		t.Error(id)
-	}
-}
-
-func TestLiteralSegmentsComeFirst(t *testing.T) {
-	paths := []string{"/a/{x}/c", "/a/b/{y}", "/a/{x}/{y}", "/a/b/c"}
-	var routes []route
-	for _, path := range paths {
-		routes = append(routes, route{http.MethodGet, path, user, ownOrganization, auditRead, health})
-	}
-	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}} {
-		var shuffled []route
-		for _, i := range order {
-			shuffled = append(shuffled, routes[i])
-		}
-		all := mustTable(shuffled)
-		for path, want := range map[string]string{"/a/b/c": "/a/b/c", "/a/b/d": "/a/b/{y}", "/a/d/c": "/a/{x}/c", "/a/d/e": "/a/{x}/{y}"} {
-			got, params := all.find(path)
-			if got == nil || strings.Join(got.segments, "/") != want || len(params) != strings.Count(want, "{") {
-				t.Errorf("%v: %s matched %v %v", order, path, got, params)
-			}
-		}
-	}
-	if !slices.IsSortedFunc(table, func(a, b *address) int { return slices.CompareFunc(a.segments, b.segments, literalFirst) }) {
-		t.Error("the table is not sorted")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -17,16 +18,16 @@ const notConnected = "not_connected"
 
 func listServers(q *request) (any, error) {
 	filter := q.serverFilter()
-	filter.Search, filter.Page = q.search(), q.page()
-	for _, word := range q.query.Enums("status", string(storage.ServerPending), string(storage.ServerActive), string(storage.ServerError)) {
+	filter.Search, filter.Page = q.Search(), q.Page()
+	for _, word := range q.Query.Enums("status", string(storage.ServerPending), string(storage.ServerActive), string(storage.ServerError)) {
 		filter.Status = append(filter.Status, storage.ServerStatus(word))
 	}
-	filter.ConnectionStatuses = connectionStatuses(q.query.Enums("connection_status", string(storage.ConnectionAvailable),
+	filter.ConnectionStatuses = connectionStatuses(q.Query.Enums("connection_status", string(storage.ConnectionAvailable),
 		string(storage.ConnectionPending), string(storage.ConnectionConnected), string(storage.ConnectionError), notConnected))
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	page, err := q.core.Store.Servers(q.context(), filter)
+	page, err := q.Core.Store.Servers(q.Context(), filter)
 	if err != nil {
 		return nil, err
 	}
@@ -48,14 +49,14 @@ func connectionStatuses(words []string) []storage.ConnectionStatus {
 
 // serverFilter selects the caller's organization and shows the caller's own connections.
 func (q *request) serverFilter() storage.ServerFilter {
-	return storage.ServerFilter{OrganizationID: q.organization(), UserID: q.call.Caller.UserID, Now: q.handler.now()}
+	return storage.ServerFilter{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, Now: q.handler.now()}
 }
 
 // view reads one server as the caller sees it.
 func (q *request) view(ref serverRef) (storage.ServerView, error) {
 	filter := q.serverFilter()
 	filter.ID, filter.Slug, filter.Page = ref.id, ref.slug, storage.PageRequest{Number: 1, Limit: 1}
-	page, err := q.core.Store.Servers(q.context(), filter)
+	page, err := q.Core.Store.Servers(q.Context(), filter)
 	switch {
 	case err != nil:
 		return storage.ServerView{}, err
@@ -67,7 +68,7 @@ func (q *request) view(ref serverRef) (storage.ServerView, error) {
 
 func getServer(q *request) (any, error) {
 	ref := q.server()
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
 	view, err := q.view(ref)
@@ -84,10 +85,10 @@ type createdView struct {
 }
 
 func createServer(q *request) (any, error) {
-	s := storage.Server{OrganizationID: q.organization(), CreatedBy: q.call.Caller.UserID, CreatedAt: q.handler.now().UTC()}
+	s := storage.Server{OrganizationID: q.Organization(), CreatedBy: q.Call.Caller.UserID, CreatedAt: q.handler.now().UTC()}
 	s.UpdatedAt = s.CreatedAt
 	var chosen, secret string
-	if err := q.read(false, func(o *validate.Object) {
+	if err := q.Read(false, func(o *validate.Object) {
 		// Clients write null for what they leave out.
 		s.Name = serverName(o, validate.Required).Value
 		s.DirectoryID = o.UUID("mcp_server_directory_id", validate.Required).Value
@@ -97,13 +98,13 @@ func createServer(q *request) (any, error) {
 			o.Report(validate.ValueError, msgObfuscated, "client_id")
 		}
 		secret = clientSecret(o).Value
-		s.Meta = o.Document("meta", validate.Nullable, int(q.core.Sizes.Meta)).Value
+		s.Meta = o.Document("meta", validate.Nullable, int(q.Core.Sizes.Meta)).Value
 	}); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.Entry, err = q.core.Store.DirectoryEntry(q.context(), s.OrganizationID, s.DirectoryID); err != nil {
-		return nil, missing(err, errNoTemplate)
+	if s.Entry, err = q.Core.Store.DirectoryEntry(q.Context(), s.OrganizationID, s.DirectoryID); err != nil {
+		return nil, routes.Missing(err, errNoTemplate)
 	}
 	s.Status = lifecycle(s.Entry, s.ClientID != "", secret != "")
 	id, err := uuid.NewV7()
@@ -116,9 +117,9 @@ func createServer(q *request) (any, error) {
 	}
 	if err := withFreeSlug(chosen, s.Name, func(slug string) error {
 		s.Slug = slug
-		return q.core.Store.CreateServer(q.context(), s)
+		return q.Core.Store.CreateServer(q.Context(), s)
 	}); err != nil {
-		return nil, serverConflict(missing(err, errNoTemplate))
+		return nil, serverConflict(routes.Missing(err, errNoTemplate))
 	}
 	return q.connectCreator(s), nil
 }
@@ -130,7 +131,7 @@ func (q *request) connectCreator(s storage.Server) createdView {
 	if !usesOAuth(s.Entry) || !known || s.ClientID == "" || s.SealedClientSecret == nil {
 		return created
 	}
-	result, err := q.core.Broker.Connect(q.context(), q.who(), s, broker.ConnectRequest{})
+	result, err := q.Core.Broker.Connect(q.Context(), q.who(), s, broker.ConnectRequest{})
 	if err != nil {
 		q.handler.logger.Warn("connecting the creator of a server", zap.String("server", s.Slug), zap.Error(err))
 		return created
@@ -143,7 +144,7 @@ func (q *request) sealClientSecret(serverID, secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, nil
 	}
-	return q.core.Keyring.Seal([]byte(secret), broker.ClientSecretAD(q.organization(), serverID))
+	return q.Core.Keyring.Seal([]byte(secret), broker.ClientSecretAD(q.Organization(), serverID))
 }
 
 // conflictingField is which field of a record is taken, "" when err is no conflict.
@@ -161,26 +162,26 @@ func serverConflict(err error) error {
 	case !errors.Is(err, storage.ErrConflict):
 		return err
 	case conflictingField(err) == "name":
-		return conflict("name", "A server of that name exists already")
+		return routes.Conflict("name", "A server of that name exists already")
 	}
-	return conflict("slug", "A server with that slug exists already")
+	return routes.Conflict("slug", "A server with that slug exists already")
 }
 
 func deleteServer(q *request) (any, error) {
-	id := q.id("server_id")
-	if err := q.shape(); err != nil {
+	id := q.ID("server_id")
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
 	last, err := q.view(serverRef{id: id})
 	if err != nil {
 		return nil, err
 	}
-	deleted, err := q.core.Store.DeleteServer(q.context(), q.organization(), id, q.call.Caller.UserID, q.handler.now())
+	deleted, err := q.Core.Store.DeleteServer(q.Context(), q.Organization(), id, q.Call.Caller.UserID, q.handler.now())
 	if err != nil {
-		return nil, missing(err, errNoServer)
+		return nil, routes.Missing(err, errNoServer)
 	}
-	q.core.EndServer(q.organization(), id)
-	q.core.Broker.ServerDeleted(q.context(), deleted)
+	q.Core.EndServer(q.Organization(), id)
+	q.Core.Broker.ServerDeleted(q.Context(), deleted)
 	last.Server = deleted.Server
 	return q.serverView(last), nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -20,14 +21,14 @@ type serverEdit struct {
 }
 
 func updateServer(q *request) (any, error) {
-	id := q.id("server_id")
+	id := q.ID("server_id")
 	var edit serverEdit
-	if err := q.read(false, func(o *validate.Object) {
+	if err := q.Read(false, func(o *validate.Object) {
 		edit.name = serverName(o, 0)
 		edit.slug = serverSlug(o, 0)
 		edit.clientID = clientID(o)
 		edit.clientSecret = clientSecret(o)
-		edit.meta = o.Document("meta", 0, int(q.core.Sizes.Meta))
+		edit.meta = o.Document("meta", 0, int(q.Core.Sizes.Meta))
 	}); err != nil {
 		return nil, err
 	}
@@ -35,17 +36,17 @@ func updateServer(q *request) (any, error) {
 	if edit.sealedSecret, err = q.sealClientSecret(id, edit.clientSecret.Value); err != nil {
 		return nil, err
 	}
-	if _, err := q.core.Store.UpdateServer(q.context(), q.organization(), id, func(s *storage.Server) error {
+	if _, err := q.Core.Store.UpdateServer(q.Context(), q.Organization(), id, func(s *storage.Server) error {
 		if err := edit.apply(s); err != nil {
 			return err
 		}
 		s.UpdatedAt = q.handler.now()
 		return nil
 	}); err != nil {
-		return nil, serverConflict(missing(err, errNoServer))
+		return nil, serverConflict(routes.Missing(err, errNoServer))
 	}
 	if edit.forgetClient {
-		if err := q.core.Store.DeleteOAuthClient(q.context(), q.organization(), id); err != nil {
+		if err := q.Core.Store.DeleteOAuthClient(q.Context(), q.Organization(), id); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -20,16 +21,16 @@ const (
 
 // difference is one call that a draft in the shadow would have decided otherwise.
 type difference struct {
-	Time      instant `json:"time"`
-	AuditID   string  `json:"audit_id"`
-	UserID    string  `json:"user_id"`
-	AgentID   *string `json:"agent_id"`
-	Method    string  `json:"method"`
-	Tool      string  `json:"tool"`
-	Decision  string  `json:"decision"`
-	Rule      *string `json:"rule"`
-	Would     string  `json:"would_decide"`
-	WouldRule *string `json:"would_rule"`
+	Time      routes.Instant `json:"time"`
+	AuditID   string         `json:"audit_id"`
+	UserID    string         `json:"user_id"`
+	AgentID   *string        `json:"agent_id"`
+	Method    string         `json:"method"`
+	Tool      string         `json:"tool"`
+	Decision  string         `json:"decision"`
+	Rule      *string        `json:"rule"`
+	Would     string         `json:"would_decide"`
+	WouldRule *string        `json:"would_rule"`
 }
 
 // differenceCount is how often one decision would have been another.
@@ -45,7 +46,7 @@ type shadowReport struct {
 	PolicyID  string            `json:"policy_id"`
 	Revision  int               `json:"revision"`
 	Shadow    bool              `json:"shadow"`
-	From      instant           `json:"from"`
+	From      routes.Instant    `json:"from"`
 	Calls     int               `json:"calls"`
 	Different int               `json:"different"`
 	Counts    []differenceCount `json:"counts"`
@@ -54,14 +55,14 @@ type shadowReport struct {
 
 // reportShadow reads from the audit log what a draft would have decided otherwise, since its last change.
 func reportShadow(q *request) (any, error) {
-	id, page := q.id("policy_id"), q.page()
-	days := q.query.Int("days", validate.Integer{Min: 1, Max: maxShadowDays}).Or(shadowDays)
-	if err := q.shape(); err != nil {
+	id, page := q.ID("policy_id"), q.Page()
+	days := q.Query.Int("days", validate.Integer{Min: 1, Max: maxShadowDays}).Or(shadowDays)
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	p, err := q.core.Store.Policy(q.context(), q.organization(), id)
+	p, err := q.Core.Store.Policy(q.Context(), q.Organization(), id)
 	if err != nil {
-		return nil, missing(err, errNoPolicy)
+		return nil, routes.Missing(err, errNoPolicy)
 	}
 	now := q.handler.now()
 	from := now.AddDate(0, 0, -int(days))
@@ -69,11 +70,11 @@ func reportShadow(q *request) (any, error) {
 		from = p.UpdatedAt
 	}
 	found := differences{policy: &p.Policy, counts: make(map[differenceCount]int)}
-	if err := q.core.Audit.Records(q.context(), q.organization(), from, now.Add(time.Second), found.add); err != nil {
+	if err := q.Core.Audit.Records(q.Context(), q.Organization(), from, now.Add(time.Second), found.add); err != nil {
 		return nil, err
 	}
 	return shadowReport{
-		PolicyID: p.ID, Revision: p.Revision, Shadow: p.Shadow, From: instant(from), Calls: found.calls, Different: found.total,
+		PolicyID: p.ID, Revision: p.Revision, Shadow: p.Shadow, From: routes.Instant(from), Calls: found.calls, Different: found.total,
 		Counts: found.counted(), pageView: viewPage(page, found.page(page), func(d difference) difference { return d }),
 	}, nil
 }
@@ -100,8 +101,8 @@ func (d *differences) add(r *storage.AuditRecord) error {
 		d.total++
 		d.counts[differenceCount{Decision: e.Decision, Would: s.Decision}]++
 		d.kept = append(d.kept, difference{
-			Time: instant(e.At), AuditID: e.ID, UserID: e.UserID, AgentID: optional(e.AgentID), Method: e.Method, Tool: e.Tool,
-			Decision: e.Decision, Rule: optional(e.Rule), Would: s.Decision, WouldRule: optional(s.Rule),
+			Time: routes.Instant(e.At), AuditID: e.ID, UserID: e.UserID, AgentID: routes.Optional(e.AgentID), Method: e.Method, Tool: e.Tool,
+			Decision: e.Decision, Rule: routes.Optional(e.Rule), Would: s.Decision, WouldRule: routes.Optional(s.Rule),
 		})
 		if len(d.kept) >= 2*maxDifferences {
 			d.kept = append(d.kept[:0], d.kept[len(d.kept)-maxDifferences:]...)

@@ -9,10 +9,11 @@ import (
 	"github.com/durward-gateway/durward/internal/toolpin"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
-var errNoTool = refused(app.NotFound, "The server was never seen to have such a tool")
+var errNoTool = routes.Refused(app.NotFound, "The server was never seen to have such a tool")
 
 // toolView is a tool with what is pinned of it and what the upstream last said. Texts show what would hide in them.
 type toolView struct {
@@ -26,17 +27,17 @@ type toolView struct {
 	Diff       string   `json:"diff"`
 	Suspicious []string `json:"suspicious"` // what hides in the current definition
 
-	FirstSeenAt instant  `json:"first_seen_at"`
-	ChangedAt   *instant `json:"changed_at"`
-	AcceptedAt  *instant `json:"accepted_at"`
-	AcceptedBy  *string  `json:"accepted_by"`
+	FirstSeenAt routes.Instant  `json:"first_seen_at"`
+	ChangedAt   *routes.Instant `json:"changed_at"`
+	AcceptedAt  *routes.Instant `json:"accepted_at"`
+	AcceptedBy  *string         `json:"accepted_by"`
 }
 
 func (q *request) toolView(p storage.ToolPin) toolView {
 	v := toolView{
-		Name: p.Name, Hash: p.SeenHash, PinnedHash: p.Hash, Changed: p.Changed(), Withheld: p.Changed() && q.core.PinsEnforced(),
-		Current: toolpin.Text(p.SeenDefinition), Suspicious: list(toolpin.Suspicious(p.SeenDefinition)),
-		FirstSeenAt: instant(p.FirstSeenAt), ChangedAt: maybe(p.ChangedAt), AcceptedAt: maybe(p.AcceptedAt), AcceptedBy: optional(p.AcceptedBy),
+		Name: p.Name, Hash: p.SeenHash, PinnedHash: p.Hash, Changed: p.Changed(), Withheld: p.Changed() && q.Core.PinsEnforced(),
+		Current: toolpin.Text(p.SeenDefinition), Suspicious: routes.List(toolpin.Suspicious(p.SeenDefinition)),
+		FirstSeenAt: routes.Instant(p.FirstSeenAt), ChangedAt: maybe(p.ChangedAt), AcceptedAt: maybe(p.AcceptedAt), AcceptedBy: routes.Optional(p.AcceptedBy),
 	}
 	v.Pinned = v.Current
 	if v.Changed {
@@ -47,24 +48,24 @@ func (q *request) toolView(p storage.ToolPin) toolView {
 }
 
 // maybe is a time, or null when there is none.
-func maybe(t time.Time) *instant {
+func maybe(t time.Time) *routes.Instant {
 	if t.IsZero() {
 		return nil
 	}
-	return (*instant)(&t)
+	return (*routes.Instant)(&t)
 }
 
 // listTools lists the tools that a server was seen to have: those that have changed first, then by name.
 func listTools(q *request) (any, error) {
-	ref, page := q.server(), q.page()
-	if err := q.shape(); err != nil {
+	ref, page := q.server(), q.Page()
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
 	s, err := q.readServer(ref)
 	if err != nil {
 		return nil, err
 	}
-	pins, err := q.core.Store.ToolPins(q.context(), s.OrganizationID, s.ID)
+	pins, err := q.Core.Store.ToolPins(q.Context(), s.OrganizationID, s.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func rank(p *storage.ToolPin) int {
 // acceptTool pins a definition as it was looked at.
 func acceptTool(q *request) (any, error) {
 	ref := q.server()
-	if err := q.shape(); err != nil {
+	if err := q.Shape(); err != nil {
 		return nil, err
 	}
 	s, err := q.readServer(ref) // before the body: another organization's server is unknown whatever is asked of it
@@ -93,22 +94,22 @@ func acceptTool(q *request) (any, error) {
 		return nil, err
 	}
 	var name, hash string
-	if err := q.read(false, func(o *validate.Object) {
+	if err := q.Read(false, func(o *validate.Object) {
 		name = o.Text("name", validate.Text{Flags: validate.Required, Max: toolpin.MaxName}).Value
 		hash = o.Text("hash", validate.Text{Flags: validate.Required, Max: maxHash}).Value
 	}); err != nil {
 		return nil, err
 	}
-	if q.record != nil {
-		q.record.ServerID, q.record.Server, q.record.Tool = s.ID, s.Slug, name
-		q.record.Detail["hash"] = hash
+	if q.Record != nil {
+		q.Record.ServerID, q.Record.Server, q.Record.Tool = s.ID, s.Slug, name
+		q.Record.Detail["hash"] = hash
 	}
-	p, err := q.core.Store.AcceptTool(q.context(), s.OrganizationID, s.ID, name, hash, q.call.Caller.UserID, q.handler.now().UTC())
+	p, err := q.Core.Store.AcceptTool(q.Context(), s.OrganizationID, s.ID, name, hash, q.Call.Caller.UserID, q.handler.now().UTC())
 	switch {
 	case errors.Is(err, storage.ErrConflict):
-		return nil, conflict("hash", "The tool's definition is another one by now; look at it first")
+		return nil, routes.Conflict("hash", "The tool's definition is another one by now; look at it first")
 	case err != nil:
-		return nil, missing(err, errNoTool)
+		return nil, routes.Missing(err, errNoTool)
 	}
 	return q.toolView(p), nil
 }

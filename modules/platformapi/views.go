@@ -2,19 +2,11 @@ package platformapi
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// instant is a time as the API writes it: RFC 3339 in UTC, always with six digits of a second.
-type instant time.Time
-
-// MarshalJSON implements json.Marshaler.
-func (i instant) MarshalJSON() ([]byte, error) {
-	return []byte(time.Time(i).UTC().Format(`"2006-01-02T15:04:05.000000Z"`)), nil
-}
 
 // document is a stored JSON object; what was never set is an empty one.
 func document(raw json.RawMessage) json.RawMessage {
@@ -22,22 +14,6 @@ func document(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return raw
-}
-
-// list keeps an empty list from being null.
-func list(values []string) []string {
-	if values == nil {
-		return []string{}
-	}
-	return values
-}
-
-// optional is a text, or null when it is empty.
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // serverView is a server as the API shows it. There is no place for a client secret in it.
@@ -55,16 +31,16 @@ type serverView struct {
 	ProxyURL         string                   `json:"proxy_url"`
 	OrganizationID   string                   `json:"organization_id"`
 	Meta             json.RawMessage          `json:"meta"`
-	CreatedAt        instant                  `json:"created_at"`
-	UpdatedAt        instant                  `json:"updated_at"`
+	CreatedAt        routes.Instant           `json:"created_at"`
+	UpdatedAt        routes.Instant           `json:"updated_at"`
 }
 
 func (q *request) serverView(s storage.ServerView) serverView {
 	return serverView{
-		ID: s.ID, Name: s.Name, Slug: s.Slug, ConnectionStatus: s.ConnectionStatus, Provider: optional(s.Entry.Name), URL: optional(s.Entry.URL),
-		Status: s.Status, DirectoryID: s.DirectoryID, Scopes: list(s.Entry.Scopes), ClientID: optional(obfuscated(s.ClientID)),
-		ProxyURL: q.core.PublicURL + app.MCPPrefix + s.Slug, OrganizationID: s.OrganizationID, Meta: document(s.Meta),
-		CreatedAt: instant(s.CreatedAt), UpdatedAt: instant(s.UpdatedAt),
+		ID: s.ID, Name: s.Name, Slug: s.Slug, ConnectionStatus: s.ConnectionStatus, Provider: routes.Optional(s.Entry.Name), URL: routes.Optional(s.Entry.URL),
+		Status: s.Status, DirectoryID: s.DirectoryID, Scopes: routes.List(s.Entry.Scopes), ClientID: routes.Optional(obfuscated(s.ClientID)),
+		ProxyURL: q.Core.PublicURL + app.MCPPrefix + s.Slug, OrganizationID: s.OrganizationID, Meta: document(s.Meta),
+		CreatedAt: routes.Instant(s.CreatedAt), UpdatedAt: routes.Instant(s.UpdatedAt),
 	}
 }
 
@@ -104,17 +80,17 @@ type entryView struct {
 	Categories     []string         `json:"categories"`
 	EventsURL      string           `json:"events_url"`
 	Meta           json.RawMessage  `json:"meta"`
-	CreatedAt      instant          `json:"created_at"`
-	UpdatedAt      instant          `json:"updated_at"`
+	CreatedAt      routes.Instant   `json:"created_at"`
+	UpdatedAt      routes.Instant   `json:"updated_at"`
 }
 
 func viewEntry(e storage.DirectoryEntry) entryView {
 	return entryView{
-		ID: e.ID, Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, OrganizationID: optional(e.OrganizationID),
+		ID: e.ID, Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, OrganizationID: routes.Optional(e.OrganizationID),
 		URL: e.URL, Protocol: e.Protocol, Source: e.Source, Provider: e.Provider, AuthParams: authParamsView(e.AuthParams),
-		Scopes: list(e.Scopes), OAuth: endpointsView(e.OAuth), Public: e.Public, RequiresAuth: e.RequiresAuth,
-		Categories: list(e.Categories), EventsURL: e.EventsURL, Meta: document(e.Meta),
-		CreatedAt: instant(e.CreatedAt), UpdatedAt: instant(e.UpdatedAt),
+		Scopes: routes.List(e.Scopes), OAuth: endpointsView(e.OAuth), Public: e.Public, RequiresAuth: e.RequiresAuth,
+		Categories: routes.List(e.Categories), EventsURL: e.EventsURL, Meta: document(e.Meta),
+		CreatedAt: routes.Instant(e.CreatedAt), UpdatedAt: routes.Instant(e.UpdatedAt),
 	}
 }
 

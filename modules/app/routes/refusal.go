@@ -1,0 +1,32 @@
+package routes
+
+import (
+	"errors"
+
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Refusal is a service error as a Go error.
+type Refusal struct{ app.ServiceError }
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Message }
+
+// Refused makes a refusal without details.
+func Refused(name app.ErrorName, message string) *Refusal {
+	return &Refusal{app.ServiceError{Name: name, Message: message}}
+}
+
+// Missing turns a store's ErrNotFound into what the client is told.
+func Missing(err, answer error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return answer
+	}
+	return err
+}
+
+// Conflict is 409 with the field that is taken.
+func Conflict(field, message string) *Refusal {
+	return &Refusal{app.ServiceError{Name: app.Conflict, Message: message, Details: map[string]any{"field": field}}}
+}

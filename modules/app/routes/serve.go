@@ -1,0 +1,100 @@
+// Package routes is what the families of the API share: the table that declares who may call which address, whose
+// objects it sees and how it is audited; the way of a request through it; and how requests are read and refused.
+package routes
+
+import (
+	"net/http"
+
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// API is a family of the API. It needs durward_auth before it.
+type API[Q any] struct {
+	Table Table[Q]
+	// Of makes the family's own request of a request that was admitted to its route.
+	Of func(*Request) Q
+	// Refuse answers an error of a route, and what cannot be read.
+	Refuse func(w http.ResponseWriter, r *http.Request, err error)
+	// ShapeStatus is what requests of the wrong shape are answered with.
+	ShapeStatus int
+}
+
+// Created is what a route returns to answer 201.
+type Created struct{ Body any }
+
+// Streamed is what a route returns to write its answer itself. An error is for API.Refuse: nothing was written then.
+type Streamed func(http.ResponseWriter) error
+
+var errRole = Refused(app.Forbidden, "This needs the role of an administrator")
+
+// ServeHTTP answers every request.
+func (a API[Q]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	address, params := a.Table.Find(r.URL.Path)
+	if address == nil {
+		app.WriteNotFound(w)
+		return
+	}
+	chosen, ok := address.Methods[r.Method]
+	if !ok {
+		app.WriteMethodNotAllowed(w, address.Allow)
+		return
+	}
+	q := &Request{HTTP: r, Params: params, path: chosen.Path, audit: chosen.Audit, shapeStatus: a.ShapeStatus}
+	if !q.admit(w, chosen.Role) { //nolint:contextcheck // a record of a refusal outlives the request
+		return
+	}
+	var err error
+	if q.Query, err = validate.ParseQuery(r.URL.RawQuery); err != nil {
+		a.Refuse(w, r, err)
+		return
+	}
+	if err := q.audited(); err != nil { //nolint:contextcheck // the request has it
+		a.Refuse(w, r, err)
+		return
+	}
+	body, err := chosen.Serve(a.Of(q))
+	if err == nil {
+		err = answer(w, body)
+	} else {
+		q.unaudited(err) //nolint:contextcheck // a record of a refusal outlives the request
+	}
+	if err != nil {
+		a.Refuse(w, r, err)
+	}
+}
+
+// answer writes what a route returned. An error is that of a streamed answer before its first byte.
+func answer(w http.ResponseWriter, body any) error {
+	switch body := body.(type) {
+	case nil:
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+	case Streamed:
+		return body(w)
+	case Created:
+		app.WriteJSON(w, http.StatusCreated, body.Body)
+	default:
+		app.WriteJSON(w, http.StatusOK, body)
+	}
+	return nil
+}
+
+// admit holds the caller against what the route demands, or answers the refusal.
+func (q *Request) admit(w http.ResponseWriter, role Role) bool {
+	require := app.AuthenticatedCall
+	if role == Public {
+		require = app.RequireCall
+	}
+	call, ok := require(w, q.HTTP)
+	if !ok {
+		return false
+	}
+	q.Call, q.Core = call, call.Core
+	if role == Admin && !call.Caller.Admin {
+		q.unaudited(errRole)
+		errRole.Write(w)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,27 @@
+package routes
+
+import "time"
+
+// Instant is a time as the API writes it: RFC 3339 in UTC, always with six digits of a second.
+type Instant time.Time
+
+// MarshalJSON implements json.Marshaler.
+func (i Instant) MarshalJSON() ([]byte, error) {
+	return []byte(time.Time(i).UTC().Format(`"2006-01-02T15:04:05.000000Z"`)), nil
+}
+
+// List keeps an empty list from being null.
+func List[T any](values []T) []T {
+	if values == nil {
+		return []T{}
+	}
+	return values
+}
+
+// Optional is a text, or null when it is empty.
+func Optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
