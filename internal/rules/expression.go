@@ -99,7 +99,7 @@ func compileExpression(text string) (*expression, []fault) {
 	e := &expression{text: text, reads: readsOf(tree.Expr())}
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), withGuards}
 	if !bounded(tree.Expr()) {
-		options = append(options, cel.CostLimit(costLimit))
+		options = append(options, cel.CostTracking(costs{}), cel.CostLimit(costLimit))
 	}
 	if e.reads.loops {
 		options = append(options, cel.InterruptCheckFrequency(interruptEvery))
