@@ -76,7 +76,8 @@ func (e *Engine) Look(ctx context.Context, m *Matched) (*Refusal, error) {
 // Charge checks and charges every counter of a call in one step. Exactly one of its results is not nil: a permit, a
 // refusal (nothing was charged), or an error of the coordinator, on which nobody may be let through.
 //
-// Tokens of the permit stay charged as reserved until it is settled.
+// Tokens of the permit stay charged as reserved until it is settled. What learns of tokens piece by piece, as an event
+// stream does, charges each piece by itself, with no requests, and ends when one is refused.
 func (e *Engine) Charge(ctx context.Context, m *Matched, cost Cost) (*Permit, *Refusal, error) {
 	cost = Cost{Requests: max(cost.Requests, 0), Tokens: max(cost.Tokens, 0)}
 	p := &Permit{engine: e, requests: cost.Requests, reserved: cost.Tokens}

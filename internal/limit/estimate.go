@@ -65,7 +65,7 @@ type Endpoint uint8
 
 // Endpoints.
 const (
-	ChatCompletions Endpoint = iota // and of its fields, all others' too
+	ChatCompletions Endpoint = iota
 	Responses
 	Embeddings
 	Messages
@@ -203,14 +203,12 @@ func walkObject(s *strictjson.Scanner, at place) (t tally) {
 		switch name := object.Name(); {
 		case at.schema:
 		case string(name) == "type" && s.Kind() == strictjson.String:
-			kind, _ := s.String()
-			kind = bytes.Trim(kind, `"`)
-			part = isPart[string(kind)]
-			plain = string(kind) == "text"
+			kind := decoded(s.String())
+			part, plain = isPart[string(kind)], string(kind) == "text"
 			t.text += int64(len(kind))
 			continue
 		default:
-			inner.data = at.data || isData[string(name)]
+			inner.data = isData[string(name)]
 		}
 		t.add(walk(s, inner))
 	}
@@ -221,6 +219,19 @@ func walkObject(s *strictjson.Scanner, at place) (t tally) {
 		t.text, t.data = t.text+t.data, 0
 	}
 	return t
+}
+
+// decoded is what a string that the reader gave stands for. Providers decode before they compare, so a type that is
+// spelled with escapes must not hide what it says.
+func decoded(raw []byte, escaped bool) []byte {
+	if len(raw) < 2 {
+		return nil
+	}
+	raw = raw[1 : len(raw)-1]
+	if !escaped {
+		return raw
+	}
+	return strictjson.AppendUnescaped(nil, raw)
 }
 
 // isPart is the types of images, audio and files in the APIs of OpenAI, Anthropic and MCP.
@@ -235,8 +246,10 @@ var isData = map[string]bool{
 	"url": true, "image_url": true, "file_url": true, "data": true, "file_data": true, "blob": true,
 }
 
-// count reads a number that must be a whole one above zero; anything else is 0. One that is too large is the largest.
+// count reads a whole number above zero; anything else is 0. One that is too large is the largest. Digits in quotation
+// marks count too: some servers read them as the number.
 func count(lexeme []byte) int64 {
+	lexeme = bytes.Trim(lexeme, `"`)
 	n, err := strconv.ParseInt(string(lexeme), 10, 64)
 	if err != nil {
 		f, err := strconv.ParseFloat(string(lexeme), 64)

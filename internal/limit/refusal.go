@@ -31,7 +31,10 @@ func refusal(asked []counted, states []window.State, v Verdict) *Refusal {
 		}
 	}
 	c := asked[worst]
-	r := &Refusal{Limit: c.limit.RateLimit, Measure: Requests, Most: c.most, Used: states[worst].Used, RetryAfter: states[worst].Wait, Degraded: v.Degraded}
+	r := &Refusal{
+		Limit: c.limit.RateLimit, Measure: Requests, Most: c.most,
+		Used: states[worst].Used, RetryAfter: states[worst].Wait, Degraded: v.Degraded,
+	}
 	if c.tokens {
 		r.Measure = Tokens
 	}

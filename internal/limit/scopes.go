@@ -76,7 +76,8 @@ func Apart(s storage.Scope) bool {
 		return false
 	}
 	switch s.Type {
-	case storage.ScopeUser, storage.ScopeAgent, storage.ScopeAPIKey, storage.ScopeMCPServer, storage.ScopeLLMProvider, storage.ScopeModel, storage.ScopeModelAlias:
+	case storage.ScopeUser, storage.ScopeAgent, storage.ScopeAPIKey, storage.ScopeMCPServer,
+		storage.ScopeLLMProvider, storage.ScopeModel, storage.ScopeModelAlias:
 		return true
 	}
 	return false

@@ -41,14 +41,7 @@ func (n *counter) advance(second uint32) {
 		n.present, n.earlier, n.last = 0, 0, second
 		return
 	}
-	drop := 0
-	for drop < len(n.older) && n.older[drop].age(second) > span {
-		n.earlier -= n.older[drop].amount()
-		drop++
-	}
-	if drop > 0 {
-		n.older = n.older[:copy(n.older, n.older[drop:])]
-	}
+	n.forget(second)
 	if n.present > 0 {
 		if len(n.older) == cap(n.older) {
 			n.resize(len(n.older) + 1)
@@ -58,6 +51,18 @@ func (n *counter) advance(second uint32) {
 		n.present = 0
 	}
 	n.last = second
+}
+
+// forget drops the slots that no longer count at a second, which is at most 255-span after last.
+func (n *counter) forget(second uint32) {
+	drop := 0
+	for drop < len(n.older) && n.older[drop].age(second) > span {
+		n.earlier -= n.older[drop].amount()
+		drop++
+	}
+	if drop > 0 {
+		n.older = n.older[:copy(n.older, n.older[drop:])]
+	}
 }
 
 // sizes are the lengths that older has room for. Times eight they are what the allocator gives anyway.

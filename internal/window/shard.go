@@ -106,10 +106,10 @@ func (s *shard) sweep(c *Counters, second uint32) int {
 			continue
 		}
 		live++
-		if second > n.last && second-n.last > span {
-			n.resize(0)
-			n.present, n.earlier = 0, 0
-		} else if fitting(len(n.older)) < cap(n.older) {
+		if second > n.last {
+			n.forget(second)
+		}
+		if fitting(len(n.older)) < cap(n.older) {
 			n.resize(len(n.older))
 		}
 	}

@@ -159,8 +159,8 @@ func (c *Counters) Charge(charges []Charge, states []State) (at Slot, ok bool) {
 			if states != nil {
 				states[i].Wait = n.wait(charges[i].need(), charges[i].limit(), since)
 			}
-			for j := range i {
-				found[j].refund(found[j].last, charges[j].amount())
+			for j, n := range found[:i] {
+				n.refund(n.last, charges[j].amount()) //nolint:gosec // found has as many elements as charges had before i
 			}
 			for j := range states {
 				states[j].Used = orNone(found[j]).total()
