@@ -1,0 +1,57 @@
+package apikey
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Scopes of keys.
+const (
+	ScopeLLM    = "llm"    // every alias of the organization, unless one of ScopeModel is there too
+	ScopeMCP    = "mcp"    // the proxies, as the user whom the key stands for
+	modelPrefix = "model:" // one alias
+)
+
+// aliasText is what aliases of models are made of: they are written into headers, paths of clients and scopes.
+var aliasText = regexp.MustCompile(AliasPattern)
+
+// AliasPattern is the form of an alias of a model.
+const AliasPattern = `^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`
+
+// ErrScope is a scope that there is not.
+var ErrScope = errors.New("must be llm, mcp, or model: and an alias")
+
+// Scopes is what a key may be used for. The zero value is nothing.
+type Scopes struct {
+	MCP    bool
+	all    bool     // every alias
+	models []string // these aliases, when all is false
+}
+
+// ParseScopes reads the scopes of a key. One that is unknown is ErrScope: a key never means more than was understood.
+func ParseScopes(scopes []string) (Scopes, error) {
+	var s Scopes
+	for _, scope := range scopes {
+		alias, model := strings.CutPrefix(scope, modelPrefix)
+		switch {
+		case scope == ScopeLLM:
+			s.all = true
+		case scope == ScopeMCP:
+			s.MCP = true
+		case model && aliasText.MatchString(alias):
+			s.models = append(s.models, alias)
+		default:
+			return Scopes{}, ErrScope
+		}
+	}
+	s.all = s.all && s.models == nil
+	return s, nil
+}
+
+// LLM reports whether the key may use any model at all.
+func (s Scopes) LLM() bool { return s.all || len(s.models) > 0 }
+
+// Model reports whether the key may use an alias, compared exactly.
+func (s Scopes) Model(alias string) bool { return s.all || slices.Contains(s.models, alias) }
