@@ -20,15 +20,15 @@ func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	steps := 0
 	switch function {
 	case operators.In, operators.OldIn:
-		if _, ok := args[1].(traits.Lister); !ok {
+		if _, ok := args[1].(traits.Lister); !ok || elements(args[1]) == 0 {
 			return nil
 		}
 		steps = product(elements(args[1]), work(args[0]))
 	case operators.Equals, operators.NotEquals:
-		if elements(args[0]) == 0 || elements(args[1]) == 0 {
-			return nil
+		if n := elements(args[0]); n == 0 || n != elements(args[1]) {
+			return nil // they differ at the first look
 		}
-		steps = min(work(args[0]), work(args[1]))
+		steps = lesser(args[0], args[1])
 	case operators.Add, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 		if steps = (length(args[0]) + length(args[1])) / bytesPerStep; steps == 0 {
 			return nil
@@ -36,12 +36,21 @@ func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	default:
 		return nil
 	}
-	charge := uint64(steps) + 1 //nolint:gosec // not negative
+	charge := uint64(steps) + 1
 	return &charge
 }
 
 // bytesPerStep is what the interpreter counts as one step of a text.
 const bytesPerStep = 10
+
+// lesser is the work of the value that is less of it, found without looking at much more than that.
+func lesser(a, b ref.Val) int {
+	for limit := 64; ; limit *= 4 {
+		if w := min(weight(a, limit), weight(b, limit)); w < limit || limit > costLimit*bytesPerStep {
+			return 1 + w/bytesPerStep
+		}
+	}
+}
 
 // work is what looking at all of a value costs.
 func work(v ref.Val) int {

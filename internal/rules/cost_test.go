@@ -18,6 +18,8 @@ func TestM20Costs(t *testing.T) {
 		"R.attr.l.all(x, !(R.attr.m != R.attr.m))":                true,
 		"R.attr.l.all(x, (R.attr.s + R.attr.s).size() > 0)":       true,
 		"R.attr.l.all(x, R.attr.s <= R.attr.s)":                   true,
+		"R.attr.l.all(x, R.attr.l != [x])":                        false,
+		"R.attr.l.all(x, !(R.attr.m in []))":                      false,
 		"R.attr.l.all(x, x in [7, 8])":                            false,
 		"R.attr.few.all(x, x in R.attr.few && x != R.attr.l)":     false,
 		"8 in R.attr.l && R.attr.m == R.attr.m && 'x' < R.attr.s": false,
