@@ -17,7 +17,13 @@ const (
 )
 
 // Decide judges a call. A done context makes the conditions that are still to be evaluated unevaluable.
-func (s *Set) Decide(ctx context.Context, c Call) Decision {
+func (s *Set) Decide(ctx context.Context, c Call) Decision { return s.judge(ctx, c, false) }
+
+// Explain is Decide with every expression in Values that was evaluated on the way to the verdict, also those of rules that
+// did not match.
+func (s *Set) Explain(ctx context.Context, c Call) Decision { return s.judge(ctx, c, true) }
+
+func (s *Set) judge(ctx context.Context, c Call, explain bool) Decision {
 	switch {
 	case c.Principal == nil:
 		return Decision{Hidden: true, Reason: reasonNobody}
@@ -30,7 +36,9 @@ func (s *Set) Decide(ctx context.Context, c Call) Decision {
 	if p := s.governing(c.Principal.agentID); p != nil {
 		v := j.decide(p)
 		d = Decision{Effect: v.effect, PolicyID: p.id, PolicyName: p.name, Revision: p.revision, Rule: v.rule(p), OutOfBand: v.outOfBand, Reason: v.reason(p)}
-		d.Values = j.values(p, v)
+		if d.Values = j.values(p, v); explain {
+			d.Values = j.allValues()
+		}
 	}
 	for _, draft := range s.shadows {
 		if !s.wouldGovern(draft, c.Principal.agentID) {
@@ -172,18 +180,42 @@ func (j *judge) values(p *policy, v verdict) []ConditionValue {
 		if v.number >= 0 && n.rule != &p.rules[v.number] || len(out) == maxValues {
 			continue
 		}
-		value := ConditionValue{Rule: n.rule.name, Expr: n.expr.text}
-		switch n.outcome {
-		case yes:
-			value.Value = "true"
-		case no:
-			value.Value = "false"
-		default:
-			value.Error = n.err.Error()
-		}
-		out = append(out, value)
+		out = append(out, n.value())
 	}
 	return out
+}
+
+// allValues are all notes, each expression of a rule once: a rule whose patterns overlap is asked for each of them.
+func (j *judge) allValues() []ConditionValue {
+	if j.eval == nil {
+		return nil
+	}
+	type place struct {
+		rule *rule
+		expr *expression
+	}
+	var out []ConditionValue
+	seen := make(map[place]bool)
+	for _, n := range j.eval.notes {
+		if at := (place{n.rule, n.expr}); !seen[at] {
+			seen[at] = true
+			out = append(out, n.value())
+		}
+	}
+	return out
+}
+
+func (n *note) value() ConditionValue {
+	value := ConditionValue{Rule: n.rule.name, Expr: n.expr.text}
+	switch n.outcome {
+	case yes:
+		value.Value = "true"
+	case no:
+		value.Value = "false"
+	default:
+		value.Error = n.err.Error()
+	}
+	return value
 }
 
 // visible reports whether some arguments could make the call allowed or asked.

@@ -173,6 +173,24 @@ func TestDecisionTells(t *testing.T) {
 	}
 }
 
+// TestExplain: what did not match is told too, and nothing twice.
+func TestExplain(t *testing.T) {
+	s := compile(t, active(
+		when(deny("d", "tools/call:x", "tools/call:x*", "*"), "R.attr.n == 2"), when(deny("broken", "tools/call:y"), "R.attr.m == 1"),
+		when(grant("g", "*"), "R.attr.n == 1"), when(grant("never asked", "*"), "true"),
+	))
+	call := tool("x", `{"n":1}`)
+	got := s.Explain(t.Context(), call)
+	want := []ConditionValue{{"d", "R.attr.n == 2", "false", ""}, {"g", "R.attr.n == 1", "true", ""}}
+	if diff := cmp.Diff(want, got.Values); diff != "" {
+		t.Error(diff)
+	}
+	got.Values = s.Decide(t.Context(), call).Values
+	if diff := cmp.Diff(s.Decide(t.Context(), call), got); diff != "" || len(got.Values) != 1 {
+		t.Errorf("%s %v", diff, got.Values)
+	}
+}
+
 // What a decision says goes to where arguments may not.
 func TestDecisionTellsNoValues(t *testing.T) {
 	const secret = "hunter2"

@@ -37,7 +37,7 @@ type Decision struct {
 	// OutOfBand: a rule that asks demands that channel.
 	OutOfBand bool
 	// Values are the expressions of the deciding rule's condition that were evaluated; of a call that no rule grants,
-	// those of the grants that only their condition kept from matching.
+	// those of the grants that only their condition kept from matching. Of Explain: all that were evaluated.
 	Values []ConditionValue
 	Reason string // a sentence for people, without any part of the arguments
 	// Shadow are the drafts in the shadow that would have decided otherwise.
