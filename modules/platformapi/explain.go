@@ -83,7 +83,7 @@ func explainPolicies(q *request) (any, error) {
 		v.Decision, v.Reason = rules.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
 		return v, nil
 	}
-	v.decide(set.Decide(q.Context(), rules.Call{Principal: principal, Kind: asked.action.Kind, Name: asked.action.Name, Arguments: asked.arguments}))
+	v.decide(set.Explain(q.Context(), rules.Call{Principal: principal, Kind: asked.action.Kind, Name: asked.action.Name, Arguments: asked.arguments}))
 	if asked.action.Kind == rules.SSEStream && v.Decision == rules.Deny.String() && v.Rule == nil && !q.handler.sseGrant {
 		v.Decision, v.Reason, v.Hidden = rules.Allow.String(), "Streams are open to every connected user unless a rule denies them, and none does", false
 	}
@@ -98,25 +98,35 @@ func (q *request) question() (question, error) {
 	var asked question
 	err := q.Read(false, func(o *validate.Object) {
 		asked.policyID = o.UUID("policy_id", validate.Nullable).Value
-		server := o.Text("mcp_server_id", validate.Text{Flags: validate.Nullable, Max: maxNameText})
+		named := either(o, "server", "mcp_server_id")
+		server := o.Text(named, validate.Text{Flags: validate.Nullable, Max: maxNameText})
 		asked.server = serverRef{slug: server.Value}
 		if id, ok := validate.UUID(server.Value); ok {
 			asked.server = serverRef{id: id}
 		} else if server.Value != "" && !slug.Valid(server.Value) {
-			o.Report(validate.UUIDParsing, "Input should be a valid UUID or slug", "mcp_server_id")
+			o.Report(validate.UUIDParsing, "Input should be a valid UUID or slug", named)
 		}
 		if !server.Set() && asked.policyID == "" && !o.Wrong("policy_id") {
-			o.Report(validate.Missing, "Field required: mcp_server_id, or policy_id", "mcp_server_id")
+			o.Report(validate.Missing, "Field required: server, or policy_id", named)
 		}
-		asked.agentID = o.UUID("agent_id", validate.Nullable)
-		asked.userID = o.UUID("user_id", validate.Nullable).Value
+		asked.agentID = o.UUID(either(o, "agent", "agent_id"), validate.Nullable)
+		asked.userID = o.UUID(either(o, "user", "user_id"), validate.Nullable).Value
 		name := validate.Text{Min: 1, Max: maxNameText}
 		asked.roles = o.Texts("roles", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
 		asked.groups = o.Texts("groups", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
 		asked.action = callAction(o)
 		asked.arguments = o.Document("arguments", validate.Nullable, int(q.Core.Sizes.API)).Value
+		o.Only() // an answer to another question than was meant is worse than none
 	})
 	return asked, err
+}
+
+// either is the name of a member that the other API bodies call otherwise: both together are refused.
+func either(o *validate.Object, name, alias string) string {
+	if o.Has(alias) && !o.Has(name) {
+		return alias
+	}
+	return name
 }
 
 // callAction reads an action that is one call, not a pattern of many.
@@ -126,11 +136,8 @@ func callAction(o *validate.Object) rules.Action {
 		return rules.Action{}
 	}
 	action, err := rules.ParseAction(text.Value)
-	switch one := action.Kind >= rules.ToolsCall && action.Kind <= rules.SSEStream && !action.Prefix && !action.Approve; {
-	case err != nil:
-		o.Report(validate.ValueError, "Value error, the action "+err.Error(), "action")
-	case !one:
-		o.Report(validate.ValueError, "Value error, name one call: tools/call:<tool>, resources/read:<uri>, prompts/get:<prompt> or sse/stream", "action")
+	if err != nil || action.Kind < rules.ToolsCall || action.Kind > rules.SSEStream || action.Prefix || action.Approve {
+		o.Report(validate.ValueError, "Value error, name one call: tools/call:<tool>, resources/read:<uri>, prompts/get:<prompt> or sse/stream; the name of a tool has at most 128 characters, of A-Z a-z 0-9 _ . / -", "action")
 	}
 	return action
 }
@@ -234,7 +241,7 @@ type decidingPolicy struct {
 	Revision int    `json:"revision"`
 }
 
-// conditionView is what became of an expression; without a value it could not be evaluated.
+// conditionView is what became of an expression that was evaluated, in whatever rule; without a value it could not be.
 type conditionView struct {
 	Rule  string          `json:"rule"`
 	Expr  string          `json:"expr"`

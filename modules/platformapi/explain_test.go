@@ -29,7 +29,10 @@ func TestExplain(t *testing.T) {
 	scoped := a.policy(a.adam, object{"name": "Scoped", "mcp_server_id": server, "application_ids": []string{agent}, "rules": []any{}})
 	explain := func(who *app.Caller, body object) object {
 		t.Helper()
-		full := object{"mcp_server_id": server, "action": "tools/call:create_issue"}
+		full := object{"server": server, "action": "tools/call:create_issue"}
+		if _, ok := body["mcp_server_id"]; ok {
+			delete(full, "server")
+		}
 		for name, value := range body {
 			full[name] = value
 		}
@@ -38,7 +41,9 @@ func TestExplain(t *testing.T) {
 	got := explain(a.alice, object{"arguments": object{"priority": 2}})
 	want := object{
 		"decision": "allow", "reason": got["reason"], "hidden": false, "out_of_band": false, "rule": "Engineers create",
-		"policy": object{"id": active, "name": "Active", "revision": 1.0}, "conditions": []any{}, "displaced_policy_names": []any{}, "shadow": []any{},
+		"policy": object{"id": active, "name": "Active", "revision": 1.0}, "conditions": []any{
+			object{"rule": "Nothing urgent", "expr": "request.resource.attr.priority == 1", "value": false, "error": nil},
+		}, "displaced_policy_names": []any{}, "shadow": []any{},
 		"mcp_server_id": server, "mcp_server_slug": "tracker", "action": "tools/call:create_issue", "user_id": a.alice.UserID, "agent_id": nil,
 		"roles": []any{"reader"}, "groups": []any{"engineering"}, "roles_known": true, "notes": []any{},
 	}
@@ -51,7 +56,8 @@ func TestExplain(t *testing.T) {
 		body  object
 		check func(object) bool
 	}{
-		{"by slug", a.alice, object{"mcp_server_id": "tracker"}, func(v object) bool { return v["mcp_server_id"] == server }},
+		{"by slug", a.alice, object{"server": "tracker"}, func(v object) bool { return v["mcp_server_id"] == server }},
+		{"as policies name it", a.alice, object{"mcp_server_id": "tracker"}, func(v object) bool { return v["mcp_server_id"] == server }},
 		{"a deny by its arguments", a.alice, object{"arguments": object{"priority": 1}}, func(v object) bool {
 			conditions := v["conditions"].([]any)
 			return v["decision"] == "deny" && v["rule"] == "Nothing urgent" && v["hidden"] == false && len(conditions) == 1 &&
@@ -65,17 +71,17 @@ func TestExplain(t *testing.T) {
 		{"ask", a.alice, object{"action": "tools/call:delete_issue"}, func(v object) bool { return v["decision"] == "ask" && v["out_of_band"] == true }},
 		{"hidden", a.alice, object{"action": "tools/call:drop"}, func(v object) bool { return v["decision"] == "deny" && v["hidden"] == true && v["rule"] == nil }},
 		{"a stream is open", a.alice, object{"action": "sse/stream"}, func(v object) bool { return v["decision"] == "allow" }},
-		{"a draft", a.alice, object{"policy_id": draft, "mcp_server_id": nil, "action": "tools/call:drop"}, func(v object) bool {
+		{"a draft", a.alice, object{"policy_id": draft, "server": nil, "action": "tools/call:drop"}, func(v object) bool {
 			return v["decision"] == "allow" && v["policy"].(object)["id"] == draft && cmp.Equal(v["displaced_policy_names"], []any{"Active"}) && len(v["shadow"].([]any)) == 0
 		}},
 		{"a draft for another agent", a.alice, object{"policy_id": scoped}, func(v object) bool {
 			return v["policy"].(object)["id"] == active && len(v["displaced_policy_names"].([]any)) == 0
 		}},
-		{"a draft for the agent", a.alice, object{"policy_id": scoped, "agent_id": agent}, func(v object) bool {
+		{"a draft for the agent", a.alice, object{"policy_id": scoped, "agent": agent}, func(v object) bool {
 			return v["decision"] == "deny" && v["policy"].(object)["id"] == scoped && v["agent_id"] == agent
 		}},
 		{"a server without policies", a.alice, object{"mcp_server_id": other}, func(v object) bool { return v["decision"] == "deny" && v["policy"] == nil }},
-		{"another user", a.adam, object{"user_id": a.alice.UserID}, func(v object) bool {
+		{"another user", a.adam, object{"user": a.alice.UserID}, func(v object) bool {
 			return v["decision"] == "deny" && v["roles_known"] == false && v["user_id"] == a.alice.UserID && len(v["notes"].([]any)) == 3
 		}},
 		{"another user with groups", a.adam, object{"user_id": a.alice.UserID, "groups": []string{"engineering"}, "roles": []string{}, "arguments": object{"priority": 2}}, func(v object) bool {
@@ -100,12 +106,17 @@ func TestExplain(t *testing.T) {
 		ask := func(who *app.Caller, body any) answer {
 			return a.do(who, http.MethodPost, "/api/v2/policies/explain", body)
 		}
-		ask(a.alice, object{}).wantProblems("body.mcp_server_id missing", "body.action missing")
+		ask(a.alice, object{}).wantProblems("body.server missing", "body.action missing")
+		ask(a.alice, object{"server": server, "mcp_server_id": server, "agent": nil, "agent_id": nil, "action": "sse/stream", "argument": object{}, "user_ID": a.alice.UserID}).wantProblems(
+			"body.agent_id extra_forbidden", "body.argument extra_forbidden", "body.mcp_server_id extra_forbidden", "body.user_ID extra_forbidden")
 		ask(a.alice, object{"mcp_server_id": "A B", "policy_id": "x", "agent_id": 1, "user_id": "y", "action": "tools/call:a*", "arguments": []any{}, "roles": "a"}).wantProblems(
 			"body.policy_id uuid_parsing", "body.mcp_server_id uuid_parsing", "body.agent_id string_type", "body.user_id uuid_parsing", "body.roles list_type",
 			"body.action value_error", "body.arguments dict_type")
 		for _, action := range []string{"*", "tools/list", "tools/call:x:approve", "tools/call:", "resources/read:*", "resources/read:a*", "sse", "tools/call:a b"} {
-			ask(a.alice, object{"mcp_server_id": server, "action": action}).wantProblems("body.action value_error")
+			w := ask(a.alice, object{"server": server, "action": action})
+			if w.wantProblems("body.action value_error"); strings.Contains(w.body, "tools/list") || strings.Contains(w.body, ":approve>") || !strings.Contains(w.body, "or sse/stream") {
+				t.Errorf("%s: %s", action, w.body)
+			}
 		}
 		for _, body := range []object{{"user_id": a.adam.UserID}, {"roles": []string{"admin"}}, {"groups": nil}} {
 			body["mcp_server_id"], body["action"] = server, "sse/stream"
