@@ -82,7 +82,8 @@ type ModelSet struct {
 }
 
 // ConfiguredModels is what the configuration gives to every organization beside what the store keeps. It can be referred
-// to, and its names are taken. None of its aliases is smart.
+// to, and its names are taken. None of its aliases is smart. A name that the configuration came to use after an organization
+// did stays the organization's: whoever looks an alias up asks the organization's own first.
 type ConfiguredModels struct {
 	Providers map[string]string   // names by id
 	Aliases   map[string]struct{} // of mappings

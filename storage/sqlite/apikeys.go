@@ -14,14 +14,14 @@ const (
 	apiKeySelect    = `SELECT ` + apiKeyColumns + ` FROM api_keys`
 	apiKeySQL       = apiKeySelect + ` WHERE organization_id = $1 AND id = $2`
 	apiKeyByHMACSQL = apiKeySelect + ` WHERE hmac = $1`
-	apiKeyOrder     = ` ORDER BY created_at DESC, id DESC`
-	apiKeysSQL      = apiKeySelect + ` WHERE organization_id = $1` + apiKeyOrder
-	userAPIKeysSQL  = apiKeySelect + ` WHERE organization_id = $1 AND user_id = $2` + apiKeyOrder
-	insertAPIKeySQL = `INSERT INTO api_keys (id, organization_id, name, prefix, hmac, scopes, user_id, group_name, created_by, created_at,
+	newestKeyFirst  = ` ORDER BY created_at DESC, id DESC`
+	apiKeysSQL      = apiKeySelect + ` WHERE organization_id = $1` + newestKeyFirst
+	userAPIKeysSQL  = apiKeySelect + ` WHERE organization_id = $1 AND user_id = $2` + newestKeyFirst
+	insertKeySQL    = `INSERT INTO api_keys (id, organization_id, name, prefix, hmac, scopes, user_id, group_name, created_by, created_at,
 			expires_at, revoked_at, disabled)
 		VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13)`
-	disableAPIKeySQL = `UPDATE api_keys SET disabled = $3 WHERE organization_id = $1 AND id = $2`
-	revokeAPIKeySQL  = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
+	disableKeySQL = `UPDATE api_keys SET disabled = $3 WHERE organization_id = $1 AND id = $2`
+	revokeKeySQL  = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
 	// $4 is the zero time.
 	revokeKeysOfUserSQL = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND user_id = $2 AND revoked_at = $4`
 )
@@ -51,7 +51,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, k storage.APIKey) error {
 				return storage.ErrNotFound
 			}
 		}
-		if _, err := tx.ExecContext(ctx, insertAPIKeySQL, k.ID, k.OrganizationID, k.Name, k.Prefix, k.HMAC, scopes, k.UserID, k.GroupName,
+		if _, err := tx.ExecContext(ctx, insertKeySQL, k.ID, k.OrganizationID, k.Name, k.Prefix, k.HMAC, scopes, k.UserID, k.GroupName,
 			k.CreatedBy, k.CreatedAt.UnixMicro(), k.ExpiresAt.UnixMicro(), k.RevokedAt.UnixMicro(), boolean(k.Disabled)); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (s *Store) DisableAPIKey(ctx context.Context, organization, id string, disa
 			return false, nil
 		}
 		k.Disabled = disabled
-		return true, execOne(ctx, tx, disableAPIKeySQL, organization, id, boolean(disabled))
+		return true, execOne(ctx, tx, disableKeySQL, organization, id, boolean(disabled))
 	})
 }
 
@@ -136,7 +136,7 @@ func revokeAPIKey(ctx context.Context, tx *writeTx, k *storage.APIKey, at time.T
 		return false, nil
 	}
 	k.RevokedAt = micros(at)
-	return true, execOne(ctx, tx, revokeAPIKeySQL, k.OrganizationID, k.ID, k.RevokedAt.UnixMicro())
+	return true, execOne(ctx, tx, revokeKeySQL, k.OrganizationID, k.ID, k.RevokedAt.UnixMicro())
 }
 
 // changeAPIKey lets f write a key in a transaction; f says whether it did, and keeps k as it is then.
