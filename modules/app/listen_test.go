@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -33,4 +36,33 @@ func TestShareSockets(t *testing.T) {
 		}
 	}
 	(&listening{}).share(caddy.Context{Context: t.Context()}) // a handler outside of every server
+}
+
+// TestPartWith: clients whose connections cannot be passed on leave once the next configuration serves; for HTTP/2 the
+// header would end the whole connection.
+func TestPartWith(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		leaving bool
+		over    *tls.ConnectionState
+		major   int
+		want    string
+	}{
+		{"HTTP/1.1 over TLS", true, &tls.ConnectionState{}, 1, "close"},
+		{"while nothing follows", false, &tls.ConnectionState{}, 1, ""},
+		{"without TLS", true, nil, 1, ""},
+		{"HTTP/2", true, &tls.ConnectionState{}, 2, ""},
+	} {
+		a := new(App)
+		if tc.leaving {
+			a.listening.handOver(t.Context())
+		}
+		r := httptest.NewRequest(http.MethodPost, "/mcp/x", nil)
+		r.TLS, r.ProtoMajor = tc.over, tc.major
+		w := httptest.NewRecorder()
+		a.PartWith(w, r)
+		if got := w.Header().Get("Connection"); got != tc.want {
+			t.Errorf("%s: Connection is %q instead of %q", tc.name, got, tc.want)
+		}
+	}
 }
