@@ -1,6 +1,7 @@
 package platformapi
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 
@@ -46,4 +47,12 @@ func TestAuditEvents(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+}
+
+// TestAuditFilters: a word that no record holds is a mistake, not an empty log.
+func TestAuditFilters(t *testing.T) {
+	a := newAPI(t)
+	a.do(a.adam, http.MethodGet, "/api/audit?decision=foo&outcome=foo&kind=foo", nil).wantProblems(
+		"query.kind.0 enum", "query.decision enum", "query.outcome enum")
+	a.do(a.adam, http.MethodGet, "/api/audit?decision=allow&outcome=held&limit=0", nil).wantProblems("query.limit greater_than_equal")
 }

@@ -20,6 +20,14 @@ const (
 	maxAuditText = 2048
 )
 
+// The words that records hold: a filter for any other would find nothing and look as though nothing had happened.
+var (
+	auditDecisions = []string{"allow", "ask", "deny", "off"}
+	auditOutcomes  = []string{
+		"ok", "denied", "held", "not_connected", "refused", "scope", "upstream_error", "client_gone", "cut", "ended", "limited", "unavailable", "error",
+	}
+)
+
 // auditView is an event of the audit log: a call's intent and its outcome are one.
 type auditView struct {
 	ID              string                `json:"id"`
@@ -122,9 +130,11 @@ func listAudit(q *request) (any, error) {
 	for name, value := range map[string]*string{"user_id": &f.UserID, "agent_id": &f.AgentID, "mcp_server_id": &f.ServerID, "policy_id": &f.PolicyID, "approval_id": &f.ApprovalID} {
 		*value = q.Query.UUID(name, 0).Value
 	}
-	for name, value := range map[string]*string{"tool": &f.Tool, "decision": &f.Decision, "outcome": &f.Outcome, "session": &f.Session} {
+	for name, value := range map[string]*string{"tool": &f.Tool, "session": &f.Session} {
 		*value = q.Query.Text(name, validate.Text{Max: maxAuditText}).Value
 	}
+	f.Decision = q.Query.Text("decision", validate.Text{Enum: auditDecisions}).Value
+	f.Outcome = q.Query.Text("outcome", validate.Text{Enum: auditOutcomes}).Value
 	page := q.Page()
 	if err := q.Shape(); err != nil {
 		return nil, err
