@@ -11,7 +11,7 @@ import (
 func Challenge(w http.ResponseWriter, r *http.Request, core *Core, sent bool) {
 	value, separator, message := "Bearer", " ", "A bearer token is needed"
 	if sent {
-		value, separator, message = `Bearer error="invalid_token"`, ", ", "The token is not valid here"
+		value, separator, message = `Bearer error="invalid_token"`, ", ", "The token is not valid here; log in again"
 	}
 	if prefix, name, ok := ProxiedName(r.URL.Path); ok && prefix == MCPPrefix && slug.Valid(name) {
 		value += separator + `resource_metadata="` + core.PublicURL + ResourceMetadata + MCPPrefix + name + `"`

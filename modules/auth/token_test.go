@@ -65,6 +65,9 @@ func TestBearer(t *testing.T) {
 					continue
 				}
 				got.service(t, http.StatusUnauthorized, "Unauthorized")
+				if sent := test.challenge != "Bearer"; sent != strings.Contains(got.body, "log in again") {
+					t.Errorf("%s: %s", path, got.body)
+				}
 				want := test.challenge
 				if more != "" {
 					want += map[bool]string{true: ", ", false: " "}[strings.Contains(want, "error")] + more
