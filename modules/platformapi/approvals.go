@@ -119,7 +119,11 @@ func (q *request) decideApproval(approve bool) (any, error) {
 	case errors.Is(err, approval.ErrClient):
 		return nil, errApprovalClient
 	case errors.Is(err, storage.ErrConflict):
-		return nil, routes.Conflict("status", "The call was decided already, or its time is over")
+		refusal := routes.Conflict("status", "The call was decided already, or its time is over")
+		if now, err := q.Core.Approvals.Approval(q.Context(), q.Organization(), id); err == nil {
+			refusal.Details["status"] = now.Status
+		}
+		return nil, refusal
 	case err != nil:
 		return nil, routes.Missing(err, errNoApproval)
 	}
