@@ -3,6 +3,7 @@ package platformapi
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -121,7 +122,8 @@ func (q *request) reportPolicy(o *validate.Object, edit *policyapi.Edit, problem
 		return
 	}
 	broken := &storage.ReferenceError{}
-	if id := edit.ServerID.Value; id != "" {
+	refused := slices.ContainsFunc(problems, func(p validate.Problem) bool { return slices.Equal(p.Loc, []any{"body", "mcp_server_id"}) })
+	if id := edit.ServerID.Value; id != "" && !refused {
 		_, err := q.Core.Store.Server(q.Context(), q.Organization(), id)
 		broken.Server = errors.Is(err, storage.ErrNotFound)
 		q.noteFailure(err)
@@ -183,7 +185,11 @@ func clonePolicy(q *request) (any, error) {
 		p.Name = policyapi.CopyName(was.Name)
 	}
 	made, err := q.newPolicy(p)
-	if err != nil {
+	switch {
+	case err == nil:
+	case name == "" && takenName(err):
+		return nil, routes.Conflict("name", fmt.Sprintf("A policy of the name %q exists already: send {\"name\": ...} with another", p.Name))
+	default:
 		return nil, policyRefusal(err, &policyapi.Edit{}, "path", "policy_id")
 	}
 	return wrappedPolicy{viewPolicy(made)}, nil

@@ -185,6 +185,9 @@ func TestPolicyUpdates(t *testing.T) {
 	patch(object{"status": "ACTIVE"}).wantProblems("body.status value_error")
 	patch(object{"status": "DRAFT", "mcp_server_id": other, "rules": []any{1}}).wantProblems(
 		"body.mcp_server_id value_error", "body.status value_error", "body.rules.0 dict_type")
+	for _, elsewhere := range []string{a.server(a.eve, "Foreign", a.entry(a.eve, nil)), uuid.NewString()} {
+		patch(object{"mcp_server_id": elsewhere}).wantProblems("body.mcp_server_id value_error")
+	}
 	id = a.policy(a.adam, object{"name": "P", "mcp_server_id": server}) // the name is free again
 	patch(object{"status": "INACTIVE"}).wantProblems("body.status value_error")
 	patch(object{"application_ids": []string{uuid.NewString()}}).wantProblems("body.application_ids.0 value_error")
@@ -344,6 +347,14 @@ func TestClonesAndRevisions(t *testing.T) {
 		t.Errorf("%v", clone)
 	}
 	a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", object{}).wantError(409, app.Conflict)
+	again := a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", nil).wantError(409, app.Conflict)
+	if diff := cmp.Diff(`A policy of the name "P Copy" exists already: send {"name": ...} with another`, again["message"]); diff != "" {
+		t.Error(diff)
+	}
+	named := a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", object{"name": "P Copy"}).wantError(409, app.Conflict)
+	if diff := cmp.Diff("A policy of that name exists already", named["message"]); diff != "" {
+		t.Error(diff)
+	}
 	if got := a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", object{"name": "Named"}).want(200)["policy"].(object)["name"]; got != "Named" {
 		t.Error(got)
 	}
