@@ -132,6 +132,9 @@ func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked rules.C
 		return q.unknown(asked.Kind, asked.Name)
 	}
 	if asked.Kind == rules.ToolsCall {
+		if d.Effect == rules.Ask {
+			return verdict{text: textNobody}
+		}
 		return verdict{text: textByPolicy}
 	}
 	return verdict{code: jsonrpc.CodeForbidden, text: textByPolicy, service: app.Forbidden}

@@ -8,7 +8,11 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-const textByPolicy = "Denied by policy"
+// What a refused caller reads. textNobody is for machines, whose call a person would be asked about.
+const (
+	textByPolicy = "Denied by policy"
+	textNobody   = "Denied by policy: this call needs a person's approval, and behind this token (client credentials) there is nobody to ask. Nothing was executed."
+)
 
 // verdict is what becomes of a message. The zero value lets it pass.
 type verdict struct {
