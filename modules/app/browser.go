@@ -62,14 +62,16 @@ func (c *Core) secure() bool { return strings.HasPrefix(c.PublicURL, "https://")
 
 // SetCookie gives the browser a cookie that no script reads and no other site's form sends.
 func (c *Core) SetCookie(w http.ResponseWriter, name, value string, age time.Duration) {
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever it can be: browsers refuse it over plain http, which only loopback has
 		Name: c.cookieName(name), Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: c.secure(), SameSite: http.SameSiteLaxMode,
 	})
 }
 
 // DropCookie takes a cookie out of the browser.
 func (c *Core) DropCookie(w http.ResponseWriter, name string) {
-	http.SetCookie(w, &http.Cookie{Name: c.cookieName(name), Path: "/", MaxAge: -1, HttpOnly: true, Secure: c.secure(), SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // as in SetCookie
+		Name: c.cookieName(name), Path: "/", MaxAge: -1, HttpOnly: true, Secure: c.secure(), SameSite: http.SameSiteLaxMode,
+	})
 }
 
 // Cookie returns the value of a cookie; "" when there is none, or more than one of that name: one of them is planted.
