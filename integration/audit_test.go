@@ -168,7 +168,8 @@ func TestAudit(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Replace(content, []byte(`"event":"server.update"`), []byte(`"event":"server.updatf"`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if output, code := g.verifyAudit(); code != 2 || !strings.Contains(output, "the record or its hash was changed") {
+	if output, code := g.verifyAudit(); code != 2 || !strings.Contains(output, "the record or its hash was changed") ||
+		!strings.Contains(output, "\nError: the audit log is not what was written: ") || strings.Contains(output, `"level"`) {
 		t.Errorf("status %d\n%s", code, output)
 	}
 }

@@ -68,8 +68,30 @@ there was taken away.
 	o.flags(cmd)
 	cmd.Flags().StringArrayVar(&o.masterKeys, "master-key", nil, "Reference to the master key, {env.NAME} or {file./path}; may be repeated")
 	cmd.Flags().StringArrayVar(&o.publicKeys, "public-key", nil, "Public key that checks signatures, as a verification prints it; may be repeated")
-	cmd.RunE = caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return o.verify(cmd.Context(), cmd.OutOrStdout()) })
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		found, err := o.verify(cmd.Context(), cmd.OutOrStdout())
+		if err != nil || found == 0 {
+			return err
+		}
+		return tampered(cmd, found)
+	}
 	return cmd
+}
+
+// tampered ends a verification that found something, with its exit code and an error as of the other commands: Caddy's own
+// way to an exit code writes errors as lines of its log.
+func tampered(cmd *cobra.Command, found int) error {
+	cmd.PrintErrln("Error: the audit log is not what was written:", counted(found, "finding"))
+	cmd.SilenceErrors = true
+	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return exitTampered, nil })(cmd, nil)
+}
+
+// counted is a number of things.
+func counted[N int | int64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 func auditExportCommand() *cobra.Command {
@@ -176,19 +198,20 @@ func parsePublicKeys(texts []string) (seal.PublicKeys, error) {
 	return keys, nil
 }
 
-func (o *auditOptions) verify(ctx context.Context, out io.Writer) (int, error) {
+// verify writes what it finds, and how much that is.
+func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, err error) {
 	store, journals, err := o.open(ctx)
 	if err != nil {
-		return 1, err
+		return 0, err
 	}
 	defer store.Close()
 	keys, err := o.keys(ctx, store)
 	if err != nil {
-		return 1, err
+		return 0, err
 	}
 	report, err := audit.Verify(ctx, journals, store, keys)
 	if err != nil {
-		return 1, err
+		return 0, err
 	}
 	for _, f := range report.Findings {
 		fmt.Fprintln(out, "FOUND", f)
@@ -196,18 +219,18 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (int, error) {
 	for _, note := range report.Notes {
 		fmt.Fprintln(out, "note:", note)
 	}
-	fmt.Fprintf(out, "%d records, %d segments, %d chunks in the store, %d checkpoints\n", report.Records, report.Segments, report.Chunks, report.Checkpoints)
+	fmt.Fprintf(out, "%s, %s, %s in the store, %s\n",
+		counted(report.Records, "record"), counted(report.Segments, "segment"), counted(report.Chunks, "chunk"), counted(report.Checkpoints, "checkpoint"))
 	for _, version := range slices.Sorted(maps.Keys(keys)) {
 		fmt.Fprintf(out, "public key %d:%s\n", version, base64.StdEncoding.EncodeToString(keys[version]))
 	}
 	for _, a := range report.Anchors {
 		fmt.Fprintf(out, "node %s: checkpoint %d of %s, %s\n", a.Node, a.Number, a.Time.Format(time.RFC3339), a.Hash)
 	}
-	if n := len(report.Findings); n > 0 {
-		return exitTampered, fmt.Errorf("the audit log is not what was written: %d findings", n)
+	if len(report.Findings) == 0 {
+		fmt.Fprintln(out, "the audit log is whole")
 	}
-	fmt.Fprintln(out, "the audit log is whole")
-	return 0, nil
+	return len(report.Findings), nil
 }
 
 func (o *auditOptions) export(ctx context.Context, out io.Writer) error {
