@@ -145,9 +145,9 @@ func (s *auditedStore) RevokeUser(ctx context.Context, organization, id string, 
 
 // made notes the id of what a write makes in the record of the request that asks for it.
 func made(ctx context.Context, id, name string) {
-	if outer := storage.AuditOf(ctx); outer != nil && len(outer.Entries) > 0 {
-		add(&outer.Entries[0], "id", id)
-		add(&outer.Entries[0], "name", name)
+	if e := requested(ctx); e != nil {
+		add(e, "id", id)
+		add(e, "name", name)
 	}
 }
 
@@ -167,10 +167,4 @@ func (s *auditedStore) CreateDirectoryEntry(ctx context.Context, e storage.Direc
 func (s *auditedStore) CreateAgent(ctx context.Context, a storage.Agent) error {
 	made(ctx, a.ID, a.Application.Name)
 	return s.Store.CreateAgent(ctx, a)
-}
-
-// CreatePolicy implements storage.Policies.
-func (s *auditedStore) CreatePolicy(ctx context.Context, p storage.Policy) (storage.PolicyView, error) {
-	made(ctx, p.ID, p.Name)
-	return s.Store.CreatePolicy(ctx, p)
 }
