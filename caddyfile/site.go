@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/durward-gateway/durward/modules/app"
+	linked "github.com/durward-gateway/durward/modules/pipeline"
 	"github.com/durward-gateway/durward/modules/platformapi"
 )
 
@@ -52,19 +53,19 @@ func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	if h.NextBlock(0) {
 		return nil, h.Errf("%s takes no block; settings belong to the global option, or write the pipeline out", macroName)
 	}
-	var route caddyhttp.Route
+	whole := new(linked.Handler)
 	for _, d := range pipeline {
 		if slices.Contains(wanted, d.name) {
-			route.HandlersRaw = append(route.HandlersRaw, caddyconfig.JSONModuleObject(d.make(), "handler", d.name, nil))
+			whole.HandlersRaw = append(whole.HandlersRaw, caddyconfig.JSONModuleObject(d.make(), "handler", d.name, nil))
 		}
 	}
 	// What no family serves is answered too, so that nothing of the gateway's is ever an empty 200. A site without the
 	// platform family must not have its API.
 	if !slices.Contains(wanted, platformName) {
 		last := &platformapi.Handler{HealthOnly: true}
-		route.HandlersRaw = append(route.HandlersRaw, caddyconfig.JSONModuleObject(last, "handler", platformName, nil))
+		whole.HandlersRaw = append(whole.HandlersRaw, caddyconfig.JSONModuleObject(last, "handler", platformName, nil))
 	}
-	return &caddyhttp.Subroute{Routes: caddyhttp.RouteList{route}}, nil
+	return whole, nil
 }
 
 // chosen lists the directives of the families that the arguments name.

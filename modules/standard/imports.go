@@ -8,6 +8,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/devidp"
 	_ "github.com/durward-gateway/durward/modules/identities"
 	_ "github.com/durward-gateway/durward/modules/mcp"
+	_ "github.com/durward-gateway/durward/modules/pipeline"
 	_ "github.com/durward-gateway/durward/modules/platformapi"
 	_ "github.com/durward-gateway/durward/modules/policy"
 	_ "github.com/durward-gateway/durward/modules/session"
