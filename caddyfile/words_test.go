@@ -1,0 +1,26 @@
+package caddyfile
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// TestWordsAreDocumented: every word of the global option has its row in docs/operating.md, and the comment of parseOption
+// has it too.
+func TestWordsAreDocumented(t *testing.T) {
+	for _, place := range []struct{ path, before, after string }{
+		{"../docs/operating.md", "(?m)^\\| `", "[ `]"},
+		{"global.go", `(?m)^//\t\t`, `\s`},
+	} {
+		text, err := os.ReadFile(place.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for word := range words {
+			if !regexp.MustCompile(place.before + word + place.after).Match(text) {
+				t.Errorf("%s says nothing of the word %q", place.path, word)
+			}
+		}
+	}
+}
