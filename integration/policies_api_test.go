@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -81,6 +82,15 @@ func TestPolicyAPI(t *testing.T) {
 	revisions := g.object(boss, http.MethodGet, path+"/revisions", nil)["data"].([]any)
 	if len(revisions) != 4 || !cmp.Equal(revisions[0].(members)["changes"], []any{members{"field": "tags", "before": []any{}, "after": []any{"reviewed"}}}) {
 		t.Errorf("revisions %v", revisions)
+	}
+	written, _ := g.audit(boss, url.Values{"policy_id": {created.Policy.ID}, "kind": {"admin"}})
+	for i, row := range written {
+		if row.PolicyRevision != len(revisions)-i {
+			t.Errorf("%s is recorded with revision %d", row.Event, row.PolicyRevision)
+		}
+	}
+	if len(written) != len(revisions) {
+		t.Errorf("%d writes of %d revisions are recorded", len(written), len(revisions))
 	}
 	if diff := cmp.Diff(members{"active": 1.0, "draft": 1.0, "inactive": 0.0, "archived": 0.0, "total": 2.0}, g.object(user, http.MethodGet, "/api/v2/policies/summary", nil)); diff != "" {
 		t.Error(diff)
