@@ -1,0 +1,39 @@
+package app
+
+import (
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// SealProviderSecret makes secret the provider's. The empty one is none. It is bound to where it may be sent: when the
+// kind or the base URL changes, it has to be given again.
+func (c *Core) SealProviderSecret(p *storage.LLMProvider, secret seal.Secret) error {
+	p.SealedSecret = nil
+	if secret.Empty() {
+		return nil
+	}
+	sealed, err := c.Keyring.Seal([]byte(secret.Reveal()), providerPlace(p))
+	p.SealedSecret = sealed
+	return err
+}
+
+// OpenProviderSecret gives the provider's secret, the empty one when it has none. Its error is seal.ErrOpen.
+func (c *Core) OpenProviderSecret(p *storage.LLMProvider) (seal.Secret, error) {
+	if p.SealedSecret == nil {
+		return seal.Secret{}, nil
+	}
+	plain, err := c.Keyring.Open(p.SealedSecret, providerPlace(p))
+	if err != nil {
+		return seal.Secret{}, err
+	}
+	return seal.NewSecret(string(plain)), nil
+}
+
+func providerPlace(p *storage.LLMProvider) seal.AD {
+	return seal.AD{
+		Table: "llm_providers", Column: "secret", Organization: p.OrganizationID,
+		Record: strings.Join([]string{p.ID, p.Kind, p.BaseURL}, "\n"),
+	}
+}

@@ -1,0 +1,107 @@
+// Package gatewayapi contains the handler durward_gateway: the administration of the LLM gateway. Administrators manage
+// API keys, rate limits, models, providers and budgets and read what was used; users manage their own keys.
+package gatewayapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Handler serves `/api/llm-gateway/admin/` and `/api/llm-gateway/user/`, and passes everything else on. It needs
+// durward_auth before it.
+type Handler struct {
+	logger *zap.Logger
+	now    func() time.Time
+	meter  meter
+}
+
+// meter reads the counters that enforce rate limits.
+type meter interface {
+	Status(ctx context.Context, limits *limit.Set) ([]limit.Status, error)
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_gateway", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision makes sure that there is an app.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	h.now = time.Now
+	h.meter = limit.NewEngine(limit.Local{Counters: window.New(h.now)}) // of its own, which nothing is charged to, as long as no limits are enforced
+	_, err := app.Attach(ctx)
+	return err
+}
+
+// ServeHTTP answers requests of the family.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !strings.HasPrefix(r.URL.Path, adminPrefix) && !strings.HasPrefix(r.URL.Path, userPrefix) {
+		return next.ServeHTTP(w, r)
+	}
+	routes.API[*request]{
+		Table: table, Of: func(q *routes.Request) *request { return &request{Request: q, handler: h} },
+		Refuse: h.refuse, ShapeStatus: http.StatusBadRequest,
+	}.ServeHTTP(w, r)
+	return nil
+}
+
+// refuse answers an error of a route. Whatever is not known to be the client's fault is logged, and its text is never
+// shown.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var known *routes.Refusal
+	var problems validate.Problems
+	switch {
+	case errors.As(err, &known):
+		known.Write(w)
+	case errors.As(err, &problems):
+		app.WriteError(w, app.BadRequest, problems.Error())
+	case app.WriteShapeError(w, err):
+	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
+		h.logger.Warn("the store is away", zap.String("method", r.Method), zap.Error(err))
+		app.WriteError(w, app.Unavailable, "The gateway cannot reach its store at the moment")
+	default:
+		h.logger.Error("serving the API of the LLM gateway", zap.String("method", r.Method), zap.Error(err))
+		app.WriteInternalError(w)
+	}
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_gateway
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the directive's name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.NextBlock(0) {
+		return d.Errf("unrecognized word %q: this directive takes no block", d.Val())
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

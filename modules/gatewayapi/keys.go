@@ -1,0 +1,177 @@
+package gatewayapi
+
+import (
+	"time"
+
+	"github.com/durward-gateway/durward/internal/apikey"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const maxScopes = 100
+
+// keyView is a key as the API shows it. There is no place for the raw key in it.
+type keyView struct {
+	ID             string          `json:"id"`
+	OrganizationID string          `json:"org_id"`
+	CreatedBy      string          `json:"created_by_user_id"`
+	Name           string          `json:"name"`
+	Prefix         string          `json:"key_prefix"`
+	Scopes         []string        `json:"scopes"`
+	CreatedAt      routes.Instant  `json:"created_at"`
+	UserID         *string         `json:"user_id"`
+	GroupName      *string         `json:"group_name"`
+	ExpiresAt      *routes.Instant `json:"expires_at"`
+	RevokedAt      *routes.Instant `json:"revoked_at"`
+	Disabled       bool            `json:"disabled"`
+}
+
+// newKeyView is a key with the raw one, which is shown this once.
+type newKeyView struct {
+	keyView
+	Key string `json:"key"`
+}
+
+func viewKey(k storage.APIKey) keyView {
+	return keyView{
+		ID: k.ID, OrganizationID: k.OrganizationID, CreatedBy: k.CreatedBy, Name: k.Name, Prefix: k.Prefix, Scopes: routes.List(k.Scopes),
+		CreatedAt: routes.Instant(k.CreatedAt), UserID: routes.Optional(k.UserID), GroupName: routes.Optional(k.GroupName),
+		ExpiresAt: moment(k.ExpiresAt), RevokedAt: moment(k.RevokedAt), Disabled: k.Disabled,
+	}
+}
+
+func listKeys(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	keys, err := q.Core.Store.APIKeys(q.Context(), q.Organization())
+	return views(keys, viewKey), err
+}
+
+func listOwnKeys(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	keys, err := q.Core.Store.UserAPIKeys(q.Context(), q.Organization(), q.Call.Caller.UserID)
+	return views(keys, viewKey), err
+}
+
+func getKey(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	k, err := q.Core.Store.APIKey(q.Context(), q.Organization(), q.id())
+	if err != nil {
+		return nil, routes.Missing(err, errNoKey)
+	}
+	return viewKey(k), nil
+}
+
+// createKey makes a key of the organization, of one of its users, or of a group.
+func createKey(q *request) (any, error) {
+	k := storage.APIKey{CreatedAt: q.now()}
+	if err := q.Read(false, func(o *validate.Object) {
+		readKey(o, &k, false)
+		k.UserID = o.UUID("user_id", validate.Nullable).Value
+		k.GroupName = o.Text("group_name", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxName}).Value
+		if k.UserID != "" && k.GroupName != "" {
+			o.Report(validate.ValueError, "Value error, give user_id or group_name, not both", "group_name")
+		}
+		q.exists(o, "user_id", "user", k.UserID, func() error {
+			_, err := q.Core.Store.User(q.Context(), q.Organization(), k.UserID)
+			return err
+		})
+	}); err != nil {
+		return nil, err
+	}
+	return q.makeKey(k, validate.Problems{{Loc: []any{"body", "user_id"}, Msg: noSuch("user"), Type: validate.ValueError}})
+}
+
+// createOwnKey makes a key that stands for the caller.
+func createOwnKey(q *request) (any, error) {
+	k := storage.APIKey{CreatedAt: q.now(), UserID: q.Call.Caller.UserID}
+	if err := q.Read(false, func(o *validate.Object) { readKey(o, &k, true) }); err != nil {
+		return nil, err
+	}
+	return q.makeKey(k, errRevoked)
+}
+
+// errRevoked is for a caller who was revoked while the request was on its way.
+var errRevoked = routes.Refused(app.Unauthorized, "The token is no longer good")
+
+// readKey reads what every key has.
+func readKey(o *validate.Object, k *storage.APIKey, own bool) {
+	k.Name = nameField(o, validate.Required).Value
+	scopes := o.Texts("scopes", validate.List{Flags: validate.Nullable, Min: 1, Max: maxScopes, Hold: true}, validate.Text{Max: 255})
+	k.Scopes = scopes.Or([]string{apikey.ScopeLLM})
+	for i, scope := range scopes.Value {
+		if o.Wrong("scopes", i) {
+			continue
+		}
+		s, err := apikey.ParseScopes([]string{scope})
+		switch {
+		case err != nil:
+			o.Report(validate.ValueError, "Value error, a scope "+err.Error(), "scopes", i)
+		case s.MCP && !own:
+			o.Report(validate.ValueError, "Value error, mcp is only for keys that users make for themselves", "scopes", i)
+		}
+	}
+	expires := o.Time("expires_at", validate.Nullable)
+	if k.ExpiresAt = expires.Value.Truncate(time.Microsecond); expires.Set() && !o.Wrong("expires_at") && !k.ExpiresAt.After(k.CreatedAt) {
+		o.Report(validate.ValueError, "Value error, the time must be in the future", "expires_at")
+	}
+}
+
+// makeKey stores a key and shows it. unknown is said when its user is not there.
+func (q *request) makeKey(k storage.APIKey, unknown error) (any, error) {
+	id, err := q.newID()
+	if err != nil {
+		return nil, err
+	}
+	raw := apikey.New()
+	k.ID, k.OrganizationID, k.CreatedBy = id, q.Organization(), q.Call.Caller.UserID
+	k.Prefix, k.HMAC = apikey.Prefix(raw), apikey.NewDigester(q.Core.Keyring).Digest(raw)
+	if err := q.Core.Store.CreateAPIKey(q.Context(), k); err != nil {
+		return nil, routes.Missing(err, unknown)
+	}
+	return newKeyView{viewKey(k), raw.Reveal()}, nil
+}
+
+func disableKey(q *request) (any, error) {
+	var disabled bool
+	if err := q.Read(false, func(o *validate.Object) { disabled = o.Bool("disabled", validate.Required).Value }); err != nil {
+		return nil, err
+	}
+	k, err := q.Core.Store.DisableAPIKey(q.Context(), q.Organization(), q.id(), disabled)
+	if err != nil {
+		return nil, routes.Missing(err, errNoKey)
+	}
+	return viewKey(k), nil
+}
+
+type revokedView struct {
+	Revoked bool `json:"revoked"`
+}
+
+// revokeKey answers after the revocation is durable (attack K08).
+func revokeKey(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	if _, err := q.Core.Store.RevokeAPIKey(q.Context(), q.Organization(), q.id(), q.now()); err != nil {
+		return nil, routes.Missing(err, errNoKey)
+	}
+	return revokedView{true}, nil
+}
+
+func revokeOwnKey(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	if _, err := q.Core.Store.RevokeUserAPIKey(q.Context(), q.Organization(), q.Call.Caller.UserID, q.id(), q.now()); err != nil {
+		return nil, routes.Missing(err, errNoKey)
+	}
+	return revokedView{true}, nil
+}

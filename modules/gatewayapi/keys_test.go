@@ -1,0 +1,110 @@
+package gatewayapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/apikey"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func TestKeyBody(t *testing.T) {
+	a := newAPI(t)
+	made := a.do(a.adam, http.MethodPost, "/admin/api-keys", object{
+		"name": "Batch", "user_id": a.alice.UserID, "scopes": []string{"model:small"}, "expires_at": "2026-03-01T14:00:00+01:00",
+		"id": uuid.NewString(), "org_id": a.eve.OrganizationID, "key": "dw-mine", "unknown": 1,
+	})
+	raw := made.want(200)["key"].(string)
+	if err := apikey.Check(raw); err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	shown := `{"id":"ID","org_id":"` + a.adam.OrganizationID + `","created_by_user_id":"` + a.adam.UserID + `","name":"Batch","key_prefix":"` + raw[:8] +
+		`","scopes":["model:small"],"created_at":"2026-03-01T12:00:00.000000Z","user_id":"` + a.alice.UserID +
+		`","group_name":null,"expires_at":"2026-03-01T13:00:00.000000Z","revoked_at":null,"disabled":false`
+	made.wantBody(shown + `,"key":"` + raw + `"}`)
+	id := made.want(200)["id"].(string)
+	a.do(a.adam, http.MethodGet, "/admin/api-keys/"+id, nil).wantBody(shown + "}")
+	a.do(a.adam, http.MethodGet, "/admin/api-keys", nil).wantBody("[" + shown + "}]")
+	a.do(a.alice, http.MethodGet, "/user/api-keys", nil).wantBody("[" + shown + "}]")
+
+	// K06: what is stored is the HMAC, and finds the key with its user.
+	found := 0
+	for _, digest := range apikey.NewDigester(a.core.Keyring).Lookup(seal.NewSecret(raw)) {
+		if holder, err := a.store.APIKeyByHMAC(t.Context(), digest); err == nil {
+			found++
+			if holder.ID != id || holder.User == nil || holder.User.ID != a.alice.UserID || !holder.Valid(start) {
+				t.Errorf("%+v", holder)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("found %d times", found)
+	}
+	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+id, object{"disabled": true}).wantBody(strings.Replace(shown, `"disabled":false`, `"disabled":true`, 1) + "}")
+	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+id, object{"disabled": false}).want(200)
+	// K05: again is the same, and the row stays.
+	for range 2 {
+		a.do(a.adam, http.MethodDelete, "/admin/api-keys/"+id, nil).wantBody(`{"revoked":true}`)
+	}
+	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+id, object{"disabled": false}).want(200)
+	if got := a.do(a.adam, http.MethodGet, "/admin/api-keys/"+id, nil).want(200); got["revoked_at"] != "2026-03-01T12:00:00.000000Z" {
+		t.Errorf("%v", got)
+	}
+	own := a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "Mine", "scopes": []string{"mcp"}, "user_id": a.adam.UserID, "group_name": "g"}).want(200)
+	if own["user_id"] != a.alice.UserID || own["created_by_user_id"] != a.alice.UserID || own["group_name"] != nil {
+		t.Errorf("%v", own)
+	}
+	group := a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "g", "group_name": "ops", "scopes": nil, "expires_at": nil, "user_id": nil}).want(200)
+	if group["group_name"] != "ops" || group["user_id"] != nil || group["scopes"].([]any)[0] != "llm" {
+		t.Errorf("%v", group)
+	}
+}
+
+func TestKeyProblems(t *testing.T) {
+	a := newAPI(t)
+	for name, tt := range map[string]struct {
+		body any
+		want []string
+	}{
+		"nothing":             {object{}, []string{"name: Field required"}},
+		"empty body":          {"", []string{"Field required"}},
+		"malformed JSON":      {`{"name":`, []string{"JSON decode error"}},
+		"array":               {`[]`, []string{"Input should be a valid object"}},
+		"K04 in the past":     {object{"name": "k", "expires_at": "2026-03-01T11:59:59Z"}, []string{"expires_at: Value error, the time must be in the future"}},
+		"K04 now":             {object{"name": "k", "expires_at": "2026-03-01T12:00:00Z"}, []string{"expires_at"}},
+		"no time":             {object{"name": "k", "expires_at": "tomorrow"}, []string{"expires_at"}},
+		"both":                {object{"name": "k", "user_id": a.alice.UserID, "group_name": "g"}, []string{"group_name: Value error, give user_id or group_name"}},
+		"unknown user":        {object{"name": "k", "user_id": uuid.NewString()}, []string{"user_id: Value error, there is no such user"}},
+		"no scope":            {object{"name": "k", "scopes": []string{}}, []string{"scopes: List should have at least 1 item"}},
+		"scopes":              {object{"name": "k", "scopes": []any{"admin", "mcp", 7, "llm"}}, []string{"scopes[2]", "scopes[0]: Value error, a scope must be", "scopes[1]: Value error, mcp is only"}},
+		"all at once":         {object{"name": "", "user_id": "x", "group_name": 1, "scopes": "llm"}, []string{"name", "scopes", "user_id", "group_name"}},
+		"a name with control": {object{"name": "a\nb"}, []string{"name: Value error, control"}},
+		"blank":               {object{"name": "  "}, []string{"name: Value error, a name must not be blank"}},
+		"null name":           {object{"name": nil}, []string{"name: Input should be a valid string"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.t = t
+			a.do(a.adam, http.MethodPost, "/admin/api-keys", tt.body).wantBad(tt.want...)
+		})
+	}
+	a.t = t
+	if got := a.do(a.adam, http.MethodGet, "/admin/api-keys", nil).all(); len(got) != 0 {
+		t.Errorf("stored: %v", got)
+	}
+	id := a.make(a.adam, "/admin/api-keys", object{"name": "k"})
+	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+id, object{}).wantBad("disabled: Field required")
+	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+id, object{"disabled": nil}).wantBad("disabled")
+	// Other forms than JSON, and too much of it.
+	w := a.do(a.adam, http.MethodPost, "/admin/api-keys", `{"name":"`+strings.Repeat("a", 1<<20)+`"}`)
+	w.wantError(http.StatusRequestEntityTooLarge, app.PayloadTooLarge)
+	// A user who was revoked has no new keys in the same instant.
+	if _, err := a.store.RevokeUser(t.Context(), a.alice.OrganizationID, a.alice.UserID, start); err != nil {
+		t.Fatal(err)
+	}
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(http.StatusUnauthorized, app.Unauthorized)
+	a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "user_id": a.alice.UserID}).wantBad("user_id")
+}

@@ -1,0 +1,207 @@
+package gatewayapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+const stamps = `"created_at":"2026-03-01T12:00:00.000000Z","updated_at":"2026-03-01T12:00:00.000000Z"}`
+
+func TestProviders(t *testing.T) {
+	a := newAPI(t)
+	const secret = "sk-very-secret"
+	made := a.do(a.adam, http.MethodPost, "/admin/providers", object{
+		"name": "vLLM", "kind": "openai", "base_url": "https://models.example.test/v1", "api_key": secret, "timeouts": object{"connect_ms": 1500},
+	})
+	shown := `{"id":"ID","org_id":"` + a.adam.OrganizationID + `","name":"vLLM","kind":"openai","base_url":"https://models.example.test/v1","has_api_key":true,` +
+		`"timeouts":{"connect_ms":1500,"response_ms":null,"idle_ms":null},` + stamps
+	made.wantBody(shown)
+	id := made.want(200)["id"].(string)
+	path := "/admin/providers/" + id
+	a.do(a.adam, http.MethodGet, path, nil).wantBody(shown)
+	a.do(a.adam, http.MethodGet, "/admin/providers", nil).wantBody("[" + shown + "]")
+	holds := func(want string) {
+		t.Helper()
+		p, err := a.store.LLMProvider(t.Context(), a.adam.OrganizationID, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(p.SealedSecret), secret) {
+			t.Error("the secret is stored in the clear")
+		}
+		got, err := a.core.OpenProviderSecret(&p)
+		if err != nil || got.Reveal() != want {
+			t.Errorf("holds %q, %v", got.Reveal(), err)
+		}
+		// Moved to another place, it does not open.
+		p.BaseURL = "https://evil.example.test"
+		if _, err := a.core.OpenProviderSecret(&p); want != "" && !errors.Is(err, seal.ErrOpen) {
+			t.Errorf("opens for another base URL: %v", err)
+		}
+	}
+	holds(secret)
+	// Absent keeps, null clears. A secret does not go to another place.
+	a.do(a.adam, http.MethodPut, path, object{"name": "vLLM 2", "timeouts": nil}).want(200)
+	holds(secret)
+	for _, change := range []object{{"base_url": "https://evil.example.test"}, {"base_url": nil}, {"kind": "anthropic"}} {
+		a.do(a.adam, http.MethodPut, path, change).wantBad("api_key: Value error, give it again")
+	}
+	holds(secret)
+	if got := a.do(a.adam, http.MethodPut, path, object{"base_url": nil, "api_key": "other"}).want(200); got["base_url"] != nil || got["has_api_key"] != true {
+		t.Errorf("%v", got)
+	}
+	holds("other")
+	if got := a.do(a.adam, http.MethodPut, path, object{"api_key": nil}).want(200); got["has_api_key"] != false || got["name"] != "vLLM 2" {
+		t.Errorf("%v", got)
+	}
+	holds("")
+	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": " VLLM 2", "kind": "anthropic"}).wantError(409, app.Conflict)
+
+	w := a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": 1, "kind": "x", "base_url": 2, "api_key": "with\nnewline " + secret, "timeouts": object{"idle_ms": 0}})
+	w.wantBad("name", "kind", "base_url", "api_key", "timeouts.idle_ms")
+	if strings.Contains(w.body, secret) {
+		t.Error("the secret is shown")
+	}
+	for _, url := range []string{
+		"http://models.example.test", "https://127.0.0.1/v1", "https://[::1]", "https://169.254.169.254/latest", "https://localhost", "https://u:p@x.example",
+		"https://x.example/#f", "https://x.example/?q", "ftp://x.example", "https://", "/v1", "https://2130706433", "::",
+	} {
+		a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "x", "kind": "openai", "base_url": url}).wantBad("base_url: Value error, ")
+	}
+}
+
+func TestMappings(t *testing.T) {
+	a := newAPI(t)
+	provider := a.models(a.adam, "small")
+	path := "/admin/model-mappings/"
+	made := a.do(a.adam, http.MethodPost, path[:len(path)-1], object{
+		"model_alias": "openai/large:latest", "targets": []object{{"provider_id": provider, "model": "gpt", "weight": 3, "timeouts": object{"idle_ms": 9}}}, "fallbacks": []string{"small"},
+	})
+	made.wantBody(`{"id":"ID","org_id":"` + a.adam.OrganizationID + `","model_alias":"openai/large:latest","description":"",` +
+		`"targets":[{"provider_id":"ID","model":"gpt","weight":3,"timeouts":{"connect_ms":null,"response_ms":null,"idle_ms":9}}],"fallbacks":["small"],` + stamps)
+	id := made.want(200)["id"].(string)
+	if got := a.do(a.adam, http.MethodPut, path+id, object{"description": "d"}).want(200); got["description"] != "d" || len(got["fallbacks"].([]any)) != 1 || len(got["targets"].([]any)) != 1 {
+		t.Errorf("%v", got)
+	}
+	// What is in use stays.
+	small := ""
+	for _, m := range a.do(a.adam, http.MethodGet, "/admin/model-mappings", nil).all() {
+		if m["model_alias"] == "small" {
+			small = m["id"].(string)
+		}
+	}
+	a.do(a.adam, http.MethodDelete, path+small, nil).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPut, path+small, object{"model_alias": "tiny"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodDelete, "/admin/providers/"+provider, nil).wantError(409, app.Conflict)
+	if got := a.do(a.adam, http.MethodPut, path+id, object{"fallbacks": nil, "description": nil}).want(200); got["description"] != "" || len(got["fallbacks"].([]any)) != 0 {
+		t.Errorf("%v", got)
+	}
+	a.do(a.adam, http.MethodDelete, path+small, nil).wantBody(`{"deleted":true}`)
+	a.do(a.adam, http.MethodPut, path+id, object{"targets": nil}).wantBad("targets")
+	target := []object{{"provider_id": provider, "model": "m"}}
+	for name, tt := range map[string]struct {
+		body object
+		want []string
+	}{
+		"nothing":          {object{}, []string{"model_alias", "targets"}},
+		"no target":        {object{"model_alias": "m", "targets": []object{}}, []string{"targets"}},
+		"half a target":    {object{"model_alias": "m", "targets": []any{object{"weight": -1}, 3}}, []string{"targets[1]", "targets[0].provider_id", "targets[0].model", "targets[0].weight"}},
+		"unknown provider": {object{"model_alias": "m", "targets": []object{target[0], {"provider_id": uuid.NewString(), "model": "m"}}}, []string{"targets[1].provider_id: Value error, there is no such provider"}},
+		"unknown fallback": {object{"model_alias": "m", "targets": target, "fallbacks": []string{"openai/large:latest", "gone"}}, []string{"fallbacks[1]: Value error, there is no such alias"}},
+		"itself":           {object{"model_alias": "m", "targets": target, "fallbacks": []string{"m"}}, []string{"fallbacks[0]: Value error"}},
+		"alias":            {object{"model_alias": "a b\r\nx: y", "targets": target}, []string{"model_alias"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.t = t
+			a.do(a.adam, http.MethodPost, "/admin/model-mappings", tt.body).wantBad(tt.want...)
+		})
+	}
+	a.t = t
+	a.do(a.adam, http.MethodPost, "/admin/model-mappings", object{"model_alias": "openai/large:latest", "targets": target}).wantError(409, app.Conflict)
+}
+
+func TestSmartModels(t *testing.T) {
+	a := newAPI(t)
+	provider := a.models(a.adam, "small", "large", "judge")
+	slots := []object{{"model_alias": "small", "label": "easy"}, {"model_alias": "large", "label": "hard"}}
+	full := object{
+		"model_alias": "smart", "description": "d", "enabled": true, "determiner_model_alias": "judge", "slots": slots, "context_breakpoints": []int{8000},
+		"determiner_input_max_chars": 2000, "default_slot_on_failure": 1,
+	}
+	made := a.do(a.adam, http.MethodPost, "/admin/smart-models", full)
+	shown := `{"id":"ID","org_id":"` + a.adam.OrganizationID + `","model_alias":"smart","description":"d","enabled":true,"determiner_model_alias":"judge",` +
+		`"slots":[{"model_alias":"small","label":"easy"},{"model_alias":"large","label":"hard"}],"context_breakpoints":[8000],` +
+		`"determiner_input_max_chars":2000,"default_slot_on_failure":1,"sticky":false,` + stamps
+	made.wantBody(shown)
+	id := made.want(200)["id"].(string)
+	path := "/admin/smart-models/" + id
+	a.do(a.adam, http.MethodGet, path, nil).wantBody(shown)
+	a.do(a.adam, http.MethodGet, "/admin/smart-models", nil).wantBody("[" + shown + "]")
+	a.do(a.adam, http.MethodPut, path, object{}).wantBody(shown)
+	// A default below a floor that can be reached warns, where it is saved.
+	if got := a.do(a.adam, http.MethodPut, path, object{"default_slot_on_failure": 0, "enabled": false}).want(200); len(got["warnings"].([]any)) != 1 || got["enabled"] != false {
+		t.Errorf("%v", got)
+	}
+	if got := a.do(a.adam, http.MethodPut, path, object{"context_breakpoints": nil}).want(200); got["warnings"] != nil || len(got["context_breakpoints"].([]any)) != 0 {
+		t.Errorf("%v", got)
+	}
+	for name, tt := range map[string]struct {
+		change object
+		want   []string
+	}{
+		"no slots":            {object{"slots": []object{}}, []string{"slots"}},
+		"null slots":          {object{"slots": nil}, []string{"slots"}},
+		"unknown alias":       {object{"slots": []object{slots[0], {"model_alias": "gone", "label": ""}}}, []string{"slots[1].model_alias: Value error, there is no such alias"}},
+		"smart slot":          {object{"slots": []object{{"model_alias": "smart", "label": ""}}}, []string{"slots[0].model_alias: Value error, this must be another"}},
+		"unknown determiner":  {object{"determiner_model_alias": "gone"}, []string{"determiner_model_alias: Value error, there is no such alias"}},
+		"no determiner":       {object{"determiner_model_alias": nil}, []string{"determiner_model_alias: Value error, several slots need"}},
+		"default slot":        {object{"default_slot_on_failure": 2}, []string{"default_slot_on_failure: Value error, there is no slot"}},
+		"negative default":    {object{"default_slot_on_failure": -1}, []string{"default_slot_on_failure"}},
+		"fewer slots":         {object{"slots": slots[:1], "default_slot_on_failure": 1}, []string{"default_slot_on_failure"}},
+		"breakpoints descend": {object{"context_breakpoints": []int{5, 5}, "slots": append([]object{slots[0]}, slots...)}, []string{"context_breakpoints[1]: Value error, token counts have to ascend"}},
+		"breakpoint zero":     {object{"context_breakpoints": []int{0}}, []string{"context_breakpoints[0]"}},
+		"many breakpoints":    {object{"context_breakpoints": []int{1, 2}}, []string{"context_breakpoints: Value error, there is at most one"}},
+		"no characters":       {object{"determiner_input_max_chars": 0}, []string{"determiner_input_max_chars"}},
+		"types":               {object{"model_alias": 1, "enabled": "yes", "sticky": 1, "slots": "s", "determiner_input_max_chars": nil}, []string{"model_alias", "enabled", "sticky", "slots", "determiner_input_max_chars"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.t = t
+			a.do(a.adam, http.MethodPut, path, tt.change).wantBad(tt.want...)
+			body := object{}
+			for k, v := range full {
+				body[k] = v
+			}
+			for k, v := range tt.change {
+				body[k] = v
+			}
+			if name != "smart slot" && name != "null slots" {
+				body["model_alias"] = "another"
+				if v, ok := tt.change["model_alias"]; ok {
+					body["model_alias"] = v
+				}
+				if w := a.do(a.adam, http.MethodPost, "/admin/smart-models", body); w.status != http.StatusBadRequest {
+					t.Errorf("created: %d %s", w.status, w.body)
+				}
+			}
+		})
+	}
+	a.t = t
+	// An alias is one of either.
+	full["model_alias"] = "small"
+	a.do(a.adam, http.MethodPost, "/admin/smart-models", full).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPut, path, object{"model_alias": "judge"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/model-mappings", object{"model_alias": "smart", "targets": []object{{"provider_id": provider, "model": "m"}}}).wantError(409, app.Conflict)
+	for _, m := range a.do(a.adam, http.MethodGet, "/admin/model-mappings", nil).all() {
+		a.do(a.adam, http.MethodDelete, "/admin/model-mappings/"+m["id"].(string), nil).wantError(409, app.Conflict)
+	}
+	a.do(a.adam, http.MethodDelete, path, nil).wantBody(`{"deleted":true}`)
+	// One slot needs nobody to choose.
+	a.make(a.adam, "/admin/smart-models", object{"model_alias": "one", "slots": slots[:1]})
+}

@@ -1,0 +1,202 @@
+package gatewayapi
+
+import (
+	"errors"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Bounds of providers.
+const (
+	maxURL     = 2048
+	maxSecret  = 4096
+	maxTimeout = time.Hour
+)
+
+// providerKinds are the protocols of providers.
+var providerKinds = []string{"openai", "anthropic"}
+
+// secretText is what may stand in a header field.
+var secretText = regexp.MustCompile(`\A[\x21-\x7e]+\z`)
+
+// timeoutsView is timeouts as the API shows and takes them, in milliseconds; null leaves it to what is around.
+type timeoutsView struct {
+	Connect  *int64 `json:"connect_ms"`
+	Response *int64 `json:"response_ms"`
+	Idle     *int64 `json:"idle_ms"`
+}
+
+func viewTimeouts(t storage.ModelTimeouts) timeoutsView {
+	milliseconds := func(d time.Duration) *int64 {
+		if d == 0 {
+			return nil
+		}
+		n := d.Milliseconds()
+		return &n
+	}
+	return timeoutsView{milliseconds(t.Connect), milliseconds(t.Response), milliseconds(t.Idle)}
+}
+
+// readTimeouts reads timeouts, all of them: what is absent is as null.
+func readTimeouts(o *validate.Object) validate.Field[storage.ModelTimeouts] {
+	field := o.Object("timeouts", validate.Nullable)
+	out := validate.Field[storage.ModelTimeouts]{Present: field.Present, Null: field.Null}
+	if field.Value != nil {
+		read := func(name string) time.Duration {
+			rule := validate.Integer{Flags: validate.Nullable, Min: 1, Max: maxTimeout.Milliseconds()}
+			return time.Duration(field.Value.Int(name, rule).Value) * time.Millisecond
+		}
+		out.Value = storage.ModelTimeouts{Connect: read("connect_ms"), Response: read("response_ms"), Idle: read("idle_ms")}
+	}
+	return out
+}
+
+// providerView is a provider as the API shows it. There is no place for its secret in it.
+type providerView struct {
+	ID             string         `json:"id"`
+	OrganizationID string         `json:"org_id"`
+	Name           string         `json:"name"`
+	Kind           string         `json:"kind"`
+	BaseURL        *string        `json:"base_url"` // null: the kind's own
+	HasSecret      bool           `json:"has_api_key"`
+	Timeouts       timeoutsView   `json:"timeouts"`
+	CreatedAt      routes.Instant `json:"created_at"`
+	UpdatedAt      routes.Instant `json:"updated_at"`
+}
+
+func viewProvider(p storage.LLMProvider) providerView {
+	return providerView{
+		ID: p.ID, OrganizationID: p.OrganizationID, Name: p.Name, Kind: p.Kind, BaseURL: routes.Optional(p.BaseURL), HasSecret: p.SealedSecret != nil,
+		Timeouts: viewTimeouts(p.Timeouts), CreatedAt: routes.Instant(p.CreatedAt), UpdatedAt: routes.Instant(p.UpdatedAt),
+	}
+}
+
+// configured is what the configuration gives to every organization.
+func (q *request) configured() storage.ConfiguredModels { return storage.ConfiguredModels{} }
+
+// providerEdit is what a body says about a provider.
+type providerEdit struct {
+	name, kind, baseURL, secret validate.Field[string]
+	timeouts                    validate.Field[storage.ModelTimeouts]
+}
+
+func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
+	e := providerEdit{
+		name:     nameField(o, required(create)),
+		kind:     o.Text("kind", validate.Text{Flags: required(create), Enum: providerKinds}),
+		baseURL:  o.Text("base_url", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxURL}),
+		secret:   o.Text("api_key", validate.Text{Flags: validate.Nullable | validate.Secret, Min: 1, Max: maxSecret, Pattern: secretText}),
+		timeouts: readTimeouts(o),
+	}
+	if e.baseURL.Value != "" {
+		if reason := q.badURL(e.baseURL.Value); reason != "" {
+			o.Report(validate.ValueError, "Value error, "+reason, "base_url")
+		}
+	}
+	return e
+}
+
+// badURL says why a base URL cannot be used; "" when it can. The guard says so again when it is dialled.
+func (q *request) badURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "this is no URL"
+	}
+	if u.RawQuery != "" || u.ForceQuery {
+		return "a base URL has no query"
+	}
+	var refused *netguard.URLError
+	switch err := q.Core.Guard.CheckURL(u); {
+	case errors.As(err, &refused):
+		return refused.Reason
+	case err != nil:
+		return "this URL cannot be used"
+	}
+	return ""
+}
+
+// apply changes a provider. Its secret stays where it was given for: it does not go to another place.
+func (e providerEdit) apply(q *request, p *storage.LLMProvider) error {
+	kind, baseURL := p.Kind, p.BaseURL
+	set(&p.Name, e.name)
+	set(&p.Kind, e.kind)
+	replace(&p.BaseURL, e.baseURL)
+	replace(&p.Timeouts, e.timeouts)
+	switch {
+	case e.secret.Present:
+		return q.Core.SealProviderSecret(p, seal.NewSecret(e.secret.Value))
+	case p.SealedSecret != nil && (p.Kind != kind || p.BaseURL != baseURL):
+		return validate.Problems{{
+			Loc: []any{"body", "api_key"}, Msg: "Value error, give it again when kind or base_url change: it is not sent to another place", Type: validate.ValueError,
+		}}
+	}
+	return nil
+}
+
+func listProviders(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	all, err := q.Core.Store.ModelSet(q.Context(), q.Organization())
+	return views(all.Providers, viewProvider), err
+}
+
+func getProvider(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	p, err := q.Core.Store.LLMProvider(q.Context(), q.Organization(), q.id())
+	if err != nil {
+		return nil, routes.Missing(err, errNoProvider)
+	}
+	return viewProvider(p), nil
+}
+
+func createProvider(q *request) (any, error) {
+	now := q.now()
+	p := storage.LLMProvider{OrganizationID: q.Organization(), CreatedAt: now, UpdatedAt: now}
+	var edit providerEdit
+	if err := q.Read(false, func(o *validate.Object) { edit = q.readProvider(o, true) }); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.ID, err = q.newID(); err != nil {
+		return nil, err
+	}
+	if err := edit.apply(q, &p); err != nil {
+		return nil, err
+	}
+	if err := q.Core.Store.CreateLLMProvider(q.Context(), q.configured(), p); err != nil {
+		return nil, answered(err, errNoProvider)
+	}
+	return viewProvider(p), nil
+}
+
+func updateProvider(q *request) (any, error) {
+	var edit providerEdit
+	if err := q.Read(false, func(o *validate.Object) { edit = q.readProvider(o, false) }); err != nil {
+		return nil, err
+	}
+	p, err := q.Core.Store.UpdateLLMProvider(q.Context(), q.configured(), q.Organization(), q.id(), func(p *storage.LLMProvider) error {
+		p.UpdatedAt = q.now()
+		return edit.apply(q, p)
+	})
+	if err != nil {
+		return nil, answered(err, errNoProvider)
+	}
+	return viewProvider(p), nil
+}
+
+func deleteProvider(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	return deleted(q.Core.Store.DeleteLLMProvider(q.Context(), q.Organization(), q.id()), errNoProvider)
+}

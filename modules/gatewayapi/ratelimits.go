@@ -1,0 +1,211 @@
+package gatewayapi
+
+import (
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// limitView is a rate limit as the API shows it. A number that is null does not limit.
+type limitView struct {
+	ID                string              `json:"id"`
+	OrganizationID    string              `json:"org_id"`
+	Name              string              `json:"name"`
+	ScopeType         storage.ScopeType   `json:"scope_type"`
+	ScopeID           *string             `json:"scope_id"`
+	ScopeValue        *string             `json:"scope_value"`
+	TrafficType       storage.TrafficType `json:"traffic_type"`
+	Enabled           bool                `json:"enabled"`
+	RequestsPerMinute *int64              `json:"requests_per_minute"`
+	TokensPerMinute   *int64              `json:"tokens_per_minute"`
+	CreatedAt         routes.Instant      `json:"created_at"`
+	UpdatedAt         routes.Instant      `json:"updated_at"`
+}
+
+func viewLimit(l storage.RateLimit) limitView {
+	return limitView{
+		ID: l.ID, OrganizationID: l.OrganizationID, Name: l.Name, ScopeType: l.Scope.Type, ScopeID: routes.Optional(l.Scope.ID),
+		ScopeValue: routes.Optional(l.Scope.Value), TrafficType: l.Traffic, Enabled: l.Enabled, RequestsPerMinute: l.RequestsPerMinute,
+		TokensPerMinute: l.TokensPerMinute, CreatedAt: routes.Instant(l.CreatedAt), UpdatedAt: routes.Instant(l.UpdatedAt),
+	}
+}
+
+// limitEdit is what a body says about a rate limit.
+type limitEdit struct {
+	name, traffic    validate.Field[string]
+	enabled          validate.Field[bool]
+	scope            scopeEdit
+	requests, tokens validate.Field[int64]
+}
+
+func readLimit(o *validate.Object, create bool) limitEdit {
+	return limitEdit{
+		name:  nameField(o, required(create)),
+		scope: readScope(o, create),
+		traffic: o.Text("traffic_type", validate.Text{
+			Enum: []string{string(storage.TrafficAll), string(storage.TrafficLLM), string(storage.TrafficMCP)},
+		}),
+		enabled:  o.Bool("enabled", 0),
+		requests: o.Int("requests_per_minute", validate.Integer{Flags: validate.Nullable}),
+		tokens:   o.Int("tokens_per_minute", validate.Integer{Flags: validate.Nullable}),
+	}
+}
+
+// apply changes a limit and returns what is wrong with it then, as a whole.
+func (e limitEdit) apply(l *storage.RateLimit) validate.Problems {
+	set(&l.Name, e.name)
+	set(&l.Enabled, e.enabled)
+	e.scope.apply(&l.Scope, l.OrganizationID)
+	if e.traffic.Set() {
+		l.Traffic = storage.TrafficType(e.traffic.Value)
+	}
+	if e.requests.Present {
+		l.RequestsPerMinute = e.requests.Ptr()
+	}
+	if e.tokens.Present {
+		l.TokensPerMinute = e.tokens.Ptr()
+	}
+	found := checkScope(l.Scope)
+	if l.RequestsPerMinute == nil && l.TokensPerMinute == nil {
+		found = append(found, validate.Problem{
+			Loc: []any{"body", "requests_per_minute"}, Msg: "Value error, give requests_per_minute or tokens_per_minute", Type: validate.ValueError,
+		})
+	}
+	misfit := false
+	switch l.Scope.Type {
+	case storage.ScopeMCPServer:
+		misfit = l.Traffic == storage.TrafficLLM
+	case storage.ScopeLLMProvider, storage.ScopeModel, storage.ScopeModelAlias:
+		misfit = l.Traffic == storage.TrafficMCP
+	}
+	if misfit {
+		found = append(found, validate.Problem{
+			Loc: []any{"body", "traffic_type"}, Msg: "Value error, no " + string(l.Traffic) + " traffic has a scope of the type " + string(l.Scope.Type),
+			Type: validate.ValueError,
+		})
+	}
+	return found
+}
+
+func listLimits(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	limits, err := q.Core.Store.RateLimits(q.Context(), q.Organization())
+	return views(limits, viewLimit), err
+}
+
+func getLimit(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	l, err := q.Core.Store.RateLimit(q.Context(), q.Organization(), q.id())
+	if err != nil {
+		return nil, routes.Missing(err, errNoLimit)
+	}
+	return viewLimit(l), nil
+}
+
+func createLimit(q *request) (any, error) {
+	now := q.now()
+	l := storage.RateLimit{OrganizationID: q.Organization(), Traffic: storage.TrafficAll, Enabled: true, CreatedAt: now, UpdatedAt: now}
+	if err := q.Read(false, func(o *validate.Object) {
+		q.Note(notWrong(o, readLimit(o, true).apply(&l)).Err())
+		q.scopeExists(o, l.Scope)
+	}); err != nil {
+		return nil, err
+	}
+	var err error
+	if l.ID, err = q.newID(); err != nil {
+		return nil, err
+	}
+	if err := q.Core.Store.CreateRateLimit(q.Context(), l); err != nil {
+		return nil, answered(err, errNoLimit)
+	}
+	return viewLimit(l), nil
+}
+
+func updateLimit(q *request) (any, error) {
+	present, lookup := q.Core.Store.RateLimit(q.Context(), q.Organization(), q.id())
+	var edit limitEdit
+	if err := q.Read(false, func(o *validate.Object) {
+		edit = readLimit(o, false)
+		if lookup != nil {
+			return
+		}
+		changed := present
+		q.Note(notWrong(o, edit.apply(&changed)).Err())
+		if changed.Scope != present.Scope {
+			q.scopeExists(o, changed.Scope)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if lookup != nil {
+		return nil, routes.Missing(lookup, errNoLimit)
+	}
+	l, err := q.Core.Store.UpdateRateLimit(q.Context(), q.Organization(), present.ID, func(l *storage.RateLimit) error {
+		l.UpdatedAt = q.now()
+		return edit.apply(l).Err()
+	})
+	if err != nil {
+		return nil, answered(err, errNoLimit)
+	}
+	return viewLimit(l), nil
+}
+
+func deleteLimit(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	return deleted(q.Core.Store.DeleteRateLimit(q.Context(), q.Organization(), q.id()), errNoLimit)
+}
+
+// statusView is a limit with what its counters hold; for one that is for each subject apart, the fullest of them.
+type statusView struct {
+	Policy             limitView     `json:"policy"`
+	RequestsUsed       int64         `json:"rpm_used"`
+	RequestsLimit      int64         `json:"rpm_limit"`
+	RequestsPercentage float64       `json:"rpm_percentage"`
+	TokensUsed         int64         `json:"tpm_used"`
+	TokensLimit        int64         `json:"tpm_limit"`
+	TokensPercentage   float64       `json:"tpm_percentage"`
+	Subjects           *subjectsView `json:"subjects"` // null for pools
+	Degraded           bool          `json:"degraded"` // counted on this node alone
+}
+
+type subjectsView struct {
+	Active int           `json:"active"`
+	Usage  []subjectView `json:"fullest"`
+}
+
+type subjectView struct {
+	Subject  string `json:"subject"`
+	Requests int64  `json:"rpm_used"`
+	Tokens   int64  `json:"tpm_used"`
+}
+
+func viewStatus(s limit.Status) statusView {
+	v := statusView{
+		Policy: viewLimit(s.Limit), RequestsUsed: s.Requests.Used, RequestsLimit: s.Requests.Limit, RequestsPercentage: s.Requests.Percentage,
+		TokensUsed: s.Tokens.Used, TokensLimit: s.Tokens.Limit, TokensPercentage: s.Tokens.Percentage, Degraded: s.Degraded,
+	}
+	if s.Apart {
+		v.Subjects = &subjectsView{Active: s.Active, Usage: views(s.Subjects, func(u limit.SubjectUsage) subjectView { return subjectView(u) })}
+	}
+	return v
+}
+
+// limitStatus shows the enabled limits with their use in the last minute.
+func limitStatus(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	limits, err := q.Core.Store.EnabledRateLimits(q.Context(), q.Organization())
+	if err != nil {
+		return nil, err
+	}
+	found, err := q.handler.meter.Status(q.Context(), limit.Compile(q.Organization(), limits))
+	return views(found, viewStatus), err
+}

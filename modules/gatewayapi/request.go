@@ -1,0 +1,162 @@
+package gatewayapi
+
+import (
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const maxName = 255
+
+// request is one request on a route of this family.
+type request struct {
+	*routes.Request
+	handler *Handler
+}
+
+// Refusals of unknown objects, which are also those of another organization (attack O01).
+var (
+	errNoKey      = routes.Refused(app.NotFound, "API key not found")
+	errNoLimit    = routes.Refused(app.NotFound, "Rate limit not found")
+	errNoProvider = routes.Refused(app.NotFound, "Provider not found")
+	errNoMapping  = routes.Refused(app.NotFound, "Model mapping not found")
+	errNoSmart    = routes.Refused(app.NotFound, "Smart model not found")
+	errNoBudget   = routes.Refused(app.NotFound, "Budget not found")
+)
+
+// id is the object that the path names. One that is no uuid is "", which nothing has: in this family it is answered like
+// an unknown one.
+func (q *request) id() string {
+	id, _ := validate.UUID(q.Params["id"])
+	return id
+}
+
+func (q *request) now() time.Time { return q.handler.now().UTC().Truncate(time.Microsecond) }
+
+// newID is the id of what the request makes.
+func (q *request) newID() (string, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", err
+	}
+	if q.Record != nil {
+		q.Record.Detail["id"] = id.String()
+	}
+	return id.String(), nil
+}
+
+type deletedView struct {
+	Deleted bool `json:"deleted"`
+}
+
+// deleted answers what a store said to a deletion.
+func deleted(err, unknown error) (any, error) {
+	if err != nil {
+		return nil, answered(err, unknown)
+	}
+	return deletedView{true}, nil
+}
+
+// conflicts are what is said of fields that are taken.
+var conflicts = map[string]struct{ field, message string }{
+	"name":        {"name", "That name exists already"},
+	"scope":       {"scope_type", "There is one for the same scope already"},
+	"model_alias": {"model_alias", "That alias exists already"},
+	"in_use":      {"in_use", "Models refer to it; change or delete them first"},
+}
+
+// answered turns a store's errors into what the client is told.
+func answered(err, unknown error) error {
+	var taken *storage.ConflictError
+	var target *storage.TargetError
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return unknown
+	case errors.As(err, &taken):
+		if c, ok := conflicts[taken.Field]; ok {
+			return routes.Conflict(c.field, c.message)
+		}
+	case errors.As(err, &target):
+		return targetProblem(target)
+	}
+	return err
+}
+
+// targetProblem is what is wrong with what a model refers to.
+func targetProblem(e *storage.TargetError) error {
+	loc := []any{"body", e.Field}
+	switch e.Field {
+	case "targets":
+		loc = append(loc, e.Index, "provider_id")
+	case "slots":
+		loc = append(loc, e.Index, "model_alias")
+	case "fallbacks":
+		loc = append(loc, e.Index)
+	}
+	msg := "Value error, there is no such alias"
+	switch {
+	case e.Field == "targets":
+		msg = "Value error, there is no such provider"
+	case e.Smart:
+		msg = "Value error, this must be another alias, and not that of a smart model"
+	}
+	return validate.Problems{{Loc: loc, Msg: msg, Type: validate.ValueError}}
+}
+
+// nameField reads a name for people. Names end up in logs and on pages.
+func nameField(o *validate.Object, flags validate.Flags) validate.Field[string] {
+	name := o.Text("name", validate.Text{Flags: flags, Min: 1, Max: maxName})
+	switch {
+	case name.Value == "":
+	case strings.TrimSpace(name.Value) == "":
+		o.Report(validate.ValueError, "Value error, a name must not be blank", "name")
+	case strings.ContainsFunc(name.Value, unicode.IsControl):
+		o.Report(validate.ValueError, "Value error, control characters are not allowed", "name")
+	}
+	return name
+}
+
+// set changes a value that the request has something for.
+func set[T any](to *T, field validate.Field[T]) {
+	if field.Set() {
+		*to = field.Value
+	}
+}
+
+// replace is set for what null clears.
+func replace[T any](to *T, field validate.Field[T]) {
+	if field.Present {
+		*to = field.Value
+	}
+}
+
+func views[T, V any](items []T, view func(T) V) []V {
+	out := make([]V, 0, len(items))
+	for _, item := range items {
+		out = append(out, view(item))
+	}
+	return out
+}
+
+func required(is bool) validate.Flags {
+	if is {
+		return validate.Required
+	}
+	return 0
+}
+
+// moment is a time, or null when it is zero.
+func moment(t time.Time) *routes.Instant {
+	if t.IsZero() {
+		return nil
+	}
+	return (*routes.Instant)(&t)
+}

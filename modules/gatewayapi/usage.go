@@ -1,0 +1,123 @@
+package gatewayapi
+
+import (
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Spans of usage. A request that says nothing gets the last days; sums by hour are many.
+const (
+	usageDays        = 30
+	maxUsageDays     = 366
+	maxUsageHourDays = 31
+)
+
+var usageDimensions = []string{
+	string(storage.UsageByHour), string(storage.UsageByDay), string(storage.UsageByUser), string(storage.UsageByAPIKey),
+	string(storage.UsageByAgent), string(storage.UsageByAlias), string(storage.UsageByModel),
+}
+
+// usageView is one sum. Members by which is not grouped are left out; those that did not apply are empty.
+type usageView struct {
+	Hour         *routes.Instant `json:"hour,omitempty"`
+	Day          *string         `json:"day,omitempty"`
+	UserID       *string         `json:"user_id,omitempty"`
+	APIKeyID     *string         `json:"api_key_id,omitempty"`
+	AgentID      *string         `json:"agent_id,omitempty"`
+	Alias        *string         `json:"model_alias,omitempty"`
+	Model        *string         `json:"model,omitempty"`
+	Requests     int64           `json:"requests"`
+	InputTokens  int64           `json:"input_tokens"`
+	OutputTokens int64           `json:"output_tokens"`
+	CachedTokens int64           `json:"cached_tokens"`
+	Cost         amount          `json:"cost"`
+}
+
+type usagesView struct {
+	From    routes.Instant `json:"from"`
+	To      routes.Instant `json:"to"`
+	GroupBy []string       `json:"group_by"`
+	Data    []usageView    `json:"data"`
+}
+
+// listUsage sums what was used. Hours are counted whole: those that begin at from or later, and before to.
+func listUsage(q *request) (any, error) {
+	dimensions := q.Query.Enums("group_by", usageDimensions...)
+	f := storage.UsageFilter{
+		OrganizationID: q.Organization(), From: q.instant("from"), To: q.instant("to"), UserID: q.Query.UUID("user_id", 0).Value,
+		APIKeyID: q.Query.UUID("api_key_id", 0).Value, AgentID: q.Query.UUID("agent_id", 0).Value,
+		Alias: q.Query.Text("model_alias", validate.Text{Max: maxName}).Value, Model: q.Query.Text("model", validate.Text{Max: maxName}).Value,
+	}
+	if f.To.IsZero() {
+		f.To = q.now()
+	}
+	if f.From.IsZero() {
+		f.From = f.To.AddDate(0, 0, -usageDays)
+	}
+	hourly := slices.Contains(dimensions, string(storage.UsageByHour))
+	days := maxUsageDays
+	if hourly {
+		days = maxUsageHourDays
+	}
+	switch {
+	case hourly && slices.Contains(dimensions, string(storage.UsageByDay)):
+		q.Query.Report(validate.ValueError, "Value error, hour and day exclude each other", "group_by")
+	case f.To.Before(f.From):
+		q.Query.Report(validate.ValueError, "Value error, to is before from", "to")
+	case f.To.Sub(f.From) > time.Duration(days)*24*time.Hour:
+		q.Query.Report(validate.ValueError, "Value error, the span is too long", "from")
+	}
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	by := make([]storage.UsageDimension, len(dimensions))
+	for i, d := range dimensions {
+		by[i] = storage.UsageDimension(d)
+	}
+	sums, err := q.Core.Store.Usage(q.Context(), f, by)
+	return usagesView{
+		From: routes.Instant(f.From), To: routes.Instant(f.To), GroupBy: routes.List(dimensions),
+		Data: views(sums, func(u storage.Usage) usageView { return viewUsage(u, by) }),
+	}, err
+}
+
+func viewUsage(u storage.Usage, by []storage.UsageDimension) usageView {
+	v := usageView{Requests: u.Requests, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, Cost: amount(u.Cost)}
+	for _, d := range by {
+		switch d {
+		case storage.UsageByHour:
+			v.Hour = (*routes.Instant)(&u.Hour)
+		case storage.UsageByDay:
+			day := u.Hour.UTC().Format(time.DateOnly)
+			v.Day = &day
+		case storage.UsageByUser:
+			v.UserID = &u.UserID
+		case storage.UsageByAPIKey:
+			v.APIKeyID = &u.APIKeyID
+		case storage.UsageByAgent:
+			v.AgentID = &u.AgentID
+		case storage.UsageByAlias:
+			v.Alias = &u.Alias
+		case storage.UsageByModel:
+			v.Model = &u.Model
+		}
+	}
+	return v
+}
+
+// instant reads a time of the query.
+func (q *request) instant(name string) time.Time {
+	field := q.Query.Text(name, validate.Text{Max: 64})
+	if field.Value == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, field.Value)
+	if err != nil {
+		q.Query.Report(validate.ValueError, "Value error, the time should have the format of RFC 3339, such as 2026-01-31T12:00:00Z", name)
+	}
+	return at.UTC()
+}
