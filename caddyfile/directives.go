@@ -8,6 +8,7 @@ import (
 	"github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/credential"
 	"github.com/durward-gateway/durward/modules/devidp"
+	"github.com/durward-gateway/durward/modules/gatewayapi"
 	"github.com/durward-gateway/durward/modules/mcp"
 	"github.com/durward-gateway/durward/modules/platformapi"
 	"github.com/durward-gateway/durward/modules/policy"
@@ -37,6 +38,7 @@ var pipeline = []directive{
 	{"durward_credential", func() handler { return new(credential.Handler) }},
 	{"durward_mcp", func() handler { return new(mcp.Handler) }},
 	{"durward_sse", func() handler { return new(sse.Handler) }},
+	{"durward_gateway", func() handler { return new(gatewayapi.Handler) }},
 	{platformName, func() handler { return new(platformapi.Handler) }},
 }
 

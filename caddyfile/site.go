@@ -30,11 +30,12 @@ var families = []family{
 	{"platform", []string{"durward_credential", platformName}},
 	{"mcp", []string{"durward_policy", "durward_credential", "durward_mcp"}},
 	{"sse", []string{"durward_policy", "durward_credential", "durward_sse"}},
+	{"gateway", []string{"durward_gateway"}},
 }
 
 // parseMacro sets up the whole pipeline. Syntax:
 //
-//	durward [platform] [mcp] [sse]
+//	durward [platform] [mcp] [sse] [gateway]
 //
 // Without arguments every family is served. /healthz and /readyz always are.
 func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {

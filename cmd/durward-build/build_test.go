@@ -46,7 +46,7 @@ func TestBuildWithPlugin(t *testing.T) {
 	modules := output(t, binary, "list-modules")
 	for _, id := range []string{
 		"durward", "durward.identities.dev", "durward.identities.oidc", "durward.stores.sqlite",
-		"http.handlers.durward_auth", "http.handlers.durward_credential", "http.handlers.durward_mcp",
+		"http.handlers.durward_auth", "http.handlers.durward_credential", "http.handlers.durward_gateway", "http.handlers.durward_mcp",
 		"http.handlers.durward_platform", "http.handlers.durward_sse",
 		"http.handlers.greeting",
 	} {

@@ -6,6 +6,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/auth"
 	_ "github.com/durward-gateway/durward/modules/credential"
 	_ "github.com/durward-gateway/durward/modules/devidp"
+	_ "github.com/durward-gateway/durward/modules/gatewayapi"
 	_ "github.com/durward-gateway/durward/modules/identities"
 	_ "github.com/durward-gateway/durward/modules/mcp"
 	_ "github.com/durward-gateway/durward/modules/pipeline"
