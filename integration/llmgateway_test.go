@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -94,9 +95,8 @@ func TestGatewayAdministration(t *testing.T) {
 	// What was written is recorded, without what is secret.
 	var page struct {
 		Data []struct {
-			Event  string
-			Kind   string
-			Detail members
+			Event, Kind, Outcome string
+			Detail               members
 		}
 	}
 	log := g.send(http.MethodGet, "/api/audit?limit=100", boss, nil).want(t, http.StatusOK)
@@ -104,6 +104,9 @@ func TestGatewayAdministration(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range page.Data {
 		seen[r.Kind+" "+r.Event] = true
+		if r.Outcome == "refused" {
+			seen[fmt.Sprint("refused ", r.Event, " ", r.Detail["status"], " ", r.Detail["fields"])] = true
+		}
 		if r.Event == "llm_provider.create" && r.Detail["id"] != provider["id"] {
 			t.Errorf("%v", r.Detail)
 		}
@@ -111,6 +114,7 @@ func TestGatewayAdministration(t *testing.T) {
 	for _, want := range []string{
 		"admin api_key.create", "credential api_key.create", "admin api_key.delete", "admin rate_limit.create", "admin llm_provider.create",
 		"admin model_mapping.create", "admin smart_model.create", "admin smart_model.update", "admin budget.create",
+		"refused smart_model.update 400 [slots context_breakpoints]",
 	} {
 		if !seen[want] {
 			t.Errorf("no record of %s: %v", want, seen)

@@ -38,7 +38,7 @@ func viewKey(k storage.APIKey) keyView {
 	return keyView{
 		ID: k.ID, OrganizationID: k.OrganizationID, CreatedBy: k.CreatedBy, Name: k.Name, Prefix: k.Prefix, Scopes: routes.List(k.Scopes),
 		CreatedAt: routes.Instant(k.CreatedAt), UserID: routes.Optional(k.UserID), GroupName: routes.Optional(k.GroupName),
-		ExpiresAt: moment(k.ExpiresAt), RevokedAt: moment(k.RevokedAt), Disabled: k.Disabled,
+		ExpiresAt: routes.OptionalInstant(k.ExpiresAt), RevokedAt: routes.OptionalInstant(k.RevokedAt), Disabled: k.Disabled,
 	}
 }
 

@@ -152,11 +152,3 @@ func required(is bool) validate.Flags {
 	}
 	return 0
 }
-
-// moment is a time, or null when it is zero.
-func moment(t time.Time) *routes.Instant {
-	if t.IsZero() {
-		return nil
-	}
-	return (*routes.Instant)(&t)
-}

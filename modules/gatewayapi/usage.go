@@ -48,7 +48,7 @@ type usagesView struct {
 func listUsage(q *request) (any, error) {
 	dimensions := q.Query.Enums("group_by", usageDimensions...)
 	f := storage.UsageFilter{
-		OrganizationID: q.Organization(), From: q.instant("from"), To: q.instant("to"), UserID: q.Query.UUID("user_id", 0).Value,
+		OrganizationID: q.Organization(), From: q.Instant("from"), To: q.Instant("to"), UserID: q.Query.UUID("user_id", 0).Value,
 		APIKeyID: q.Query.UUID("api_key_id", 0).Value, AgentID: q.Query.UUID("agent_id", 0).Value,
 		Alias: q.Query.Text("model_alias", validate.Text{Max: maxName}).Value, Model: q.Query.Text("model", validate.Text{Max: maxName}).Value,
 	}
@@ -107,17 +107,4 @@ func viewUsage(u storage.Usage, by []storage.UsageDimension) usageView {
 		}
 	}
 	return v
-}
-
-// instant reads a time of the query.
-func (q *request) instant(name string) time.Time {
-	field := q.Query.Text(name, validate.Text{Max: 64})
-	if field.Value == "" {
-		return time.Time{}
-	}
-	at, err := time.Parse(time.RFC3339, field.Value)
-	if err != nil {
-		q.Query.Report(validate.ValueError, "Value error, the time should have the format of RFC 3339, such as 2026-01-31T12:00:00Z", name)
-	}
-	return at.UTC()
 }

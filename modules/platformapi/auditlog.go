@@ -94,22 +94,9 @@ func viewAudit(r audit.Row) auditView {
 	return v
 }
 
-// instant reads a time of the query.
-func (q *request) instant(name string) time.Time {
-	field := q.Query.Text(name, validate.Text{Max: 64})
-	if field.Value == "" {
-		return time.Time{}
-	}
-	at, err := time.Parse(time.RFC3339, field.Value)
-	if err != nil {
-		q.Query.Report(validate.ValueError, "Value error, the time should have the format of RFC 3339, such as 2026-01-31T12:00:00Z", name)
-	}
-	return at.UTC()
-}
-
 // span reads the time that is asked for: a week up to now when the request does not say.
 func (q *request) span() (from, to time.Time) {
-	from, to = q.instant("from"), q.instant("to")
+	from, to = q.Instant("from"), q.Instant("to")
 	if to.IsZero() {
 		to = q.handler.now().UTC().Add(time.Second)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/durward-gateway/durward/internal/toolpin"
 	"github.com/durward-gateway/durward/internal/validate"
@@ -37,7 +36,7 @@ func (q *request) toolView(p storage.ToolPin) toolView {
 	v := toolView{
 		Name: p.Name, Hash: p.SeenHash, PinnedHash: p.Hash, Changed: p.Changed(), Withheld: p.Changed() && q.Core.PinsEnforced(),
 		Current: toolpin.Text(p.SeenDefinition), Suspicious: routes.List(toolpin.Suspicious(p.SeenDefinition)),
-		FirstSeenAt: routes.Instant(p.FirstSeenAt), ChangedAt: maybe(p.ChangedAt), AcceptedAt: maybe(p.AcceptedAt), AcceptedBy: routes.Optional(p.AcceptedBy),
+		FirstSeenAt: routes.Instant(p.FirstSeenAt), ChangedAt: routes.OptionalInstant(p.ChangedAt), AcceptedAt: routes.OptionalInstant(p.AcceptedAt), AcceptedBy: routes.Optional(p.AcceptedBy),
 	}
 	v.Pinned = v.Current
 	if v.Changed {
@@ -45,14 +44,6 @@ func (q *request) toolView(p storage.ToolPin) toolView {
 		v.Diff = toolpin.Diff(v.Pinned, v.Current)
 	}
 	return v
-}
-
-// maybe is a time, or null when there is none.
-func maybe(t time.Time) *routes.Instant {
-	if t.IsZero() {
-		return nil
-	}
-	return (*routes.Instant)(&t)
 }
 
 // listTools lists the tools that a server was seen to have: those that have changed first, then by name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
@@ -51,6 +52,19 @@ func (q *Request) Search() string { return q.Query.Text("search", validate.Text{
 func (q *Request) Page() storage.PageRequest {
 	number, limit := q.Query.Page()
 	return storage.PageRequest{Number: number, Limit: limit}
+}
+
+// Instant reads a time of the query, in the format of RFC 3339; zero when there is none.
+func (q *Request) Instant(name string) time.Time {
+	field := q.Query.Text(name, validate.Text{Max: 64})
+	if field.Value == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, field.Value)
+	if err != nil {
+		q.Query.Report(validate.ValueError, "Value error, the time should have the format of RFC 3339, such as 2026-01-31T12:00:00Z", name)
+	}
+	return at.UTC()
 }
 
 // Note keeps what is wrong with the request; it does nothing with nil.

@@ -25,3 +25,11 @@ func Optional(text string) *string {
 	}
 	return &text
 }
+
+// OptionalInstant is a time, or null when it is zero.
+func OptionalInstant(t time.Time) *Instant {
+	if t.IsZero() {
+		return nil
+	}
+	return (*Instant)(&t)
+}
