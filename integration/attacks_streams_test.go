@@ -328,34 +328,27 @@ func TestAttackRawAnswers(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	for _, tc := range []struct {
 		name, answer string
-		cut          bool // the answer begins, and must not look whole
 	}{
-		{"W11 nothing", "", false},
-		{"W11 half a status line", "HTTP/1.1 20", false},
-		{"H08 NUL in a header", head + "Mcp-Param-X: a\x00b\r\nContent-Length: 2\r\n\r\n{}", false},
-		{"H08 bare CR in a header", head + "Mcp-Param-X: a\rSet-Cookie: x=y\r\nContent-Length: 2\r\n\r\n{}", false},
-		{"H08 session id with a blank", head + "Mcp-Session-Id: a b\r\nContent-Length: 2\r\n\r\n{}", false},
-		{"H08 session id of 1 KiB", head + "Mcp-Session-Id: " + strings.Repeat("a", 1024) + "\r\nContent-Length: 2\r\n\r\n{}", false},
-		{"H08 two session ids", head + "Mcp-Session-Id: a\r\nMcp-Session-Id: b\r\nContent-Length: 2\r\n\r\n{}", false},
-		{"H14 header of 1 MiB", head + "X-Padding: " + strings.Repeat("a", 1<<20) + "\r\nContent-Length: 2\r\n\r\n{}", false},
-		{"H07 two lengths", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", false},
-		{"H12 101 nobody asked for", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", false},
-		{"1xx without end", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 1000), false},
-		{"less than announced", head + "Content-Length: 100\r\n\r\n{", true},
-		{"half a chunk", head + "Transfer-Encoding: chunked\r\n\r\n10\r\n{", true},
-		{"B07 16 MiB and more announced", head + "Content-Length: 16777217\r\n\r\n{", false},
+		{"W11 nothing", ""},
+		{"W11 half a status line", "HTTP/1.1 20"},
+		{"H08 NUL in a header", head + "Mcp-Param-X: a\x00b\r\nContent-Length: 2\r\n\r\n{}"},
+		{"H08 bare CR in a header", head + "Mcp-Param-X: a\rSet-Cookie: x=y\r\nContent-Length: 2\r\n\r\n{}"},
+		{"H08 session id with a blank", head + "Mcp-Session-Id: a b\r\nContent-Length: 2\r\n\r\n{}"},
+		{"H08 session id of 1 KiB", head + "Mcp-Session-Id: " + strings.Repeat("a", 1024) + "\r\nContent-Length: 2\r\n\r\n{}"},
+		{"H08 two session ids", head + "Mcp-Session-Id: a\r\nMcp-Session-Id: b\r\nContent-Length: 2\r\n\r\n{}"},
+		{"H14 header of 1 MiB", head + "X-Padding: " + strings.Repeat("a", 1<<20) + "\r\nContent-Length: 2\r\n\r\n{}"},
+		{"H07 two lengths", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"},
+		{"H12 101 nobody asked for", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"},
+		{"1xx without end", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 1000)},
+		{"less than announced", head + "Content-Length: 100\r\n\r\n{"},
+		{"half a chunk", head + "Transfer-Encoding: chunked\r\n\r\n10\r\n{"},
+		{"B07 16 MiB and more announced", head + "Content-Length: 16777217\r\n\r\n{"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			address, asked := rawUpstream(t, tc.answer)
 			s := g.createServer("http://"+address+"/mcp", nil)
-			a, err := g.try(http.MethodPost, s.path, token, echoCall)
-			if tc.cut {
-				if err == nil {
-					t.Errorf("%d %s looks whole", a.status, a.body)
-				}
-			} else {
-				a.wantRPC(t, http.StatusBadGateway, -32603, "1", "UpstreamError")
-			}
+			a := g.send(http.MethodPost, s.path, token, echoCall)
+			a.wantRPC(t, http.StatusBadGateway, -32603, "1", "UpstreamError")
 			if a.header.Get("Set-Cookie") != "" || a.header.Get("Mcp-Session-Id") != "" {
 				t.Errorf("injected: %v", a.header)
 			}

@@ -201,6 +201,7 @@ func TestFilteredAnswers(t *testing.T) {
 		return g.send(method, s.path, g.token(alice), message, append([]string{"Accept", acceptBoth, "Mcp-Param-Answer", answer}, header...)...)
 	}
 	const tools, open = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open"}}`
+	const modern = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	keptEvents := strings.Replace(strings.Replace(events(kept), "event: message\r\nid: 2\r\n", "event: message\nid: 2\n", 1), "}\r\n\r\n", "}\n\n", 1)
 	for _, tc := range []struct {
 		name string
@@ -212,7 +213,9 @@ func TestFilteredAnswers(t *testing.T) {
 		{"M25 a stream that is resumed", ask(http.MethodGet, "", "events", "Last-Event-ID", "1"), keptEvents},
 		{"a POST that resumes", ask(http.MethodPost, open, "events", "Last-Event-ID", "1"), keptEvents},
 		{"a batch", ask(http.MethodPost, "["+open+","+tools+"]", "batch"), "[" + other + ", " + kept + "]"},
-		{"another method's answer passes untouched", ask(http.MethodPost, open, "json"), list},
+		{"M11 a list in another method's answer", ask(http.MethodPost, open, "json"), kept},
+		{"another method's answer passes untouched in 2026-07-28", ask(http.MethodPost, modern, "json",
+			"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "open"), list},
 	} {
 		if string(tc.got.body) != tc.want || tc.got.status != http.StatusOK {
 			t.Errorf("%s: %d\n got %q\nwant %q", tc.name, tc.got.status, tc.got.body, tc.want)
