@@ -13,6 +13,14 @@ export CGO_ENABLED := 0
 
 VERSION ?=
 FUZZTIME ?= 5s
+# Of cluster-test.
+TRIALS ?= 10000
+EXPIRIES ?= 1000
+KILLS ?= 100
+# Of postgres-test.
+SUITES ?= .
+# Of faults.
+CYCLES ?= 1000
 
 .PHONY: help
 help: ## list the targets
@@ -56,13 +64,30 @@ reload-test: ## 100 reloads under 1,000 event streams and 200 calls/s, on an add
 	.ci/with-go env RELOAD_RATE=200 RELOAD_COUNT=100 go test -count=1 -timeout=30m -v -run 'UnderLoadTLS$$' ./integration
 	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 RELOAD_LISTENER=inherited go test -count=1 -timeout=30m -v -run 'UnderLoad$$' ./integration
 
+# value: a pattern that ends in "$)" would be taken for the name of a variable.
+.PHONY: postgres-test
+postgres-test: ## the suites of the built binary once more, with everything in PostgreSQL (SUITES='Policy|Approvals' for some)
+	.ci/with-go env DURWARD_TEST_STORE=postgres go test -count=1 -timeout=40m -run '$(value SUITES)' ./integration
+
+.PHONY: cluster-test
+cluster-test: ## three gateways on one PostgreSQL, about an hour: the figures of docs/operating.md (TRIALS=1000 EXPIRIES=100 KILLS=5 for a look)
+	.ci/with-go env CLUSTER_STRICT=1 CLUSTER_TRIALS=$(TRIALS) CLUSTER_EXPIRIES=$(EXPIRIES) CLUSTER_KILLS=$(KILLS) CLUSTER_APPROVALS=$(KILLS) CLUSTER_LIMIT=600 CLUSTER_LIMIT_ROUNDS=3 go test -count=1 -timeout=4h -v ./integration/cluster
+
+.PHONY: faults
+faults: ## 1,000 kill -9 and 1,000 stops of PostgreSQL under writes, an hour: nothing acknowledged is lost (CYCLES=50 for a look)
+	.ci/with-go env FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) go test -count=1 -timeout=6h -v ./integration/faults
+
 .PHONY: conformance
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway, and 6 under a policy that grants a part
 	.ci/with-go env CONFORMANCE_RUNS=30 go test -count=1 -timeout=30m -v -run Conformance ./integration/...
 
 .PHONY: bench
-bench: ## performance against plain Caddy, about 8 minutes (BENCH="-rounds 1 -secs 1 -only P1" for a look)
+bench: ## performance against plain Caddy, about 10 minutes (BENCH="-rounds 1 -secs 1 -only P1" for a look)
 	.ci/with-go go run ./integration/bench/run $(BENCH)
+
+.PHONY: chart-test
+chart-test: ## what Helm says about deploy/helm (builds Helm the first time)
+	.ci/with-go .ci/chart
 
 .PHONY: vuln
 vuln: ## known vulnerabilities of the dependencies (needs the Go vulnerability database)

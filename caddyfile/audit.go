@@ -9,8 +9,8 @@ import (
 // parseAudit reads what the audit log keeps. Syntax:
 //
 //	audit {
-//		required    <mcp|sse...>
-//		best_effort <mcp|sse...>
+//		required    <mcp|sse|llm...>
+//		best_effort <mcp|sse|llm...>
 //		sync        always
 //		sink        file <path>
 //		sink        log

@@ -9,6 +9,8 @@ import (
 	"github.com/durward-gateway/durward/modules/credential"
 	"github.com/durward-gateway/durward/modules/devidp"
 	"github.com/durward-gateway/durward/modules/gatewayapi"
+	"github.com/durward-gateway/durward/modules/limit"
+	"github.com/durward-gateway/durward/modules/llm"
 	"github.com/durward-gateway/durward/modules/mcp"
 	"github.com/durward-gateway/durward/modules/platformapi"
 	"github.com/durward-gateway/durward/modules/policy"
@@ -34,10 +36,12 @@ var pipeline = []directive{
 	{"durward_dev", func() handler { return new(devidp.Handler) }},
 	{"durward_session", func() handler { return new(session.Handler) }},
 	{"durward_auth", func() handler { return new(auth.Handler) }},
+	{"durward_limit", func() handler { return new(limit.Handler) }},
 	{"durward_policy", func() handler { return new(policy.Handler) }},
 	{"durward_credential", func() handler { return new(credential.Handler) }},
 	{"durward_mcp", func() handler { return new(mcp.Handler) }},
 	{"durward_sse", func() handler { return new(sse.Handler) }},
+	{"durward_llm", func() handler { return new(llm.Handler) }},
 	{"durward_gateway", func() handler { return new(gatewayapi.Handler) }},
 	{platformName, func() handler { return new(platformapi.Handler) }},
 }

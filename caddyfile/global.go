@@ -34,8 +34,15 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"pin":        parsePin,
 	"audit":      parseAudit,
 
+	"provider": parseProvider,
+	"alias":    parseAlias,
+
 	"approval_clients": func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.ApprovalClients) },
 
+	"coordinate": parseCoordinate,
+	"limits":     parseLimits,
+
+	"prices":       parsePrices,
 	"memory_limit": parseMemoryLimit,
 }
 
@@ -55,19 +62,27 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		directory <reference>
 //		directory <name> { ... }
 //		sizes {
-//			api|meta|mcp|sse|event <size>
+//			api|meta|mcp|sse|llm|event <size>
 //		}
 //		streams {
 //			max_per_user|max <number>
 //			idle|drain|heartbeat <duration>
 //		}
+//		coordinate local|postgres|valkey [<reference>]
+//		limits {
+//			on_store_failure local|closed|open
+//			mode             exact|share
+//		}
+//		prices       <reference>
 //		memory_limit <size>
+//		provider <kind> [<name>] { ... }
+//		alias    <name> { ... }
 //		agents           require_registered|auto_register
 //		approval_clients <client...>
 //		sse              require_grant
 //		pin              enforce
 //		audit {
-//			required|best_effort <mcp|sse...>
+//			required|best_effort <mcp|sse|llm...>
 //			sync                 always
 //			sink                 file <path> | log
 //			arguments            on

@@ -12,3 +12,8 @@ var Dev []byte
 //
 //go:embed edge.caddyfile
 var Edge []byte
+
+// Cluster is a sample for each of several production nodes on one PostgreSQL database, with the pipeline written out.
+//
+//go:embed cluster.caddyfile
+var Cluster []byte

@@ -43,7 +43,7 @@ func validate(t *testing.T, config []byte) error {
 }
 
 func TestSamplesAreFormatted(t *testing.T) {
-	for name, text := range map[string][]byte{"dev": Dev, "edge": Edge} {
+	for name, text := range map[string][]byte{"dev": Dev, "edge": Edge, "cluster": Cluster} {
 		if diff := cmp.Diff(string(syntax.Format(text)), string(text)); diff != "" {
 			t.Errorf("%s.caddyfile (-formatted +kept)\n%s", name, diff)
 		}

@@ -28,14 +28,15 @@ type family struct {
 
 var families = []family{
 	{"platform", []string{"durward_credential", platformName}},
-	{"mcp", []string{"durward_policy", "durward_credential", "durward_mcp"}},
-	{"sse", []string{"durward_policy", "durward_credential", "durward_sse"}},
-	{"gateway", []string{"durward_gateway"}},
+	{"mcp", []string{"durward_limit", "durward_policy", "durward_credential", "durward_mcp"}},
+	{"sse", []string{"durward_limit", "durward_policy", "durward_credential", "durward_sse"}},
+	{"llm", []string{"durward_limit", "durward_llm"}},
+	{"gateway", []string{"durward_limit", "durward_gateway"}},
 }
 
 // parseMacro sets up the whole pipeline. Syntax:
 //
-//	durward [platform] [mcp] [sse] [gateway]
+//	durward [platform] [mcp] [sse] [llm] [gateway]
 //
 // Without arguments every family is served. /healthz and /readyz always are.
 func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {

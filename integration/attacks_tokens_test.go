@@ -133,7 +133,7 @@ func TestAttackKeys(t *testing.T) {
 			all.Go(func() {
 				for n := range 125 {
 					input := encodeJSON(t, map[string]any{"alg": "ES256", "kid": fmt.Sprint("unknown-", worker, "-", n)}) + "." + encodeJSON(t, g.identity.complete(alice, g.url))
-					if status := ping(input + "." + base64url(signature(t, attacker, input))); status != http.StatusUnauthorized {
+					if status := ping(input + "." + base64url(signature(t, attacker, input))); status != http.StatusUnauthorized && status != http.StatusTooManyRequests { // T12
 						t.Errorf("answered %d", status)
 						return
 					}
@@ -186,6 +186,11 @@ func TestAttackOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := startGateway(t, settings{whole: true, site: strings.Replace(site, "route {", "route {\n respond /readyz 200\n", 1)})
+			// Whatever the pipeline: it listens before its store is there.
+			g.eventually("the store is there", func() bool {
+				return g.send(http.MethodGet, "/mcp/x", "", nil).status != http.StatusServiceUnavailable &&
+					g.send(http.MethodGet, "/api/servers", "", nil).status != http.StatusServiceUnavailable
+			})
 			for _, path := range []string{"/mcp/x", "/sse/x", "/api/servers"} {
 				for _, token := range []string{"", g.token(alice)} {
 					a := g.send(http.MethodGet, path, token, nil)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,7 +59,7 @@ func (g *gateway) audit(token string, filter url.Values) (rows []auditRow, total
 // verifyAudit runs durward audit verify on the gateway's directory.
 func (g *gateway) verifyAudit() (output string, code int) {
 	g.t.Helper()
-	output, err := g.run("audit", "verify", "--data", ".", "--master-key", "{env.DURWARD_TEST_KEY}")
+	output, err := g.run(append([]string{"audit", "verify", "--master-key", "{env.DURWARD_TEST_KEY}"}, g.source()...)...)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		g.t.Fatal(err)
@@ -155,19 +156,12 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s is not in the file", want)
 		}
 	}
-	everything, err := g.run("audit", "export", "--data", ".")
+	everything, err := g.run(append([]string{"audit", "export"}, g.source()...)...)
 	if err != nil || checkChains(t, []byte(everything)) < chains+1 || !strings.Contains(everything, `"token.refused"`) {
 		t.Errorf("%v: %s", err, tail(everything, 1_000))
 	}
 	// Somebody edits the log in the database.
-	path := filepath.Join(g.directory, "durward.db")
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, bytes.Replace(content, []byte(`"event":"server.update"`), []byte(`"event":"server.updatf"`), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	g.tamper(`"event":"server.update"`, `"event":"server.updatf"`)
 	if output, code := g.verifyAudit(); code != 2 || !strings.Contains(output, "the record or its hash was changed") ||
 		!strings.Contains(output, "\nError: the audit log is not what was written: ") || strings.Contains(output, `"level"`) {
 		t.Errorf("status %d\n%s", code, output)
@@ -193,6 +187,7 @@ func checkChains(t *testing.T, exported []byte) int {
 			Previous     string
 			Hash         string
 			Entry        json.RawMessage
+			Text         string
 		}
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			t.Fatal(err)
@@ -209,18 +204,24 @@ func checkChains(t *testing.T, exported []byte) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hashed := previous
-		for _, field := range [][]byte{[]byte(r.Organization), []byte(r.Node), []byte(r.Segment), r.Entry} {
-			hashed = append(append(hashed, bigEndian(len(field))...), field...)
+		chain := slices.Concat(field(r.Organization), field(r.Node), field(r.Segment))
+		hashed := slices.Concat(previous, chain, field(string(r.Entry)), bigEndian(int(r.Sequence)))
+		if r.Text != "" {
+			if r.Sequence == 1 {
+				start := sha256.Sum256(append([]byte("durward audit chain\x00"), chain...))
+				previous = start[:]
+			}
+			hashed = slices.Concat(previous, []byte{2}, bigEndian(int(r.Sequence)), []byte(r.Text))
 		}
-		sum := sha256.Sum256(append(hashed, bigEndian(int(r.Sequence))...))
-		if hex.EncodeToString(sum[:]) != r.Hash {
+		if sum := sha256.Sum256(hashed); hex.EncodeToString(sum[:]) != r.Hash {
 			t.Errorf("%s: the hash of record %d is another", name, r.Sequence)
 		}
 		heads[name] = head{r.Sequence, r.Hash}
 	}
 	return len(heads)
 }
+
+func field(text string) []byte { return append(bigEndian(len(text)), text...) }
 
 func bigEndian(n int) []byte {
 	return []byte{byte(n >> 56), byte(n >> 48), byte(n >> 40), byte(n >> 32), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
@@ -283,7 +284,7 @@ func TestAuditCrash(t *testing.T) {
 		g.restart()
 		g.mustVerifyAudit()
 	}
-	everything, err := g.run("audit", "export", "--data", ".")
+	everything, err := g.run(append([]string{"audit", "export"}, g.source()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (d *dev) end(t *testing.T, signal syscall.Signal) int {
 		t.Fatal("the test was ended")
 	}
 	d.process.checkLog(t)
-	return exitCode(d.process.err)
+	return exitCode(d.process.Err)
 }
 
 func (d *dev) token(t *testing.T) string {

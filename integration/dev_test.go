@@ -17,14 +17,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// devJWT is what no output but that of token may hold.
-var devJWT = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}`)
+// devJWT is what no output but that of token may hold, and devKey what none may.
+var (
+	devJWT = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}`)
+	devKey = regexp.MustCompile(`dw-[A-Za-z0-9_-]{20,}`)
+)
 
 func TestDevTour(t *testing.T) {
 	home := newDevHome(t)
 	d := home.start(t)
 
-	want := []string{"login", "servers", "connect", "tools", "call", "approve", "deny", "audit", "events", "disconnect", "refused"}
+	want := []string{"login", "servers", "connect", "tools", "call", "approve", "deny", "audit", "events", "disconnect", "refused",
+		"key", "completion", "route", "limit", "usage", "revoke"}
 	if diff := cmp.Diff(want, d.tour(t)); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
@@ -43,7 +47,7 @@ func TestDevTour(t *testing.T) {
 func (d *dev) tour(t *testing.T) []string {
 	t.Helper()
 	got := d.home.command(t, "tour", "--json", "--url", d.url)
-	if got.code != 0 || devJWT.MatchString(got.stdout) {
+	if got.code != 0 || devJWT.MatchString(got.stdout) || devKey.MatchString(got.stdout) {
 		t.Fatalf("tour: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	var names []string
@@ -79,12 +83,13 @@ func TestDevTourOfItsOwn(t *testing.T) {
 	for _, want := range []string{
 		d.url + "/api/servers", "alice@example.test", "claude mcp add --transport http demo " + d.url + "/mcp/demo",
 		`{"servers": {"demo": {"type": "http", "url": "` + d.url + `/mcp/demo"}}}`, `{"mcpServers": {"demo": {"url": "` + d.url + `/mcp/demo"}}}`,
+		"Models, Anthropic   " + d.url + "/api/llm-gateway\n", d.url + "/api/llm-gateway/user/api-keys | sed",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the banner lacks %q", want)
 		}
 	}
-	if strings.Count(string(text), "✓") != 11 || strings.Contains(string(text), "✗") || strings.Contains(string(text), `"level"`) {
+	if strings.Count(string(text), "✓") != 17 || devKey.Match(text) || strings.Contains(string(text), "✗") || strings.Contains(string(text), `"level"`) {
 		t.Errorf("standard output:\n%s", text)
 	}
 	d.process.waitFor(t, d.url+"/readyz")

@@ -45,7 +45,7 @@ func TestExit(t *testing.T) {
 	case <-time.After(stopTimeout):
 		t.Fatal("the gateway does not end")
 	}
-	if code := exitCode(r.err); code != 0 {
+	if code := exitCode(r.Err); code != 0 {
 		t.Errorf("the gateway ended with status %d", code)
 	}
 	if left, err := filepath.Glob(filepath.Join(r.directory, "durward.db-*")); err != nil || len(left) > 0 {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
 // gateway is a running durward with a configuration, an identity provider and a store of its own.
@@ -34,6 +36,10 @@ type settings struct {
 	env    []string
 	// inherited makes the gateway listen on a socket that is open when it starts, as systemd hands it over.
 	inherited bool
+	// postgres makes the gateway keep everything in a PostgreSQL database of its own.
+	postgres bool
+	// database is the address of one that is not made here. Nobody waits until the gateway is ready.
+	database string
 }
 
 // caddyfile is the configuration of a gateway that tests start: a real one, except that everything is on this machine.
@@ -46,7 +52,7 @@ func (s settings) caddyfile(g *gateway, port string) string {
 		bind = "fd/3"
 	}
 	return strings.NewReplacer(
-		"<url>", g.url, "<port>", port, "<issuer>", g.identity.issuer(), "<global>", s.global, "<option>", s.option,
+		"<url>", g.url, "<port>", port, "<issuer>", g.identity.issuer(), "<global>", s.global, "<option>", s.option, "<store>", s.store(),
 		"<site>", s.site, "<directive>", directive, "<bind>", bind,
 	).Replace(`{
 	admin unix/admin.sock
@@ -54,7 +60,7 @@ func (s settings) caddyfile(g *gateway, port string) string {
 	<global>
 	durward {
 		public_url <url>
-		store sqlite durward.db
+		store <store>
 		master_key {env.DURWARD_TEST_KEY}
 		identity oidc <issuer> {
 			audience <url>
@@ -87,6 +93,15 @@ func startGateway(t testing.TB, s settings) *gateway {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	env := append([]string{"DURWARD_TEST_KEY=" + base64.StdEncoding.EncodeToString(key)}, s.env...)
+	up := "/readyz"
+	if s.database != "" {
+		up = "/healthz"
+	} else if s.onPostgres() {
+		s.database = pgtest.Database(t)
+	}
+	if s.database != "" {
+		env = append(env, "DURWARD_DATABASE_URL="+s.database)
+	}
 	var files []*os.File
 	if s.inherited {
 		files = append(files, listeningSocket(t, "127.0.0.1:"+port))
@@ -95,11 +110,11 @@ func startGateway(t testing.TB, s settings) *gateway {
 	t.Cleanup(func() {
 		g.stop(t)
 		g.checkLog(t)
-		if code := exitCode(g.err); code != 0 {
+		if code := exitCode(g.Err); code != 0 {
 			t.Errorf("the gateway ended with status %d", code)
 		}
 	})
-	g.waitFor(t, g.url+"/readyz")
+	g.waitFor(t, g.url+up)
 	return g
 }
 

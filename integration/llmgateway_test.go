@@ -65,11 +65,11 @@ func TestGatewayAdministration(t *testing.T) {
 		g.send(http.MethodGet, path, boss, nil).want(t, http.StatusOK)
 	}
 
-	// K07: no key is a token of the administration, nor of anything else that is served by now.
+	// K07: no key is a token of the administration, nor of anything but the proxies and the LLM runtime.
 	for _, key := range []string{raw, own["key"].(string)} {
 		for _, path := range []string{
 			"/api/servers", "/api/server-directory", "/api/agents", "/api/v2/policies", "/api/approvals", "/api/audit", base + "/admin/api-keys", keyPath,
-			base + "/user/api-keys", base + "/admin/rate-limits/status", base + "/v1/models", "/mcp/x",
+			base + "/user/api-keys", base + "/admin/rate-limits/status", "/mcp/x/y", "/mcp", base + "/v1",
 		} {
 			g.send(http.MethodGet, path, key, nil).wantError(t, http.StatusUnauthorized, "Unauthorized")
 			g.send(http.MethodGet, path, "", nil, "X-Api-Key", key).wantError(t, http.StatusUnauthorized, "Unauthorized")

@@ -86,7 +86,13 @@ func (g *gateway) accessLine(text string) map[string]any {
 // a server or an argument (L06).
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	r := startRunning(t, settings{global: "metrics"})
+	provider := newLLMProvider(t, func(w http.ResponseWriter, _ *http.Request, _ string) { answerJSON(w, http.StatusOK, chatAnswer) })
+	r := startRunning(t, settings{global: "metrics", option: `provider openai {
+			base_url ` + provider.URL + `/v1
+		}
+		alias alias-of-a-model {
+			target openai name-of-a-model
+		}`})
 	r.callTool(r.user, r.oauth, r.session, "echo").want(t, http.StatusOK)
 	r.callTool(r.user, r.oauth, r.session, "page").want(t, http.StatusBadGateway)
 	r.callTool(r.user, server{path: "/mcp/nothing"}, "", "echo").want(t, http.StatusNotFound)
@@ -95,15 +101,27 @@ func TestMetrics(t *testing.T) {
 	r.send(http.MethodGet, "/api/servers", "nonsense", nil).want(t, http.StatusUnauthorized)
 	r.api(r.user, http.MethodDelete, "/api/servers/"+r.oauth.ID+"/connection", nil)
 	r.events.ended()
+	boss := r.token(admin)
+	r.object(boss, http.MethodPost, llmBase+"/admin/smart-models", members{"model_alias": "name-of-a-smart-one", "slots": []any{members{"model_alias": "alias-of-a-model"}}})
+	r.object(boss, http.MethodPost, llmBase+"/admin/rate-limits", members{"name": "One", "scope_type": "model_alias", "scope_value": "alias-of-a-model", "requests_per_minute": 1})
+	r.send(http.MethodPost, chatPath, r.user, `{"model":"name-of-a-smart-one","messages":[]}`).want(t, http.StatusOK)
+	r.send(http.MethodPost, chatPath, r.user, `{"model":"alias-of-a-model","messages":[]}`).want(t, http.StatusTooManyRequests)
 
 	metrics := r.admin("/metrics")
 	want := map[string]map[string][]string{ // name: label: values that there can be
-		"durward_authentications_total":     {"result": {"ok", "missing", "invalid", "forbidden", "unavailable"}},
-		"durward_calls_total":               {"family": {"mcp", "sse"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "ended", "cut", "scope", "error"}},
-		"durward_upstream_response_seconds": {"family": {"mcp", "sse"}},
+		"durward_authentications_total":     {"result": {"ok", "missing", "invalid", "forbidden", "limited", "unavailable"}},
+		"durward_calls_total":               {"family": {"mcp", "sse", "llm"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "ended", "cut", "scope", "error"}},
+		"durward_upstream_response_seconds": {"family": {"mcp", "sse", "llm"}},
 		"durward_open_streams":              {"family": {"mcp", "sse"}},
 		"durward_audit_lost_total":          {"where": {"journal", "refusals"}},
 		"durward_connection_events_total":   {"event": {"connected", "failed", "refreshed", "refresh_failed", "broken", "disconnected"}},
+		"durward_llm_tokens_total":          {"direction": {"input", "output", "cached"}},
+		"durward_llm_routes_total":          {"reason": {"single"}, "slot": {"0"}},
+		"durward_limit_refusals_total":      {"traffic": {"llm"}, "where": {"charge"}, "measure": {"requests"}},
+		"durward_limit_counters":            {}, "durward_limit_degraded": {}, "durward_limit_alone_total": {},
+		"durward_usage_batches_total":           {"result": {"ok", "failed"}},
+		"durward_usage_unpriced_requests_total": {}, "durward_usage_coarse_requests_total": {}, "durward_usage_pending_rows": {},
+		"durward_budget_refusals_total": {}, "durward_budget_alerts_total": {}, "durward_clock_ahead_seconds": {},
 	}
 	series := regexp.MustCompile(`^(durward_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$`)
 	label := regexp.MustCompile(`(\w+)="([^"]*)"`)
@@ -128,7 +146,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(seen))); diff != "" {
 		t.Errorf("collectors (-want +got):\n%s", diff)
 	}
-	for _, id := range []string{orgAcme, alice["sub"].(string), bob["sub"].(string), r.oauth.ID, r.oauth.Slug, "echo", "test-client", "acme"} {
+	for _, id := range []string{orgAcme, alice["sub"].(string), bob["sub"].(string), r.oauth.ID, r.oauth.Slug, "echo", "test-client", "acme", "name-of-a", "alias-of-a"} {
 		if strings.Contains(metrics, id) {
 			t.Errorf("the metrics hold %q", id)
 		}
@@ -137,7 +155,8 @@ func TestMetrics(t *testing.T) {
 		`durward_calls_total{family="mcp",result="upstream_error"}`: "1", `durward_calls_total{family="mcp",result="not_connected"}`: "1",
 		`durward_authentications_total{result="missing"}`: "1", `durward_authentications_total{result="invalid"}`: "1",
 		`durward_connection_events_total{event="connected"}`: "1", `durward_connection_events_total{event="disconnected"}`: "1",
-		`durward_open_streams{family="sse"}`: "0",
+		`durward_open_streams{family="sse"}`: "0", `durward_llm_routes_total{reason="single",slot="0"}`: "1", `durward_llm_tokens_total{direction="output"}`: "3",
+		`durward_calls_total{family="llm",result="limited"}`: "1", `durward_limit_refusals_total{measure="requests",traffic="llm",where="charge"}`: "1",
 	} {
 		r.eventually(name+" is "+value, func() bool { return r.metric(name) == value })
 	}

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
 // running is a gateway in the middle of its work: a connected user with a session and every kind of open stream.
@@ -183,21 +185,25 @@ func TestReloadRefused(t *testing.T) {
 		}
 		return "Caddyfile.new:" + strconv.Itoa(strings.Count(before, "\n")+1)
 	}
+	nowhere := "/proc/nowhere/durward.db"
+	if r.database() != "" {
+		nowhere = "{file./proc/nowhere}"
+	}
 	swap := func(old, replacement string) string { return strings.Replace(r.written(), old, replacement, 1) }
 	for _, test := range []struct {
 		name, config string
 		at           string // text on the line that the message names
 		says         string
 	}{
-		{"a bad word", swap("store sqlite", "stoer sqlite"), "stoer", `unrecognized word "stoer"`},
+		{"a bad word", swap("store ", "stoer "), "stoer", `unrecognized word "stoer"`},
 		{"a bad word in a block", swap("http 127", "htpp 127"), "htpp", `unrecognized word "htpp"`},
-		{"an unknown store", swap("store sqlite", "store oracle"), "oracle", `unrecognized store "oracle"`},
+		{"an unknown store", swap("store "+r.driver(), "store oracle"), "oracle", `unrecognized store "oracle"`},
 		{"a key in the open", swap("{env.DURWARD_TEST_KEY}", strings.Repeat("ab", 32)), "master_key", "references"},
 		{"an unknown family", swap("\n\tdurward\n}", "\n\tdurward mpc\n}"), "durward mpc", `"mpc"`},
 		{"a key file that is missing", swap("{env.DURWARD_TEST_KEY}", "{file./nowhere/key}"), "", "{file./nowhere/key}"},
 		{"a key variable that is missing", swap("{env.DURWARD_TEST_KEY}", "{env.DURWARD_NO_KEY}"), "", "{env.DURWARD_NO_KEY}"},
 		{"another key", swap("{env.DURWARD_TEST_KEY}", "{env.DURWARD_OTHER_KEY}"), "", "DURWARD_OTHER_KEY"},
-		{"a store that cannot be made", swap("durward.db", "/proc/nowhere/durward.db"), "", "/proc/nowhere"},
+		{"a store that cannot be made", swap(r.place(), nowhere), "", "/proc/nowhere"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			output, err := r.reload(test.config)
@@ -219,28 +225,55 @@ func TestReloadRefused(t *testing.T) {
 	r.deliver("at the end")
 }
 
+// driver and place are the words of the store's line.
+func (g *gateway) driver() string {
+	if g.database() != "" {
+		return "postgres"
+	}
+	return "sqlite"
+}
+
+func (g *gateway) place() string {
+	if g.database() != "" {
+		return "{env.DURWARD_DATABASE_URL}"
+	}
+	return "durward.db"
+}
+
+// storeIsOpen looks from outside whether somebody has the gateway's first store open.
+func (g *gateway) storeIsOpen() bool {
+	g.t.Helper()
+	if database := g.database(); database != "" {
+		return pgtest.Texts(g.t, database, `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'durward'`)[0] != "0"
+	}
+	// SQLite removes the log of a database that nobody has open any more.
+	_, err := os.Stat(filepath.Join(g.directory, "durward.db-wal"))
+	return err == nil
+}
+
 // TestReloadOfStore: another store takes over for new requests while the streams of the old one go on; it closes after
 // the last of them.
 func TestReloadOfStore(t *testing.T) {
 	t.Parallel()
-	r := startRunning(t, settings{})
-	r.mustReload(strings.Replace(r.written(), "durward.db", "other.db", 1))
+	var s settings
+	other := "other.db"
+	if s.onPostgres() {
+		other = "{env.DURWARD_OTHER_DATABASE_URL}"
+		s.env = []string{"DURWARD_OTHER_DATABASE_URL=" + pgtest.Database(t)}
+	}
+	r := startRunning(t, s)
+	r.mustReload(strings.Replace(r.written(), r.place(), other, 1))
 	r.deliver("after")
 	r.callTool(r.user, r.oauth, "", "echo").want(t, http.StatusNotFound)
-	other := r.createServer(r.party.url()+"/open", nil)
-	r.callTool(r.user, other, "", "echo").want(t, http.StatusOK)
-	// SQLite removes the log of a database that nobody has open any more.
-	log := filepath.Join(r.directory, "durward.db-wal")
-	if _, err := os.Stat(log); err != nil {
-		t.Errorf("the first store is closed under its streams: %v", err)
+	server := r.createServer(r.party.url()+"/open", nil)
+	r.callTool(r.user, server, "", "echo").want(t, http.StatusOK)
+	if !r.storeIsOpen() {
+		t.Error("the first store is closed under its streams")
 	}
 	r.events.close()
 	r.get.close()
 	r.post.close()
-	r.eventually("the first store is closed", func() bool {
-		_, err := os.Stat(log)
-		return os.IsNotExist(err)
-	})
+	r.eventually("the first store is closed", func() bool { return !r.storeIsOpen() })
 	r.mustReload(r.written())
 	r.call()
 	if regexp.MustCompile(`(?i)"level":"error"`).MatchString(r.output.String()) {

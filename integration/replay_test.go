@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ type replayOutput struct {
 // replay replays a policy and returns what comes out. The gateway may be running.
 func (g *gateway) replay(t *testing.T, policy string, arguments ...string) (out replayOutput) {
 	t.Helper()
-	text, err := g.run(append([]string{"replay", "--policy", policy, "--data", g.directory, "--json"}, arguments...)...)
+	text, err := g.run(slices.Concat([]string{"replay", "--policy", policy, "--json"}, g.source(), arguments)...)
 	if err != nil {
 		t.Fatalf("replay: %v\n%s", err, text)
 	}
@@ -117,7 +118,7 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	t.Run("beside the gateway", judge)
-	text, err := g.run("replay", "--policy", urgent, "--data", g.directory)
+	text, err := g.run(append([]string{"replay", "--policy", urgent}, g.source()...)...)
 	for _, want := range []string{
 		`Policy "Nothing urgent from sales" (DRAFT, revision 1)`, "3  would newly be denied", "2  would newly ask", "9  stay as they were decided",
 		`3  tools/call:echo   allow → deny  by rule "urgent"`, "bob@acme.test through", `was allowed by rule "all" (revision 1), would be held for approval by rule "asking"`,
@@ -129,7 +130,7 @@ func TestReplay(t *testing.T) {
 	t.Run("what cannot be", func(t *testing.T) {
 		for want, arguments := range map[string][]string{
 			"say which policy":      {},
-			"no policy in":          {"--policy", "0198c6a0-0000-7000-8000-000000000009", "--data", g.directory},
+			"no policy in":          append([]string{"--policy", "0198c6a0-0000-7000-8000-000000000009"}, g.source()...),
 			"is neither a time":     {"--policy", active, "--data", g.directory, "--since", "yesterday"},
 			"is not before":         {"--policy", active, "--data", g.directory, "--since", "1h", "--until", "2h"},
 			"give its path to":      {"--policy", active, "--data", g.directory + "/nowhere"},

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
 // commands is where a test runs commands: a directory with Caddyfiles, and no gateway.
@@ -24,7 +26,7 @@ func (b commands) command(arguments ...string) (string, int) {
 	b.t.Helper()
 	p := startProcess(b.t, b.directory, b.env, durward(b.t), arguments...)
 	<-p.exited
-	return p.output.String(), exitCode(p.err)
+	return p.output.String(), exitCode(p.Err)
 }
 
 func (b commands) write(name, content string) {
@@ -37,7 +39,7 @@ func (b commands) write(name, content string) {
 // TestSamples: the Caddyfiles that ship are formatted, adapt without a warning, validate, run and reload.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"dev.caddyfile", "edge.caddyfile"} {
+	for _, name := range []string{"dev.caddyfile", "edge.caddyfile", "cluster.caddyfile"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			port := freePort(t)
@@ -46,8 +48,13 @@ func TestSamples(t *testing.T) {
 			address := "http://127.0.0.1:" + port
 			content := strings.NewReplacer("/run/durward", data, "/var/lib/durward", data, "/run/secrets", data,
 				"https://id.example.com", newIdentityProvider(t).issuer(), "https://gate.example.com", address,
-				"\ngate.example.com {", "\n"+address+" {\n\tbind 127.0.0.1").Replace(sample(t, name))
-			if name == "edge.caddyfile" { // the provider of the test speaks plain http
+				"\ngate.example.com {", "\n"+address+" {\n\tbind 127.0.0.1", "\nhttp://:8080 {", "\n"+address+" {\n\tbind 127.0.0.1").Replace(sample(t, name))
+			if name == "cluster.caddyfile" {
+				if err := os.WriteFile(filepath.Join(data, "durward_database"), []byte(pgtest.Database(t)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name != "dev.caddyfile" { // the provider of the test speaks plain http
 				content = strings.Replace(content, "\t\treturn_url", "\t\tegress {\n\t\t\thttp 127.0.0.0/8\n\t\t}\n\t\treturn_url", 1)
 				if err := os.WriteFile(filepath.Join(data, "durward_key"), []byte(hex.EncodeToString(masterKey(newSweep()))), 0o600); err != nil {
 					t.Fatal(err)
@@ -77,7 +84,7 @@ func TestSamples(t *testing.T) {
 			running.waitFor(t, address+"/readyz")
 			running.stop(t)
 			running.checkLog(t)
-			if code := exitCode(running.err); code != 0 {
+			if code := exitCode(running.Err); code != 0 {
 				t.Errorf("status %d at the end", code)
 			}
 		})

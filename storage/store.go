@@ -17,7 +17,32 @@ var (
 	ErrForeignOrganization = errors.New("organization belongs to another issuer")
 	// ErrUnavailable: the store cannot be reached, is read-only, full, or out of time. The write may not have happened.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrText: the record has text that the store cannot keep. Any may refuse what is not UTF-8 or has a NUL (PostgreSQL
+	// keeps neither); what is looked for is never refused, and then not found.
+	ErrText = errors.New("text that cannot be stored")
 )
+
+// UnavailableError is ErrUnavailable with a reason.
+type UnavailableError struct {
+	// Reason may be told to anybody: it names no host, database or user.
+	Reason string
+	// Err is the cause, for the log. It may be nil.
+	Err error
+}
+
+func (e *UnavailableError) Error() string {
+	text := ErrUnavailable.Error() + ": " + e.Reason
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Is makes errors.Is(err, ErrUnavailable) hold.
+func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap is the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // ConflictError says which field of a record is taken.
 type ConflictError struct{ Field string }
@@ -56,13 +81,26 @@ type Store interface {
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
 	// directory entries, connections, agents, policies, tool pins, revoked users, API keys, rate limits, models, budgets),
-	// before the writing method returns; organization "" means every organization. Functions are called in the order of
-	// their registration. f must not block or write to the store. The returned function ends the registration. Connection
+	// before the writing method returns; organization "" means every organization. A store that nodes share calls f for the
+	// other nodes' commits too, soon after them. Functions are called in the order of their registration. f must not block or write to the store. The returned function ends the registration. Connection
 	// attempts, users, organizations' names, usage and data keys are no such facts, and a write that changes nothing tells
 	// nobody.
 	OnChange(f func(organization string)) (cancel func())
 	// Close ends all work. No other method may be called afterwards.
 	Close() error
+}
+
+// RemoteStore is a Store whose database may be away when it is made. Until Connect has succeeded every other method that
+// reads or writes is ErrUnavailable; OnChange, OnClock and Close work.
+type RemoteStore interface {
+	Store
+	// Connect brings the schema up to date, and begins to hear of what other nodes change. ErrUnavailable while the database
+	// cannot be reached or refuses the login: it can be called again. Any other error means that this database is not one to
+	// work with. After it has succeeded it does nothing.
+	Connect(ctx context.Context) error
+	// OnClock registers f, which is called each time the database's clock was read, at the latest before Connect returns and
+	// every few seconds from then on: by how much this machine's is ahead of it (ClockReading.Ahead). f must not block.
+	OnClock(f func(ahead time.Duration)) (cancel func())
 }
 
 // Identities resolves who tokens speak of.

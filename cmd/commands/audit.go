@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -24,6 +25,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
@@ -33,7 +35,7 @@ const exitTampered = 2
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "audit",
-		Usage: "verify|export --data <directory>",
+		Usage: "verify|export [--data <directory>] [--database <reference>]",
 		Short: "Verifies and exports the audit log",
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.AddCommand(auditVerifyCommand(), auditExportCommand())
@@ -44,7 +46,7 @@ func init() {
 func auditVerifyCommand() *cobra.Command {
 	var o auditOptions
 	cmd := &cobra.Command{
-		Use:   "verify --data <directory> [--master-key <reference>...] [--public-key <key>...]",
+		Use:   "verify [--data <directory>] [--database <reference>] [--master-key <reference>...] [--public-key <key>...]",
 		Short: "Finds whatever was edited, removed, moved or put back in the audit log",
 		Long: `
 Holds the journal and the store against each other and against the signed
@@ -97,7 +99,7 @@ func counted[N int | int64](n N, what string) string {
 func auditExportCommand() *cobra.Command {
 	var o auditOptions
 	cmd := &cobra.Command{
-		Use:   "export --data <directory> [--organization <id>] [--from <time>] [--to <time>]",
+		Use:   "export [--data <directory>] [--database <reference>] [--organization <id>] [--from <time>] [--to <time>]",
 		Short: "Writes the audit log as NDJSON, with what chains it",
 		Long: `
 Writes one record on each line: organization, node, segment, sequence, the hashes, and
@@ -116,6 +118,7 @@ It changes nothing.
 
 type auditOptions struct {
 	data         string
+	database     string
 	masterKeys   []string
 	publicKeys   []string
 	organization string
@@ -123,27 +126,49 @@ type auditOptions struct {
 }
 
 func (o *auditOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.data, "data", defaultData, "Data directory of the gateway, or the database file in it")
+	cmd.Flags().StringVar(&o.data, "data", "", "Data directory of the gateway, or the database file in it (default "+defaultData+", with --database where the gateway keeps its journals)")
+	cmd.Flags().StringVar(&o.database, "database", "", "Reference to the address of a PostgreSQL database, {env.NAME} or {file./path}; journals are those of this machine's node")
 }
 
-// database is the name that shipped configurations give the store's file.
-const database = "durward.db"
+// databaseFile is the name that shipped configurations give the store's file.
+const databaseFile = "durward.db"
 
-// file is the database that --data names.
+// file is the database file that --data names.
 func (o *auditOptions) file() string {
-	if info, err := os.Stat(o.data); err == nil && !info.IsDir() {
-		return o.data
+	data := cmp.Or(o.data, defaultData)
+	if info, err := os.Stat(data); err == nil && !info.IsDir() {
+		return data
 	}
-	return filepath.Join(o.data, database)
+	return filepath.Join(data, databaseFile)
+}
+
+// place names the store for people.
+func (o *auditOptions) place() string { return cmp.Or(o.database, o.file()) }
+
+// directory is where the gateway keeps what is not in its store.
+func (o *auditOptions) directory() string {
+	if o.database != "" {
+		return cmp.Or(o.data, app.LocalDirectory())
+	}
+	return filepath.Dir(o.file())
 }
 
 // open opens the store for reading, and says where the journals are.
-func (o *auditOptions) open(ctx context.Context) (store *sqlite.Store, journals string, err error) {
+func (o *auditOptions) open(ctx context.Context) (store storage.Store, journals string, err error) {
+	journals = filepath.Join(o.directory(), "audit")
+	if o.database != "" {
+		dsn, err := app.ResolveSecret(o.database)
+		if err != nil {
+			return nil, "", fmt.Errorf("resolving --database: %w", err)
+		}
+		store, err := postgres.Open(ctx, dsn.Reveal(), postgres.Options{MaxConns: postgres.MinConns, KeepSchema: true, Timeout: time.Minute})
+		return store, journals, err
+	}
 	store, err = sqlite.OpenReadOnly(ctx, o.file(), sqlite.Options{Timeout: time.Minute})
 	if errors.Is(err, os.ErrNotExist) {
 		err = fmt.Errorf("%w; when the database has another name, give its path to --data", err)
 	}
-	return store, filepath.Join(filepath.Dir(o.file()), "audit"), err
+	return store, journals, err
 }
 
 // keys are what checks signatures.
@@ -152,7 +177,7 @@ func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (seal.P
 		return parsePublicKeys(o.publicKeys)
 	}
 	references := o.masterKeys
-	if own := filepath.Join(filepath.Dir(o.file()), "master.key"); len(references) == 0 {
+	if own := filepath.Join(o.directory(), "master.key"); len(references) == 0 {
 		if _, err := os.Stat(own); err != nil {
 			return nil, errors.New("say with --master-key which master key the gateway has, such as '{file./run/secrets/durward_key}', or give --public-key")
 		}

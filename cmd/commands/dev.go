@@ -37,11 +37,12 @@ func init() {
 		Long: `
 Runs the gateway on this machine with everything around it: an embedded store, a
 development identity provider whose users are picked from a list, and a demo third
-party with an OAuth server, an MCP server and an event stream. Nothing else needs to
-be installed or running, and nothing leaves the machine.
+party with an OAuth server, an MCP server and an event stream, and demo models that
+answer as OpenAI's and Anthropic's do. Nothing else needs to be installed or running,
+and nothing leaves the machine.
 
-It prints addresses, users and ready-made configurations for MCP clients, and runs
-until it is stopped. A later start finds the data again: users, keys, servers and
+It prints addresses, users, ready-made configurations for MCP clients and how to call
+models, and runs until it is stopped. A later start finds the data again: users, keys, servers and
 connections. Everything is kept in the data directory and nowhere else. Once it is
 ready, the file "address" in there holds the address that it listens on.
 

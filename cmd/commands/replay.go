@@ -29,7 +29,7 @@ const (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "replay",
-		Usage: "--policy <id> [--since <time>] [--until <time>] [--data <directory>] [--limit <n>] [--json]",
+		Usage: "--policy <id> [--since <time>] [--until <time>] [--data <directory>] [--database <reference>] [--limit <n>] [--json]",
 		Short: "Runs a policy over the audit log and shows what it would have decided otherwise",
 		Long: `
 Runs a policy of any status, a draft above all, over the calls that the audit log
@@ -57,7 +57,7 @@ The exit code is 0 when the policy was replayed, whatever it would have decided.
 			cmd.Flags().StringVar(&o.policy, "policy", "", "Id of the policy")
 			cmd.Flags().StringVar(&o.since, "since", "7d", "The first time, or how long ago")
 			cmd.Flags().StringVar(&o.until, "until", "", "The time behind the last one, or how long ago (default: now)")
-			cmd.Flags().StringVar(&o.data, "data", defaultData, "Data directory of the gateway, or the database file in it")
+			o.source.flags(cmd)
 			cmd.Flags().IntVar(&o.limit, "limit", replayExamples, "How many calls of each kind of difference are shown")
 			cmd.Flags().BoolVar(&o.json, "json", false, "One JSON object per difference, and one with the counts")
 			cmd.Args = cobra.NoArgs
@@ -70,9 +70,10 @@ The exit code is 0 when the policy was replayed, whatever it would have decided.
 }
 
 type replayOptions struct {
-	policy, since, until, data string
-	limit                      int
-	limited, json              bool
+	source               auditOptions
+	policy, since, until string
+	limit                int
+	limited, json        bool
 }
 
 // replayed is a replay that has come to its end.
@@ -93,15 +94,14 @@ func (o replayOptions) run(ctx context.Context, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	source := auditOptions{data: o.data}
-	store, journals, err := source.open(ctx)
+	store, journals, err := o.source.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	policy, err := findPolicy(ctx, store, o.policy)
 	if errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("no policy in %s has the id %s; GET /api/v2/policies lists the policies of an organization", source.file(), o.policy)
+		return fmt.Errorf("no policy in %s has the id %s; GET /api/v2/policies lists the policies of an organization", o.source.place(), o.policy)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the policy: %w", err)

@@ -24,10 +24,13 @@ what travelled, never a secret: alice logs in, lists the servers, connects an ac
 at the demo third party, an MCP client with her token lists and calls tools with that
 account. A call waits until she agrees, one of bob's is denied for its arguments, and
 the administrator reads all of it in the audit log. An event arrives, the account is
-disconnected, and the same client is refused.
+disconnected, and the same client is refused. Then the administrator makes an API key,
+which gets a streamed completion, is sent to a small or a large model by a smart one,
+reaches a limit, shows up in the usage with what it cost, is revoked and refused.
 
 It uses what alice and bob have on that gateway: alice's account is disconnected at
-the end, also when it was connected before; bob's stays connected.
+the end, also when it was connected before; bob's stays connected. The limit is
+removed; the revoked key stays in the list of keys.
 
 The exit code is 1 when a step fails. With --json every step is one JSON object on
 one line: step, ok, ms, detail, and error and hint when it failed.

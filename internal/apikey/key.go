@@ -59,8 +59,17 @@ func Prefix(key seal.Secret) string { return key.Reveal()[:PrefixSize] }
 
 // checksum is CRC-32 (IEEE 802.3), which finds what typing and cutting do.
 func checksum(body string) string {
-	return base62(big.NewInt(int64(crc32.ChecksumIEEE([]byte(body)))), checksumSize)
+	sum := crc32.ChecksumIEEE([]byte(body))
+	var text [checksumSize]byte
+	for i := len(text) - 1; i >= 0; i-- {
+		text[i] = digits[sum%62]
+		sum /= 62
+	}
+	return string(text[:])
 }
+
+// digits are base62's, in the order of [big.Int.Text].
+const digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // base62 writes n with digits, lower case and upper case letters, filled up with zeros to a width that it fits in.
 func base62(n *big.Int, width int) string {

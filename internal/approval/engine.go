@@ -92,7 +92,7 @@ func (e *Engine) create(ctx context.Context, c *Call, limit int) (storage.Approv
 
 // place is where an approval's arguments are kept.
 func place(a *storage.Approval) seal.AD {
-	return seal.AD{Table: "approvals", Column: "arguments", Organization: a.OrganizationID, User: a.UserID, Record: a.ID}
+	return seal.ApprovalPlace(a.OrganizationID, a.UserID, a.ID)
 }
 
 // Arguments are the call's canonical arguments, for the human who decides.

@@ -68,7 +68,7 @@ func readCheckpoint(data []byte) (Checkpoint, error) {
 	if err := json.Unmarshal(data, &c); err != nil || c.Number < 1 || !bytes.Equal(marshal(c), data) {
 		return Checkpoint{}, fmt.Errorf("%w: checkpoint", errLine)
 	}
-	if c.Format != formatVersion {
+	if c.Format != checkpointFormat {
 		return Checkpoint{}, fmt.Errorf("%w: checkpoint of format %d is not known to this durward", errLine, c.Format)
 	}
 	return c, nil

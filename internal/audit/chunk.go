@@ -5,9 +5,9 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -19,8 +19,10 @@ import (
 // one (32), and each record as the length of its text (uvarint), the first bytes of its hash and the text. The hashes are
 // computed again when it is read; the kept parts say where it is that something is wrong.
 const (
-	chunkFormat = 1
-	hashMark    = 4
+	chunkFormat = 2
+	// longChunkFormat is that of chunks before there were short entries. They are read alike.
+	longChunkFormat = 1
+	hashMark        = 4
 	// maxChunk bounds what a chunk may hold, so that a crafted one takes no more memory.
 	maxChunk = 64 << 20
 )
@@ -33,15 +35,15 @@ type chunkWriter struct {
 	chunk storage.AuditChunk
 	body  []byte
 	last  [sha256.Size]byte
-	from  []byte // the earliest time, as it is written
-	to    []byte
+	from  int64 // the earliest time, Unix nanoseconds
+	to    int64
 }
 
 // newChunk begins a chunk; buffer is used for its records.
 func newChunk(node, segment, organization string, previous *[sha256.Size]byte, first int64, buffer []byte) *chunkWriter {
 	w := &chunkWriter{
 		chunk: storage.AuditChunk{OrganizationID: organization, Node: node, Segment: segment, First: first, Last: first - 1},
-		body:  buffer[:0], from: make([]byte, 0, len(timeFormat)), to: make([]byte, 0, len(timeFormat)),
+		body:  buffer[:0], from: math.MaxInt64, to: math.MinInt64,
 	}
 	w.body = append(w.body, previous[:]...)
 	w.body = append(w.body, previous[:]...) // the place of the last hash
@@ -54,13 +56,8 @@ func (w *chunkWriter) add(r *record) {
 	w.body = append(w.body, r.text...)
 	w.last = r.hash
 	w.chunk.Last = r.sequence
-	at := timeText(r.text)
-	if len(w.from) == 0 || bytes.Compare(at, w.from) < 0 {
-		w.from = append(w.from[:0], at...)
-	}
-	if bytes.Compare(at, w.to) > 0 {
-		w.to = append(w.to[:0], at...)
-	}
+	at := nanosOf(r.text)
+	w.from, w.to = min(w.from, at), max(w.to, at)
 }
 
 // finish packs the chunk. scratch is used, and returned for the next one.
@@ -72,32 +69,8 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 	packed := s2.Encode(scratch[:cap(scratch)], w.body)
 	w.chunk.Data = append(append(make([]byte, 0, 1+len(packed)), chunkFormat), packed...)
 	// To is behind the last record whatever precision a store has.
-	w.chunk.From, w.chunk.To = parseTime(w.from).Truncate(precision), parseTime(w.to).Truncate(precision).Add(precision)
+	w.chunk.From, w.chunk.To = time.Unix(0, w.from).UTC().Truncate(precision), time.Unix(0, w.to).UTC().Truncate(precision).Add(precision)
 	return w.chunk, scratch
-}
-
-// timeText is an entry's time as appendEntry writes it: in UTC and of one length, so that the order of the texts is that
-// of the times. Of a text that appendEntry did not write it is anything.
-func timeText(text []byte) []byte {
-	const before = len(`{"id":"`) + 36 + len(`","time":"`)
-	return text[min(len(text), before):min(len(text), before+len(timeFormat))]
-}
-
-func parseTime(text []byte) time.Time {
-	at, _ := time.Parse(timeFormat, string(text)) // only a tampered record has none
-	return at
-}
-
-// timeOf is the time of any entry's text.
-func timeOf(text []byte) time.Time {
-	if at := parseTime(timeText(text)); !at.IsZero() {
-		return at
-	}
-	var e struct {
-		At time.Time `json:"time"`
-	}
-	_ = json.Unmarshal(text, &e) // only a tampered record has none
-	return e.At
 }
 
 // RecordError says which record of a chain is not what was written.
@@ -147,7 +120,7 @@ func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 }
 
 func unpack(data []byte) ([]byte, error) {
-	if len(data) == 0 || data[0] != chunkFormat {
+	if len(data) == 0 || (data[0] != chunkFormat && data[0] != longChunkFormat) {
 		return nil, fmt.Errorf("%w: unknown format of a chunk", ErrTampered)
 	}
 	if n, err := s2.DecodedLen(data[1:]); err != nil || n > maxChunk || n < 2*sha256.Size {

@@ -30,81 +30,80 @@ func NewID(now time.Time) string {
 	return string(text[:])
 }
 
-// timeFormat is RFC 3339 with all nine digits always.
-const timeFormat = "2006-01-02T15:04:05.000000000Z"
-
-// appendEntry writes an entry as encoding/json does, at a fraction of its cost: every call writes two. Arguments must be
-// valid JSON; they are compacted, because a record is a line.
+// appendEntry writes an entry in its short form (see short.go), by hand: every call writes two. Arguments must be valid
+// JSON; they are compacted, because a record is a line.
 func appendEntry(b []byte, e *storage.AuditEntry) []byte {
-	b = append(b, `{"id":"`...)
-	b = append(b, e.ID...)
-	b = append(b, `","time":"`...)
-	b = appendTime(b, e.At)
-	b = append(b, '"')
-	b = appendMember(b, "kind", string(e.Kind))
-	b = appendMember(b, "event", e.Event)
-	for _, member := range [...]struct{ name, value string }{
-		{"call", e.Call},
-		{"user_id", e.UserID},
-		{"agent_id", e.AgentID},
-		{"client", e.Client},
-		{"session", e.Session},
-		{"mcp_server_id", e.ServerID},
-		{"server", e.Server},
-		{"method", e.Method},
-		{"tool", e.Tool},
-		{"decision", e.Decision},
-		{"rule", e.Rule},
-		{"policy_id", e.PolicyID},
-	} {
-		if member.value != "" {
-			b = appendMember(b, member.name, member.value)
-		}
+	implied := e.ID == "" && e.Call != ""
+	b = append(b, shortStart...)
+	if implied {
+		b = append(b, e.Call...)
+	} else {
+		b = append(b, e.ID...)
 	}
-	b = appendNumber(b, "policy_revision", int64(e.PolicyRevision))
-	if e.ApprovalID != "" {
-		b = appendMember(b, "approval_id", e.ApprovalID)
+	b = append(b, shortTime...)
+	b = strconv.AppendInt(b, e.At.UnixNano(), 10)
+	if e.Kind != storage.AuditCall {
+		b = appendMember(b, 'k', string(e.Kind))
 	}
+	if e.Event != usualEvent(e.Call != "") {
+		b = appendMember(b, 'v', e.Event)
+	}
+	if implied {
+		b = appendMember(b, 'c', "")
+	} else {
+		b = appendKnown(b, 'c', e.Call)
+	}
+	b = appendKnown(b, 'u', e.UserID)
+	b = appendKnown(b, 'a', e.AgentID)
+	b = appendKnown(b, 'l', e.Client)
+	b = appendKnown(b, 's', e.Session)
+	b = appendKnown(b, 'm', e.ServerID)
+	b = appendKnown(b, 'n', e.Server)
+	b = appendKnown(b, 'r', e.Method)
+	b = appendKnown(b, 'o', e.Tool)
+	b = appendKnown(b, 'd', e.Decision)
+	b = appendKnown(b, 'e', e.Rule)
+	b = appendKnown(b, 'p', e.PolicyID)
+	b = appendNumber(b, 'q', int64(e.PolicyRevision))
+	b = appendKnown(b, 'w', e.ApprovalID)
 	if len(e.Shadow) > 0 {
-		b = appendJSON(b, "shadow", e.Shadow)
+		b = appendJSON(b, 'x', e.Shadow)
 	}
-	b = appendTexts(b, "roles", e.Roles)
-	b = appendTexts(b, "groups", e.Groups)
-	if e.ArgumentsDigest != "" {
-		b = appendMember(b, "arguments_digest", e.ArgumentsDigest)
-	}
+	b = appendTexts(b, 'y', e.Roles)
+	b = appendTexts(b, 'z', e.Groups)
+	b = appendKnown(b, 'g', e.ArgumentsDigest)
 	if len(e.Arguments) > 0 {
-		b = appendJSON(b, "arguments", e.Arguments)
+		b = appendJSON(b, 'j', e.Arguments)
 	}
-	if e.Outcome != "" {
-		b = appendMember(b, "outcome", e.Outcome)
-	}
-	b = appendNumber(b, "duration_ns", int64(e.Duration))
-	b = appendNumber(b, "upstream_status", int64(e.UpstreamStatus))
-	if e.TraceID != "" {
-		b = appendMember(b, "trace_id", e.TraceID)
-	}
+	b = appendKnown(b, 'b', e.Outcome)
+	b = appendNumber(b, 'h', int64(e.Duration))
+	b = appendNumber(b, 'f', int64(e.UpstreamStatus))
+	b = appendKnown(b, '1', e.TraceID)
 	if len(e.Detail) > 0 {
-		b = appendJSON(b, "detail", e.Detail)
+		b = appendDetail(b, '2', e.Detail)
 	}
 	return append(b, '}')
 }
 
-func appendMember(b []byte, name, value string) []byte {
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	b = append(b, '"', ':')
-	return appendText(b, value)
+func appendName(b []byte, name byte) []byte { return append(b, ',', '"', name, '"', ':') }
+
+func appendKnown(b []byte, name byte, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return appendMember(b, name, value)
+}
+
+func appendMember(b []byte, name byte, value string) []byte {
+	return appendText(appendName(b, name), value)
 }
 
 // appendTexts writes a list, an empty one too; nil is left out.
-func appendTexts(b []byte, name string, values []string) []byte {
+func appendTexts(b []byte, name byte, values []string) []byte {
 	if values == nil {
 		return b
 	}
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	b = append(b, '"', ':', '[')
+	b = append(appendName(b, name), '[')
 	for i, value := range values {
 		if i > 0 {
 			b = append(b, ',')
@@ -114,38 +113,11 @@ func appendTexts(b []byte, name string, values []string) []byte {
 	return append(b, ']')
 }
 
-func appendNumber(b []byte, name string, value int64) []byte {
+func appendNumber(b []byte, name byte, value int64) []byte {
 	if value == 0 {
 		return b
 	}
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	b = append(b, '"', ':')
-	return strconv.AppendInt(b, value, 10)
-}
-
-// appendTime writes a time in timeFormat.
-func appendTime(b []byte, t time.Time) []byte {
-	t = t.UTC()
-	year, month, day := t.Date()
-	hour, minute, second := t.Clock()
-	b = appendDigits(b, year, 4)
-	b = appendDigits(append(b, '-'), int(month), 2)
-	b = appendDigits(append(b, '-'), day, 2)
-	b = appendDigits(append(b, 'T'), hour, 2)
-	b = appendDigits(append(b, ':'), minute, 2)
-	b = appendDigits(append(b, ':'), second, 2)
-	b = appendDigits(append(b, '.'), t.Nanosecond(), 9)
-	return append(b, 'Z')
-}
-
-func appendDigits(b []byte, n, width int) []byte {
-	b = append(b, "000000000"[:width]...)
-	for i := len(b) - 1; n > 0 && i >= len(b)-width; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return b
+	return strconv.AppendInt(appendName(b, name), value, 10)
 }
 
 func appendText(b []byte, text string) []byte {
@@ -158,15 +130,16 @@ func appendText(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
-// plain reports whether JSON needs no escapes for the text, and it is ASCII. It looks at eight bytes at a time.
+// plain reports whether JSON needs no escapes for the text, and it is ASCII. It looks at eight bytes at a time, at some of
+// the last ones twice.
 func plain(text []byte) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	for ; len(text) >= 8; text = text[8:] {
-		word := binary.LittleEndian.Uint64(text)
-		quote, slash := word^('"'*ones), word^('\\'*ones)
-		if (word|(word-' '*ones)|((quote-ones)&^quote)|((slash-ones)&^slash))&highs != 0 {
-			return false
+	if len(text) >= 8 {
+		for i := 0; i < len(text)-8; i += 8 {
+			if !plainWord(binary.LittleEndian.Uint64(text[i:])) {
+				return false
+			}
 		}
+		return plainWord(binary.LittleEndian.Uint64(text[len(text)-8:]))
 	}
 	for _, c := range text {
 		if c < ' ' || c > 0x7f || c == '"' || c == '\\' {
@@ -176,15 +149,18 @@ func plain(text []byte) bool {
 	return true
 }
 
-func appendJSON(b []byte, name string, value any) []byte {
+func plainWord(word uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, slash := word^('"'*ones), word^('\\'*ones)
+	return (word|(word-' '*ones)|((quote-ones)&^quote)|((slash-ones)&^slash))&highs == 0
+}
+
+func appendJSON(b []byte, name byte, value any) []byte {
 	encoded := marshal(value)
 	if encoded == nil {
 		return b
 	}
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	b = append(b, '"', ':')
-	return append(b, encoded...)
+	return append(appendName(b, name), encoded...)
 }
 
 // marshal encodes on one line; nil when value cannot be.

@@ -71,7 +71,7 @@ func Everything(ctx context.Context, dir string, store storage.Audits, organizat
 
 // EntryOf reads a record's entry. Its error means that the record was tampered with.
 func EntryOf(r *storage.AuditRecord) (e storage.AuditEntry, err error) {
-	err = json.Unmarshal(r.Text, &e)
+	err = json.Unmarshal(longText(r.Text), &e)
 	return e, err
 }
 

@@ -217,7 +217,7 @@ func intent(tool string) *storage.AuditEntry {
 func outcomeOf(e *storage.AuditEntry) *storage.AuditEntry {
 	now := time.Now()
 	return &storage.AuditEntry{
-		ID: NewID(now), At: now, Kind: e.Kind, Event: "outcome", Call: e.ID, Outcome: "ok", Duration: 1234567, UpstreamStatus: 200,
+		At: now, Kind: e.Kind, Event: "outcome", Call: e.ID, Outcome: "ok", Duration: 1234567, UpstreamStatus: 200,
 	}
 }
 
@@ -244,12 +244,13 @@ func wantClean(t testing.TB, dir string, store Source) Report {
 }
 
 // newShipper ships a journal without a trail.
-func newShipper(j *Journal, store storage.Audits) *shipper {
-	return &shipper{dir: j.dir, node: j.node, store: store, log: j.options.Log, growing: func() int {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		return j.segment.number
-	}}
+func newShipper(j *Journal, store storage.Audits) *shipper { return shipperOf(j, store) }
+
+// fileShipper is newShipper, and reads all from the files.
+func fileShipper(j *Journal, store storage.Audits) *shipper {
+	s := shipperOf(j, store)
+	s.take = nil
+	return s
 }
 
 var errDisk = errors.New("no space left on device")

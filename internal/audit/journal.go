@@ -3,12 +3,13 @@
 // that get a copy; and the verification of all of it.
 //
 // A journal is a directory of segments, files of lines (see line.go). There is one chain for each organization, node and
-// segment. What a journal acknowledged survives the process (it is in the kernel's hands), and the machine after at most
-// SyncEvery, or at once with sync always.
+// segment. What a journal acknowledged survives the process (it is in the kernel's hands: written, or copied into a shared
+// mapping of the file), and the machine after at most SyncEvery, or at once with sync always.
 package audit
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,6 +43,8 @@ var (
 	// ErrUnavailable: the journal cannot be written. The record does not exist.
 	ErrUnavailable = errors.New("audit journal cannot be written")
 	errClosed      = errors.New("audit journal is closed")
+	// errFault: a part of a file that was there cannot be written.
+	errFault = errors.New("the file was cut off, or its disk fails")
 )
 
 // Options of a journal. Members without a default must be given.
@@ -88,15 +91,26 @@ func (o Options) withDefaults() Options {
 
 // file is what a segment is written to.
 type file interface {
+	// Write appends. What it took is in the kernel's hands.
 	Write([]byte) (int, error)
+	// Cheap reports whether Write costs so little that concurrent callers need not share it.
+	Cheap() bool
+	// Truncate takes away what is behind size, which is within what the last Write has added.
 	Truncate(size int64) error
 	Sync() error
+	// Close ends the file; Release leaves it as it is.
 	Close() error
+	Release() error
 }
 
-func createFile(path string) (file, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
-}
+// plainFile is written with a system call for each Write.
+type plainFile struct{ *os.File }
+
+// Cheap implements file.
+func (plainFile) Cheap() bool { return false }
+
+// Release implements file.
+func (f plainFile) Release() error { return f.Close() }
 
 // Journal is a node's journal. It is safe for concurrent use.
 type Journal struct {
@@ -116,14 +130,15 @@ type Journal struct {
 	joined    *group     // who waits for them; nil: nobody
 	waiting   bool       // somebody has been told to write pending
 	torn      bool       // the disk may hold a part of a line behind segment.size
-	scratch   []byte
-	text      []byte
+	scratch   []byte     // what is hashed of a record
 	last      lastCheckpoint
 	stored    map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
 	failure   error                         // the disk could not be synced: nothing more is put into this segment
+	fresh     fresh                         // what is not shipped yet
 	closed    bool
 	wake      chan struct{} // pending waits to be written
 	rotation  chan struct{} // the segment is full
+	ripe      chan struct{} // much is to be shipped
 
 	syncing sync.Mutex
 	synced  atomic.Int64 // how much of all that was written is known to be on the disk
@@ -156,6 +171,7 @@ type segment struct {
 type chain struct {
 	storage.AuditChain
 	moved bool
+	open  *chunkWriter // the chunk of the growing part that its records go into; nil: none yet
 }
 
 // Open takes the first journal in the directory that no process has, or makes one, and ends what a crash has left open in
@@ -163,7 +179,8 @@ type chain struct {
 func Open(o Options) (*Journal, error) {
 	o = o.withDefaults()
 	j := &Journal{
-		options: o, stored: make(map[string]storage.AuditChain), wake: make(chan struct{}, 1), rotation: make(chan struct{}, 1), stop: make(chan struct{}),
+		options: o, stored: make(map[string]storage.AuditChain), wake: make(chan struct{}, 1), rotation: make(chan struct{}, 1),
+		ripe: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	var err error
 	if j.dir, j.unlock, err = claim(o.Dir); err != nil {
@@ -189,10 +206,11 @@ func (j *Journal) SyncAlways(on bool) { j.syncAlways.Store(on) }
 func (j *Journal) Lost() int64 { return j.lost.Load() }
 
 // Append writes a record, and whatever waits to be written, with one write. When it returns nil the record survives the
-// process; with an error (ErrUnavailable) the record does not exist. ID and time of the entry must be set.
+// process; with an error (ErrUnavailable) the record does not exist. ID and time of the entry must be set; an outcome, whose
+// Call is, needs no ID.
 //
-// The first of concurrent callers lets the others add their records and writes all of them: a write costs more than all
-// else that is done for a record.
+// Where a write is a system call, the first of concurrent callers lets the others add their records and writes all of
+// them: it costs more than all else that is done for a record.
 func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 	j.mu.Lock()
 	if err := j.ready(); err != nil {
@@ -204,6 +222,12 @@ func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	joined := j.joined
+	if joined == nil && j.segment.file.Cheap() {
+		err := j.flush()
+		mark, full := j.written.Load(), j.full()
+		j.mu.Unlock()
+		return j.settle(err, mark, full)
+	}
 	if joined == nil {
 		joined = &group{done: make(chan struct{})}
 		j.joined = joined
@@ -218,14 +242,22 @@ func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 		j.mu.Unlock()
 	}
 	<-joined.done
-	if joined.err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, joined.err)
+	return j.settle(joined.err, joined.mark, joined.full)
+}
+
+// full reports whether the segment is to end.
+func (j *Journal) full() bool { return j.segment.size >= j.options.SegmentSize }
+
+// settle is what is left to do for a record that was written, or was not.
+func (j *Journal) settle(err error, mark int64, full bool) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if joined.full {
+	if full {
 		signal(j.rotation)
 	}
 	if j.syncAlways.Load() {
-		if err := j.syncTo(joined.mark); err != nil {
+		if err := j.syncTo(mark); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
@@ -297,6 +329,7 @@ func (j *Journal) ready() error {
 type addition struct {
 	chain      *chain
 	before     storage.AuditChain
+	hash       [sha256.Size]byte
 	start, end int // of its text in pending
 	later      bool
 }
@@ -311,15 +344,14 @@ func (j *Journal) add(organization string, e *storage.AuditEntry, later bool) er
 		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
 		j.segment.chains[organization] = c
 	}
-	j.text = appendEntry(j.text[:0], e)
-	j.addText(c, j.text, later)
+	before := c.AuditChain
+	j.scratch = appendEntry(appendLink(j.scratch[:0], &before), e)
+	j.addLine(c, link(&c.AuditChain, j.scratch), j.scratch[linkSize:], before, later)
 	return nil
 }
 
-func (j *Journal) addText(c *chain, text []byte, later bool) {
-	a := addition{chain: c, before: c.AuditChain, later: later}
-	hash, scratch := next(&c.AuditChain, text, j.scratch)
-	j.scratch = scratch
+func (j *Journal) addLine(c *chain, hash [sha256.Size]byte, text []byte, before storage.AuditChain, later bool) {
+	a := addition{chain: c, before: before, hash: hash, later: later}
 	j.pending = appendRecord(j.pending, c.OrganizationID, c.Sequence, &hash, text)
 	a.end = len(j.pending) - len("}\n")
 	a.start = a.end - len(text)
@@ -336,7 +368,10 @@ func (j *Journal) withdraw() {
 	}
 	for _, a := range additions {
 		if a.later {
-			j.addText(a.chain, lines[a.start:a.end], true)
+			text, before := lines[a.start:a.end], a.chain.AuditChain
+			var hash [sha256.Size]byte
+			hash, j.scratch = next(&a.chain.AuditChain, text, j.scratch)
+			j.addLine(a.chain, hash, text, before, true)
 		}
 	}
 }
@@ -372,6 +407,7 @@ func (j *Journal) flush() error {
 	err := j.put(j.pending)
 	if err == nil {
 		j.segment.moved = true
+		j.collect()
 		j.observed()
 		j.additions = j.additions[:0]
 		if j.pending = j.pending[:0]; cap(j.pending) > 1<<20 {
@@ -389,7 +425,7 @@ func (j *Journal) flush() error {
 func (j *Journal) tell(err error) {
 	if g := j.joined; g != nil {
 		j.joined = nil
-		g.err, g.mark, g.full = err, j.written.Load(), j.segment.size >= j.options.SegmentSize
+		g.err, g.mark, g.full = err, j.written.Load(), j.full()
 		close(g.done)
 	}
 }
@@ -404,9 +440,17 @@ func (j *Journal) put(lines []byte) error {
 	}
 	if n, err := j.segment.file.Write(lines); err != nil {
 		j.torn = n > 0 && j.segment.file.Truncate(j.segment.size) != nil
+		if errors.Is(err, errFault) && j.failure == nil {
+			j.failure = err
+			j.options.Log.Error("a file of the audit journal was cut off, or its disk fails", "segment", j.segment.name)
+			signal(j.rotation)
+		}
 		return err
 	}
 	j.segment.size += int64(len(lines))
+	if p := j.fresh.growing(); p != nil {
+		p.to = j.segment.size
+	}
 	j.written.Add(int64(len(lines)))
 	return nil
 }
@@ -510,7 +554,7 @@ func (j *Journal) advance() error {
 	defer j.mu.Unlock()
 	j.notice()
 	now := j.options.Now()
-	full := j.segment.size >= j.options.SegmentSize || (len(j.segment.chains) > 0 && now.Sub(j.segment.began) >= j.options.SegmentAge)
+	full := j.full() || (len(j.segment.chains) > 0 && now.Sub(j.segment.began) >= j.options.SegmentAge)
 	switch {
 	case full || j.failure != nil || j.segment.ended:
 		return j.rotate()

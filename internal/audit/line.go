@@ -20,7 +20,7 @@ import (
 //	{"o":"<organization>","n":<sequence>,"h":"<hash, base64url>","e":<entry>}
 //
 // byte for byte: the reader accepts no other spelling. Node, segment and previous hash are not repeated, they follow from
-// where the line stands.
+// where the line stands. No line has a NUL byte: where one stands, nothing has been written yet (see file_linux.go).
 const (
 	recordStart = `{"o":"`
 	recordNext  = `","n":`
@@ -47,7 +47,12 @@ type header struct {
 	Previous   string `json:"previous,omitempty"`
 }
 
-const formatVersion = 1
+// Formats. In segments of format 1 entries have the long form, and nothing stands behind the last line.
+const (
+	segmentFormat     = 2
+	longSegmentFormat = 1
+	checkpointFormat  = 1
+)
 
 // line is one line of a segment: a header, a checkpoint, or a record.
 type line struct {
@@ -83,20 +88,59 @@ func validOrganization[T string | []byte](id T) bool {
 	return true
 }
 
-// next adds a record with this text to the chain, as storage.AuditChain.Next does, without its allocations. scratch is
-// used for what is hashed.
+// next adds a record with this text to the chain. scratch is used for what is hashed.
 func next(c *storage.AuditChain, text, scratch []byte) (hash [sha256.Size]byte, used []byte) {
-	scratch = append(scratch[:0], c.Hash[:]...)
-	for _, field := range [...]string{c.OrganizationID, c.Node, c.Segment} {
-		scratch = binary.BigEndian.AppendUint64(scratch, uint64(len(field)))
-		scratch = append(scratch, field...)
+	if isShort(text) {
+		scratch = append(appendLink(scratch[:0], c), text...)
+	} else {
+		scratch = appendLongLink(scratch[:0], c, text)
 	}
-	scratch = binary.BigEndian.AppendUint64(scratch, uint64(len(text)))
-	scratch = append(scratch, text...)
-	scratch = binary.BigEndian.AppendUint64(scratch, uint64(c.Sequence+1))
-	c.Hash = sha256.Sum256(scratch)
+	return link(c, scratch), scratch
+}
+
+// link moves a chain on by a record of which this is hashed.
+func link(c *storage.AuditChain, hashed []byte) [sha256.Size]byte {
+	c.Hash = sha256.Sum256(hashed)
 	c.Sequence++
-	return c.Hash, scratch
+	return c.Hash
+}
+
+// linkMark keeps what is hashed of records with short entries apart from what is hashed of those with long ones, where
+// the first byte of a length, always 0, stands here.
+const linkMark = 2
+
+// linkSize is the length of what appendLink appends.
+const linkSize = sha256.Size + 1 + 8
+
+// appendLink begins what is hashed of the next record of a chain when its entry is short: the hash before it, linkMark and
+// its sequence; the text follows. In front of the first record the chain's name is hashed, so that every hash depends on it.
+func appendLink(b []byte, c *storage.AuditChain) []byte {
+	before := c.Hash
+	if c.Sequence == 0 && before == ([sha256.Size]byte{}) {
+		before = chainStart(c)
+	}
+	b = append(append(b, before[:]...), linkMark)
+	return binary.BigEndian.AppendUint64(b, uint64(c.Sequence+1))
+}
+
+func chainStart(c *storage.AuditChain) [sha256.Size]byte {
+	return sha256.Sum256(appendChainName([]byte("durward audit chain\x00"), c))
+}
+
+// appendLongLink is what is hashed of the next record of a chain when its entry is long, as storage.AuditChain.Next does.
+func appendLongLink(b []byte, c *storage.AuditChain, text []byte) []byte {
+	b = appendChainName(append(b, c.Hash[:]...), c)
+	b = binary.BigEndian.AppendUint64(b, uint64(len(text)))
+	b = append(b, text...)
+	return binary.BigEndian.AppendUint64(b, uint64(c.Sequence+1))
+}
+
+func appendChainName(b []byte, c *storage.AuditChain) []byte {
+	for _, field := range [...]string{c.OrganizationID, c.Node, c.Segment} {
+		b = binary.BigEndian.AppendUint64(b, uint64(len(field)))
+		b = append(b, field...)
+	}
+	return b
 }
 
 func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.Size]byte, text []byte) []byte {
@@ -126,7 +170,7 @@ func parseLine(b []byte) (line, error) {
 	if err := json.Unmarshal(b, &h); err != nil || !bytes.Equal(marshal(h), b) {
 		return line{}, errLine
 	}
-	if h.Format != formatVersion {
+	if h.Format != segmentFormat && h.Format != longSegmentFormat {
 		return line{}, fmt.Errorf("%w: format %d is not known to this durward", errLine, h.Format)
 	}
 	return line{header: &h}, nil

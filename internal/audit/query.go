@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -60,8 +59,8 @@ func Query(ctx context.Context, store storage.Audits, f Filter, page storage.Pag
 	first := (page.Number - 1) * page.Limit
 	outcomes := make(map[string]storage.AuditEntry) // by the id of the intent; they come before it
 	err := backwards(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: f.To}, func(r *storage.AuditRecord) {
-		var e storage.AuditEntry
-		if json.Unmarshal(r.Text, &e) != nil {
+		e, err := EntryOf(r)
+		if err != nil {
 			return // tampered with: Verify tells
 		}
 		if e.Call != "" {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
@@ -152,14 +153,16 @@ func (j *Journal) open(number int) error {
 	}
 	now := j.options.Now().UTC()
 	first := append(marshal(header{
-		Format: formatVersion, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash,
+		Format: segmentFormat, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash,
 	}), '\n')
 	_, err = f.Write(first)
 	if err = errors.Join(err, f.Sync(), syncDir(j.dir)); err != nil {
-		return errors.Join(err, f.Close(), os.Remove(path))
+		return errors.Join(err, f.Release(), os.Remove(path))
 	}
 	j.segment = segment{file: f, number: number, name: segmentName(number), size: int64(len(first)), began: now, chains: make(map[string]*chain)}
 	j.segment.at, _ = os.Lstat(path)
+	j.fresh.begin(number, 0)
+	j.fresh.growing().to = j.segment.size
 	j.torn, j.failure = false, nil
 	j.noteSynced(j.written.Load())
 	return nil
@@ -181,6 +184,7 @@ func (j *Journal) rotate() error {
 		}
 		j.pending, j.additions = nil, nil
 		j.tell(j.failure)
+		j.dropFresh() // the file may have less
 		// The next segment follows what was in a file that is gone: Verify finds the gap.
 		if !errors.Is(j.failure, errGone) {
 			if _, err := j.recover(former.number); err != nil {
@@ -188,8 +192,12 @@ func (j *Journal) rotate() error {
 			}
 		}
 	}
+	failed := j.failure != nil
 	if err := j.open(former.number + 1); err != nil {
 		return err
+	}
+	if failed {
+		return former.file.Release()
 	}
 	return former.file.Close()
 }
@@ -245,6 +253,7 @@ func (j *Journal) checkpoint(final bool) error {
 		return err
 	}
 	j.last = last
+	j.fresh.add(&signed, final)
 	for _, moved := range j.segment.chains {
 		moved.moved = false
 	}
@@ -254,7 +263,7 @@ func (j *Journal) checkpoint(final bool) error {
 }
 
 func (j *Journal) sign(c Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
-	c.Format, c.Node, c.Time = formatVersion, j.node, j.options.Now().UTC()
+	c.Format, c.Node, c.Time = checkpointFormat, j.node, j.options.Now().UTC()
 	c.Number, c.Previous = j.last.number+1, j.last.hash
 	slices.SortFunc(c.Chains, func(a, b Head) int {
 		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.Segment, b.Segment))
@@ -288,10 +297,9 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 		return true, err
 	}
 	defer f.Close()
-	if all.torn > 0 {
-		if err := f.Truncate(all.size); err != nil {
-			return true, err
-		}
+	// Also what was laid out and never written goes.
+	if err := f.Truncate(all.size); err != nil {
+		return true, err
 	}
 	c := Checkpoint{Segment: segmentName(number), Final: true, Cut: all.torn, Chains: []Head{}}
 	for _, chain := range all.chains {
@@ -331,9 +339,9 @@ func scan(path string) (found, error) {
 	for {
 		text, err := lines.next()
 		if err != nil {
-			all.size, all.torn = lines.offset, lines.torn
+			all.size = lines.offset
 			if errors.Is(err, io.EOF) {
-				err = nil
+				all.torn, err = lines.torn()
 			}
 			return all, err
 		}
@@ -360,11 +368,11 @@ func scan(path string) (found, error) {
 	}
 }
 
-// lines reads whole lines.
+// lines reads whole lines. They end at the end of the file or at the first NUL byte: a segment that grows is laid out ahead
+// with zeros.
 type lines struct {
 	reader *bufio.Reader
 	offset int64 // behind the last whole line
-	torn   int64 // bytes of an unfinished line at the end
 	buffer []byte
 }
 
@@ -375,24 +383,44 @@ func (l *lines) next() ([]byte, error) {
 	l.buffer = l.buffer[:0]
 	for {
 		part, err := l.reader.ReadSlice('\n')
-		if err == nil && len(l.buffer) == 0 {
+		written := bytes.IndexByte(part, 0) < 0
+		if err == nil && written && len(l.buffer) == 0 {
 			l.offset += int64(len(part))
 			return part[:len(part)-1], nil
 		}
 		l.buffer = append(l.buffer, part...)
 		switch {
+		case !written:
+			return nil, io.EOF
 		case err == nil:
 			l.offset += int64(len(l.buffer))
 			return l.buffer[:len(l.buffer)-1], nil
 		case errors.Is(err, bufio.ErrBufferFull) && len(l.buffer) < maxLine:
 			continue
 		case errors.Is(err, io.EOF):
-			l.torn = int64(len(l.buffer))
 			return nil, io.EOF
 		case errors.Is(err, bufio.ErrBufferFull):
 			return nil, fmt.Errorf("%w: longer than %d bytes", errLine, maxLine)
 		default:
 			return nil, err
+		}
+	}
+}
+
+// torn is how many bytes stand behind the last whole line, without the zeros at the end. It is called after io.EOF.
+func (l *lines) torn() (int64, error) {
+	torn, at := int64(0), int64(0)
+	for part, buffer := l.buffer, make([]byte, 64<<10); ; {
+		if used := len(bytes.TrimRight(part, "\x00")); used > 0 {
+			torn = at + int64(used)
+		}
+		at += int64(len(part))
+		n, err := l.reader.Read(buffer)
+		if part = buffer[:n]; err != nil && n == 0 {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return torn, err
 		}
 	}
 }

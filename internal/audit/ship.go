@@ -17,8 +17,9 @@ import (
 // maxBatch bounds what is shipped at once, in bytes of lines: it is one transaction of the store.
 const maxBatch = 1 << 20
 
-// keptBuffers bounds how many buffers for chunks are kept for the next ones.
-const keptBuffers = 4
+// keptBuffers bounds how many buffers for chunks are kept for the next ones: as many as there are while the shipper falls
+// behind a little, since one that is not kept grows again from nothing.
+const keptBuffers = maxFresh / maxBatch
 
 // damagedSuffix is what a segment is renamed to that holds lines which are none: it is evidence and is kept.
 const damagedSuffix = ".damaged"
@@ -30,6 +31,8 @@ type shipper struct {
 	log       *slog.Logger
 	// growing is the number of the segment that is still written.
 	growing func() int
+	// take gives what the journal has kept of a segment from a place on, see Journal.take; nil: nothing is.
+	take func(number int, from int64, buffers [][]byte) (p *part, end int64)
 
 	mu      sync.Mutex
 	primed  bool
@@ -40,6 +43,15 @@ type shipper struct {
 
 	buffers [][]byte // of chunks that are done
 	scratch []byte
+}
+
+// shipperOf ships the journal of this process.
+func shipperOf(j *Journal, store storage.Audits) *shipper {
+	return &shipper{dir: j.dir, node: j.node, store: store, log: j.options.Log, take: j.take, growing: func() int {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.segment.number
+	}}
 }
 
 type chainName struct{ organization, segment string }
@@ -132,6 +144,44 @@ func (s *shipper) shipSegment(ctx context.Context) error {
 	if err := s.send(ctx); err != nil {
 		return err
 	}
+	end := int64(0)
+	if s.take != nil {
+		var p *part
+		p, end = s.take(s.at.number, s.at.offset, s.buffers)
+		s.buffers = nil
+		if p != nil && s.isNew(p) {
+			return s.shipPart(ctx, p)
+		}
+	}
+	return s.shipFile(ctx, end)
+}
+
+// isNew reports whether the store has nothing of a part: this durward began its segments anew.
+func (s *shipper) isNew(p *part) bool {
+	for _, w := range p.chunks {
+		if s.chain(w.chunk.OrganizationID).there >= w.chunk.First {
+			return false
+		}
+	}
+	return true
+}
+
+// shipPart sends what the journal has kept.
+func (s *shipper) shipPart(ctx context.Context, p *part) error {
+	for _, w := range p.chunks {
+		c := s.chain(w.chunk.OrganizationID)
+		c.sequence, c.hash, c.open = w.chunk.Last, w.last, w
+		s.finish(c)
+	}
+	s.batch.checkpoints = append(s.batch.checkpoints, p.checkpoints...)
+	s.at.final = s.at.final || p.final
+	s.shipped += p.to - s.at.offset
+	s.at.offset = p.to
+	return s.send(ctx)
+}
+
+// shipFile sends what is in the file, up to end when that is not 0.
+func (s *shipper) shipFile(ctx context.Context, end int64) error {
 	f, err := os.Open(segmentPath(s.dir, s.at.number))
 	if err != nil {
 		return err
@@ -140,7 +190,11 @@ func (s *shipper) shipSegment(ctx context.Context) error {
 	if _, err := f.Seek(s.at.offset, io.SeekStart); err != nil {
 		return err
 	}
-	lines := newLines(f)
+	reader := io.Reader(f)
+	if end > 0 {
+		reader = io.LimitReader(f, max(end-s.at.offset, 0))
+	}
+	lines := newLines(reader)
 	base := s.at.offset
 	for more := true; more; {
 		if more, err = s.collect(lines); err != nil {
@@ -191,13 +245,21 @@ func (s *shipper) collect(lines *lines) (more bool, err error) {
 	return true, nil
 }
 
+// chain is an organization's chain in the segment.
+func (s *shipper) chain(organization string) *shippedChain {
+	c := s.at.chains[organization]
+	if c == nil {
+		c = &shippedChain{organization: organization, there: s.there[chainName{organization, segmentName(s.at.number)}]}
+		s.at.chains[organization] = c
+	}
+	return c
+}
+
 // record adds a record to its chain's chunk. It returns the chain when a chunk was begun.
 func (s *shipper) record(r *record) (begun *shippedChain) {
 	c := s.at.chains[string(r.organization)]
 	if c == nil {
-		c = &shippedChain{organization: string(r.organization)}
-		c.there = s.there[chainName{c.organization, segmentName(s.at.number)}]
-		s.at.chains[c.organization] = c
+		c = s.chain(string(r.organization))
 	}
 	before := c.hash
 	c.sequence, c.hash = r.sequence, r.hash

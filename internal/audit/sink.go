@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Exported is a record as sinks and exports show it: one line of NDJSON. What is hashed is the text of Entry.
+// Exported is a record as sinks and exports show it: one line of NDJSON.
 type Exported struct {
 	Organization string          `json:"organization_id"`
 	Node         string          `json:"node"`
@@ -22,14 +22,20 @@ type Exported struct {
 	Previous     string          `json:"previous"` // hex
 	Hash         string          `json:"hash"`
 	Entry        json.RawMessage `json:"entry"`
+	// Text is what is hashed: the entry's short form. "" when Entry itself is.
+	Text string `json:"text,omitempty"`
 }
 
 // Export shows a record.
 func Export(r *storage.AuditRecord) Exported {
-	return Exported{
+	e := Exported{
 		Organization: r.OrganizationID, Node: r.Node, Segment: r.Segment, Sequence: r.Sequence,
-		Previous: hex.EncodeToString(r.Previous[:]), Hash: hex.EncodeToString(r.Hash[:]), Entry: r.Text,
+		Previous: hex.EncodeToString(r.Previous[:]), Hash: hex.EncodeToString(r.Hash[:]), Entry: longText(r.Text),
 	}
+	if isShort(r.Text) {
+		e.Text = string(r.Text)
+	}
+	return e
 }
 
 // Sink gets a copy of every record. What a sink does not take in time is lost to it, and counted; calls never wait for one.

@@ -51,11 +51,7 @@ func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 	}
 	t := &Trail{journal: j, store: store, log: o.Log, stop: make(chan struct{})}
 	t.refusals = bucket{rate: refusalsPerSecond, size: refusalBurst, now: o.Now}
-	t.shipper = &shipper{dir: j.dir, node: j.node, store: store, log: o.Log, growing: func() int {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		return j.segment.number
-	}}
+	t.shipper = shipperOf(j, store)
 	t.work.Go(func() { t.run(o) })
 	return t, nil
 }
@@ -149,10 +145,14 @@ func (t *Trail) run(o Options) {
 		select {
 		case <-t.stop:
 			return
+		case <-t.journal.ripe:
+			if failing {
+				continue
+			}
 		case <-tick.C:
-		}
-		if waited += shipCheck; waited < shipEvery && (failing || t.backlog() < shipBacklog) {
-			continue
+			if waited += shipCheck; waited < shipEvery && (failing || t.backlog() < shipBacklog) {
+				continue
+			}
 		}
 		waited = 0
 		err := t.shipFor(ctx)

@@ -37,12 +37,16 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 		r.line++
 		r.take(text)
 	}
-	if lines.torn > 0 {
+	torn, err := lines.torn()
+	if err != nil {
+		return err
+	}
+	if torn > 0 {
 		if r.file.final {
 			r.find("bytes follow the final checkpoint")
 		} else {
 			v.report.Notes = append(v.report.Notes, fmt.Sprintf(
-				"node %s, segment %s: the last line is unfinished (%d bytes): it is being written, or the process was killed; the next start cuts it away", n.name, name, lines.torn))
+				"node %s, segment %s: the last line is unfinished (%d bytes): it is being written, or the process was killed; the next start cuts it away", n.name, name, torn))
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/http1"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -272,17 +272,17 @@ func (b *bundle) header(c Credential) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	h := http.Header{}
-	if err := c.Apply(h, u); err != nil {
+	r := &http1.Request{URL: u}
+	if err := c.Apply(r); err != nil {
 		b.t.Fatal(err)
 	}
-	return h.Get("Authorization")
+	return r.Get("Authorization")
 }
 
 // use gets the credential and checks that the third party takes it.
 func (b *bundle) use(br *Broker) Credential {
 	b.t.Helper()
-	c, err := br.Credential(b.t.Context(), b.key, b.server)
+	c, err := br.Credential(b.t.Context(), b.key, &b.server)
 	if err != nil {
 		b.t.Fatalf("credential: %v\n%s", err, b.log)
 	}

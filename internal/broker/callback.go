@@ -115,7 +115,7 @@ func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, chec
 		_ = errors.As(err, &f)
 		b.log.Warn("connection attempt failed", "organization", a.OrganizationID, "user", a.UserID, "server", server.Slug,
 			"reason", f.public, "error", f.cause.Error())
-		b.noteFailure(ctx, a, kindOf(server.Entry), f.public)
+		b.noteFailure(ctx, a, kindOf(&server.Entry), f.public)
 		r.Reason, r.ReturnURL = f.public, withOutcome(made.ReturnURL, false, server.Slug)
 		return r, nil
 	}
@@ -151,11 +151,11 @@ func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attemp
 	if err != nil {
 		return exchange{}, fail(begin, fmt.Errorf("reading OAuth client: %w", err))
 	}
-	where, err := placeOf(siteOf(s.Entry), client.Endpoints)
+	where, err := placeOf(siteOf(&s.Entry), client.Endpoints)
 	if err != nil {
 		return exchange{}, fail(begin, err)
 	}
-	if kindOf(s.Entry) != storage.ProviderOAuth2 || client.ClientID != made.ClientID || made.RedirectURI != b.app.RedirectURI ||
+	if kindOf(&s.Entry) != storage.ProviderOAuth2 || client.ClientID != made.ClientID || made.RedirectURI != b.app.RedirectURI ||
 		!sameClient(s, client) || where != (place{made.Origin, made.Resource, a.Issuer}) {
 		return exchange{}, fail(begin, errors.New("client or upstream is not the one that the attempt began with"))
 	}

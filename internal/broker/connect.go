@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +49,7 @@ func (b *Broker) Connect(ctx context.Context, who Who, server storage.Server, re
 		}
 	}
 	key := storage.ConnectionKey{OrganizationID: who.OrganizationID, UserID: who.UserID, ServerID: server.ID}
-	kind := kindOf(server.Entry)
+	kind := kindOf(&server.Entry)
 	if kind == storage.ProviderOAuth2 {
 		return b.connectOAuth(ctx, key, server, req)
 	}
@@ -62,7 +61,7 @@ func (b *Broker) Connect(ctx context.Context, who Who, server storage.Server, re
 }
 
 // kindOf is how a server authenticates: an entry that requires no authentication is of kind none whatever its provider.
-func kindOf(e storage.DirectoryEntry) storage.Provider {
+func kindOf(e *storage.DirectoryEntry) storage.Provider {
 	if !e.RequiresAuth {
 		return storage.ProviderNone
 	}
@@ -119,7 +118,7 @@ func (b *Broker) connectTyped(ctx context.Context, key storage.ConnectionKey, s 
 	if err := directory.CheckAuthParams(s.Entry.AuthParams); err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}
-	where, err := placeOf(siteOf(s.Entry), storage.OAuthEndpoints{})
+	where, err := placeOf(siteOf(&s.Entry), storage.OAuthEndpoints{})
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}
@@ -181,10 +180,7 @@ type attempt struct {
 }
 
 func attemptAD(key storage.ConnectionKey, stateHash []byte) seal.AD {
-	return seal.AD{
-		Table: "attempts", Column: "sealed", Organization: key.OrganizationID, User: key.UserID,
-		Record: key.ServerID + " " + hex.EncodeToString(stateHash),
-	}
+	return seal.AttemptPlace(key.OrganizationID, key.UserID, key.ServerID, stateHash)
 }
 
 func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s storage.Server, req ConnectRequest) (ConnectResult, error) {
@@ -193,7 +189,7 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 		b.log.Warn("no OAuth client", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
 		return ConnectResult{}, err
 	}
-	where, err := placeOf(siteOf(s.Entry), client.Endpoints)
+	where, err := placeOf(siteOf(&s.Entry), client.Endpoints)
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}

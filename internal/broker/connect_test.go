@@ -3,7 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
-	"net/http"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/http1"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -249,7 +250,7 @@ func TestNoClient(t *testing.T) {
 		if b.server = b.reload(b.server); b.server.Status != storage.ServerError {
 			t.Errorf("server is %s", b.server.Status)
 		}
-		if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+		if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 			t.Errorf("credential: %v", err)
 		}
 	})
@@ -350,19 +351,19 @@ func TestConnectTyped(t *testing.T) {
 			} else if got := b.status(); got != storage.ConnectionConnected {
 				t.Errorf("status %s", got)
 			}
-			c, err := b.Credential(t.Context(), b.key, b.server)
+			c, err := b.Credential(t.Context(), b.key, &b.server)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, u := http.Header{}, &url.URL{Scheme: "https", Host: "api.example.test", Path: "/mcp"}
-			if err := c.Apply(h, u); err != nil {
+			sent := &http1.Request{URL: &url.URL{Scheme: "https", Host: "api.example.test", Path: "/mcp"}}
+			if err := c.Apply(sent); err != nil {
 				t.Fatal(err)
 			}
 			in := tc.in
 			if in == "" {
 				in = "Authorization"
 			}
-			if got := h.Get(in); got != tc.want {
+			if got := sent.Get(textproto.CanonicalMIMEHeaderKey(in)); got != tc.want {
 				t.Errorf("header %q, want %q", got, tc.want)
 			}
 			if tc.want == "" {
@@ -385,7 +386,7 @@ func TestConnectScope(t *testing.T) {
 	}
 	key := b.key
 	key.OrganizationID = "other"
-	if _, err := b.Credential(t.Context(), key, b.server); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := b.Credential(t.Context(), key, &b.server); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("another organization: %v", err)
 	}
 	if _, err := b.Connect(t.Context(), b.who, b.server, ConnectRequest{ReturnURL: "https://evil.example.test/"}); !errors.Is(err, ErrReturnURL) {

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/http1"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -31,14 +32,14 @@ func (c Credential) Version() int64 { return c.version }
 // ExpiresAt is when the credential ends; the zero time when it does not, or nobody said.
 func (c Credential) ExpiresAt() time.Time { return c.expires }
 
-// Apply puts the credential on a request to u, in place of whatever is there under its name. It changes nothing and
-// returns an error when u is at another origin than the credential was made for.
-func (c Credential) Apply(h http.Header, u *url.URL) error {
+// Apply puts the credential on a request, in place of whatever is there under its name. It changes nothing and returns an
+// error when the request goes to another origin than the credential was made for.
+func (c Credential) Apply(r *http1.Request) error {
 	if c.kind == storage.ProviderNone || c.kind == "" {
 		return nil
 	}
-	if !c.place.holds(u) {
-		return fmt.Errorf("credential of %s is not for %s", c.place.origin, originOf(u))
+	if !c.place.holds(r.URL) {
+		return fmt.Errorf("credential of %s is not for %s", c.place.origin, originOf(r.URL))
 	}
 	text := c.value.Reveal()
 	if n := len(c.params.Prefix); n > 0 {
@@ -49,15 +50,10 @@ func (c Credential) Apply(h http.Header, u *url.URL) error {
 		text = c.params.Prefix + sep + text
 	}
 	if c.params.In == directory.InQuery {
-		u.RawQuery = setQuery(u.RawQuery, c.params.Name, text)
+		r.URL.RawQuery = setQuery(r.URL.RawQuery, c.params.Name, text)
 		return nil
 	}
-	for name := range h {
-		if strings.EqualFold(name, c.params.Name) {
-			delete(h, name)
-		}
-	}
-	h.Set(c.params.Name, text)
+	r.Set(textproto.CanonicalMIMEHeaderKey(c.params.Name), text)
 	return nil
 }
 
@@ -104,18 +100,16 @@ func (g grant) value(kind storage.Provider) seal.Secret {
 }
 
 func credentialAD(key storage.ConnectionKey) seal.AD {
-	return seal.AD{
-		Table: "connections", Column: "credential", Organization: key.OrganizationID, User: key.UserID, Record: key.ServerID,
-	}
+	return seal.ConnectionPlace(key.OrganizationID, key.UserID, key.ServerID)
 }
 
 // ClientSecretAD is the place of a server record's client_secret.
 func ClientSecretAD(organization, serverID string) seal.AD {
-	return seal.AD{Table: "servers", Column: "client_secret", Organization: organization, Record: serverID}
+	return seal.ServerPlace(organization, serverID)
 }
 
 func oauthClientAD(organization, serverID string) seal.AD {
-	return seal.AD{Table: "oauth_clients", Column: "secret", Organization: organization, Record: serverID}
+	return seal.OAuthClientPlace(organization, serverID)
 }
 
 func (b *Broker) sealGrant(key storage.ConnectionKey, g grant) ([]byte, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
@@ -22,6 +23,9 @@ type held struct {
 	site        site // one that the credential fits to; zero: not worked out yet
 	refreshable bool
 	refreshAt   time.Time // zero: never
+	// params are those by which placed, the credential, goes on a request; worked out when the connection was read.
+	params storage.AuthParams
+	placed Credential
 }
 
 // When a token is refreshed: a minute before it ends, or in the last quarter of a short life.
@@ -30,14 +34,44 @@ const (
 	lifeFraction = 4
 )
 
+// Recent remembers the connection of somebody who asks for the same one over and over, such as the bearer of a token, as
+// long as nothing of the organization is written. The zero value is ready, and safe for concurrent use.
+type Recent struct{ last atomic.Pointer[lastHeld] }
+
+// lastHeld is a connection that was there, for a server to which its credential fitted.
+type lastHeld struct {
+	epoch  cache.Epoch
+	key    storage.ConnectionKey
+	server *storage.Server
+	held   *held
+	cred   Credential
+}
+
+// of is what was remembered of a connection; nil when that is nothing, or may not be true any more.
+func (r *Recent) of(epoch cache.Epoch, key *storage.ConnectionKey, server *storage.Server) *lastHeld {
+	if r == nil {
+		return nil
+	}
+	if last := r.last.Load(); last != nil && last.epoch == epoch && last.server == server && last.key == *key {
+		return last
+	}
+	return nil
+}
+
 // Credential returns what the user of key presents to server. It is refreshed when that is due. Errors are
 // *NotConnectedError, *UnavailableError (worth trying again) and the store's. On a warm node nothing is read from the
 // store.
-func (b *Broker) Credential(ctx context.Context, key storage.ConnectionKey, server storage.Server) (Credential, error) {
+func (b *Broker) Credential(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (Credential, error) {
+	return b.CredentialOf(ctx, key, server, nil)
+}
+
+// CredentialOf is Credential for somebody who may have asked before, and for whom recent remembers it. server is shared then,
+// and not changed by anybody. recent may be nil.
+func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, server *storage.Server, recent *Recent) (Credential, error) {
 	if server.OrganizationID != key.OrganizationID || server.ID != key.ServerID {
 		return Credential{}, storage.ErrNotFound
 	}
-	kind := kindOf(server.Entry)
+	kind := kindOf(&server.Entry)
 	if kind == storage.ProviderNone {
 		return Credential{kind: kind}, nil
 	}
@@ -48,42 +82,85 @@ func (b *Broker) Credential(ctx context.Context, key storage.ConnectionKey, serv
 	if b.ctx.Err() != nil {
 		return Credential{}, ErrClosed
 	}
-	where := siteOf(server.Entry)
-	h, err := b.held.Get(ctx, cache.NewKey(key.OrganizationID, key.UserID, key.ServerID), func(ctx context.Context) (*held, error) {
-		h, err := b.load(ctx, key)
-		if err == nil && h.fits(where) {
-			h.site = where
+	epoch := b.epochs.Current(key.OrganizationID)
+	last := recent.of(epoch, &key, server)
+	if last == nil {
+		var err error
+		if last, err = b.look(ctx, key, server); err != nil {
+			return Credential{}, err
 		}
-		return &h, err
-	})
-	if err != nil {
-		return Credential{}, err
+		if recent != nil {
+			last.epoch, last.key, last.server = epoch, key, server
+			recent.last.Store(last)
+		}
 	}
-	if !h.connected {
-		return Credential{}, &NotConnectedError{Reason: h.reason}
-	}
-	if !h.fits(where) {
-		return Credential{}, b.moved(ctx, key, h)
-	}
-	cred, err := h.cred.on(server.Entry)
-	if err != nil {
-		return Credential{}, &NotConnectedError{Reason: err.Error()}
+	h, cred := last.held, last.cred
+	if h.refreshAt.IsZero() {
+		return cred, nil
 	}
 	now := b.now()
 	expired := !cred.expires.IsZero() && !now.Before(cred.expires)
 	switch {
-	case h.refreshAt.IsZero() || now.Before(h.refreshAt):
+	case now.Before(h.refreshAt):
 		return cred, nil
 	case !h.refreshable && !expired:
 		return cred, nil
 	case !h.refreshable:
 		return Credential{}, b.end(ctx, key, cred.version, "the access has expired")
 	}
-	fresh, err := b.refresh(ctx, key, server, cred.version, false, !expired)
+	fresh, err := b.refresh(ctx, key, *server, cred.version, false, !expired)
 	if err != nil && !expired && !errors.Is(err, ErrNotConnected) && ctx.Err() == nil {
 		return cred, nil // good for a while yet, whatever the provider does (Z-A01)
 	}
 	return fresh, err
+}
+
+// look finds a connection, and its credential for a server that it fits to.
+func (b *Broker) look(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (*lastHeld, error) {
+	where := siteOf(&server.Entry)
+	h, err := b.known(ctx, key, server, where)
+	if err != nil {
+		return nil, err
+	}
+	if !h.connected {
+		return nil, &NotConnectedError{Reason: h.reason}
+	}
+	if !h.fits(where) {
+		return nil, b.moved(ctx, key, h)
+	}
+	cred, err := h.on(server.Entry.AuthParams)
+	if err != nil {
+		return nil, &NotConnectedError{Reason: err.Error()}
+	}
+	return &lastHeld{held: h, cred: cred}, nil
+}
+
+// known is a connection as it is kept, read when it is not.
+func (b *Broker) known(ctx context.Context, key storage.ConnectionKey, server *storage.Server, where site) (*held, error) {
+	return b.held.Get(ctx, cache.NewKey(key.OrganizationID, key.UserID, key.ServerID), func(ctx context.Context) (*held, error) {
+		h, err := b.load(ctx, key)
+		if err == nil && h.fits(where) {
+			h.site = where
+			h.place(server.Entry.AuthParams)
+		}
+		return &h, err
+	})
+}
+
+// Gone reports whether the user of key has no connection to server any more, which takes one: it was taken away, and did
+// not just break. Errors are the store's.
+func (b *Broker) Gone(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (bool, error) {
+	if kindOf(&server.Entry) == storage.ProviderNone {
+		return false, nil
+	}
+	if b.ctx.Err() != nil {
+		return false, ErrClosed
+	}
+	h, err := b.known(ctx, key, server, siteOf(&server.Entry))
+	if err != nil {
+		return false, err
+	}
+	return !h.connected && h.reason == "", nil
 }
 
 // load reads a connection. That there is none is worth keeping, too.
@@ -154,12 +231,27 @@ func (h *held) fits(s site) bool {
 	return err == nil && where == h.cred.place && s.kind == h.cred.kind
 }
 
+// on gives the credential for a server with those parameters.
+func (h *held) on(p storage.AuthParams) (Credential, error) {
+	if h.placed.kind != "" && h.params == p {
+		return h.placed, nil
+	}
+	return h.cred.on(p)
+}
+
+// place works out how the credential goes on a request. Parameters that are wrong are told to who asks for it.
+func (h *held) place(p storage.AuthParams) {
+	if cred, err := h.cred.on(p); err == nil {
+		h.params, h.placed = p, cred
+	}
+}
+
 // on says where on a request the credential goes.
-func (c Credential) on(e storage.DirectoryEntry) (Credential, error) {
-	if err := directory.CheckAuthParams(e.AuthParams); err != nil {
+func (c Credential) on(p storage.AuthParams) (Credential, error) {
+	if err := directory.CheckAuthParams(p); err != nil {
 		return Credential{}, err
 	}
-	c.params = directory.PlaceCredential(c.kind, e.AuthParams)
+	c.params = directory.PlaceCredential(c.kind, p)
 	return c, nil
 }
 
@@ -170,7 +262,7 @@ func (b *Broker) moved(ctx context.Context, key storage.ConnectionKey, h *held) 
 	if err != nil {
 		return fmt.Errorf("reading server: %w", err)
 	}
-	if h.fits(siteOf(s.Entry)) {
+	if h.fits(siteOf(&s.Entry)) {
 		return &UnavailableError{RetryAfter: time.Second, Cause: errors.New("the server is just being changed")}
 	}
 	return b.end(ctx, key, h.cred.version, "the server's address or issuer has changed since you connected")

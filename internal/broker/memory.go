@@ -15,6 +15,7 @@ const maxHeld = 50_000
 // providers to leave alone.
 type Memory struct {
 	held      *cache.Cache[*held]
+	epochs    *cache.Epochs
 	retries   retries
 	unsaved   unsaved
 	sightings sightings
@@ -27,7 +28,7 @@ func NewMemory(epochs *cache.Epochs, now func() time.Time) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of credentials: %w", err)
 	}
-	return &Memory{held: credentials}, nil
+	return &Memory{held: credentials, epochs: epochs}, nil
 }
 
 // Close frees the memory. Brokers that use it must be closed.

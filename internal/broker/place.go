@@ -23,7 +23,7 @@ type site struct {
 	resource, issuer string
 }
 
-func siteOf(e storage.DirectoryEntry) site {
+func siteOf(e *storage.DirectoryEntry) site {
 	return site{e.URL, e.EventsURL, e.Provider, kindOf(e), e.OAuth.Resource, e.OAuth.Issuer}
 }
 
@@ -90,6 +90,12 @@ func originOf(u *url.URL) string {
 
 // holds reports whether u is at one of the place's origins.
 func (p place) holds(u *url.URL) bool {
+	// Nearly always there is one, spelled as in the address.
+	if rest, ok := strings.CutPrefix(p.origin, u.Scheme); ok && u.Scheme != "" && u.Host != "" {
+		if host, ok := strings.CutPrefix(rest, "://"); ok && host == u.Host {
+			return true
+		}
+	}
 	want := originOf(u)
 	for o := range strings.SplitSeq(p.origin, " ") {
 		if o == want {

@@ -68,10 +68,10 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 		if !h.connected {
 			return Credential{}, &NotConnectedError{Reason: h.reason}
 		}
-		if !h.fits(siteOf(s.Entry)) {
+		if !h.fits(siteOf(&s.Entry)) {
 			return Credential{}, b.moved(ctx, key, &h)
 		}
-		return h.cred.on(s.Entry)
+		return h.cred.on(s.Entry.AuthParams)
 	case <-late:
 		return Credential{}, &UnavailableError{RetryAfter: time.Second, Cause: errors.New("the provider is slow")}
 	case <-ctx.Done():
@@ -154,7 +154,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	if err != nil {
 		return err
 	}
-	where, err := placeOf(siteOf(r.server.Entry), r.client.Endpoints)
+	where, err := placeOf(siteOf(&r.server.Entry), r.client.Endpoints)
 	switch {
 	case err != nil || where != (place{c.Origin, c.Resource, c.Issuer}):
 		return r.fall(c, "the server's address or issuer has changed since you connected")

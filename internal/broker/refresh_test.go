@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/http1"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -32,7 +33,7 @@ func (b *bundle) storm(nodes []*Broker, n int) {
 	for i := range n {
 		wg.Go(func() {
 			<-start
-			c, err := nodes[i%len(nodes)].Credential(b.t.Context(), b.key, b.server)
+			c, err := nodes[i%len(nodes)].Credential(b.t.Context(), b.key, &b.server)
 			if err != nil {
 				b.t.Errorf("caller %d: %v", i, err)
 				return
@@ -104,7 +105,7 @@ func TestProviderDown(t *testing.T) {
 	// Z-A01 expired: retryable, not an error state, at most six attempts a minute.
 	before := b.refreshes()
 	for range 60 {
-		_, err := b.Credential(t.Context(), b.key, b.server)
+		_, err := b.Credential(t.Context(), b.key, &b.server)
 		var un *UnavailableError
 		if !errors.As(err, &un) || un.RetryAfter <= 0 {
 			t.Fatalf("%v", err)
@@ -131,7 +132,7 @@ func TestInvalidGrant(t *testing.T) {
 	b.clock.advance(time.Hour)
 	nodes := b.nodes(2)
 	for i := range 50 {
-		if _, err := nodes[i%2].Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+		if _, err := nodes[i%2].Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 			t.Fatalf("A14 %v", err)
 		}
 		b.clock.advance(time.Second)
@@ -153,7 +154,7 @@ func TestInvalidClient(t *testing.T) {
 	b.connect()
 	b.provider.set(func(p *provider) { p.tokenError = "invalid_client" })
 	b.clock.advance(time.Hour)
-	if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 		t.Fatal(err)
 	}
 	if b.server = b.reload(b.server); b.server.Status != storage.ServerError {
@@ -214,8 +215,8 @@ func TestWaiterLeavesRefresh(t *testing.T) {
 	b.provider.set(func(p *provider) { p.gate = gate })
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := b.Credential(ctx, b.key, b.server); first <- err }()
-	go func() { _, err := b.Credential(t.Context(), b.key, b.server); second <- err }()
+	go func() { _, err := b.Credential(ctx, b.key, &b.server); first <- err }()
+	go func() { _, err := b.Credential(t.Context(), b.key, &b.server); second <- err }()
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("first: %v", err)
@@ -259,7 +260,7 @@ func TestRefreshInterrupted(t *testing.T) {
 			b.provider.set(func(p *provider) { p.tolerant = tolerant })
 			b.clock.advance(time.Hour)
 			b.store.afterEdit.Store(&dying)
-			if _, err := b.Credential(t.Context(), b.key, b.server); err == nil {
+			if _, err := b.Credential(t.Context(), b.key, &b.server); err == nil {
 				t.Fatal("a credential that is not stored was given out")
 			}
 			b.store.afterEdit.Store(nil)
@@ -268,7 +269,7 @@ func TestRefreshInterrupted(t *testing.T) {
 				b.use(restarted)
 				return
 			}
-			if _, err := restarted.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+			if _, err := restarted.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 				t.Fatal(err)
 			}
 			if got := b.status(); got != storage.ConnectionError {
@@ -296,7 +297,7 @@ func TestRefreshInterrupted(t *testing.T) {
 		full := func() error { return storage.ErrUnavailable }
 		b.store.afterEdit.Store(&full)
 		for range 3 {
-			if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrUnavailable) {
+			if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrUnavailable) {
 				t.Fatalf("%v", err)
 			}
 		}
@@ -313,7 +314,7 @@ func TestRefreshInterrupted(t *testing.T) {
 		b.clock.advance(time.Hour)
 		gone := func() error { return storage.ErrNotFound }
 		b.store.afterEdit.Store(&gone)
-		if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+		if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 			t.Fatalf("%v", err)
 		}
 		b.settle(func() bool { return len(get(b.provider, func(p *provider) []string { return p.revoked })) == 2 })
@@ -327,7 +328,7 @@ func TestDisconnect(t *testing.T) {
 	if err := b.Disconnect(t.Context(), b.key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("A16 %v", err)
 	}
 	b.settle(func() bool { return len(get(b.provider, func(p *provider) []string { return p.revoked })) == 2 })
@@ -342,7 +343,7 @@ func TestDisconnect(t *testing.T) {
 	}
 	b.ServerDeleted(t.Context(), gone)
 	b.settle(func() bool { return len(get(b.provider, func(p *provider) []string { return p.revoked })) == 4 })
-	if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("A16 %v", err)
 	}
 }
@@ -356,7 +357,7 @@ func TestCloseEndsRevocations(t *testing.T) {
 	}
 	b.Close()
 	b.Close()
-	if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrClosed) {
+	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }
@@ -381,21 +382,21 @@ func TestMovedUpstream(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.server = b.reload(b.server)
-			if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+			if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 				t.Fatalf("%v", err)
 			}
 			if c := b.connection(); c.Status != storage.ConnectionError || c.SealedCredential != nil {
 				t.Errorf("stored %+v", c)
 			}
-			if _, err := b.Credential(t.Context(), b.key, stale); !errors.Is(err, ErrNotConnected) {
+			if _, err := b.Credential(t.Context(), b.key, &stale); !errors.Is(err, ErrNotConnected) {
 				t.Errorf("%v", err)
 			}
 			u, err := url.Parse("https://evil.example.test/mcp")
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := map[string][]string{}
-			if err := old.Apply(h, u); err == nil || len(h) != 0 {
+			r := &http1.Request{URL: u}
+			if err := old.Apply(r); err == nil || len(r.Fields) != 0 {
 				t.Errorf("applied to another origin: %v", err)
 			}
 		})
@@ -424,7 +425,7 @@ func TestCorruptCredential(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+				if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 					t.Errorf("%v", err)
 				}
 			}
@@ -450,10 +451,10 @@ func TestNothingLeaks(t *testing.T) {
 	c := b.use(b.Broker)
 	b.provider.set(func(p *provider) { p.down = true })
 	b.clock.advance(2 * time.Hour)
-	_, err := b.Credential(t.Context(), b.key, b.server)
+	_, err := b.Credential(t.Context(), b.key, &b.server)
 	b.provider.set(func(p *provider) { p.down, p.tokenError = false, "invalid_grant" })
 	b.clock.advance(time.Minute)
-	_, err2 := b.Credential(t.Context(), b.key, b.server)
+	_, err2 := b.Credential(t.Context(), b.key, &b.server)
 	out := b.log.String() + err.Error() + err2.Error()
 	secrets = append(secrets, strings.TrimPrefix(b.header(c), "Bearer "))
 	for token := range get(b.provider, func(p *provider) map[string]*family { return p.live }) {

@@ -21,6 +21,12 @@ type returnPrefix struct {
 	path   string // "" or a path without a slash at its end: it allows itself and what is below it
 }
 
+// CheckReturnURLs says what is wrong with Config.ReturnURLs, without a broker.
+func CheckReturnURLs(entries []string) error {
+	_, err := parseReturnURLs(entries, false)
+	return err
+}
+
 // parseReturnURLs reads the allow-list: origins with an optional path. No wildcards (oauth2-proxy, CVE-2021-21291).
 func parseReturnURLs(entries []string, loopbackToo bool) (returnURLs, error) {
 	list := returnURLs{loopback: loopbackToo}

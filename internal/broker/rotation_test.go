@@ -31,7 +31,7 @@ func TestSecretRotation(t *testing.T) {
 	connection := b.connection().ID
 	b.provider.set(func(p *provider) { p.secret = "new" })
 	b.clock.advance(time.Hour)
-	if _, err := b.Credential(t.Context(), b.key, b.server); !errors.Is(err, ErrNotConnected) {
+	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 		t.Fatal(err)
 	}
 	if b.server = b.reload(b.server); b.server.Status != storage.ServerError {

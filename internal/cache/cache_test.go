@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -290,7 +291,7 @@ func TestCostBound(t *testing.T) {
 	}
 	keptNow := 0
 	for i := range 200 {
-		if _, ok, _ := c.kept(NewKey("o", strconv.Itoa(i)), c.epochs.Current("o")); ok {
+		if _, ok, _ := c.kept(NewKey("o", strconv.Itoa(i)), c.epochs.Current("o"), false); ok {
 			keptNow++
 		}
 	}
@@ -382,6 +383,20 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
+// BenchmarkRecent is BenchmarkHit without a key in memory.
+func BenchmarkRecent(b *testing.B) {
+	c, _ := newCache(b, Options[string]{})
+	const organization, user = "018f3c2e-0000-7000-8000-000000000001", "018f3c2e-0000-7000-8000-000000000002"
+	fields := []string{user, "k"}
+	_, _ = c.Get(b.Context(), NewKey(organization, fields...), func(context.Context) (string, error) { return "v", nil })
+	c.values.Wait()
+	now := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = c.Recent(now, organization, fields[0], fields[1])
+	}
+}
+
 // TestGetAlone: what is loaded on the caller's goroutine, under its context, is kept like the rest, and an error is not.
 func TestGetAlone(t *testing.T) {
 	c, epochs := newCache(t, Options[string]{})
@@ -442,5 +457,88 @@ func TestRecent(t *testing.T) {
 	}
 	if got, loaded := get(t, c, key, "x"); got != "3" || loaded {
 		t.Errorf("%q, loaded %v", got, loaded)
+	}
+}
+
+// TestRecentWithoutKey: Recent gives what Get gives or nothing, and nothing that has ended.
+func TestRecentWithoutKey(t *testing.T) {
+	var clk clock
+	clk.advance(time.Hour)
+	c, epochs := newCache(t, Options[string]{TTL: time.Minute, Now: clk.now})
+	long := strings.Repeat("x", 2*roomForKeys)
+	for _, fields := range [][]string{{"k"}, {"k", ""}, {"", "k"}, {long}} {
+		key := NewKey("o", fields...)
+		found := func(organization string, fields ...string) (value string, ok bool) {
+			for range 50 * rareness { // two keys may share a place
+				if value, ok = c.Recent(clk.now(), organization, fields...); ok {
+					return value, ok
+				}
+			}
+			return "", false
+		}
+		warm := func(value string) {
+			t.Helper()
+			if got, loaded := get(t, c, key, value); got != value || !loaded {
+				t.Fatalf("%q, loaded %v", got, loaded)
+			}
+			c.values.Wait()
+			if got, ok := found("o", fields...); got != value || !ok {
+				t.Errorf("%q: %q, %v", fields, got, ok)
+			}
+		}
+		if got, ok := found("o", fields...); ok {
+			t.Errorf("%q: %q of nothing", fields, got)
+		}
+		warm("1")
+		if got, ok := found("o2", fields...); ok {
+			t.Errorf("another organization gets %q", got)
+		}
+		if got, ok := found("o", append(fields, "more")...); ok {
+			t.Errorf("another key gets %q", got)
+		}
+		epochs.Bump("o")
+		if got, ok := found("o", fields...); ok {
+			t.Errorf("%q is of another epoch", got)
+		}
+		warm("2")
+		epochs.Bump("")
+		if got, ok := found("o", fields...); ok {
+			t.Errorf("%q is of another epoch of all", got)
+		}
+		warm("3")
+		clk.advance(time.Minute)
+		if got, ok := found("o", fields...); ok {
+			t.Errorf("%q is over", got)
+		}
+		warm("4")
+	}
+	c.Close()
+	if _, ok := c.Recent(clk.now(), "o", long); ok {
+		t.Error("found in a closed cache")
+	}
+}
+
+// TestRecentAllocatesNothing, but for the rare look-ups.
+func TestRecentAllocatesNothing(t *testing.T) {
+	c, _ := newCache(t, Options[string]{})
+	organization, fields := "018f3c2e-0000-7000-8000-000000000001", []string{"018f3c2e-0000-7000-8000-000000000002", "018f3c2e-0000-7000-8000-000000000003"}
+	get(t, c, NewKey(organization, fields...), "v")
+	c.values.Wait()
+	now := time.Now()
+	if n := testing.AllocsPerRun(1000, func() { c.Recent(now, organization, fields[0], fields[1]) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestHistory: an organization's history moves with its epochs, and with those of all.
+func TestHistory(t *testing.T) {
+	var e Epochs
+	h := e.Of("o")
+	for _, bumped := range []string{"o", "", "o2"} {
+		before := h.Current()
+		e.Bump(bumped)
+		if h.Current() != e.Current("o") || (h.Current() == before) != (bumped == "o2") {
+			t.Errorf("after a bump of %q: %v, was %v", bumped, h.Current(), before)
+		}
 	}
 }

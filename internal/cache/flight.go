@@ -53,7 +53,7 @@ func (c *Cache[V]) fly(ctx context.Context, key Key, epoch Epoch, load func(cont
 func (c *Cache[V]) start(ctx context.Context, key Key, fk flightKey, load func(context.Context) (V, error)) (*flight[V], error) {
 	c.closing.RLock()
 	defer c.closing.RUnlock()
-	if c.closed {
+	if c.closed.Load() {
 		return nil, ErrClosed
 	}
 	loadCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

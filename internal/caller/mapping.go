@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/internal/token"
@@ -83,13 +82,12 @@ type Identity struct {
 	AgentExternalID string
 	Name, Email     string // "" when unknown
 	// Machine says that nobody stands behind the token (client_credentials), so that nobody can be asked.
-	Machine  bool
-	IssuedAt time.Time // zero when the token does not say
+	Machine bool
 }
 
-// Map reads the identity from verified claims.
+// Map reads the identity from verified claims. It goes by what AppendFacts returns, and by nothing else of them.
 func Map(c *token.Claims, m Mapping) (Identity, error) {
-	i := Identity{Issuer: m.Issuer, IssuedAt: c.IssuedAt}
+	i := Identity{Issuer: m.Issuer}
 	if i.Issuer == "" {
 		i.Issuer = c.Issuer
 	}

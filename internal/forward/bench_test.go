@@ -3,6 +3,7 @@ package forward
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/http1"
 )
 
 var clientHeader = http.Header{
@@ -20,9 +24,10 @@ var clientHeader = http.Header{
 
 func BenchmarkRequestHeader(b *testing.B) {
 	r := &Request{Header: clientHeader, SessionID: "up-1", Body: []byte("{}")}
+	var spare [24]http1.Field
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := requestHeader(r); err != nil {
+		if _, err := requestFields(spare[:0], r); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -164,4 +169,126 @@ func floor(host string) http.HandlerFunc {
 			}
 		}
 	}
+}
+
+// BenchmarkForward is a whole forwarded call without a system call: the client's body is read, the request goes to an
+// upstream in memory, its answer is read whole, as the filter of lists needs it, and written to the client.
+func BenchmarkForward(b *testing.B) {
+	for _, shape := range []struct {
+		name string
+		size int
+	}{{"220 B", 220}, {"10 KB", 10 << 10}} {
+		text := strings.Repeat("x", shape.size)
+		answer := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: " + strconv.Itoa(shape.size) + "\r\n\r\n" + text
+		for _, whole := range []bool{true, false} {
+			name := shape.name + "/passed on"
+			if whole {
+				name = shape.name + "/read whole"
+			}
+			b.Run(name, func(b *testing.B) {
+				up, err := overHTTP1.build(echoing(answer), Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer up.CloseIdleConnections()
+				f := New(up, Limits{})
+				target := mustURL("http://up.test/mcp")
+				ctx, cancel := context.WithCancelCause(b.Context())
+				defer cancel(nil)
+				body := &again{text: text}
+				in := &http.Request{Method: "POST", Header: clientHeader, Body: body, ContentLength: int64(len(text))}
+				w := &discarding{header: http.Header{}}
+				credential := bearer("eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkLnRlc3QifQ.x")
+				b.ReportAllocs()
+				for b.Loop() {
+					clear(w.header)
+					w.n, body.at = 0, 0
+					read, err := ReadBody(in, 4<<20)
+					if err != nil {
+						b.Fatal(err)
+					}
+					res, err := f.Do(ctx, &Request{Method: "POST", URL: target, Header: in.Header, SessionID: "up-1", Body: read, Credential: credential, HTTP1: true, Cancel: cancel})
+					if err != nil {
+						b.Fatal(err)
+					}
+					res.CopyHeader(w.header)
+					if whole {
+						all, err := res.ReadAll(1 << 20)
+						if err != nil {
+							b.Fatal(err)
+						}
+						res.SetBody(all)
+					}
+					if err := res.Relay(w, 16<<20); err != nil || w.n != shape.size {
+						b.Fatal(w.n, err)
+					}
+					res.Close()
+				}
+			})
+		}
+	}
+}
+
+// echoing dials connections on which every request gets the same answer, without a system call.
+type echoing string
+
+func (e echoing) DialContext(context.Context, string, string) (net.Conn, error) {
+	return &echo{answer: string(e)}, nil
+}
+
+func (e echoing) DialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	return e.DialContext(ctx, network, addr)
+}
+
+// echo is such a connection. A request is what one write brings.
+type echo struct {
+	net.Conn
+	answer, left string
+}
+
+func (c *echo) Write(p []byte) (int, error) {
+	c.left = c.answer
+	return len(p), nil
+}
+
+func (c *echo) Read(p []byte) (int, error) {
+	n := copy(p, c.left)
+	c.left = c.left[n:]
+	return n, nil
+}
+
+func (c *echo) Close() error                     { return nil }
+func (c *echo) SetReadDeadline(time.Time) error  { return nil }
+func (c *echo) SetWriteDeadline(time.Time) error { return nil }
+func (c *echo) SetDeadline(time.Time) error      { return nil }
+
+// again is a body that can be read again from its beginning.
+type again struct {
+	text string
+	at   int
+}
+
+func (a *again) Read(p []byte) (int, error) {
+	n := copy(p, a.text[a.at:])
+	if a.at += n; a.at == len(a.text) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (a *again) Close() error { return nil }
+
+// discarding is a client that counts.
+type discarding struct {
+	header http.Header
+	n      int
+}
+
+func (w *discarding) Header() http.Header              { return w.header }
+func (w *discarding) WriteHeader(int)                  {}
+func (w *discarding) SetWriteDeadline(time.Time) error { return nil }
+
+func (w *discarding) Write(p []byte) (int, error) {
+	w.n += len(p)
+	return len(p), nil
 }

@@ -6,18 +6,21 @@ import (
 )
 
 // Client writes to a client that may have stopped reading. No write takes longer than the limit (W01, W02): without it a
-// stream whose client sleeps would outlive its token and every right that ends. Between writes there is no deadline, for
-// on HTTP/2 one that passes ends the stream even when nothing is written.
+// stream whose client sleeps would outlive its token and every right that ends. Between writes there is no deadline unless
+// the client is known to speak HTTP/1: on HTTP/2 one that passes ends the stream even when nothing is written.
 type Client struct {
 	w     http.ResponseWriter
-	rc    *http.ResponseController
+	rc    http.ResponseController
 	limit time.Duration
+	http1 bool
 	last  bool // the deadline that runs is the answer's last one
+	begun time.Time
+	until time.Time // the deadline that runs; zero: none
 }
 
 // Client bounds writes to w by the forwarder's limit.
 func (r *Response) Client(w http.ResponseWriter) *Client {
-	return &Client{w: w, rc: http.NewResponseController(w), limit: r.writeIdle}
+	return &Client{w: w, rc: *http.NewResponseController(w), limit: r.writeIdle, http1: r.http1}
 }
 
 // Write implements io.Writer.
@@ -33,6 +36,17 @@ func (c *Client) WriteLast(p []byte) (int, error) {
 	c.begin()
 	c.last = true
 	return c.w.Write(p)
+}
+
+// Send writes and flushes.
+func (c *Client) Send(p []byte) error {
+	c.begin()
+	_, err := c.w.Write(p)
+	if err == nil {
+		err = c.rc.Flush()
+	}
+	c.end()
+	return err
 }
 
 // Flush sends what was written.
@@ -51,9 +65,24 @@ func (c *Client) Finish() {
 	}
 }
 
+// LastWrite is when the last write began.
+func (c *Client) LastWrite() time.Time { return c.begun }
+
+// begin sets a write's deadline. Each move passes through every writer of the server: on HTTP/1 one that is nearly as late as
+// can be serves the next write, too, which then has up to an eighth less.
+//
 // Writers without deadlines, such as those of tests, do without.
 func (c *Client) begin() {
-	_ = c.rc.SetWriteDeadline(time.Now().Add(c.limit)) //nolint:forbidigo // a socket's deadline is on the real clock
+	c.begun = time.Now() //nolint:forbidigo // a socket's deadline is on the real clock
+	if c.http1 && c.until.Sub(c.begun) >= c.limit-c.limit/8 {
+		return
+	}
+	c.until = c.begun.Add(c.limit)
+	_ = c.rc.SetWriteDeadline(c.until)
 }
 
-func (c *Client) end() { _ = c.rc.SetWriteDeadline(time.Time{}) }
+func (c *Client) end() {
+	if !c.http1 {
+		_ = c.rc.SetWriteDeadline(time.Time{})
+	}
+}

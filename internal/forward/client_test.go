@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -91,4 +92,33 @@ func TestDeadlineOnlyWhileWriting(t *testing.T) {
 	if c.Finish(); w.last.IsZero() {
 		t.Error("what the server writes last has no deadline")
 	}
+}
+
+// TestDeadlinesOfManyWrites: on HTTP/1 many writes in a row share a deadline, and none has more than the limit, nor less than
+// seven eighths of it (W01).
+func TestDeadlinesOfManyWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		c := (&Response{writeIdle: 80 * time.Second, http1: true}).Client(w)
+		moves := 0
+		for _, pause := range []time.Duration{0, 4 * time.Second, 6 * time.Second, time.Second, 9 * time.Second, time.Hour, 0} {
+			time.Sleep(pause)
+			before := w.last
+			if err := c.Send([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			if w.last != before {
+				moves++
+			}
+			if left := time.Until(w.during); left > 80*time.Second || left < 70*time.Second {
+				t.Errorf("%s after the last one a write has %s", pause, left)
+			}
+			if time.Since(c.LastWrite()) != 0 {
+				t.Errorf("the last write was at %s", c.LastWrite())
+			}
+		}
+		if moves != 3 {
+			t.Errorf("%d moves", moves)
+		}
+	})
 }

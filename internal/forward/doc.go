@@ -14,5 +14,5 @@
 //     upstream errors.
 //   - Every wait is bounded: dialling, the whole way to the answer's headers, and each silence inside a body.
 //
-// The way to the network is one [RoundTripper], which [NewUpstreams] makes: internal/http1, or net/http.
+// The way to the network is one [Sender], which [NewUpstreams] makes: internal/http1, or net/http.
 package forward

@@ -1,10 +1,10 @@
 package forward
 
 import (
-	"net/http"
+	"errors"
 	"strings"
 
-	"golang.org/x/net/http/httpguts"
+	"github.com/durward-gateway/durward/internal/http1"
 )
 
 // HeaderError is a header of the client's that cannot be forwarded: 400 at the caller. Nothing was sent.
@@ -15,17 +15,18 @@ type HeaderError struct {
 
 func (e *HeaderError) Error() string { return "header " + e.Name + " " + e.Reason }
 
-const sessionHeader = "Mcp-Session-Id"
+const (
+	sessionHeader  = "Mcp-Session-Id"
+	acceptEncoding = "Accept-Encoding"
+)
 
 // userAgent is sent for clients that name none: net/http's own would be wrong, and some edges refuse a request without.
-var userAgent = []string{"durward"}
+const userAgent = "durward"
 
-// Shared by all requests and never written to.
+// Shared by all answers and never written to.
 var (
-	identityOnly = []string{"identity"}
-	eventStream  = []string{"text/event-stream"}
-	noTransform  = []string{"no-cache, no-transform"}
-	noBuffering  = []string{"no"}
+	noTransform = []string{"no-cache, no-transform"}
+	noBuffering = []string{"no"}
 )
 
 type occurrence uint8
@@ -72,70 +73,97 @@ func responseRule(name string) occurrence {
 	return never
 }
 
-// requestHeader builds the upstream's headers, the credential excepted.
-func requestHeader(r *Request) (http.Header, error) {
-	out := make(http.Header, 8) // what an MCP client sends; a ninth doubles it
+// requestFields appends the upstream's headers to out, the credential excepted.
+func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
+	agent := false
 	for name, values := range r.Header {
-		rule := requestRule(name)
+		rule := r.Rules.request(name)
 		if rule == never || len(values) == 0 {
 			continue
 		}
 		if rule == once && len(values) > 1 {
-			return nil, &HeaderError{name, "is given more than once"}
+			return out, &HeaderError{name, "is given more than once"}
 		}
 		for _, v := range values {
-			if !httpguts.ValidHeaderFieldValue(v) {
-				return nil, &HeaderError{name, "has a value with a control character"}
+			if !http1.ValidFieldValue(v) {
+				return out, &HeaderError{name, "has a value with a control character"}
 			}
 		}
-		// Clipped, so that nobody appends into the client's own slice.
-		out[name] = values[:len(values):len(values)]
+		switch name {
+		case "User-Agent":
+			agent = true
+		case "Content-Type":
+			if len(r.Body) == 0 {
+				continue
+			}
+		case "Accept":
+			if r.EventsOnly {
+				continue
+			}
+		case sessionHeader:
+			if r.SessionID != "" {
+				continue
+			}
+		case acceptEncoding:
+			continue
+		}
+		for _, v := range values {
+			out = append(out, http1.Field{Name: name, Value: v})
+		}
 	}
-	if len(r.Body) == 0 {
-		delete(out, "Content-Type")
-	}
-	if out["User-Agent"] == nil {
-		out["User-Agent"] = userAgent
+	if !agent {
+		out = append(out, http1.Field{Name: "User-Agent", Value: userAgent})
 	}
 	if r.EventsOnly {
-		out["Accept"] = eventStream
+		out = append(out, http1.Field{Name: "Accept", Value: "text/event-stream"})
 	}
 	if r.SessionID != "" {
 		if !visibleASCII(r.SessionID) {
-			return nil, &HeaderError{sessionHeader, "has characters other than visible ASCII"}
+			return out, &HeaderError{sessionHeader, "has characters other than visible ASCII"}
 		}
-		out[sessionHeader] = []string{r.SessionID}
+		out = append(out, http1.Field{Name: sessionHeader, Value: r.SessionID})
 	}
 	// Filtering and the event cap read the answer; an encoding would hide it and could hide a bomb (W09).
-	out["Accept-Encoding"] = identityOnly
-	return out, nil
+	return append(out, http1.Field{Name: acceptEncoding, Value: "identity"}), nil
 }
 
-// checkResponseHeader refuses an answer whose headers cannot be passed on safely (H08).
-func checkResponseHeader(h http.Header) *Error {
-	for name, values := range h {
-		rule := responseRule(name)
-		if name == sessionHeader {
+// maxAnswerFields is the most header fields that an answer may have: the same over net/http as over http1. What looks for
+// one among them compares it with all others.
+const maxAnswerFields = 256
+
+var errTooManyFields = errors.New("too many header fields")
+
+// checkAnswerFields refuses an answer whose headers cannot be passed on safely (H08).
+func checkAnswerFields(fields []http1.Field, rules *Rules) *Error {
+	for i := range fields {
+		f := &fields[i]
+		rule := rules.response(f.Name)
+		if f.Name == sessionHeader && rules == nil {
 			rule = once
 		}
 		if rule == never {
+			if f.Name == "Content-Encoding" && f.Value != "" && !strings.EqualFold(f.Value, "identity") {
+				return upstreamError("content is encoded though identity was asked for")
+			}
 			continue
 		}
-		if rule == once && len(values) > 1 {
-			return upstreamError("header " + name + " is given more than once")
+		if rule == once && given(fields[:i], f.Name) {
+			return upstreamError("header " + f.Name + " is given more than once")
 		}
-		for _, v := range values {
-			if !httpguts.ValidHeaderFieldValue(v) {
-				return upstreamError("header " + name + " has a control character")
-			}
-		}
-	}
-	for _, v := range h["Content-Encoding"] {
-		if v != "" && !strings.EqualFold(v, "identity") {
-			return upstreamError("content is encoded though identity was asked for")
+		if !http1.ValidFieldValue(f.Value) {
+			return upstreamError("header " + f.Name + " has a control character")
 		}
 	}
 	return nil
+}
+
+func given(fields []http1.Field, name string) bool {
+	for i := range fields {
+		if fields[i].Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 func visibleASCII(s string) bool {

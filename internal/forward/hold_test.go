@@ -44,7 +44,7 @@ func TestHold(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				in, feed := io.Pipe()
-				f := New(canned{in}, Limits{})
+				f := New(Over(canned{in}), Limits{})
 				res, err := f.Do(t.Context(), &Request{Method: http.MethodGet, URL: mustURL("http://up.test/")})
 				if err != nil {
 					t.Fatal(err)

@@ -35,12 +35,20 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 		return &Error{Class: ErrTooLarge}
 	}
 	if r.ContentLength >= 0 && r.Status != http.StatusNoContent {
-		w.Header()["Content-Length"] = []string{strconv.FormatInt(r.ContentLength, 10)}
+		r.length[0] = strconv.FormatInt(r.ContentLength, 10)
+		w.Header()["Content-Length"] = r.length[:]
 	}
 	client := r.Client(w)
 	defer client.Finish()
 	if r.Kind == Empty {
 		w.WriteHeader(r.Status)
+		return nil
+	}
+	if r.whole != nil {
+		w.WriteHeader(r.Status)
+		if _, err := client.WriteLast(r.whole); err != nil {
+			return &Error{Class: ErrClientGone, Committed: true, Cause: err}
+		}
 		return nil
 	}
 	var p []byte
@@ -65,11 +73,13 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 				w.WriteHeader(r.Status)
 				committed = true
 			}
-			write := client.Write
+			var werr error
 			if total == r.ContentLength {
-				write = client.WriteLast
+				_, werr = client.WriteLast(p[:n])
+			} else {
+				_, werr = client.Write(p[:n])
 			}
-			if _, werr := write(p[:n]); werr != nil {
+			if werr != nil {
 				return &Error{Class: ErrClientGone, Committed: true, Cause: werr}
 			}
 		}
@@ -195,10 +205,11 @@ func (a *announcer) write(p []byte, flush bool) error {
 		}
 		a.writeStatus()
 	}
-	if _, err := a.w.Write(p); err != nil || !flush {
-		return err
+	if flush {
+		return a.w.Send(p)
 	}
-	return a.w.Flush()
+	_, err := a.w.Write(p)
+	return err
 }
 
 // settle ends the timer's part; from then on only the stream's goroutine writes, without locking.

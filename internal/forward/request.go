@@ -1,32 +1,33 @@
 package forward
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/http1"
 )
 
 // Credential is put on the upstream request. Apply is called once, after everything else is in place and just before the
-// request leaves, with the request's own header map and its own copy of the URL; what it sets replaces. When it fails,
-// nothing is sent: a request never goes without the credential it was meant to carry. Names that the transport owns
-// (Host, Content-*, Mcp-*, hop-by-hop) are the directory's business to refuse.
+// request leaves, with the request's own fields and its own copy of the URL; what it sets replaces. It must not keep the
+// request. When it fails, nothing is sent: a request never goes without the credential it was meant to carry. Names that
+// the transport owns (Host, Content-*, Mcp-*, hop-by-hop) are the directory's business to refuse.
 type Credential interface {
-	Apply(h http.Header, u *url.URL) error
+	Apply(r *http1.Request) error
 }
 
 // CredentialFunc makes a [Credential] of a function.
-type CredentialFunc func(h http.Header, u *url.URL) error
+type CredentialFunc func(r *http1.Request) error
 
 // Apply calls f.
-func (f CredentialFunc) Apply(h http.Header, u *url.URL) error { return f(h, u) }
+func (f CredentialFunc) Apply(r *http1.Request) error { return f(r) }
 
 // Request is one judged request.
 type Request struct {
@@ -39,6 +40,12 @@ type Request struct {
 	SessionID  string      // the upstream's own session id, unsealed; "" for none
 	Body       []byte      // of a POST; must not be changed until the answer is closed
 	Credential Credential  // nil: none
+	// Rules are the headers that pass; nil: MCP's.
+	Rules *Rules
+	// HeaderTimeout and Idle take the place of the forwarder's limits. 0: they do not.
+	HeaderTimeout, Idle time.Duration
+	// HTTP1: the client whose request this is speaks it, and needs no care for deadlines that pass between writes.
+	HTTP1 bool
 	// Cancel ends the context that Do is called with, which the caller does anyway once the answer is closed. It saves Do a
 	// context of its own; nil: it makes one.
 	Cancel context.CancelCauseFunc
@@ -57,22 +64,48 @@ type Limits struct {
 
 // Forwarder sends requests. Safe for concurrent use.
 type Forwarder struct {
-	rt            RoundTripper
+	to            Sender
 	headerTimeout time.Duration
 	idle          time.Duration
 	writeIdle     time.Duration
+	timers        sync.Pool // of *timer that run out for nobody
 }
 
-// New makes a forwarder over rt.
-func New(rt RoundTripper, l Limits) *Forwarder {
+// New makes a forwarder that sends by to.
+func New(to Sender, l Limits) *Forwarder {
 	return &Forwarder{
-		rt: rt, headerTimeout: positive(l.HeaderTimeout, 30*time.Second), idle: positive(l.Idle, 5*time.Minute),
+		to: to, headerTimeout: positive(l.HeaderTimeout, 30*time.Second), idle: positive(l.Idle, 5*time.Minute),
 		writeIdle: positive(l.WriteIdle, time.Minute),
 	}
 }
 
-// blank is what upstream requests are copied from: WithContext then costs one allocation instead of two.
-var blank http.Request
+// outgoing is a request while it is sent.
+type outgoing struct {
+	request http1.Request
+	url     url.URL
+	fields  [24]http1.Field
+}
+
+var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
+
+// release gives o back without what was in it, the credential first of all.
+func (o *outgoing) release() {
+	*o = outgoing{}
+	outgoings.Put(o)
+}
+
+// prepare makes the request, the credential excepted.
+func (o *outgoing) prepare(r *Request) error {
+	if err := o.setURL(r); err != nil {
+		return err
+	}
+	fields, err := requestFields(o.fields[:0], r)
+	if err != nil {
+		return err
+	}
+	o.request = http1.Request{Method: r.Method, URL: &o.url, Fields: fields, Body: r.Body}
+	return nil
+}
 
 // Do sends r and waits for the answer's headers. When ctx ends the upstream connection is let go at once, also while the
 // body is read; give it the client's request context. The caller must Close the answer.
@@ -80,79 +113,68 @@ var blank http.Request
 // Any status passes but 1xx, 3xx, 206 and those above 599; 401 is the caller's to hide. Errors are *[HeaderError]
 // (nothing was sent, 400), *[Error], or a plain error for a Request that no caller should have made.
 func (f *Forwarder) Do(ctx context.Context, r *Request) (*Response, error) {
-	u, err := upstreamURL(r)
-	if err != nil {
+	out := outgoings.Get().(*outgoing)
+	defer out.release()
+	if err := out.prepare(r); err != nil {
 		return nil, err
-	}
-	header, err := requestHeader(r)
-	if err != nil {
-		return nil, err
-	}
-	clock := &watch{cancel: r.Cancel}
-	if clock.own = r.Cancel == nil; clock.own {
-		ctx, clock.cancel = context.WithCancelCause(ctx)
-	}
-	out := blank.WithContext(ctx)
-	out.Method, out.URL, out.Host, out.Header = r.Method, u, u.Host, header
-	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
-	if len(r.Body) > 0 {
-		b := r.Body
-		out.ContentLength = int64(len(b))
-		// This very type: net/http then writes headers and body together. GetBody lets it move to another connection
-		// when the idle one it took turns out closed before anything was written.
-		out.Body = io.NopCloser(bytes.NewReader(b))
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 	}
 	if r.Credential != nil {
-		if err := r.Credential.Apply(header, u); err != nil {
-			clock.release(nil)
+		if err := r.Credential.Apply(&out.request); err != nil {
 			return nil, fmt.Errorf("putting the credential on the request: %w", err)
 		}
 	}
-	clock.timer = time.AfterFunc(f.headerTimeout, clock.expire)
-	res, err := f.rt.RoundTrip(out)
-	clock.timer.Stop()
+	response := &Response{rules: r.Rules, writeIdle: f.writeIdle, http1: r.HTTP1}
+	clock := &response.body.watch
+	clock.timers, clock.cancel = &f.timers, r.Cancel
+	if clock.own = r.Cancel == nil; clock.own {
+		ctx, clock.cancel = context.WithCancelCause(ctx)
+	}
+	bound := clock.begin(positive(r.HeaderTimeout, f.headerTimeout))
+	answer, err := f.to.Send(ctx, &out.request)
+	clock.end(bound)
 	if err != nil {
 		defer clock.release(nil)
 		return nil, clock.explain(ctx, err, ErrTimeout)
 	}
-	answer, bad := newResponse(ctx, res, clock, f.idle)
-	if bad != nil {
+	if bad := response.take(ctx, answer, positive(r.Idle, f.idle)); bad != nil {
 		clock.release(bad)
-		_ = res.Body.Close()
+		_ = answer.Body.Close()
 		return nil, bad
 	}
-	answer.writeIdle = f.writeIdle
-	return answer, nil
+	return response, nil
 }
 
-// upstreamURL is the URL the request goes to, a copy that the credential may be added to. There is nothing to join: no
-// part of the client's path reaches it (P05).
-func upstreamURL(r *Request) (*url.URL, error) {
+// setURL is the URL the request goes to, a copy that the credential may be added to. There is nothing to join: no part of
+// the client's path reaches it (P05).
+func (o *outgoing) setURL(r *Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodDelete:
 		if len(r.Body) > 0 {
-			return nil, errors.New("building the upstream request: a " + r.Method + " has no body")
+			return errors.New("building the upstream request: a " + r.Method + " has no body")
 		}
 	case http.MethodPost:
 	default:
-		return nil, errors.New("building the upstream request: method is not GET, POST or DELETE")
+		return errors.New("building the upstream request: method is not GET, POST or DELETE")
 	}
 	if r.URL == nil || r.URL.Host == "" || (r.URL.Scheme != "http" && r.URL.Scheme != "https") {
-		return nil, errors.New("building the upstream request: the server's URL is not an http or https URL")
+		return errors.New("building the upstream request: the server's URL is not an http or https URL")
 	}
-	u := *r.URL
+	u := &o.url
+	*u = *r.URL
 	u.User, u.Fragment, u.RawFragment, u.ForceQuery = nil, "", "", false
+	if len(r.Query) == 0 {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Query)) {
 		for i, v := range r.Query[name] {
 			if i == 0 {
-				SetQuery(&u, name, v)
+				SetQuery(u, name, v)
 				continue
 			}
 			u.RawQuery += "&" + url.QueryEscape(name) + "=" + url.QueryEscape(v)
 		}
 	}
-	return &u, nil
+	return nil
 }
 
 // SetQuery gives u's query exactly one parameter name. All others stay as they are written.

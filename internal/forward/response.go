@@ -5,10 +5,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/http1"
 )
 
 // Kind is what an answer's body is.
@@ -32,34 +36,39 @@ type Response struct {
 	// Hold is how long Relay keeps the headers of an event stream back while no byte of it has come, so that the answer to
 	// a stream that fails at its beginning can still be another. 0: they are committed at once.
 	Hold      time.Duration
-	header    http.Header
-	body      *body
+	fields    []http1.Field // the answer's headers
+	passed    [4]string     // the values that CopyHeader gives away, when they fit
+	length    [1]string     // that of Content-Length
+	rules     *Rules
+	body      body
+	whole     []byte // what Relay writes in place of Body; nil: nothing
 	writeIdle time.Duration
+	http1     bool // that is what the client speaks
 }
 
-func newResponse(ctx context.Context, res *http.Response, w *watch, idle time.Duration) (*Response, *Error) {
-	switch s := res.StatusCode; {
+// take makes r of an answer that may be passed on.
+func (r *Response) take(ctx context.Context, answer *http1.Answer, idle time.Duration) *Error {
+	switch s := answer.Status; {
 	case s < 200 || s > 599 || s == http.StatusPartialContent:
-		return nil, upstreamError("status " + strconv.Itoa(s) + " was not asked for")
+		return upstreamError("status " + strconv.Itoa(s) + " was not asked for")
 	case s >= 300 && s < 400:
 		// Never followed: the credential is meant for this place only.
-		return nil, upstreamError("status " + strconv.Itoa(s) + " is a redirect")
+		return upstreamError("status " + strconv.Itoa(s) + " is a redirect")
 	}
-	if bad := checkResponseHeader(res.Header); bad != nil {
-		return nil, bad
+	if bad := checkAnswerFields(answer.Fields, r.rules); bad != nil {
+		return bad
 	}
-	b := &body{ctx: ctx, rc: res.Body, watch: w, idle: idle}
-	return &Response{
-		Status: res.StatusCode, Kind: kindOf(res), ContentLength: res.ContentLength,
-		Body: b, header: res.Header, body: b,
-	}, nil
+	r.body.ctx, r.body.answer, r.body.idle = ctx, answer, idle
+	r.Status, r.ContentLength, r.Body, r.fields = answer.Status, answer.Length, &r.body, answer.Fields
+	r.Kind = r.kind()
+	return nil
 }
 
-func kindOf(res *http.Response) Kind {
-	if res.ContentLength == 0 || res.Body == http.NoBody {
+func (r *Response) kind() Kind {
+	if r.ContentLength == 0 {
 		return Empty
 	}
-	media := res.Header.Get("Content-Type")
+	media := r.Header("Content-Type")
 	if i := strings.IndexByte(media, ';'); i >= 0 {
 		media = media[:i]
 	}
@@ -72,18 +81,45 @@ func kindOf(res *http.Response) Kind {
 	return Other
 }
 
+// Header gives a header of the upstream's that something is decided by, its first value. It does not pass for that.
+func (r *Response) Header(name string) string {
+	for i := range r.fields {
+		if r.fields[i].Name == name {
+			return r.fields[i].Value
+		}
+	}
+	return ""
+}
+
 // SessionID is the upstream's own session id, to be sealed before a client sees it; "" when it gave none.
-func (r *Response) SessionID() string { return r.header.Get(sessionHeader) }
+func (r *Response) SessionID() string { return r.Header(sessionHeader) }
 
 // Challenges are the upstream's WWW-Authenticate values: for the broker, never for the client.
-func (r *Response) Challenges() []string { return r.header["Www-Authenticate"] }
+func (r *Response) Challenges() []string {
+	var all []string
+	for _, f := range r.fields {
+		if f.Name == "Www-Authenticate" {
+			all = append(all, f.Value)
+		}
+	}
+	return all
+}
 
 // CopyHeader sets on dst the headers that pass, and on an event stream those that keep intermediaries from holding it
 // back. Content-Length is set by [Response.Relay] alone, because a caller may write another body.
 func (r *Response) CopyHeader(dst http.Header) {
-	for name, values := range r.header {
-		if responseRule(name) != never && len(values) > 0 {
-			dst[name] = values
+	spare := r.passed[:]
+	for i, f := range r.fields {
+		rule := r.rules.response(f.Name)
+		switch {
+		case rule == never:
+		case rule == many && given(r.fields[:i], f.Name):
+			dst[f.Name] = append(dst[f.Name], f.Value)
+		case len(spare) == 0:
+			dst[f.Name] = []string{f.Value}
+		default:
+			spare[0] = f.Value
+			dst[f.Name], spare = spare[:1:1], spare[1:]
 		}
 	}
 	if r.Kind == Events {
@@ -97,15 +133,34 @@ func (r *Response) ReadAll(limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, &Error{Class: ErrTooLarge}
 	}
-	b, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
-	if err != nil {
-		return nil, err
+	size := int64(512)
+	if r.ContentLength > 0 {
+		size = min(r.ContentLength, firstRead)
 	}
-	if int64(len(b)) > limit {
-		return nil, &Error{Class: ErrTooLarge}
+	b := make([]byte, 0, size)
+	for {
+		n, err := r.Body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case int64(len(b)) > limit:
+			return nil, &Error{Class: ErrTooLarge}
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return nil, err
+		case len(b) == cap(b):
+			b = slices.Grow(b, len(b)) // what was received earns as much again
+		}
 	}
-	return b, nil
 }
+
+// SetBody makes b the answer's body, in place of one that was read whole.
+func (r *Response) SetBody(b []byte) {
+	r.whole, r.ContentLength = b, int64(len(b))
+}
+
+// Whole is what SetBody has set, which Relay writes without reading Body; nil: nothing.
+func (r *Response) Whole() []byte { return r.whole }
 
 // What saving an unwanted answer's connection may cost (W08); an answer that is longer or slower costs the connection.
 const (
@@ -128,12 +183,41 @@ func (r *Response) Discard() {
 // may be called while another goroutine reads.
 func (r *Response) Close() { r.body.close() }
 
-// watch bounds one wait after another with a single timer: first the way to the headers, then each read of the body.
+// watch bounds one wait after another: first the way to the headers, then each read of the body.
 type watch struct {
-	timer   *time.Timer
+	timers  *sync.Pool
 	cancel  context.CancelCauseFunc
 	own     bool // cancel ends a context that is the round trip's own
 	expired atomic.Bool
+}
+
+// timer bounds one wait, and another when it did not run out: making one costs more than all that is done with it. It is
+// nobody else's from begin to end, however many close the answer meanwhile.
+type timer struct {
+	*time.Timer
+	of *watch // nil: nobody waits
+}
+
+// begin bounds a wait, until end.
+func (w *watch) begin(d time.Duration) *timer {
+	t, ok := w.timers.Get().(*timer)
+	if !ok {
+		t = new(timer)
+		t.of = w
+		t.Timer = time.AfterFunc(d, func() { t.of.expire() })
+		return t
+	}
+	t.of = w
+	t.Reset(d)
+	return t
+}
+
+// end says that the wait is over. A timer that has run out may not have been heard yet: it keeps its watch.
+func (w *watch) end(t *timer) {
+	if t.Stop() {
+		t.of = nil
+		w.timers.Put(t)
+	}
 }
 
 // release ends the round trip's own context.
@@ -160,12 +244,12 @@ func (w *watch) explain(ctx context.Context, err error, late error) *Error {
 }
 
 // body is an answer's body whose every read is bounded. The timer runs only while the upstream is waited for, so a slow
-// client is not taken for a silent upstream.
+// client is not taken for a silent upstream, and not at all for what came with the headers.
 type body struct {
-	ctx   context.Context
-	rc    io.ReadCloser
-	watch *watch
-	idle  time.Duration
+	ctx    context.Context
+	answer *http1.Answer
+	watch  watch
+	idle   time.Duration
 }
 
 var errClosed = errors.New("answer is closed")
@@ -174,18 +258,25 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.watch.expired.Load() {
 		return 0, &Error{Class: ErrIdle}
 	}
-	b.watch.timer.Reset(b.idle)
-	n, err := b.rc.Read(p)
-	b.watch.timer.Stop()
-	if err == nil || (err == io.EOF && b.ctx.Err() == nil) {
-		return n, err
+	if b.answer.Ready() {
+		n, err := b.answer.Body.Read(p)
+		return n, b.explain(err)
+	}
+	bound := b.watch.begin(b.idle)
+	n, err := b.answer.Body.Read(p)
+	b.watch.end(bound)
+	return n, b.explain(err)
+}
+
+func (b *body) explain(err error) error {
+	if err == nil || (err == io.EOF && b.ctx.Err() == nil) { //nolint:errorlint // as a reader says it
+		return err
 	}
 	// An end after the context's is not the answer's: the upstream may have ended it because it saw us go.
-	return n, b.watch.explain(b.ctx, err, ErrIdle)
+	return b.watch.explain(b.ctx, err, ErrIdle)
 }
 
 func (b *body) close() {
-	b.watch.timer.Stop()
 	b.watch.release(errClosed)
-	_ = b.rc.Close()
+	_ = b.answer.Body.Close()
 }

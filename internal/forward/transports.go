@@ -7,14 +7,9 @@ import (
 	"net"
 	"net/http"
 	"time"
-)
 
-// RoundTripper is the way to the network: one request, one answer, no redirects, no retries of what may have been
-// executed. It must return when the request's context ends and must close the connection when the context ends or the
-// body is closed before its end. Implementations must not change the request.
-type RoundTripper interface {
-	RoundTrip(*http.Request) (*http.Response, error)
-}
+	"github.com/durward-gateway/durward/internal/http1"
+)
 
 // Dialer opens connections to checked addresses; internal/netguard's Guard is one.
 type Dialer interface {
@@ -40,7 +35,7 @@ type Options struct {
 	TLS                 *tls.Config   // cloned; nil: Go's defaults. ServerName is left to the URL's host
 }
 
-// Transports is a [RoundTripper] over net/http. It keeps connections apart by scheme, because plain and TLS dials obey
+// Transports is a [Sender] over net/http. It keeps connections apart by scheme, because plain and TLS dials obey
 // different egress rules, and by purpose: connections of GET streams are many and idle and get small buffers.
 // Safe for concurrent use.
 type Transports struct {
@@ -116,7 +111,12 @@ func protocols(names []string) (http.Protocols, error) {
 	return versions, nil
 }
 
-// RoundTrip implements [RoundTripper]. A GET goes over the connections for streams.
+// Send implements [Sender].
+func (t *Transports) Send(ctx context.Context, r *http1.Request) (*http1.Answer, error) {
+	return sendOver(ctx, t.RoundTrip, r)
+}
+
+// RoundTrip sends one request. A GET goes over the connections for streams.
 func (t *Transports) RoundTrip(r *http.Request) (*http.Response, error) {
 	stream := r.Method == http.MethodGet
 	switch {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/durward-gateway/durward/internal/http1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -168,8 +170,8 @@ func (c client) forwarder(t testing.TB, o Options, l Limits) (*Forwarder, *diale
 }
 
 func bearer(token string) Credential {
-	return CredentialFunc(func(h http.Header, _ *url.URL) error {
-		h["Authorization"] = []string{"Bearer " + token}
+	return CredentialFunc(func(r *http1.Request) error {
+		r.Set("Authorization", "Bearer "+token)
 		return nil
 	})
 }

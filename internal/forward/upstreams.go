@@ -8,9 +8,16 @@ import (
 	"github.com/durward-gateway/durward/internal/http1"
 )
 
-// Upstreams is a [RoundTripper] that keeps connections.
+// Sender is the way to the network: one request, one answer, no redirects, no retries of what may have been executed. It
+// must return when the context ends and must close the connection when the context ends or the body is closed before its
+// end. When Send has returned it holds on to nothing of r but the bytes of its body.
+type Sender interface {
+	Send(ctx context.Context, r *http1.Request) (*http1.Answer, error)
+}
+
+// Upstreams is a [Sender] that keeps connections.
 type Upstreams interface {
-	RoundTripper
+	Sender
 	// CloseIdleConnections closes what no request uses; connections in use close when their request ends.
 	CloseIdleConnections()
 }

@@ -38,12 +38,12 @@ func TestWholeAnswerStays(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			f := New(roundTrip(func(*http.Request) (*http.Response, error) {
+			f := New(Over(roundTrip(func(*http.Request) (*http.Response, error) {
 				return &http.Response{
 					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
 					ContentLength: tt.length, Body: &lastRead{text: "{}", end: cancel},
 				}, nil
-			}), Limits{})
+			})), Limits{})
 			answer, err := f.Do(ctx, &Request{Method: http.MethodGet, URL: &url.URL{Scheme: "http", Host: "upstream.test"}})
 			if err != nil {
 				t.Fatal(err)

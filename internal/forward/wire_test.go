@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/internal/http1"
 )
 
 const okJSON = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -90,8 +92,8 @@ func testWireBytes(t *testing.T, via client) {
 		{
 			"P05 base path and query are kept, filters added, credential in the query replaces", "/a/%2e%2e/b?q=1&api_key=old&limit=9#f",
 			Request{Method: "GET", EventsOnly: true, Query: url.Values{"limit": {"5"}, "object_type": {"a b", "c&d"}},
-				Credential: CredentialFunc(func(_ http.Header, u *url.URL) error {
-					SetQuery(u, "api_key", "s3cret&x")
+				Credential: CredentialFunc(func(r *http1.Request) error {
+					SetQuery(r.URL, "api_key", "s3cret&x")
 					return nil
 				})},
 			"GET /a/%2e%2e/b?q=1&limit=5&object_type=a+b&object_type=c%26d&api_key=s3cret%26x HTTP/1.1\r\nHost: HOST\r\nUser-Agent: durward\r\nAccept: text/event-stream\r\nAccept-Encoding: identity\r\n\r\n",
@@ -135,10 +137,10 @@ func testWireBytes(t *testing.T, via client) {
 }
 
 func TestRefusedRequests(t *testing.T) {
-	f := New(roundTripFunc(func(*http.Request) (*http.Response, error) {
+	f := New(Over(roundTripFunc(func(*http.Request) (*http.Response, error) {
 		t.Error("a refused request was sent")
 		return nil, errors.New("sent")
-	}), Limits{})
+	})), Limits{})
 	ok, _ := url.Parse("https://up.test/mcp")
 	for _, tc := range []struct {
 		name   string
@@ -392,4 +394,31 @@ func FuzzSetQuery(f *testing.F) {
 			t.Errorf("others changed (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// TestManyAnswerFields: an upstream's headers are bounded in number, too, over either way.
+func TestManyAnswerFields(t *testing.T) { onBoth(t, testManyAnswerFields) }
+
+func testManyAnswerFields(t *testing.T, via client) {
+	for n, good := range map[int]bool{200: true, 300: false} {
+		up := newUpstream(t, func(c *conn) {
+			if _, raw := c.request(); raw != "" {
+				c.say("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n" + strings.Repeat("Allow: GET\r\n", n) + "\r\n{}")
+				c.untilGone()
+			}
+		})
+		f, _ := via.forwarder(t, Options{}, Limits{})
+		res, err := f.Do(t.Context(), &Request{Method: http.MethodPost, URL: up.url("/"), Body: []byte("{}")})
+		if err == nil {
+			header := make(http.Header)
+			res.CopyHeader(header)
+			if given := len(header["Allow"]); given != n {
+				t.Errorf("%d of %d fields", given, n)
+			}
+			res.Close()
+		}
+		if (err == nil) != good || err != nil && !errors.Is(err, ErrUpstream) {
+			t.Errorf("%d fields: %v", n, err)
+		}
+	}
 }

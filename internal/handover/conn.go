@@ -24,7 +24,7 @@ type Conn struct {
 	sealed bool
 	// multiplexed: many requests at a time (HTTP/2); its own protocol tells clients which of them are lost.
 	multiplexed bool
-	answered    bool // the answer to the request has begun
+	answer      answer
 	retiring    bool
 	reading     bool // a Read is under way
 	waiting     bool // and it waits for the first byte of a request
@@ -33,6 +33,14 @@ type Conn struct {
 	deadlines   int  // that the server has set for reading since it was idle
 	closing     bool // the server's Close is held back until it is clear whether the connection can be passed on
 	told        bool // the protocol that TLS settled on has been looked at
+
+	in, out deadline // for reading and for writing
+	copying bool     // a ReadFrom is under way
+
+	lazy   bool      // a background read waits in the lookout
+	eager  bool      // none shall, in this request
+	roused sync.Cond // of mu: lazy has ended
+	listed bool      // the listener will look after it
 }
 
 // phase is where a connection is between requests.
@@ -68,7 +76,7 @@ func State(c net.Conn, state http.ConnState) {
 			own.told = true
 			own.multiplexed = over.ConnectionState().NegotiatedProtocol == "h2"
 		}
-		own.phase, own.answered = active, false
+		own.phase, own.answer, own.eager = active, answer{}, false
 	case http.StateIdle:
 		own.phase, own.deadlines = idle, 0
 	case http.StateClosed, http.StateHijacked:
@@ -111,11 +119,10 @@ func (c *Conn) Read(p []byte) (int, error) {
 		c.mu.Unlock()
 		return n, nil
 	}
-	c.reading = true
-	c.mu.Unlock()
-	n, err := c.Conn.Read(p)
-	c.mu.Lock()
-	c.reading = false
+	if c.background(len(p)) {
+		c.lookout()
+	}
+	n, err := c.read(p)
 	if c.waiting && c.retiring && (n > 0 || errors.Is(err, os.ErrDeadlineExceeded)) {
 		return 0, c.pass(bytes.Clone(p[:n])) // the server will never know of it
 	}
@@ -135,7 +142,7 @@ func (c *Conn) saw(p []byte) {
 		c.sealed = c.multiplexed || p[0] == recordOfHandshake
 	}
 	if c.phase == fresh || c.phase == idle {
-		c.phase, c.answered = begins, false
+		c.phase, c.answer = begins, answer{}
 	}
 	c.waiting = false
 }
@@ -161,12 +168,32 @@ func (c *Conn) retire() {
 	}
 }
 
-// pending reports whether a request is on its way to its answer. The server would drop it, or close the connection after
-// it without having said so, when it was shut down now.
+// pending reports whether the server must not be shut down now. It would drop a request that is on its way to it, and close
+// the connection of one that is answered without having said so, while the next request is on its way. A stream, whose
+// client waits for more of it, is not pending, and neither is an idle connection that waits for a request: it is passed on.
 func (c *Conn) pending() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.passed && !c.multiplexed && (c.phase == begins || c.phase == active && !c.answered)
+	if c.passed || c.multiplexed {
+		return false
+	}
+	switch c.phase {
+	case begins:
+		return true
+	case active:
+		return !c.answer.begun || !c.sealed && !c.answer.goesOn()
+	case idle: // on the way to its Read, or a piece of the next request was read
+		return !c.sealed && !c.waiting
+	default:
+		return false
+	}
+}
+
+// veiled reports whether an answer is under way of which only the server knows whether it has ended.
+func (c *Conn) veiled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sealed && !c.multiplexed && c.phase == active && c.answer.begun
 }
 
 // kept reports whether the client keeps the connection for another request, and it cannot be passed on.
@@ -178,25 +205,37 @@ func (c *Conn) kept() bool {
 
 // Write implements net.Conn.
 func (c *Conn) Write(p []byte) (int, error) {
-	if !c.answer() {
+	if !c.writes(p) {
 		return 0, net.ErrClosed
 	}
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	for err != nil && c.moreTime(err) {
+		var more int
+		more, err = c.Conn.Write(p[n:])
+		n += more
+	}
+	return n, err
 }
 
 // ReadFrom implements io.ReaderFrom: sockets take files without copying them.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
-	if !c.answer() {
+	if !c.writes(nil) { // no chunks: those are net/http's own
 		return 0, net.ErrClosed
 	}
-	return io.Copy(c.Conn, r)
+	// What was taken from r when a deadline passes cannot be had again: the socket has the one that is wanted.
+	if err := c.copies(true); err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(c.Conn, r)
+	_ = c.copies(false)
+	return n, err
 }
 
-// answer notes that the server writes, and reports whether it may.
-func (c *Conn) answer() bool {
+// writes notes that the server writes p, and reports whether it may.
+func (c *Conn) writes(p []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answered = true
+	c.answer.writes(p)
 	return !c.passed
 }
 
@@ -214,40 +253,18 @@ func (c *Conn) Close() error {
 	}
 	c.closing, c.phase = false, gone
 	c.listener.forget(c)
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	if c.lazy {
+		c.rouse()
+	}
+	return err
 }
 
 // CloseWrite closes the writing side of a socket that has one.
 func (c *Conn) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || !c.answer() {
+	if !ok || !c.writes(nil) {
 		return net.ErrClosed
 	}
 	return half.CloseWrite()
-}
-
-// SetReadDeadline implements net.Conn.
-func (c *Conn) SetReadDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.deadlines++
-	if c.passed || c.interrupted {
-		return nil
-	}
-	return c.Conn.SetReadDeadline(t)
-}
-
-// SetWriteDeadline implements net.Conn.
-func (c *Conn) SetWriteDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.passed {
-		return nil
-	}
-	return c.Conn.SetWriteDeadline(t)
-}
-
-// SetDeadline implements net.Conn.
-func (c *Conn) SetDeadline(t time.Time) error {
-	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }

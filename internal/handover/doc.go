@@ -13,4 +13,13 @@
 // Clients of HTTP/2 are told which requests were not taken. Those of HTTP/1.1 are not, when an idle connection is closed
 // while a request is on its way. Over TLS, Retire waits for idle connections, and handlers should answer meanwhile with
 // "Connection: close" (RFC 9112 section 9.6): a client that goes on calling leaves by itself.
+//
+// Retire waits for states, never for a time in which a server should have got somewhere: a client that has its answer may send
+// the next request long before the server, which may get no processor, has ended the one before. Only over TLS, where the
+// end of an answer cannot be seen, it gives answers that have begun a moment. A stream that ends after its server was shut
+// down has its connection closed: a request that its client sends at that very moment is lost.
+//
+// Its connections ask less of their sockets than net/http does: the read that watches for clients that leave begins only
+// when a request has lasted for a moment (not over TLS, where it looks like any other), and a deadline that moves to a later
+// time stays where it is until it has passed.
 package handover

@@ -2,6 +2,7 @@ package handover
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -332,6 +334,9 @@ func TestStream(t *testing.T) {
 	stream.send(request)
 	<-entered
 	two := s.start("two", nil)
+	if one.listener.onTheirWay() != 0 {
+		t.Error("its client could have had it all")
+	}
 	one.listener.Retire(t.Context())
 	close(leave)
 	stream.want("event one")
@@ -612,3 +617,53 @@ type null struct{ net.Conn }
 
 func (null) Read(p []byte) (int, error)  { return len(p), nil }
 func (null) Write(p []byte) (int, error) { return len(p), nil }
+
+// BenchmarkRequest is a request through net/http's server, whose handler waits for others for a moment: a background read
+// begins and ends.
+func BenchmarkRequest(b *testing.B) {
+	var sockets Sockets
+	listener, err := sockets.Listen("site", func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") })
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &http.Server{
+		ConnState: State, ReadHeaderTimeout: patience, IdleTimeout: patience,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			runtime.Gosched()
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
+			_, _ = io.WriteString(w, "answer")
+		}),
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	c, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	buffer := make([]byte, serverBuffer)
+	b.ReportAllocs()
+	before := processorTime()
+	for b.Loop() {
+		if _, err := io.WriteString(c, request); err != nil {
+			b.Fatal(err)
+		}
+		if n, err := c.Read(buffer); err != nil || !bytes.HasSuffix(buffer[:n], []byte("answer")) {
+			b.Fatal(string(buffer[:n]), err)
+		}
+	}
+	b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
+	_ = c.Close()
+	_ = server.Close()
+	<-done
+}
+
+// processorTime is what the process has used so far. On a machine that others use, too, it says more than the clock.
+func processorTime() int64 {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return u.Utime.Nano() + u.Stime.Nano()
+}

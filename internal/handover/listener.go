@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/nonblock"
 )
 
 // Sockets are the listening sockets of the process. The zero value is ready.
@@ -56,7 +58,7 @@ type arrival struct {
 func (s *socket) accept() {
 	for {
 		raw, err := s.real.Accept()
-		if !s.give(arrival{raw: raw, err: err}) {
+		if !s.give(arrival{raw: nonblock.Wrap(raw), err: err}) {
 			return
 		}
 	}
@@ -101,6 +103,7 @@ type Listener struct {
 	mu          sync.Mutex
 	connections map[*Conn]struct{}
 	retired     bool
+	lookouts    []*Conn // to be looked after
 }
 
 // Accept implements net.Listener. The connections are *Conn.
@@ -118,6 +121,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 func (l *Listener) add(a arrival) *Conn {
 	c := &Conn{Conn: a.raw, listener: l, begun: a.begun}
+	c.roused.L = &c.mu
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.retiring = l.retired // it came while the listener left the line
@@ -183,16 +187,16 @@ func (l *Listener) list() []*Conn {
 
 // Timing of Retire.
 const (
-	// lookEvery is how often it looks whether requests are still on their way.
+	// lookEvery is how often it looks how far the requests are.
 	lookEvery = 5 * time.Millisecond
-	// settle is what a server has to go on after the last one's answer began.
-	settle = 50 * time.Millisecond
+	// settle is the number of looks that answers over TLS, whose end cannot be told, get to go on.
+	settle = 10
 )
 
 // Retire lets the next listener take over: new connections are its own from now on, and those on which no request has
-// begun are passed on to it. It returns when no request is between its first byte and the first byte of its answer, and no
-// client keeps a connection that cannot be passed on; at the latest when ctx ends. The server of the listener should be
-// shut down then. Without a next listener it does nothing.
+// begun are passed on to it. It returns when no request is between its first byte and the end of its answer, streams
+// apart, and no client keeps a connection that cannot be passed on; at the latest when ctx ends. The server of the listener
+// should be shut down then. Without a next listener it does nothing.
 func (l *Listener) Retire(ctx context.Context) {
 	if !l.succeeded() {
 		return
@@ -201,16 +205,20 @@ func (l *Listener) Retire(ctx context.Context) {
 	l.passOn()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	for l.any((*Conn).pending) || l.any((*Conn).kept) {
+	for looks := 0; ; {
+		switch {
+		case l.any((*Conn).pending) || l.any((*Conn).kept):
+			looks = 0
+		case looks < settle && l.any((*Conn).veiled):
+			looks++
+		default:
+			return
+		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
-	}
-	select {
-	case <-time.After(settle):
-	case <-ctx.Done():
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package http1
 
-import "syscall"
+import (
+	"syscall"
+
+	"github.com/durward-gateway/durward/internal/nonblock"
+)
 
 // liveness returns a function that says whether an idle connection is still open and silent. It never waits. What is
 // there to be read on an idle connection, be it the end, an error or bytes nobody asked for, makes it useless.
@@ -12,14 +16,9 @@ func liveness(sys syscall.RawConn) func() bool {
 		alive bool
 	)
 	probe := func(fd uintptr) bool {
-		for {
-			_, err := syscall.Read(int(fd), one[:])
-			if err == syscall.EINTR {
-				continue
-			}
-			alive = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
-			return true
-		}
+		_, errno := nonblock.Read(fd, one[:])
+		alive = errno == syscall.EAGAIN || errno == syscall.EWOULDBLOCK
+		return true
 	}
 	return func() bool { return sys.Read(probe) == nil && alive }
 }

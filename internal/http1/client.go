@@ -3,12 +3,15 @@ package http1
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/durward-gateway/durward/internal/nonblock"
 )
 
 // Dialer opens connections to checked addresses.
@@ -65,22 +68,34 @@ func New(d Dialer, o Options) *Client {
 	return c
 }
 
-// RoundTrip sends r and returns the answer once its headers are there, like [http.RoundTripper]; the package's
-// documentation says where it differs from net/http. Reads of r's body must not wait for anything: it is meant to be in
-// memory. The context's end closes the connection, also while the answer's body is read; its cause is the error then.
-// Errors are *[RequestError] or what the dialer said or *[HandshakeError] (nothing was sent), *[ProtocolError], or what
-// the connection said.
-//
-// The answer's body may be closed while another goroutine reads it. A body that is closed before its end takes its
-// connection along.
-func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx := r.Context()
+// Answer is what an upstream said. Its head was read.
+type Answer struct {
+	Status int
+	Length int64 // of the body in bytes; -1 when the upstream did not say, 0 when there is none
+	// Fields are the headers as they came, names in canonical form.
+	Fields []Field
+	// Body must be closed. It may be closed while another goroutine reads it, and more than once; closed before its end it
+	// takes its connection along.
+	Body io.ReadCloser
+}
+
+// Ready reports whether the rest of the body can be read without waiting for the upstream. It may be false for a body
+// that can.
+func (a *Answer) Ready() bool {
+	x, ok := a.Body.(*exchange)
+	return ok && x.ready()
+}
+
+// Send sends r and returns the answer once its headers are there. The package's documentation says which requests it
+// refuses, and where answers differ from net/http's. The context's end closes the connection, also while the answer's
+// body is read; its cause is the error then. Errors are *[RequestError] or what the dialer said or *[HandshakeError]
+// (nothing was sent), *[ProtocolError], or what the connection said.
+func (c *Client) Send(ctx context.Context, r *Request) (*Answer, error) {
 	out, err := prepare(r, c.pool.timeout < 0)
 	if err != nil {
 		return nil, err
 	}
 	defer out.release()
-	defer out.closeBody() // unless someone else has taken it over
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -89,15 +104,15 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x := &exchange{client: c, host: h, ctx: ctx, isHead: r.Method == http.MethodHead}
-	x.reuse = c.pool.timeout >= 0 && !r.Close
-	repeatable := out.rest == 0 && r.ContentLength == 0 && (r.Method == "" || r.Method == http.MethodGet || x.isHead)
+	x.reuse = c.pool.timeout >= 0
+	repeatable := len(r.Body) == 0 && (r.Method == "" || r.Method == http.MethodGet || x.isHead)
 	for {
 		if x.conn, err = c.connect(ctx, h, r.URL); err != nil {
 			break
 		}
-		sent, err := x.begin(&out)
-		if err == nil {
-			return &x.res, nil
+		var sent bool
+		if sent, err = x.begin(&out); err == nil {
+			return &x.answer, nil
 		}
 		// A kept connection may have died since it was asked. Whoever has seen nothing of the request has not executed it.
 		if again := x.conn.used && !x.heard && ctx.Err() == nil && (!sent || repeatable); !again {
@@ -148,6 +163,7 @@ func (c *Client) connect(ctx context.Context, h *host, u *url.URL) (*conn, error
 	if err != nil {
 		return nil, err
 	}
+	raw = nonblock.Wrap(raw)
 	if !h.key.tls {
 		return newConn(raw, raw), nil
 	}

@@ -2,8 +2,9 @@
 // the answer. An idle connection and a waiting stream cost no goroutine and hold no buffer, which is where the CPU and the
 // memory of a proxy's upstream side go otherwise.
 //
-// [Client] is a round tripper for plain and TLS upstreams: requests of the kind a gateway makes (a body in memory with a
-// known length, no trailers, no upgrade), answers from servers that are not trusted. What it promises:
+// [Client] is for plain and TLS upstreams: requests of the kind a gateway makes (a body in memory, no trailers, no
+// upgrade), answers from servers that are not trusted. Both are lists of fields ([Request], [Answer]): neither a map nor
+// an http.Request is made of what is only passed on. What it promises:
 //
 //   - A request is checked before its first byte leaves; body and headers leave in one write when they fit into 16 KiB.
 //   - Nothing is sent twice once a byte of it was written. One exception, which net/http makes too: a GET or HEAD whose
@@ -29,10 +30,10 @@
 // # Differences from net/http
 //
 // Requests. The bytes are those that http.Transport writes, in the same order, with these exceptions. No User-Agent is
-// made up. Refused, with nothing sent: a body without a length, or longer or shorter than it; Expect, Upgrade, TE,
-// Connection and other fields of the connection; trailers and transfer encodings; CONNECT; opaque URLs, a path that does
-// not begin with a slash, white space in the target; a Host that is not one (net/http sends an empty one). Only the
-// context ends a request; Request.Cancel and httptrace are not looked at. A cancelled request cancels its dial.
+// made up. Refused, with nothing sent: Expect, Upgrade, TE, Connection and other fields of the connection; CONNECT; opaque
+// URLs, a path that does not begin with a slash, white space in the target; a Host that is not one (net/http sends an empty
+// one). Host, Content-Length, Transfer-Encoding and Trailer among the fields are left out, or refused when they are not
+// spelled so. Only the context ends a request, and its dial.
 //
 // Answers. Every answer that is accepted is one that http.Transport accepts, with the same status, fields and body.
 // Refused although http.Transport takes it: lines that end in a bare LF; folded fields; a blank before the colon;
@@ -40,7 +41,6 @@
 // characters in the reason; Transfer-Encoding beside Content-Length, or in an HTTP/1.0 answer; chunk sizes of more than
 // 15 digits, chunk lines above 256 bytes or with control characters; malformed trailers; more than 256 fields or 256
 // interim answers; 101. Never kept for another request although http.Transport does: connections that spoke
-// HTTP/1.0, 204 and 304 with a Transfer-Encoding, 204 with a length.
-//
-// The Response has no Request, so that a stream does not hold on to the body it answers, and no Trailer.
+// HTTP/1.0, 204 and 304 with a Transfer-Encoding, 204 with a length. An [Answer] holds nothing of its request, and no
+// trailers.
 package http1

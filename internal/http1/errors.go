@@ -1,7 +1,6 @@
 package http1
 
-// RequestError is a request that this client does not send. Nothing was written and no connection was used, except when a
-// body of more than 16 KiB turns out shorter or longer than its length: then its connection is closed.
+// RequestError is a request that this client does not send. Nothing was written and no connection was used.
 type RequestError struct{ Reason string }
 
 func (e *RequestError) Error() string { return "checking the request: " + e.Reason }

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
 // exchange is one request and its answer. It is the answer's body, too, and one allocation with it.
 type exchange struct {
-	res    http.Response
-	values [12]string // of res.Header, when they fit
+	answer Answer
+	fields [8]Field // of answer, when they fit
 
 	client *Client
 	host   *host
@@ -45,10 +46,7 @@ const (
 // of the request may have reached the upstream.
 func (x *exchange) begin(out *outgoing) (sent bool, err error) {
 	c := x.conn
-	x.stop = nil
-	if x.ctx.Done() != nil {
-		x.stop = context.AfterFunc(x.ctx, c.abort)
-	}
+	x.stop = watch(x.ctx, c.abort)
 	n, werr := c.rw.Write(*out.first)
 	if werr != nil {
 		if sent = n > 0 || c.tls != nil; !sent {
@@ -57,18 +55,20 @@ func (x *exchange) begin(out *outgoing) (sent bool, err error) {
 			return false, x.unsent(werr)
 		}
 		x.reuse = false // an answer may be here all the same
-	} else if out.rest > 0 {
-		x.upload = startUpload(c, out.body, out.rest)
-		out.body = nil
+	} else if len(out.rest) > 0 {
+		x.upload = startUpload(c, out.rest)
 	}
 	out.release()
+	// Others that are ready go first. The answer comes meanwhile more often than not, which saves a read that finds nothing,
+	// and the way through the poller.
+	runtime.Gosched()
 
 	h := heads.Get().(*head)
 	defer heads.Put(h)
 	text, err := h.read(c, x.client.maxHead)
 	x.heard = c.w > 0
 	if err == nil {
-		err = x.answer(h, text)
+		err = x.accept(h, text)
 	}
 	if err == nil {
 		return true, nil
@@ -81,6 +81,18 @@ func (x *exchange) begin(out *outgoing) (sent bool, err error) {
 	return true, err
 }
 
+// watch has f called when ctx ends, until stop; nil: it never does. Some contexts tell of their end without the channel that
+// package context would wait on.
+func watch(ctx context.Context, f func()) (stop func() bool) {
+	if tells, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
+		return tells.AfterFunc(f)
+	}
+	if ctx.Done() == nil {
+		return nil
+	}
+	return context.AfterFunc(ctx, f)
+}
+
 // unsent names the reason why a request was not written whole.
 func (x *exchange) unsent(err error) error {
 	if x.ctx.Err() != nil {
@@ -89,36 +101,34 @@ func (x *exchange) unsent(err error) error {
 	return fmt.Errorf("writing the request: %w", err)
 }
 
-// answer makes the response of a head.
-func (x *exchange) answer(h *head, text string) error {
-	header := h.header(text, x.values[:])
-	framing, length, keep, err := h.frame(header, x.isHead)
+// accept makes the answer of a head.
+func (x *exchange) accept(h *head, text string) error {
+	f, err := h.frame(h.list(text, x.fields[:]), x.isHead)
 	if err != nil {
 		return err
 	}
 	// An upstream that answers before it has got the request may never read the rest: it would take the next request for
 	// a part of this one, or this one's body for the next request.
-	x.framing, x.reuse = framing, x.reuse && keep && (x.upload == nil || x.upload.written(notice))
-	x.res = http.Response{
-		Status: text[9:h.reason], StatusCode: h.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: int(h.minor),
-		Header: header, ContentLength: length, Close: !keep, Body: x, TLS: x.conn.tls,
-	}
-	if h.minor == 0 {
-		x.res.Proto = "HTTP/1.0"
-	}
-	switch framing {
+	x.framing, x.reuse = f.by, x.reuse && f.keep && (x.upload == nil || x.upload.written(notice))
+	x.answer = Answer{Status: h.status, Length: f.length, Fields: f.fields, Body: x}
+	switch f.by {
 	case noBody:
-		x.res.Body = http.NoBody
+		x.err = io.EOF
 		x.finish()
 	case byLength:
-		x.left = length
-	case byChunks:
-		x.res.TransferEncoding = chunkedOnly
+		x.left = f.length
 	}
 	if x.conn != nil && x.conn.buffered() == 0 {
 		x.conn.dropBuffer()
 	}
 	return nil
+}
+
+// ready reports whether nothing of the body has to be waited for.
+func (x *exchange) ready() bool {
+	x.reading.Lock()
+	defer x.reading.Unlock()
+	return x.state.Load() != open || x.framing == byLength && int64(x.conn.buffered()) >= x.left
 }
 
 // Read implements io.Reader. The end comes with the last bytes where it is known.
@@ -275,11 +285,6 @@ func (x *exchange) letGo() {
 func (x *exchange) explain(err error) error {
 	if x.ctx.Err() != nil {
 		return context.Cause(x.ctx)
-	}
-	if x.upload != nil {
-		if <-x.upload.done; x.upload.source != nil {
-			return x.upload.source
-		}
 	}
 	if bad := (*ProtocolError)(nil); errors.As(err, &bad) {
 		return err

@@ -26,7 +26,6 @@ type field struct{ name, colon, value, end int32 }
 type head struct {
 	status int
 	minor  byte
-	reason int // where the status text ends
 	size   int // bytes in all
 	fields []field
 }
@@ -50,7 +49,7 @@ func (h *head) read(c *conn, limit int) (string, error) {
 			return text, nil
 		}
 		// An interim answer has no body; one that says it had is not passed over.
-		if _, _, _, err := h.frame(h.header(text, nil), false); err != nil {
+		if _, err := h.frame(h.list(text, nil), false); err != nil {
 			return "", err
 		}
 	}
@@ -120,12 +119,10 @@ func (h *head) statusLine(b []byte) error {
 	if h.status < 100 || len(b) > 12 && b[12] != ' ' {
 		return errStatusLine
 	}
-	for _, r := range b[12:] {
-		if !valueByte(r) {
-			return errStatusLine
-		}
+	if !validValue(b[12:]) {
+		return errStatusLine
 	}
-	h.minor, h.reason = b[7]-'0', len(b)
+	h.minor = b[7] - '0'
 	return nil
 }
 
@@ -151,29 +148,22 @@ func (h *head) field(b []byte, at int) error {
 	for end > start && (b[end-1] == ' ' || b[end-1] == '\t') {
 		end--
 	}
-	for _, v := range b[start:end] {
-		if !valueByte(v) {
-			return errField
-		}
+	if !validValue(b[start:end]) {
+		return errField
 	}
 	h.fields = append(h.fields, field{int32(at), int32(at + colon), int32(at + start), int32(at + end)})
 	return nil
 }
 
-// header makes the map. All strings are parts of text, all values lie in one array: spare when they fit into it.
-func (h *head) header(text string, spare []string) http.Header {
-	if len(h.fields) > len(spare) {
-		spare = make([]string, len(h.fields))
+// list makes the fields of the head whose text this is, in spare when they fit. All strings are parts of text, names in
+// their canonical form.
+func (h *head) list(text string, spare []Field) []Field {
+	out := spare[:0]
+	if len(h.fields) > cap(out) {
+		out = make([]Field, 0, len(h.fields))
 	}
-	out := make(http.Header, len(h.fields))
-	for i, f := range h.fields {
-		name := textproto.CanonicalMIMEHeaderKey(text[f.name:f.colon])
-		if have, ok := out[name]; ok {
-			out[name] = append(have, text[f.value:f.end])
-			continue
-		}
-		spare[i] = text[f.value:f.end]
-		out[name] = spare[i : i+1 : i+1]
+	for _, f := range h.fields {
+		out = append(out, Field{textproto.CanonicalMIMEHeaderKey(text[f.name:f.colon]), text[f.value:f.end]})
 	}
 	return out
 }
@@ -188,78 +178,100 @@ const (
 	byClose
 )
 
-var chunkedOnly = []string{"chunked"}
-
-// frame decides how the body is framed and whether the connection may serve again after it (RFC 9112, 6.3). It takes
-// the fields out of the header that net/http takes out.
-func (h *head) frame(header http.Header, isHead bool) (f framing, length int64, keep bool, err error) {
-	length, err = contentLength(header)
-	if err != nil {
-		return noBody, 0, false, err
-	}
-	encodings, encoded := header["Transfer-Encoding"]
-	if encoded {
-		switch {
-		case h.minor == 0:
-			return noBody, 0, false, errEncodingOld
-		case length >= 0:
-			// Whichever one is believed, somebody on the way may believe the other (H07).
-			return noBody, 0, false, errBothLengths
-		case len(encodings) != 1 || !strings.EqualFold(encodings[0], "chunked"):
-			return noBody, 0, false, errEncoding
-		}
-		delete(header, "Transfer-Encoding")
-		for _, v := range header["Trailer"] {
-			for name := range strings.SplitSeq(v, ",") {
-				switch textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)) {
-				case "Transfer-Encoding", "Content-Length", "Trailer":
-					return noBody, 0, false, errTrailerField
-				}
-			}
-		}
-		delete(header, "Trailer")
-	}
-	keep = h.minor == 1
-	if tokens := header["Connection"]; tokens != nil && httpguts.HeaderValuesContainsToken(tokens, "close") {
-		keep = false
-	}
-	switch {
-	case isHead:
-		return noBody, length, keep, nil
-	case h.status == http.StatusNoContent:
-		// A body that should not be may follow all the same.
-		return noBody, 0, keep && !encoded && length <= 0, nil
-	case h.status == http.StatusNotModified:
-		return noBody, 0, keep && !encoded, nil
-	case encoded:
-		return byChunks, -1, keep, nil
-	case length == 0:
-		return noBody, 0, keep, nil
-	case length > 0:
-		return byLength, length, keep, nil
-	}
-	return byClose, -1, false, nil
+// framed is how an answer's body is framed.
+type framed struct {
+	by     framing
+	length int64   // -1: unknown
+	keep   bool    // the connection may serve again after it
+	fields []Field // without those that net/http takes out
 }
 
-// contentLength is -1 when there is none. A length that is repeated is taken once.
-func contentLength(header http.Header) (int64, error) {
-	values := header["Content-Length"]
-	if len(values) == 0 {
-		return -1, nil
+// frame decides how the body is framed and whether the connection may serve again after it (RFC 9112, 6.3). It takes
+// fields for its own.
+func (h *head) frame(fields []Field, isHead bool) (framed, error) {
+	length, encodings, coding, trailers, keep := "", 0, "", false, h.minor == 1
+	kept := fields[:0]
+	for _, f := range fields {
+		switch f.Name {
+		case "Content-Length":
+			if f.Value == "" || length != "" && f.Value != length {
+				return framed{}, errLength
+			}
+			if length != "" {
+				continue // a length that is repeated is taken once
+			}
+			length = f.Value
+		case "Transfer-Encoding":
+			encodings++
+			coding = f.Value
+			continue
+		case "Trailer":
+			trailers = true
+		case "Connection":
+			keep = keep && !httpguts.HeaderValuesContainsToken([]string{f.Value}, "close")
+		}
+		kept = append(kept, f)
 	}
-	for _, v := range values[1:] {
-		if v != values[0] {
-			return 0, errLength
+	n := int64(-1)
+	if length != "" {
+		parsed, err := strconv.ParseUint(length, 10, 63)
+		if err != nil {
+			return framed{}, errLength
+		}
+		n = int64(parsed)
+	}
+	if encodings > 0 {
+		switch {
+		case h.minor == 0:
+			return framed{}, errEncodingOld
+		case n >= 0:
+			// Whichever one is believed, somebody on the way may believe the other (H07).
+			return framed{}, errBothLengths
+		case encodings > 1 || !strings.EqualFold(coding, "chunked"):
+			return framed{}, errEncoding
+		}
+		if trailers {
+			var err error
+			if kept, err = withoutTrailer(kept); err != nil {
+				return framed{}, err
+			}
 		}
 	}
-	n, err := strconv.ParseUint(values[0], 10, 63)
-	if err != nil {
-		return 0, errLength
+	encoded := encodings > 0
+	switch {
+	case isHead:
+		return framed{noBody, n, keep, kept}, nil
+	case h.status == http.StatusNoContent:
+		// A body that should not be may follow all the same.
+		return framed{noBody, 0, keep && !encoded && n <= 0, kept}, nil
+	case h.status == http.StatusNotModified:
+		return framed{noBody, 0, keep && !encoded, kept}, nil
+	case encoded:
+		return framed{byChunks, -1, keep, kept}, nil
+	case n == 0:
+		return framed{noBody, 0, keep, kept}, nil
+	case n > 0:
+		return framed{byLength, n, keep, kept}, nil
 	}
-	if len(values) > 1 {
-		header["Content-Length"] = values[:1:1]
+	return framed{byClose, -1, false, kept}, nil
+}
+
+// withoutTrailer takes out the announcements of trailers. None may announce what frames the message.
+func withoutTrailer(fields []Field) ([]Field, error) {
+	kept := fields[:0]
+	for _, f := range fields {
+		if f.Name != "Trailer" {
+			kept = append(kept, f)
+			continue
+		}
+		for name := range strings.SplitSeq(f.Value, ",") {
+			switch textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)) {
+			case "Transfer-Encoding", "Content-Length", "Trailer":
+				return nil, errTrailerField
+			}
+		}
 	}
-	return int64(n), nil
+	return kept, nil
 }
 
 // byteClass says what a byte may be part of.

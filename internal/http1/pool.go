@@ -115,7 +115,8 @@ func (p *pool) keep(h *host, c *conn) (surplus *conn) {
 	return surplus
 }
 
-// take returns the host's last used connection, nil when none is idle that can still be used.
+// take returns the host's last used connection, nil when none is idle that can still be used. None is too old: the sweep
+// comes when the oldest one is.
 func (p *pool) take(h *host) *conn {
 	for {
 		p.mu.Lock()
@@ -126,9 +127,8 @@ func (p *pool) take(h *host) *conn {
 		}
 		c := h.idle[n-1]
 		p.remove(c)
-		old := p.now().Sub(c.since) >= p.timeout
 		p.mu.Unlock()
-		if !old && c.alive() {
+		if c.alive() {
 			return c
 		}
 		c.abort()

@@ -114,7 +114,6 @@ func (d *inMemory) DialPlain(ctx context.Context, n, a string) (net.Conn, error)
 // outcome is what a caller sees of one exchange.
 type outcome struct {
 	Status int
-	Text   string
 	Header http.Header
 	Length int64
 	Coded  []string
@@ -129,7 +128,7 @@ func run(rt http.RoundTripper, r *http.Request) (o outcome) {
 	}
 	b, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
-	o = outcome{res.StatusCode, res.Status, res.Header.Clone(), res.ContentLength, res.TransferEncoding, string(b), err}
+	o = outcome{res.StatusCode, res.Header.Clone(), res.ContentLength, res.TransferEncoding, string(b), err}
 	if res.Body == http.NoBody {
 		o.Coded = nil
 	}
@@ -248,7 +247,11 @@ func FuzzRequest(f *testing.F) {
 		}
 		mine, other := newMemory(1<<16, false, second), newMemory(1<<16, false, second)
 		mine.body, other.body = body&0x3fff, body&0x3fff
-		ours, theirs := New(&inMemory{conns: []*memory{mine}}, Options{}), reference(&inMemory{conns: []*memory{other}})
+		keep := time.Duration(0)
+		if last {
+			keep = -1
+		}
+		ours, theirs := New(&inMemory{conns: []*memory{mine}}, Options{KeepAlive: keep}), reference(&inMemory{conns: []*memory{other}})
 		defer ours.CloseIdleConnections()
 		defer theirs.CloseIdleConnections()
 		got, want := run(ours, request()), run(theirs, request())

@@ -1,9 +1,10 @@
 package http1
 
 import (
-	"io"
+	"cmp"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,41 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 )
+
+// Field is one header field. A list of them is what requests and answers have in place of a map: nobody looks for more
+// than a few names, and a list costs one allocation or none.
+type Field struct{ Name, Value string }
+
+// Request is what [Client.Send] sends.
+type Request struct {
+	Method string   // "": GET
+	URL    *url.URL // http or https. Its host, path and query leave, nothing else of it
+	// Fields are the headers, in any order; one that has several values stands there as often. Send puts them in order.
+	// Those that frame the message or belong to the connection are this package's own: see [Client.Send].
+	Fields []Field
+	Body   []byte // must not be changed until the answer's body is closed
+}
+
+// Get is the first value of the field of exactly that name; "" when there is none.
+func (r *Request) Get(name string) string {
+	for i := range r.Fields {
+		if r.Fields[i].Name == name {
+			return r.Fields[i].Value
+		}
+	}
+	return ""
+}
+
+// Set puts a field on the request, in place of all of that name under any spelling.
+func (r *Request) Set(name, value string) {
+	kept := r.Fields[:0]
+	for _, f := range r.Fields {
+		if len(f.Name) != len(name) || !strings.EqualFold(f.Name, name) {
+			kept = append(kept, f)
+		}
+	}
+	r.Fields = append(kept, Field{name, value})
+}
 
 // Requests are built in these. A request without a body has nothing but headers.
 const (
@@ -27,8 +63,7 @@ var (
 type outgoing struct {
 	first *[]byte // head, and as much of the body as fits; nil when it was released
 	pool  *sync.Pool
-	rest  int64
-	body  io.ReadCloser // nil when it is read and closed
+	rest  []byte
 }
 
 func (o *outgoing) release() {
@@ -41,64 +76,32 @@ func (o *outgoing) release() {
 	}
 }
 
-func (o *outgoing) closeBody() {
-	if o.body != nil {
-		_ = o.body.Close()
-		o.body = nil
-	}
-}
-
 // prepare checks r and writes it into a buffer. Everything a byte of the request could be is decided before the first one
-// leaves: no value can end a line (H08), and the body has the length that is announced.
-func prepare(r *http.Request, last bool) (o outgoing, err error) {
-	if r.Body != nil && r.Body != http.NoBody {
-		o.body = r.Body
-	}
-	defer func() {
-		if err != nil {
-			o.closeBody()
-			o.release()
-		}
-	}()
-	if err := check(r, o.body != nil); err != nil {
+// leaves: no value can end a line (H08).
+func prepare(r *Request, last bool) (o outgoing, err error) {
+	if err := check(r); err != nil {
 		return o, err
 	}
-	host, err := hostHeader(r)
+	host, err := hostHeader(r.URL.Host)
 	if err != nil {
 		return o, err
 	}
 	o.pool = &smallRequests
-	if o.body != nil {
+	if len(r.Body) > 0 {
 		o.pool = &largeRequests
 	}
 	o.first = o.pool.Get().(*[]byte)
-	b, err := appendHead(*o.first, r, host, last || r.Close)
+	b, err := appendHead(*o.first, r, host, last)
 	if err != nil {
+		o.release()
 		return o, err
 	}
-	if o.body != nil {
-		o.rest = r.ContentLength
-		if room := int64(cap(b) - len(b)); room > 0 {
-			n := len(b)
-			b = b[:n+int(min(room, o.rest))]
-			got, err := io.ReadFull(o.body, b[n:])
-			if err != nil {
-				return o, &RequestError{"the body cannot be read to the length it has"}
-			}
-			o.rest -= int64(got)
-		}
-		if o.rest == 0 {
-			if n, _ := o.body.Read(make([]byte, 1)); n > 0 {
-				return o, &RequestError{"the body is longer than its length"}
-			}
-			o.closeBody()
-		}
-	}
-	*o.first = b
+	n := min(len(r.Body), cap(b)-len(b))
+	*o.first, o.rest = append(b, r.Body[:n]...), r.Body[n:]
 	return o, nil
 }
 
-func check(r *http.Request, body bool) error {
+func check(r *Request) error {
 	switch {
 	case r.URL == nil || r.URL.Host == "" || r.URL.Scheme != "http" && r.URL.Scheme != "https":
 		return &RequestError{"not an http or https URL"}
@@ -106,21 +109,11 @@ func check(r *http.Request, body bool) error {
 		return &RequestError{"the URL is opaque"}
 	case r.Method == http.MethodConnect || r.Method != "" && !httpguts.ValidHeaderFieldName(r.Method):
 		return &RequestError{"method"}
-	case body && r.ContentLength <= 0:
-		return &RequestError{"the body has no length"}
-	case !body && r.ContentLength != 0:
-		return &RequestError{"the length has no body"}
-	case len(r.TransferEncoding) > 0 || len(r.Trailer) > 0:
-		return &RequestError{"transfer encodings and trailers are not sent"}
 	}
 	return nil
 }
 
-func hostHeader(r *http.Request) (string, error) {
-	host := r.Host
-	if host == "" {
-		host = r.URL.Host
-	}
+func hostHeader(host string) (string, error) {
 	host, err := httpguts.PunycodeHostPort(host)
 	if err != nil || host == "" || !httpguts.ValidHostHeader(host) {
 		return "", &RequestError{"not a host name"}
@@ -137,7 +130,7 @@ func hostHeader(r *http.Request) (string, error) {
 }
 
 // appendHead writes the request line and the headers in net/http's order: Host, User-Agent, lengths, the rest by name.
-func appendHead(b []byte, r *http.Request, host string, last bool) ([]byte, error) {
+func appendHead(b []byte, r *Request, host string, last bool) ([]byte, error) {
 	method := r.Method
 	if method == "" {
 		method = http.MethodGet
@@ -155,54 +148,77 @@ func appendHead(b []byte, r *http.Request, host string, last bool) ([]byte, erro
 		b = append(append(b, '?'), r.URL.RawQuery...)
 	}
 	b = append(append(append(b, " HTTP/1.1\r\nHost: "...), host...), "\r\n"...)
-
-	var array [32]string
-	names := array[:0]
-	for name, values := range r.Header {
-		if !httpguts.ValidHeaderFieldName(name) {
-			return b, &RequestError{"header name"}
-		}
-		for _, v := range values {
-			if !httpguts.ValidHeaderFieldValue(v) {
-				// The value may be a secret.
-				return b, &RequestError{"value of header " + name}
-			}
-		}
-		switch headerRule(name) {
-		case theirs:
-			return b, &RequestError{"header " + name + " belongs to the connection"}
-		case ours:
-			switch name {
-			case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
-				continue // left out, as net/http does
-			}
-			return b, &RequestError{"header " + name + " is not spelled as it should be"}
-		}
-		if name != "User-Agent" {
-			names = append(names, name)
-		}
+	if err := checkFields(r); err != nil {
+		return b, err
 	}
-	slices.Sort(names)
-	if agent := r.Header["User-Agent"]; len(agent) > 0 && textproto.TrimString(agent[0]) != "" {
-		b = appendField(b, "User-Agent", agent[0])
+	for i := range r.Fields {
+		if f := &r.Fields[i]; f.Name == "User-Agent" {
+			if textproto.TrimString(f.Value) != "" {
+				b = appendField(b, f)
+			}
+			break
+		}
 	}
 	if last {
 		b = append(b, "Connection: close\r\n"...)
 	}
-	if r.ContentLength > 0 || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
-		b = append(strconv.AppendInt(append(b, "Content-Length: "...), r.ContentLength, 10), "\r\n"...)
+	if len(r.Body) > 0 || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
+		b = append(strconv.AppendInt(append(b, "Content-Length: "...), int64(len(r.Body)), 10), "\r\n"...)
 	}
-	for _, name := range names {
-		for _, v := range r.Header[name] {
-			b = appendField(b, name, v)
+	for i := range r.Fields {
+		if f := &r.Fields[i]; f.Name != "User-Agent" {
+			b = appendField(b, f)
 		}
 	}
 	return append(b, "\r\n"...), nil
 }
 
-func appendField(b []byte, name, value string) []byte {
-	b = append(append(b, name...), ": "...)
-	return append(append(b, textproto.TrimString(value)...), "\r\n"...)
+// checkFields takes out what this package says itself, refuses what nobody may say, and puts the rest in order.
+func checkFields(r *Request) error {
+	kept := r.Fields[:0]
+	for _, f := range r.Fields {
+		if !validName(f.Name) {
+			return &RequestError{"header name"}
+		}
+		if !ValidFieldValue(f.Value) {
+			// The value may be a secret.
+			return &RequestError{"value of header " + f.Name}
+		}
+		switch headerRule(f.Name) {
+		case theirs:
+			return &RequestError{"header " + f.Name + " belongs to the connection"}
+		case ours:
+			switch f.Name {
+			case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
+				continue // left out, as net/http does
+			}
+			return &RequestError{"header " + f.Name + " is not spelled as it should be"}
+		}
+		kept = append(kept, f)
+	}
+	order(kept)
+	r.Fields = kept
+	return nil
+}
+
+// order sorts by name and leaves the values of one name in their order. What clients send is few enough for the plain way.
+func order(fields []Field) {
+	if len(fields) > 24 {
+		slices.SortStableFunc(fields, func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
+		return
+	}
+	for i := 1; i < len(fields); i++ {
+		f, at := fields[i], i
+		for ; at > 0 && f.Name < fields[at-1].Name; at-- {
+			fields[at] = fields[at-1]
+		}
+		fields[at] = f
+	}
+}
+
+func appendField(b []byte, f *Field) []byte {
+	b = append(append(b, f.Name...), ": "...)
+	return append(append(b, textproto.TrimString(f.Value)...), "\r\n"...)
 }
 
 type headerOwner uint8
@@ -253,6 +269,39 @@ func headerRule(name string) headerOwner {
 		}
 	}
 	return callers
+}
+
+func validName(s string) bool {
+	for i := range len(s) {
+		if !tokenByte(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// ValidFieldValue reports whether a header field's value holds nothing that ends a line, and no other control character
+// (RFC 9110, 5.5).
+func ValidFieldValue(s string) bool { return validValue(s) }
+
+func validValue[T string | []byte](s T) bool {
+	// Eight bytes at once: a byte that is below a blank, or is DEL, leaves its highest bit in one of the two. What is found
+	// beside the first such byte may be none, and a tab is one.
+	const ones, highest = 0x0101010101010101, 0x8080808080808080
+	for len(s) >= 8 {
+		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		del := x ^ 0x7f*ones
+		if ((x-' '*ones)&^x|(del-ones)&^del)&highest != 0 {
+			break
+		}
+		s = s[8:]
+	}
+	for i := range len(s) {
+		if !valueByte(s[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // validTarget: no control characters and no blanks, which would end the target (RFC 9112, 3).

@@ -35,13 +35,12 @@ func TestKept(t *testing.T) {
 	if n := up.conns.Load(); n != 1 {
 		t.Errorf("%d connections", n)
 	}
-	r := up.request(t.Context(), "GET", "")
-	r.Close = true
-	if _, _, err := do(c, r); err != nil {
+	once := newClient(t, Options{KeepAlive: -1})
+	if _, _, err := do(once, up.request(t.Context(), "GET", "")); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.pool.hosts) != 0 || c.pool.idle != 0 {
-		t.Error("something is left after Request.Close")
+	if len(once.pool.hosts) != 0 || once.pool.idle != 0 {
+		t.Error("something is left of a client that keeps nothing")
 	}
 }
 

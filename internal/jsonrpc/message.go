@@ -31,6 +31,7 @@ const (
 type Message struct {
 	Raw    []byte // the message's text
 	Kind   Kind
+	AsTask bool   // params.task is there: the call asks to be run as a task (2025-11-25)
 	ID     []byte // as it was written, for echoing; nil when absent
 	Method string
 
@@ -215,6 +216,9 @@ func (r *reader) params(m *Message) {
 			m.TaskID = r.str("params.taskId", CodeInvalidParams)
 		case "arguments":
 			m.Arguments = s.Skip()
+		case "task":
+			m.AsTask = true
+			s.Skip()
 		case "_meta":
 			r.meta(m)
 		case "ref", "inputResponses", "requestState", "notifications": // read where they are decided on

@@ -265,3 +265,21 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// TestAsTask: a call that asks to be run as a task says so in params, nowhere else.
+func TestAsTask(t *testing.T) {
+	for params, want := range map[string]bool{
+		`{"name":"a","task":{"ttl":1}}`:                true,
+		`{"name":"a","t\u0061sk":{}}`:                  true,
+		`{"name":"a","arguments":{"task":{"ttl":1}}}`:  false,
+		`{"name":"task","arguments":{"a":"\"task\""}}`: false,
+	} {
+		body, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}`), strictjson.Limits{})
+		if err != nil {
+			t.Fatalf("%s: %v", params, err)
+		}
+		if got := body.Messages[0].AsTask; got != want {
+			t.Errorf("%s: %t", params, got)
+		}
+	}
+}

@@ -24,10 +24,11 @@ type Engine struct{ coordinator Coordinator }
 // NewEngine makes an engine over a coordinator's counters.
 func NewEngine(c Coordinator) *Engine { return &Engine{coordinator: c} }
 
-// step is room for one step's charges.
+// step is room for what a step passes to the coordinator.
 type step struct {
-	charges []window.Charge
-	states  []window.State
+	charges     []window.Charge
+	states      []window.State
+	corrections []window.Correction
 }
 
 var steps = sync.Pool{New: func() any { return new(step) }}
@@ -42,15 +43,15 @@ func (s *step) fill(m *Matched, cost Cost, without *Matched) []counted {
 	if without != nil {
 		asked = slices.DeleteFunc(slices.Clone(asked), func(c counted) bool { return without.has(c.key) })
 	}
-	s.charges, s.states = s.charges[:0], s.states[:0]
+	s.charges = slices.Grow(s.charges[:0], len(asked))[:len(asked)]
+	s.states = slices.Grow(s.states[:0], len(asked))[:len(asked)]
+	clear(s.states)
 	for i := range asked {
-		c := &asked[i]
-		amount := cost.Requests
+		c, charge := &asked[i], &s.charges[i]
+		charge.Key, charge.Limit, charge.Amount = c.key, c.most, cost.Requests
 		if c.tokens {
-			amount = cost.Tokens
+			charge.Amount = cost.Tokens
 		}
-		s.charges = append(s.charges, window.Charge{Key: c.key, Amount: amount, Limit: c.most})
-		s.states = append(s.states, window.State{})
 	}
 	return asked
 }
@@ -73,11 +74,15 @@ func (e *Engine) Look(ctx context.Context, m *Matched) (*Refusal, error) {
 	return nil, nil
 }
 
+// Add charges tokens that nothing can refuse any more, because they were used.
+func (e *Engine) Add(m *Matched, tokens int64) {
+	e.correct(held{counters: m.counters[m.requests:]}, max(tokens, 0))
+}
+
 // Charge checks and charges every counter of a call in one step. Exactly one of its results is not nil: a permit, a
 // refusal (nothing was charged), or an error of the coordinator, on which nobody may be let through.
 //
-// Tokens of the permit stay charged as reserved until it is settled. What learns of tokens piece by piece, as an event
-// stream does, charges each piece by itself, with no requests, and ends when one is refused.
+// Tokens of the permit stay charged as reserved until it is settled.
 func (e *Engine) Charge(ctx context.Context, m *Matched, cost Cost) (*Permit, *Refusal, error) {
 	cost = Cost{Requests: max(cost.Requests, 0), Tokens: max(cost.Tokens, 0)}
 	p := &Permit{engine: e, requests: cost.Requests, reserved: cost.Tokens}
@@ -86,4 +91,23 @@ func (e *Engine) Charge(ctx context.Context, m *Matched, cost Cost) (*Permit, *R
 		return nil, refused, err
 	}
 	return p, nil, nil
+}
+
+// Take is Charge for what learns of tokens piece by piece, as an event stream does: each piece is charged by itself, nothing
+// is left to be settled, and the stream ends when one is refused.
+func (e *Engine) Take(ctx context.Context, m *Matched, tokens int64) (*Refusal, error) {
+	s := steps.Get().(*step)
+	defer steps.Put(s)
+	asked := s.fill(m, Cost{Tokens: max(tokens, 0)}, nil)
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	v, err := e.coordinator.Charge(ctx, s.charges, s.states)
+	if err != nil {
+		return nil, fmt.Errorf("charging rate limits: %w", err)
+	}
+	if !v.OK {
+		return refusal(asked, s.states, v), nil
+	}
+	return nil, nil
 }

@@ -122,6 +122,27 @@ func TestParallelStreams(t *testing.T) {
 	}
 }
 
+// TestTake: pieces count by themselves, those that are refused not at all, and requests are not asked.
+func TestTake(t *testing.T) {
+	e, _ := newEngine()
+	set, m := tokensOnly(100)
+	for i, piece := range []struct {
+		tokens, used int64
+		refused      bool
+	}{{60, 60, false}, {41, 60, true}, {-5, 60, false}, {40, 100, false}, {0, 100, true}, {1, 100, true}} {
+		refused, err := e.Take(t.Context(), m, piece.tokens)
+		if err != nil || (refused != nil) != piece.refused {
+			t.Errorf("piece %d: %v, %v", i, refused, err)
+		}
+		if got := statusOf(t, e, set)[0].Tokens.Used; got != piece.used {
+			t.Errorf("piece %d: %d tokens", i, got)
+		}
+	}
+	if refused, err := e.Take(t.Context(), new(Matched), 1); refused != nil || err != nil {
+		t.Errorf("without limits: %v, %v", refused, err)
+	}
+}
+
 // TestCosts: what is not counted is not asked either, and a full counter of tokens keeps everything out.
 func TestCosts(t *testing.T) {
 	e, _ := newEngine()

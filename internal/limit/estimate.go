@@ -80,60 +80,162 @@ const (
 func EstimateRequest(endpoint Endpoint, body []byte, limits strictjson.Limits) (Estimate, error) {
 	s := strictjson.NewScanner(body, limits)
 	defer s.Release()
-	e := Estimate{Choices: 1, Output: endpoint != Embeddings}
-	var sum tally
+	e := StartEstimate(endpoint)
 	var object strictjson.ObjectFrame
 	for s.OpenObject(&object); !s.Failed() && s.NextMember(&object); {
-		switch string(object.Name()) {
-		case "messages", "system", "instructions":
-			sum.add(walk(s, place{}))
-		case "tools":
-			sum.add(walk(s, place{schema: true}))
-		case "input", "prompt":
-			sum.add(walk(s, place{tokens: true}))
-		case "max_tokens", "max_completion_tokens", "max_output_tokens":
-			e.Most = max(e.Most, count(s.Skip()))
-		case "n", "best_of":
-			e.Choices = max(e.Choices, count(s.Skip()))
-		default:
+		if !e.Member(object.Name(), s) {
 			s.Skip()
 		}
 	}
 	if err := s.End(); err != nil {
 		return Estimate{}, fmt.Errorf("estimating tokens: %w", err)
 	}
-	e.Prompt = sum.total()
-	return e, nil
+	return e.Estimate(), nil
+}
+
+// Estimation is an estimate in the making, for those who read the members of a request for more than it.
+type Estimation struct {
+	endpoint Endpoint
+	estimate Estimate
+	sum      tally
+}
+
+// StartEstimate begins the estimate of a request.
+func StartEstimate(endpoint Endpoint) Estimation {
+	return Estimation{endpoint: endpoint, estimate: Estimate{Choices: 1, Output: endpoint != Embeddings}}
+}
+
+// Member takes the value of a member of the request, at which s stands, when it counts. Otherwise it reports false and
+// leaves the value to be read.
+func (e *Estimation) Member(name []byte, s *strictjson.Scanner) bool {
+	switch string(name) {
+	case "messages", "system", "instructions":
+		e.sum.add(walk(s, place{}))
+	case "tools":
+		e.sum.add(walk(s, place{schema: true}))
+	case "input", "prompt":
+		e.sum.add(walk(s, place{tokens: true}))
+	case "max_tokens", "max_completion_tokens", "max_output_tokens":
+		if !e.endpoint.bounds(name) {
+			return false
+		}
+		e.estimate.Most = max(e.estimate.Most, count(s.Skip()))
+	case "n", "best_of":
+		e.estimate.Choices = max(e.estimate.Choices, count(s.Skip()))
+	default:
+		return false
+	}
+	return true
+}
+
+// bounds reports whether a member of a request bounds its output. The member of another API bounds nothing: many servers
+// take it and overlook it, and a call would go for the few tokens in it (attack T07).
+func (e Endpoint) bounds(member []byte) bool {
+	switch e {
+	case ChatCompletions:
+		return string(member) != "max_output_tokens"
+	case Responses:
+		return string(member) == "max_output_tokens"
+	case Messages:
+		return string(member) == "max_tokens"
+	default:
+		return false
+	}
+}
+
+// Estimate is what the members so far make.
+func (e *Estimation) Estimate() Estimate {
+	done := e.estimate
+	done.Prompt = e.sum.total()
+	return done
 }
 
 // OfToolResult is the tokens of an MCP tool result as a model would read it: the strings of its content, or of
-// structuredContent when it has no content, and PartTokens for each image, audio and blob in place of its data. What
-// is not a valid object counts by its length.
-func OfToolResult(result []byte) int64 {
+// structuredContent when it has no content, and PartTokens for each image, audio and blob in place of its data. A task
+// that has ended counts as the result in it. What is not a valid object counts by its length.
+func OfToolResult(result []byte) int64 { return ofResult(result, true) }
+
+func ofResult(result []byte, task bool) int64 {
 	s := strictjson.NewScanner(result, strictjson.Limits{MaxBytes: math.MaxInt})
 	defer s.Release()
 	if s.Kind() != strictjson.Object {
 		return OfBytes(int64(len(result)))
 	}
-	var content, structured tally
+	read := readResult(s, task)
+	if s.End() != nil {
+		return OfBytes(int64(len(result)))
+	}
+	return read.total()
+}
+
+// toolResult is what counts of a result.
+type toolResult struct {
+	content, structured tally
+	inner               []byte // of a task (2026-07-28, extension for tasks)
+}
+
+// readResult reads the object at which s stands.
+func readResult(s *strictjson.Scanner, task bool) (r toolResult) {
 	var object strictjson.ObjectFrame
 	for s.OpenObject(&object); !s.Failed() && s.NextMember(&object); {
-		switch string(object.Name()) {
-		case "content":
-			content = walk(s, place{})
-		case "structuredContent":
-			structured.text = int64(len(s.Skip()))
+		switch name := string(object.Name()); {
+		case name == "content":
+			r.content = walk(s, place{})
+		case name == "structuredContent":
+			r.structured.text = int64(len(s.Skip()))
+		case name == "result" && task && s.Kind() == strictjson.Object:
+			r.inner = s.Skip()
 		default:
 			s.Skip()
 		}
 	}
-	if s.End() != nil {
-		return OfBytes(int64(len(result)))
+	return r
+}
+
+func (r *toolResult) total() int64 {
+	if r.content != (tally{}) {
+		return r.content.total()
 	}
-	if content == (tally{}) {
-		return structured.total()
+	if r.inner != nil && r.structured == (tally{}) {
+		return ofResult(r.inner, false)
 	}
-	return content.total()
+	return r.structured.total()
+}
+
+// OfAnswer is OfToolResult of the result in an answer, read once. ok is false of a text that is anything but one plain
+// answer with a result (JSON-RPC 2.0 section 5): an error, a batch, a notification, no JSON. Who has one of those reads it
+// as a message first.
+func OfAnswer(text []byte) (tokens int64, ok bool) {
+	depth := strictjson.DefaultMaxDepth + 1 // the answer is around the result
+	s := strictjson.NewScanner(text, strictjson.Limits{MaxBytes: math.MaxInt, MaxDepth: depth})
+	defer s.Release()
+	if s.Kind() != strictjson.Object {
+		return 0, false
+	}
+	var version, id bool
+	var result toolResult
+	found := false
+	var object strictjson.ObjectFrame
+	for s.OpenObject(&object); !s.Failed() && s.NextMember(&object); {
+		switch name, kind := object.Name(), s.Kind(); {
+		case string(name) == "jsonrpc":
+			version = string(s.Skip()) == `"2.0"`
+		case string(name) == "id" && (kind == strictjson.String || kind == strictjson.Number):
+			id = kind == strictjson.String
+			if raw := s.Skip(); !id {
+				_, err := strconv.ParseInt(string(raw), 10, 64)
+				id = err == nil
+			}
+		case string(name) == "result" && kind == strictjson.Object:
+			result, found = readResult(s, true), true
+		default:
+			return 0, false
+		}
+	}
+	if s.End() != nil || !version || !id || !found {
+		return 0, false
+	}
+	return result.total(), true
 }
 
 // tally is what a value holds.
@@ -204,11 +306,11 @@ func walkObject(s *strictjson.Scanner, at place) (t tally) {
 		case at.schema:
 		case string(name) == "type" && s.Kind() == strictjson.String:
 			kind := decoded(s.String())
-			part, plain = isPart[string(kind)], string(kind) == "text"
+			part, plain = isPart(kind), string(kind) == "text"
 			t.text += int64(len(kind))
 			continue
 		default:
-			inner.data = isData[string(name)]
+			inner.data = isData(name)
 		}
 		t.add(walk(s, inner))
 	}
@@ -234,22 +336,33 @@ func decoded(raw []byte, escaped bool) []byte {
 	return strictjson.AppendUnescaped(nil, raw)
 }
 
-// isPart is the types of images, audio and files in the APIs of OpenAI, Anthropic and MCP.
-var isPart = map[string]bool{
-	"image": true, "image_url": true, "input_image": true, "computer_screenshot": true,
-	"audio": true, "input_audio": true, "video_url": true,
-	"file": true, "input_file": true, "document": true, "resource": true,
+// isPart reports whether a type is one of images, audio and files in the APIs of OpenAI, Anthropic and MCP.
+func isPart(kind []byte) bool {
+	switch string(kind) {
+	case "image", "image_url", "input_image", "computer_screenshot",
+		"audio", "input_audio", "video_url",
+		"file", "input_file", "document", "resource":
+		return true
+	}
+	return false
 }
 
-// isData is the members that hold what a part is made of, or the addresses of it.
-var isData = map[string]bool{
-	"url": true, "image_url": true, "file_url": true, "data": true, "file_data": true, "blob": true,
+// isData reports whether a member holds what a part is made of, or the address of it.
+func isData(member []byte) bool {
+	switch string(member) {
+	case "url", "image_url", "file_url", "data", "file_data", "blob":
+		return true
+	}
+	return false
 }
 
-// count reads a whole number above zero; anything else is 0. One that is too large is the largest. Digits in quotation
-// marks count too: some servers read them as the number.
+// count reads a whole number above zero; anything else is 0. One that is too large is the largest. One in quotation marks
+// counts too, with what blanks, underscores and escapes are in it: some servers read it as the number.
 func count(lexeme []byte) int64 {
-	lexeme = bytes.Trim(lexeme, `"`)
+	if len(lexeme) > 0 && lexeme[0] == '"' {
+		text := decoded(lexeme, bytes.IndexByte(lexeme, '\\') >= 0)
+		lexeme = bytes.TrimSpace(bytes.ReplaceAll(text, []byte("_"), nil))
+	}
 	n, err := strconv.ParseInt(string(lexeme), 10, 64)
 	if err != nil {
 		f, err := strconv.ParseFloat(string(lexeme), 64)

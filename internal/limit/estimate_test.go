@@ -3,10 +3,12 @@ package limit
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
@@ -17,37 +19,42 @@ func TestEstimateRequest(t *testing.T) {
 		body     string
 		want     Estimate
 	}{
-		"nothing":                 {ChatCompletions, `{}`, Estimate{0, 0, 1, true}},
-		"chat":                    {ChatCompletions, `{"model":"mmmmmmmm","messages":[{"role":"user","content":"hello"}]}`, Estimate{3, 0, 1, true}}, // 4 + 5 bytes
-		"rounded up":              {ChatCompletions, `{"messages":["12345678","9"]}`, Estimate{3, 0, 1, true}},
-		"UTF-8":                   {ChatCompletions, `{"messages":["äöü","é"]}`, Estimate{2, 0, 1, true}},
-		"escapes":                 {ChatCompletions, `{"messages":["\u00e4\n\"\ud83d\ude00\u20ac\u0041"]}`, Estimate{3, 0, 1, true}}, // 2+1+1+4+3+1
-		"a maximum":               {ChatCompletions, `{"messages":["1234"],"max_tokens":100,"n":3}`, Estimate{1, 100, 3, true}},
-		"two maxima":              {ChatCompletions, `{"max_tokens":100,"max_completion_tokens":70}`, Estimate{0, 100, 1, true}},
-		"T07 n=128":               {ChatCompletions, `{"max_tokens":1000,"n":128}`, Estimate{0, 1000, 128, true}},
-		"odd numbers":             {ChatCompletions, `{"max_tokens":1e3,"n":2.0}`, Estimate{0, 1000, 2, true}},
-		"numbers in quotes":       {ChatCompletions, `{"max_tokens":"1000","n":"5"}`, Estimate{0, 1000, 5, true}},
-		"no maxima":               {ChatCompletions, `{"max_tokens":null,"max_completion_tokens":-5,"n":1.5}`, Estimate{0, 0, 1, true}},
-		"too large":               {ChatCompletions, `{"max_tokens":99999999999999999999,"n":1e400}`, Estimate{0, math.MaxInt64, math.MaxInt64, true}},
-		"too small":               {ChatCompletions, `{"max_tokens":-1e400,"n":0}`, Estimate{0, 0, 1, true}},
-		"tools":                   {ChatCompletions, `{"tools":[{"type":"function","function":{"name":"abcd","parameters":{"type":"object","properties":{"url":{"type":"string"}}}}}]}`, Estimate{6, 0, 1, true}},
-		"elsewhere":               {ChatCompletions, `{"metadata":{"x":"` + long + `"},"user":"` + long + `"}`, Estimate{0, 0, 1, true}},
-		"an image":                {ChatCompletions, `{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:` + long + `","detail":"high"}},{"type":"text","text":"1234"}]}]}`, Estimate{1006, 0, 1, true}}, // 9+4+4+4
-		"an image, type last":     {ChatCompletions, `{"messages":[{"content":[{"image_url":{"url":"data:` + long + `"},"type":"image_url"}]}]}`, Estimate{1003, 0, 1, true}},
-		"audio":                   {ChatCompletions, `{"messages":[{"content":[{"type":"input_audio","input_audio":{"data":"` + long + `","format":"wav"}}]}]}`, Estimate{1004, 0, 1, true}},
-		"a file":                  {ChatCompletions, `{"messages":[{"content":[{"type":"file","file":{"file_data":"` + long + `"}}]}]}`, Estimate{1001, 0, 1, true}},
-		"data of no part":         {ChatCompletions, `{"messages":[{"data":"` + long + `"}]}`, Estimate{10_000, 0, 1, true}},
-		"responses":               {Responses, `{"input":"12345678","instructions":"1234","max_output_tokens":50}`, Estimate{3, 50, 1, true}},
-		"responses, image":        {Responses, `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:` + long + `"}]}]}`, Estimate{1004, 0, 1, true}},
-		"responses, screenshot":   {Responses, `{"input":[{"output":{"type":"computer_screenshot","image_url":"` + long + `"}}]}`, Estimate{1005, 0, 1, true}},
-		"embeddings":              {Embeddings, `{"input":["12345678","1234"],"max_tokens":100}`, Estimate{3, 100, 1, false}},
-		"embeddings of tokens":    {Embeddings, `{"input":[[1,2,3],[4,5]]}`, Estimate{5, 0, 1, false}},
-		"numbers in items":        {Responses, `{"input":[{"index":1,"list":[1,2]}]}`, Estimate{0, 0, 1, true}},
-		"messages":                {Messages, `{"system":[{"type":"text","text":"1234"}],"messages":[{"role":"user","content":"1234"}],"max_tokens":9}`, Estimate{4, 9, 1, true}},
-		"messages, image":         {Messages, `{"messages":[{"content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + long + `"}}]}]}`, Estimate{1005, 0, 1, true}},
-		"messages, image by url":  {Messages, `{"messages":[{"content":[{"type":"image","source":{"type":"url","url":"` + long + `"}}]}]}`, Estimate{1002, 0, 1, true}},
-		"messages, text file":     {Messages, `{"messages":[{"content":[{"type":"document","source":{"type":"text","data":"` + long + `"}}]}]}`, Estimate{11_003, 0, 1, true}},
-		"a text file in disguise": {Messages, `{"messages":[{"content":[{"type":"document","source":{"type":"\u0074ext","data":"` + long + `"}}]}]}`, Estimate{11_003, 0, 1, true}},
+		"nothing":                            {ChatCompletions, `{}`, Estimate{0, 0, 1, true}},
+		"chat":                               {ChatCompletions, `{"model":"mmmmmmmm","messages":[{"role":"user","content":"hello"}]}`, Estimate{3, 0, 1, true}}, // 4 + 5 bytes
+		"rounded up":                         {ChatCompletions, `{"messages":["12345678","9"]}`, Estimate{3, 0, 1, true}},
+		"UTF-8":                              {ChatCompletions, `{"messages":["äöü","é"]}`, Estimate{2, 0, 1, true}},
+		"escapes":                            {ChatCompletions, `{"messages":["\u00e4\n\"\ud83d\ude00\u20ac\u0041"]}`, Estimate{3, 0, 1, true}}, // 2+1+1+4+3+1
+		"a maximum":                          {ChatCompletions, `{"messages":["1234"],"max_tokens":100,"n":3}`, Estimate{1, 100, 3, true}},
+		"two maxima":                         {ChatCompletions, `{"max_tokens":100,"max_completion_tokens":70}`, Estimate{0, 100, 1, true}},
+		"T07 n=128":                          {ChatCompletions, `{"max_tokens":1000,"n":128}`, Estimate{0, 1000, 128, true}},
+		"odd numbers":                        {ChatCompletions, `{"max_tokens":1e3,"n":2.0}`, Estimate{0, 1000, 2, true}},
+		"numbers in quotes":                  {ChatCompletions, `{"max_tokens":"1000","n":"5"}`, Estimate{0, 1000, 5, true}},
+		"T07 in other spellings":             {ChatCompletions, `{"max_tokens":" 1_000\n","n":"\u0031\u0032"}`, Estimate{0, 1000, 12, true}},
+		"T07 a maximum of another API":       {ChatCompletions, `{"max_output_tokens":1}`, Estimate{0, 0, 1, true}},
+		"T07 another API's beside one's own": {Responses, `{"max_output_tokens":9,"max_tokens":1,"max_completion_tokens":70}`, Estimate{0, 9, 1, true}},
+		"T07 two of another API":             {Responses, `{"max_tokens":1,"max_completion_tokens":1}`, Estimate{0, 0, 1, true}},
+		"T07 a maximum of OpenAI's":          {Messages, `{"max_completion_tokens":1,"max_output_tokens":1}`, Estimate{0, 0, 1, true}},
+		"no maxima":                          {ChatCompletions, `{"max_tokens":null,"max_completion_tokens":-5,"n":1.5}`, Estimate{0, 0, 1, true}},
+		"too large":                          {ChatCompletions, `{"max_tokens":99999999999999999999,"n":1e400}`, Estimate{0, math.MaxInt64, math.MaxInt64, true}},
+		"too small":                          {ChatCompletions, `{"max_tokens":-1e400,"n":0}`, Estimate{0, 0, 1, true}},
+		"tools":                              {ChatCompletions, `{"tools":[{"type":"function","function":{"name":"abcd","parameters":{"type":"object","properties":{"url":{"type":"string"}}}}}]}`, Estimate{6, 0, 1, true}},
+		"elsewhere":                          {ChatCompletions, `{"metadata":{"x":"` + long + `"},"user":"` + long + `"}`, Estimate{0, 0, 1, true}},
+		"an image":                           {ChatCompletions, `{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:` + long + `","detail":"high"}},{"type":"text","text":"1234"}]}]}`, Estimate{1006, 0, 1, true}}, // 9+4+4+4
+		"an image, type last":                {ChatCompletions, `{"messages":[{"content":[{"image_url":{"url":"data:` + long + `"},"type":"image_url"}]}]}`, Estimate{1003, 0, 1, true}},
+		"audio":                              {ChatCompletions, `{"messages":[{"content":[{"type":"input_audio","input_audio":{"data":"` + long + `","format":"wav"}}]}]}`, Estimate{1004, 0, 1, true}},
+		"a file":                             {ChatCompletions, `{"messages":[{"content":[{"type":"file","file":{"file_data":"` + long + `"}}]}]}`, Estimate{1001, 0, 1, true}},
+		"data of no part":                    {ChatCompletions, `{"messages":[{"data":"` + long + `"}]}`, Estimate{10_000, 0, 1, true}},
+		"responses":                          {Responses, `{"input":"12345678","instructions":"1234","max_output_tokens":50}`, Estimate{3, 50, 1, true}},
+		"responses, image":                   {Responses, `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:` + long + `"}]}]}`, Estimate{1004, 0, 1, true}},
+		"responses, screenshot":              {Responses, `{"input":[{"output":{"type":"computer_screenshot","image_url":"` + long + `"}}]}`, Estimate{1005, 0, 1, true}},
+		"embeddings":                         {Embeddings, `{"input":["12345678","1234"],"max_tokens":100}`, Estimate{3, 0, 1, false}},
+		"embeddings of tokens":               {Embeddings, `{"input":[[1,2,3],[4,5]]}`, Estimate{5, 0, 1, false}},
+		"numbers in items":                   {Responses, `{"input":[{"index":1,"list":[1,2]}]}`, Estimate{0, 0, 1, true}},
+		"messages":                           {Messages, `{"system":[{"type":"text","text":"1234"}],"messages":[{"role":"user","content":"1234"}],"max_tokens":9}`, Estimate{4, 9, 1, true}},
+		"messages, image":                    {Messages, `{"messages":[{"content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + long + `"}}]}]}`, Estimate{1005, 0, 1, true}},
+		"messages, image by url":             {Messages, `{"messages":[{"content":[{"type":"image","source":{"type":"url","url":"` + long + `"}}]}]}`, Estimate{1002, 0, 1, true}},
+		"messages, text file":                {Messages, `{"messages":[{"content":[{"type":"document","source":{"type":"text","data":"` + long + `"}}]}]}`, Estimate{11_003, 0, 1, true}},
+		"a text file in disguise":            {Messages, `{"messages":[{"content":[{"type":"document","source":{"type":"\u0074ext","data":"` + long + `"}}]}]}`, Estimate{11_003, 0, 1, true}},
 		"an image in a tool's result": {Messages, `{"messages":[{"content":[{"type":"tool_result","content":[{"type":"image","source":{"type":"base64","data":"` + long + `"}}]}]}]}`,
 			Estimate{1006, 0, 1, true}},
 	} {
@@ -198,6 +205,66 @@ func FuzzEstimateRequest(f *testing.F) {
 	})
 }
 
+// FuzzOfAnswer: an answer that is read once has the tokens of the message that it is.
+func FuzzOfAnswer(f *testing.F) {
+	for _, seed := range append(answers(), `[]`, `{"jsonrpc":"2.0","id":1,"result":{"content":[`, strings.Repeat(`{"result":`, 70)) {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		tokens, ok := OfAnswer(text)
+		if !ok {
+			return
+		}
+		body, err := jsonrpc.Parse(text, strictjson.Limits{MaxBytes: math.MaxInt, MaxDepth: 1 << 10, MaxMembers: len(text) + 1})
+		if err != nil || len(body.Messages) != 1 || body.Messages[0].Kind != jsonrpc.Response {
+			t.Fatalf("it is no answer: %v", err)
+		}
+		if want := OfToolResult(body.Messages[0].Result); tokens != want {
+			t.Errorf("%d tokens, want %d", tokens, want)
+		}
+	})
+}
+
+// answers are plain ones.
+func answers() []string {
+	return []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"four five"}]}}`,
+		` {"result":{"content":[],"structuredContent":{"a":"four five"}} , "id":"a","jsonrpc":"2.0"} `,
+		`{"jsonrpc":"2.0","id":-7,"result":{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"text","text":"\u00e9"}]}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"taskId":"x","result":{"content":[{"type":"text","text":"in a task"}]}}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`,
+	}
+}
+
+func TestOfAnswer(t *testing.T) {
+	for _, text := range answers() {
+		if _, ok := OfAnswer([]byte(text)); !ok {
+			t.Errorf("%s is not read at once", text)
+		}
+	}
+	for _, text := range []string{
+		``, `7`, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}`, `{"jsonrpc":"2.0","id":1,"result":{},"Result":{}}`,
+		`{"jsonrpc":"2.0","id":null,"result":{}}`, `{"jsonrpc":"2.0","id":1.5,"result":{}}`, `{"jsonrpc":"1.0","id":1,"result":{}}`,
+		`{"id":1,"result":{}}`, `{"jsonrpc":"2.0","result":{}}`, `{"jsonrpc":"2.0","id":1,"result":[]}`, `{"jsonrpc":"2.0","id":1,"result":{}} x`,
+		`{"jsonrpc":"2.0","id":1,"result":{},"result":{}}`, `{"jsonrpc":"2.0","id":1,"method":"x","result":{}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"content":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}}`,
+	} {
+		if tokens, ok := OfAnswer([]byte(text)); ok {
+			t.Errorf("%s is an answer of %d tokens", text, tokens)
+		}
+	}
+}
+
+func BenchmarkOfAnswer(b *testing.B) {
+	text := []byte(`{"jsonrpc":"2.0","id":12345,"result":{"content":[{"type":"text","text":"` + strings.Repeat("word ", 40) + `"}]}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := OfAnswer(text); !ok {
+			b.Fatal("no answer")
+		}
+	}
+}
+
 func plainText(v any, mayBePart bool, parts *bool) (n int64) {
 	switch v := v.(type) {
 	case string:
@@ -207,7 +274,7 @@ func plainText(v any, mayBePart bool, parts *bool) (n int64) {
 			n += plainText(e, mayBePart, parts)
 		}
 	case map[string]any:
-		if kind, _ := v["type"].(string); mayBePart && isPart[kind] {
+		if kind, _ := v["type"].(string); mayBePart && isPart([]byte(kind)) {
 			*parts = true
 		}
 		for _, e := range v {
@@ -240,5 +307,17 @@ func BenchmarkEstimateRequest(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkMeansFull is what a call costs of one more than are remembered.
+func BenchmarkMeansFull(b *testing.B) {
+	m := NewMeans(newClock().now)
+	for i := range maxMeans {
+		m.Add(acme, strconv.Itoa(i), 5)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Add(acme, "another", 5)
 	}
 }

@@ -22,4 +22,6 @@ type Subject struct {
 	ProviderID, ProviderName       string // on TrafficLLM, as the next two
 	Model                          string // the upstream's name for it
 	Alias                          string
+	// Via is the alias of the smart model that the call came by; "" when Alias was asked for itself. What is for either counts.
+	Via string
 }

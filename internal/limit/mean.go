@@ -11,8 +11,9 @@ type Means struct {
 	now   func() time.Time
 	start time.Time
 
-	mu    sync.Mutex
-	known map[meanOf]*mean
+	mu     sync.Mutex
+	known  map[meanOf]*mean
+	forgot int64 // the piece in which forget ran last: it finds nothing more before the next one
 }
 
 type meanOf struct{ organization, of string }
@@ -24,8 +25,13 @@ const (
 	maxMeans   = 10_000
 )
 
-// mean is a ring of pieces. Each says which one it is, so that old ones need no clearing.
-type mean [meanPieces]struct{ piece, sum, calls int64 }
+// mean is a ring of pieces. Each says which one it is, so that old ones need no clearing. sum and calls are those of the
+// hour before the end of the piece upTo: they are asked for by every call and change with one number of one piece.
+type mean struct {
+	pieces     [meanPieces]struct{ piece, sum, calls int64 }
+	upTo       int64
+	sum, calls int64
+}
 
 // NewMeans makes an empty memory. now must give a monotonic reading, as time.Now, its default, does.
 func NewMeans(now func() time.Time) *Means {
@@ -44,8 +50,9 @@ func (m *Means) Add(organization, of string, tokens int64) {
 	piece, key := m.piece(), meanOf{organization, of}
 	a := m.known[key]
 	if a == nil {
-		if len(m.known) >= maxMeans {
+		if len(m.known) >= maxMeans && m.forgot < piece {
 			m.forget(piece)
+			m.forgot = piece
 		}
 		if len(m.known) >= maxMeans {
 			return // it keeps the first guess, which is only a reservation
@@ -53,12 +60,15 @@ func (m *Means) Add(organization, of string, tokens int64) {
 		a = new(mean)
 		m.known[key] = a
 	}
-	p := &a[piece%meanPieces]
+	a.last(piece)
+	p := &a.pieces[piece%meanPieces]
 	if p.piece != piece {
 		p.piece, p.sum, p.calls = piece, 0, 0
 	}
-	p.sum += min(max(tokens, 0), 1<<40)
+	tokens = min(max(tokens, 0), 1<<40)
+	p.sum, a.sum = p.sum+tokens, a.sum+tokens
 	p.calls++
+	a.calls++
 }
 
 // Of is the mean of the last hour, rounded up; FirstMean when there was none.
@@ -76,13 +86,17 @@ func (m *Means) Of(organization, of string) int64 {
 	return (sum + calls - 1) / calls
 }
 
+// last is the sum and the calls of the hour that ends with a piece, no earlier one than it was asked for before.
 func (a *mean) last(piece int64) (sum, calls int64) {
-	for _, p := range a {
-		if piece-p.piece < meanPieces {
-			sum, calls = sum+p.sum, calls+p.calls
+	if a.upTo != piece {
+		a.upTo, a.sum, a.calls = piece, 0, 0
+		for i := range a.pieces {
+			if p := &a.pieces[i]; piece-p.piece < meanPieces {
+				a.sum, a.calls = a.sum+p.sum, a.calls+p.calls
+			}
 		}
 	}
-	return sum, calls
+	return a.sum, a.calls
 }
 
 // forget drops what has answered nothing in the last hour.

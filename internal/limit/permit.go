@@ -10,8 +10,8 @@ import (
 	"github.com/durward-gateway/durward/internal/window"
 )
 
-// Permit is a call that was let through, until its tokens are settled. Whoever has one ends it with Settle or Close,
-// whatever became of the call; the first of them counts and later ones do nothing, so that Close can be deferred. It
+// Permit is a call that was let through, until its tokens are settled. Whoever has one ends it with Settle, Close or
+// Cancel, whatever became of the call; the first of them counts and later ones do nothing, so that Close can be deferred. It
 // is safe for concurrent use.
 type Permit struct {
 	engine   *Engine
@@ -23,25 +23,76 @@ type Permit struct {
 	degraded bool
 	matched  *Matched // where the call is now
 	held     []held   // the tokens that are not settled
+	first    held     // the requests of the first step
+	place    [1]held  // of held, which mostly needs no more
 }
 
-// held is tokens that were reserved in one step.
+// held is tokens, or requests, that were charged in one step.
 type held struct {
 	at       window.Slot
 	counters []counted
 }
 
-// errEnded is the answer to moving a permit that was settled or closed.
-var errEnded = errors.New("the permit has ended")
+// errEnded is the answer to moving a permit that was settled or closed, errExtended to extending one that has tokens.
+var (
+	errEnded    = errors.New("the permit has ended")
+	errExtended = errors.New("the permit has tokens already")
+)
 
 // Reserved is how many tokens were reserved.
-func (p *Permit) Reserved() int64 { return p.reserved }
+func (p *Permit) Reserved() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reserved
+}
 
 // Degraded reports whether this node let the call through without the others.
 func (p *Permit) Degraded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.degraded
+}
+
+// Extend takes a call that was charged without tokens, because nobody knew yet where it goes, to where it goes: its tokens
+// are reserved there, and its requests charged where they are not yet. When that is refused nothing changes.
+func (p *Permit) Extend(ctx context.Context, to *Matched, tokens int64) (*Refusal, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ended:
+		return nil, errEnded
+	case p.reserved > 0:
+		return nil, errExtended
+	}
+	rest := new(Matched)
+	for i, c := range to.counters {
+		switch {
+		case i >= to.requests:
+		case p.matched.has(c.key):
+			continue
+		default:
+			rest.requests++
+		}
+		rest.counters = append(rest.counters, c)
+	}
+	p.held = nil // no tokens are in them
+	p.reserved = max(tokens, 0)
+	if refused, err := p.charge(ctx, rest, nil); refused != nil || err != nil {
+		p.reserved = 0
+		return refused, err
+	}
+	p.matched = to
+	return nil, nil
+}
+
+// Cancel takes back what a call was charged at first, its requests too: it was refused in a later step. It reports whether it
+// was the first to end the permit.
+func (p *Permit) Cancel() bool {
+	if !p.Settle(0) {
+		return false
+	}
+	p.engine.correct(p.first, -p.requests)
+	return true
 }
 
 // Move takes the call to another target, as a fallback does that has another provider or model. What counts here and
@@ -87,12 +138,29 @@ func (p *Permit) charge(ctx context.Context, m, without *Matched) (*Refusal, err
 			return refusal(asked, s.states, v), nil
 		}
 		p.degraded = p.degraded || v.Degraded
-		if first := slices.IndexFunc(asked, func(c counted) bool { return c.tokens }); first >= 0 {
+		first := requestsIn(asked)
+		if first < len(asked) {
+			if p.held == nil {
+				p.held = p.place[:0]
+			}
 			p.held = append(p.held, held{v.At, asked[first:]})
+		}
+		if p.matched == nil {
+			p.first = held{v.At, asked[:first]}
 		}
 	}
 	p.matched = m
 	return nil, nil
+}
+
+// requestsIn is how many of the counters, which come first, count requests.
+func requestsIn(counters []counted) int {
+	for i := range counters {
+		if counters[i].tokens {
+			return i
+		}
+	}
+	return len(counters)
 }
 
 // Settle corrects the reservation to the tokens that were used: what is too much goes back to where it was reserved,
@@ -126,9 +194,11 @@ func (e *Engine) correct(h held, delta int64) {
 	if delta == 0 || len(h.counters) == 0 {
 		return
 	}
-	corrections := make([]window.Correction, len(h.counters))
-	for i, c := range h.counters {
-		corrections[i] = window.Correction{Key: c.key, Delta: delta}
+	s := steps.Get().(*step)
+	defer steps.Put(s)
+	s.corrections = slices.Grow(s.corrections[:0], len(h.counters))[:len(h.counters)]
+	for i := range h.counters {
+		s.corrections[i] = window.Correction{Key: h.counters[i].key, Delta: delta}
 	}
-	e.coordinator.Correct(h.at, corrections)
+	e.coordinator.Correct(h.at, s.corrections)
 }

@@ -108,6 +108,9 @@ func (x *Index) Match(s *Subject) []Hit {
 		m.one(storage.ScopeLLMProvider, provider, s.ProviderID, s.ProviderName)
 		m.one(storage.ScopeModel, s.Model, "", s.Model)
 		m.one(storage.ScopeModelAlias, s.Alias, "", s.Alias)
+		if s.Via != s.Alias {
+			m.one(storage.ScopeModelAlias, s.Via, "", s.Via)
+		}
 	}
 	slices.SortFunc(m.out, func(a, b Hit) int { return a.Index - b.Index })
 	return m.out

@@ -2,7 +2,7 @@ package limit
 
 import (
 	"encoding/hex"
-	"slices"
+	"maps"
 	"sync"
 
 	"github.com/durward-gateway/durward/internal/window"
@@ -60,6 +60,20 @@ func Compile(organization string, limits []storage.RateLimit) *Set {
 	return s
 }
 
+// Remember takes over the names of subjects that another set of the organization has seen, for the status.
+func (s *Set) Remember(other *Set) {
+	other.mu.Lock()
+	names := maps.Clone(other.names)
+	other.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d, n := range names {
+		if len(s.names) < maxNames {
+			s.names[d] = n
+		}
+	}
+}
+
 // Len is the number of limits.
 func (s *Set) Len() int { return len(s.limits) }
 
@@ -68,6 +82,7 @@ func (s *Set) Len() int { return len(s.limits) }
 type Matched struct {
 	counters []counted // those of requests first
 	requests int       // how many those are
+	smallest int64     // of the limits of tokens, when there is one
 }
 
 // counted is one counter of a matched limit.
@@ -94,6 +109,9 @@ func (s *Set) Match(subject *Subject) *Matched {
 	for i, h := range hits {
 		l := &s.limits[h.Index]
 		if l.TokensPerMinute != nil {
+			if len(m.counters) == m.requests || *l.TokensPerMinute < m.smallest {
+				m.smallest = *l.TokensPerMinute
+			}
 			m.counters = append(m.counters, counted{key: window.NewKey(l.tokens, members[i]), tokens: true, most: *l.TokensPerMinute, limit: l})
 		}
 	}
@@ -105,17 +123,17 @@ func (m *Matched) Len() int { return len(m.counters) }
 
 // SmallestTokens is the lowest tokens per minute of the matched limits; ok is false when none limits tokens.
 func (m *Matched) SmallestTokens() (most int64, ok bool) {
-	for _, c := range m.counters[m.requests:] {
-		if !ok || c.most < most {
-			most, ok = c.most, true
-		}
-	}
-	return most, ok
+	return m.smallest, len(m.counters) > m.requests
 }
 
 // has reports whether a counter is among the matched ones.
 func (m *Matched) has(k window.Key) bool {
-	return slices.ContainsFunc(m.counters, func(c counted) bool { return c.key == k })
+	for i := range m.counters {
+		if m.counters[i].key == k {
+			return true
+		}
+	}
+	return false
 }
 
 // member is the half of a key that stands for a subject: a uuid as it is, a digest of anything else. A digest's

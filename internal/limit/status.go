@@ -55,12 +55,9 @@ func (e *Engine) Status(ctx context.Context, s *Set) ([]Status, error) {
 		keys = append(keys, window.NewKey(l.requests, window.Digest{}), window.NewKey(l.tokens, window.Digest{}))
 	}
 	used := make([]int64, len(keys))
-	v := Verdict{}
-	if len(keys) > 0 {
-		var err error
-		if v, err = e.coordinator.Used(ctx, keys, used); err != nil {
-			return nil, fmt.Errorf("reading rate limits: %w", err)
-		}
+	v, err := e.coordinator.Used(ctx, keys, used) // without keys too: it tells whether others were asked
+	if err != nil {
+		return nil, fmt.Errorf("reading rate limits: %w", err)
 	}
 	for i := range out {
 		if out[i].Degraded = v.Degraded; !out[i].Apart {

@@ -21,12 +21,21 @@ var quoted = func() (names [len(lists)][]byte) {
 	return names
 }()
 
+// plural ends all of quoted, so that one search finds every place where one of them may be.
+var plural = []byte(`s"`)
+
 // namesList reports whether a text may be one that a server wrote for a list.
 func namesList(text []byte) bool {
-	for _, name := range quoted {
-		if bytes.Contains(text, name) {
-			return true
+	for at := 0; ; at += len(plural) {
+		i := bytes.Index(text[at:], plural)
+		if i < 0 {
+			return false
+		}
+		at += i
+		for _, name := range quoted {
+			if bytes.HasSuffix(text[:at+len(plural)], name) {
+				return true
+			}
 		}
 	}
-	return false
 }

@@ -1,19 +1,21 @@
 package rules
 
 import (
+	"bytes"
+	"slices"
+
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// arguments are those of one call, as request.resource.attr. Nothing is read before a condition needs it; then the text
-// is scanned once, and of its members only those are made into values that some condition names. A large document
-// beside the member that a condition asks about costs its scan, not its copy.
+// arguments are those of one call, as request.resource.attr. Nothing is read before a condition needs it; then the text is
+// checked, unless the strict reader has accepted it before, and only those members are made into values that some condition names. A large
+// document beside the member that a condition asks about is skipped, not read.
 type arguments struct {
 	raw     []byte
-	scanned bool
-	object  strictjson.Value
+	checked bool  // the strict reader has accepted raw
 	err     error // of the whole: it is not an object
 
 	members map[string]any // those that were needed so far
@@ -23,11 +25,15 @@ type arguments struct {
 }
 
 // reset takes the arguments of another call; nil is {}.
-func (a *arguments) reset(raw []byte) {
+func (a *arguments) reset(raw []byte, checked bool) {
 	a.forget()
-	a.raw = raw
-	if len(raw) == 0 {
-		a.scanned, a.whole = true, true
+	a.checked = checked
+	a.raw = bytes.TrimLeft(raw, " \t\r\n")
+	switch {
+	case len(raw) == 0:
+		a.whole = true
+	case !bytes.HasPrefix(a.raw, []byte{'{'}):
+		a.err = errArguments
 	}
 	if a.members == nil {
 		a.members = make(map[string]any)
@@ -37,7 +43,7 @@ func (a *arguments) reset(raw []byte) {
 
 // fixed takes one member that is known, for what has no arguments.
 func (a *arguments) fixed(name, text string) {
-	a.reset(nil)
+	a.reset(nil, true)
 	a.members[name] = types.String(text)
 }
 
@@ -56,10 +62,9 @@ func (a *arguments) forget() {
 // double holds spoils the member that it is in, and with it every expression that could look at that member. What looks
 // at other members only is not touched by it.
 func (a *arguments) provide(r *reads) error {
-	if !a.scanned {
-		a.scanned = true
-		var err error
-		if a.object, err = strictjson.Parse(a.raw, strictjson.Limits{MaxBytes: len(a.raw)}); err != nil || a.object.Kind() != strictjson.Object {
+	if !a.checked && !a.whole && a.err == nil {
+		a.checked = true
+		if strictjson.Check(a.raw, strictjson.Limits{MaxBytes: len(a.raw)}) != nil {
 			a.err = errArguments
 		}
 	}
@@ -67,30 +72,53 @@ func (a *arguments) provide(r *reads) error {
 		return a.err
 	}
 	if r.arguments {
-		if !a.whole {
-			a.whole = true
-			for _, m := range a.object.Members() {
-				a.make(m.Name, m.Value)
-			}
-		}
-		if len(a.unfit) > 0 {
+		if a.all(); a.err == nil && len(a.unfit) > 0 {
 			return errNumber
 		}
-		return nil
+		return a.err
 	}
 	for _, name := range r.members {
 		if !a.whole {
-			if v, ok := a.object.Get(name); ok {
-				a.make(name, v)
-			}
+			a.one(name)
 		}
-		for _, unfit := range a.unfit {
-			if unfit == name {
-				return errNumber
-			}
+		if slices.Contains(a.unfit, name) {
+			return errNumber
 		}
 	}
-	return nil
+	return a.err
+}
+
+// all makes all members.
+func (a *arguments) all() {
+	if a.whole {
+		return
+	}
+	a.whole = true
+	object, err := strictjson.Parse(a.raw, strictjson.Limits{MaxBytes: len(a.raw)})
+	if err != nil {
+		a.err = errArguments
+		return
+	}
+	for _, m := range object.Members() {
+		a.make(m.Name, m.Value)
+	}
+}
+
+// one makes the member of that name, if there is one.
+func (a *arguments) one(name string) {
+	if _, done := a.members[name]; done {
+		return
+	}
+	text := strictjson.Find(a.raw, name)
+	if text == nil {
+		return
+	}
+	v, err := strictjson.Parse(text, strictjson.Limits{MaxBytes: len(text)})
+	if err != nil {
+		a.err = errArguments
+		return
+	}
+	a.make(name, v)
 }
 
 func (a *arguments) make(name string, v strictjson.Value) {

@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
+	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -117,6 +118,13 @@ func FuzzArguments(f *testing.F) {
 		if d := denied.Decide(t.Context(), tool("x", string(args))); d.Effect == Allow {
 			if _, ok := object["n"]; !ok {
 				t.Fatalf("%q: %+v", args, d)
+			}
+		}
+		if strictjson.Check(args, strictjson.Limits{MaxBytes: len(args)}) == nil {
+			checked := tool("x", string(args))
+			checked.Checked = true
+			if again := granted.Decide(t.Context(), checked); again.Effect != d.Effect {
+				t.Fatalf("%q is judged %s, and %s once it is known to be checked", args, d.Effect, again.Effect)
 			}
 		}
 	})

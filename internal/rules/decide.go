@@ -30,7 +30,7 @@ func (s *Set) judge(ctx context.Context, c Call, explain bool) Decision {
 	case !callable(c.Kind, c.Name):
 		return Decision{Hidden: true, Reason: reasonName}
 	}
-	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments}
+	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments, checked: c.Checked}
 	defer j.done()
 	d := Decision{Reason: reasonNoPolicy}
 	if p := s.governing(c.Principal.agentID); p != nil {
@@ -67,6 +67,7 @@ type judge struct {
 	name      string
 	onlyStart bool // name is only what the names that are meant start with
 	raw       []byte
+	checked   bool
 	unknown   []*cel.AttributePatternType
 	eval      *evaluation // made when a condition needs it
 	memo      memo        // of a list; nil for a call
@@ -158,7 +159,7 @@ func (j *judge) matches(r *rule, e Effect) bool {
 	if j.eval == nil {
 		j.eval = newEvaluation(j.ctx, j.set, j.principal)
 		j.eval.memo = j.memo
-		j.eval.about(j.kind, j.name, j.raw, j.unknown)
+		j.eval.about(j.kind, j.name, j.raw, j.checked, j.unknown)
 	}
 	out := j.eval.matches(r)
 	if e == Deny {
@@ -228,7 +229,7 @@ func (j *judge) visible() bool {
 		j.raw, j.unknown = nil, unknownArguments
 	}
 	if j.eval != nil {
-		j.eval.about(j.kind, j.name, j.raw, j.unknown)
+		j.eval.about(j.kind, j.name, j.raw, j.checked, j.unknown)
 	}
 	return j.decide(p).effect != Deny
 }

@@ -21,6 +21,8 @@ type Call struct {
 	// Arguments is the JSON object of a tool's or prompt's arguments or of a stream's filters, as it was received and
 	// already passed by the strict reader; nil is {}. A resource has none: its conditions see {"uri": Name}.
 	Arguments []byte
+	// Checked: the strict reader has accepted the text that Arguments are a part of, and they are not read again as a whole.
+	Checked bool
 }
 
 // Decision is what a set says to a call.

@@ -52,18 +52,18 @@ var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 func newEvaluation(ctx context.Context, s *Set, p *Principal) *evaluation {
 	e := evaluations.Get().(*evaluation)
 	e.ctx, e.principal = ctx, p
-	e.request = record{names: requestNames, values: [3]ref.Val{nil, p.value, &e.resource}}
+	e.request = record{names: requestNames, values: [3]ref.Val{nil, nil, &e.resource}}
 	e.resource = record{names: resourceNames, values: [3]ref.Val{s.kind, s.id, nil}}
 	return e
 }
 
 // about sets which call, or item, the conditions are asked about, and what of it is not known.
-func (e *evaluation) about(k Kind, name string, raw []byte, unknown []*cel.AttributePatternType) {
+func (e *evaluation) about(k Kind, name string, raw []byte, checked bool, unknown []*cel.AttributePatternType) {
 	e.kind, e.name = k, name
 	if k == ResourcesRead {
 		e.arguments.fixed("uri", name)
 	} else {
-		e.arguments.reset(raw)
+		e.arguments.reset(raw, checked)
 	}
 	e.request.values[0], e.request.whole = nil, nil
 	e.resource.values[2], e.resource.whole = e.arguments.value, nil
@@ -87,7 +87,7 @@ func (e *evaluation) ResolveName(name string) (any, bool) {
 	case "R":
 		return &e.resource, true
 	case "P":
-		return e.principal.value, true
+		return e.principal.facts().value, true
 	}
 	return nil, false
 }
@@ -175,10 +175,13 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 	if x.reads.action && e.request.values[0] == nil {
 		e.request.values[0] = types.String(e.action())
 	}
+	if x.reads.principal && e.request.values[1] == nil {
+		e.request.values[1] = e.principal.facts().value
+	}
 	program := x.program
 	var input interpreter.Activation = e
 	switch {
-	case x.reads.claims && e.principal.unreadable:
+	case x.reads.claims && e.principal.facts().unreadable:
 		return broken, errClaims
 	case len(e.unknown) > 0 && x.partial != nil:
 		program, input = x.partial, partially{e}

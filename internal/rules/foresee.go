@@ -41,7 +41,7 @@ func (s *Set) Foresee(ctx context.Context, c Call, lacking Lacking) Foreseen {
 	if c.Kind == ResourcesRead {
 		lacking.Arguments, lacking.Members = false, nil // they have none: conditions see the URI
 	}
-	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments}
+	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments, checked: c.Checked}
 	if lacking.Arguments {
 		j.raw, j.unknown = nil, unknownArguments
 	}
@@ -155,7 +155,7 @@ func (f *foresight) outcome(r *rule) outcome {
 	if f.eval == nil {
 		f.eval = newEvaluation(f.ctx, f.set, f.principal)
 		f.eval.lacking, f.eval.lacked = f.lacking, &f.lacked
-		f.eval.about(f.kind, f.name, f.raw, f.unknown)
+		f.eval.about(f.kind, f.name, f.raw, f.checked, f.unknown)
 	}
 	return subject.and(f.eval.matches(r))
 }

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"sync"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -14,7 +15,13 @@ type Principal struct {
 	agentID       string
 	roles, groups map[string]struct{}
 	mask          uint64 // of all names in roles and groups, see maskOf
-	value         ref.Val
+	// facts makes, once, what conditions see: most tokens are gone before a condition asks.
+	facts func() *facts
+}
+
+// facts are a principal as conditions see it.
+type facts struct {
+	value ref.Val
 	// unreadable: a claim holds a number that cannot be judged. Conditions that read claims are not evaluable then.
 	unreadable bool
 }
@@ -29,12 +36,23 @@ var protocolClaims = []string{
 // NewPrincipal makes the principal of a verified token, once: id is the user's, agentID the registered agent's or "",
 // claims what the token says. Numbers among the claims should be json.Number, so that none is changed by reading.
 func NewPrincipal(id string, roles, groups []string, agentID string, claims map[string]any) *Principal {
+	return NewPrincipalOf(id, roles, groups, agentID, func() map[string]any { return claims })
+}
+
+// NewPrincipalOf is NewPrincipal with claims that are asked for when a condition looks at the principal, at most once.
+func NewPrincipalOf(id string, roles, groups []string, agentID string, claims func() map[string]any) *Principal {
 	p := &Principal{agentID: agentID, roles: setOf(roles), groups: setOf(groups)}
+	p.facts = sync.OnceValue(func() *facts { return p.see(id, claims()) })
 	for _, names := range [][]string{roles, groups} {
 		for _, n := range names {
 			p.mask |= maskOf(n)
 		}
 	}
+	return p
+}
+
+// see makes what conditions see.
+func (p *Principal) see(id string, claims map[string]any) *facts {
 	own := make(map[string]any, len(claims))
 	for name, claim := range claims {
 		if !slices.Contains(protocolClaims, name) {
@@ -43,17 +61,15 @@ func NewPrincipal(id string, roles, groups []string, agentID string, claims map[
 	}
 	attr, ok := fromGo(own)
 	if !ok {
-		p.unreadable = true
 		attr = types.NewStringInterfaceMap(adapter, nil)
 	}
-	p.value = types.NewStringInterfaceMap(adapter, map[string]any{
+	return &facts{unreadable: !ok, value: types.NewStringInterfaceMap(adapter, map[string]any{
 		"id":     types.String(id),
 		"roles":  stringList(slices.Sorted(maps.Keys(p.roles))),
 		"groups": stringList(slices.Sorted(maps.Keys(p.groups))),
-		"agent":  types.String(agentID),
+		"agent":  types.String(p.agentID),
 		"attr":   attr,
-	})
-	return p
+	})}
 }
 
 func setOf(names []string) map[string]struct{} {

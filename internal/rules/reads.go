@@ -13,8 +13,9 @@ import (
 type reads struct {
 	arguments bool     // all of request.resource.attr
 	members   []string // else these of its members
-	claims    bool     // request.principal.attr
-	roles     bool     // request.principal.roles or groups
+	principal bool     // request.principal
+	claims    bool     // its attr
+	roles     bool     // its roles or groups
 	action    bool     // request.action
 	loops     bool     // it holds a loop over a list or map
 }
@@ -77,6 +78,9 @@ func (r *reads) path(path []string) {
 	at := func(i int, name string) bool { return len(path) <= i || path[i] == name }
 	if at(0, "action") {
 		r.action = true
+	}
+	if at(0, "principal") {
+		r.principal = true
 	}
 	if at(0, "principal") && at(1, "attr") {
 		r.claims = true

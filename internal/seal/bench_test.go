@@ -23,3 +23,12 @@ func BenchmarkTokenSeal(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkMACSums(b *testing.B) {
+	m := newKeyring(b).MAC("bench")
+	message := []byte("dw-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM")
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Sums(message)
+	}
+}

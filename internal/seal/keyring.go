@@ -3,15 +3,14 @@ package seal
 import (
 	"context"
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -32,15 +31,54 @@ const (
 	headerSize = 1 + 4
 )
 
-// Keyring seals with the newest data key and opens with any. It is safe for concurrent use.
+// Keyring opens with any data key and seals with the newest one that has settled. It learns of data keys that are added
+// while it is in use. It is safe for concurrent use.
 type Keyring struct {
-	keys    map[uint32]*dataKey
-	current uint32
+	masters map[string]MasterKey
+	now     func() time.Time
+	read    func(timeout time.Duration) ([]storage.DataKey, error) // from the store; no caller's end ends it
+	known   atomic.Pointer[dataKeys]
+	loads   loads
+}
+
+// dataKeys are the data keys that a keyring knows. They never change.
+type dataKeys struct {
+	keys     map[uint32]*dataKey
+	versions []uint32 // descending
 }
 
 type dataKey struct {
-	raw  []byte // for deriving the keys of token sealers
-	aead cipher.AEAD
+	raw     []byte // for deriving the keys of token sealers
+	aead    cipher.AEAD
+	created time.Time
+}
+
+// settleTime is how long after its making a data key is not used for anything new, unless there is no older one: until
+// then every node has heard of it (see reloadAfter).
+const settleTime = time.Minute
+
+// current is the version of the key that new values are sealed with.
+func (d *dataKeys) current(now time.Time) uint32 {
+	for _, version := range d.versions {
+		if !d.keys[version].created.After(now.Add(-settleTime)) {
+			return version
+		}
+	}
+	return d.versions[len(d.versions)-1]
+}
+
+// tokenTime is how long tokens that a former data key has sealed are good after its successor took over: whoever got hold of
+// that key can forge them until then.
+const tokenTime = 24 * time.Hour
+
+// retired reports whether a key's tokens are good no more.
+func (d *dataKeys) retired(version uint32, now time.Time) bool {
+	for i, v := range d.versions {
+		if v == version && i > 0 {
+			return d.keys[d.versions[i-1]].created.Before(now.Add(-settleTime - tokenTime))
+		}
+	}
+	return false
 }
 
 // OpenKeyring unwraps all data keys and makes the first one when there is none. The first of masters wraps new data keys;
@@ -55,7 +93,7 @@ func OpenKeyring(ctx context.Context, masters []MasterKey, keys storage.DataKeys
 		return nil, fmt.Errorf("reading data keys: %w", err)
 	}
 	if len(stored) == 0 {
-		err := keys.AddDataKey(ctx, wrapNew(masters[0], 1, now()))
+		err := keys.AddDataKey(ctx, NewDataKey(masters[0], 1, now()))
 		// A conflict is another node that started at the same moment: its key is the one.
 		if err != nil && !errors.Is(err, storage.ErrConflict) {
 			return nil, fmt.Errorf("storing first data key: %w", err)
@@ -67,29 +105,55 @@ func OpenKeyring(ctx context.Context, masters []MasterKey, keys storage.DataKeys
 			return nil, errors.New("reading data keys: the store lost the key it was given")
 		}
 	}
-	byID := make(map[string]MasterKey, len(masters))
-	for _, m := range masters {
-		byID[m.id] = m
+	k := &Keyring{masters: make(map[string]MasterKey, len(masters)), now: now}
+	k.read = func(timeout time.Duration) ([]storage.DataKey, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		defer cancel()
+		return keys.DataKeys(ctx)
 	}
-	k := &Keyring{keys: make(map[uint32]*dataKey, len(stored))}
+	for _, m := range masters {
+		k.masters[m.id] = m
+	}
+	known, err := k.unwrapAll(stored)
+	if err != nil {
+		return nil, err
+	}
+	k.known.Store(known)
+	k.loads.begin(now())
+	return k, nil
+}
+
+func (k *Keyring) unwrapAll(stored []storage.DataKey) (*dataKeys, error) {
+	known := &dataKeys{keys: make(map[uint32]*dataKey, len(stored))}
 	for _, s := range stored {
-		version, err := keyVersion(s.Version)
+		dk, version, err := openDataKey(s, k.masters)
 		if err != nil {
 			return nil, err
 		}
-		m, ok := byID[s.MasterKeyID]
-		if !ok {
-			return nil, fmt.Errorf("data key %d is wrapped by master key %s, which is not among those given (%s); give it as well, after a newer one",
-				s.Version, s.MasterKeyID, strings.Join(slices.Sorted(maps.Keys(byID)), ", "))
-		}
-		dk, err := unwrap(m, version, s.Wrapped)
-		if err != nil {
-			return nil, fmt.Errorf("unwrapping data key %d with master key %s: %w", s.Version, s.MasterKeyID, err)
-		}
-		k.keys[version] = dk
-		k.current = max(k.current, version)
+		known.keys[version] = dk
 	}
-	return k, nil
+	known.versions = slices.Sorted(maps.Keys(known.keys))
+	slices.Reverse(known.versions)
+	return known, nil
+}
+
+// openDataKey unwraps a data key with the master key that wrapped it.
+func openDataKey(s storage.DataKey, masters map[string]MasterKey) (*dataKey, uint32, error) {
+	version, err := keyVersion(s.Version)
+	if err != nil {
+		return nil, 0, err
+	}
+	m, ok := masters[s.MasterKeyID]
+	if !ok {
+		return nil, 0, fmt.Errorf("data key %d is wrapped by master key %s, which is not among those given (%s); give it as well, after a newer one",
+			s.Version, s.MasterKeyID, strings.Join(slices.Sorted(maps.Keys(masters)), ", "))
+	}
+	dk, err := unwrap(m, version, s.Wrapped)
+	if err != nil {
+		return nil, 0, fmt.Errorf("unwrapping data key %d with master key %s: %w", s.Version, s.MasterKeyID, err)
+	}
+	dk.created = s.CreatedAt
+	return dk, version, nil
 }
 
 func keyVersion(v int) (uint32, error) {
@@ -99,16 +163,36 @@ func keyVersion(v int) (uint32, error) {
 	return uint32(v), nil
 }
 
-func wrapNew(m MasterKey, version uint32, at time.Time) storage.DataKey {
+// NewDataKey draws a data key and wraps it.
+func NewDataKey(m MasterKey, version uint32, at time.Time) storage.DataKey {
 	raw := make([]byte, keySize)
 	_, _ = rand.Read(raw) // never fails: it crashes the process instead
 	defer clear(raw)
+	return m.wrap(raw, version, at)
+}
+
+func (m MasterKey) wrap(raw []byte, version uint32, at time.Time) storage.DataKey {
 	return storage.DataKey{
 		Version:     int(version),
 		MasterKeyID: m.id,
 		Wrapped:     m.aead.Seal(nil, nil, raw, wrapAD(m, version)),
 		CreatedAt:   at.UTC(),
 	}
+}
+
+// Rewrap wraps a data key with the first of masters; one of them must have wrapped it. changed is false when it was the
+// first. The data key itself stays what it is.
+func Rewrap(s storage.DataKey, masters []MasterKey) (rewrapped storage.DataKey, changed bool, err error) {
+	byID := make(map[string]MasterKey, len(masters))
+	for _, m := range masters {
+		byID[m.id] = m
+	}
+	dk, version, err := openDataKey(s, byID)
+	if err != nil || s.MasterKeyID == masters[0].id {
+		return s, false, err
+	}
+	defer clear(dk.raw)
+	return masters[0].wrap(dk.raw, version, s.CreatedAt), true, nil
 }
 
 func unwrap(m MasterKey, version uint32, wrapped []byte) (*dataKey, error) {
@@ -131,10 +215,17 @@ func wrapAD(m MasterKey, version uint32) []byte {
 
 // Seal encrypts plaintext for the place ad.
 func (k *Keyring) Seal(plaintext []byte, ad AD) ([]byte, error) {
-	out := make([]byte, headerSize, headerSize+k.keys[k.current].aead.Overhead()+len(plaintext))
+	k.freshen()
+	known := k.known.Load()
+	version := known.current(k.now())
+	return known.keys[version].seal(version, plaintext, ad), nil
+}
+
+func (dk *dataKey) seal(version uint32, plaintext []byte, ad AD) []byte {
+	out := make([]byte, headerSize, headerSize+dk.aead.Overhead()+len(plaintext))
 	out[0] = format
-	binary.BigEndian.PutUint32(out[1:], k.current)
-	return k.keys[k.current].aead.Seal(out, nil, plaintext, ad.encode(k.current)), nil
+	binary.BigEndian.PutUint32(out[1:], version)
+	return dk.aead.Seal(out, nil, plaintext, ad.encode(version))
 }
 
 // Open decrypts what Seal made for the same place. Every failure is ErrOpen.
@@ -143,7 +234,11 @@ func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dk, ok := k.keys[version]
+	k.freshen()
+	dk, ok := k.known.Load().keys[version]
+	if !ok && k.learn(version) {
+		dk, ok = k.known.Load().keys[version]
+	}
 	if !ok {
 		return nil, fmt.Errorf("%w: no data key %d", ErrOpen, version)
 	}
@@ -152,6 +247,29 @@ func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 		return nil, ErrOpen
 	}
 	return plain, nil
+}
+
+// Newest is the version of the newest data key, settled or not.
+func (k *Keyring) Newest() uint32 { return k.known.Load().versions[0] }
+
+// Reseal opens what is sealed for a place and seals it for the same place with the newest data key, settled or not: who
+// opens it learns of the key. changed is false when that key has sealed it already. Its error is ErrOpen.
+func (k *Keyring) Reseal(sealed []byte, ad AD) (resealed []byte, changed bool, err error) {
+	version, _, err := splitHeader(sealed)
+	if err != nil {
+		return nil, false, err
+	}
+	known := k.known.Load()
+	newest := known.versions[0]
+	if version == newest {
+		return sealed, false, nil
+	}
+	plain, err := k.Open(sealed, ad)
+	if err != nil {
+		return nil, false, err
+	}
+	defer clear(plain)
+	return known.keys[newest].seal(newest, plain, ad), true, nil
 }
 
 func splitHeader(sealed []byte) (version uint32, body []byte, err error) {
@@ -177,20 +295,8 @@ func appendField(b []byte, f string) []byte {
 	return append(b, f...)
 }
 
-// Sealer returns a sealer of tokens for one purpose. Its keys are derived from the data keys and the purpose
-// (HKDF-SHA256, RFC 5869): a token made for one purpose does not open for another.
-func (k *Keyring) Sealer(purpose string) *TokenSealer {
-	t := &TokenSealer{keys: make(map[uint32]cipher.AEAD, len(k.keys)), current: k.current}
-	for version, dk := range k.keys {
-		sub, err := hkdf.Key(sha256.New, dk.raw, nil, "durward token\x00"+purpose, keySize)
-		if err != nil {
-			panic("seal: deriving a key of fixed length: " + err.Error()) // only lengths can be wrong
-		}
-		aead, err := newAEAD(sub)
-		if err != nil {
-			panic("seal: preparing a key of fixed length: " + err.Error())
-		}
-		t.keys[version] = aead
-	}
-	return t
+// KeyVersion is the version of the data key that has sealed a value. Its error is ErrOpen.
+func KeyVersion(sealed []byte) (uint32, error) {
+	version, _, err := splitHeader(sealed)
+	return version, err
 }

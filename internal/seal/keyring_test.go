@@ -172,7 +172,7 @@ func TestOpenKeyring(t *testing.T) {
 	}
 
 	// A second data key: new values are sealed with it, old ones still open.
-	if err := store.AddDataKey(ctx, wrapNew(current, 2, time.Now())); err != nil {
+	if err := store.AddDataKey(ctx, NewDataKey(current, 2, time.Now().Add(-settleTime))); err != nil {
 		t.Fatal(err)
 	}
 	two, err := OpenKeyring(ctx, []MasterKey{current, old}, store, time.Now)
@@ -186,8 +186,11 @@ func TestOpenKeyring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := both.Open(newer, place); !errors.Is(err, ErrOpen) {
-		t.Errorf("opened with a data key that is not there: %v", err)
+	if got, err := both.Open(newer, place); err != nil || string(got) != "hello" {
+		t.Errorf("a data key that was added meanwhile: %q, %v", got, err)
+	}
+	if _, err := first.Open(newer, place); !errors.Is(err, ErrOpen) {
+		t.Errorf("opened with a data key whose master key is not there: %v", err)
 	}
 	token := first.Sealer("session").Seal([]byte("s"), nil)
 	if got, err := two.Sealer("session").Open(token, nil); err != nil || string(got) != "s" {
@@ -281,7 +284,7 @@ func TestSealBinding(t *testing.T) {
 		refused(name, sealed, moved)
 	}
 	// The version is authenticated: with the same key under two numbers, the number still cannot be changed.
-	k.keys[2] = k.keys[1]
+	k.known.Load().keys[2] = k.known.Load().keys[1]
 	old := bytes.Clone(sealed)
 	old[4] = 2
 	refused("L11 another key version", old, place)

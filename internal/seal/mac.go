@@ -1,51 +1,52 @@
 package seal
 
 import (
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
-	"slices"
+	"hash"
+	"sync"
 )
 
 // MAC makes keyed digests for one purpose (HMAC-SHA256, RFC 2104): what is stored for looking something up cannot be
 // guessed at by whoever has only the store. It is safe for concurrent use.
-type MAC struct {
-	keys [][]byte // the current one first
-}
+type MAC struct{ keys *derived[*hashes] }
 
 // MAC returns digests for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
 func (k *Keyring) MAC(purpose string) *MAC {
-	versions := make([]uint32, 0, len(k.keys))
-	for version := range k.keys {
-		versions = append(versions, version)
-	}
-	slices.Sort(versions)
-	slices.Reverse(versions)
-	m := &MAC{}
-	for _, version := range versions {
-		key, err := hkdf.Key(sha256.New, k.keys[version].raw, nil, "durward digest\x00"+purpose, keySize)
-		if err != nil {
-			panic("seal: deriving a key of fixed length: " + err.Error()) // only lengths can be wrong
-		}
-		m.keys = append(m.keys, key)
-	}
-	return m
+	return &MAC{newDerived(k, "durward digest\x00"+purpose, keySize, newHashes)}
 }
 
 // Sum is the digest of a message under the current key, 32 bytes.
-func (m *MAC) Sum(message []byte) []byte { return sum(m.keys[0], message) }
+func (m *MAC) Sum(message []byte) []byte {
+	_, key := m.keys.current()
+	return key.sum(nil, message)
+}
 
-// Sums are the digests that Sum has given or would give, under each key, the current one's first.
+// Sums are the digests that Sum has given or would give, under each key, the newest one's first.
 func (m *MAC) Sums(message []byte) [][]byte {
-	sums := make([][]byte, len(m.keys))
-	for i, key := range m.keys {
-		sums[i] = sum(key, message)
+	m.keys.ring.freshen()
+	made := m.keys.all()
+	sums, room := make([][]byte, len(made.from.versions)), make([]byte, 0, len(made.from.versions)*sha256.Size)
+	for i, version := range made.from.versions {
+		room = made.keys[version].sum(room, message)
+		sums[i] = room[len(room)-sha256.Size : len(room) : len(room)]
 	}
 	return sums
 }
 
-func sum(key, message []byte) []byte {
-	h := hmac.New(sha256.New, key)
+// hashes are of one key. Each has taken it in already, and is used again.
+type hashes struct{ idle sync.Pool }
+
+func newHashes(key []byte) *hashes {
+	return &hashes{sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+}
+
+// sum appends the digest of a message.
+func (k *hashes) sum(to, message []byte) []byte {
+	h := k.idle.Get().(hash.Hash)
 	h.Write(message)
-	return h.Sum(nil)
+	to = h.Sum(to)
+	h.Reset() // nothing of the message stays
+	k.idle.Put(h)
+	return to
 }

@@ -21,7 +21,7 @@ func TestMAC(t *testing.T) {
 		t.Error("another purpose, gateway or message has the same digest")
 	}
 	// What was stored under an older key is found still, and new digests are made with the newer one.
-	if err := store.AddDataKey(t.Context(), wrapNew(current, 2, time.Now())); err != nil {
+	if err := store.AddDataKey(t.Context(), NewDataKey(current, 2, time.Now().Add(-settleTime))); err != nil {
 		t.Fatal(err)
 	}
 	two, err := OpenKeyring(t.Context(), []MasterKey{current, old}, store, time.Now)

@@ -2,35 +2,23 @@ package seal
 
 import (
 	"crypto/ed25519"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"encoding/binary"
 )
 
 // Signer signs statements for one purpose with Ed25519 (RFC 8032), so that who may check them need not be able to make
 // them. It is safe for concurrent use.
-type Signer struct {
-	keys    map[uint32]ed25519.PrivateKey
-	current uint32
-}
+type Signer struct{ keys *derived[ed25519.PrivateKey] }
 
 // Signer returns a signer for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
 func (k *Keyring) Signer(purpose string) *Signer {
-	s := &Signer{keys: make(map[uint32]ed25519.PrivateKey, len(k.keys)), current: k.current}
-	for version, dk := range k.keys {
-		seed, err := hkdf.Key(sha256.New, dk.raw, nil, "durward signature\x00"+purpose, ed25519.SeedSize)
-		if err != nil {
-			panic("seal: deriving a key of fixed length: " + err.Error()) // only lengths can be wrong
-		}
-		s.keys[version] = ed25519.NewKeyFromSeed(seed)
-	}
-	return s
+	return &Signer{newDerived(k, "durward signature\x00"+purpose, ed25519.SeedSize, ed25519.NewKeyFromSeed)}
 }
 
 // Sign returns the version of the key (4 bytes, big-endian) and the signature (64 bytes).
 func (s *Signer) Sign(message []byte) []byte {
-	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+ed25519.SignatureSize), s.current)
-	return append(out, ed25519.Sign(s.keys[s.current], message)...)
+	version, key := s.keys.current()
+	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+ed25519.SignatureSize), version)
+	return append(out, ed25519.Sign(key, message)...)
 }
 
 // Verify reports whether the signature is one of this signer's, with any of its keys.
@@ -38,8 +26,9 @@ func (s *Signer) Verify(message, signature []byte) bool { return s.Public().Veri
 
 // Public returns what checks signatures and cannot make any.
 func (s *Signer) Public() PublicKeys {
-	public := make(PublicKeys, len(s.keys))
-	for version, key := range s.keys {
+	made := s.keys.all()
+	public := make(PublicKeys, len(made.keys))
+	for version, key := range made.keys {
 		public[version] = key.Public().(ed25519.PublicKey)
 	}
 	return public

@@ -31,7 +31,7 @@ func TestSigner(t *testing.T) {
 		t.Error("a signature over something else is taken")
 	}
 	// What an older key has signed stays good, and new statements are signed with the newer one.
-	if err := store.AddDataKey(t.Context(), wrapNew(current, 2, time.Now())); err != nil {
+	if err := store.AddDataKey(t.Context(), NewDataKey(current, 2, time.Now().Add(-settleTime))); err != nil {
 		t.Fatal(err)
 	}
 	two, err := OpenKeyring(t.Context(), []MasterKey{current, old}, store, time.Now)

@@ -9,9 +9,18 @@ import (
 )
 
 // TokenSealer makes short opaque tokens for one purpose. It is safe for concurrent use.
-type TokenSealer struct {
-	keys    map[uint32]cipher.AEAD
-	current uint32
+type TokenSealer struct{ keys *derived[cipher.AEAD] }
+
+// Sealer returns a sealer of tokens for one purpose. Its keys are derived from the data keys and the purpose: a token made
+// for one purpose does not open for another.
+func (k *Keyring) Sealer(purpose string) *TokenSealer {
+	return &TokenSealer{newDerived(k, "durward token\x00"+purpose, keySize, func(key []byte) cipher.AEAD {
+		aead, err := newAEAD(key)
+		if err != nil {
+			panic("seal: preparing a key of fixed length: " + err.Error())
+		}
+		return aead
+	})}
 }
 
 // Strict: a token has exactly one spelling.
@@ -20,14 +29,14 @@ var tokenText = base64.RawURLEncoding.Strict()
 // Seal encrypts plaintext bound to ad and writes it in base64url without padding (RFC 4648 section 5). The token is
 // 44 characters plus four for every three bytes of plaintext.
 func (t *TokenSealer) Seal(plaintext, ad []byte) string {
-	aead := t.keys[t.current]
+	version, aead := t.keys.current()
 	out := make([]byte, headerSize, headerSize+aead.Overhead()+len(plaintext))
 	out[0] = format
-	binary.BigEndian.PutUint32(out[1:], t.current)
-	return tokenText.EncodeToString(aead.Seal(out, nil, plaintext, tokenAD(ad, t.current)))
+	binary.BigEndian.PutUint32(out[1:], version)
+	return tokenText.EncodeToString(aead.Seal(out, nil, plaintext, tokenAD(ad, version)))
 }
 
-// Open decrypts what Seal made with the same ad. Every failure is ErrOpen.
+// Open decrypts what Seal made with the same ad, for a day longer than its key is the current one. Every failure is ErrOpen.
 func (t *TokenSealer) Open(s string, ad []byte) ([]byte, error) {
 	// The decoder skips line breaks: without this a token would have many spellings.
 	if strings.ContainsAny(s, "\r\n") {
@@ -41,8 +50,14 @@ func (t *TokenSealer) Open(s string, ad []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	aead, ok := t.keys[version]
-	if !ok {
+	t.keys.ring.freshen()
+	made := t.keys.all()
+	aead, ok := made.keys[version]
+	if !ok && t.keys.ring.learn(version) {
+		made = t.keys.all()
+		aead, ok = made.keys[version]
+	}
+	if !ok || made.from.retired(version, t.keys.ring.now()) {
 		return nil, fmt.Errorf("%w: no data key %d", ErrOpen, version)
 	}
 	plain, err := aead.Open(nil, nil, body, tokenAD(ad, version))

@@ -46,19 +46,22 @@ type Reader struct {
 	start, end int
 	used       int  // length of the block that Next gave out last
 	begun      bool // the place of a byte order mark is behind
+	busy       bool // there was more at a time than a small buffer holds
 	afterCR    bool // the last block ended with a CR: an LF at start belongs to it
 	err        error
 	event      Event
 	joined     []byte // data of events with more than one data line
+	name       string // of an earlier event, for the next one's
 }
 
 const (
-	firstBuffer = 2 << 10
+	firstBuffer = 512     // a stream that says little waits with no more
+	keptBuffer  = 2 << 10 // of one that once had more to say than that
 	bom         = "\xef\xbb\xbf"
 )
 
-// NewReader reads events of at most max bytes from src; max <= 0 means [DefaultMaxEvent]. It holds 2 KiB while it waits,
-// and more only while an event is longer.
+// NewReader reads events of at most max bytes from src; max <= 0 means [DefaultMaxEvent]. It holds 512 B while it
+// waits, 2 KiB once the stream had more at a time, and more only while an event is longer.
 func NewReader(src io.Reader, max int) *Reader {
 	if max <= 0 {
 		max = DefaultMaxEvent
@@ -110,11 +113,11 @@ func (r *Reader) release() {
 	r.used = 0
 	if r.start == r.end {
 		r.start, r.end = 0, 0
-		if cap(r.buf) > firstBuffer {
+		if cap(r.buf) > keptBuffer || r.busy && cap(r.buf) < keptBuffer {
 			r.buf = nil
 		}
 	}
-	if cap(r.joined) > firstBuffer {
+	if cap(r.joined) > keptBuffer {
 		r.joined = nil
 	}
 }
@@ -215,8 +218,12 @@ func (r *Reader) fill() bool {
 		unread := r.end - r.start
 		switch {
 		case unread == cap(r.buf):
+			size := firstBuffer
+			if unread > 0 || r.busy {
+				size = max(2*unread, keptBuffer)
+			}
 			// One byte above the cap is enough to know that an event is too large.
-			grown := make([]byte, min(max(2*unread, firstBuffer), max(r.max+1, firstBuffer)))
+			grown := make([]byte, min(size, max(r.max+1, firstBuffer)))
 			copy(grown, r.buf[r.start:r.end])
 			r.buf = grown
 		default:
@@ -227,6 +234,7 @@ func (r *Reader) fill() bool {
 	for range 100 {
 		n, err := r.src.Read(r.buf[r.end:cap(r.buf)])
 		r.end += n
+		r.busy = r.busy || r.end == cap(r.buf)
 		r.err = err
 		if n > 0 {
 			return true
@@ -259,7 +267,7 @@ func (r *Reader) parse(block []byte, e *Event) {
 				r.joined = append(append(r.joined, '\n'), value...)
 			}
 		case "event":
-			e.Name = string(value)
+			e.Name = r.named(value)
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 {
 				e.ID, e.HasID = string(value), true
@@ -273,6 +281,17 @@ func (r *Reader) parse(block []byte, e *Event) {
 	if several {
 		e.Data = r.joined
 	}
+}
+
+// named is a name as a string. A stream has few: the last one is kept, unless it is long.
+func (r *Reader) named(name []byte) string {
+	if len(name) > 64 {
+		return string(name)
+	}
+	if r.name != string(name) {
+		r.name = string(name)
+	}
+	return r.name
 }
 
 // Lines yields the lines of b without their ends; what follows the last line end is a line when it is not empty.

@@ -24,7 +24,8 @@ func NewRewriter(src io.Reader, max int, edit Edit) *Rewriter {
 	return &Rewriter{events: NewReader(src, max), edit: edit}
 }
 
-// Read implements io.Reader. Errors: those of the stream, ErrTooLarge.
+// Read implements io.Reader. Errors: those of the stream, ErrTooLarge. The end comes with the last bytes where it is known:
+// who passes them on can then end its own stream in the same write.
 func (r *Rewriter) Read(p []byte) (int, error) {
 	for len(r.out) == 0 {
 		if r.err != nil {
@@ -48,7 +49,10 @@ func (r *Rewriter) Read(p []byte) (int, error) {
 		}
 	}
 	n := copy(p, r.out)
-	r.out = r.out[n:]
+	if r.out = r.out[n:]; len(r.out) == 0 && r.err == nil && r.events.ended() {
+		r.err = io.EOF
+		return n, r.err
+	}
 	return n, nil
 }
 

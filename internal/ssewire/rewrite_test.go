@@ -44,3 +44,31 @@ func TestRewriter(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRewriterEnd: a known end comes with the last event, whose reader can then end its own stream at once. What ended
+// otherwise says so apart.
+func TestRewriterEnd(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tc := range []struct {
+		name string
+		src  func() io.Reader
+		ends []error // of each read
+	}{
+		{"known", func() io.Reader { return iotest.DataErrReader(strings.NewReader("data: a\n\ndata: b\n\n")) }, []error{nil, io.EOF, io.EOF}},
+		{"unfinished", func() io.Reader { return iotest.DataErrReader(strings.NewReader("data: a\n\ndata: b")) }, []error{nil, io.EOF, io.EOF}},
+		{"not known", func() io.Reader { return strings.NewReader("data: a\n\ndata: b\n\n") }, []error{nil, nil, io.EOF}},
+		{"broken", func() io.Reader {
+			return iotest.DataErrReader(io.MultiReader(strings.NewReader("data: a\n\n"), iotest.ErrReader(broken)))
+		}, []error{nil, broken, broken}},
+	} {
+		for _, edited := range []bool{false, true} {
+			r := ssewire.NewRewriter(tc.src(), 0, func(data []byte) ([]byte, bool) { return data, edited })
+			p := make([]byte, 100)
+			for i, want := range tc.ends {
+				if n, err := r.Read(p); !errors.Is(err, want) || err == nil != (want == nil) || n == 0 && err == nil {
+					t.Errorf("%s: read %d: %q, %v", tc.name, i, p[:n], err)
+				}
+			}
+		}
+	}
+}

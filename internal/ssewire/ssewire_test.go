@@ -198,7 +198,7 @@ func TestReaderLetsGoOfMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if cap(r.buf) > firstBuffer || cap(r.joined) > firstBuffer {
+	if cap(r.buf) > keptBuffer || cap(r.joined) > keptBuffer {
 		t.Errorf("holds %d and %d bytes while it waits", cap(r.buf), cap(r.joined))
 	}
 	if _, err := r.Next(); err != io.EOF {
@@ -320,7 +320,7 @@ func TestWriter(t *testing.T) {
 		if out.String() != tc.want || out.writes != 1 || out.flushes != 1 {
 			t.Errorf("got %q in %d writes and %d flushes", out.String(), out.writes, out.flushes)
 		}
-		if cap(w.buf) > firstBuffer {
+		if cap(w.buf) > keptBuffer {
 			t.Errorf("keeps %d bytes", cap(w.buf))
 		}
 	}
@@ -408,4 +408,38 @@ func TestRest(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSmallBuffer: a stream waits with little while it says little, and is read in larger pieces once it says more.
+func TestSmallBuffer(t *testing.T) {
+	little := "data: a\n\n"
+	src := &pieces{texts: []string{little, strings.Repeat(little, 2*firstBuffer/len(little)), little}}
+	r := NewReader(src, 0)
+	if _, err := r.Next(); err != nil || cap(r.buf) != firstBuffer {
+		t.Fatalf("holds %d bytes, %v", cap(r.buf), err)
+	}
+	for {
+		if _, err := r.Next(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cap(r.buf) != keptBuffer {
+		t.Errorf("holds %d bytes after more at a time", cap(r.buf))
+	}
+}
+
+// pieces is a stream that comes in these pieces.
+type pieces struct{ texts []string }
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.texts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.texts[0])
+	if p.texts[0] = p.texts[0][n:]; p.texts[0] == "" {
+		p.texts = p.texts[1:]
+	}
+	return n, nil
 }

@@ -7,17 +7,24 @@ import (
 	"strings"
 )
 
-// Writer writes events, each in one Write followed by one flush. Not safe for concurrent use.
+// Writer writes events, each as one piece that is to arrive at once. Not safe for concurrent use.
 type Writer struct {
-	w     io.Writer
-	flush func() error
-	buf   []byte
+	send func(frame []byte) error
+	buf  []byte
 }
 
 // NewWriter writes to w and calls flush after each event; a nil flush is none. http.ResponseController's Flush fits.
 func NewWriter(w io.Writer, flush func() error) *Writer {
-	return &Writer{w: w, flush: flush}
+	return NewSender(func(frame []byte) error {
+		if _, err := w.Write(frame); err != nil || flush == nil {
+			return err
+		}
+		return flush()
+	})
 }
+
+// NewSender gives each event to send.
+func NewSender(send func(frame []byte) error) *Writer { return &Writer{send: send} }
 
 // Event writes one event. An empty name is left out. Data may have any line ends; each of its lines becomes a data line,
 // so that nothing in it can end the event or start another field.
@@ -26,26 +33,18 @@ func (w *Writer) Event(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return w.send(frame)
+	return w.own(frame)
 }
 
 // Heartbeat writes an empty comment.
-func (w *Writer) Heartbeat() error { return w.send(append(w.buf[:0], ":\n\n"...)) }
+func (w *Writer) Heartbeat() error { return w.own(append(w.buf[:0], ":\n\n"...)) }
 
 // Raw writes bytes that already are whole events, such as an [Event]'s Raw.
-func (w *Writer) Raw(frame []byte) error {
-	if _, err := w.w.Write(frame); err != nil {
-		return err
-	}
-	if w.flush == nil {
-		return nil
-	}
-	return w.flush()
-}
+func (w *Writer) Raw(frame []byte) error { return w.send(frame) }
 
-func (w *Writer) send(frame []byte) error {
+func (w *Writer) own(frame []byte) error {
 	// A stream waits far longer than it writes: a large frame is not kept.
-	if w.buf = frame[:0]; cap(frame) > firstBuffer {
+	if w.buf = frame[:0]; cap(frame) > keptBuffer {
 		w.buf = nil
 	}
 	return w.Raw(frame)

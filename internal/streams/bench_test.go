@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -12,7 +13,19 @@ func BenchmarkOpen(b *testing.B) {
 	expires := time.Now().Add(time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, done := r.Open(b.Context(), owner, Call, expires, Limits{PerUser: 100, Total: 10_000}, nil)
+		request, end := context.WithCancel(b.Context()) // as net/http's server has one for each request
+		ctx, done := r.Open(request, owner, Call, expires, Limits{PerUser: 100, Total: 10_000}, nil)
+		stop := watch(ctx, func() {})
+		stop()
 		done()
+		end()
 	}
+}
+
+// watch is what the connection to the upstream does.
+func watch(ctx context.Context, f func()) func() bool {
+	if tells, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
+		return tells.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
 }

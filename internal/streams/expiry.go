@@ -10,10 +10,16 @@ const soon = time.Minute
 // expireAt ends a stream when its caller's token ends. r.mu is held.
 func (r *Registry) expireAt(s *stream, expires time.Time) {
 	s.expires = expires
-	if r.arm(s) || r.sweeping {
-		return
+	if r.sweeping && expires.Sub(r.swept) > 2*soon {
+		return // the next sweep, half of soon after the last one, is in time
 	}
-	r.sweeping = true
+	if !r.arm(s) && !r.sweeping {
+		r.sweepLater()
+	}
+}
+
+func (r *Registry) sweepLater() {
+	r.sweeping, r.swept = true, time.Now() //nolint:forbidigo // the timers run on no other clock
 	time.AfterFunc(soon/2, r.sweep)
 }
 
@@ -34,12 +40,9 @@ func (r *Registry) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sweeping = false
-	for s := range r.open {
-		if !s.expires.IsZero() && !r.arm(s) {
-			r.sweeping = true
-		}
-	}
-	if r.sweeping {
-		time.AfterFunc(soon/2, r.sweep)
+	later := false
+	r.each(func(s *stream) { later = !s.expires.IsZero() && !r.arm(s) || later })
+	if later {
+		r.sweepLater()
 	}
 }

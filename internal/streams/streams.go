@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,7 @@ const (
 const (
 	UserFull Reason = "user_full" // the user has as many open as they may
 	NodeFull Reason = "node_full" // the process has
+	Untold   Reason = "untold"    // whether the caller still has the right to it cannot be told
 )
 
 // Ended is the cancellation cause of a stream that the gateway ended.
@@ -36,14 +38,28 @@ type Ended struct{ Reason Reason }
 
 func (e *Ended) Error() string { return "stream ended: " + string(e.Reason) }
 
+// Is makes it a context.Canceled, as the Err of a context has to be.
+func (e *Ended) Is(target error) bool { return target == context.Canceled }
+
 // EndedFor reports why the gateway ended the stream whose context ctx is, and whether it did.
 func EndedFor(ctx context.Context) (Reason, bool) {
-	cause := context.Cause(ctx)
-	if cause == nil {
+	if s, ok := ctx.Value(streamKey{}).(*stream); ok {
+		// Its own word first: the request may have ended since.
+		if over := s.over.Load(); over != nil {
+			if reason, ended := reasonOf(over.err); ended {
+				return reason, true
+			}
+		}
+	}
+	if ctx.Err() == nil {
 		return "", false
 	}
+	return reasonOf(context.Cause(ctx))
+}
+
+func reasonOf(err error) (Reason, bool) {
 	var ended *Ended
-	if errors.As(cause, &ended) {
+	if errors.As(err, &ended) {
 		return ended.Reason, true
 	}
 	return "", false
@@ -78,32 +94,40 @@ type Limits struct {
 	Total   int
 }
 
-// Right asks whether a stream may go on. It may be called at any time until the stream is done, by any goroutine.
+// Right asks whether a stream may go on. It may be called at any time until the stream is done, by any goroutine. An *Ended
+// as its error says that it may not, for a reason of its own.
 type Right func(context.Context) (bool, error)
 
 // Registry holds the open streams of the process. The zero value is ready.
 type Registry struct {
 	mu   sync.Mutex
-	open map[*stream]struct{}
+	open list
+	// young are calls that have just begun, see youth; the others are in open.
+	young   list
+	growing bool
 	// listening counts the Listen streams of each user, listeners those of all.
 	listening map[Owner]int
 	listeners int
 	// sweeping: there is a timer that looks whose token ends soon.
 	sweeping bool
+	swept    time.Time // last
 	// draining is set once the process is to end: streams that open afterwards end at once.
 	draining bool
 }
 
 // stream is also the context that its opener gets.
 type stream struct {
-	context.Context
+	lifetime
 	owner Owner
 	kind  Kind
 	right Right // nil: nobody judges it again
-	end   context.CancelCauseFunc
 	// Of the registry, under its lock.
 	expires time.Time // of the caller's token; zero: never
 	timer   *time.Timer
+	seen    bool // of a young call: it was there the last time
+
+	in            *list // nil: in none
+	before, after *stream
 }
 
 // Open registers a stream and returns its context, which is cancelled with an Ended as its cause when the stream's right
@@ -111,10 +135,9 @@ type stream struct {
 // are reached, the process is about to exit) is cancelled from the start. The caller must call done, which gives the
 // stream's place back. right is asked by Judge; nil for a stream that no change of rules ends.
 func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time, limits Limits, right Right) (_ context.Context, done func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	s := &stream{Context: ctx, owner: owner, kind: kind, right: right, end: end}
+	s := &stream{lifetime: lifetime{parent: ctx}, owner: owner, kind: kind, right: right}
 	if refused := r.add(s, expires, limits); refused != "" {
-		end(&Ended{refused})
+		s.end(&Ended{refused})
 		return s, func() {}
 	}
 	return s, func() { r.close(s) }
@@ -127,7 +150,7 @@ func (s *stream) Value(key any) any {
 	if key == (streamKey{}) {
 		return s
 	}
-	return s.Context.Value(key)
+	return s.parent.Value(key)
 }
 
 // Cancel returns what ends the stream whose context ctx is, or is made of, with a cause of the caller's; nil when it is no
@@ -159,10 +182,13 @@ func (r *Registry) add(s *stream, expires time.Time, limits Limits) (refused Rea
 		r.listening[user]++
 		r.listeners++
 	}
-	if r.open == nil {
-		r.open = make(map[*stream]struct{})
+	if s.kind == Listen {
+		r.open.add(s)
+		s.watch()
+	} else {
+		r.young.add(s)
+		r.grow()
 	}
-	r.open[s] = struct{}{}
 	if !expires.IsZero() {
 		r.expireAt(s, expires)
 	}
@@ -176,10 +202,10 @@ func (r *Registry) close(s *stream) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	if _, open := r.open[s]; !open {
+	if s.in == nil {
 		return
 	}
-	delete(r.open, s)
+	s.remove()
 	if s.kind != Listen {
 		return
 	}
@@ -214,18 +240,41 @@ func (r *Registry) Drain(spread time.Duration, random func(below time.Duration) 
 }
 
 // Judge asks the right of each stream that owner covers, and ends those that have lost it. It returns how many rights
-// could not be told; with strict, those streams are ended too.
+// could not be told; with strict, those streams are ended too. Rights are asked by several goroutines.
 func (r *Registry) Judge(ctx context.Context, owner Owner, reason Reason, strict bool) (untold int) {
-	for _, s := range r.find(func(s *stream) bool { return s.right != nil && owner.covers(s.owner) }) {
-		holds, err := s.right(ctx)
-		switch {
-		case err != nil && !strict:
-			untold++
-		case err != nil || !holds:
-			s.end(&Ended{reason})
-		}
+	asked := r.find(func(s *stream) bool { return s.right != nil && owner.covers(s.owner) })
+	var next, unknown atomic.Int64
+	var judges sync.WaitGroup
+	for range min(judgesAtOnce, len(asked)) {
+		judges.Go(func() {
+			for i := next.Add(1); i <= int64(len(asked)); i = next.Add(1) {
+				if !asked[i-1].judge(ctx, reason, strict) {
+					unknown.Add(1)
+				}
+			}
+		})
 	}
-	return untold
+	judges.Wait()
+	return int(unknown.Load())
+}
+
+// judgesAtOnce is how many rights are asked for at a time: each may have to be read from the store, whose connections serve
+// calls too.
+const judgesAtOnce = 4
+
+// judge ends the stream when its right is over, and reports whether that could be told.
+func (s *stream) judge(ctx context.Context, reason Reason, strict bool) bool {
+	holds, err := s.right(ctx)
+	var ended *Ended
+	switch {
+	case errors.As(err, &ended):
+		s.end(ended)
+	case err != nil && !strict:
+		return false
+	case err != nil || !holds:
+		s.end(&Ended{reason})
+	}
+	return true
 }
 
 func (r *Registry) endIf(reason Reason, match func(*stream) bool) int {
@@ -239,17 +288,26 @@ func (r *Registry) endIf(reason Reason, match func(*stream) bool) int {
 func (r *Registry) find(match func(*stream) bool) (found []*stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for s := range r.open {
+	r.each(func(s *stream) {
 		if match(s) {
 			found = append(found, s)
 		}
-	}
+	})
 	return found
+}
+
+// each goes through all streams. r.mu is held.
+func (r *Registry) each(f func(*stream)) {
+	for _, l := range [...]*list{&r.open, &r.young} {
+		for s := l.first; s != nil; s = s.after {
+			f(s)
+		}
+	}
 }
 
 // Len returns how many streams are open.
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.open)
+	return r.open.n + r.young.n
 }

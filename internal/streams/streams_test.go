@@ -187,6 +187,7 @@ func TestCancel(t *testing.T) {
 	defer stop()
 	late := errors.New("late")
 	Cancel(below)(late)
+	<-below.Done() // contexts of package context learn of it a moment later
 	if _, ended := EndedFor(ctx); ended || !errors.Is(context.Cause(below), late) || below.Err() == nil {
 		t.Errorf("cause %v", context.Cause(below))
 	}
@@ -216,8 +217,34 @@ func TestExpiryFarAway(t *testing.T) {
 		synctest.Wait()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.sweeping || len(r.open) > 0 {
-			t.Errorf("sweeping %v over %d streams", r.sweeping, len(r.open))
+		if r.sweeping || r.growing || r.open.n+r.young.n > 0 {
+			t.Errorf("sweeping %v, growing %v, over %d streams", r.sweeping, r.growing, r.open.n+r.young.n)
 		}
+	})
+}
+
+// TestExpiryWhileSweeping: what opens between two sweeps ends in time too.
+func TestExpiryWhileSweeping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Registry
+		var all sync.WaitGroup
+		_, done := r.Open(context.Background(), Owner{}, Call, time.Now().Add(time.Hour), Limits{}, nil) // keeps the sweeps going
+		for _, pause := range []time.Duration{0, time.Second, soon/2 - time.Second - 1, 1, 1, soon/2 - 2, soon / 4} {
+			time.Sleep(pause)
+			for _, life := range []time.Duration{0, 1, soon / 2, soon, 3 * soon / 2, 2 * soon, 2*soon + 1, 5 * soon / 2} {
+				start := time.Now()
+				ctx, done := r.Open(context.Background(), Owner{}, Call, start.Add(life), Limits{}, nil)
+				all.Go(func() {
+					defer done()
+					<-ctx.Done()
+					if reason, _ := EndedFor(ctx); reason != TokenExpired || time.Since(start) != life {
+						t.Errorf("%v: %q after %v", life, reason, time.Since(start))
+					}
+				})
+			}
+		}
+		all.Wait()
+		done()
+		time.Sleep(soon)
 	})
 }

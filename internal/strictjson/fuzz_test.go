@@ -44,6 +44,35 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("got %#v, encoding/json %#v", got, want)
 		}
 		compareTree(t, v)
+		compareFind(t, v)
+	})
+}
+
+// compareFind holds Find against Get, for every member and one that is not there.
+func compareFind(t *testing.T, v Value) {
+	if v.Kind() != Object {
+		return
+	}
+	for _, m := range v.Members() {
+		if got := Find(v.Raw(), m.Name); !bytes.Equal(got, m.Value.Raw()) {
+			t.Fatalf("Find(%q) is %q, Get %q", m.Name, got, m.Value.Raw())
+		}
+		compareFind(t, m.Value)
+	}
+	const none = "no such name"
+	if _, is := v.Get(none); !is && Find(v.Raw(), none) != nil {
+		t.Fatal("Find gives what is not there")
+	}
+}
+
+// FuzzFind gives Find what no reader has accepted: it may answer anything but must stay within the text and come back.
+func FuzzFind(f *testing.F) {
+	f.Add([]byte(`{"a`), "a")
+	f.Add([]byte(`{"a":[1,{"b":"]"}], "c\u0064" : "\\\"" }`), "cd")
+	f.Fuzz(func(t *testing.T, text []byte, name string) {
+		if got := Find(text, name); got != nil && !bytes.Contains(text, got) {
+			t.Fatalf("%q is not in %q", got, text)
+		}
 	})
 }
 

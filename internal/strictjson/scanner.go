@@ -50,6 +50,7 @@ type Scanner struct {
 	err    *SyntaxError
 	nodes  []node // filled when record is set
 	record bool
+	room   [64]node // for the nodes of a small text, until it is known how many there are
 	nameSet
 }
 

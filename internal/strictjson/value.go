@@ -1,6 +1,9 @@
 package strictjson
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Check reads the whole of b and returns a *SyntaxError, or nil when b is one valid value. It allocates nothing for
 // texts that it accepts.
@@ -18,12 +21,18 @@ func Parse(b []byte, l Limits) (Value, error) {
 	s := NewScanner(b, l)
 	defer s.Release()
 	s.record = true
-	s.nodes = make([]node, 0, min(len(b)/32+16, 1<<12))
+	if s.nodes = s.room[:0]; len(b) > 32*len(s.room) {
+		s.nodes = make([]node, 0, min(len(b)/32+16, 1<<12))
+	}
 	s.Skip()
 	if err := s.End(); err != nil {
 		return Value{}, err
 	}
-	return Value{doc: &document{src: b, nodes: s.nodes}}, nil
+	nodes := s.nodes
+	if cap(nodes) == len(s.room) { // the scanner's own
+		nodes = slices.Clone(nodes)
+	}
+	return Value{doc: &document{src: b, nodes: nodes}}, nil
 }
 
 // document is a checked text and its values in the order of the text. An object's children are name, value, name, ...
@@ -92,6 +101,16 @@ func (d *document) text(n *node) string {
 	return string(AppendUnescaped(make([]byte, 0, len(inside)), inside))
 }
 
+// Is reports whether the value is a string that stands for exactly text, without making a copy.
+func (v Value) Is(text string) bool {
+	if v.Kind() != String {
+		return false
+	}
+	n := v.node()
+	inside := v.doc.src[n.start+1 : n.end-1]
+	return !n.escaped && string(inside) == text || n.escaped && v.doc.text(n) == text
+}
+
 // Num is a number as it was written; "" for other kinds.
 func (v Value) Num() string {
 	if v.Kind() != Number {
@@ -128,6 +147,26 @@ func (v Value) Members() []Member {
 		out = append(out, Member{v.doc.text(&v.doc.nodes[i]), Value{v.doc, i + 1}})
 	}
 	return out
+}
+
+// EachMember goes over an object's members in the order of the text, without copying their names, which must not be changed.
+// Other kinds have none.
+func (v Value) EachMember() iter.Seq2[[]byte, Value] {
+	return func(yield func([]byte, Value) bool) {
+		if v.Kind() != Object {
+			return
+		}
+		for i := v.at + 1; i < v.node().next; i = v.doc.nodes[i+1].next {
+			n := &v.doc.nodes[i]
+			name := v.doc.src[n.start+1 : n.end-1]
+			if n.escaped {
+				name = []byte(v.doc.text(n))
+			}
+			if !yield(name, Value{v.doc, i + 1}) {
+				return
+			}
+		}
+	}
 }
 
 // Get is the member of exactly that name. Other kinds than objects have none.

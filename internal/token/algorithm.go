@@ -6,8 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
-	_ "crypto/sha256" // for ecSignatures, as is the next
-	_ "crypto/sha512"
+	_ "crypto/sha512" // for ecSignatures
 	"errors"
 	"fmt"
 	"math/big"

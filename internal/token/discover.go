@@ -96,7 +96,7 @@ func (f *fetcher) readMetadata(ctx context.Context, address string, issuer *url.
 	if err != nil {
 		return nil, fmt.Errorf("reading the metadata: %w", err)
 	}
-	if iss, _ := root.Get("issuer"); !isString(iss, f.issuer) { // RFC 8414 section 3.3: identical, or not used
+	if iss, _ := root.Get("issuer"); !iss.Is(f.issuer) { // RFC 8414 section 3.3: identical, or not used
 		return nil, errors.New("the metadata is another issuer's")
 	}
 	uri, _ := root.Get("jwks_uri")

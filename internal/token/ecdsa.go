@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/sha256"
 	"errors"
 )
 
@@ -21,14 +22,21 @@ func (e ecSignatures) Verify(signed string, signature []byte, key any) error {
 	if len(signature) != 2*e.width {
 		return errSignature
 	}
-	digest := e.hash.New()
-	digest.Write([]byte(signed))
-	var buffer [160]byte
-	der := appendECDSA(buffer[:0], signature[:e.width], signature[e.width:])
-	if !ecdsa.VerifyASN1(key.(*ecdsa.PublicKey), digest.Sum(nil), der) {
+	der := appendECDSA(make([]byte, 0, 2*e.width+16), signature[:e.width], signature[e.width:])
+	if !ecdsa.VerifyASN1(key.(*ecdsa.PublicKey), e.digest(signed), der) {
 		return errSignature
 	}
 	return nil
+}
+
+func (e ecSignatures) digest(signed string) []byte {
+	if e.hash == crypto.SHA256 { // what nearly all have: usual tokens are copied to the stack, and nothing is made
+		sum := sha256.Sum256(append(make([]byte, 0, 2<<10), signed...))
+		return sum[:]
+	}
+	digest := e.hash.New()
+	digest.Write([]byte(signed))
+	return digest.Sum(nil)
 }
 
 // appendECDSA writes a signature as ECDSA-Sig-Value in DER (RFC 3279 section 2.2.3). r and s have at most 66 bytes.

@@ -18,6 +18,9 @@ type Error struct {
 	Reason string
 	// Cause is the underlying error, or nil. For the log only.
 	Cause error
+	// Over: it is by its time only that the token is no longer good. Clients send such tokens as a matter of course, and
+	// nothing can be guessed with them.
+	Over bool
 }
 
 // Error returns the generic text of the error's kind, never the reason.
@@ -42,7 +45,15 @@ func Reason(err error) string {
 	}
 }
 
+// IsOver reports whether err is an *Error with Over.
+func IsOver(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Over
+}
+
 func invalid(reason string) error { return &Error{Kind: ErrInvalid, Reason: reason} }
+
+func over(reason string) error { return &Error{Kind: ErrInvalid, Reason: reason, Over: true} }
 
 func invalidBecause(reason string, cause error) error {
 	return &Error{Kind: ErrInvalid, Reason: reason, Cause: cause}

@@ -42,7 +42,7 @@ func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, er
 	}
 	azp, named := c.Object.Get("azp")
 	switch {
-	case named && !isString(azp, i.client):
+	case named && !azp.Is(i.client):
 		return nil, invalid("azp is another client")
 	case !named && slices.ContainsFunc(c.Audience, func(a string) bool { return a != i.client }):
 		return nil, invalid("aud names others too, and azp is missing")
@@ -63,7 +63,7 @@ func checkIDType(_ Options, typ string, payload strictjson.Value) error {
 	if _, ok := payload.Get("events"); ok {
 		return invalid("the token has events, which ID tokens do not")
 	}
-	if use, ok := payload.Get("token_use"); ok && !isString(use, "id") { // Cognito
+	if use, ok := payload.Get("token_use"); ok && !use.Is("id") { // Cognito
 		return invalid("token_use is not id")
 	}
 	if kind, ok := payload.Get("typ"); ok && !strings.EqualFold(kind.Str(), "ID") && !strings.EqualFold(kind.Str(), "JWT") { // Keycloak

@@ -104,10 +104,10 @@ func parseKey(v strictjson.Value) (jwk, error) {
 	if _, ok := v.Get("d"); ok { // the whole world can sign with it
 		return k, errors.New("it is a private key")
 	}
-	if use, ok := v.Get("use"); ok && !isString(use, "sig") {
+	if use, ok := v.Get("use"); ok && !use.Is("sig") {
 		return k, errors.New("use is not sig")
 	}
-	if ops, ok := v.Get("key_ops"); ok && !slices.ContainsFunc(ops.Elems(), func(op strictjson.Value) bool { return isString(op, "verify") }) {
+	if ops, ok := v.Get("key_ops"); ok && !slices.ContainsFunc(ops.Elems(), func(op strictjson.Value) bool { return op.Is("verify") }) {
 		return k, errors.New("key_ops does not have verify")
 	}
 	if kid, ok := v.Get("kid"); ok {
@@ -139,11 +139,11 @@ func publicKey(v strictjson.Value) (crypto.PublicKey, error) {
 	var key crypto.PublicKey
 	var err error
 	switch {
-	case isString(kty, "RSA"):
+	case kty.Is("RSA"):
 		key, err = rsaKey(v)
-	case isString(kty, "EC"):
+	case kty.Is("EC"):
 		key, err = ecKey(v, crv.Str())
-	case isString(kty, "OKP") && isString(crv, "Ed25519"):
+	case kty.Is("OKP") && crv.Is("Ed25519"):
 		var x []byte
 		x, err = material(v, "x", ed25519.PublicKeySize)
 		key = ed25519.PublicKey(x)

@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"crypto"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -81,8 +82,27 @@ type KeySet struct {
 
 // snapshot is one fetched set.
 type snapshot struct {
-	keys keyList
-	at   time.Time // when the fetch began: what was withdrawn later may still be in it
+	keys  keyList
+	at    time.Time                // when the fetch began: what was withdrawn later may still be in it
+	found atomic.Pointer[keyFound] // last: an issuer signs with one key for months
+}
+
+// keyFound is what was found for a kid and an algorithm.
+type keyFound struct {
+	kid, alg string
+	key      crypto.PublicKey
+}
+
+// find is that of the keys, which are searched once for as long as the same is asked.
+func (s *snapshot) find(kid, alg string) (crypto.PublicKey, error) {
+	if last := s.found.Load(); last != nil && last.kid == kid && last.alg == alg {
+		return last.key, nil
+	}
+	key, err := s.keys.find(kid, alg)
+	if key != nil && err == nil {
+		s.found.Store(&keyFound{kid, alg, key})
+	}
+	return key, err
 }
 
 // flight is a running fetch. Its fields are set before done is closed.
@@ -164,7 +184,7 @@ func (s *KeySet) Key(ctx context.Context, kid, alg string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := set.keys.find(kid, alg)
+	key, err := set.find(kid, alg)
 	if key != nil || err != nil {
 		return answer(key, err)
 	}
@@ -172,7 +192,7 @@ func (s *KeySet) Key(ctx context.Context, kid, alg string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer(set.keys.find(kid, alg))
+	return answer(set.find(kid, alg))
 }
 
 // usable returns keys that may be used, and whether they were fetched for this question.
@@ -284,13 +304,13 @@ func (s *KeySet) start(now time.Time) *flight {
 	}
 	s.running.Go(func() {
 		keys, from, err := s.fetch(s.fetchLife, address)
-		s.finish(f, snapshot{keys, now}, from, err)
+		s.finish(f, &snapshot{keys: keys, at: now}, from, err)
 	})
 	return f
 }
 
 // finish publishes what a fetch brought.
-func (s *KeySet) finish(f *flight, set snapshot, from *url.URL, err error) {
+func (s *KeySet) finish(f *flight, set *snapshot, from *url.URL, err error) {
 	if err != nil {
 		s.options.Logger.Warn("fetching an identity provider's keys failed", "issuer", s.options.Issuer, "error", err)
 	}
@@ -311,7 +331,7 @@ func (s *KeySet) finish(f *flight, set snapshot, from *url.URL, err error) {
 			s.jwksURL, s.discoveredAt = from, set.at
 		}
 		s.failure, s.failedAt = nil, time.Time{}
-		s.current.Store(&set)
+		s.current.Store(set)
 	}
 	close(f.done)
 }

@@ -3,9 +3,12 @@ package token
 import (
 	"compress/gzip"
 	"context"
+	"crypto"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -596,5 +599,31 @@ func BenchmarkKeySetWarm(b *testing.B) {
 		if _, err := s.Key(b.Context(), "rsa", "RS256"); err != nil {
 			b.Fatal(Reason(err))
 		}
+	}
+}
+
+// TestFindAgain: what was found last answers no other question, and nothing that was not found is remembered.
+func TestFindAgain(t *testing.T) {
+	one, two := &rsa.PublicKey{N: big.NewInt(3), E: 65537}, &rsa.PublicKey{N: big.NewInt(5), E: 65537}
+	s := &snapshot{keys: keyList{{"one", "RS256", one}, {"two", "", two}}}
+	for _, ask := range []struct {
+		kid, alg string
+		want     crypto.PublicKey
+	}{
+		{"one", "RS256", one},
+		{"one", "RS256", one},
+		{"one", "RS512", nil},
+		{"two", "RS512", two},
+		{"two", "ES256", nil},
+		{"two", "RS512", two},
+		{"three", "RS256", nil},
+		{"one", "RS256", one},
+	} {
+		if got, err := s.find(ask.kid, ask.alg); got != ask.want || err != nil {
+			t.Errorf("%s, %s: %v, %v", ask.kid, ask.alg, got, err)
+		}
+	}
+	if _, err := s.find("", "RS256"); !errors.Is(err, errAmbiguous) {
+		t.Errorf("without a kid: %v", err)
 	}
 }

@@ -17,9 +17,11 @@ const (
 	maxClaims = 1000
 )
 
+var encoding = base64.RawURLEncoding.Strict()
+
 // parsed is a token whose shape is right and whose contents nobody has vouched for.
 type parsed struct {
-	header    strictjson.Value
+	header    string // as sent; see Verifier.header
 	payload   strictjson.Value
 	signed    string // header and payload as sent: what the signature is over
 	signature []byte
@@ -35,46 +37,35 @@ func parse(raw string) (parsed, error) {
 	if err != nil {
 		return p, err
 	}
-	if p.header, err = decodeObject(raw[:first], "header"); err != nil {
-		return p, err
-	}
 	if p.payload, err = decodeObject(raw[first+1:last], "payload"); err != nil {
 		return p, err
 	}
-	if p.signature, err = base64.RawURLEncoding.Strict().DecodeString(raw[last+1:]); err != nil {
+	if p.signature, err = encoding.DecodeString(raw[last+1:]); err != nil {
 		return p, invalidBecause("decoding the signature", err)
 	}
 	if len(p.signature) == 0 {
 		return p, invalid("the signature is empty") // J04
 	}
-	p.signed = raw[:last]
+	p.header, p.signed = raw[:first], raw[:last]
 	return p, nil
 }
 
-// dots finds the two dots of a JWS. It admits only the alphabet of base64url: Go's decoder skips CR and LF even when it
-// is strict, so that one token would have many spellings.
+// dots finds the two dots of a JWS. Line breaks are refused here, because Go's decoder skips them even when it is strict, so
+// that one token would have many spellings; whatever else is not of the alphabet of base64url it refuses itself.
 func dots(raw string) (first, last int, err error) {
-	count := 0
-	for i := range len(raw) {
-		switch c := raw[i]; {
-		case c == '.':
-			if count++; count == 1 {
-				first = i
-			}
-			last = i
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
-		default:
-			return 0, 0, invalid("a character that is not base64url")
-		}
+	if strings.IndexByte(raw, '\n') >= 0 || strings.IndexByte(raw, '\r') >= 0 {
+		return 0, 0, invalid("a character that is not base64url")
 	}
-	if count != 2 { // five parts are a JWE, which is not supported: nothing is decompressed or derived (J31)
+	first, last = strings.IndexByte(raw, '.'), strings.LastIndexByte(raw, '.')
+	// Five parts are a JWE, which is not supported: nothing is decompressed or derived (J31).
+	if first == last || strings.IndexByte(raw[first+1:last], '.') >= 0 {
 		return 0, 0, invalid("not three parts")
 	}
 	return first, last, nil
 }
 
 func decodeObject(part, name string) (strictjson.Value, error) {
-	text, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	text, err := encoding.DecodeString(part)
 	if err != nil {
 		return strictjson.Value{}, invalidBecause("decoding the "+name, err)
 	}
@@ -91,7 +82,8 @@ func decodeObject(part, name string) (strictjson.Value, error) {
 // Unverified is a token that has been taken apart and that nobody has vouched for.
 type Unverified struct{ parsed }
 
-// Parse takes a token apart, once for finding out who verifies it and verifying it. Errors are *Error.
+// Parse takes a token apart, once for finding out who verifies it and verifying it. Of the header nothing is known yet but
+// its place. Errors are *Error.
 func Parse(raw string) (Unverified, error) {
 	p, err := parse(raw)
 	return Unverified{p}, err
@@ -100,10 +92,10 @@ func Parse(raw string) (Unverified, error) {
 // Issuer returns the iss claim, for choosing the Verifier. Trust nothing else on its ground.
 func (u Unverified) Issuer() (string, error) {
 	v, ok := u.payload.Get("iss")
-	if !ok || v.Kind() != strictjson.String || v.Str() == "" {
-		return "", invalid("iss is not a string")
+	if issuer := v.Str(); ok && issuer != "" {
+		return issuer, nil
 	}
-	return v.Str(), nil
+	return "", invalid("iss is not a string")
 }
 
 // header is what of the JOSE header matters. Everything else is ignored: jwk, jku, x5u and x5c would let the sender
@@ -114,8 +106,12 @@ type header struct {
 	typ       string // lower-cased, without "application/"; "" when absent
 }
 
-func readHeader(v strictjson.Value) (header, error) {
+func readHeader(part string) (header, error) {
 	var h header
+	v, err := decodeObject(part, "header")
+	if err != nil {
+		return h, err
+	}
 	// crit lists extensions that must be understood, and none is (RFC 7515 section 4.1.11, J10). b64, zip and enc change
 	// what the bytes mean.
 	for _, name := range [...]string{"crit", "b64", "zip", "enc"} {

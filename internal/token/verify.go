@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
@@ -54,8 +55,16 @@ type Verifier struct {
 	algorithms map[string]algorithm
 	keys       KeySource
 	now        func() time.Time
+	// known is the header of the last token that was good: an issuer writes the same into every one.
+	known atomic.Pointer[knownHeader]
 	// checkType refuses JWTs of the issuer that are for something else: see checkAccessType.
 	checkType func(o Options, typ string, payload strictjson.Value) error
+}
+
+// knownHeader is a header with its text as it was sent.
+type knownHeader struct {
+	text string
+	header
 }
 
 // NewVerifier returns a Verifier that takes keys from keys; now may be nil. It fails when options contradict themselves.
@@ -120,9 +129,16 @@ func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Claims, e
 // VerifyParsed is Verify for a token that has been taken apart.
 func (v *Verifier) VerifyParsed(ctx context.Context, u Unverified, resource string) (*Claims, error) {
 	p := u.parsed
-	h, err := readHeader(p.header)
-	if err != nil {
-		return nil, err
+	var h header
+	known := v.known.Load()
+	repeated := known != nil && known.text == p.header
+	if repeated {
+		h = known.header
+	} else {
+		var err error
+		if h, err = readHeader(p.header); err != nil {
+			return nil, err
+		}
 	}
 	alg, ok := v.algorithms[h.algorithm]
 	if !ok {
@@ -146,6 +162,9 @@ func (v *Verifier) VerifyParsed(ctx context.Context, u Unverified, resource stri
 	if err := alg.method.Verify(p.signed, p.signature, key); err != nil {
 		return nil, invalidBecause("verifying the signature", err)
 	}
+	if !repeated { // only now: what anybody can send leaves nothing here
+		v.known.Store(&knownHeader{strings.Clone(p.header), h})
+	}
 	claims.keyID, claims.algorithm, claims.key = h.keyID, h.algorithm, key
 	return claims, nil
 }
@@ -155,18 +174,19 @@ func (v *Verifier) VerifyParsed(ctx context.Context, u Unverified, resource stri
 // to date, which is refreshed by use (J26, J30). It costs a fraction of Verify. Errors are *Error. The audience is not
 // looked at again: it must be part of the cache's key.
 func (v *Verifier) Recheck(ctx context.Context, c *Claims) error {
-	if !v.now().Before(v.GoodUntil(c)) {
-		return invalid("the token has expired")
+	now := v.now()
+	if !now.Before(v.GoodUntil(c)) {
+		return over("the token has expired")
 	}
-	if v.options.MaxTokenAge > 0 && v.now().Sub(c.IssuedAt) > v.options.MaxTokenAge+v.options.Leeway {
-		return invalid("the token is too old")
+	if v.options.MaxTokenAge > 0 && now.Sub(c.IssuedAt) > v.options.MaxTokenAge+v.options.Leeway {
+		return over("the token is too old")
 	}
 	key, err := v.keys.Key(ctx, c.keyID, c.algorithm)
 	if err != nil {
 		return err
 	}
 	if !sameKey(c.key, key) {
-		return invalid("the key has been replaced")
+		return over("the key has been replaced")
 	}
 	return nil
 }
@@ -192,7 +212,7 @@ func checkAccessType(o Options, typ string, payload strictjson.Value) error {
 			return invalid("the token has " + name + ", which access tokens do not")
 		}
 	}
-	if use, ok := payload.Get("token_use"); ok && !isString(use, "access") { // Cognito
+	if use, ok := payload.Get("token_use"); ok && !use.Is("access") { // Cognito
 		return invalid("token_use is not access")
 	}
 	if kind, ok := payload.Get("typ"); ok { // Keycloak: Bearer and DPoP as against ID, Refresh, Offline, Logout, ...
@@ -205,28 +225,22 @@ func checkAccessType(o Options, typ string, payload strictjson.Value) error {
 	return nil
 }
 
-func isString(v strictjson.Value, want string) bool {
-	return v.Kind() == strictjson.String && v.Str() == want
-}
-
 // readClaims checks every claim that RFC 9068 section 4 gives a meaning.
 func (v *Verifier) readClaims(payload strictjson.Value, resource string) (*Claims, error) {
 	c := &Claims{Object: payload}
 	iss, _ := payload.Get("iss")
-	if !isString(iss, v.options.Issuer) {
+	if !iss.Is(v.options.Issuer) {
 		return nil, invalid("iss is not the issuer's")
 	}
 	c.Issuer = v.options.Issuer
 	sub, _ := payload.Get("sub")
-	if sub.Kind() != strictjson.String || !opaque(sub.Str(), maxClaim) {
+	if c.Subject = sub.Str(); !opaque(c.Subject, maxClaim) { // nor is what is no string
 		return nil, invalid("sub is not a string of 1 to 255 bytes")
 	}
-	c.Subject = sub.Str()
 	if jti, ok := payload.Get("jti"); ok {
-		if jti.Kind() != strictjson.String || !opaque(jti.Str(), maxClaim) {
+		if c.JTI = jti.Str(); !opaque(c.JTI, maxClaim) {
 			return nil, invalid("jti is not a string of 1 to 255 bytes")
 		}
-		c.JTI = jti.Str()
 	}
 	if err := v.readTimes(c); err != nil {
 		return nil, err
@@ -257,7 +271,7 @@ func (v *Verifier) readTimes(c *Claims) error {
 	leeway, longest, oldest := v.options.Leeway, v.options.MaxLifetime, v.options.MaxTokenAge
 	switch {
 	case !now.Before(exp.Add(leeway)):
-		return invalid("the token has expired")
+		return over("the token has expired")
 	case nbf.After(now.Add(leeway)):
 		return invalid("the token is not valid yet")
 	case iat.After(now.Add(leeway)):
@@ -271,7 +285,7 @@ func (v *Verifier) readTimes(c *Claims) error {
 	case oldest > 0 && !issued:
 		return invalid("iat is missing")
 	case oldest > 0 && now.Sub(iat) > oldest+leeway:
-		return invalid("the token is too old")
+		return over("the token is too old")
 	}
 	c.ExpiresAt = exp
 	if issued {
@@ -290,7 +304,7 @@ func numericDate(payload strictjson.Value, name string) (time.Time, bool, error)
 	if v.Kind() != strictjson.Number {
 		return time.Time{}, false, invalid(name + " is not a number")
 	}
-	digits := v.Num()
+	digits := v.Raw()
 	if len(digits) > 12 {
 		return time.Time{}, false, invalid(name + " is out of range")
 	}

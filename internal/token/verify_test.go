@@ -3,6 +3,9 @@ package token
 import (
 	"context"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -556,6 +559,37 @@ func FuzzVerifySigned(f *testing.F) {
 	})
 }
 
+// TestRepeatedHeader: what is remembered of a header is never another header's, and only of tokens that were good.
+func TestRepeatedHeader(t *testing.T) {
+	v := testVerifier(t, nil)
+	stranger := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	good := es(t, esHeader, claims())
+	for range 2 {
+		if _, err := v.Verify(t.Context(), good, ""); err != nil {
+			t.Fatal(Reason(err))
+		}
+		remembered := v.known.Load()
+		for name, raw := range map[string]string{
+			"another key":         sign(t, jwt.SigningMethodES256, stranger, esHeader, claims()),
+			"another algorithm":   sign(t, jwt.SigningMethodES256, ecTestKey(), `{"alg":"ES384","kid":"ec"}`, claims()),
+			"crit":                sign(t, jwt.SigningMethodES256, ecTestKey(), `{"alg":"ES256","kid":"ec","crit":[]}`, claims()),
+			"no header":           "." + strings.SplitN(good, ".", 2)[1],
+			"a header cut short":  good[4:],
+			"a line break inside": good[:4] + "\n" + good[4:],
+		} {
+			if c, err := v.Verify(t.Context(), raw, ""); err == nil {
+				t.Errorf("%s: accepted %+v", name, c)
+			}
+			if v.known.Load() != remembered {
+				t.Errorf("%s: a header is remembered that came with no good token", name)
+			}
+		}
+	}
+	if _, err := v.Verify(t.Context(), rs(t, claims()), ""); err != nil {
+		t.Errorf("another header: %s", Reason(err))
+	}
+}
+
 func BenchmarkVerify(b *testing.B) {
 	typical := claims("email", `"alice@example.test"`, "org_id", `"0190a1b2-0000-7000-8000-000000000001"`, "roles", `["admin"]`)
 	for name, raw := range map[string]string{
@@ -594,4 +628,22 @@ func BenchmarkVerify(b *testing.B) {
 			v.Verify(b.Context(), raw, "")
 		}
 	})
+}
+
+// TestOver: which refusals clients bring about as a matter of course, and which are wrong however they are looked at.
+func TestOver(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{over("the token has expired"), true},
+		{errors.Join(over("the token has expired"), ErrInvalid), true},
+		{invalid("not three parts"), false},
+		{ErrInvalid, false},
+		{nil, false},
+	} {
+		if IsOver(tc.err) != tc.want || tc.want && !errors.Is(tc.err, ErrInvalid) {
+			t.Errorf("%v: %v", tc.err, !tc.want)
+		}
+	}
 }

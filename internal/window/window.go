@@ -32,8 +32,9 @@ const Max = 1<<48 - 1
 // Longest is the longest time that [State] says to wait: after it a counter that nobody charges is empty.
 const Longest = Width + slotWidth
 
-// Slot is the second in which something was charged, counted from the making of the Counters.
-type Slot uint32
+// Slot is the second in which something was charged, counted from the making of the Counters, in its low 32 bits. Whoever
+// keeps counters elsewhere too has the others for itself.
+type Slot uint64
 
 // Charge is what one counter is asked to take.
 type Charge struct {
@@ -185,14 +186,14 @@ func orNone(n *counter) *counter {
 }
 
 // Look is [Counters.Charge] without its charge, and it makes no counter. It takes one lock after the other: what it
-// says of several counters may be of slightly different moments.
+// says of several counters may be of slightly different moments. The clock is read once, before: nothing is charged by it.
 func (c *Counters) Look(charges []Charge, states []State) (ok bool) {
 	ok = true
+	since, second := c.elapsed()
 	for i := range charges {
 		h := c.hash(&charges[i].Key)
 		s := &c.shards[shardOf(h)]
 		s.mu.Lock()
-		since, second := c.elapsed()
 		n := orNone(s.find(h, &charges[i].Key))
 		state := State{Used: n.used(second)}
 		if state.Used+charges[i].need() > charges[i].limit() {

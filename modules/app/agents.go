@@ -27,8 +27,9 @@ type standing struct {
 // bearer finds the standing of a token's bearer. It is made once for each token, so that a look-up needs no key to be
 // built; the value it finds is kept as long as nothing of the organization is written.
 type bearer struct {
-	key  cache.Key
-	load func(context.Context) (standing, error)
+	history cache.History // of the organization
+	key     cache.Key
+	load    func(context.Context) (standing, error)
 }
 
 // newBearer is for a caller that was resolved. With register, a client that is not known is registered.
@@ -45,7 +46,8 @@ func (r *resources) newBearer(who *Caller, register bool) bearer {
 	agentKey := cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, mode)
 	loadAgent := func(ctx context.Context) (*storage.Agent, error) { return r.agentOf(ctx, client, register) }
 	return bearer{
-		key: cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, mode, user),
+		history: r.epochs.Of(who.OrganizationID),
+		key:     cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, mode, user),
 		load: func(ctx context.Context) (s standing, err error) {
 			u, err := r.store.User(ctx, client.OrganizationID, user)
 			if err != nil {
@@ -88,14 +90,27 @@ func (r *resources) registerAgent(ctx context.Context, client storage.Agent) (st
 	return r.store.RegisterAgent(ctx, client, maxRegistered)
 }
 
+// lastStanding is what a token's bearer was last known to be, while nothing of its organization is written.
+type lastStanding struct {
+	at cache.Epoch
+	standing
+}
+
 // standing is the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are revoked.
-func (c *Core) standing(ctx context.Context, v *verified) (standing, error) {
-	s, err := c.resources.standings.Get(ctx, v.bearer.key, v.bearer.load)
-	if err != nil {
-		return standing{}, err
+func (c *Core) standing(ctx context.Context, v *verified) (*lastStanding, error) {
+	// The epoch is read first: what is found then is at least as new.
+	now := v.bearer.history.Current()
+	s := v.standing.Load()
+	if s == nil || s.at != now {
+		found, err := c.resources.standings.Get(ctx, v.bearer.key, v.bearer.load)
+		if err != nil {
+			return nil, err
+		}
+		s = &lastStanding{now, found}
+		v.standing.Store(s)
 	}
 	if s.refuses(v) {
-		return standing{}, &token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}
+		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}
 	}
 	return s, nil
 }
@@ -115,23 +130,35 @@ func (c *Call) Authenticate(ctx context.Context, raw, resource string) error {
 	if err != nil {
 		return err
 	}
-	epoch := c.Core.resources.epochs.Current(known.caller.OrganizationID)
 	now, err := c.Core.standing(ctx, known)
 	if err != nil {
 		return err
 	}
 	c.Caller, c.Agent = &known.caller, now.agent
-	c.token, c.stood = known, epoch
+	c.token, c.stood = known, now.at
 	return nil
 }
 
-// renewStanding is a *streams.Ended when the caller's token was revoked since the call began. It is looked up only when
+// epoch is the present one of the caller's organization.
+func (c *Call) epoch() cache.Epoch {
+	if c.token != nil {
+		return c.token.bearer.history.Current()
+	}
+	return c.Core.resources.epochs.Current(c.Caller.OrganizationID)
+}
+
+// renewStanding is a *streams.Ended when the caller's token or key was revoked since the call began. It is looked up only when
 // something of the organization was written since.
 func (c *Call) renewStanding(ctx context.Context) error {
-	if c.token == nil || c.Core.resources.epochs.Current(c.Caller.OrganizationID) == c.stood {
+	if c.token == nil && c.key == nil || c.epoch() == c.stood {
 		return nil
 	}
-	_, err := c.Core.standing(ctx, c.token)
+	var err error
+	if c.key != nil {
+		_, err = c.Core.keyState(ctx, c.home)
+	} else {
+		_, err = c.Core.standing(ctx, c.token)
+	}
 	if errors.Is(err, token.ErrInvalid) {
 		return &streams.Ended{Reason: streams.Revoked}
 	}

@@ -269,6 +269,11 @@ func TestPrincipal(t *testing.T) {
 		if who, err := now(t.Context()); err != nil || who == nil {
 			t.Errorf("%v, %v: the user was revoked", who, err)
 		}
+		store.fails = storage.ErrUnavailable
+		core.resources.epochs.Bump("")
+		if who, err := now(t.Context()); !errors.Is(err, storage.ErrUnavailable) || who != nil {
+			t.Errorf("%v, %v: the store is away", who, err)
+		}
 	})
 	if (&Call{}).Principal() != nil {
 		t.Error("nobody has a principal")

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -63,6 +64,13 @@ type App struct {
 	// Upper bounds of what is read into memory.
 	Sizes *Sizes `json:"sizes,omitempty"`
 
+	// Where nodes count rate limits together. Default: in the store's database, when it can keep counters; else this node
+	// counts alone.
+	CoordinatorRaw json.RawMessage `json:"coordinate,omitempty" caddy:"namespace=durward.coordinators inline_key=kind"`
+
+	// How rate limits are counted.
+	LimitRules *LimitRules `json:"limits,omitempty"`
+
 	// What becomes of clients that are not registered as agents.
 	Agents *AgentRules `json:"agents,omitempty"`
 
@@ -79,6 +87,16 @@ type App struct {
 	// What the audit log keeps of calls, and who gets a copy of it.
 	Audit *AuditRules `json:"audit,omitempty"`
 
+	// A reference to a table of what models cost, `{file./path}`, that goes before the one that ships with the gateway.
+	Prices string `json:"prices,omitempty"`
+
+	// Accounts with providers of models that every organization can use, besides those that it has itself.
+	Providers []ConfiguredProvider `json:"provider,omitempty"`
+
+	// Names under which every organization can ask for models, besides its own. An organization's own alias of the same name
+	// goes before.
+	Aliases []ConfiguredAlias `json:"alias,omitempty"`
+
 	// Event streams: how many, and their times.
 	Streams *Streams `json:"streams,omitempty"`
 
@@ -89,6 +107,7 @@ type App struct {
 
 	store      StoreOpener
 	identities []Identity
+	modelKinds map[string]ModelProvider
 	logger     *zap.Logger
 	slogger    *slog.Logger
 	metrics    *Metrics
@@ -101,11 +120,19 @@ type App struct {
 	resourceKey string
 	resources   *resources
 
+	coordinator    CoordinatorOpener // nil: the default
+	coordinationID string
+	coordination   *coordination // nil: this node counts alone
+
 	listening listening
 
-	// core is set once the public URL is known, at the latest when the first handler attaches.
-	coreMu sync.Mutex
-	core   *Core
+	// core is set once the public URL is known, at the latest when the first handler attaches. serving is the same once it
+	// is furnished: only then requests can pin it.
+	coreMu  sync.Mutex
+	core    *Core
+	serving *Core
+
+	opening opening
 }
 
 // CaddyModule returns the Caddy module information.
@@ -134,6 +161,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.Audit.check(); err != nil {
 		return err
 	}
+	if err := a.LimitRules.check(); err != nil {
+		return err
+	}
 	if err := a.loadGuests(ctx); err != nil {
 		return err
 	}
@@ -145,6 +175,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.metrics = metrics
 	if err := a.acquireResources(); err != nil {
+		return err
+	}
+	if err := a.acquireCoordination(); err != nil {
 		return err
 	}
 	if err := a.subscribeToExit(ctx); err != nil {
@@ -179,7 +212,10 @@ func (a *App) loadGuests(ctx caddy.Context) error {
 	for _, guest := range guests.([]any) {
 		a.identities = append(a.identities, guest.(Identity))
 	}
-	return nil
+	if err := a.loadCoordinator(ctx); err != nil {
+		return err
+	}
+	return a.loadModelKinds(ctx)
 }
 
 // Development returns the development identity provider when it is among the identities, else nil.
@@ -214,8 +250,8 @@ func digest(parts ...any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Start stores the read-only templates of the directory. A configuration that is only validated, or that fails, leaves
-// those of the running one alone.
+// Start opens what serving takes, or begins to where the store is away, and stores the read-only templates of the
+// directory. A configuration that is only validated, or that fails, leaves those of the running one alone.
 func (a *App) Start() error {
 	a.coreMu.Lock()
 	core := a.core
@@ -223,10 +259,7 @@ func (a *App) Start() error {
 	if core == nil {
 		return nil // no handler of the gateway is part of this configuration
 	}
-	if err := core.Audit.start(a.logger); err != nil {
-		return err
-	}
-	return core.syncDirectory(a.Development())
+	return a.open(core)
 }
 
 // Stop does nothing: requests of this configuration may still be running. Each pins what it uses.
@@ -236,14 +269,15 @@ func (a *App) Stop() error {
 
 // Cleanup gives back the shared resources. It also runs after a Provision that failed half-way.
 func (a *App) Cleanup() error {
+	a.opening.end(a.resources)
 	a.coreMu.Lock()
 	core := a.core
-	a.core = nil
+	a.core, a.serving = nil, nil
 	a.coreMu.Unlock()
 	if core != nil {
 		core.retire()
 	}
-	return a.releaseResources()
+	return errors.Join(a.releaseCoordination(), a.releaseResources())
 }
 
 // wire makes the core for a public URL.
@@ -260,7 +294,16 @@ func (a *App) wire(public *url.URL) error {
 	if err != nil {
 		return err
 	}
-	a.core = core
+	a.core = core // given back by Cleanup, whatever becomes of it
+	if !core.resources.there() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	if err := a.furnish(ctx, core); err != nil {
+		return err
+	}
+	a.serving = core
 	return nil
 }
 

@@ -74,17 +74,18 @@ type Audit struct {
 	trail  *trail
 }
 
-func (a *App) newAudit(core *Core) *Audit {
+// newAudit lacks the signer, which takes the data keys.
+func (a *App) newAudit() *Audit {
 	rules := a.Audit.withDefaults()
-	dir := a.dataDirectory()
-	if dir == "" {
-		dir = filepath.Join(caddy.AppDataDir(), "durward")
-	}
+	dir := cmp.Or(a.dataDirectory(), LocalDirectory())
 	return &Audit{
 		rules: rules, redact: newRedaction(rules.Redact), dir: filepath.Join(dir, auditDirectory),
-		signer: core.Keyring.Signer(AuditPurpose), store: a.resources.store, log: a.slogger, trail: &a.resources.trail,
+		store: a.resources.store, log: a.slogger, trail: &a.resources.trail,
 	}
 }
+
+// LocalDirectory is where a gateway keeps what is not in its store, when that is not on a local disk itself.
+func LocalDirectory() string { return filepath.Join(caddy.AppDataDir(), "durward") }
 
 // AuditPurpose is what the key that signs checkpoints is derived for.
 const AuditPurpose = "audit checkpoints"

@@ -11,8 +11,8 @@ func TestAuditRules(t *testing.T) {
 		want  string
 	}{
 		"nothing":             {AuditRules{}, ""},
-		"everything":          {AuditRules{Required: []string{"mcp"}, BestEffort: []string{"sse"}, Sync: "always", Sinks: []AuditSink{{Kind: "log"}, {Kind: "file", Path: "x"}}}, ""},
-		"unknown traffic":     {AuditRules{Required: []string{"llm"}}, `unrecognized kind of traffic "llm"`},
+		"everything":          {AuditRules{Required: []string{"mcp", "llm"}, BestEffort: []string{"sse"}, Sync: "always", Sinks: []AuditSink{{Kind: "log"}, {Kind: "file", Path: "x"}}}, ""},
+		"unknown traffic":     {AuditRules{Required: []string{"web"}}, `unrecognized kind of traffic "web"`},
 		"both":                {AuditRules{Required: []string{"mcp"}, BestEffort: []string{"mcp"}}, "cannot be required and best_effort"},
 		"unknown sync":        {AuditRules{Sync: "never"}, `unrecognized sync "never"`},
 		"file without a path": {AuditRules{Sinks: []AuditSink{{Kind: "file"}}}, "needs a path"},

@@ -50,7 +50,8 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 	c.audit.started = time.Now()
 	c.audit.intents = c.audit.intent[:0]
 	for i := 0; err == nil && (i == 0 || i < len(c.Judged)); i++ {
-		e := c.auditEntry(ctx, i)
+		var e storage.AuditEntry
+		c.auditEntry(ctx, i, &e)
 		if err = t.Append(c.Caller.OrganizationID, &e); err == nil {
 			c.audit.intents = append(c.audit.intents, e.ID)
 		}
@@ -91,7 +92,6 @@ func (c *Call) FinishAudit(ctx context.Context) {
 			Duration: time.Since(c.audit.started),
 		}
 		e.At = c.audit.started.Add(e.Duration).UTC() // never before the intent, whatever becomes of the clock
-		e.ID = audit.NewID(e.At)
 		t.Later(c.Caller.OrganizationID, &e)
 	}
 }
@@ -99,7 +99,8 @@ func (c *Call) FinishAudit(ctx context.Context) {
 func (c *Call) recordRefusal(ctx context.Context, t *audit.Trail) {
 	c.audit.started = time.Now()
 	for i := 0; i == 0 || i < len(c.Judged); i++ {
-		e := c.auditEntry(ctx, i)
+		var e storage.AuditEntry
+		c.auditEntry(ctx, i, &e)
 		switch e.Outcome = c.audit.outcome; {
 		case e.Outcome != "":
 		case c.Decision == nil && c.audit.approvalID != "":
@@ -120,14 +121,13 @@ func (c *Call) traffic() string {
 	return AuditMCP
 }
 
-// auditEntry describes the call, with the i-th of what was judged.
-func (c *Call) auditEntry(ctx context.Context, i int) storage.AuditEntry {
-	at := c.audit.started.UTC()
-	e := storage.AuditEntry{
-		ID: audit.NewID(at), At: at, Kind: storage.AuditCall, Event: "decision", UserID: c.Caller.UserID, Client: c.Caller.Agent,
-		Session: c.Log.Session, ServerID: c.Server.ID, Server: c.Server.Slug, Method: c.Log.Method, ApprovalID: c.audit.approvalID,
-		Decision: "allow",
-	}
+// auditEntry makes e, which is empty, describe the call, with the i-th of what was judged.
+func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
+	e.At = c.audit.started.UTC()
+	e.ID, e.Kind, e.Event = audit.NewID(e.At), storage.AuditCall, "decision"
+	e.UserID, e.Client, e.Session = c.Caller.UserID, c.Caller.Agent, c.Log.Session
+	e.ServerID, e.Server, e.Method = c.Server.ID, c.Server.Slug, c.Log.Method
+	e.ApprovalID, e.Decision = c.audit.approvalID, "allow"
 	if c.Agent != nil {
 		e.AgentID = c.Agent.ID
 	}
@@ -146,7 +146,7 @@ func (c *Call) auditEntry(ctx context.Context, i int) storage.AuditEntry {
 		e.Decision = "deny"
 	case c.Decision.Off:
 		e.Decision = "off"
-		c.addRoles(&e)
+		c.addRoles(e)
 	case c.Decision.ApprovalID != "":
 		e.ApprovalID = c.Decision.ApprovalID
 	}
@@ -163,14 +163,16 @@ func (c *Call) auditEntry(ctx context.Context, i int) storage.AuditEntry {
 		if c.Events != nil && c.Decision != nil {
 			e.Decision = "allow" // also when no rule grants the stream: it is open to whoever is connected
 		}
-		c.addRoles(&e)
+		c.addRoles(e)
 		for _, s := range judged.Decision.Shadow {
 			e.Shadow = append(e.Shadow, storage.AuditShadow{PolicyID: s.PolicyID, Revision: s.Revision, Decision: s.Effect.String(), Rule: s.Rule})
 		}
 	}
-	clipNames(&e)
-	c.Core.Audit.addArguments(&e, arguments)
-	return e
+	if c.Caller.Key != nil {
+		add(e, "api_key_id", c.Caller.Key.ID)
+	}
+	clipNames(e)
+	c.Core.Audit.addArguments(e, arguments)
 }
 
 // asked is what a request on /mcp asks for.
@@ -220,7 +222,9 @@ func (a *Audit) addArguments(e *storage.AuditEntry, arguments []byte) {
 		return
 	}
 	sum := sha256.Sum256(arguments)
-	e.ArgumentsDigest = hex.EncodeToString(sum[:])
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	e.ArgumentsDigest = string(text[:])
 	if a.rules.Arguments {
 		var left bool
 		if e.Arguments, left = a.redact.arguments(arguments); left {

@@ -11,7 +11,7 @@ import (
 // What changes something through the API, approvals and stored credentials are always recorded, in the transaction that
 // changes them.
 type AuditRules struct {
-	// Kinds of traffic whose calls are refused with 503 when they cannot be recorded: `mcp`, `sse`. Default: all that
+	// Kinds of traffic whose calls are refused with 503 when they cannot be recorded: `mcp`, `sse`, `llm`. Default: all that
 	// best_effort does not name.
 	Required []string `json:"required,omitempty"`
 	// Kinds of traffic whose calls go on when they cannot be recorded; what is lost is counted. `/readyz` says so. Default:
@@ -45,7 +45,7 @@ const (
 	AuditSSE = "sse"
 )
 
-var auditTraffic = []string{AuditMCP, AuditSSE}
+var auditTraffic = []string{AuditMCP, AuditSSE, AuditLLM}
 
 // SyncAlways is the value of AuditRules.Sync that makes every record wait for the disk.
 const SyncAlways = "always"

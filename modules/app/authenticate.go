@@ -3,23 +3,35 @@ package app
 import (
 	"context"
 	"crypto/sha256"
-	"strconv"
+	"sync/atomic"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/token"
-	"github.com/durward-gateway/durward/storage"
 )
 
 // verified is a token that was verified once, with what it says about its caller. Requests share it.
 type verified struct {
+	*person
 	claims *token.Claims
-	caller Caller
-	bearer bearer
+	caller Caller // the person's, with the token's end
 	seenAt time.Time
 	// principals fill themselves on first use; nothing else of a verified token ever changes.
 	principals principals
+}
+
+// person is what tokens of the same facts have in common. Tokens share it, which spares a new one of somebody known most of
+// what is not its signature.
+type person struct {
+	who    Caller // but for the end of a token
+	bearer bearer
+	// These say how the bearer stood at the last call, where that went, with which credential, and what it counted in.
+	standing   atomic.Pointer[lastStanding]
+	connection broker.Recent
+	server     atomic.Pointer[lastServer]
+	limits     atomic.Pointer[lastMatched]
 }
 
 // Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is good
@@ -44,10 +56,13 @@ func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, e
 	// The key holds what the verdict depends on: the rules of this configuration too, because the cache outlives it. The
 	// token names its issuer.
 	digest := sha256.Sum256(append(make([]byte, 0, 2<<10), raw...)) // usual tokens are copied to the stack, not the heap
-	key := cache.NewKey("", "caller", c.rulesID, resource, string(digest[:]))
-	known, err := c.resources.callers.GetAlone(ctx, key, func(ctx context.Context) (*verified, error) { return c.verify(ctx, raw, resource) })
-	if err != nil {
-		return nil, err
+	// Whether the token has ended is asked below.
+	known, ok := c.resources.callers.Recent(time.Time{}, "", "caller", c.rulesID, resource, string(digest[:]))
+	if !ok {
+		var err error
+		if known, err = c.verifyUnlessKept(ctx, raw, resource, digest); err != nil {
+			return nil, err
+		}
 	}
 	identity, ok := c.identities[known.claims.Issuer]
 	if !ok {
@@ -58,6 +73,11 @@ func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, e
 		return nil, err
 	}
 	return known, nil
+}
+
+func (c *Core) verifyUnlessKept(ctx context.Context, raw, resource string, digest [sha256.Size]byte) (*verified, error) {
+	key := cache.NewKey("", "caller", c.rulesID, resource, string(digest[:]))
+	return c.resources.callers.GetAlone(ctx, key, func(ctx context.Context) (*verified, error) { return c.verify(ctx, raw, resource) })
 }
 
 func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, error) {
@@ -77,35 +97,44 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 	if err != nil {
 		return nil, err
 	}
-	rules := identity.Rules()
-	who, err := caller.Map(claims, rules.Mapping)
+	somebody, err := c.person(ctx, claims, identity)
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := c.resolve(ctx, who, rules.AdminRole)
-	if err != nil {
-		return nil, err
-	}
-	resolved.ExpiresAt = identity.Verifier().GoodUntil(claims)
-	known := &verified{claims: claims, caller: resolved, seenAt: time.Now()}
-	known.bearer = c.resources.newBearer(&known.caller, c.agents.AutoRegister)
+	known := &verified{person: somebody, claims: claims, caller: somebody.who, seenAt: time.Now()}
+	known.caller.ExpiresAt = identity.Verifier().GoodUntil(claims)
 	return known, nil
+}
+
+// person is who a token speaks of. The store is asked about people every peopleKnownFor, and when something else is said
+// about them; what else a token says, such as its end and its id, makes nobody else of them.
+func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identity) (*person, error) {
+	rules := identity.Rules()
+	// With the rules of this configuration, for the same reason as above; usual facts stay on the stack.
+	facts := sha256.Sum256(rules.AppendFacts(make([]byte, 0, 1<<10), claims))
+	key := cache.NewKey("", "person", c.rulesID, string(facts[:]))
+	return c.resources.people.Get(ctx, key, func(ctx context.Context) (*person, error) {
+		rules := identity.Rules() // made again: few need it, and all would have to keep it for them
+		who, err := caller.Map(claims, rules.Mapping)
+		if err != nil {
+			return nil, err
+		}
+		resolved, err := c.resolve(ctx, who, rules.AdminRole)
+		if err != nil {
+			return nil, err
+		}
+		return &person{who: resolved, bearer: c.resources.newBearer(&resolved, c.agents.AutoRegister)}, nil
+	})
 }
 
 // resolve finds, or makes on first sight, the organization and the user that a token speaks of.
 func (c *Core) resolve(ctx context.Context, who caller.Identity, adminRole string) (Caller, error) {
-	// The key is everything that the store goes by.
-	claim, person := who.Organization, who.UserClaim("")
-	key := cache.NewKey("", "person", claim.Issuer, claim.ID, claim.Slug, claim.DerivedID, strconv.FormatBool(claim.Shared),
-		person.Issuer, person.Subject, string(person.Kind), person.Name, person.Email)
-	user, err := c.resources.people.Get(ctx, key, func(ctx context.Context) (storage.User, error) {
-		now := time.Now()
-		organization, err := c.Store.ResolveOrganization(ctx, claim, now)
-		if err != nil {
-			return storage.User{}, err
-		}
-		return c.Store.ResolveUser(ctx, who.UserClaim(organization.ID), now)
-	})
+	now := time.Now()
+	organization, err := c.Store.ResolveOrganization(ctx, who.Organization, now)
+	if err != nil {
+		return Caller{}, err
+	}
+	user, err := c.Store.ResolveUser(ctx, who.UserClaim(organization.ID), now)
 	if err != nil {
 		return Caller{}, err
 	}

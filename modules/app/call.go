@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -28,8 +29,12 @@ type Caller struct {
 	Admin bool
 	// Machine: there is no person behind the token (client credentials).
 	Machine bool
-	// ExpiresAt is when the token is no longer good, the tolerance for the clocks' difference included.
+	// ExpiresAt is when the token is no longer good, the tolerance for the clocks' difference included; of a key that
+	// never ends it is zero.
 	ExpiresAt time.Time
+	// Key is what the caller sent instead of a token; nil for tokens. The key of an organization or a group has no UserID,
+	// and is a Machine. No key has roles or an agent, and none is an administrator's. Other requests share it.
+	Key *APIKey
 }
 
 // Call is one request on its way through the pipeline. durward_auth makes it; each step adds what it establishes. It is
@@ -39,6 +44,8 @@ type Call struct {
 	// Caller is nil on the few public paths that need no token.
 	Caller *Caller
 	token  *verified   // what made Caller
+	key    *knownKey   // what made Caller, when it was no token
+	home   *keyHome    // key's
 	stood  cache.Epoch // of the organization, before Caller's standing was read
 	// Server is set on /mcp/{name} and /sse/{name}. Other requests share it: it must not be changed.
 	Server *storage.Server
@@ -56,10 +63,13 @@ type Call struct {
 	Judged []Judged
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
+	connected   uint32 // 1 once a connection's credential was given; atomic, and a call can be copied
 	// Log collects what the access log says about the call.
 	Log CallLog
 
-	audit callAudit
+	audit       callAudit
+	modelIntent modelIntent
+	limits      callLimits
 	// What Inbound, Decision and Judged point to, mostly: a call needs no memory of its own for them.
 	inbound  Inbound
 	decision Decision
@@ -71,20 +81,42 @@ type CallLog struct {
 	Method  string // MCP method
 	Tool    string
 	Session string // the client's tracking tag, not the MCP session
+	Model   string // of an LLM call: the alias that was asked for
+	// RoutedModel is the alias of the slot that a smart model chose, and RouteReason why; "" for other models.
+	RoutedModel, RouteReason string
 }
 
 // ResolveServer sets the call's server to the one of that name in the caller's organization. Errors are the store's.
 func (c *Call) ResolveServer(ctx context.Context, slug string) error {
 	kept, organization := c.Core.resources, c.Caller.OrganizationID
-	seen := kept.epochs.Current(organization)
-	known, err := kept.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (*knownServer, error) {
-		return kept.loadServer(ctx, organization, slug)
-	})
+	seen := c.epoch()
+	if c.token != nil {
+		if last := c.token.server.Load(); last != nil && last.seen == seen && last.known.server.Slug == slug {
+			c.Server, c.known, c.seen = &last.known.server, last.known, seen
+			return nil
+		}
+	}
+	known, err := kept.serverOf(ctx, organization, slug)
 	if err != nil {
 		return err
 	}
 	c.Server, c.known, c.seen = &known.server, known, seen
+	if c.token != nil {
+		c.token.server.Store(&lastServer{seen, known})
+	}
 	return nil
+}
+
+func (r *resources) serverOf(ctx context.Context, organization, slug string) (*knownServer, error) {
+	return r.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (*knownServer, error) {
+		return r.loadServer(ctx, organization, slug)
+	})
+}
+
+// lastServer is the server that a token's last call went to, while nothing of its organization is written.
+type lastServer struct {
+	seen  cache.Epoch
+	known *knownServer
 }
 
 // RenewServer sets the call's server to how it is now, storage.ErrNotFound when it is gone, *streams.Ended when the
@@ -97,7 +129,7 @@ func (c *Call) RenewServer(ctx context.Context) error {
 }
 
 func (c *Call) renewServer(ctx context.Context) error {
-	if c.Core.resources.epochs.Current(c.Caller.OrganizationID) == c.seen {
+	if c.epoch() == c.seen {
 		return nil
 	}
 	was, known := c.Server, c.known
@@ -111,6 +143,14 @@ func (c *Call) renewServer(ctx context.Context) error {
 	return nil
 }
 
+// Connection remembers the connection that the caller's calls use; nil where nothing does.
+func (c *Call) Connection() *broker.Recent {
+	if c.token == nil || c.known == nil || &c.known.server != c.Server {
+		return nil
+	}
+	return &c.token.connection
+}
+
 // ServerURL is the server's own address. Other requests share it: it must not be changed.
 func (c *Call) ServerURL() (*url.URL, error) {
 	if c.known != nil && &c.known.server == c.Server {
@@ -121,9 +161,23 @@ func (c *Call) ServerURL() (*url.URL, error) {
 
 type callKey struct{}
 
+// callContext is a request's context that knows its call: half of what package context's costs, in memory.
+type callContext struct {
+	context.Context
+	call *Call
+}
+
+// Value implements context.Context.
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c.call
+	}
+	return c.Context.Value(key)
+}
+
 // WithCall returns the request with its call. It is done once per request.
 func WithCall(r *http.Request, call *Call) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), callKey{}, call))
+	return r.WithContext(&callContext{r.Context(), call}) //nolint:contextcheck // it is the request's own
 }
 
 // CallOf returns the call of a request. Without one the Caddyfile has our handlers in the wrong order, and the request

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/apikey"
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpsession"
@@ -19,6 +20,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/internal/taskbook"
+	"github.com/durward-gateway/durward/internal/websession"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -46,21 +48,30 @@ type Core struct {
 	Overload *overload.Meter
 	Metrics  *Metrics
 	Log      *slog.Logger
+	// Limits is the rate limits.
+	Limits *Limits
 	// Audit is the audit log.
 	Audit *Audit
+	// Usage is the books of what models are used, and the budgets.
+	Usage *Usage
 
 	doors
 	logins
 	approvals
+	asking
+	models
 	identities map[string]Identity // by issuer
 	issuers    []string            // in the order of the configuration
 	resources  *resources
 	rulesID    string
 	agents     AgentRules
 	pinning    PinRules
+	digester   *apikey.Digester
+	masters    []seal.MasterKey
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
 	unready   atomic.Bool                                 // until Start has stored them
+	started   bool                                        // whoever opens has done all but that
 }
 
 // Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the
@@ -111,16 +122,25 @@ func (a *App) Pin() (core *Core, unpin func(), ok bool) {
 	if core, unpin, ok = a.pinOwn(); ok {
 		return core, unpin, true
 	}
-	running, err := caddy.ActiveContext().AppIfConfigured("durward")
-	if err != nil {
+	running, ok := runningApp()
+	if !ok {
 		return nil, nil, false
 	}
-	return running.(*App).pinOwn()
+	return running.pinOwn()
+}
+
+// runningApp is the app of the configuration that runs.
+func runningApp() (*App, bool) {
+	running, err := caddy.ActiveContext().AppIfConfigured("durward")
+	if err != nil {
+		return nil, false
+	}
+	return running.(*App), true
 }
 
 func (a *App) pinOwn() (core *Core, unpin func(), ok bool) {
 	a.coreMu.Lock()
-	core = a.core
+	core = a.serving
 	a.coreMu.Unlock()
 	if core == nil || !core.pin() {
 		return nil, nil, false
@@ -128,6 +148,7 @@ func (a *App) pinOwn() (core *Core, unpin func(), ok bool) {
 	return core, core.unpin, true
 }
 
+// newCore makes what a configuration says: without a look into the store, so that it can be judged while that is away.
 func (a *App) newCore(public *url.URL) (*Core, error) {
 	policy, err := a.Egress.policy(a.development())
 	if err != nil {
@@ -139,18 +160,24 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	}
 	core := &Core{
 		PublicURL: public.String(), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
-		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
+		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, Limits: a.limitsTogether(), rulesID: a.rulesID + public.String(), agents: a.agentRules(),
 		doors: doors{
 			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),
 			development: a.development(),
 		},
 	}
-	if core.Keyring, err = a.openKeyring(); err != nil {
+	if core.masters, err = a.masterKeys(); err != nil {
 		return nil, err
 	}
-	core.Audit = a.newAudit(core)
+	if err := broker.CheckReturnURLs(a.returnURLs(core.PublicURL)); err != nil {
+		return nil, err
+	}
+	core.Audit = a.newAudit()
 	core.Store = &auditedStore{Store: a.resources.store, audit: core.Audit}
 	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
+		return nil, err
+	}
+	if core.Usage, err = a.newUsage(core); err != nil {
 		return nil, err
 	}
 	if err := core.bindLogins(); err != nil {
@@ -159,25 +186,40 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if core.directory, err = a.readOnlyEntries(core); err != nil {
 		return nil, err
 	}
-	core.bindApprovals(a.ApprovalClients)
+	if err := core.bindModels(a); err != nil {
+		return nil, err
+	}
 	if a.Pinning != nil {
 		core.pinning = *a.Pinning
 	}
 	core.Tasks, core.Desk = &a.resources.tasks, &desk
-	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.unready.Store(true)
-	if core.Broker, err = a.newBroker(core); err != nil {
-		return nil, err
-	}
 	if !a.resources.pin() {
-		core.Broker.Close()
 		return nil, errors.New("the store is closing")
 	}
+	unpinCoordination := a.coordination.use()
 	core.close = func() {
-		core.Broker.Close()
+		if core.Broker != nil { // it was furnished
+			core.Broker.Close()
+		}
+		unpinCoordination()
 		core.resources.unpin() // not the app's: its Cleanup has dropped them by the time the last stream ends
 	}
 	return core, nil
+}
+
+// furnish makes what takes the data keys of the store. Nobody has the core yet, so that nobody sees half of it.
+func (a *App) furnish(ctx context.Context, core *Core) (err error) {
+	if core.Keyring, err = core.resources.openKeyring(ctx, core.masters); err != nil {
+		return err
+	}
+	core.digester = apikey.NewDigester(core.Keyring)
+	core.Audit.signer = core.Keyring.Signer(AuditPurpose)
+	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, time.Now)
+	core.bindApprovals(a.ApprovalClients)
+	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
+	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
+	return err
 }
 
 func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) {
@@ -201,15 +243,21 @@ func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) 
 // ErrOverloaded: the process is so short of memory that it refuses every call.
 var ErrOverloaded = errors.New("memory is short")
 
-// Ready reports why requests should not be sent here, or nil.
+// Ready reports why requests should not be sent here, or nil: ErrOverloaded, a *ClockError, or what is wrong with the store.
 func (c *Core) Ready(ctx context.Context) error {
 	if c.Overload.Level() == overload.Critical {
 		return ErrOverloaded
 	}
-	if c.unready.Load() {
-		return errors.New("the server directory is not stored yet")
+	if err := c.Store.Ping(ctx); err != nil {
+		return err
 	}
-	return c.Store.Ping(ctx)
+	if c.unready.Load() {
+		return &storage.UnavailableError{Reason: "the server directory is not stored yet"}
+	}
+	if c.resources == nil { // of a test
+		return nil
+	}
+	return c.resources.clock.ready()
 }
 
 // Issuers lists the issuers whose tokens are accepted, for metadata documents.

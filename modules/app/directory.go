@@ -38,16 +38,14 @@ func (a *App) readOnlyEntries(core *Core) (map[storage.Source][]storage.Director
 }
 
 // syncDirectory brings the store's read-only templates up to date. development may be nil.
-func (c *Core) syncDirectory(development DevelopmentIdentity) error {
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
+func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentity) error {
 	for source, entries := range c.directory {
 		if err := c.Store.SyncDirectory(ctx, source, entries, time.Now()); err != nil {
 			return fmt.Errorf("storing the server directory: %w", err)
 		}
 	}
 	if development != nil {
-		if err := development.Seed(ctx, c.Store); err != nil {
+		if err := development.Seed(ctx, c.Store, c.configured.names); err != nil {
 			return err
 		}
 	}

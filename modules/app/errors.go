@@ -65,6 +65,9 @@ func (e *ServiceError) Status() int {
 	return http.StatusInternalServerError
 }
 
+// UnstorableText answers storage.ErrText.
+const UnstorableText = "The request has text that cannot be stored: a NUL character, or bytes that are not UTF-8"
+
 // WriteError answers with a service error.
 func WriteError(w http.ResponseWriter, name ErrorName, message string) {
 	(&ServiceError{Name: name, Message: message}).Write(w)

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"strings"
-
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -32,8 +30,5 @@ func (c *Core) OpenProviderSecret(p *storage.LLMProvider) (seal.Secret, error) {
 }
 
 func providerPlace(p *storage.LLMProvider) seal.AD {
-	return seal.AD{
-		Table: "llm_providers", Column: "secret", Organization: p.OrganizationID,
-		Record: strings.Join([]string{p.ID, p.Kind, p.BaseURL}, "\n"),
-	}
+	return seal.ProviderPlace(p.OrganizationID, p.ID, p.Kind, p.BaseURL)
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // Annotate makes the call known to the access log and to placeholders: {durward.org}, {durward.user}, {durward.agent},
-// {durward.server}, {durward.method}, {durward.tool} and {http.auth.user.id}. They hold ids and names, never a body, an
-// argument or a secret. It is called once; values that later steps add to the call are seen too.
+// {durward.api_key} (its id), {durward.server}, {durward.method}, {durward.tool}, {durward.model}, {durward.routed_model},
+// {durward.route_reason} and {http.auth.user.id}. They hold ids and names, never a body, an argument or a secret. It is called
+// once; values that later steps add to the call are seen too.
 func (c *Call) Annotate(r *http.Request) {
 	if replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		replacer.Map(c.placeholder)
@@ -25,10 +26,18 @@ func (c *Call) placeholder(key string) (any, bool) {
 		return c.caller().UserID, true
 	case "durward.agent":
 		return c.caller().Agent, true
+	case "durward.api_key":
+		return c.keyID(), true
 	case "durward.server":
 		return c.serverSlug(), true
 	case "durward.method":
 		return clip(c.Log.Method, maxKeptMethod), true
+	case "durward.model":
+		return c.Log.Model, true
+	case "durward.routed_model":
+		return c.Log.RoutedModel, true
+	case "durward.route_reason":
+		return c.Log.RouteReason, true
 	case "durward.tool":
 		return clip(c.Log.Tool, maxKeptName), true
 	}
@@ -46,8 +55,9 @@ func (c *Call) WriteLogFields(r *http.Request) {
 		return
 	}
 	for _, field := range []struct{ name, value string }{
-		{"org", c.Caller.OrganizationID}, {"user", c.Caller.UserID}, {"agent", c.Caller.Agent}, {"server", c.serverSlug()},
-		{"method", clip(c.Log.Method, maxKeptMethod)}, {"tool", clip(c.Log.Tool, maxKeptName)}, {"session", c.Log.Session},
+		{"org", c.Caller.OrganizationID}, {"user", c.Caller.UserID}, {"agent", c.Caller.Agent}, {"api_key", c.keyID()}, {"server", c.serverSlug()},
+		{"method", clip(c.Log.Method, maxKeptMethod)}, {"tool", clip(c.Log.Tool, maxKeptName)}, {"model", c.Log.Model},
+		{"routed_model", c.Log.RoutedModel}, {"route_reason", c.Log.RouteReason}, {"session", c.Log.Session},
 	} {
 		if field.value != "" {
 			fields.Add(zap.String(field.name, field.value))
@@ -60,6 +70,13 @@ func (c *Call) caller() Caller {
 		return Caller{}
 	}
 	return *c.Caller
+}
+
+func (c *Call) keyID() string {
+	if c.Caller == nil || c.Caller.Key == nil {
+		return ""
+	}
+	return c.Caller.Key.ID
 }
 
 func (c *Call) serverSlug() string {

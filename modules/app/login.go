@@ -64,7 +64,6 @@ type logins struct {
 
 // bindLogins makes the providers of the identities that have a login client.
 func (c *Core) bindLogins() error {
-	c.Browsers = websession.NewSealer(c.Keyring, c.PublicURL, time.Now)
 	c.providers = make(map[string]*oidclogin.Provider)
 	for _, issuer := range c.issuers {
 		login := c.loginOf(issuer)

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // masterKeyFile is where development mode keeps the master key it makes.
@@ -19,26 +22,40 @@ const masterKeyFile = "master.key"
 var errNoMasterKey = errors.New("no master key is configured; make one with `openssl rand -base64 32`, " +
 	"keep it in a file or variable, and add `master_key {file./path}` or `master_key {env.NAME}` to the durward option")
 
-// openKeyring resolves the master keys and unwraps the data keys of the store. All configurations that share a store
-// share its keyring until the master keys change.
-func (a *App) openKeyring() (*seal.Keyring, error) {
-	if err := keepMemoryPrivate(); err != nil {
-		a.logger.Warn("other processes of this user may read the gateway's memory", zap.Error(err))
+// keyrings is the last keyring that was opened on a store. It is a fallback: a configuration with the same master keys
+// can take the place of another one while the store is away.
+type keyrings struct {
+	mu      sync.Mutex
+	masters []string // ids
+	last    *seal.Keyring
+}
+
+// openKeyring unwraps the data keys of the store.
+func (r *resources) openKeyring(ctx context.Context, masters []seal.MasterKey) (*seal.Keyring, error) {
+	ids := make([]string, len(masters))
+	for i, m := range masters {
+		ids[i] = m.ID()
 	}
-	masters, err := a.masterKeys()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
-	keyring, err := seal.OpenKeyring(ctx, masters, a.resources.store, time.Now)
-	if err != nil {
+	keyring, err := seal.OpenKeyring(ctx, masters, r.store, time.Now)
+	kept := &r.keyrings
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	switch {
+	case err == nil:
+		kept.masters, kept.last = ids, keyring
+	case kept.last != nil && slices.Equal(kept.masters, ids) && errors.Is(err, storage.ErrUnavailable):
+		return kept.last, nil
+	default:
 		return nil, fmt.Errorf("opening data keys: %w", err)
 	}
 	return keyring, nil
 }
 
+// masterKeys resolves the references to the master keys.
 func (a *App) masterKeys() ([]seal.MasterKey, error) {
+	if err := keepMemoryPrivate(); err != nil {
+		a.logger.Warn("other processes of this user may read the gateway's memory", zap.Error(err))
+	}
 	if len(a.MasterKey) == 0 {
 		if !a.development() {
 			return nil, errNoMasterKey

@@ -18,6 +18,7 @@ const (
 	ResourceMetadata   = "/.well-known/oauth-protected-resource"
 	MCPPrefix          = "/mcp/"
 	SSEPrefix          = "/sse/"
+	ModelsPrefix       = "/api/llm-gateway/v1/" // the LLM runtime
 )
 
 // Addresses of pages for browsers, which durward_session serves.
@@ -40,10 +41,17 @@ func IsPublic(path string) bool {
 
 // ProxiedName returns the server's name in a path such as /mcp/{name} or /sse/{name}.
 func ProxiedName(path string) (prefix, name string, ok bool) {
-	for _, prefix := range []string{MCPPrefix, SSEPrefix} {
-		if name, ok := strings.CutPrefix(path, prefix); ok && !strings.Contains(name, "/") {
-			return prefix, name, true
-		}
+	// Every handler asks this of every request.
+	switch {
+	case strings.HasPrefix(path, MCPPrefix):
+		prefix = MCPPrefix
+	case strings.HasPrefix(path, SSEPrefix):
+		prefix = SSEPrefix
+	default:
+		return "", "", false
 	}
-	return "", "", false
+	if name = path[len(prefix):]; strings.IndexByte(name, '/') >= 0 {
+		return "", "", false
+	}
+	return prefix, name, true
 }

@@ -41,6 +41,11 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies of a server: %w", err)
 	}
+	if len(policies) == 0 { // they may have gone with their server, just now and on another node
+		if server, err = r.store.ServerBySlug(ctx, organization, slug); err != nil {
+			return nil, err
+		}
+	}
 	made, err := r.compile(ctx, &server, policies)
 	if err != nil {
 		return nil, err
@@ -94,9 +99,9 @@ func (c *Call) Rules() (*rules.Set, error) {
 // RulesNow returns what tells, at any later time and to any goroutine, what decides by then: for streams, which outlive what
 // their call was allowed by. Its error is storage.ErrNotFound when the server is gone.
 func (c *Call) RulesNow() func(context.Context) (*rules.Set, error) {
-	then := Call{Core: c.Core, Caller: c.Caller, Server: c.Server, known: c.known, seen: c.seen}
+	core, caller, server, known, seen := c.Core, c.Caller, c.Server, c.known, c.seen // not all of c: streams wait long
 	return func(ctx context.Context) (*rules.Set, error) {
-		now := Call{Core: then.Core, Caller: then.Caller, Server: then.Server, known: then.known, seen: then.seen}
+		now := Call{Core: core, Caller: caller, Server: server, known: known, seen: seen}
 		if err := now.renewServer(ctx); err != nil {
 			return nil, err
 		}

@@ -28,6 +28,8 @@ func (c *Call) Principal() *rules.Principal {
 	switch {
 	case c.token != nil:
 		return c.token.principal(agent)
+	case c.key != nil && agent == "":
+		return c.key.principal
 	case c.Caller != nil: // proven by other means than a token, which have no claims
 		return rules.NewPrincipal(c.Caller.UserID, c.Caller.Roles, c.Caller.Groups, agent, nil)
 	}
@@ -54,9 +56,12 @@ func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
 		if errors.Is(err, token.ErrInvalid) {
 			return was, nil
 		}
-		now := Call{Core: core, Caller: &known.caller, Agent: s.agent, token: known}
-		if err != nil || !now.AgentAllowed() {
+		if err != nil {
 			return nil, err
+		}
+		now := Call{Core: core, Caller: &known.caller, Agent: s.agent, token: known}
+		if !now.AgentAllowed() {
+			return nil, nil
 		}
 		return now.Principal(), nil
 	}
@@ -66,8 +71,11 @@ func (v *verified) principal(agent string) *rules.Principal {
 	if made := v.principals.last.Load(); made != nil && made.agent == agent {
 		return made.principal
 	}
-	claims, _ := v.claims.Object.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
-	made := &madePrincipal{agent: agent, principal: rules.NewPrincipal(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, claims)}
+	claims := func() map[string]any {
+		object, _ := v.claims.Object.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
+		return object
+	}
+	made := &madePrincipal{agent: agent, principal: rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, claims)}
 	v.principals.last.Store(made)
 	return made.principal
 }

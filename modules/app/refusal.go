@@ -48,6 +48,8 @@ func (c *Call) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams
 		WriteError(w, RateLimitExceeded, TextUserFull)
 	case streams.NodeFull:
 		WriteError(w, Unavailable, "The gateway has as many event streams open as it may; try again later")
+	case streams.Untold:
+		WriteError(w, Unavailable, "The gateway cannot look up what this call may do; try again later")
 	default:
 		WriteError(w, Unavailable, "The gateway is restarting")
 	}

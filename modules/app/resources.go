@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/legacysse"
+	"github.com/durward-gateway/durward/internal/llmroute"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/internal/taskbook"
+	"github.com/durward-gateway/durward/internal/window"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -32,19 +36,26 @@ const openTimeout = 2 * time.Minute
 // resources is a store with what is derived from it.
 type resources struct {
 	lifetime
-	store  storage.Store
-	epochs *cache.Epochs
+	store storage.Store
+	// remote is the store when its database can be away; nil: it is there from the beginning.
+	remote    storage.RemoteStore
+	connected atomic.Bool
+	clock     clockWatch
+	turns     turns
+	keyrings  keyrings
+	epochs    *cache.Epochs
 	// servers are the organizations' servers by slug, each with what decides about calls to it; compiled is what was made
 	// of their policies.
 	servers  *cache.Cache[*knownServer]
 	compiled *cache.Cache[compiled]
 	// callers are verified tokens.
 	callers *cache.Cache[*verified]
-	// people are the users and organizations that tokens spoke of: those of a new token are mostly known already.
-	people *cache.Cache[storage.User]
+	// people are those that tokens spoke of: who has a new token is mostly known already.
+	people *cache.Cache[*person]
 	// agents are the organizations' agents by issuer and client; standings are what the store says of tokens' bearers.
 	agents    *cache.Cache[*storage.Agent]
 	standings *cache.Cache[standing]
+	keys      apiKeys
 	// attempts are the addresses at which users whose connection was lost can make it anew.
 	attempts *cache.Cache[string]
 	// tasks are those that calls created at upstreams.
@@ -53,8 +64,15 @@ type resources struct {
 	connections *broker.Memory
 	// toolPins are the tools that servers are known to have.
 	toolPins toolPins
+	// limits are the rate limits, with their counters.
+	limits *Limits
+	// models are what organizations' callers can ask for; breakers leave failing providers alone.
+	models   *cache.Cache[*Models]
+	breakers *llmroute.Breakers
 	// trail is the audit log.
 	trail trail
+	// usage is what models were used, and what is left of budgets.
+	usage usageBook
 	// closers close the caches.
 	closers []func()
 }
@@ -66,7 +84,7 @@ func (a *App) acquireResources() error {
 		return err
 	}
 	a.resourceKey, a.resources = key, value.(*resources)
-	return nil
+	return a.connectBeforeReplacing()
 }
 
 func (a *App) releaseResources() error {
@@ -86,13 +104,29 @@ func openResources(opener StoreOpener) (*resources, error) {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
 	r := &resources{store: store, epochs: new(cache.Epochs)}
+	r.remote, _ = store.(storage.RemoteStore)
+	r.turns.turn = make(chan struct{}, 1)
+	r.clock.now, r.clock.logger = time.Now, func() *zap.Logger { return caddy.Log().Named("durward") }
 	if err := r.makeCaches(); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	if err := r.makeUsage(opener); err != nil {
+		r.closeCaches()
 		return nil, errors.Join(err, store.Close())
 	}
 	unsubscribe := store.OnChange(r.epochs.Bump)
 	judgeAgain := &rejudge{resources: r, streams: &openStreams}
 	unsubscribeJudge := store.OnChange(judgeAgain.changed)
+	unsubscribeClock := func() {}
+	if r.remote != nil {
+		cancel := r.remote.OnClock(r.clock.told)
+		unsubscribeClock = func() {
+			cancel()
+			clockAhead.Set(0) // a store that is still open tells again
+		}
+	}
 	r.close = func() {
+		unsubscribeClock()
 		unsubscribeJudge()
 		unsubscribe()
 		r.closeCaches()
@@ -139,7 +173,7 @@ func (r *resources) makeCaches() (err error) {
 	if err != nil {
 		return err
 	}
-	r.people, err = newCache(r, "people", cache.Options[storage.User]{Entries: keptPeople, TTL: peopleKnownFor})
+	r.people, err = newCache(r, "people", cache.Options[*person]{Entries: keptPeople, TTL: peopleKnownFor})
 	if err != nil {
 		return err
 	}
@@ -158,6 +192,16 @@ func (r *resources) makeCaches() (err error) {
 	if err = r.makeToolPins(); err != nil {
 		return err
 	}
+	if err = r.makeAPIKeys(); err != nil {
+		return err
+	}
+	if err = r.makeModels(); err != nil {
+		return err
+	}
+	if r.limits, err = NewLimits(r.epochs, r.store, window.New(time.Now)); err != nil {
+		return err
+	}
+	r.closers = append(r.closers, r.limits.Close)
 	r.connections, err = broker.NewMemory(r.epochs, time.Now)
 	if err != nil {
 		return fmt.Errorf("making the memory of connections: %w", err)

@@ -62,11 +62,11 @@ func TestSendWith(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			sent, open := 0, 0
-			upstream := forward.New(roundTrip(func(*http.Request) (*http.Response, error) {
+			upstream := forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
 				open++
 				body := &countedBody{Reader: strings.NewReader("{}"), open: &open}
 				return &http.Response{StatusCode: tc.statuses[sent-1], Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: 2, Body: body}, nil
-			}), forward.Limits{})
+			})), forward.Limits{})
 			source := &rejections{errs: tc.refresh}
 			response, err := SendWith(t.Context(), source, broker.Credential{}, func(broker.Credential) (*forward.Response, error) {
 				sent++

@@ -12,7 +12,7 @@ import (
 
 func TestSizes(t *testing.T) {
 	var standard *Sizes
-	if diff := cmp.Diff(Sizes{API: 1 << 20, Meta: 64 << 10, MCP: 4 << 20, SSE: 64 << 10, Event: 1 << 20}, standard.withDefaults()); diff != "" {
+	if diff := cmp.Diff(Sizes{API: 1 << 20, Meta: 64 << 10, MCP: 4 << 20, SSE: 64 << 10, LLM: 16 << 20, Event: 1 << 20}, standard.withDefaults()); diff != "" {
 		t.Errorf("defaults (-want +got)\n%s", diff)
 	}
 	if got := standard.withDefaults().MCPEvent(); got != 16<<20 {
@@ -25,8 +25,9 @@ func TestSizes(t *testing.T) {
 		{"mcp", "1GiB", ""},
 		{"event", "4MB", ""},
 		{"event", "4MB", "event may be given once"},
-		{"llm", "1MiB", "unrecognized size"},
-		{"llm", "much", "unrecognized size"},
+		{"llm", "1MiB", ""},
+		{"llm", "much", "llm may be given once"},
+		{"stream", "1MiB", "unrecognized size"},
 		{"sse", "0", "is not a size"},
 		{"sse", "", "is not a size"},
 		{"sse", "-1", "is not a size"},
@@ -39,7 +40,7 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s %s: %v", test.word, test.size, err)
 		}
 	}
-	if diff := cmp.Diff(Sizes{API: 2 << 20, Meta: 1, MCP: 1 << 30, Event: 4_000_000}, s); diff != "" {
+	if diff := cmp.Diff(Sizes{API: 2 << 20, Meta: 1, MCP: 1 << 30, LLM: 1 << 20, Event: 4_000_000}, s); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, wrong := range []Sizes{{MCP: -1}, {Event: 1<<30 + 1}, {API: -1 << 62}} {

@@ -16,6 +16,8 @@ type Sizes struct {
 	MCP int64 `json:"mcp,omitempty"`
 	// A request body on /sse. Default: 64 KiB.
 	SSE int64 `json:"sse,omitempty"`
+	// A request for a model. Default: 16 MiB.
+	LLM int64 `json:"llm,omitempty"`
 	// One event of an upstream's stream on /sse; on /mcp an event may be sixteen times as large. Default: 1 MiB.
 	Event int64 `json:"event,omitempty"`
 }
@@ -38,7 +40,7 @@ type bound struct {
 
 func (s *Sizes) bounds() []bound {
 	return []bound{
-		{"api", &s.API, 1 << 20}, {"meta", &s.Meta, 64 << 10}, {"mcp", &s.MCP, 4 << 20}, {"sse", &s.SSE, 64 << 10}, {"event", &s.Event, 1 << 20},
+		{"api", &s.API, 1 << 20}, {"meta", &s.Meta, 64 << 10}, {"mcp", &s.MCP, 4 << 20}, {"sse", &s.SSE, 64 << 10}, {"llm", &s.LLM, 16 << 20}, {"event", &s.Event, 1 << 20},
 	}
 }
 
@@ -58,7 +60,7 @@ func (s *Sizes) Set(word, size string) error {
 		*b.value = int64(n)
 		return nil
 	}
-	return fmt.Errorf("unrecognized size %q; known are api, meta, mcp, sse, event", word)
+	return fmt.Errorf("unrecognized size %q; known are api, meta, mcp, sse, llm, event", word)
 }
 
 // check refuses bounds that could not be set by word. s may be nil.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -113,21 +114,39 @@ func (s *Streams) withDefaults() Streams {
 // OpenStream registers the call as under way to its server. The context that it returns ends with the right to the call; it
 // has ended already (streams.EndedFor) when the call may not begin. done must be called.
 func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Context, done func()) {
-	owner := streams.Owner{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Server: c.Server.ID}
+	owner := streams.Owner{Organization: c.Caller.OrganizationID, User: c.Caller.UserID}
+	if c.Server != nil { // not of calls to models
+		owner.Server = c.Server.ID
+	}
 	limits := streams.Limits{PerUser: c.Core.StreamBounds.MaxPerUser, Total: c.Core.StreamBounds.Max}
 	var right streams.Right
 	if c.Decision != nil {
 		right = c.Decision.Right
 	}
-	ctx, done = c.Core.Streams.Open(ctx, owner, kind, c.Caller.ExpiresAt, limits, right)
-	if right == nil || ctx.Err() != nil || c.Core.resources.epochs.Current(owner.Organization) == c.seen {
+	if c.key != nil && owner.User == "" {
+		owner.User = "api key " + c.Caller.Key.ID // which has a bound of its own
+	}
+	if kind == streams.Listen {
+		AttendClient(ctx)
+	}
+	ctx, done = c.Core.Streams.Open(ctx, owner, kind, c.Caller.ExpiresAt, limits, c.ground(right))
+	if ctx.Err() != nil {
 		return ctx, done
 	}
-	// What was written between the decision and the registration ended only what was registered by then (M22).
-	if holds, err := right(ctx); err != nil || !holds {
-		ended, end := context.WithCancelCause(ctx)
-		end(&streams.Ended{Reason: streams.PolicyChanged})
-		return ended, done
+	// What was written since the caller was proven and the decision made ended only what was registered by then (M22).
+	err := c.renewStanding(ctx)
+	if err == nil && right != nil && c.epoch() != c.seen {
+		var holds bool
+		if holds, err = right(ctx); err == nil && !holds {
+			err = &streams.Ended{Reason: streams.PolicyChanged}
+		}
 	}
-	return ctx, done
+	if err == nil {
+		return ctx, done
+	}
+	reason := &streams.Ended{Reason: streams.Untold}
+	_ = errors.As(err, &reason)
+	ended, end := context.WithCancelCause(ctx)
+	end(reason)
+	return ended, done
 }

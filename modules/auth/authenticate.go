@@ -1,8 +1,11 @@
 package auth
 
 import (
+	"cmp"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 
 	"go.uber.org/zap"
 
@@ -17,32 +20,55 @@ import (
 // authenticate sets the caller, or answers the refusal and reports it. Every error path refuses: an error that is not
 // known to be the client's fault is a 503, never an anonymous caller (CVE-2026-59822).
 func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
-	raw, sent := bearer(r.Header)
-	if raw == "" {
+	at := doorOf(r.URL.Path)
+	presented := presented(r.Header, at)
+	if presented.raw == "" || presented.key && at == elsewhere {
 		h.count(call, "missing")
-		app.Challenge(w, r, call.Core, sent)
+		h.challenge(w, r, call.Core, presented.sent)
 		return true
 	}
-	err := call.Authenticate(r.Context(), raw, resource(r, call.Core))
+	var err error
+	if presented.key {
+		err = call.AuthenticateKey(r.Context(), presented.raw, r.RemoteAddr)
+	} else if err = call.Authenticate(r.Context(), presented.raw, resource(r, call.Core)); errors.Is(err, token.ErrInvalid) {
+		err = cmp.Or(call.Core.WrongToken(presented.raw, r.RemoteAddr, err), err)
+	}
+	if err == nil {
+		return h.enter(w, r, call, at)
+	}
+	var many *app.TooManyFailures
 	switch {
-	case err == nil:
-		h.count(call, "ok")
-		return false
+	case errors.As(err, &many): // not recorded, nor logged: it is as much as somebody cares to send
+		h.count(call, "limited")
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(many.Wait.Seconds()))))
+		h.refuse(w, r, app.RateLimitExceeded, "Too many credentials were wrong; try again later")
 	case errors.Is(err, token.ErrInvalid):
 		h.count(call, "invalid")
-		h.logger.Debug("refusing a token", zap.String("reason", token.Reason(err)))
+		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
 		call.Core.Audit.RefusedToken(token.Reason(err), r.URL.Path)
-		app.Challenge(w, r, call.Core, true)
+		h.challenge(w, r, call.Core, true)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
 		h.count(call, "forbidden")
 		h.logger.Info("refusing a caller", zap.Error(err))
 		call.Core.Audit.RefusedToken("names no organization that it may act for", r.URL.Path)
-		app.WriteError(w, app.Forbidden, "The token names no organization that it may act for")
+		h.refuse(w, r, app.Forbidden, "The token names no organization that it may act for")
 	default:
 		h.count(call, "unavailable")
 		h.logger.Error("authenticating", zap.Error(err))
-		app.WriteError(w, app.Unavailable, "Tokens cannot be verified at the moment")
+		h.refuse(w, r, app.Unavailable, "Credentials cannot be verified at the moment")
 	}
+	return true
+}
+
+// enter lets a proven caller in, unless they hold a key that opens another door (attack K07).
+func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, at door) (refused bool) {
+	key := call.Caller.Key
+	if key == nil || at == proxies && key.Scopes.MCP && call.Caller.UserID != "" || at == models && key.Scopes.LLM() {
+		h.count(call, "ok")
+		return false
+	}
+	h.count(call, "forbidden")
+	h.refuse(w, r, app.Forbidden, "The scopes of this API key do not cover this address")
 	return true
 }
 

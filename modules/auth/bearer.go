@@ -2,8 +2,54 @@ package auth
 
 import (
 	"net/http"
+	"slices"
 	"strings"
+
+	"github.com/durward-gateway/durward/internal/apikey"
+	"github.com/durward-gateway/durward/modules/app"
 )
+
+// credential is what a request is to be authenticated with.
+type credential struct {
+	raw  string // "": none that counts
+	sent bool   // the client tried to send one
+	key  bool   // it is an API key, or looks like one
+}
+
+// presented returns the credential of a request. Where API keys are good at all they may also come in the header of
+// Anthropic's clients; what does not begin like a key is none of ours there. A request with several credentials has sent
+// none that counts, unless they are one: whose it is cannot be told.
+func presented(h http.Header, at door) credential {
+	raw, sent := bearer(h)
+	c := credential{raw, sent, strings.HasPrefix(raw, apikey.Begin)}
+	values := h["X-Api-Key"]
+	if at == elsewhere || !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, apikey.Begin) }) {
+		return c
+	}
+	if len(values) > 1 || len(h["Authorization"]) > 0 && raw != values[0] {
+		return credential{sent: true}
+	}
+	return credential{values[0], true, true}
+}
+
+// door is what API keys may or may not open.
+type door int
+
+const (
+	elsewhere door = iota // keys are good for nothing
+	proxies               // keys with the scope mcp, as their users
+	models                // keys with the scope llm, or of models
+)
+
+func doorOf(path string) door {
+	if strings.HasPrefix(path, app.ModelsPrefix) {
+		return models
+	}
+	if _, _, ok := app.ProxiedName(path); ok {
+		return proxies
+	}
+	return elsewhere
+}
 
 // bearer returns the token of a request, and whether the client tried to send one: without a try the challenge names no
 // error (RFC 6750 section 3.1). A request with several Authorization headers or an odd number of blanks has sent no token

@@ -1,5 +1,5 @@
 // Package auth is the handler durward_auth, the first step of the pipeline: it refuses callers of the wrong origin or
-// host, verifies the bearer token, resolves caller and server, and serves the metadata by which MCP clients find out
+// host, verifies the bearer token or API key, bounds how often either can be guessed, resolves caller and server, and serves the metadata by which MCP clients find out
 // where to log in (RFC 9728).
 package auth
 
@@ -23,7 +23,12 @@ func init() {
 // allowed origins.
 //
 // Requests need a token in the Authorization header, except for `/healthz`, `/readyz`, what is below `/.well-known/`, and
-// the addresses below `/api/oauth/` that browsers and authorization servers come to.
+// the addresses below `/api/oauth/` that browsers and authorization servers come to. On `/mcp/{name}`, `/sse/{name}` and
+// the LLM runtime an API key is as good, when its scopes cover the address; it may also come in `X-Api-Key`.
+//
+// A peer's address (of the connection, never of a header; the /64 of IPv6) may send 60 different wrong credentials a
+// minute, and 20 keys with one beginning; what comes then is answered 429. Valid tokens, and keys that were good from that
+// address before, pass nevertheless.
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger
@@ -47,7 +52,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	h.app.PartWith(w, r)
 	core, unpin, ok := h.app.Pin()
 	if !ok {
-		app.WriteError(w, app.Unavailable, "The gateway is restarting")
+		h.app.Away(w, r)
 		return nil
 	}
 	defer unpin()

@@ -10,7 +10,7 @@ import (
 const (
 	corsExpose  = "Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version"
 	corsMethods = "GET, POST, PUT, PATCH, DELETE"
-	corsHeaders = "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-Mcp-Session-Id"
+	corsHeaders = "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-Mcp-Session-Id, X-Api-Key"
 )
 
 // checkOrigin refuses requests of foreign web pages and answers preflights. Requests without an Origin header do not come

@@ -59,7 +59,7 @@ func Named(handler string) Object { return Object{"handler": handler} }
 
 // Load runs a configuration in place of the one that is running, which stays when it fails. Caddy is stopped at the end
 // of the test.
-func Load(t *testing.T, config []byte) error {
+func Load(t testing.TB, config []byte) error {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {
@@ -79,7 +79,7 @@ func Validate(config []byte) error {
 }
 
 // Address returns a loopback address with a port that was free a moment ago, and that no outgoing connection takes.
-func Address(t *testing.T) string {
+func Address(t testing.TB) string {
 	t.Helper()
 	listener, err := loopback.Listen(t.Context())
 	if err != nil {
@@ -104,7 +104,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 }
 
 // Handle returns the JSON of a handler that runs f.
-func Handle(t *testing.T, f func(http.ResponseWriter, *http.Request)) Object {
+func Handle(t testing.TB, f func(http.ResponseWriter, *http.Request)) Object {
 	t.Helper()
 	functions.Store(t.Name(), f)
 	t.Cleanup(func() { functions.Delete(t.Name()) })

@@ -30,7 +30,7 @@ type Issuer struct {
 }
 
 // NewIssuer starts an issuer; it ends with the test.
-func NewIssuer(t *testing.T) *Issuer {
+func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
 	i := new(Issuer)
 	i.Rotate(t, "first")
@@ -41,7 +41,7 @@ func NewIssuer(t *testing.T) *Issuer {
 }
 
 // Rotate replaces the issuer's only key.
-func (i *Issuer) Rotate(t *testing.T, kid string) {
+func (i *Issuer) Rotate(t testing.TB, kid string) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {

@@ -60,6 +60,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h.serveClientMetadata(w, r, call)
 	default:
 		if call.Caller != nil && call.Server != nil {
+			if !call.Admit(w, r) {
+				return nil
+			}
+			defer call.EndLimits()
 			call.Credentials = &source{call: call}
 		}
 		return next.ServeHTTP(w, r)
@@ -86,7 +90,11 @@ func (s *source) Credential(ctx context.Context) (broker.Credential, error) {
 	if err != nil {
 		return broker.Credential{}, err
 	}
-	return s.call.Core.Broker.Credential(ctx, s.key(), *s.call.Server)
+	credential, err := s.call.Core.Broker.CredentialOf(ctx, s.key(), s.call.Server, s.call.Connection())
+	if err == nil {
+		s.call.Connected()
+	}
+	return credential, err
 }
 
 // Rejected implements app.CredentialSource.

@@ -1,6 +1,6 @@
-// Package devidp is development mode's surroundings: an identity provider whose users are picked from a list, and a demo
-// third party to connect to. Both are for loopback addresses only: the site of `identity dev` must listen on nothing
-// else, and requests under another host name or through a proxy are refused.
+// Package devidp is development mode's surroundings: an identity provider whose users are picked from a list, a demo third
+// party to connect to, and a demo provider of models. All are for loopback addresses only: the site of `identity dev` must
+// listen on nothing else, and requests under another host name or through a proxy are refused.
 package devidp
 
 import (

@@ -35,7 +35,7 @@ const (
 
 // Identity is the development identity provider: OpenID Connect and OAuth over a few users without passwords, at
 // `/dev/idp` of the gateway's site. It brings a demo third party along, on a second port, with an MCP server to connect
-// to. It needs a store on a local disk, beside which it keeps its files, and a site that listens on loopback only.
+// to, and a demo provider of models. It needs a store on a local disk, beside which it keeps its files, and a site that listens on loopback only.
 type Identity struct {
 	// What a browser must prove that comes back from connecting an account: `login`, that the account's user is logged in with
 	// it, or `state`, that it knows the state of the attempt. Default: `state`.

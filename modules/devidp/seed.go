@@ -13,8 +13,8 @@ import (
 )
 
 // Seed implements app.DevelopmentIdentity: the provider's clients are agents, and organization acme has a server `demo`
-// with a policy.
-func (i *Identity) Seed(ctx context.Context, store storage.Store) error {
+// with a policy and a smart model.
+func (i *Identity) Seed(ctx context.Context, store storage.Store, configured storage.ConfiguredModels) error {
 	if err := i.seedAgents(ctx, store); err != nil {
 		return err
 	}
@@ -29,7 +29,10 @@ func (i *Identity) Seed(ctx context.Context, store storage.Store) error {
 	if err != nil {
 		return err
 	}
-	return seedPolicy(ctx, store, organization.ID, server.ID, now)
+	if err := seedPolicy(ctx, store, organization.ID, server.ID, now); err != nil {
+		return err
+	}
+	return seedSmartModel(ctx, store, configured, organization.ID, now)
 }
 
 // seedServer returns the organization's demo server, which it makes when there is none.

@@ -20,6 +20,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/devidp/demo"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
+	"github.com/durward-gateway/durward/modules/devidp/models"
 )
 
 // demoAddressFile keeps the address of the demo third party, chosen once: what was connected to it stays valid after a
@@ -73,7 +74,10 @@ func open(b app.Binding) (*surroundings, error) {
 	if s.demo, err = demo.Open(demo.Options{Dir: b.DataDirectory, BaseURL: s.demoURL, Now: b.Now}); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	s.server = &http.Server{Handler: s.demo.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	served := http.NewServeMux()
+	served.Handle(modelsPath+"/", loopback.Guard(http.StripPrefix(modelsPath, models.Handler(models.Options{Pause: streamPause, Now: b.Now}))))
+	served.Handle("/", s.demo.Handler())
+	s.server = &http.Server{Handler: served, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(listener) }() // ends with Destruct
 	return s, nil
 }

@@ -32,6 +32,7 @@ type budgetView struct {
 
 // viewBudgets shows budgets with what was spent of them.
 func (q *request) viewBudgets(budgets ...storage.Budget) ([]budgetView, error) {
+	q.Core.Usage.Flush(q.Context())
 	now := q.now()
 	spends, err := q.Core.Store.BudgetSpends(q.Context(), q.Organization(), storage.BudgetMonth.Start(now))
 	if err != nil {

@@ -3,7 +3,6 @@
 package gatewayapi
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -14,9 +13,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/smart"
 	"github.com/durward-gateway/durward/internal/validate"
-	"github.com/durward-gateway/durward/internal/window"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -31,12 +29,7 @@ func init() {
 type Handler struct {
 	logger *zap.Logger
 	now    func() time.Time
-	meter  meter
-}
-
-// meter reads the counters that enforce rate limits.
-type meter interface {
-	Status(ctx context.Context, limits *limit.Set) ([]limit.Status, error)
+	router *smart.Router // of previews, which remember nothing
 }
 
 // CaddyModule returns the Caddy module information.
@@ -48,7 +41,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	h.now = time.Now
-	h.meter = limit.NewEngine(limit.Local{Counters: window.New(h.now)}) // of its own, which nothing is charged to, as long as no limits are enforced
+	h.router = smart.New(h.now)
 	_, err := app.Attach(ctx)
 	return err
 }
@@ -76,6 +69,8 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &problems):
 		app.WriteError(w, app.BadRequest, problems.Error())
 	case app.WriteShapeError(w, err):
+	case errors.Is(err, storage.ErrText):
+		app.WriteError(w, app.BadRequest, app.UnstorableText)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
 		h.logger.Warn("the store is away", zap.String("method", r.Method), zap.Error(err))
 		app.WriteError(w, app.Unavailable, "The gateway cannot reach its store at the moment")

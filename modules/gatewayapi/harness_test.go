@@ -19,11 +19,13 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/smart"
 	"github.com/durward-gateway/durward/internal/window"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/providers"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
@@ -33,6 +35,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const publicURL = "https://gate.example.test"
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+var kinds = map[string]app.ModelProvider{"openai": providers.OpenAI{}, "anthropic": providers.Anthropic{}}
 
 type object = map[string]any
 
@@ -44,7 +48,6 @@ type api struct {
 	store   *faultyStore
 	// alice and adam belong to one organization, eve is the administrator of another.
 	alice, adam, eve *app.Caller
-	window           *window.Counters
 }
 
 // faultyStore fails what tests need to fail, while err is set.
@@ -83,12 +86,23 @@ func newAPI(t *testing.T) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &api{t: t, store: &faultyStore{Store: store}, window: window.New(now)}
+	a := &api{t: t, store: &faultyStore{Store: store}}
+	epochs := new(cache.Epochs)
+	t.Cleanup(store.OnChange(epochs.Bump))
+	limits, err := app.NewLimits(epochs, store, window.New(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limits.Close)
 	a.core = &app.Core{
+		Limits:    limits,
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: netguard.New(netguard.Policy{}),
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 	}
-	a.handler = &Handler{now: now, logger: zap.NewNop(), meter: limit.NewEngine(limit.Local{Counters: a.window})}
+	if err := a.core.BindModels(kinds, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.handler = &Handler{now: now, logger: zap.NewNop(), router: smart.New(now)}
 	a.adam = a.caller("acme", "adam", true)
 	a.alice = a.caller("acme", "alice", false)
 	a.eve = a.caller("rival", "eve", true)

@@ -1,6 +1,8 @@
 package gatewayapi
 
 import (
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/apikey"
@@ -10,7 +12,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-const maxScopes = 100
+const (
+	maxScopes = 100
+	// maxKeys is how many keys that are not over may stand for one user.
+	maxKeys = 100
+	// maxNewKeys is how many may be made for one user within a day. Keys that are over stay, and lists of them are whole: without it
+	// anybody could fill store and memory by making and revoking keys.
+	maxNewKeys = 500
+)
 
 // keyView is a key as the API shows it. There is no place for the raw key in it.
 type keyView struct {
@@ -130,6 +139,13 @@ func (q *request) makeKey(k storage.APIKey, unknown error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k.UserID != "" {
+		makingKeys.Lock()
+		defer makingKeys.Unlock()
+		if err := q.roomForKey(k.UserID); err != nil {
+			return nil, err
+		}
+	}
 	raw := apikey.New()
 	k.ID, k.OrganizationID, k.CreatedBy = id, q.Organization(), q.Call.Caller.UserID
 	k.Prefix, k.HMAC = apikey.Prefix(raw), apikey.NewDigester(q.Core.Keyring).Digest(raw)
@@ -137,6 +153,33 @@ func (q *request) makeKey(k storage.APIKey, unknown error) (any, error) {
 		return nil, routes.Missing(err, unknown)
 	}
 	return newKeyView{viewKey(k), raw.Reveal()}, nil
+}
+
+// makingKeys is held while a user's keys are counted and one more is made.
+var makingKeys sync.Mutex
+
+// roomForKey refuses a user's key beyond the bounds.
+func (q *request) roomForKey(userID string) error {
+	keys, err := q.Core.Store.UserAPIKeys(q.Context(), q.Organization(), userID)
+	if err != nil {
+		return err
+	}
+	now, live, young := q.now(), 0, 0
+	for _, k := range keys {
+		if now.Sub(k.CreatedAt) < 24*time.Hour {
+			young++
+		}
+		if k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt)) {
+			live++
+		}
+	}
+	if live >= maxKeys {
+		return routes.Refused(app.Conflict, "The user has "+strconv.Itoa(maxKeys)+" API keys that are not revoked, as many as may be; revoke one first")
+	}
+	if young >= maxNewKeys {
+		return routes.Refused(app.Conflict, "There were "+strconv.Itoa(maxNewKeys)+" API keys made for the user within a day, as many as may be")
+	}
+	return nil
 }
 
 func disableKey(q *request) (any, error) {

@@ -1,15 +1,18 @@
 package gatewayapi
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/apikey"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
 )
 
 func TestKeyBody(t *testing.T) {
@@ -62,6 +65,42 @@ func TestKeyBody(t *testing.T) {
 	if group["group_name"] != "ops" || group["user_id"] != nil || group["scopes"].([]any)[0] != "llm" {
 		t.Errorf("%v", group)
 	}
+}
+
+// TestKeysOfAUser: a user has so many keys, whoever makes them; those that are over do not count.
+func TestKeysOfAUser(t *testing.T) {
+	a := newAPI(t)
+	var made object
+	for range maxKeys {
+		made = a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
+	}
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "user_id": a.alice.UserID}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "group_name": "g"}).want(200)
+	a.do(a.adam, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
+	a.do(a.alice, http.MethodDelete, "/user/api-keys/"+made["id"].(string), nil).want(200)
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, app.Conflict)
+}
+
+// TestNewKeysOfAUser: keys that are over stay, so that making them is bounded too.
+func TestNewKeysOfAUser(t *testing.T) {
+	a := newAPI(t)
+	for i := range maxNewKeys {
+		key := storage.APIKey{
+			ID: uuid.NewString(), OrganizationID: a.alice.OrganizationID, UserID: a.alice.UserID, CreatedBy: a.alice.UserID, Name: "k", Prefix: "dw-00000",
+			HMAC: fmt.Appendf(nil, "%032d", i), Scopes: []string{"llm"}, CreatedAt: start.Add(-time.Hour), ExpiresAt: start.Add(-time.Minute),
+		}
+		if i == 0 {
+			key.CreatedAt = start.Add(-24 * time.Hour)
+		}
+		if err := a.core.Store.CreateAPIKey(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
 }
 
 func TestKeyProblems(t *testing.T) {

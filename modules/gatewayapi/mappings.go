@@ -5,6 +5,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/apikey"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -13,7 +14,6 @@ import (
 const (
 	maxTargets     = 32
 	maxFallbacks   = 32
-	maxWeight      = 1_000_000
 	maxDescription = 4096
 )
 
@@ -75,7 +75,7 @@ func readMapping(o *validate.Object, create bool) mappingEdit {
 		e.targets.Value = append(e.targets.Value, storage.ModelTarget{
 			ProviderID: t.Text("provider_id", validate.Text{Flags: validate.Required, Min: 1, Max: maxName}).Value,
 			Model:      t.Text("model", validate.Text{Flags: validate.Required, Min: 1, Max: maxName}).Value,
-			Weight:     int(t.Int("weight", validate.Integer{Max: maxWeight}).Value),
+			Weight:     int(t.Int("weight", validate.Integer{Max: app.MaxModelWeight}).Value),
 			Timeouts:   readTimeouts(t).Value,
 		})
 	}

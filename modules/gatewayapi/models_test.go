@@ -5,11 +5,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/providers"
 )
 
 const stamps = `"created_at":"2026-03-01T12:00:00.000000Z","updated_at":"2026-03-01T12:00:00.000000Z"}`
@@ -20,7 +23,7 @@ func TestProviders(t *testing.T) {
 	made := a.do(a.adam, http.MethodPost, "/admin/providers", object{
 		"name": "vLLM", "kind": "openai", "base_url": "https://models.example.test/v1", "api_key": secret, "timeouts": object{"connect_ms": 1500},
 	})
-	shown := `{"id":"ID","org_id":"` + a.adam.OrganizationID + `","name":"vLLM","kind":"openai","base_url":"https://models.example.test/v1","has_api_key":true,` +
+	shown := `{"id":"ID","org_id":"` + a.adam.OrganizationID + `","name":"vLLM","kind":"openai","source":"custom","base_url":"https://models.example.test/v1","has_api_key":true,` +
 		`"timeouts":{"connect_ms":1500,"response_ms":null,"idle_ms":null},` + stamps
 	made.wantBody(shown)
 	id := made.want(200)["id"].(string)
@@ -76,6 +79,61 @@ func TestProviders(t *testing.T) {
 		a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "x", "kind": "openai", "base_url": url}).wantBad("base_url: Value error, ")
 	}
 }
+
+// TestConfiguredProviders: those of the configuration are there to refer to, for every organization, and are not changed here.
+func TestConfiguredProviders(t *testing.T) {
+	a := newAPI(t)
+	t.Setenv("DURWARD_TEST_SECRET", "sk-very-secret")
+	if err := a.core.BindModels(kinds, []app.ConfiguredProvider{
+		{Kind: "openai", Name: "house", BaseURL: "https://models.example.test/v1", Key: "{env.DURWARD_TEST_SECRET}", IdleTimeout: caddy.Duration(time.Second)},
+		{Kind: "anthropic"},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	own := a.make(a.eve, "/admin/providers", object{"name": "a", "kind": "openai"})
+	for _, who := range []*app.Caller{a.adam, a.eve} {
+		all := a.do(who, http.MethodGet, "/admin/providers", nil).all()
+		if who == a.eve {
+			if all[0]["id"] != own {
+				t.Errorf("%v", all)
+			}
+			all = all[1:]
+		}
+		if len(all) != 2 || all[0]["name"] != "anthropic" || all[1]["name"] != "house" {
+			t.Fatalf("%v", all)
+		}
+		house := all[1]["id"].(string)
+		shown := `{"id":"` + house + `","org_id":null,"name":"house","kind":"openai","source":"config","base_url":null,"has_api_key":true,` +
+			`"timeouts":{"connect_ms":null,"response_ms":null,"idle_ms":1000},"created_at":null,"updated_at":null}`
+		a.do(who, http.MethodGet, "/admin/providers/"+house, nil).wantBody(shown)
+		a.do(who, http.MethodPut, "/admin/providers/"+house, object{"name": 1}).wantBad("name")
+		a.do(who, http.MethodPut, "/admin/providers/"+house, object{"api_key": "mine"}).wantError(403, app.Forbidden)
+		a.do(who, http.MethodDelete, "/admin/providers/"+house, nil).wantError(403, app.Forbidden)
+		a.make(who, "/admin/model-mappings", object{"model_alias": "small", "targets": []object{{"provider_id": house, "model": "m"}}})
+		a.make(who, "/admin/rate-limits", object{"name": "l", "scope_type": "llm_provider", "scope_id": house, "requests_per_minute": 1})
+		a.make(who, "/admin/budgets", object{"name": "b", "scope_type": "llm_provider", "scope_id": house, "period": "day", "amount": 1})
+	}
+	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "House", "kind": "openai"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/rate-limits", object{"name": "l", "scope_type": "llm_provider", "scope_id": own, "requests_per_minute": 1}).wantBad("scope_id")
+	a.do(a.adam, http.MethodDelete, "/admin/providers/"+own, nil).wantError(404, app.NotFound)
+}
+
+// TestKindsOfProviders: whatever is linked in can be chosen, and one without an address of its own needs to be given one.
+func TestKindsOfProviders(t *testing.T) {
+	a := newAPI(t)
+	if err := a.core.BindModels(map[string]app.ModelProvider{"inhouse": homeless{}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "x", "kind": "openai"}).wantBad("kind")
+	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "x", "kind": "inhouse"}).wantBad("base_url: Value error")
+	id := a.make(a.adam, "/admin/providers", object{"name": "x", "kind": "inhouse", "base_url": "https://models.example.test"})
+	a.do(a.adam, http.MethodPut, "/admin/providers/"+id, object{"base_url": nil}).wantBad("base_url: Value error")
+}
+
+// homeless is a kind of provider that is nowhere by itself.
+type homeless struct{ providers.OpenAI }
+
+func (homeless) BaseURL() string { return "" }
 
 func TestMappings(t *testing.T) {
 	a := newAPI(t)

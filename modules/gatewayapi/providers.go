@@ -1,30 +1,20 @@
 package gatewayapi
 
 import (
-	"errors"
-	"net/url"
-	"regexp"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // Bounds of providers.
 const (
-	maxURL     = 2048
-	maxSecret  = 4096
-	maxTimeout = time.Hour
+	maxURL    = 2048
+	maxSecret = 4096
 )
-
-// providerKinds are the protocols of providers.
-var providerKinds = []string{"openai", "anthropic"}
-
-// secretText is what may stand in a header field.
-var secretText = regexp.MustCompile(`\A[\x21-\x7e]+\z`)
 
 // timeoutsView is timeouts as the API shows and takes them, in milliseconds; null leaves it to what is around.
 type timeoutsView struct {
@@ -50,7 +40,7 @@ func readTimeouts(o *validate.Object) validate.Field[storage.ModelTimeouts] {
 	out := validate.Field[storage.ModelTimeouts]{Present: field.Present, Null: field.Null}
 	if field.Value != nil {
 		read := func(name string) time.Duration {
-			rule := validate.Integer{Flags: validate.Nullable, Min: 1, Max: maxTimeout.Milliseconds()}
+			rule := validate.Integer{Flags: validate.Nullable, Min: 1, Max: app.MaxModelTimeout.Milliseconds()}
 			return time.Duration(field.Value.Int(name, rule).Value) * time.Millisecond
 		}
 		out.Value = storage.ModelTimeouts{Connect: read("connect_ms"), Response: read("response_ms"), Idle: read("idle_ms")}
@@ -60,26 +50,48 @@ func readTimeouts(o *validate.Object) validate.Field[storage.ModelTimeouts] {
 
 // providerView is a provider as the API shows it. There is no place for its secret in it.
 type providerView struct {
-	ID             string         `json:"id"`
-	OrganizationID string         `json:"org_id"`
-	Name           string         `json:"name"`
-	Kind           string         `json:"kind"`
-	BaseURL        *string        `json:"base_url"` // null: the kind's own
-	HasSecret      bool           `json:"has_api_key"`
-	Timeouts       timeoutsView   `json:"timeouts"`
-	CreatedAt      routes.Instant `json:"created_at"`
-	UpdatedAt      routes.Instant `json:"updated_at"`
+	ID             string          `json:"id"`
+	OrganizationID *string         `json:"org_id"` // null: the configuration's, as for times
+	Name           string          `json:"name"`
+	Kind           string          `json:"kind"`
+	Source         storage.Source  `json:"source"`   // custom, or config: that one cannot be changed here
+	BaseURL        *string         `json:"base_url"` // null: the kind's own, or not told
+	HasSecret      bool            `json:"has_api_key"`
+	Timeouts       timeoutsView    `json:"timeouts"`
+	CreatedAt      *routes.Instant `json:"created_at"`
+	UpdatedAt      *routes.Instant `json:"updated_at"`
 }
 
 func viewProvider(p storage.LLMProvider) providerView {
 	return providerView{
-		ID: p.ID, OrganizationID: p.OrganizationID, Name: p.Name, Kind: p.Kind, BaseURL: routes.Optional(p.BaseURL), HasSecret: p.SealedSecret != nil,
-		Timeouts: viewTimeouts(p.Timeouts), CreatedAt: routes.Instant(p.CreatedAt), UpdatedAt: routes.Instant(p.UpdatedAt),
+		ID: p.ID, OrganizationID: &p.OrganizationID, Name: p.Name, Kind: p.Kind, Source: storage.SourceCustom, BaseURL: routes.Optional(p.BaseURL),
+		HasSecret: p.SealedSecret != nil, Timeouts: viewTimeouts(p.Timeouts), CreatedAt: (*routes.Instant)(&p.CreatedAt), UpdatedAt: (*routes.Instant)(&p.UpdatedAt),
 	}
 }
 
+func viewConfiguredProvider(a app.ConfiguredAccount) providerView {
+	return providerView{ID: a.ID, Name: a.Name, Kind: a.Kind, Source: storage.SourceConfig, HasSecret: a.HasSecret, Timeouts: viewTimeouts(a.Timeouts)}
+}
+
+// noProvider is the refusal of a change to a provider that the store does not have.
+func (q *request) noProvider() error {
+	if _, ok := q.Core.ConfiguredAccount(q.id()); ok {
+		return errReadOnly
+	}
+	return errNoProvider
+}
+
+// providerExists is storage.ErrNotFound when the organization can use no provider of that id.
+func (q *request) providerExists(id string) error {
+	if _, ok := q.Core.ConfiguredAccount(id); ok {
+		return nil
+	}
+	_, err := q.Core.Store.LLMProvider(q.Context(), q.Organization(), id)
+	return err
+}
+
 // configured is what the configuration gives to every organization.
-func (q *request) configured() storage.ConfiguredModels { return storage.ConfiguredModels{} }
+func (q *request) configured() storage.ConfiguredModels { return q.Core.ConfiguredModels() }
 
 // providerEdit is what a body says about a provider.
 type providerEdit struct {
@@ -90,36 +102,17 @@ type providerEdit struct {
 func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
 	e := providerEdit{
 		name:     nameField(o, required(create)),
-		kind:     o.Text("kind", validate.Text{Flags: required(create), Enum: providerKinds}),
+		kind:     o.Text("kind", validate.Text{Flags: required(create), Enum: q.Core.ModelKinds()}),
 		baseURL:  o.Text("base_url", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxURL}),
-		secret:   o.Text("api_key", validate.Text{Flags: validate.Nullable | validate.Secret, Min: 1, Max: maxSecret, Pattern: secretText}),
+		secret:   o.Text("api_key", validate.Text{Flags: validate.Nullable | validate.Secret, Min: 1, Max: maxSecret, Pattern: app.ProviderSecretText}),
 		timeouts: readTimeouts(o),
 	}
 	if e.baseURL.Value != "" {
-		if reason := q.badURL(e.baseURL.Value); reason != "" {
+		if reason := q.Core.CheckBaseURL(e.baseURL.Value); reason != "" {
 			o.Report(validate.ValueError, "Value error, "+reason, "base_url")
 		}
 	}
 	return e
-}
-
-// badURL says why a base URL cannot be used; "" when it can. The guard says so again when it is dialled.
-func (q *request) badURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "this is no URL"
-	}
-	if u.RawQuery != "" || u.ForceQuery {
-		return "a base URL has no query"
-	}
-	var refused *netguard.URLError
-	switch err := q.Core.Guard.CheckURL(u); {
-	case errors.As(err, &refused):
-		return refused.Reason
-	case err != nil:
-		return "this URL cannot be used"
-	}
-	return ""
 }
 
 // apply changes a provider. Its secret stays where it was given for: it does not go to another place.
@@ -130,6 +123,8 @@ func (e providerEdit) apply(q *request, p *storage.LLMProvider) error {
 	replace(&p.BaseURL, e.baseURL)
 	replace(&p.Timeouts, e.timeouts)
 	switch {
+	case p.BaseURL == "" && q.Core.NeedsBaseURL(p.Kind):
+		return validate.Problems{{Loc: []any{"body", "base_url"}, Msg: "Value error, providers of this kind have no address of their own", Type: validate.ValueError}}
 	case e.secret.Present:
 		return q.Core.SealProviderSecret(p, seal.NewSecret(e.secret.Value))
 	case p.SealedSecret != nil && (p.Kind != kind || p.BaseURL != baseURL):
@@ -145,12 +140,15 @@ func listProviders(q *request) (any, error) {
 		return nil, err
 	}
 	all, err := q.Core.Store.ModelSet(q.Context(), q.Organization())
-	return views(all.Providers, viewProvider), err
+	return append(views(all.Providers, viewProvider), views(q.Core.ConfiguredAccounts(), viewConfiguredProvider)...), err
 }
 
 func getProvider(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
+	}
+	if configured, ok := q.Core.ConfiguredAccount(q.id()); ok {
+		return viewConfiguredProvider(configured), nil
 	}
 	p, err := q.Core.Store.LLMProvider(q.Context(), q.Organization(), q.id())
 	if err != nil {
@@ -189,7 +187,7 @@ func updateProvider(q *request) (any, error) {
 		return edit.apply(q, p)
 	})
 	if err != nil {
-		return nil, answered(err, errNoProvider)
+		return nil, answered(err, q.noProvider())
 	}
 	return viewProvider(p), nil
 }
@@ -198,5 +196,5 @@ func deleteProvider(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	return deleted(q.Core.Store.DeleteLLMProvider(q.Context(), q.Organization(), q.id()), errNoProvider)
+	return deleted(q.Core.Store.DeleteLLMProvider(q.Context(), q.Organization(), q.id()), q.noProvider())
 }

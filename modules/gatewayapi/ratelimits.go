@@ -1,6 +1,8 @@
 package gatewayapi
 
 import (
+	"cmp"
+
 	"github.com/durward-gateway/durward/internal/limit"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -181,31 +183,69 @@ type subjectsView struct {
 }
 
 type subjectView struct {
-	Subject  string `json:"subject"`
+	Subject  string `json:"subject"` // an id, or the name of what has none
+	Name     any    `json:"name"`    // of what has an id and is still there; else null
 	Requests int64  `json:"rpm_used"`
 	Tokens   int64  `json:"tpm_used"`
 }
 
-func viewStatus(s limit.Status) statusView {
+func (q *request) viewStatus(s limit.Status) statusView {
 	v := statusView{
 		Policy: viewLimit(s.Limit), RequestsUsed: s.Requests.Used, RequestsLimit: s.Requests.Limit, RequestsPercentage: s.Requests.Percentage,
 		TokensUsed: s.Tokens.Used, TokensLimit: s.Tokens.Limit, TokensPercentage: s.Tokens.Percentage, Degraded: s.Degraded,
 	}
 	if s.Apart {
-		v.Subjects = &subjectsView{Active: s.Active, Usage: views(s.Subjects, func(u limit.SubjectUsage) subjectView { return subjectView(u) })}
+		v.Subjects = &subjectsView{Active: s.Active, Usage: views(s.Subjects, func(u limit.SubjectUsage) subjectView {
+			return subjectView{Subject: u.Subject, Name: q.subjectName(s.Limit.Scope.Type, u.Subject), Requests: u.Requests, Tokens: u.Tokens}
+		})}
 	}
 	return v
 }
 
-// limitStatus shows the enabled limits with their use in the last minute.
+// subjectName is what people call a subject of a limit; nil for one that has gone, or whose id is its name.
+func (q *request) subjectName(scope storage.ScopeType, id string) any {
+	var name string
+	var err error
+	switch store, organization := q.Core.Store, q.Organization(); scope {
+	case storage.ScopeUser:
+		var u storage.User
+		u, err = store.User(q.Context(), organization, id)
+		name = cmp.Or(u.Name, u.Email)
+	case storage.ScopeAgent:
+		var a storage.Agent
+		a, err = store.Agent(q.Context(), organization, id)
+		name = a.Application.Name
+	case storage.ScopeAPIKey:
+		var k storage.APIKey
+		k, err = store.APIKey(q.Context(), organization, id)
+		name = k.Name
+	case storage.ScopeMCPServer:
+		var s storage.Server
+		s, err = store.Server(q.Context(), organization, id)
+		name = s.Slug
+	case storage.ScopeLLMProvider:
+		if configured, ok := q.Core.ConfiguredAccount(id); ok {
+			return configured.Name
+		}
+		var p storage.LLMProvider
+		p, err = store.LLMProvider(q.Context(), organization, id)
+		name = p.Name
+	}
+	if err != nil || name == "" {
+		return nil
+	}
+	return name
+}
+
+// limitStatus shows the enabled limits with their use in the last minute, as the counters have it that enforce them.
 func limitStatus(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	limits, err := q.Core.Store.EnabledRateLimits(q.Context(), q.Organization())
+	set, err := q.Core.Limits.Set(q.Context(), q.Organization())
 	if err != nil {
 		return nil, err
 	}
-	found, err := q.handler.meter.Status(q.Context(), limit.Compile(q.Organization(), limits))
-	return views(found, viewStatus), err
+	found, err := q.Core.Limits.Engine().Status(q.Context(), set)
+	return views(found, q.viewStatus), err
 }

@@ -125,24 +125,26 @@ func TestStatus(t *testing.T) {
 	a.make(a.adam, "/admin/rate-limits", object{"name": "b blocks", "scope_type": "group", "scope_value": "x", "tokens_per_minute": 0})
 	a.make(a.adam, "/admin/rate-limits", object{"name": "c each", "scope_type": "user", "requests_per_minute": 10, "tokens_per_minute": 100})
 	a.make(a.adam, "/admin/rate-limits", object{"name": "d off", "scope_type": "role", "scope_value": "x", "enabled": false, "requests_per_minute": 1})
+	a.make(a.adam, "/admin/rate-limits", object{"name": "e aliases", "scope_type": "model_alias", "requests_per_minute": 8})
 	a.make(a.eve, "/admin/rate-limits", object{"name": "theirs", "scope_type": "org", "requests_per_minute": 9})
 
-	limits, err := a.store.EnabledRateLimits(t.Context(), a.adam.OrganizationID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine := limit.NewEngine(limit.Local{Counters: a.window})
 	for user, calls := range map[string]int{a.alice.UserID: 3, a.adam.UserID: 1} {
 		for range calls {
-			matched := limit.Compile(a.adam.OrganizationID, limits).Match(&limit.Subject{Traffic: storage.TrafficLLM, UserID: user})
-			if _, refused, err := engine.Charge(t.Context(), matched, limit.Cost{Requests: 1}); err != nil || refused != nil {
+			matched, err := a.core.Limits.Matched(t.Context(), a.adam.OrganizationID, &limit.Subject{Traffic: storage.TrafficLLM, UserID: user, Alias: "fast"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, refused, err := a.core.Limits.Engine().Charge(t.Context(), matched, limit.Cost{Requests: 1}); err != nil || refused != nil {
 				t.Fatalf("%v %v", refused, err)
 			}
 		}
 	}
 	got := a.do(a.adam, http.MethodGet, "/admin/rate-limits/status", nil).all()
-	if len(got) != 3 {
+	if len(got) != 4 {
 		t.Fatalf("%v", got)
+	}
+	if fullest := got[3]["subjects"].(object)["fullest"].([]any)[0].(object); fullest["subject"] != "fast" || fullest["name"] != nil {
+		t.Errorf("aliases: %v", got[3])
 	}
 	policy := got[0]["policy"].(object)
 	if policy["id"] != pool || got[0]["rpm_used"] != 4.0 || got[0]["rpm_limit"] != 4.0 || got[0]["rpm_percentage"] != 100.0 || got[0]["subjects"] != nil {
@@ -155,7 +157,8 @@ func TestStatus(t *testing.T) {
 		t.Errorf("blocked: %v", got[1])
 	}
 	subjects := got[2]["subjects"].(object)
-	if fullest := subjects["fullest"].([]any)[0].(object); got[2]["rpm_used"] != 3.0 || got[2]["rpm_percentage"] != 30.0 || subjects["active"] != 2.0 || fullest["rpm_used"] != 3.0 {
+	if fullest := subjects["fullest"].([]any)[0].(object); got[2]["rpm_used"] != 3.0 || got[2]["rpm_percentage"] != 30.0 || subjects["active"] != 2.0 || fullest["rpm_used"] != 3.0 ||
+		fullest["subject"] != a.alice.UserID || fullest["name"] != "alice" {
 		t.Errorf("each: %v", got[2])
 	}
 	if theirs := a.do(a.eve, http.MethodGet, "/admin/rate-limits/status", nil); len(theirs.all()) != 1 || strings.Contains(theirs.body, a.adam.OrganizationID) || theirs.all()[0]["rpm_used"] != 0.0 {

@@ -32,6 +32,8 @@ var (
 	errNoBudget   = routes.Refused(app.NotFound, "Budget not found")
 )
 
+var errReadOnly = routes.Refused(app.Forbidden, "This provider is the configuration's; only those that were made here can be changed here")
+
 // id is the object that the path names. One that is no uuid is "", which nothing has: in this family it is answered like
 // an unknown one.
 func (q *request) id() string {

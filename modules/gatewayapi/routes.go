@@ -60,6 +60,7 @@ var table = routes.MustTable(
 
 	routes.At(http.MethodGet, smartsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listSmart),
 	routes.At(http.MethodPost, smartsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createSmart),
+	routes.At(http.MethodPost, smartsPath+"/preview", routes.Admin, routes.OwnOrganization, routes.AuditRead, previewSmart),
 	routes.At(http.MethodGet, smartPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, getSmart),
 	routes.At(http.MethodPut, smartPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateSmart),
 	routes.At(http.MethodDelete, smartPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteSmart),

@@ -96,7 +96,7 @@ func (q *request) scopeExists(o *validate.Object, s storage.Scope) {
 		storage.ScopeAgent:       {"agent", func() error { _, err := store.Agent(ctx, organization, s.ID); return err }},
 		storage.ScopeAPIKey:      {"API key", func() error { _, err := store.APIKey(ctx, organization, s.ID); return err }},
 		storage.ScopeMCPServer:   {"server", func() error { _, err := store.Server(ctx, organization, s.ID); return err }},
-		storage.ScopeLLMProvider: {"provider", func() error { _, err := store.LLMProvider(ctx, organization, s.ID); return err }},
+		storage.ScopeLLMProvider: {"provider", func() error { return q.providerExists(s.ID) }},
 	}[s.Type]
 	if look.find != nil {
 		q.exists(o, "scope_id", look.what, s.ID, look.find)

@@ -78,6 +78,7 @@ func listUsage(q *request) (any, error) {
 	for i, d := range dimensions {
 		by[i] = storage.UsageDimension(d)
 	}
+	q.Core.Usage.Flush(q.Context())
 	sums, err := q.Core.Store.Usage(q.Context(), f, by)
 	return usagesView{
 		From: routes.Instant(f.From), To: routes.Instant(f.To), GroupBy: routes.List(dimensions),

@@ -77,7 +77,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	started := time.Now()
 	response, err := x.handler.forwarder.Do(ctx, &forward.Request{
 		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Upstream, Body: x.Body, Credential: credential,
-		Cancel: streams.Cancel(ctx),
+		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx),
 	})
 	x.call.Core.Metrics.ObserveMCP(time.Since(started))
 	return response, err

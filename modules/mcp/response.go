@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -58,6 +57,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	}
 	response.CopyHeader(x.w.Header())
 	if response.Status >= http.StatusBadRequest {
+		x.call.MeterText(ctx, refusal)
 		x.w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
 		x.w.WriteHeader(response.Status)
 		_, _ = x.w.Write(refusal)
@@ -73,6 +73,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.interrupted(ctx, response, err)
 		return
 	}
+	defer x.call.MeterAnswer(ctx, response, x.call.Core.Sizes.MCPEvent())()
 	if x.box != nil {
 		merged := x.box.Merge(response.Body, int(x.call.Core.Sizes.MCPEvent()))
 		response.Body = merged
@@ -111,7 +112,7 @@ func (x *exchange) filter(response *forward.Response) error {
 		if err != nil {
 			return err
 		}
-		response.Body, response.ContentLength = bytes.NewReader(body), int64(len(body))
+		response.SetBody(body)
 	}
 	return nil
 }
@@ -182,7 +183,7 @@ func (x *exchange) sealSession(response *forward.Response) error {
 		return nil
 	}
 	if upstream == x.Session.Upstream {
-		x.w.Header().Set(jsonrpc.HeaderSessionID, x.r.Header.Get(jsonrpc.HeaderSessionID))
+		x.w.Header()[jsonrpc.HeaderSessionID] = slices.Clip(x.r.Header[jsonrpc.HeaderSessionID])
 		return nil
 	}
 	session := mcpsession.Session{Upstream: upstream}
@@ -230,9 +231,7 @@ func isText(response *forward.Response) bool {
 }
 
 func contentType(response *forward.Response) string {
-	header := make(http.Header)
-	response.CopyHeader(header)
-	return strings.ToLower(header.Get("Content-Type"))
+	return strings.ToLower(response.Header("Content-Type"))
 }
 
 // stepUp reports whether the upstream asks for a wider scope (RFC 6750 section 3.1).

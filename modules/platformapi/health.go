@@ -19,6 +19,8 @@ type healthView struct {
 	Status string `json:"status"`
 	// BestEffort are the kinds of traffic that go on when the audit log cannot be written.
 	BestEffort []string `json:"audit_best_effort,omitempty"`
+	// Limits is "degraded" while this node counts rate limits alone that it should count with others.
+	Limits string `json:"limits,omitempty"`
 }
 
 // health says that the process lives, and no more: a store that is away is no reason to restart it.
@@ -35,9 +37,16 @@ func ready(q *request) (any, error) {
 	if errors.Is(err, app.ErrOverloaded) {
 		return nil, routes.Refused(app.Unavailable, "The gateway is short of memory at the moment")
 	}
+	if errors.As(err, new(*app.ClockError)) { // the log has it
+		return nil, &routes.Refusal{ServiceError: *app.NotReady(err)}
+	}
 	if err != nil {
 		q.handler.logger.Warn("the store does not answer", zap.Error(err))
-		return nil, routes.Refused(app.Unavailable, "The gateway cannot reach its store at the moment")
+		return nil, &routes.Refusal{ServiceError: *app.NotReady(err)}
 	}
-	return healthView{Status: "ready", BestEffort: q.Core.Audit.BestEffort()}, nil
+	view := healthView{Status: "ready", BestEffort: q.Core.Audit.BestEffort()}
+	if q.Core.Limits.Degraded() {
+		view.Limits = "degraded"
+	}
+	return view, nil
 }

@@ -36,6 +36,8 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		known.Write(w)
 	case app.WriteShapeError(w, err):
 	case h.refuseConnect(w, err):
+	case errors.Is(err, storage.ErrText):
+		app.WriteError(w, app.BadRequest, app.UnstorableText)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
 		h.logger.Warn("the store is away", zap.String("method", r.Method), zap.Error(err))
 		app.WriteError(w, app.Unavailable, "The gateway cannot reach its store at the moment")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/listfilter"
@@ -20,8 +19,9 @@ import (
 // new task, are looked at; all others pass as they come.
 func (q *request) decide(ctx context.Context) {
 	d := q.call.Decide()
-	lists, tasks := q.mayList(), q.mayCreate()
-	if !lists && !tasks && q.mayMistake() {
+	modern := q.Modern()
+	lists, tasks := q.mayList(modern), q.mayCreate()
+	if !lists && !tasks && !modern && q.mayMistake() {
 		d.Filter = q.strayFilter(ctx)
 	}
 	if lists || tasks {
@@ -31,7 +31,7 @@ func (q *request) decide(ctx context.Context) {
 			book, who := q.call.Core.Tasks, q.call.Binding()
 			d.Filter.Created = func(id string) { book.Created(who, id) }
 		}
-		if m := q.Single(); m != nil && mcpmethod.Of(m.Method, q.Modern()) == mcpmethod.List {
+		if m := q.Single(); m != nil && mcpmethod.Of(m.Method, modern) == mcpmethod.List {
 			const text = "The upstream server's list cannot be read"
 			d.Filter.Refusal = jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, text, &app.ServiceError{Name: app.UpstreamError, Message: text})
 		}
@@ -43,20 +43,28 @@ func (q *request) decide(ctx context.Context) {
 
 // mayList reports whether the answer may hold a list: that of a list's method, and any answer on a stream that goes on
 // where another broke off, or that carries the answers of other requests.
-func (q *request) mayList() bool {
+func (q *request) mayList(modern bool) bool {
 	if q.Request.Method == http.MethodGet || q.Request.Header.Get("Last-Event-Id") != "" {
 		return true
 	}
-	return slices.ContainsFunc(q.Message.Messages, func(m jsonrpc.Message) bool {
-		return mcpmethod.Of(m.Method, q.Modern()) == mcpmethod.List || m.Method == "tasks/list"
-	})
+	for i := range q.Message.Messages {
+		if method := q.Message.Messages[i].Method; mcpmethod.Of(method, modern) == mcpmethod.List || method == "tasks/list" {
+			return true
+		}
+	}
+	return false
 }
 
-// mayMistake reports whether the answer may be that of another request of the session. Servers of the official TypeScript
-// SDK know by a request's id alone where its answer goes: a client that uses the id of a list that is under way for
-// another request gets the list with that one's answer (attack M11).
+// mayMistake reports whether the answer may be that of another request of the session, which requests have before
+// 2026-07-28. Servers of the official TypeScript SDK know by a request's id alone where its answer goes: a client that uses
+// the id of a list that is under way for another request gets the list with that one's answer (attack M11).
 func (q *request) mayMistake() bool {
-	return !q.Modern() && slices.ContainsFunc(q.Message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
+	for i := range q.Message.Messages {
+		if q.Message.Messages[i].Kind == jsonrpc.Request {
+			return true
+		}
+	}
+	return false
 }
 
 // strayFilter is what such an answer goes through. It costs a search for the names of lists, and nothing is looked up
@@ -77,14 +85,18 @@ func (q *request) fill(ctx context.Context, f *listfilter.Filter) {
 }
 
 // mayCreate reports whether the answer may tell of a task: the call asks for one (2025-11-25), or its client takes one
-// (the extension of 2026-07-28). A client that hides that with escapes gets a task that it may not ask about.
+// (the extension of 2026-07-28). A client that hides the latter with escapes gets a task that it may not ask about.
 func (q *request) mayCreate() bool {
 	if q.Request.Method == http.MethodGet {
 		return true // the answer may be delivered there
 	}
-	return slices.ContainsFunc(q.Message.Messages, func(m jsonrpc.Message) bool {
-		return m.Method == "tools/call" && (bytes.Contains(m.Params, []byte(`"task"`)) || bytes.Contains(m.Meta, []byte("io.modelcontextprotocol/tasks")))
-	})
+	for i := range q.Message.Messages {
+		m := &q.Message.Messages[i]
+		if m.Method == "tools/call" && (m.AsTask || bytes.Contains(m.Meta, []byte("io.modelcontextprotocol/tasks"))) {
+			return true
+		}
+	}
+	return false
 }
 
 // viewNow gives what the caller may see by the policies of the moment, while ctx lives.

@@ -62,6 +62,7 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 			return h.fail(err)
 		case a.Status != storage.ApprovalApproved:
 			h.call.AuditHeld(a.ID)
+			app.AttendClient(h.r.Context()) // an approval is not to be used up for a client that has gone
 			return ask(&a)
 		}
 		used, err := h.call.Core.Approvals.Take(h.r.Context(), wanted, a.ID)
@@ -111,7 +112,7 @@ func (h *held) renew(ctx context.Context) (refusal string) {
 		h.logger.Warn("judging a held call again", zap.Error(err))
 		return textTrouble
 	}
-	asked := rules.Call{Principal: h.asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message)}
+	asked := rules.Call{Principal: h.asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message), Checked: true}
 	h.decision = set.Decide(ctx, asked)
 	h.call.Judged = h.call.Judged[:0] // what counts is what the call is made by
 	if v := h.withheld(ctx, h.message); v.refused() {

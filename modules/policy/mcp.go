@@ -91,10 +91,10 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 		if v := q.withheld(ctx, m); v.refused() {
 			return v
 		}
-		return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m)})
+		return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
 	case mcpmethod.Read:
 		if m.Method == "prompts/get" {
-			return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.PromptsGet, Name: m.Name, Arguments: arguments(m)})
+			return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.PromptsGet, Name: m.Name, Arguments: arguments(m), Checked: true})
 		}
 		return q.resource(ctx, m, m.URI)
 	case mcpmethod.Completion:

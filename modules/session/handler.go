@@ -45,7 +45,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	core, unpin, ok := h.app.Pin()
 	if !ok {
-		app.WriteError(w, app.Unavailable, "The gateway is restarting")
+		h.app.Away(w, r)
 		return nil
 	}
 	defer unpin()

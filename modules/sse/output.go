@@ -11,9 +11,10 @@ import (
 )
 
 // output writes to the client. A timer writes heartbeats while nothing else is written: a stream that waits needs no
-// goroutine for them.
+// goroutine for them, and one that writes leaves the timer alone.
 type output struct {
 	mu     sync.Mutex
+	client *forward.Client
 	writer *ssewire.Writer
 	timer  *time.Timer
 	every  time.Duration // between heartbeats
@@ -21,15 +22,22 @@ type output struct {
 }
 
 func newOutput(client *forward.Client, heartbeat time.Duration) *output {
-	o := &output{writer: ssewire.NewWriter(client, client.Flush), every: heartbeat}
+	o := &output{client: client, writer: ssewire.NewSender(client.Send), every: heartbeat}
+	o.mu.Lock() // beat may be called before the timer is set
+	defer o.mu.Unlock()
 	o.timer = time.AfterFunc(heartbeat, o.beat)
 	return o
 }
 
+// beat is called by the timer.
 func (o *output) beat() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
+		return
+	}
+	if rest := o.every - time.Since(o.client.LastWrite()); rest > 0 {
+		o.timer.Reset(rest)
 		return
 	}
 	if o.writer.Heartbeat() == nil {
@@ -45,23 +53,18 @@ func (o *output) close() {
 	o.timer.Stop()
 }
 
-// write runs f and reports whether the client took it.
-func (o *output) write(f func() error) bool {
+// raw writes whole events, and reports whether the client took them.
+func (o *output) raw(frame []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || f() != nil {
-		return false
-	}
-	o.timer.Reset(o.every)
-	return true
+	return !o.closed && o.writer.Raw(frame) == nil
 }
 
-func (o *output) raw(frame []byte) bool {
-	return o.write(func() error { return o.writer.Raw(frame) })
-}
-
+// event is raw for one of the gateway's own events.
 func (o *output) event(name string, data any) bool {
-	return o.write(func() error { return o.writer.Event(name, marshal(data)) })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.closed && o.writer.Event(name, marshal(data)) == nil
 }
 
 // disconnected is the gateway's own last event.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -89,6 +90,7 @@ func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*fo
 	started := time.Now()
 	response, err := s.handler.forwarder.Do(ctx, &forward.Request{
 		Method: http.MethodGet, URL: target, Query: s.options.query(), Header: s.r.Header, EventsOnly: true, Credential: credential,
+		HTTP1: s.r.ProtoMajor == 1,
 	})
 	s.call.Core.Metrics.UpstreamSeconds.WithLabelValues("sse").Observe(time.Since(started).Seconds())
 	return response, err
@@ -157,18 +159,20 @@ func (s *stream) run(ctx context.Context, response *forward.Response) {
 	s.out = newOutput(client, time.Duration(s.call.Core.StreamBounds.Heartbeat))
 	defer s.out.close()
 	s.out.event(app.EventConnected, map[string]string{"status": "ready", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
-	s.end(ctx, s.carry(response))
+	s.end(ctx, s.carry(ctx, response))
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 var (
 	errLimit      = errors.New("the client has all the events it asked for")
+	errRateLimit  = errors.New("a rate limit is reached")
+	errUncounted  = errors.New("counting an event")
 	errClientGone = errors.New("writing to the client")
 )
 
 // carry passes events on and returns why it stopped; io.EOF is the upstream's end.
-func (s *stream) carry(response *forward.Response) error {
+func (s *stream) carry(ctx context.Context, response *forward.Response) error {
 	reader := ssewire.NewReader(response.Body, int(s.call.Core.Sizes.Event))
 	remaining := s.options.Limit
 	for first := true; ; first = false {
@@ -186,6 +190,9 @@ func (s *stream) carry(response *forward.Response) error {
 		if err != nil {
 			return err
 		}
+		if err := s.charge(ctx, event.Data); err != nil {
+			return err
+		}
 		if !s.out.raw(passed) {
 			return errClientGone
 		}
@@ -195,6 +202,18 @@ func (s *stream) carry(response *forward.Response) error {
 			}
 		}
 	}
+}
+
+// charge counts an event before it is passed on.
+func (s *stream) charge(ctx context.Context, data []byte) error {
+	refused, err := s.call.ChargeDelivered(ctx, data)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errUncounted, err)
+	case refused != nil:
+		return errRateLimit
+	}
+	return nil
 }
 
 // end tells the client why its stream ends.
@@ -208,6 +227,15 @@ func (s *stream) end(ctx context.Context, err error) {
 	case errors.Is(err, errClientGone), s.r.Context().Err() != nil:
 		s.outcome = "client_gone"
 	case errors.Is(err, errLimit):
+		s.out.disconnected(streams.LimitReached)
+	case errors.Is(err, errRateLimit):
+		s.outcome = "limited"
+		s.out.event(app.EventError, app.ServiceError{Name: "rate_limit", Message: app.TextLimited})
+		s.out.disconnected(streams.LimitReached)
+	case errors.Is(err, errUncounted):
+		s.outcome = "unavailable"
+		s.handler.logger.Error("counting what a stream delivers", zap.String("server", s.call.Server.Slug), zap.Error(err))
+		s.out.event(app.EventError, app.ServiceError{Name: app.Unavailable, Message: app.TextUncounted})
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, io.EOF):
 		s.out.disconnected(streams.UpstreamClosed)

@@ -66,7 +66,7 @@ func jsonText(v any) string {
 func jsonTexts(v any, texts ...string) (string, error) {
 	for _, text := range texts {
 		if !utf8.ValidString(text) {
-			return "", fmt.Errorf("%.40q is not UTF-8", text)
+			return "", fmt.Errorf("%w: %.40q is not UTF-8", storage.ErrText, text)
 		}
 	}
 	return jsonText(v), nil

@@ -18,7 +18,7 @@ const (
 	policySQL              = policySelect + ` WHERE p.organization_id = $1 AND p.id = $2`
 	livePoliciesOfAgentSQL = policySelect + ` WHERE p.organization_id = $1 AND p.status <> 'ARCHIVED' AND p.id IN (
 		SELECT n.policy_id FROM policy_agents n WHERE n.organization_id = $1 AND n.agent_id = $2) ORDER BY p.id`
-	livePoliciesOfServerSQL = policySelect + ` WHERE p.organization_id = $1 AND p.server_id = $2 AND p.status <> 'ARCHIVED' ORDER BY p.id`
+	livePoliciesOfServerSQL = policySelect + ` WHERE p.organization_id = $1 AND p.server_id = $2 AND p.status <> 'ARCHIVED' ORDER BY p.created_at, p.id`
 
 	insertPolicySQL = `INSERT INTO policies (id, organization_id, server_id, created_at, created_by, name, name_lower, description,
 			description_lower, support_contact, support_contact_lower, tags, status, application_ids, rules, shadow, revision,

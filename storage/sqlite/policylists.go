@@ -37,7 +37,7 @@ const (
 
 	policySummarySQL  = `SELECT status, count(*) FROM policies WHERE organization_id = $1 GROUP BY status`
 	serverPoliciesSQL = policySelect + ` WHERE p.organization_id = $1 AND p.server_id = $2
-		AND (p.status = 'ACTIVE' OR p.status = 'DRAFT' AND p.shadow = 1) ORDER BY p.id`
+		AND (p.status = 'ACTIVE' OR p.status = 'DRAFT' AND p.shadow = 1) ORDER BY p.created_at, p.id`
 	overlappingSQL = policySelect + ` WHERE p.organization_id = $1 AND p.id <> $3 AND p.id IN (
 		SELECT h.policy_id FROM active_policies h WHERE h.organization_id = $1 AND h.server_id = $2
 			AND h.agent_id IN (SELECT value FROM json_each($4))) ORDER BY p.name, p.id`

@@ -24,15 +24,15 @@ func OpenReadOnly(ctx context.Context, path string, opts Options) (*Store, error
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	s := &Store{timeout: opts.Timeout}
-	if err := s.openReadOnly(ctx, path); err != nil {
+	if err := s.openReadOnly(ctx, path, readers, opts.Timeout, url.Values{"mode": {"ro"}, "_query_only": {"1"}}); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the store %s: %w", path, err), s.Close())
 	}
 	return s, nil
 }
 
-func (s *Store) openReadOnly(ctx context.Context, path string) error {
+func (s *Store) openReadOnly(ctx context.Context, path string, size int, busy time.Duration, params url.Values) error {
 	var err error
-	if s.readers, err = pool(path, s.timeout, readers, url.Values{"mode": {"ro"}, "_query_only": {"1"}}); err != nil {
+	if s.readers, err = pool(path, busy, size, params); err != nil {
 		return err
 	}
 	version, err := schemaVersion(ctx, s.readers)

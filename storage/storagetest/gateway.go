@@ -3,6 +3,7 @@ package storagetest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -296,7 +297,11 @@ func testGatewayHostileText(t *testing.T, b *bundle) {
 			sum := sha256.Sum256([]byte(unique))
 			k := newAPIKey(b.orgA, "")
 			k.Name, k.Prefix, k.GroupName, k.CreatedBy, k.HMAC = text, text, text, text, sum[:]
-			noError(t, b.CreateAPIKey(ctx, k))
+			err := b.CreateAPIKey(ctx, k)
+			if mayRefuse(text) && errors.Is(err, storage.ErrText) {
+				return
+			}
+			noError(t, err)
 			holder, err := b.APIKeyByHMAC(ctx, sum[:])
 			noError(t, err)
 			equal(t, holder.APIKey, k)

@@ -34,13 +34,15 @@ var ours = map[string]bool{
 // oursInCaddyFolder are the entries that Caddy makes in its folder.
 var oursInCaddyFolder = map[string]bool{"instance.uuid": true, "last_clean.json": true, "locks": true}
 
-// auditFolder holds the audit journals, each in a folder of its node's name.
-const auditFolder = "audit"
+// digestFolder is the name of a folder in one of oursInFolders.
+var digestFolder = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-var (
-	auditNode = regexp.MustCompile(`^[0-9a-f]{16}$`)
-	auditFile = regexp.MustCompile(`^(lock|\d{8}\.ndjson.*)$`)
-)
+// oursInFolders are the files in the folders that hold the audit journals, each in a folder of its node, and the usage that
+// is not stored yet, each in a folder of its store.
+var oursInFolders = map[string]*regexp.Regexp{
+	"audit": regexp.MustCompile(`^(lock|\d{8}\.ndjson.*)$`),
+	"usage": regexp.MustCompile(`^([0-9a-zA-Z-]+-\d{19}\.json|\d+\.tmp)$`),
+}
 
 // Directory is a data directory, held by this process until it ends.
 type Directory struct {
@@ -165,8 +167,8 @@ func (d *Directory) foreign() ([]string, error) {
 				return nil, err
 			}
 			foreign = append(foreign, inside...)
-		case name == auditFolder && entry.IsDir():
-			inside, err := d.foreignInJournals()
+		case oursInFolders[name] != nil && entry.IsDir():
+			inside, err := d.foreignInFolders(name, oursInFolders[name])
 			if err != nil {
 				return nil, err
 			}
@@ -193,17 +195,18 @@ func (d *Directory) foreignIn(folder string, known func(fs.DirEntry) bool) ([]st
 	return foreign, nil
 }
 
-func (d *Directory) foreignInJournals() ([]string, error) {
-	var nodes []string
-	foreign, err := d.foreignIn(auditFolder, func(e fs.DirEntry) bool {
-		nodes = append(nodes, filepath.Join(auditFolder, e.Name()))
-		return e.IsDir() && auditNode.MatchString(e.Name())
+// foreignInFolders lists what in the folders of a folder is not known.
+func (d *Directory) foreignInFolders(folder string, known *regexp.Regexp) ([]string, error) {
+	var folders []string
+	foreign, err := d.foreignIn(folder, func(e fs.DirEntry) bool {
+		folders = append(folders, filepath.Join(folder, e.Name()))
+		return e.IsDir() && digestFolder.MatchString(e.Name())
 	})
 	if err != nil || len(foreign) > 0 {
 		return foreign, err
 	}
-	for _, node := range nodes {
-		inside, err := d.foreignIn(node, func(e fs.DirEntry) bool { return e.Type().IsRegular() && auditFile.MatchString(e.Name()) })
+	for _, folder := range folders {
+		inside, err := d.foreignIn(folder, func(e fs.DirEntry) bool { return e.Type().IsRegular() && known.MatchString(e.Name()) })
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,8 @@ func TestDirectoryIsHeld(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	made := []string{"durward.db", "durward.db-wal", "master.key", "demo.address", ".devidp-grants.json-42", "caddy/instance.uuid", "caddy/locks/a.lock",
-		"audit/0fd4899235ebfbf9/00000001.ndjson", "audit/0fd4899235ebfbf9/lock"}
+		"audit/0fd4899235ebfbf9/00000001.ndjson", "audit/0fd4899235ebfbf9/lock",
+		"usage/0fd4899235ebfbf9/0198f2c4-9a3b-7c11-8a2e-3f5d6b7c8d9e-0000000000000000001.json", "usage/0fd4899235ebfbf9/123.tmp"}
 	for _, test := range []struct {
 		name    string
 		prepare func(t *testing.T, path string)
@@ -53,6 +54,7 @@ func TestReset(t *testing.T) {
 		{"a file in Caddy's folder", func(t *testing.T, path string) { write(t, path, "caddy/certificates/key.pem") }, "caddy/certificates"},
 		{"a file among the journals", func(t *testing.T, path string) { write(t, path, "audit/minutes.txt") }, "audit/minutes.txt"},
 		{"a file in a journal", func(t *testing.T, path string) { write(t, path, "audit/0fd4899235ebfbf9/notes") }, "audit/0fd4899235ebfbf9/notes"},
+		{"a file among the usage", func(t *testing.T, path string) { write(t, path, "usage/0fd4899235ebfbf9/guide.json") }, "usage/0fd4899235ebfbf9/guide.json"},
 		{"a folder with one of our names", func(t *testing.T, path string) { write(t, path, "address/book.txt") }, "address"},
 		{"a link with one of our names", func(t *testing.T, path string) {
 			if err := os.Symlink("/etc/hosts", filepath.Join(path, "admin.sock")); err != nil {

@@ -1,5 +1,5 @@
 // Package tour runs the main job against a gateway in development mode, step by step, with nothing but what users and
-// agents have: a login over PKCE, the platform API, an MCP client, an event stream.
+// agents have: a login over PKCE, the platform API, an MCP client, an event stream, an API key.
 //
 // What a step tells of itself never holds a secret: of tokens, codes and states it names the kind, not the value.
 package tour
@@ -82,6 +82,7 @@ type walk struct {
 	Options
 	*person // as whom the present step is made
 	people  map[string]*person
+	key     apiKey
 }
 
 // as makes what follows be done as a user.
@@ -110,6 +111,12 @@ var steps = []step{
 	{"events", "Read an event of the third party", alice, readEvent},
 	{"disconnect", "Disconnect the account", alice, disconnect},
 	{"refused", "Call again: the gateway refuses", alice, callAgain},
+	{"key", "Make an API key for models as " + admin, admin, makeKey},
+	{"completion", "Stream a completion with the key", admin, streamCompletion},
+	{"route", "Ask the smart model something easy and something hard", admin, routeTwice},
+	{"limit", "Limit the key, and reach the limit", admin, reachLimit},
+	{"usage", "Read what the key used, and what that cost", admin, readUsage},
+	{"revoke", "Revoke the key: the gateway refuses it", admin, revokeKey},
 }
 
 // Run runs the steps until one fails. Errors: ErrFailed, or that of ctx.

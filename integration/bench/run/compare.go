@@ -39,6 +39,7 @@ type comparison struct {
 	scenarios string // for compare's --only
 	body      int    // bytes
 	rate      int    // requests per second of the open loop; 0: none
+	keys      bool   // callers have API keys instead of tokens
 	figures   []derived
 }
 
@@ -64,6 +65,7 @@ var comparisons = []comparison{
 		{name: "P1 10 KB", scenario: "mcp", value: throughput}, {name: "P2 10 KB", scenario: "mcp", value: cpu},
 	}},
 	{scenarios: "mcpsse", body: 220, figures: []derived{{name: "P5 call", scenario: "mcpsse", value: cpu}}},
+	{scenarios: "chat", keys: true, figures: []derived{{name: "P7", scenario: "chat", value: throughput}}},
 	{scenarios: "idle", figures: []derived{
 		{name: "P4", scenario: "sse-idle", first: true, value: func(g, c sample) float64 { return g.PerStream / c.PerStream }},
 	}},
@@ -103,6 +105,12 @@ func (b *bench) measure(ctx context.Context, figures []figure) map[string]measur
 	if wants(figures, "P10") {
 		measured["P10"] = b.firstAnswer(ctx)
 	}
+	if wants(figures, "P9") {
+		measured["P9"] = b.exactness(ctx)
+	}
+	if wants(figures, "P6") {
+		measured["P6 call"], measured["P6 counter"] = b.scale(ctx)
+	}
 	return measured
 }
 
@@ -116,12 +124,16 @@ func (b *bench) compare(ctx context.Context, n int, c comparison) ([]sample, err
 		return nil, err
 	}
 	defer gateway.stop()
+	bearers := b.tokenFile()
+	if c.keys {
+		bearers = b.keyFile()
+	}
 	raw := filepath.Join(b.bench, "out", fmt.Sprint("raw-", n, ".jsonl"))
 	command := exec.CommandContext(ctx, "python3", filepath.Join(b.bench, "compare"), "--raw", raw, "--only", c.scenarios,
 		"--rounds", strconv.Itoa(b.rounds), "--secs", fmt.Sprint(b.seconds), "--rate", strconv.Itoa(c.rate), "--body", strconv.Itoa(c.body),
 		"--without", "direct", "--retries", "1", "--patience", "3",
-		"--gateway", fmt.Sprintf("durward,pid=%d,base=%s,mcp=/mcp/bench-call,mcpsse=/mcp/bench-stream,sse=/sse/bench-events-{rate},tokens=%s",
-			gateway.Process.Pid, gatewayURL, b.tokenFile()))
+		"--gateway", fmt.Sprintf("durward,pid=%d,base=%s,mcp=/mcp/bench-call,mcpsse=/mcp/bench-stream,sse=/sse/bench-events-{rate},"+
+			"chat=%s,model=bench-chat,tokens=%s", gateway.Process.Pid, b.url(), chatPath, bearers))
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr // its tables are for people who watch
 	// Asked to end, it ends what it has started.
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }

@@ -24,7 +24,6 @@ const (
 	stubAddress    = "127.0.0.1:9100"
 	caddyAddress   = "127.0.0.1:9202"
 	gatewayAddress = "127.0.0.1:9300"
-	gatewayURL     = "http://" + gatewayAddress
 )
 
 // configuration of the gateway: a production node's, except that everything is on this machine.
@@ -47,6 +46,13 @@ const configuration = `{
 		streams {
 			max_per_user 10000
 		}
+		provider openai bench {
+			base_url http://<stub>/v1
+			key {env.DURWARD_BENCH_PROVIDER_KEY}
+		}
+		alias bench-chat {
+			target bench gpt-4o-mini
+		}
 	}
 }
 
@@ -56,22 +62,26 @@ const configuration = `{
 }
 `
 
-// bench is what all measurements share.
+// bench is a gateway to be started, and what its measurements share.
 type bench struct {
 	options
+	address   string // of the gateway
 	directory string // of the gateway's files
 	issuer    *issuer
-	key       string   // the gateway's master key
-	tokens    []string // one per user, seen by the gateway
+	key       string            // the gateway's master key
+	tokens    []string          // one per user, seen by the gateway
+	keys      []string          // API keys, one per user
+	servers   map[string]string // ids by name
 	client    *http.Client
 }
 
 // users of the gateway, each with a token and connections of their own.
 const users = 16
 
-// newBench sets up a gateway's store: servers for each kind of traffic, and every user's connections.
-func newBench(ctx context.Context, o options, directory string) (*bench, error) {
-	b := &bench{options: o, directory: directory, client: &http.Client{Timeout: 30 * time.Second}}
+// newBench sets up a gateway's store: servers for each kind of traffic, every user's connections and API key, rate limits.
+// The directory is the gateway's own and exists.
+func newBench(ctx context.Context, o options, directory, address string) (*bench, error) {
+	b := &bench{options: o, address: address, directory: directory, servers: make(map[string]string), client: &http.Client{Timeout: 30 * time.Second}}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	b.key = base64.StdEncoding.EncodeToString(key)
@@ -80,17 +90,13 @@ func newBench(ctx context.Context, o options, directory string) (*bench, error) 
 		return nil, fmt.Errorf("starting the issuer: %w", err)
 	}
 	for n := range users {
-		token, err := b.issuer.token(user(n), gatewayURL)
+		token, err := b.issuer.token(user(n), b.url())
 		if err != nil {
 			return nil, fmt.Errorf("signing a token: %w", err)
 		}
 		b.tokens = append(b.tokens, token)
 	}
-	admin := "off"
-	if o.profile != "" {
-		admin = "unix/" + b.adminSocket()
-	}
-	text := strings.NewReplacer("<url>", gatewayURL, "<issuer>", b.issuer.url, "<admin>", admin).Replace(configuration)
+	text := strings.NewReplacer("<url>", b.url(), "<issuer>", b.issuer.url, "<admin>", "unix/"+b.adminSocket(), "<stub>", stubAddress).Replace(configuration)
 	if err := os.WriteFile(filepath.Join(directory, "Caddyfile"), []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -102,17 +108,23 @@ func newBench(ctx context.Context, o options, directory string) (*bench, error) 
 		return nil, err
 	}
 	defer gateway.stop()
-	return b, b.createServers(ctx)
+	for _, create := range []func(context.Context) error{b.createServers, b.createKeys, b.createLimits} {
+		if err := create(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
+func (b *bench) url() string         { return "http://" + b.address }
 func (b *bench) tokenFile() string   { return filepath.Join(b.directory, "tokens") }
+func (b *bench) keyFile() string     { return filepath.Join(b.directory, "keys") }
 func (b *bench) adminSocket() string { return filepath.Join(b.directory, "admin.sock") }
 
 // program is a path of the rig's build.
 func (b *bench) program(name string) string { return filepath.Join(b.bench, "bin", name) }
 
-// createServers makes one server for each kind of traffic, and connects every user to each with a token that is then
-// injected.
+// createServers makes one server for each kind of traffic.
 func (b *bench) createServers(ctx context.Context) error {
 	stub := "http://" + stubAddress
 	for name, entry := range map[string]map[string]any{
@@ -121,24 +133,38 @@ func (b *bench) createServers(ctx context.Context) error {
 		"Bench events 0": {"url": stub + "/mcp", "events_url": stub + "/sse?rate=0"},
 		"Bench events 2": {"url": stub + "/mcp", "events_url": stub + "/sse?rate=2"},
 	} {
-		entry["name"], entry["protocol"], entry["provider"], entry["requires_auth"] = name, "mcp", "bearer_token", true
-		var directory, server struct {
-			ID string `json:"id"`
-		}
-		if err := b.api(ctx, 0, "/api/server-directory", entry, &directory); err != nil {
+		entry["provider"] = "bearer_token"
+		if err := b.createServer(ctx, name, entry); err != nil {
 			return err
 		}
-		if err := b.api(ctx, 0, "/api/servers", map[string]any{"name": name, "mcp_server_directory_id": directory.ID}, &server); err != nil {
-			return err
+	}
+	return nil
+}
+
+// createServer makes a server and its policy. When it needs a connection, every user is connected with a token that is then
+// injected.
+func (b *bench) createServer(ctx context.Context, name string, entry map[string]any) error {
+	entry["name"], entry["protocol"], entry["requires_auth"] = name, "mcp", entry["provider"] != "none"
+	var directory, server struct {
+		ID string `json:"id"`
+	}
+	if err := b.api(ctx, 0, "/api/server-directory", entry, &directory); err != nil {
+		return err
+	}
+	if err := b.api(ctx, 0, "/api/servers", map[string]any{"name": name, "mcp_server_directory_id": directory.ID}, &server); err != nil {
+		return err
+	}
+	b.servers[name] = server.ID
+	if err := b.api(ctx, 0, "/api/policy", policyFor(name, server.ID), nil); err != nil {
+		return err
+	}
+	for n := range users {
+		if entry["provider"] == "none" {
+			break
 		}
-		if err := b.api(ctx, 0, "/api/policy", policyFor(name, server.ID), nil); err != nil {
+		credential := map[string]any{"token": fmt.Sprint("bench-credential-of-user-", n)}
+		if err := b.api(ctx, n, "/api/servers/"+server.ID+"/connect", credential, nil); err != nil {
 			return err
-		}
-		for n := range users {
-			credential := map[string]any{"token": fmt.Sprint("bench-credential-of-user-", n)}
-			if err := b.api(ctx, n, "/api/servers/"+server.ID+"/connect", credential, nil); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -158,13 +184,61 @@ func policyFor(name, serverID string) map[string]any {
 	}
 }
 
+// createKeys makes an API key for every user, which may ask models.
+func (b *bench) createKeys(ctx context.Context) error {
+	for n := range users {
+		var made struct {
+			Key string `json:"key"`
+		}
+		body := map[string]any{"name": "Bench", "scopes": []string{"llm"}}
+		if err := b.api(ctx, n, "/api/llm-gateway/user/api-keys", body, &made); err != nil {
+			return err
+		}
+		b.keys = append(b.keys, made.Key)
+	}
+	return os.WriteFile(b.keyFile(), []byte(strings.Join(b.keys, "\n")+"\n"), 0o600)
+}
+
+// plenty is a limit per minute that nothing here reaches.
+const plenty = 1_000_000_000_000
+
+// createLimits makes limits of requests and tokens so that four match each call: of the organization and of each user, then of
+// the users' group and each server, or of each API key and alias.
+func (b *bench) createLimits(ctx context.Context) error {
+	for _, limit := range []map[string]any{
+		{"scope_type": "org"},
+		{"scope_type": "user"},
+		{"scope_type": "group", "scope_value": "engineering"},
+		{"scope_type": "mcp_server"},
+		{"scope_type": "api_key"},
+		{"scope_type": "model_alias"},
+	} {
+		limit["name"], limit["traffic_type"] = fmt.Sprint("Bench ", limit["scope_type"]), "all"
+		limit["requests_per_minute"], limit["tokens_per_minute"] = plenty, plenty
+		if err := b.api(ctx, 0, limitsPath, limit, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const limitsPath = "/api/llm-gateway/admin/rate-limits"
+
 // api posts to the gateway's API as a user.
 func (b *bench) api(ctx context.Context, n int, path string, body, target any) error {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		return err
+	return b.ask(ctx, http.MethodPost, n, path, body, target)
+}
+
+// ask sends a request to the gateway's API as a user. A body or target of nil is none.
+func (b *bench) ask(ctx context.Context, method string, n int, path string, body, target any) error {
+	var encoded []byte
+	if body != nil {
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return err
+		}
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, gatewayURL+path, bytes.NewReader(encoded))
+	request, err := http.NewRequestWithContext(ctx, method, b.url()+path, bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}
@@ -180,7 +254,7 @@ func (b *bench) api(ctx context.Context, n int, path string, body, target any) e
 		return err
 	}
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("POST %s: status %d: %s", path, response.StatusCode, content)
+		return fmt.Errorf("%s %s: status %d: %s", method, path, response.StatusCode, content)
 	}
 	if target == nil {
 		return nil
@@ -194,15 +268,16 @@ type process struct {
 	exited chan struct{}
 }
 
-// start runs a program of the rig on one processor and writes its log below out/.
-func (b *bench) start(processor, name string, env []string, arguments ...string) (*process, error) {
-	log, err := os.Create(filepath.Join(b.bench, "out", name+".log"))
+// start runs a program of the rig on the processors that taskset is told, with GOMAXPROCS=1 unless env says otherwise, and
+// writes its log below out/.
+func (b *bench) start(processors, name string, env []string, arguments ...string) (*process, error) {
+	log, err := os.Create(filepath.Join(b.bench, "out", b.logName(name)))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	// What follows taskset replaces it, so that the process is ours to watch and to end.
-	p := &process{Cmd: exec.Command("taskset", append([]string{"-c", processor, b.program(name)}, arguments...)...), exited: make(chan struct{})}
+	p := &process{Cmd: exec.Command("taskset", append([]string{"-c", processors, b.program(name)}, arguments...)...), exited: make(chan struct{})}
 	p.Dir, p.Stdout, p.Stderr = b.directory, log, log
 	p.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.directory, "GOMAXPROCS=1"}, env...)
 	if err := p.Start(); err != nil {
@@ -213,6 +288,14 @@ func (b *bench) start(processor, name string, env []string, arguments ...string)
 		close(p.exited)
 	}()
 	return p, nil
+}
+
+// logName tells gateways that run at the same time apart.
+func (b *bench) logName(program string) string {
+	if b.address == gatewayAddress {
+		return program + ".log"
+	}
+	return program + "-" + strings.TrimPrefix(b.address, "127.0.0.1:") + ".log"
 }
 
 // stop ends the process and waits for it.
@@ -227,8 +310,12 @@ func (p *process) stop() {
 }
 
 // launch starts the gateway's process without waiting until it answers.
-func (b *bench) launch() (*process, error) {
-	return b.start("0", "durward", []string{"DURWARD_BENCH_KEY=" + b.key}, "run", "--config", "Caddyfile", "--adapter", "caddyfile")
+func (b *bench) launch() (*process, error) { return b.launchOn("0", 1) }
+
+// launchOn is launch on other processors, with as many threads that run Go.
+func (b *bench) launchOn(processors string, threads int) (*process, error) {
+	env := []string{"DURWARD_BENCH_KEY=" + b.key, "DURWARD_BENCH_PROVIDER_KEY=bench-credential-of-the-provider", fmt.Sprint("GOMAXPROCS=", threads)}
+	return b.start(processors, "durward", env, "run", "--config", "Caddyfile", "--adapter", "caddyfile")
 }
 
 func (b *bench) startGateway(ctx context.Context) (*process, error) {
@@ -236,7 +323,7 @@ func (b *bench) startGateway(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.await(ctx, gatewayAddress)
+	return p, p.await(ctx, b.address)
 }
 
 func (b *bench) startStub(ctx context.Context) (*process, error) {

@@ -31,6 +31,8 @@ type options struct {
 	only    string
 	bound   time.Duration
 	profile string
+	body    int
+	scale   int
 }
 
 func main() {
@@ -38,9 +40,11 @@ func main() {
 	flag.StringVar(&o.bench, "rig", "integration/bench", "directory of the rig")
 	flag.IntVar(&o.rounds, "rounds", 5, "interleaved rounds of each comparison")
 	flag.Float64Var(&o.seconds, "secs", 2, "seconds of each sample")
-	flag.StringVar(&o.only, "only", "", "figures to measure, such as P1,P8 (default: all)")
+	flag.StringVar(&o.only, "only", "", "figures to measure, such as P1,P8 (default: all but P6)")
+	flag.IntVar(&o.scale, "p6", 1_000_000, "policies, servers, keys and live counters of P6")
 	flag.DurationVar(&o.bound, "bound", 15*time.Minute, "give up after this time, building not counted")
 	flag.StringVar(&o.profile, "profile", "", "instead of measuring, write profiles of the gateway under load to this directory")
+	flag.IntVar(&o.body, "body", 0, "bytes of each call that is profiled (default: 220)")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -82,13 +86,13 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(directory)
-	b, err := newBench(ctx, o, directory)
+	b, err := newBench(ctx, o, directory, gatewayAddress)
 	if err != nil {
 		return err
 	}
 	defer b.issuer.close()
 	if o.profile != "" {
-		return b.profile(ctx, o.profile, out)
+		return b.profile(ctx, o.profile, wanted, out)
 	}
 	measured := b.measure(ctx, wanted)
 	fmt.Fprintln(out, "#", machine(o))

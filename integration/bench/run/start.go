@@ -38,8 +38,8 @@ func (b *bench) startToAnswer(ctx context.Context) (time.Duration, error) {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if w, err := dial(gatewayAddress); err == nil {
-			err = w.exchange(request(gatewayAddress, "/mcp/bench-call", b.tokens[0]))
+		if w, err := dial(b.address); err == nil {
+			err = w.exchange(request(b.address, "/mcp/bench-call", b.tokens[0]))
 			w.connection.Close()
 			return time.Since(started), err
 		}

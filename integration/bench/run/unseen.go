@@ -28,7 +28,7 @@ func (b *bench) unseenTokens(ctx context.Context) (overSeen, overCaddy measureme
 		watched[i] = p
 	}
 	var wires [2]*wire // to Caddy, to the gateway
-	for i, address := range []string{caddyAddress, gatewayAddress} {
+	for i, address := range []string{caddyAddress, b.address} {
 		w, err := dial(address)
 		if err != nil {
 			return fail(err)
@@ -44,12 +44,12 @@ func (b *bench) unseenTokens(ctx context.Context) (overSeen, overCaddy measureme
 		}
 		unseen, seen, direct := make([][]byte, count), make([][]byte, count), make([][]byte, count)
 		for n := range count {
-			token, err := b.issuer.token(user(n%users), gatewayURL)
+			token, err := b.issuer.token(user(n%users), b.url())
 			if err != nil {
 				return fail(err)
 			}
-			unseen[n] = request(gatewayAddress, "/mcp/bench-call", token)
-			seen[n] = request(gatewayAddress, "/mcp/bench-call", b.tokens[n%users])
+			unseen[n] = request(b.address, "/mcp/bench-call", token)
+			seen[n] = request(b.address, "/mcp/bench-call", b.tokens[n%users])
 			direct[n] = request(caddyAddress, "/mcp", "")
 		}
 		var costs [3]float64 // microseconds per request: unseen, seen, plain Caddy

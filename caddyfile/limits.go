@@ -1,0 +1,34 @@
+package caddyfile
+
+import (
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// parseCoordinate reads where nodes count rate limits together. Syntax:
+//
+//	coordinate local
+//	coordinate postgres [<reference>]
+//	coordinate valkey <reference>
+func parseCoordinate(d *caddyfile.Dispenser, a *app.App) error {
+	if a.CoordinatorRaw != nil {
+		return d.Err("coordinate may be given once")
+	}
+	raw, err := parseGuest(d, "durward.coordinators", "kind")
+	a.CoordinatorRaw = raw
+	return err
+}
+
+// parseLimits reads how rate limits are counted. Syntax:
+//
+//	limits {
+//		on_store_failure local|closed|open
+//		mode             exact|share
+//	}
+func parseLimits(d *caddyfile.Dispenser, a *app.App) error {
+	if a.LimitRules == nil {
+		a.LimitRules = new(app.LimitRules)
+	}
+	return parseSettings(d, a.LimitRules.Set)
+}

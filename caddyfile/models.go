@@ -1,0 +1,119 @@
+package caddyfile
+
+import (
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// parseProvider reads an account with a provider of models. Syntax:
+//
+//	provider <kind> [<name>] {
+//		base_url         <url>
+//		key              <reference>
+//		connect_timeout  <duration>
+//		response_timeout <duration>
+//		idle_timeout     <duration>
+//	}
+func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
+	var p app.ConfiguredProvider
+	if !d.NextArg() {
+		return d.Errf("provider needs a kind: %s", guests("durward.providers"))
+	}
+	p.Kind = d.Val()
+	if _, err := caddy.GetModule("durward.providers." + p.Kind); err != nil {
+		return d.Errf("unrecognized provider %q; known are %s", p.Kind, guests("durward.providers"))
+	}
+	if d.NextArg() {
+		p.Name = d.Val()
+	}
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	texts := map[string]*string{"base_url": &p.BaseURL, "key": &p.Key}
+	times := map[string]*caddy.Duration{"connect_timeout": &p.ConnectTimeout, "response_timeout": &p.ResponseTimeout, "idle_timeout": &p.IdleTimeout}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		word := d.Val()
+		var value string
+		if !d.AllArgs(&value) {
+			return d.ArgErr()
+		}
+		text, period := texts[word], times[word]
+		switch {
+		case text == nil && period == nil:
+			return d.Errf("unrecognized word %q in provider; known are base_url, connect_timeout, idle_timeout, key, response_timeout", word)
+		case text != nil && *text != "", period != nil && *period != 0:
+			return d.Errf("%s may be given once", word)
+		case text != nil:
+			*text = value
+		default:
+			duration, err := caddy.ParseDuration(value)
+			if err != nil || duration <= 0 {
+				return d.Errf("%q is not a duration such as 30s", value)
+			}
+			*period = caddy.Duration(duration)
+		}
+	}
+	if p.Key != "" && !app.IsReference(p.Key) {
+		return d.Err("key takes a reference, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
+	}
+	a.Providers = append(a.Providers, p)
+	return nil
+}
+
+// parseAlias reads a name under which models are asked for. Syntax:
+//
+//	alias <name> {
+//		target      <provider> <model> [weight <number>]
+//		fallback    <alias...>
+//		description <text>
+//	}
+func parseAlias(d *caddyfile.Dispenser, a *app.App) error {
+	var alias app.ConfiguredAlias
+	if !d.AllArgs(&alias.Name) {
+		return d.ArgErr()
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		var err error
+		switch word := d.Val(); word {
+		case "target":
+			err = parseTarget(d, &alias)
+		case "fallback":
+			err = app.AppendArguments(d, &alias.Fallbacks)
+		case "description":
+			if alias.Description != "" {
+				return d.Err("description may be given once")
+			}
+			if !d.AllArgs(&alias.Description) {
+				return d.ArgErr()
+			}
+		default:
+			err = d.Errf("unrecognized word %q in alias; known are description, fallback, target", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.Aliases = append(a.Aliases, alias)
+	return nil
+}
+
+func parseTarget(d *caddyfile.Dispenser, alias *app.ConfiguredAlias) error {
+	arguments := d.RemainingArgs()
+	if len(arguments) != 2 && (len(arguments) != 4 || arguments[2] != "weight") {
+		return d.Err("target takes a provider, a model and, if wanted, `weight` with a number")
+	}
+	target := app.ConfiguredTarget{Provider: arguments[0], Model: arguments[1]}
+	if len(arguments) == 4 {
+		weight, err := strconv.Atoi(arguments[3])
+		if err != nil || weight < 0 {
+			return d.Errf("weight: %q is not a number of 0 or more", arguments[3])
+		}
+		target.Weight = weight
+	}
+	alias.Targets = append(alias.Targets, target)
+	return nil
+}

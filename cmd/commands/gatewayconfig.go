@@ -1,0 +1,173 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/durward-gateway/durward/internal/rekey"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/postgres"
+	"github.com/durward-gateway/durward/storage/sqlite"
+)
+
+// toolTimeout bounds a statement of a command that goes over whole tables.
+const toolTimeout = 10 * time.Minute
+
+// configFlags name a gateway's configuration.
+type configFlags struct{ file, adapter string }
+
+func (f *configFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "config", "", "Configuration of the gateway (default: the Caddyfile of the working directory)")
+	cmd.Flags().StringVar(&f.adapter, "adapter", "", "Adapter of the configuration, when its name does not say it")
+}
+
+// gatewayConfig is what commands need of a gateway's configuration.
+type gatewayConfig struct {
+	Store struct {
+		Driver   string `json:"driver"`
+		Path     string `json:"path"`
+		DSN      string `json:"dsn"`
+		MaxConns int    `json:"max_conns"`
+	} `json:"store"`
+	MasterKey  []string `json:"master_key"`
+	Identities []struct {
+		Kind   string `json:"kind"`
+		Issuer string `json:"issuer"`
+	} `json:"identity"`
+}
+
+// load reads the configuration. It provisions nothing: the store is not opened.
+func (f *configFlags) load() (*gatewayConfig, error) {
+	text, _, _, err := caddycmd.LoadConfig(f.file, f.adapter)
+	if err != nil {
+		return nil, err
+	}
+	var config struct {
+		Apps struct {
+			Durward *gatewayConfig `json:"durward"`
+		} `json:"apps"`
+	}
+	if len(text) == 0 {
+		return nil, errors.New("there is no Caddyfile in the working directory; say with --config where the gateway's configuration is")
+	}
+	if err := json.Unmarshal(text, &config); err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	if config.Apps.Durward == nil {
+		return nil, errors.New("the configuration has no `durward` option: it is no gateway's")
+	}
+	return config.Apps.Durward, nil
+}
+
+// development reports whether the development identity provider is configured.
+func (c *gatewayConfig) development() bool {
+	for _, i := range c.Identities {
+		if i.Kind == "dev" {
+			return true
+		}
+	}
+	return false
+}
+
+// path is the SQLite store's file.
+func (c *gatewayConfig) path() (string, error) {
+	path, err := caddy.NewReplacer().ReplaceOrErr(c.Store.Path, true, true)
+	if err != nil {
+		return "", fmt.Errorf("resolving the path of the store: %w", err)
+	}
+	return filepath.Abs(path)
+}
+
+// directory is where the gateway keeps what is not in its store.
+func (c *gatewayConfig) directory() (string, error) {
+	if c.Store.Driver != "sqlite" {
+		return app.LocalDirectory(), nil
+	}
+	path, err := c.path()
+	return filepath.Dir(path), err
+}
+
+// masterKeyReferences are the references to the master keys; in development mode, one that was made.
+func (c *gatewayConfig) masterKeyReferences() []string {
+	if len(c.MasterKey) > 0 || !c.development() {
+		return c.MasterKey
+	}
+	directory, err := c.directory()
+	if err != nil {
+		return nil
+	}
+	return []string{"{file." + filepath.Join(directory, "master.key") + "}"}
+}
+
+func readMasterKey(reference string) (seal.MasterKey, error) {
+	secret, err := app.ResolveSecret(reference)
+	if err != nil {
+		return seal.MasterKey{}, err
+	}
+	return seal.ParseMasterKey(secret)
+}
+
+func (c *gatewayConfig) masterKeys() (masters []seal.MasterKey, err error) {
+	for _, reference := range c.masterKeyReferences() {
+		master, err := readMasterKey(reference)
+		if err != nil {
+			return nil, fmt.Errorf("reading master_key %s: %w", reference, err)
+		}
+		masters = append(masters, master)
+	}
+	if len(masters) == 0 {
+		return nil, errors.New("the configuration has no master_key")
+	}
+	return masters, nil
+}
+
+// keyStore is a store whose keys can be rotated.
+type keyStore interface {
+	storage.Store
+	rekey.Store
+}
+
+// open opens the store as the gateway does, but for its schema, which must be there already.
+func (c *gatewayConfig) open(ctx context.Context) (keyStore, error) {
+	switch c.Store.Driver {
+	case "sqlite":
+		path, err := c.path()
+		if err != nil {
+			return nil, err
+		}
+		// Opening would make the file, and bring an older one up to date.
+		there, err := sqlite.OpenReadOnly(ctx, path, sqlite.Options{Timeout: toolTimeout})
+		if err != nil {
+			return nil, err
+		}
+		if err := there.Close(); err != nil {
+			return nil, err
+		}
+		return sqlite.Open(ctx, path, sqlite.Options{Timeout: toolTimeout})
+	case "postgres":
+		dsn, err := app.ResolveSecret(c.Store.DSN)
+		if err != nil {
+			return nil, fmt.Errorf("resolving the address of the store: %w", err)
+		}
+		return postgres.Open(ctx, dsn.Reveal(), postgres.Options{MaxConns: postgres.MinConns, KeepSchema: true, Timeout: time.Minute})
+	}
+	return nil, fmt.Errorf("the store %q is none that this command knows", cmp.Or(c.Store.Driver, "(none)"))
+}
+
+// exists reports whether there is something at a path.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,288 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/doctor"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+	"github.com/durward-gateway/durward/storage/sqlite"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main{M: m}.Run()) }
+
+// house is a gateway's configuration with what it names: a store with a provider whose secret is sealed, and master keys.
+type house struct {
+	directory, config string
+	issuer            *httptest.Server
+}
+
+const housePlain = "sk-canary"
+
+var housePlace = seal.ProviderPlace("o", "p", "openai", "")
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{directory: filepath.Join(t.TempDir(), "data")}
+	if err := os.Mkdir(h.directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.config = filepath.Join(h.directory, "gateway.json")
+	mux := http.NewServeMux()
+	h.issuer = httptest.NewServer(mux)
+	t.Cleanup(h.issuer.Close)
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, h.issuer.URL, h.issuer.URL+"/keys")
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[{}]}`) })
+	for _, name := range []string{"old", "new"} {
+		if err := os.WriteFile(filepath.Join(h.directory, name), []byte(seal.NewMasterKey().Reveal()+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := h.open(t)
+	now := time.Now()
+	if _, err := s.ResolveOrganization(t.Context(), storage.OrganizationClaim{Issuer: h.issuer.URL, ID: "o"}, now); err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := h.ring(t, s, "old").Seal([]byte(housePlain), housePlace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateLLMProvider(t.Context(), storage.ConfiguredModels{}, storage.LLMProvider{ID: "p", OrganizationID: "o", Name: "P", Kind: "openai",
+		SealedSecret: sealed, CreatedAt: now, UpdatedAt: now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *house) path() string { return filepath.Join(h.directory, "durward.db") }
+
+func (h *house) open(t *testing.T) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), h.path(), sqlite.Options{Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (h *house) reference(name string) string {
+	return "{file." + filepath.Join(h.directory, name) + "}"
+}
+
+func (h *house) ring(t *testing.T, s storage.DataKeys, names ...string) *seal.Keyring {
+	t.Helper()
+	var masters []seal.MasterKey
+	for _, name := range names {
+		m, err := readMasterKey(h.reference(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		masters = append(masters, m)
+	}
+	ring, err := seal.OpenKeyring(t.Context(), masters, s, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+// configure writes the configuration.
+func (h *house) configure(t *testing.T, store map[string]any, masterKeys ...string) {
+	t.Helper()
+	var references []string
+	for _, name := range masterKeys {
+		references = append(references, h.reference(name))
+	}
+	text, err := json.Marshal(map[string]any{"apps": map[string]any{"durward": map[string]any{
+		"store": store, "master_key": references, "identity": []map[string]any{{"kind": "oidc", "issuer": h.issuer.URL}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *house) sqlite() map[string]any { return map[string]any{"driver": "sqlite", "path": h.path()} }
+
+// examine runs the doctor and returns what it finds, by check.
+func (h *house) examine(t *testing.T) map[string][]doctor.Finding {
+	t.Helper()
+	var out strings.Builder
+	err := doctorOptions{config: configFlags{file: h.config}, format: "json"}.run(t.Context(), &out)
+	var report struct {
+		Failed bool `json:"failed"`
+		doctor.Report
+	}
+	if e := json.Unmarshal([]byte(out.String()), &report); e != nil || report.Failed != (err != nil) {
+		t.Fatalf("%v, %v: %s", e, err, out.String())
+	}
+	found := make(map[string][]doctor.Finding)
+	for _, f := range report.Findings {
+		found[f.Check] = append(found[f.Check], f)
+	}
+	return found
+}
+
+// holds reports whether one of the findings has a severity and a piece of text.
+func holds(findings []doctor.Finding, severity doctor.Severity, piece string) bool {
+	for _, f := range findings {
+		if f.Severity == severity && strings.Contains(f.Found, piece) && f.Mend != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func TestDoctor(t *testing.T) {
+	h := newHouse(t)
+	h.configure(t, h.sqlite(), "old")
+	if found := h.examine(t); len(found["disk"]) == 0 && len(found) > 0 {
+		t.Errorf("a good gateway: %+v", found)
+	}
+	h.configure(t, h.sqlite(), "new")
+	if found := h.examine(t); !holds(found["master key"], doctor.Error, "not configured") {
+		t.Errorf("another master key: %+v", found)
+	}
+	if err := os.Chmod(filepath.Join(h.directory, "old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h.configure(t, h.sqlite(), "new", "old", "lost")
+	h.issuer.Config.Handler = http.NotFoundHandler()
+	found := h.examine(t)
+	for check, want := range map[string]string{
+		"master key": "note still wrapped", "modes of the master keys' files": "warning 0644", "identity provider " + h.issuer.URL: "error 404",
+	} {
+		severity, piece, _ := strings.Cut(want, " ")
+		if !holds(found[check], doctor.Severity(severity), piece) {
+			t.Errorf("%s: %+v", check, found[check])
+		}
+	}
+	if !holds(found["master key"], doctor.Error, "lost") {
+		t.Errorf("a key that is not there: %+v", found["master key"])
+	}
+
+	t.Setenv("DURWARD_TEST_DSN", pgtest.Database(t))
+	h.configure(t, map[string]any{"driver": "postgres", "dsn": "{env.DURWARD_TEST_DSN}"}, "old")
+	found = h.examine(t)
+	if !holds(found["database"], doctor.Note, "empty") || !holds(found["database"], doctor.Error, "fsync") || len(found["the database's clock"]) > 0 {
+		t.Errorf("an empty database: %+v", found)
+	}
+	t.Setenv("DURWARD_TEST_DSN", "postgres://durward:secret-word@127.0.0.1:1/durward")
+	if found := h.examine(t); !holds(found["store"], doctor.Error, "reached") || strings.Contains(fmt.Sprint(found), "secret-word") {
+		t.Errorf("no database: %+v", found)
+	}
+	if err := os.WriteFile(h.config, []byte(`{"apps":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found := h.examine(t); !holds(found["configuration"], doctor.Error, "no gateway's") {
+		t.Errorf("another configuration: %+v", found)
+	}
+	var out strings.Builder
+	if err := (doctorOptions{config: configFlags{file: h.config}, format: "text"}).run(t.Context(), &out); err == nil || !strings.Contains(out.String(), "error    configuration: ") {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+func TestRekey(t *testing.T) {
+	h := newHouse(t)
+	rekey := func() string {
+		t.Helper()
+		var out strings.Builder
+		if err := (rekeyOptions{config: configFlags{file: h.config}}).run(t.Context(), &out, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	h.configure(t, h.sqlite(), "new", "old")
+	if out := rekey(); !strings.HasPrefix(out, "1 data key rewrapped; ") {
+		t.Error(out)
+	}
+	if out := rekey(); !strings.HasPrefix(out, "0 data keys rewrapped; ") {
+		t.Error(out)
+	}
+	h.configure(t, h.sqlite(), "new")
+	if found := h.examine(t); len(found["master key"]) > 0 {
+		t.Errorf("%+v", found)
+	}
+	config, err := (&configFlags{file: h.config}).load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	masters, err := config.masterKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := h.open(t)
+	running := h.ring(t, s, "new")
+	for _, want := range []string{"made data key 2\n1 value sealed anew; all 1 are sealed with data key 2\n", "made data key 3\n1 value sealed anew; all 1 are sealed with data key 3\n"} {
+		var out strings.Builder
+		if err := rotateDataKeys(t.Context(), s, masters, 0, &out, &out); err != nil || out.String() != want {
+			t.Errorf("%v: %s", err, &out)
+		}
+		set, err := s.ModelSet(t.Context(), "o")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain, err := running.Open(set.Providers[0].SealedSecret, housePlace); err != nil || string(plain) != housePlain {
+			t.Errorf("%q, %v", plain, err)
+		}
+	}
+	h.configure(t, h.sqlite(), "old")
+	if err := (rekeyOptions{config: configFlags{file: h.config}}).run(t.Context(), &strings.Builder{}, &strings.Builder{}); err == nil {
+		t.Error("a former master key rotates keys")
+	}
+}
+
+func TestMigrateStore(t *testing.T) {
+	h := newHouse(t)
+	dsn := pgtest.Database(t)
+	t.Setenv("DURWARD_TEST_DSN", dsn)
+	for from, to := range map[string]string{"": "{env.DURWARD_TEST_DSN}", "mysql:x": "{env.DURWARD_TEST_DSN}", "sqlite:" + h.path(): dsn, "sqlite:/nowhere": "{env.DURWARD_TEST_DSN}"} {
+		if err := (moveOptions{from: from, to: to}).run(t.Context(), &strings.Builder{}, &strings.Builder{}); err == nil || strings.Contains(err.Error(), "durward-test") {
+			t.Errorf("--from %q --to %.10q: %v", from, to, err)
+		}
+	}
+	usage := filepath.Join(h.directory, "usage", "x")
+	if err := os.MkdirAll(usage, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(usage, "1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := moveOptions{from: "sqlite:" + h.path(), to: "{env.DURWARD_TEST_DSN}"}
+	if err := o.run(t.Context(), &strings.Builder{}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "1 batch of what models were used") {
+		t.Errorf("with usage that is not stored: %v", err)
+	}
+	if err := os.RemoveAll(usage); err != nil {
+		t.Fatal(err)
+	}
+	var out, progress strings.Builder
+	if err := o.run(t.Context(), &out, &progress); err != nil || !strings.Contains(out.String(), "are the same on both sides") ||
+		!strings.Contains(progress.String(), "copying ") || !strings.Contains(progress.String(), "(100 %)") {
+		t.Errorf("%v: %s%s", err, &out, &progress)
+	}
+	if err := o.run(t.Context(), &out, &progress); err == nil || !strings.Contains(err.Error(), "empty database") {
+		t.Errorf("a second time: %v", err)
+	}
+	h.configure(t, map[string]any{"driver": "postgres", "dsn": "{env.DURWARD_TEST_DSN}"}, "old")
+	if found := h.examine(t); len(found["master key"]) > 0 || len(found["store"]) > 0 {
+		t.Errorf("%+v", found)
+	}
+}

@@ -1,0 +1,55 @@
+package faults
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+)
+
+// TestFailover: Z-F05, the primary dies under writes and its standby takes over. Commits waited for the standby
+// (synchronous_standby_names): nothing that was acknowledged is lost, and both nodes find the new primary by themselves.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	first := pgtest.NewServer(t)
+	second := first.NewStandby(t)
+	first.Exec(t, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
+	first.Exec(t, `SELECT pg_reload_conf()`)
+	eventually(t, "commits to wait for the standby", func() bool {
+		return first.Query(t, `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'`) == "1"
+	})
+	both, err := url.Parse(first.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := url.Parse(second.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	both.Host += "," + other.Host
+	both.RawQuery = strings.Join([]string{both.RawQuery, "target_session_attrs=read-write"}, "&")
+	s := startSite(t, plan{nodes: 2, database: both.String()})
+	l := newLoad(s, writers)
+	stop := make(chan struct{})
+	wait := l.begin(stop, 1_000)
+	l.await(t, some())
+	first.Stop(t)
+	began := time.Now()
+	second.Exec(t, `SELECT pg_promote()`)
+	second.Exec(t, `ALTER SYSTEM SET synchronous_standby_names = ''`)
+	second.Exec(t, `SELECT pg_reload_conf()`)
+	for _, n := range s.nodes {
+		n.ready()
+	}
+	took := time.Since(began)
+	l.await(t, 50)
+	close(stop)
+	wait()
+	l.compare(true)
+	l.compareLists()
+	t.Logf("the standby took over: ready after %v, of it the promotion; %d writes acknowledged, %d not, %d of which are there",
+		took.Round(time.Millisecond), l.acks.Load(), l.unknown, l.resolved)
+	l.calm(t)
+}

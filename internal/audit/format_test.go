@@ -1,0 +1,120 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// former writes a segment as durward did before entries had a short form, as kill -9 leaves it.
+func former(t *testing.T, root string) (node string, records []storage.AuditRecord) {
+	t.Helper()
+	node = "00112233445566ff"
+	dir := filepath.Join(root, node)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	lines := append(marshal(header{Format: longSegmentFormat, Node: node, Segment: "00000001", Time: now}), '\n')
+	chain := storage.AuditChain{OrganizationID: acme, Node: node, Segment: "00000001"}
+	for range 6 {
+		e := intent("create_issue")
+		outcome := outcomeOf(e)
+		outcome.ID = NewID(outcome.At)
+		for _, e := range []*storage.AuditEntry{e, outcome} {
+			text, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := chain.Next(text)
+			records = append(records, r)
+			lines = appendRecord(lines, acme, r.Sequence, &r.Hash, text)
+		}
+	}
+	c := Checkpoint{Format: 1, Node: node, Segment: "00000001", Number: 1, Time: now, Chains: []Head{headOf(&chain)}}
+	signed := c.sign(sharedSigner())
+	appendFile(t, segmentPath(dir, 1), string(appendCheckpoint(lines, &signed))+`{"o":"019`)
+	return node, records
+}
+
+// TestFormerFormat: what durward wrote before entries had a short form is recovered, shipped, verified and read as ever,
+// and is found when it was edited.
+func TestFormerFormat(t *testing.T) {
+	root, store := t.TempDir(), new(memory)
+	node, records := former(t, root)
+	// A part of it is in the store, packed as it was then.
+	body := append(make([]byte, 32), records[1].Hash[:]...)
+	for _, r := range records[:2] {
+		body = append(append(append(body, byte(len(r.Text)), byte(len(r.Text)>>7)), r.Hash[:hashMark]...), r.Text...)
+		body[len(body)-len(r.Text)-hashMark-2] |= 0x80
+	}
+	store.chunks = []storage.AuditChunk{{
+		OrganizationID: acme, Node: node, Segment: "00000001", First: 1, Last: 2, From: timeOf(records[0].Text).Truncate(precision),
+		To: timeOf(records[1].Text).Truncate(precision).Add(precision), Data: append([]byte{longChunkFormat}, s2.Encode(nil, body)...),
+	}}
+	wantClean(t, root, store)
+	j := openJournal(t, testOptions(t, root))
+	if j.Node() != node || j.segment.number != 2 {
+		t.Fatalf("segment %d of node %s", j.segment.number, j.Node())
+	}
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	if report := wantClean(t, root, store); report.Records != len(records)+1 || len(report.Notes) != 0 {
+		t.Errorf("%+v", report)
+	}
+	if err := newShipper(j, store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if report := wantClean(t, root, store); report.Records != len(records)+1 {
+		t.Errorf("%+v", report)
+	}
+	rows, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}, storage.PageRequest{Number: 1, Limit: 100})
+	if err != nil || rows.Total != 7 || rows.Items[6].Outcome != "ok" || rows.Items[6].Tool != "create_issue" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	exported := 0
+	if err := Everything(t.Context(), root, store, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
+		e := Export(r)
+		if exported++; exported <= len(records) != (e.Text == "") || !bytes.Contains(e.Entry, []byte(`"kind":"call"`)) {
+			t.Errorf("%+v", e)
+		}
+		return nil
+	}); err != nil || exported != len(records)+1 {
+		t.Errorf("%d records, %v", exported, err)
+	}
+	for i := range store.chunks {
+		if c := &store.chunks[i]; c.Segment == "00000001" && c.First > 1 {
+			repack(t, c, func(body []byte) []byte { return bytes.Replace(body, []byte(`"allow"`), []byte(`"allov"`), 1) })
+		}
+	}
+	if len(verify(t, root, store)) == 0 {
+		t.Error("an edit was not found")
+	}
+}
+
+// FuzzLongText: whatever stands in a record, its long form is JSON.
+func FuzzLongText(f *testing.F) {
+	e := intent("create_issue")
+	e.At, e.ID = time.Unix(1_800_000_000, 0), "0190ffff-0000-7000-8000-000000000001"
+	e.Detail, e.Roles = map[string]any{"a": []any{"\"}", 1.5, nil}}, []string{"x,y"}
+	f.Add(appendEntry(nil, e))
+	f.Add(appendEntry(nil, &storage.AuditEntry{At: e.At, Call: e.ID, Kind: storage.AuditCall, Event: "outcome"}))
+	f.Add([]byte(`{"i":"","t":1}`))
+	f.Add([]byte(`{"i":"x" , "t" : 1 }`))
+	f.Add([]byte(`{"i":"\"","j":{"a":[",]}"]},"zz":1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if long := longText(text); !json.Valid(long) {
+			t.Errorf("%q becomes %q", text, long)
+		}
+		timeOf(text)
+		nanosOf(text)
+	})
+}

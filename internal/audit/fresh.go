@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxFresh bounds what is kept of records that are not shipped yet, in bytes of their texts. Beyond, while a store is away,
+// they are read from the files again.
+const maxFresh = 8 << 20
+
+// ripeFresh is how much of it asks to be shipped.
+const ripeFresh = maxFresh / 4
+
+// roomAbove is what a usual chunk has above maxBatch: a part of its last record.
+const roomAbove = 16 << 10
+
+// part is what was written to a segment between two places, in the form in which it is shipped, so that the shipper need
+// not read and take apart what was just put together. The file alone is what counts after a crash.
+type part struct {
+	number      int   // of the segment
+	from, to    int64 // bytes of the segment's file
+	chunks      []*chunkWriter
+	checkpoints []storage.AuditCheckpoint
+	final       bool // the segment's final checkpoint is among them
+	size        int  // of the texts and checkpoints
+}
+
+// fresh is the parts that are not shipped yet, in the order in which they were written. Only the last one grows. The
+// journal's lock guards it.
+type fresh struct {
+	parts   []*part
+	size    int      // of all parts
+	buffers [][]byte // of chunks that were shipped, for the next ones
+}
+
+// begin makes room for what is written to a segment from here on.
+func (f *fresh) begin(number int, from int64) {
+	f.parts = append(f.parts, &part{number: number, from: from, to: from})
+}
+
+// growing is the part to which what was written is added; nil when it is to be read from the file.
+func (f *fresh) growing() *part {
+	if len(f.parts) == 0 {
+		return nil
+	}
+	return f.parts[len(f.parts)-1]
+}
+
+// add adds a checkpoint that was written.
+func (f *fresh) add(c *storage.AuditCheckpoint, final bool) {
+	if p := f.growing(); p != nil {
+		p.checkpoints = append(p.checkpoints, *c)
+		p.final = final
+		f.grow(len(c.Data) + len(c.Signature))
+	}
+}
+
+// grow notes how much was added to the growing part.
+func (f *fresh) grow(size int) {
+	f.growing().size += size
+	f.size += size
+}
+
+// giveBack takes a buffer that is not used any more.
+func (f *fresh) giveBack(b []byte) {
+	if len(f.buffers) < keptBuffers {
+		f.buffers = append(f.buffers, b)
+	}
+}
+
+// buffer is one to begin a chunk with. One that follows a full chunk will be full too: it is made whole, not grown, which
+// would take five times its size.
+func (f *fresh) buffer(full bool) (b []byte) {
+	if n := len(f.buffers); n > 0 {
+		b, f.buffers = f.buffers[n-1], f.buffers[:n-1]
+	}
+	if full && cap(b) < maxBatch {
+		b = make([]byte, 0, maxBatch+roomAbove)
+	}
+	return b
+}
+
+// collect adds the records in pending, which were written, to the growing part.
+func (j *Journal) collect() {
+	p := j.fresh.growing()
+	if p == nil {
+		return
+	}
+	if j.fresh.size > maxFresh {
+		j.dropFresh()
+		return
+	}
+	for i := range j.additions {
+		a := &j.additions[i]
+		c := a.chain
+		if c.open == nil || len(c.open.body) > maxBatch {
+			c.open = newChunk(j.node, j.segment.name, c.OrganizationID, &a.before.Hash, a.before.Sequence+1, j.fresh.buffer(c.open != nil))
+			p.chunks = append(p.chunks, c.open)
+		}
+		c.open.add(&record{sequence: a.before.Sequence + 1, hash: a.hash, text: j.pending[a.start:a.end]})
+		j.fresh.grow(a.end - a.start)
+	}
+	if j.fresh.size > ripeFresh {
+		signal(j.ripe)
+	}
+}
+
+// dropFresh lets the shipper read all that is not shipped from the files.
+func (j *Journal) dropFresh() {
+	for _, p := range j.fresh.parts {
+		for _, w := range p.chunks {
+			j.fresh.giveBack(w.body)
+		}
+	}
+	j.fresh.parts, j.fresh.size = nil, 0
+	j.closeChunks()
+}
+
+func (j *Journal) closeChunks() {
+	for _, c := range j.segment.chains {
+		c.open = nil
+	}
+}
+
+// take gives the part of a segment that begins at a place, and what was written later begins another one. Without a part
+// the file has to be read, up to end when that is not 0: from there on there will be one.
+func (j *Journal) take(number int, from int64, buffers [][]byte) (p *part, end int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f := &j.fresh
+	for _, b := range buffers {
+		f.giveBack(b)
+	}
+	at := slices.IndexFunc(f.parts, func(p *part) bool { return p.number >= number })
+	if at < 0 {
+		at = len(f.parts)
+	}
+	for _, p := range f.parts[:at] { // of segments that are gone
+		f.size -= p.size
+	}
+	f.parts = f.parts[at:]
+	if len(f.parts) > 0 && f.parts[0].number == number {
+		p = f.parts[0]
+		f.parts, f.size = f.parts[1:], f.size-p.size
+	}
+	if number == j.segment.number {
+		j.closeChunks()
+		f.begin(number, j.segment.size)
+		end = j.segment.size
+	}
+	if p != nil && p.from != from {
+		p = nil
+	}
+	return p, end
+}

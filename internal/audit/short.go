@@ -1,0 +1,175 @@
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// The short form of an entry is its JSON with names of one character: id and time first, in this order, the time as Unix
+// nanoseconds; without kind when it is a call's, and without event when it is the usual one. The id of an entry whose call
+// is "" is that of its call; its own is the same with version 8 (RFC 9562 section 5.8) in place of 7. Journals write it, and it is
+// what is hashed; the long form is made of it when a record is read. The store's own records have the long form, and what
+// journals wrote before there was a short one.
+const (
+	shortStart = `{"i":"`
+	shortTime  = `","t":`
+)
+
+// timeFormat is RFC 3339 with all nine digits always.
+const timeFormat = "2006-01-02T15:04:05.000000000Z"
+
+// idVersion is where the version stands in an id, as JSON.
+const idVersion = len(`"00000000-0000-`)
+
+// longNames are the members' names of the long form.
+var longNames = [128]string{
+	'i': "id", 't': "time", 'k': "kind", 'v': "event", 'c': "call", 'u': "user_id", 'a': "agent_id", 'l': "client", 's': "session",
+	'm': "mcp_server_id", 'n': "server", 'r': "method", 'o': "tool", 'd': "decision", 'e': "rule", 'p': "policy_id",
+	'q': "policy_revision", 'w': "approval_id", 'x': "shadow", 'y': "roles", 'z': "groups", 'g': "arguments_digest",
+	'j': "arguments", 'b': "outcome", 'h': "duration_ns", 'f': "upstream_status", '1': "trace_id", '2': "detail",
+}
+
+// isShort reports whether an entry's text is its short form.
+func isShort(text []byte) bool { return string(text[:min(len(text), len(shortStart))]) == shortStart }
+
+// usualEvent is the event of an entry that does not say it.
+func usualEvent(completes bool) string {
+	if completes {
+		return "outcome"
+	}
+	return "decision"
+}
+
+// longText is an entry's long form. A text that is neither form, which only a tampered record has, is returned as it is
+// when it is JSON, else as a JSON string.
+func longText(text []byte) []byte {
+	if isShort(text) {
+		if long, err := expand(text); err == nil {
+			return long
+		}
+	}
+	if !json.Valid(text) {
+		return marshal(string(text))
+	}
+	return text
+}
+
+// errShort: a text is no short form of an entry.
+var errShort = errors.New("malformed short entry")
+
+// expand makes the long form of the short one.
+func expand(text []byte) ([]byte, error) {
+	if !json.Valid(text) {
+		return nil, errShort
+	}
+	long := make([]byte, 0, 2*len(text)+64)
+	kind, event, completes := false, false, false
+	var id []byte
+	for rest := text[1:]; len(rest) > len(`"i":`) && rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'; {
+		name := rest[1]
+		value := rest[4:][:valueSize(rest[4:])]
+		rest = rest[4+len(value):]
+		long = append(append(append(long, ',', '"'), longNames[name]...), '"', ':')
+		switch name {
+		case 't':
+			nanos, err := strconv.ParseInt(string(value), 10, 64)
+			if err != nil {
+				return nil, errShort
+			}
+			long = append(time.Unix(0, nanos).UTC().AppendFormat(append(long, '"'), timeFormat), '"')
+		default:
+			switch {
+			case name == 'i' && id == nil:
+				id = value
+			case name == 'c' && string(value) == `""`:
+				value = id
+				// The id is the first of what there is.
+				if own := long[len(`,"id":`):][:len(id)]; len(own) == 36+len(`""`) && own[idVersion] == '7' {
+					own[idVersion] = '8'
+				}
+			}
+			kind, event, completes = kind || name == 'k', event || name == 'v', completes || name == 'c'
+			long = append(long, value...)
+		}
+		if rest[0] == ',' {
+			rest = rest[1:]
+			continue
+		}
+		if !kind {
+			long = append(long, `,"kind":"`+string(storage.AuditCall)+`"`...)
+		}
+		if !event {
+			long = append(append(append(long, `,"event":"`...), usualEvent(completes)...), '"')
+		}
+		long[0] = '{'
+		return append(long, '}'), nil
+	}
+	return nil, errShort
+}
+
+// valueSize is the length of the JSON value in front of valid JSON without blanks.
+func valueSize(text []byte) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}
+
+// nanosOf is the time of an entry's text in Unix nanoseconds; of a text that nobody wrote it is anything.
+func nanosOf(text []byte) int64 {
+	if nanos, ok := shortNanos(text); ok {
+		return nanos
+	}
+	return timeOf(text).UnixNano()
+}
+
+// shortNanos finds the time where appendEntry writes it.
+func shortNanos(text []byte) (int64, bool) {
+	const at = len(shortStart) + 36 + len(shortTime)
+	if len(text) < at || !isShort(text) || string(text[at-len(shortTime):at]) != shortTime {
+		return 0, false
+	}
+	var nanos int64
+	for i, c := range text[at:min(len(text), at+20)] {
+		if c < '0' || c > '9' {
+			return nanos, i > 0 && (c == ',' || c == '}')
+		}
+		nanos = 10*nanos + int64(c-'0')
+	}
+	return 0, false
+}
+
+// timeOf is the time of any entry's text.
+func timeOf(text []byte) time.Time {
+	if nanos, ok := shortNanos(text); ok {
+		return time.Unix(0, nanos).UTC()
+	}
+	var e struct {
+		At time.Time `json:"time"`
+	}
+	_ = json.Unmarshal(longText(text), &e) // only a tampered record has none
+	return e.At
+}

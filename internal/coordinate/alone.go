@@ -1,0 +1,45 @@
+package coordinate
+
+import (
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/window"
+)
+
+// held is the charges of a step with the limits that hold for this node alone.
+func (c *Coordinator) held(charges []window.Charge) []window.Charge {
+	if c.failure != Local {
+		return charges
+	}
+	nodes := max(c.nodes.Load(), 1)
+	mine := make([]window.Charge, len(charges))
+	for i, charge := range charges {
+		if charge.Limit > 0 {
+			charge.Limit = max(charge.Limit/nodes, 1)
+		}
+		mine[i] = charge
+	}
+	return mine
+}
+
+func (c *Coordinator) chargeAlone(charges []window.Charge, states []window.State) (limit.Verdict, error) {
+	if c.alone != nil {
+		c.alone()
+	}
+	if c.failure == Closed {
+		return limit.Verdict{}, ErrClosed
+	}
+	here, ok := c.own.Charge(c.held(charges), states)
+	if ok {
+		for i := range charges {
+			c.owe(charges[i].Key, 0, charges[i].Amount)
+		}
+	}
+	return limit.Verdict{OK: ok, Degraded: true, At: slot(0, here)}, nil
+}
+
+func (c *Coordinator) lookAlone(charges []window.Charge, states []window.State) (limit.Verdict, error) {
+	if c.failure == Closed {
+		return limit.Verdict{}, ErrClosed
+	}
+	return limit.Verdict{OK: c.own.Look(c.held(charges), states), Degraded: true}, nil
+}

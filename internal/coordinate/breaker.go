@@ -1,0 +1,111 @@
+package coordinate
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// breaker keeps callers from waiting for a server that does not answer. Only the background closes it again.
+type breaker struct {
+	failures atomic.Int32 // in a row
+	open     atomic.Bool
+}
+
+const mostFailures = 3
+
+func (b *breaker) isOpen() bool { return b.open.Load() }
+
+func (b *breaker) answered() {
+	if b.failures.Load() != 0 {
+		b.failures.Store(0)
+	}
+}
+
+// failed reports whether it opens with this failure.
+func (b *breaker) failed() bool {
+	return b.failures.Add(1) >= mostFailures && b.open.CompareAndSwap(false, true)
+}
+
+func (b *breaker) close() {
+	b.failures.Store(0)
+	b.open.Store(false)
+}
+
+// begin waits a while for the shared counters.
+func (c *Coordinator) begin(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, startDeadline)
+	defer cancel()
+	retry := time.NewTicker(probeInterval / 10)
+	defer retry.Stop()
+	for {
+		err := c.beat(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			c.breaker.open.Store(true)
+			c.tellDegraded(err)
+			return
+		}
+	}
+}
+
+// live says that this node lives, learns how many others do, and tries a server that did not answer.
+func (c *Coordinator) live(ctx context.Context) {
+	ticker := time.NewTicker(probeInterval)
+	defer ticker.Stop()
+	last := c.now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if c.leases != nil {
+			c.returnLeases()
+		}
+		switch {
+		case c.breaker.isOpen():
+			c.probe(ctx)
+		case c.now().Sub(last) >= beatInterval:
+			last = c.now()
+			if err := c.beat(ctx); err != nil && ctx.Err() == nil && c.breaker.failed() {
+				c.tellDegraded(err)
+			}
+		}
+	}
+}
+
+func (c *Coordinator) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
+	defer cancel()
+	nodes, err := c.counters.Beat(ctx, c.node)
+	if err == nil {
+		c.nodes.Store(int64(max(nodes, 1)))
+	}
+	return err
+}
+
+// probe closes the breaker when the server answers as fast as calls need it.
+func (c *Coordinator) probe(ctx context.Context) {
+	if c.beat(ctx) != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.deadline)
+	defer cancel()
+	if _, err := c.counters.Look(ctx, make([]storage.CounterCharge, 1), make([]storage.CounterState, 1)); err != nil {
+		return
+	}
+	c.breaker.close()
+	c.log.Info("rate limits are counted together again", slog.Int64("nodes", c.nodes.Load()))
+	if c.changed != nil {
+		c.changed(false)
+	}
+	c.pending.wake()
+}

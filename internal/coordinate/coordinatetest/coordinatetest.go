@@ -1,0 +1,239 @@
+// Package coordinatetest is what every kind of shared counters must do under nodes that count in it, as tests.
+package coordinatetest
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/coordinate"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/limit/limittest"
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Server is where counters are kept.
+type Server struct {
+	// Open opens a node's counters. The Coordinator closes them.
+	Open func(t *testing.T) storage.SharedCounters
+	// Set stops the server's clock at a time.
+	Set func(t *testing.T, at time.Time)
+	// Keys is how many counters the server holds.
+	Keys func(t *testing.T) int
+	// Expires: counters go by the server's own clock, which no test sets.
+	Expires bool
+}
+
+// Patient is a deadline that no test on a busy machine reaches.
+const Patient = 30 * time.Second
+
+// epoch is a whole second.
+var epoch = time.Unix(1_800_000_000, 0)
+
+// clock is the nodes' own.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) turn(d time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+	return c.t
+}
+
+// Run tries a kind of shared counters; open gives an empty server.
+func Run(t *testing.T, open func(t *testing.T) Server) {
+	t.Run("Behaviour", func(t *testing.T) {
+		limittest.Run(t, func(t *testing.T) limittest.Nodes { return nodes(t, open(t)) })
+	})
+	t.Run("T02 three engines", func(t *testing.T) { testEngines(t, open(t), coordinate.Exact, 100, 100, 100) })
+	t.Run("T02 three engines with leases", func(t *testing.T) { testEngines(t, open(t), coordinate.Share, 600, 540, 630) })
+	t.Run("Expiry", func(t *testing.T) { testExpiry(t, open(t)) })
+	t.Run("T06 clock steps", func(t *testing.T) { testClockSteps(t, open(t)) })
+}
+
+// nodes are three nodes.
+func nodes(t *testing.T, s Server) limittest.Nodes {
+	c := &clock{t: epoch}
+	s.Set(t, epoch)
+	var all []limit.Coordinator
+	var flush []func(context.Context)
+	for range 3 {
+		n := node(t, s, coordinate.Options{Own: window.New(c.now)})
+		all, flush = append(all, n), append(flush, n.Flush)
+	}
+	return limittest.Nodes{All: all, Turn: func(d time.Duration) { s.Set(t, c.turn(d)) }, Flush: func() {
+		for _, f := range flush {
+			f(t.Context())
+		}
+	}}
+}
+
+func node(t *testing.T, s Server, o coordinate.Options) *coordinate.Coordinator {
+	t.Helper()
+	o.Counters, o.Deadline, o.Log = s.Open(t), Patient, slog.New(slog.NewTextHandler(t.Output(), nil))
+	n := coordinate.New(o)
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if n.Degraded() {
+		t.Fatal("the counters cannot be reached")
+	}
+	return n
+}
+
+// testEngines: 1,000 calls at once over three nodes; as many pass as may, and with leases one part in twenty more.
+func testEngines(t *testing.T, s Server, mode coordinate.Mode, most, least, bound int64) {
+	requests := most
+	set := limit.Compile("acme", []storage.RateLimit{{ID: "one", OrganizationID: "acme", Enabled: true, Traffic: storage.TrafficAll,
+		Scope: storage.Scope{Type: storage.ScopeOrganization}, RequestsPerMinute: &requests}})
+	matched := set.Match(&limit.Subject{Traffic: storage.TrafficMCP})
+	if matched.Len() != 1 {
+		t.Fatal("the limit does not match")
+	}
+	var engines []*limit.Engine
+	for range 3 {
+		engines = append(engines, limit.NewEngine(node(t, s, coordinate.Options{Own: window.New(nil), Mode: mode})))
+	}
+	var passed, refused atomic.Int64
+	var wait sync.WaitGroup
+	for i := range 1000 {
+		wait.Go(func() {
+			permit, refusal, err := engines[i%3].Charge(t.Context(), matched, limit.Cost{Requests: 1})
+			switch {
+			case err != nil:
+				t.Error(err)
+			case refusal != nil:
+				refused.Add(1)
+			case permit.Degraded():
+				t.Error("a node counted alone")
+			default:
+				passed.Add(1)
+			}
+		})
+	}
+	wait.Wait()
+	if n := passed.Load(); n > bound || n < least || n+refused.Load() != 1000 {
+		t.Errorf("%d passed and %d were refused, of a limit of %d", n, refused.Load(), most)
+	}
+	t.Logf("%d of %d passed", passed.Load(), most)
+}
+
+// testExpiry: the server forgets counters that nobody charges, and knows which nodes live.
+func testExpiry(t *testing.T, s Server) {
+	s.Set(t, epoch)
+	c := s.Open(t)
+	defer c.Close()
+	beat := func(node string, want int) {
+		t.Helper()
+		wait(t, "the server", func() bool {
+			n, err := c.Beat(t.Context(), node)
+			if err == nil && n != want {
+				t.Errorf("%d nodes live, want %d", n, want)
+			}
+			return err == nil
+		})
+	}
+	beat("a", 1)
+	for i := range 100 {
+		var k storage.CounterKey
+		k[0], k[31] = byte(i), 1
+		if _, ok, err := c.Charge(t.Context(), []storage.CounterCharge{{Key: k, Amount: 1, Limit: 1}}, make([]storage.CounterState, 1)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	if n := s.Keys(t); n < 100 {
+		t.Errorf("the server holds %d keys", n)
+	}
+	s.Set(t, epoch.Add(10*time.Second))
+	beat("b", 2)
+	beat("b", 2)
+	s.Set(t, epoch.Add(20*time.Second))
+	beat("b", 1)
+	s.Set(t, epoch.Add(200*time.Second))
+	beat("b", 1)
+	if n := s.Keys(t); n != 0 && !s.Expires {
+		t.Errorf("the server still holds %d keys", n)
+	}
+}
+
+// testClockSteps: a server whose clock is set opens no window, and locks nobody out for longer than one.
+func testClockSteps(t *testing.T, s Server) {
+	c := &clock{t: epoch}
+	s.Set(t, epoch)
+	n := node(t, s, coordinate.Options{Own: window.New(c.now)})
+	charges := []window.Charge{{Key: window.NewKey(window.NewDigest("g"), window.NewDigest("m")), Amount: 10, Limit: 10}}
+	charge := func(what string, want bool) {
+		t.Helper()
+		v, err := n.Charge(t.Context(), charges, make([]window.State, 1))
+		if err != nil || v.OK != want || v.Degraded {
+			t.Errorf("%s: %+v, %v", what, v, err)
+		}
+		n.Flush(t.Context())
+	}
+	charge("at first", true)
+	charge("again", false)
+	s.Set(t, epoch.Add(time.Hour))
+	charge("an hour ahead", false)
+	s.Set(t, epoch.Add(-time.Hour))
+	charge("an hour behind", false)
+	s.Set(t, epoch.Add(-time.Hour-20*time.Second))
+	c.turn(62 * time.Second)
+	charge("a window later", true)
+	charge("again", false)
+}
+
+func wait(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	timeout := time.After(time.Minute)
+	for !f() {
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatal("waited too long for ", what)
+		}
+	}
+}
+
+// Benchmark charges four counters a step: one caller after the other, and 64 callers at once.
+func Benchmark(b *testing.B, c storage.SharedCounters) {
+	charges := make([]storage.CounterCharge, 4)
+	for i := range charges {
+		charges[i] = storage.CounterCharge{Key: storage.CounterKey{byte(i), 31: 1}, Amount: 1, Limit: window.Max}
+	}
+	step := func() {
+		if _, ok, err := c.Charge(b.Context(), charges, make([]storage.CounterState, len(charges))); !ok || err != nil {
+			b.Error(ok, err)
+		}
+	}
+	b.Run("one", func(b *testing.B) {
+		for b.Loop() {
+			step()
+		}
+	})
+	b.Run("64", func(b *testing.B) {
+		b.SetParallelism(64 / runtime.GOMAXPROCS(0))
+		b.RunParallel(func(p *testing.PB) {
+			for p.Next() {
+				step()
+			}
+		})
+	})
+}

@@ -1,0 +1,74 @@
+package coordinatetest
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/coordinate"
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Faulty is a server that a test stops.
+type Faulty struct {
+	Open        func(t *testing.T) storage.SharedCounters
+	Stop, Start func(t *testing.T) // as a crash does; the counters are lost
+	// Pause has the server hang with its connections open. nil: it cannot.
+	Pause, Resume func(t *testing.T)
+}
+
+// RunFaults stops a server under a node that counts there.
+func RunFaults(t *testing.T, s Faulty) {
+	n := coordinate.New(coordinate.Options{Counters: s.Open(t), Own: window.New(nil), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Deadline: time.Second}) // no machine is so busy that a server at rest takes longer
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	charge := func(what string) (ok, degraded bool) {
+		t.Helper()
+		v, err := n.Charge(t.Context(), []window.Charge{{Key: window.NewKey(window.NewDigest("g"), window.NewDigest(what)), Amount: 1, Limit: 10}}, make([]window.State, 1))
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		return v.OK, v.Degraded
+	}
+	together := func(what string) {
+		t.Helper()
+		wait(t, what, func() bool { return !n.Degraded() })
+		wait(t, what, func() bool {
+			ok, degraded := charge(what)
+			return ok && !degraded || n.Degraded()
+		})
+	}
+	together("at first")
+	for _, fault := range []struct {
+		name      string
+		make, end func(t *testing.T)
+	}{{"hanging", s.Pause, s.Resume}, {"stopped", s.Stop, s.Start}} {
+		if fault.make == nil {
+			continue
+		}
+		fault.make(t)
+		passed := 0
+		for range 30 {
+			ok, degraded := charge(fault.name)
+			if !degraded {
+				t.Errorf("%s: a call was counted there", fault.name)
+			}
+			if ok {
+				passed++
+			}
+		}
+		if passed != 10 || !n.Degraded() {
+			t.Errorf("%s: %d of a limit of 10 passed, degraded %v", fault.name, passed, n.Degraded())
+		}
+		fault.end(t)
+		together("after it was " + fault.name)
+		if ok, _ := charge(fault.name); ok {
+			t.Errorf("after it was %s: one more passed", fault.name)
+		}
+	}
+}

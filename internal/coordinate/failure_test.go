@@ -1,0 +1,305 @@
+package coordinate
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/window"
+)
+
+var someKey = window.NewKey(window.NewDigest("group"), window.NewDigest("member"))
+
+// node is a coordinator over f on the test's clock; closing it is the caller's.
+func node(f *fake, o Options) *Coordinator {
+	o.Counters, o.Own = f, window.New(time.Now)
+	return New(o)
+}
+
+type verdict struct {
+	ok, degraded bool
+	err          error
+	took         time.Duration
+	at           window.Slot
+}
+
+func charge(t *testing.T, c *Coordinator, amount, limit int64) verdict {
+	t.Helper()
+	begun := time.Now()
+	v, err := c.Charge(t.Context(), []window.Charge{{Key: someKey, Amount: amount, Limit: limit}}, make([]window.State, 1))
+	return verdict{v.OK, v.Degraded, err, time.Since(begun), v.At}
+}
+
+// passing is how many of n charges of 1 pass.
+func passing(t *testing.T, c *Coordinator, n int, limit int64) (passed int64) {
+	t.Helper()
+	for range n {
+		if v := charge(t, c, 1, limit); v.err == nil && v.ok {
+			passed++
+		}
+	}
+	return passed
+}
+
+// TestSlowServer: a server that takes 5 s, or hangs, costs three calls 20 ms each, and no other call anything.
+func TestSlowServer(t *testing.T) {
+	t.Run("T09 slow 5 s", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(3)
+			var changes []bool
+			alone := 0
+			c := node(f, Options{Changed: func(degraded bool) { changes = append(changes, degraded) }, Alone: func() { alone++ }})
+			if v := charge(t, c, 1, 90); v.err != nil || !v.ok || v.degraded || v.took != 0 {
+				t.Errorf("before: %+v", v)
+			}
+			f.be(false, 5*time.Second)
+			for i := range 10 {
+				v := charge(t, c, 1, 90)
+				took := time.Duration(0)
+				if i < mostFailures {
+					took = defaultDeadline
+				}
+				if v.err != nil || !v.ok || !v.degraded || v.took != took || c.Degraded() != (i >= mostFailures-1) {
+					t.Errorf("call %d: %+v, circuit open %v", i, v, c.Degraded())
+				}
+			}
+			asked := f.times()
+			pass(10 * time.Second) // looks go on, of which none is in time
+			if n := f.times() - asked; !c.Degraded() || n < 5 || n > 40 {
+				t.Errorf("degraded %v, the server was asked %d times in 10 s", c.Degraded(), n)
+			}
+			f.be(false, 30*time.Millisecond) // it answers, but not as fast as calls need it
+			pass(10 * time.Second)
+			if !c.Degraded() {
+				t.Error("counts with a server that is too slow")
+			}
+			f.be(false, time.Millisecond)
+			pass(2 * time.Second)
+			if v := charge(t, c, 1, 90); v.err != nil || !v.ok || v.degraded || v.took != time.Millisecond {
+				t.Errorf("after: %+v", v)
+			}
+			// What was let through alone counts together.
+			if used := f.counters.Used(someKey); used != 12 {
+				t.Errorf("the server counts %d, want 12", used)
+			}
+			if err := c.Close(); err != nil || len(changes) != 2 || !changes[0] || changes[1] || alone != 10 {
+				t.Errorf("closing: %v; changes %v, alone %d", err, changes, alone)
+			}
+		})
+	})
+	t.Run("T09 flapping", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(1)
+			c := node(f, Options{})
+			var passed int64
+			for i := range 580 { // 58 s
+				switch i % 7 {
+				case 0:
+					f.be(true, 0)
+				case 3:
+					f.be(false, time.Hour)
+				case 5:
+					f.be(false, 0)
+				}
+				v := charge(t, c, 1, 100)
+				if v.err != nil || v.took > defaultDeadline {
+					t.Errorf("call %d: %+v", i, v)
+				}
+				if v.ok {
+					passed++
+				}
+				pass(100*time.Millisecond - v.took)
+			}
+			if passed != 100 { // of one node, which knows what it let through
+				t.Errorf("%d passed, want 100", passed)
+			}
+			f.be(false, 0)
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("T09 away at the start", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(2)
+			f.be(true, 0)
+			begun := time.Now()
+			c := node(f, Options{})
+			if took := time.Since(begun); took > startDeadline || !c.Degraded() {
+				t.Errorf("it took %s, degraded %v", took, c.Degraded())
+			}
+			f.be(false, 0)
+			pass(time.Second)
+			if v := charge(t, c, 1, 1); v.err != nil || !v.ok || v.degraded {
+				t.Errorf("after: %+v", v)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// TestFailures: what a node of three does alone, of a limit of 90.
+func TestFailures(t *testing.T) {
+	for _, test := range []struct {
+		failure Failure
+		want    int64
+		err     error
+	}{{"", 30, nil}, {Local, 30, nil}, {Open, 90, nil}, {Closed, 0, ErrClosed}} {
+		t.Run(string(test.failure), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(3)
+				c := node(f, Options{Failure: test.failure})
+				defer c.Close()
+				f.be(true, 0)
+				if passed := passing(t, c, 200, 90); passed != test.want {
+					t.Errorf("%d passed, want %d", passed, test.want)
+				}
+				if v := charge(t, c, 1, 90); !errors.Is(v.err, test.err) || v.err == nil && !v.degraded {
+					t.Errorf("then %+v", v)
+				}
+				v, err := c.Look(t.Context(), []window.Charge{{Key: someKey, Amount: 1, Limit: 90}}, make([]window.State, 1))
+				if v.OK || !errors.Is(err, test.err) {
+					t.Errorf("looking: %+v, %v", v, err)
+				}
+				if v := charge(t, c, 1, 0); v.ok {
+					t.Errorf("a limit of 0: %+v", v)
+				}
+				used := make([]int64, 1)
+				if v, err := c.Used(t.Context(), []window.Key{someKey}, used); err != nil || !v.Degraded || used[0] != test.want {
+					t.Errorf("used %v: %+v, %v", used, v, err)
+				}
+				if members, err := c.Members(t.Context(), window.NewDigest("group")); err != nil || len(members) != int(min(test.want, 1)) {
+					t.Errorf("members %v, %v", members, err)
+				}
+			})
+		})
+	}
+}
+
+// TestShareOfNothing: a limit below the number of nodes lets one call of each through, not none.
+func TestShareOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(5)
+		c := node(f, Options{})
+		defer c.Close()
+		f.be(true, 0)
+		if passed := passing(t, c, 10, 2); passed != 1 {
+			t.Errorf("%d passed, want 1", passed)
+		}
+	})
+}
+
+// TestLostCounters: a server that forgets opens no window at a node.
+func TestLostCounters(t *testing.T) {
+	for _, mode := range []Mode{Exact, Share} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(1)
+			c := node(f, Options{Mode: mode})
+			defer c.Close()
+			if passed := passing(t, c, 100, 100); passed < 95 {
+				t.Errorf("%d passed, want 100", passed)
+			}
+			f.lose()
+			pass(10 * time.Second)
+			if passed := passing(t, c, 100, 100); passed > 5 {
+				t.Errorf("%d more passed", passed)
+			}
+		})
+	}
+}
+
+// TestAloneThenTogether: reservations that were made alone are settled, before and after the server is back.
+func TestAloneThenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		c := node(f, Options{})
+		defer c.Close()
+		f.be(true, 0)
+		first, second := charge(t, c, 40, 100), charge(t, c, 30, 100)
+		if !first.ok || !second.ok || !second.degraded {
+			t.Fatalf("%+v, %+v", first, second)
+		}
+		c.Correct(first.at, []window.Correction{{Key: someKey, Delta: -35}})
+		f.be(false, 0)
+		pass(2 * time.Second)
+		if used := f.counters.Used(someKey); used != 35 {
+			t.Errorf("the server counts %d, want 35", used)
+		}
+		c.Correct(second.at, []window.Correction{{Key: someKey, Delta: 5}})
+		synctest.Wait()
+		if used := f.counters.Used(someKey); used != 40 {
+			t.Errorf("the server counts %d, want 40", used)
+		}
+	})
+}
+
+// TestCallerLeaves: callers that go away say nothing of the server.
+func TestCallerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		c := node(f, Options{})
+		defer c.Close()
+		f.be(false, 10*time.Millisecond)
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, err := c.Charge(ctx, []window.Charge{{Key: someKey, Amount: 1, Limit: 1}}, make([]window.State, 1))
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("charging: %v", err)
+			}
+		}
+		if v := charge(t, c, 1, 1); v.err != nil || v.degraded {
+			t.Errorf("then %+v", v)
+		}
+	})
+}
+
+// TestLeases: leases spare exchanges, end, and give back what was not used.
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(3)
+		c := node(f, Options{Mode: Share})
+		defer c.Close()
+		asked := f.times()
+		if passed := passing(t, c, 95, 600); passed != 95 {
+			t.Errorf("%d passed, want 95", passed)
+		}
+		synctest.Wait()
+		if n := f.times() - asked; n > 30 { // a lease is 10
+			t.Errorf("%d exchanges for 95 calls", n)
+		}
+		pass(3 * time.Second)
+		if used := f.counters.Used(someKey); used != 95 {
+			t.Errorf("the server counts %d, want 95", used)
+		}
+		if passed := passing(t, c, 600, 600); passed < 495 || passed > 505 {
+			t.Errorf("%d more passed, want 505", passed)
+		}
+		if v := charge(t, c, 1, 0); v.err != nil || v.ok {
+			t.Errorf("a limit that became 0: %+v", v)
+		}
+	})
+}
+
+// TestCloseWhileOwing: Close ends a delivery that is under way, and does not wait for a server that hangs for longer than
+// the breaker does.
+func TestCloseWhileOwing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		c := node(f, Options{})
+		f.be(false, time.Hour)
+		c.owe(someKey, 0, 1)
+		synctest.Wait()
+		begun := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took > mostFailures*statusDeadline {
+			t.Errorf("closed after %v", took)
+		}
+	})
+}

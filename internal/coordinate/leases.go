@@ -1,0 +1,174 @@
+package coordinate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/window"
+)
+
+// leases are units that this node has charged to the shared counters and not used yet. A lease is one part in twenty of
+// the limit through the number of nodes, and ends a second after it was charged. What is used of it late counts from when
+// it was charged: 60 s can hold as much more than the limit as leases were open when they began, one part in twenty.
+type leases struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	all    map[window.Key]*lease
+	coming map[window.Key]bool // somebody is asking for a lease
+}
+
+type lease struct {
+	left  int64
+	at    uint32 // where it was charged
+	until time.Time
+	used  int64 // in the shared counter, when it was charged
+	most  int64 // the limit that it was charged under
+}
+
+const (
+	leasePart = 20
+	leaseFor  = time.Second
+	// mostLeases bounds what is kept; beyond it nothing is leased.
+	mostLeases = 100_000
+)
+
+func newLeases(now func() time.Time) *leases {
+	return &leases{now: now, all: make(map[window.Key]*lease), coming: make(map[window.Key]bool)}
+}
+
+// covers reports whether a lease has all that a charge needs. The limit must not have changed.
+func (l *lease) covers(charge *window.Charge, now time.Time) bool {
+	return l != nil && now.Before(l.until) && l.most == charge.Limit && l.left >= max(charge.Amount, 1)
+}
+
+// cover reports whether every charge has a lease.
+func (l *leases) cover(charges []window.Charge) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	for i := range charges {
+		if !l.all[charges[i].Key].covers(&charges[i], now) {
+			return false
+		}
+	}
+	return true
+}
+
+// take uses leases for all charges, or for none. at is the earliest second in which one of them was charged.
+func (l *leases) take(charges []window.Charge, states []window.State) (at uint32, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	for i := range charges {
+		charge := &charges[i]
+		held := l.all[charge.Key]
+		if !held.covers(charge, now) {
+			for j := range charges[:i] { // a key may be there twice: what was taken goes back
+				l.all[charges[j].Key].left += max(charges[j].Amount, 0)
+			}
+			return 0, false
+		}
+		held.left -= max(charge.Amount, 0)
+		states[i] = window.State{Used: held.used - held.left}
+		if at == 0 || held.at < at {
+			at = held.at
+		}
+	}
+	return at, true
+}
+
+// chargeLeases charges from leases. Where they are not enough it charges the shared counters, and new leases with it when
+// there is room: for each counter one at a time, or callers at the same time would lease away what they have come for.
+func (c *Coordinator) chargeLeases(ctx context.Context, charges []window.Charge, states []window.State) (at uint32, ok bool, err error) {
+	if at, ok := c.leases.take(charges, states); ok {
+		return at, true, nil
+	}
+	if extra := c.leases.begin(charges, max(c.nodes.Load(), 1)); extra != nil {
+		defer c.leases.end(charges, extra)
+		more := make([]window.Charge, len(charges))
+		for i, charge := range charges {
+			charge.Amount = max(charge.Amount, 0) + extra[i]
+			more[i] = charge
+		}
+		if at, ok, err = c.chargeShared(ctx, more, states); err != nil {
+			return 0, false, err
+		}
+		if ok {
+			for i := range charges {
+				if extra[i] > 0 {
+					c.keep(charges[i], at, extra[i], states[i].Used)
+					states[i].Used -= extra[i]
+				}
+			}
+			return at, true, nil
+		}
+	}
+	if at, ok, err = c.chargeShared(ctx, charges, states); err != nil || ok {
+		return at, ok, err
+	}
+	mine := make([]window.State, len(states))
+	if at, ok := c.leases.take(charges, mine); ok { // one has come meanwhile, which is what filled the counter
+		copy(states, mine)
+		return at, true, nil
+	}
+	return 0, false, nil
+}
+
+// begin says what to lease with each charge, and that somebody does. nil: nothing.
+func (l *leases) begin(charges []window.Charge, nodes int64) (extra []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range charges {
+		charge := &charges[i]
+		size := min(charge.Limit, window.Max) / leasePart / nodes
+		if size <= 0 || l.coming[charge.Key] || len(l.all) >= mostLeases {
+			continue
+		}
+		if extra == nil {
+			extra = make([]int64, len(charges))
+		}
+		extra[i], l.coming[charge.Key] = size, true
+	}
+	return extra
+}
+
+func (l *leases) end(charges []window.Charge, extra []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range charges {
+		if extra[i] > 0 {
+			delete(l.coming, charges[i].Key)
+		}
+	}
+}
+
+// keep keeps a new lease, and gives back what is left of the one before.
+func (c *Coordinator) keep(charge window.Charge, at uint32, size, used int64) {
+	c.leases.mu.Lock()
+	before := c.leases.all[charge.Key]
+	c.leases.all[charge.Key] = &lease{left: size, at: at, until: c.now().Add(leaseFor), used: used, most: charge.Limit}
+	c.leases.mu.Unlock()
+	if before != nil {
+		c.owe(charge.Key, before.at, -before.left)
+	}
+}
+
+// returnLeases gives back what is left of leases that have ended.
+func (c *Coordinator) returnLeases() {
+	l := c.leases
+	l.mu.Lock()
+	now := l.now()
+	ended := make(map[window.Key]*lease)
+	for key, held := range l.all {
+		if !now.Before(held.until) {
+			ended[key] = held
+			delete(l.all, key)
+		}
+	}
+	l.mu.Unlock()
+	for key, held := range ended {
+		c.owe(key, held.at, -held.left)
+	}
+}

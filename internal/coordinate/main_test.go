@@ -1,0 +1,137 @@
+package coordinate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errDown = errors.New("the server is down")
+
+// fake is shared counters in memory whose server fails as tests say. Its clock is the test's.
+type fake struct {
+	mu       sync.Mutex
+	counters *window.Counters
+	nodes    int
+	delay    time.Duration // until it answers
+	down     bool
+	asked    int
+}
+
+func newFake(nodes int) *fake { return &fake{counters: window.New(time.Now), nodes: nodes} }
+
+func (f *fake) be(down bool, delay time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down, f.delay = down, delay
+}
+
+// lose has the server forget everything.
+func (f *fake) lose() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counters = window.New(time.Now)
+}
+
+// exchange waits for the server, and gives its counters.
+func (f *fake) exchange(ctx context.Context) (*window.Counters, error) {
+	f.mu.Lock()
+	f.asked++
+	counters, delay, down := f.counters, f.delay, f.down
+	f.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(delay):
+	}
+	if down {
+		return nil, errDown
+	}
+	return counters, nil
+}
+
+func (f *fake) times() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+func (f *fake) step(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState, charge bool) (uint32, bool, error) {
+	counters, err := f.exchange(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	own, found := make([]window.Charge, len(charges)), make([]window.State, len(charges))
+	for i, c := range charges {
+		own[i] = window.Charge{Key: window.Key(c.Key), Amount: c.Amount, Limit: c.Limit}
+	}
+	var at window.Slot
+	var ok bool
+	if charge {
+		at, ok = counters.Charge(own, found)
+	} else {
+		ok = counters.Look(own, found)
+	}
+	for i := range found {
+		states[i] = storage.CounterState(found[i])
+	}
+	return uint32(at) + 1, ok, nil
+}
+
+func (f *fake) Charge(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (uint32, bool, error) {
+	return f.step(ctx, charges, states, true)
+}
+
+func (f *fake) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (bool, error) {
+	_, ok, err := f.step(ctx, charges, states, false)
+	return ok, err
+}
+
+func (f *fake) Correct(ctx context.Context, corrections []storage.CounterCorrection) error {
+	counters, err := f.exchange(ctx)
+	for _, k := range corrections {
+		if err == nil {
+			counters.Correct(window.Slot(k.At)-1, []window.Correction{{Key: window.Key(k.Key), Delta: k.Delta}})
+		}
+	}
+	return err
+}
+
+func (f *fake) Used(ctx context.Context, keys []storage.CounterKey, used []int64) error {
+	counters, err := f.exchange(ctx)
+	for i := range keys {
+		if err == nil {
+			used[i] = counters.Used(window.Key(keys[i]))
+		}
+	}
+	return err
+}
+
+func (f *fake) Members(ctx context.Context, group [16]byte) (members []storage.CounterMember, err error) {
+	counters, err := f.exchange(ctx)
+	if err == nil {
+		for _, m := range counters.Members(group) {
+			members = append(members, storage.CounterMember{Member: m.Member, Used: m.Used})
+		}
+	}
+	return members, err
+}
+
+func (f *fake) Beat(ctx context.Context, _ string) (int, error) {
+	_, err := f.exchange(ctx)
+	return f.nodes, err
+}
+
+func (f *fake) Close() error { return nil }
+
+// pass waits on the test's clock.
+func pass(d time.Duration) { <-time.After(d) }

@@ -1,0 +1,152 @@
+package valkey
+
+import "github.com/redis/rueidis"
+
+// scripts are what the server runs.
+type scripts struct{ charge, correct, used, members, beat *rueidis.Lua }
+
+func newScripts(clock string) scripts {
+	counters := func(text string) *rueidis.Lua { return rueidis.NewLuaScript(clock + library + text) }
+	return scripts{
+		charge: counters(chargeText), correct: counters(correctText), used: counters(usedText),
+		members: rueidis.NewLuaScript(clock + membersText), beat: rueidis.NewLuaScript(clock + beatText),
+	}
+}
+
+// clock is the time of the server: seconds, and microseconds of the present one. Whole numbers of this size are exact in
+// Lua.
+const clock = `
+local t = redis.call('TIME')
+local now, us = tonumber(t[1]) - 1700000000, tonumber(t[2])
+`
+
+// A counter is a hash: l is the last second in which it was charged, t the sum of its slots, and 0 to 60 the slots: the
+// field of a second is its remainder by 61. A set beside it, ordered by seconds, has the members of a group. All expire.
+//
+// Keys: the counters of a step, then the set of each one's group. Each script takes a number first and gives it back: an
+// answer with another one belongs to another question.
+//
+//nolint:dupword // Lua ends blocks in blocks so
+const library = `
+local n = #KEYS / 2
+local function load(key)
+	local v = redis.call('HMGET', key, 'l', 't')
+	local c = {last = now, used = 0, expired = {}, fresh = true, now = now}
+	if not v[1] then return c end
+	c.stale = true
+	local last, total = tonumber(v[1]), tonumber(v[2])
+	if now - last > 60 or last - now > 61 then return c end
+	c.fresh, c.stale, c.last, c.used = false, false, last, total
+	if last >= now then c.now = last; return c end
+	for s = last + 1, now do c.expired[#c.expired + 1] = s % 61 end
+	local old = redis.call('HMGET', key, unpack(c.expired))
+	for i = 1, #old do if old[i] then c.used = c.used - tonumber(old[i]) end end
+	return c
+end
+local function wait(key, c, need, limit)
+	if need > limit then return 61000000 end
+	local over, till = c.used + c.pending + need - limit, c.now
+	if not c.fresh then
+		local v = redis.call('HGETALL', key)
+		local slots = {}
+		for i = 1, #v, 2 do slots[v[i]] = tonumber(v[i + 1]) end
+		for s = c.now - 60, c.last do
+			over = over - (slots[tostring(s % 61)] or 0)
+			if over <= 0 then till = s; break end
+		end
+	end
+	return math.min((till + 61 - now) * 1000000 - us, 61000000)
+end
+local function add(i, c, amount)
+	local key = KEYS[i]
+	if c.fresh or c.now > c.last then
+		if c.fresh then
+			if c.stale then redis.call('DEL', key) end -- not before a counter is made: a full server would let the rest pass
+			redis.call('HSET', key, 'l', c.now, 't', amount, c.now % 61, amount)
+		else
+			redis.call('HDEL', key, unpack(c.expired))
+			redis.call('HSET', key, 'l', c.now, 't', c.used + amount, c.now % 61, amount)
+		end
+		redis.call('EXPIRE', key, 125)
+		redis.call('ZADD', KEYS[n + i], c.now, string.sub(key, -16))
+		redis.call('EXPIRE', KEYS[n + i], 125)
+	else
+		redis.call('HINCRBY', key, 't', amount)
+		redis.call('HINCRBY', key, c.now % 61, amount)
+	end
+	c.fresh, c.stale, c.last, c.used, c.expired = false, false, c.now, c.used + amount, {}
+end
+`
+
+// Arguments after the number: 1 to charge or 0 to look, then amount and limit of each counter. Answer: the number,
+// the second, 1 when all had room, then used and the microseconds to wait of each.
+//
+//nolint:dupword // Lua ends blocks in blocks so
+const chargeText = `
+local counters, ok = {}, 1
+local out = {tonumber(ARGV[1]), now, 1}
+for i = 1, n do
+	local key, amount, limit = KEYS[i], tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
+	local need = math.max(amount, 1)
+	local c = counters[key]
+	if not c then c = load(key); c.pending = 0; counters[key] = c end
+	local w = 0
+	if c.used + c.pending + need > limit then ok = 0; w = math.max(wait(key, c, need, limit), 1) end
+	out[2 * i + 2], out[2 * i + 3] = c.used, w
+	if ARGV[2] == '1' then c.pending = c.pending + amount end
+end
+if ok == 1 and ARGV[2] == '1' then
+	for i = 1, n do
+		local c, amount = counters[KEYS[i]], tonumber(ARGV[2 * i + 1])
+		c.pending = 0
+		if amount > 0 then add(i, c, amount) end
+		out[2 * i + 2] = c.used
+		out[2] = math.max(out[2], c.now)
+	end
+end
+out[3] = ok
+return out
+`
+
+// Arguments after the number: the second and the change of each counter. Answer: the number.
+//
+//nolint:dupword // Lua ends blocks in blocks so
+const correctText = `
+for i = 1, n do
+	local at, delta = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+	local key, c = KEYS[i], load(KEYS[i])
+	if delta > 0 then
+		add(i, c, delta)
+	elseif not c.fresh and at <= c.last and at >= c.now - 60 then
+		local back = math.min(tonumber(redis.call('HGET', key, at % 61) or 0), -delta)
+		if back > 0 then
+			redis.call('HINCRBY', key, at % 61, -back)
+			redis.call('HINCRBY', key, 't', -back)
+		end
+	end
+end
+return {tonumber(ARGV[1])}
+`
+
+// Answer: the number, then what each counter holds.
+const usedText = `
+local out = {tonumber(ARGV[1])}
+for i = 1, n do out[i + 1] = load(KEYS[i]).used end
+return out
+`
+
+// Keys: a group's set. Answer: the number, then the members that were charged in the last 61 seconds.
+const membersText = `
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 62)
+local out = redis.call('ZRANGE', KEYS[1], 0, -1)
+table.insert(out, 1, tonumber(ARGV[1]))
+return out
+`
+
+// Keys: the set of nodes. Argument after the number: the node. Answer: the number, and how many nodes live.
+const beatText = `
+redis.call('ZADD', KEYS[1], now, ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 16)
+redis.call('EXPIRE', KEYS[1], 125)
+return {tonumber(ARGV[1]), redis.call('ZCARD', KEYS[1])}
+`

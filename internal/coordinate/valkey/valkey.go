@@ -1,0 +1,279 @@
+// Package valkey keeps rate limit counters that nodes share in Valkey (7.2 or later) or Redis (6.2 or later).
+//
+// A step is one script and one round trip, whatever it names. The keys of a deployment carry one hash tag, so that a
+// step's lie together in a cluster as well: a cluster brings failover, not more room. Nothing here is durable, and
+// nothing has to be: keys expire after 125 s.
+package valkey
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// prefix begins every key.
+const prefix = "{durward-limits}:"
+
+const (
+	dialTimeout = time.Second
+	// silence is when a connection that does not answer counts as broken.
+	silence = 2 * time.Second
+	// portion is how many counters one script reads.
+	portion = 500
+)
+
+// Counters are counters in a Valkey server. They connect when they are first used, and again when that failed.
+type Counters struct {
+	option  rueidis.ClientOption
+	scripts scripts
+	number  atomic.Int64 // of the last question
+
+	mu         sync.Mutex
+	client     rueidis.Client
+	connecting bool
+	closed     bool
+	background sync.WaitGroup // what connects and what closes
+}
+
+// Errors of exchanges.
+var (
+	errConnecting = errors.New("there is no connection to the server yet")
+	errClosed     = errors.New("the counters are closed")
+	errAnswer     = errors.New("the server answered something else")
+)
+
+// New takes the address of a server: valkey://, redis://, or valkeys:// and rediss:// over TLS, with user, password and
+// database as in redis://user:password@host:6379/0, or unix:///path. It does not connect yet.
+func New(address string) (*Counters, error) {
+	option, err := rueidis.ParseURL(address)
+	if err != nil {
+		return nil, errors.New("the address of the server cannot be read") // the cause may quote the password
+	}
+	option.DisableCache = true // counters are not cached, and not every server knows how
+	option.DisableRetry = true // a charge that was made would be made again
+	option.AlwaysPipelining = true
+	option.DialCtxFn = dialInStep
+	option.ClientName = "durward"
+	option.Dialer = net.Dialer{Timeout: dialTimeout, KeepAlive: silence}
+	option.ConnWriteTimeout = silence
+	c := &Counters{option: option, scripts: newScripts(clock)}
+	c.number.Store(rand.Int64N(1 << 52)) //nolint:gosec // so that nodes do not count alike, when a proxy mixes up their answers (Z-R02); exact in Lua
+	return c, nil
+}
+
+// connected gives the client. Without one it begins to connect and does not wait.
+func (c *Counters) connected() (rueidis.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return nil, errClosed
+	case c.client != nil:
+		return c.client, nil
+	case !c.connecting:
+		c.connecting = true
+		c.background.Go(c.connect)
+	}
+	return nil, errConnecting
+}
+
+func (c *Counters) connect() {
+	client, err := rueidis.NewClient(c.option)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.connecting = false
+	switch {
+	case err != nil: // the next exchange tries again
+	case c.closed:
+		c.background.Go(client.Close)
+	default:
+		c.client = client
+	}
+}
+
+// Close implements storage.SharedCounters.
+func (c *Counters) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	if c.client != nil {
+		c.background.Go(c.client.Close)
+		c.client = nil
+	}
+	c.mu.Unlock()
+	c.background.Wait()
+	return nil
+}
+
+// drop gives up a connection whose answers are not those of its questions.
+func (c *Counters) drop(client rueidis.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == client {
+		c.background.Go(client.Close) // it waits for other answers
+		c.client = nil
+	}
+}
+
+// run runs a script and returns its answer, without the number, which has at least so many elements.
+func (c *Counters) run(ctx context.Context, script *rueidis.Lua, keys, args []string, least int) ([]rueidis.RedisMessage, error) {
+	client, err := c.connected()
+	if err != nil {
+		return nil, err
+	}
+	number := c.number.Add(1)
+	args[0] = strconv.FormatInt(number, 10)
+	answer, err := script.Exec(ctx, client, keys, args).ToArray()
+	if err != nil {
+		return nil, fmt.Errorf("running a script: %w", err)
+	}
+	if len(answer) < 1+least {
+		c.drop(client)
+		return nil, errAnswer
+	}
+	if got, err := answer[0].AsInt64(); err != nil || got != number {
+		c.drop(client)
+		return nil, errAnswer
+	}
+	return answer[1:], nil
+}
+
+func counterKey(k *storage.CounterKey) string { return prefix + string(k[:]) }
+
+func groupKey(group []byte) string { return prefix + "members:" + string(group) }
+
+// keysOf names the counters of a step and then their groups.
+func keysOf(n int, key func(i int) *storage.CounterKey) []string {
+	keys := make([]string, 2*n)
+	for i := range n {
+		k := key(i)
+		keys[i], keys[n+i] = counterKey(k), groupKey(k[:16])
+	}
+	return keys
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+func (c *Counters) step(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState, mode string) (at uint32, ok bool, err error) {
+	args := make([]string, 2, 2+2*len(charges))
+	args[1] = mode
+	for i := range charges {
+		args = append(args, decimal(charges[i].Amount), decimal(charges[i].Limit))
+	}
+	answer, err := c.run(ctx, c.scripts.charge, keysOf(len(charges), func(i int) *storage.CounterKey { return &charges[i].Key }), args, 2+2*len(charges))
+	if err != nil {
+		return 0, false, err
+	}
+	numbers, err := integers(answer)
+	if err != nil {
+		return 0, false, err
+	}
+	for i := range states {
+		states[i] = storage.CounterState{Used: numbers[2+2*i], Wait: time.Duration(numbers[3+2*i]) * time.Microsecond}
+	}
+	return uint32(numbers[0]), numbers[1] == 1, nil
+}
+
+func integers(answer []rueidis.RedisMessage) ([]int64, error) {
+	numbers := make([]int64, len(answer))
+	for i := range answer {
+		var err error
+		if numbers[i], err = answer[i].AsInt64(); err != nil {
+			return nil, errAnswer
+		}
+	}
+	return numbers, nil
+}
+
+// Charge implements storage.SharedCounters.
+func (c *Counters) Charge(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (at uint32, ok bool, err error) {
+	return c.step(ctx, charges, states, "1")
+}
+
+// Look implements storage.SharedCounters.
+func (c *Counters) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (bool, error) {
+	_, ok, err := c.step(ctx, charges, states, "0")
+	return ok, err
+}
+
+// Correct implements storage.SharedCounters.
+func (c *Counters) Correct(ctx context.Context, corrections []storage.CounterCorrection) error {
+	args := make([]string, 1, 1+2*len(corrections))
+	for i := range corrections {
+		args = append(args, strconv.FormatUint(uint64(corrections[i].At), 10), decimal(corrections[i].Delta))
+	}
+	_, err := c.run(ctx, c.scripts.correct, keysOf(len(corrections), func(i int) *storage.CounterKey { return &corrections[i].Key }), args, 0)
+	return err
+}
+
+// Used implements storage.SharedCounters.
+func (c *Counters) Used(ctx context.Context, keys []storage.CounterKey, used []int64) error {
+	for len(keys) > 0 {
+		n := min(len(keys), portion)
+		answer, err := c.run(ctx, c.scripts.used, keysOf(n, func(i int) *storage.CounterKey { return &keys[i] }), make([]string, 1), n)
+		if err != nil {
+			return err
+		}
+		numbers, err := integers(answer)
+		if err != nil {
+			return err
+		}
+		copy(used, numbers)
+		keys, used = keys[n:], used[n:]
+	}
+	return nil
+}
+
+// Members implements storage.SharedCounters.
+func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.CounterMember, error) {
+	answer, err := c.run(ctx, c.scripts.members, []string{groupKey(group[:])}, make([]string, 1), 0)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]storage.CounterKey, len(answer))
+	for i := range answer {
+		text, err := answer[i].ToString()
+		if err != nil || len(text) != 16 {
+			return nil, errAnswer
+		}
+		copy(keys[i][:], group[:])
+		copy(keys[i][16:], text)
+	}
+	used := make([]int64, len(keys))
+	if err := c.Used(ctx, keys, used); err != nil {
+		return nil, err
+	}
+	var members []storage.CounterMember
+	for i := range keys {
+		if used[i] > 0 {
+			members = append(members, storage.CounterMember{Member: [16]byte(keys[i][16:]), Used: used[i]})
+		}
+	}
+	return members, nil
+}
+
+// Beat implements storage.SharedCounters. What expires is forgotten by the server.
+func (c *Counters) Beat(ctx context.Context, node string) (int, error) {
+	answer, err := c.run(ctx, c.scripts.beat, []string{prefix + "nodes"}, []string{"", hex.EncodeToString([]byte(node))}, 1)
+	if err != nil {
+		return 0, err
+	}
+	nodes, err := answer[0].AsInt64()
+	if err != nil {
+		return 0, errAnswer
+	}
+	return int(nodes), nil
+}
+
+// Interface guards
+var _ storage.SharedCounters = (*Counters)(nil)

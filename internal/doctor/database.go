@@ -1,0 +1,65 @@
+package doctor
+
+import (
+	"fmt"
+
+	"github.com/durward-gateway/durward/storage/postgres"
+)
+
+// oldestServer is the first version of PostgreSQL that works.
+const oldestServer = 140000
+
+// Database judges a PostgreSQL database, of which this node opens up to conns connections.
+func Database(f postgres.Facts, conns int) (findings []Finding) {
+	add := func(s Severity, found, mend string) {
+		findings = append(findings, Finding{Severity: s, Found: found, Mend: mend})
+	}
+	if f.ServerVersion < oldestServer {
+		add(Error, fmt.Sprintf("the server is PostgreSQL %d, which is too old", f.ServerVersion/10000), "Use PostgreSQL 14 or later.")
+	}
+	if f.Encoding != "UTF8" {
+		add(Error, "the database keeps text in "+f.Encoding+", which cannot hold every name", "Make the database with ENCODING 'UTF8' and copy the data into it.")
+	}
+	if f.Standby {
+		add(Error, "the server is a standby: it only reads, and every write is refused with 503",
+			"Name all servers in the address, with target_session_attrs=read-write.")
+	}
+	if f.Pooled {
+		add(Error, "a pooler in transaction or statement mode is between: credentials can be refreshed twice at a time, and other nodes' changes are not heard",
+			"Set pool_mode = session for durward, or connect to the server itself.")
+	}
+	if f.Bypasses {
+		add(Warning, "the user "+f.User+" is a superuser or has BYPASSRLS: row-level security, the second wall between organizations, does not hold it",
+			"Connect as a user that owns durward's database and is nothing else: CREATE ROLE durward LOGIN; ALTER DATABASE ... OWNER TO durward.")
+	}
+	if f.Fsync == "off" || f.FullPageWrites == "off" {
+		add(Error, "fsync or full_page_writes is off: a crash of the server's machine loses what was stored, or all of it", "Switch both on in postgresql.conf and restart the server.")
+	}
+	switch {
+	case f.SynchronousCommit == "off":
+		add(Warning, "synchronous_commit is off by default; durward's sessions switch it on for themselves", "ALTER DATABASE ... SET synchronous_commit = 'on'.")
+	case f.SynchronousNames == "":
+		add(Note, "synchronous_standby_names is empty: what was acknowledged is on one machine's disk, and lost with it or with a failover",
+			"With a standby, set synchronous_standby_names. Without one, keep base backups and the WAL elsewhere.")
+	case f.SynchronousCommit == "local":
+		add(Warning, "synchronous_commit is local: commits do not wait for the standbys that synchronous_standby_names names", "Set synchronous_commit to on or remote_apply.")
+	}
+	if f.MaxConnections < 2*conns {
+		add(Warning, fmt.Sprintf("max_connections is %d and this node alone opens up to %d: a second node, or an administrator, may find none left", f.MaxConnections, conns),
+			"Raise max_connections, or lower max_conns in `store postgres`.")
+	}
+	switch {
+	case f.Arriving:
+		add(Error, "another store has not been copied into it as a whole: no gateway starts on it", "Start `durward migrate-store` again; it goes on where it was.")
+	case f.SchemaVersion == 0:
+		add(Note, "it is empty: no gateway has run on it", "The first start makes the schema.")
+	case f.OldestWriter > f.KnownVersion:
+		add(Error, fmt.Sprintf("a newer durward has changed the schema: writing takes version %d, this durward knows %d and would only read", f.OldestWriter, f.KnownVersion),
+			"Use the durward of the other nodes.")
+	case f.SchemaVersion > f.KnownVersion:
+		add(Note, fmt.Sprintf("its schema has version %d, this durward knows %d; both can be used side by side", f.SchemaVersion, f.KnownVersion), "Upgrade the other nodes' durward here too.")
+	case f.SchemaVersion < f.KnownVersion:
+		add(Note, fmt.Sprintf("its schema has version %d, this durward brings it to %d when it starts", f.SchemaVersion, f.KnownVersion), "With `migrate off`, start one node with `migrate on` first.")
+	}
+	return findings
+}

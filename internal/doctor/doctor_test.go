@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/storage/postgres"
+)
+
+var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+
+// good is a database without anything to say about.
+func good(change func(*postgres.Facts)) postgres.Facts {
+	f := postgres.Facts{ServerVersion: 170002, Encoding: "UTF8", User: "durward", SynchronousCommit: "on", SynchronousNames: "ANY 1 (a, b)",
+		Fsync: "on", FullPageWrites: "on", MaxConnections: 100, SchemaVersion: 3, OldestWriter: 3, KnownVersion: 3}
+	if change != nil {
+		change(&f)
+	}
+	return f
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("the file is missing")
+	for _, c := range []struct {
+		name string
+		got  []Finding
+		want []string // severity, and a piece of what is found
+	}{
+		{"a good database", Database(good(nil), 20), nil},
+		{"too old", Database(good(func(f *postgres.Facts) { f.ServerVersion = 130009 }), 20), []string{"error PostgreSQL 13"}},
+		{"encoding", Database(good(func(f *postgres.Facts) { f.Encoding = "SQL_ASCII" }), 20), []string{"error SQL_ASCII"}},
+		{"standby", Database(good(func(f *postgres.Facts) { f.Standby = true }), 20), []string{"error standby"}},
+		{"pooler", Database(good(func(f *postgres.Facts) { f.Pooled = true }), 20), []string{"error pooler"}},
+		{"superuser", Database(good(func(f *postgres.Facts) { f.Bypasses = true }), 20), []string{"warning BYPASSRLS"}},
+		{"fsync", Database(good(func(f *postgres.Facts) { f.Fsync = "off" }), 20), []string{"error fsync"}},
+		{"full_page_writes", Database(good(func(f *postgres.Facts) { f.FullPageWrites = "off" }), 20), []string{"error full_page_writes"}},
+		{"commits that do not wait", Database(good(func(f *postgres.Facts) { f.SynchronousCommit = "off" }), 20), []string{"warning synchronous_commit is off"}},
+		{"commits that wait here only", Database(good(func(f *postgres.Facts) { f.SynchronousCommit = "local" }), 20), []string{"warning synchronous_commit is local"}},
+		{"no standby", Database(good(func(f *postgres.Facts) { f.SynchronousNames = "" }), 20), []string{"note synchronous_standby_names"}},
+		{"few connections", Database(good(func(f *postgres.Facts) { f.MaxConnections = 39 }), 20), []string{"warning max_connections is 39"}},
+		{"half a copy", Database(good(func(f *postgres.Facts) { f.Arriving = true }), 20), []string{"error not been copied"}},
+		{"empty", Database(good(func(f *postgres.Facts) { f.SchemaVersion, f.OldestWriter = 0, 0 }), 20), []string{"note empty"}},
+		{"older", Database(good(func(f *postgres.Facts) { f.SchemaVersion, f.OldestWriter = 2, 2 }), 20), []string{"note version 2"}},
+		{"newer", Database(good(func(f *postgres.Facts) { f.SchemaVersion = 4 }), 20), []string{"note version 4"}},
+		{"too new", Database(good(func(f *postgres.Facts) { f.SchemaVersion, f.OldestWriter = 4, 4 }), 20), []string{"error newer durward"}},
+
+		{"clocks agree", Clock("x", now.Add(-500*time.Millisecond), now, time.Second, 0), nil},
+		{"a slow answer proves nothing", Clock("x", now.Add(-9*time.Second), now, 9*time.Second, time.Second), nil},
+		{"behind", Clock("the database", now.Add(3*time.Second), now, 0, 0), []string{"warning the database are 3s apart"}},
+		{"ahead", Clock("the database", now.Add(-time.Minute), now, 0, 0), []string{"error 1m0s apart"}},
+
+		{"private", Private(File{"a", 0o600, "x"}, File{"b", fs.ModeDir | 0o700, "y"}), nil},
+		{"open", Private(File{"a", 0o640, "the key"}, File{"b", fs.ModeDir | 0o755, "y"}), []string{"warning a (the key) has mode 0640", "warning b"}},
+
+		{"no master key", MasterKeys(nil, []string{"one"}), []string{"error no master key"}},
+		{"one master key", MasterKeys([]MasterKey{{"{env.A}", "one", nil}}, []string{"one", "one"}), nil},
+		{"a new store", MasterKeys([]MasterKey{{"{env.A}", "one", nil}, {"{env.B}", "two", nil}}, nil), nil},
+		{"lost", MasterKeys([]MasterKey{{"{env.A}", "", lost}}, []string{"one"}), []string{"error {env.A}", "error not configured"}},
+		{"another", MasterKeys([]MasterKey{{"{env.A}", "two", nil}}, []string{"one"}), []string{"error not configured"}},
+		{"rotating", MasterKeys([]MasterKey{{"{env.B}", "two", nil}, {"{env.A}", "one", nil}}, []string{"one"}), []string{"note still wrapped by master key one"}},
+		{"rotated", MasterKeys([]MasterKey{{"{env.B}", "two", nil}, {"{env.A}", "one", nil}}, []string{"two"}), []string{"note {env.A} wraps nothing"}},
+		{"twice", MasterKeys([]MasterKey{{"{env.A}", "one", nil}, {"{env.B}", "one", nil}}, []string{"one"}), []string{"note the same key"}},
+
+		{"room", Disk("/d", 50<<30, 100<<30), nil},
+		{"a large disk", Disk("/d", 5<<30, 1000<<30), nil},
+		{"a small disk", Disk("/d", 512<<20, 1<<30), nil},
+		{"getting full", Disk("/d", 900<<20, 20<<30), []string{"warning 900 MiB (4 %)"}},
+		{"a large disk, nearly full", Disk("/d", 900<<20, 1000<<30), []string{"error 900 MiB"}},
+		{"full", Disk("/d", 1<<20, 1<<30), []string{"error 1 MiB"}},
+		{"unknown", Disk("/d", 0, 0), nil},
+
+		{"no backlog", Backlog("/a", 3, 10<<20), nil},
+		{"a backlog", Backlog("/a", 9, 100<<20), []string{"warning 9 segments"}},
+		{"a large backlog", Backlog("/a", 90, 2<<30), []string{"error 90 segments"}},
+
+		{"a good issuer", Identity(Issuer{Name: "https://id", Says: "https://id", Keys: 2, Date: now, At: now}), nil},
+		{"gone", Identity(Issuer{Name: "https://id", Err: lost}), []string{"error missing"}},
+		{"another name", Identity(Issuer{Name: "https://id", Says: "https://id/", Keys: 2}), []string{`error calls itself "https://id/"`}},
+		{"no keys", Identity(Issuer{Name: "https://id", Says: "https://id"}), []string{"error no keys"}},
+		{"another time", Identity(Issuer{Name: "https://id", Says: "https://id", Keys: 1, Date: now.Add(time.Hour), At: now}), []string{"error 59m59s apart"}},
+	} {
+		if len(c.got) != len(c.want) {
+			t.Errorf("%s: %+v", c.name, c.got)
+			continue
+		}
+		for i, want := range c.want {
+			severity, piece, _ := strings.Cut(want, " ")
+			if f := c.got[i]; string(f.Severity) != severity || !strings.Contains(f.Found, piece) || f.Mend == "" {
+				t.Errorf("%s: %+v; want %s", c.name, f, want)
+			}
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	var r Report
+	r.Add("configuration")
+	r.Add("disk", Finding{Severity: Note, Found: "half", Mend: "Wait."})
+	if r.Failed() {
+		t.Error("a note is no failure")
+	}
+	r.Add("store", Finding{Severity: Error, Found: "gone <&>", Mend: "Bring it back."})
+	var text, object strings.Builder
+	if err := errors.Join(r.WriteText(&text), r.WriteJSON(&object)); err != nil || !r.Failed() {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(`ok       configuration
+error    store: gone <&>
+         Bring it back.
+note     disk: half
+         Wait.
+1 passed, 1 errors, 0 warnings, 1 notes
+`, text.String()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(`{
+  "failed": true,
+  "passed": [
+    "configuration"
+  ],
+  "findings": [
+    {
+      "severity": "note",
+      "check": "disk",
+      "found": "half",
+      "mend": "Wait."
+    },
+    {
+      "severity": "error",
+      "check": "store",
+      "found": "gone <&>",
+      "mend": "Bring it back."
+    }
+  ]
+}
+`, object.String()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,163 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// File is a file or directory that nobody else may read.
+type File struct {
+	Path string
+	Mode fs.FileMode
+	// What is in it, for people.
+	What string
+}
+
+// Private judges who may read files.
+func Private(files ...File) (findings []Finding) {
+	for _, f := range files {
+		if open := f.Mode.Perm() & 0o077; open != 0 {
+			chmod := "600"
+			if f.Mode.IsDir() {
+				chmod = "700"
+			}
+			findings = append(findings, Finding{
+				Severity: Warning, Found: fmt.Sprintf("%s (%s) has mode %04o: other users of this machine can get at it", f.Path, f.What, f.Mode.Perm()),
+				Mend: "chmod " + chmod + " " + f.Path,
+			})
+		}
+	}
+	return findings
+}
+
+// MasterKey is a reference to a master key, and what became of it.
+type MasterKey struct {
+	Reference string
+	ID        string
+	Err       error
+}
+
+// MasterKeys judges the master keys of a configuration, the first of which encrypts, against the keys that wrap the store's
+// data keys. wrapping is nil when the store could not be read.
+func MasterKeys(given []MasterKey, wrapping []string) (findings []Finding) {
+	if len(given) == 0 {
+		return []Finding{{
+			Severity: Error, Found: "no master key is configured: the gateway does not start",
+			Mend: "Make one with `openssl rand -base64 32`, keep it in a file or variable, and add `master_key {file./path}` or `master_key {env.NAME}`.",
+		}}
+	}
+	known, used := make(map[string]bool), make(map[string]bool)
+	for _, k := range given {
+		if k.Err != nil {
+			findings = append(findings, Finding{Severity: Error, Found: fmt.Sprintf("%s: %v", k.Reference, k.Err),
+				Mend: "Put the key where the configuration says. Without it nothing that is stored can be opened: restore it from where you keep it apart from the database."})
+		}
+		if k.Err == nil && known[k.ID] {
+			findings = append(findings, Finding{Severity: Note, Found: k.Reference + " is the same key as another one", Mend: "Name each key once."})
+		}
+		known[k.ID] = k.Err == nil
+	}
+	for _, id := range wrapping {
+		if used[id] {
+			continue
+		}
+		used[id] = true
+		switch {
+		case !known[id]:
+			findings = append(findings, Finding{Severity: Error, Found: "the store's data keys are wrapped by master key " + id + ", which is not configured: the gateway does not start",
+				Mend: "Add that key to master_key. When it is lost, so is every credential in the store: users have to connect their accounts anew, with an empty store."})
+		case given[0].Err == nil && id != given[0].ID:
+			findings = append(findings, Finding{Severity: Note, Found: "data keys are still wrapped by master key " + id + ", not by the first one that is configured",
+				Mend: "Run `durward rekey`, then take the former key out of master_key."})
+		}
+	}
+	if len(wrapping) == 0 {
+		return findings
+	}
+	for _, k := range given {
+		if k.Err == nil && !used[k.ID] && k.ID != given[0].ID {
+			findings = append(findings, Finding{Severity: Note, Found: k.Reference + " wraps nothing any more", Mend: "Take it out of master_key on every node, and destroy it."})
+		}
+	}
+	return findings
+}
+
+// Disk bounds, in bytes and in shares of the disk.
+const (
+	diskError, diskWarning = 128 << 20, 1 << 30
+	shareError, shareWarn  = 0.01, 0.10
+)
+
+// Disk judges the space that is left in a directory's file system. An unknown size is 0.
+func Disk(path string, free, size uint64) []Finding {
+	if size == 0 {
+		return nil
+	}
+	share := float64(free) / float64(size)
+	f := Finding{
+		Found: fmt.Sprintf("%d MiB (%.0f %%) are free where %s is: when nothing is left, calls that cannot be recorded are refused", free>>20, share*100, path),
+		Mend:  "Make room, or move the data directory to a larger disk.",
+	}
+	switch {
+	case free < diskError || free < diskWarning && share < shareError:
+		f.Severity = Error
+	case free < diskWarning && share < shareWarn:
+		f.Severity = Warning
+	default:
+		return nil
+	}
+	return []Finding{f}
+}
+
+// Backlog bounds, in bytes.
+const (
+	backlogWarning = 64 << 20
+	backlogError   = 1 << 30
+)
+
+// Backlog judges what a node's audit journals hold that has ended and is not in the store yet.
+func Backlog(path string, segments int, bytes int64) []Finding {
+	if bytes < backlogWarning {
+		return nil
+	}
+	f := Finding{
+		Severity: Warning, Found: fmt.Sprintf("%d segments of audit journals (%d MiB) in %s are not in the store yet: they are lost with this machine's disk", segments, bytes>>20, path),
+		Mend: "Look in the gateway's log for what keeps it from shipping them, and whether a gateway runs here at all.",
+	}
+	if bytes >= backlogError {
+		f.Severity = Error
+	}
+	return []Finding{f}
+}
+
+// Issuer is what was seen of an identity provider.
+type Issuer struct {
+	Name string
+	// Err is why its metadata or its keys could not be read.
+	Err error
+	// Says is the issuer that its metadata names, Keys how many keys it publishes.
+	Says string
+	Keys int
+	// Date is its clock, zero when it does not tell; it was read at At after a round trip that took Trip.
+	Date, At time.Time
+	Trip     time.Duration
+}
+
+// Identity judges an identity provider.
+func Identity(i Issuer) (findings []Finding) {
+	switch {
+	case i.Err != nil:
+		return []Finding{{Severity: Error, Found: fmt.Sprintf("%s: %v: tokens are refused with 503 once the keys that are known are an hour old", i.Name, i.Err),
+			Mend: "Check the issuer's address, this machine's DNS and firewall, and the certificates that it trusts."}}
+	case i.Says != i.Name:
+		findings = append(findings, Finding{Severity: Error, Found: fmt.Sprintf("%s calls itself %q: its tokens are refused", i.Name, i.Says),
+			Mend: "Configure the issuer exactly as it calls itself, a slash at the end included."})
+	case i.Keys == 0:
+		findings = append(findings, Finding{Severity: Error, Found: i.Name + " publishes no keys: no token can be checked", Mend: "Make a signing key at the identity provider."})
+	}
+	if !i.Date.IsZero() {
+		findings = append(findings, Clock(i.Name, i.Date, i.At, i.Trip, time.Second)...)
+	}
+	return findings
+}

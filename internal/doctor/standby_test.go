@@ -1,0 +1,52 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage/postgres"
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+)
+
+// TestStandby: Z-F05, what is said of a primary and of its real standby, before and after the standby takes over.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.NewServer(t)
+	standby := primary.NewStandby(t)
+	const alone, reads, local = "synchronous_standby_names is empty", "the server is a standby", "synchronous_commit is local"
+	says := func(server *pgtest.Server, want ...string) {
+		t.Helper()
+		facts, err := postgres.Inspect(t.Context(), server.URL(), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings := Database(facts, postgres.MinConns)
+		for _, about := range []string{alone, reads, local} {
+			said := slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Found, about) })
+			if said != slices.Contains(want, about) {
+				t.Errorf("%q is said: %t", about, said)
+			}
+		}
+	}
+	says(primary, alone)
+	says(standby, alone, reads)
+	primary.Exec(t, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
+	primary.Exec(t, `SELECT pg_reload_conf()`)
+	deadline := time.After(time.Minute)
+	for primary.Query(t, `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'`) != "1" {
+		select {
+		case <-deadline:
+			t.Fatal("commits do not wait for the standby")
+		default:
+		}
+	}
+	says(primary)
+	primary.Exec(t, `ALTER DATABASE durward SET synchronous_commit = 'local'`)
+	says(primary, local)
+	primary.Exec(t, `ALTER DATABASE durward RESET synchronous_commit`)
+	primary.Stop(t)
+	standby.Exec(t, `SELECT pg_promote()`)
+	says(standby, alone)
+}

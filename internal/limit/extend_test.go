@@ -1,0 +1,68 @@
+package limit
+
+import (
+	"testing"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// TestExtend: a call that is charged before anybody knows where it goes counts once everywhere in the end, or nowhere.
+func TestExtend(t *testing.T) {
+	e, _ := newEngine()
+	set := Compile(acme, []storage.RateLimit{
+		rate("org", storage.Scope{Type: storage.ScopeOrganization}, storage.TrafficAll, number(3), number(1000)),
+		rate("model", storage.Scope{Type: storage.ScopeModel, Value: "gpt-5-mini"}, storage.TrafficAll, number(1), number(500)),
+	})
+	early, late := caller(storage.TrafficLLM), caller(storage.TrafficLLM)
+	early.ProviderID, early.ProviderName, early.Model = "", "", ""
+	used := func(orgRequests, orgTokens, requests, tokens int64) {
+		t.Helper()
+		got := statusOf(t, e, set)
+		if got[0].Requests.Used != orgRequests || got[0].Tokens.Used != orgTokens || got[1].Requests.Used != requests || got[1].Tokens.Used != tokens {
+			t.Errorf("%+v %+v %+v %+v", got[0].Requests, got[0].Tokens, got[1].Requests, got[1].Tokens)
+		}
+	}
+	extend := func(p *Permit, tokens int64) *Refusal {
+		t.Helper()
+		r, err := p.Extend(t.Context(), set.Match(late), tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	p := mustCharge(t, e, set.Match(early), Cost{Requests: 1})
+	used(1, 0, 0, 0)
+	if r := extend(p, 300); r != nil || p.Reserved() != 300 {
+		t.Fatalf("%+v, %d", r, p.Reserved())
+	}
+	used(1, 300, 1, 300)
+	if _, err := p.Extend(t.Context(), set.Match(late), 300); err == nil {
+		t.Error("extended twice")
+	}
+	p.Settle(40)
+	used(1, 40, 1, 40)
+	if _, err := p.Extend(t.Context(), set.Match(late), 300); err == nil {
+		t.Error("extended after its end")
+	}
+
+	q := mustCharge(t, e, set.Match(early), Cost{Requests: 1})
+	used(2, 40, 1, 40)
+	if r := extend(q, 300); r == nil || r.Limit.ID != "model" || r.Measure != Requests || q.Reserved() != 0 {
+		t.Fatalf("%+v", r)
+	}
+	used(2, 40, 1, 40)
+	if !q.Cancel() || q.Cancel() || q.Settle(100) {
+		t.Error("it ends once")
+	}
+	used(1, 40, 1, 40)
+
+	left := mustCharge(t, e, set.Match(early), Cost{Requests: 1})
+	left.Close()
+	if left.Cancel() {
+		t.Error("cancelled after its end")
+	}
+	used(2, 40, 1, 40)
+	whole := mustCharge(t, e, set.Match(early), Cost{Requests: 1, Tokens: 100})
+	whole.Cancel()
+	used(2, 40, 1, 40)
+}

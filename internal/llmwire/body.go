@@ -1,0 +1,120 @@
+package llmwire
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// options is what a chat completion says in stream_options.
+type options struct {
+	value   span // of stream_options; empty when there is none
+	object  bool // rather than null
+	members bool // the object has some
+	usage   span // the value of include_usage; empty when there is none
+	wanted  bool // include_usage is true
+}
+
+// read reads stream_options, at which s stands.
+func (o *options) read(s *strictjson.Scanner) (refused *RequestError) {
+	o.value.from = s.Offset()
+	switch s.Kind() {
+	case strictjson.Null:
+		s.Skip()
+	case strictjson.Object:
+		o.object = true
+		var object strictjson.ObjectFrame
+		for s.OpenObject(&object); !s.Failed() && s.NextMember(&object); {
+			o.members = true
+			name, start, kind := object.Name(), s.Offset(), s.Kind()
+			usage := string(name) == "include_usage"
+			switch {
+			case !usage && otherSpelling(name, []string{"include_usage"}), usage && kind != strictjson.Bool && kind != strictjson.Null:
+				refused = invalidType("stream_options.include_usage must be true or false.")
+			}
+			value := s.Skip()
+			if usage {
+				o.usage = span{start, start + len(value)}
+				o.wanted = string(value) == "true"
+			}
+		}
+	default:
+		refused = invalidType("stream_options must be an object.")
+		s.Skip()
+	}
+	o.value.to = s.Offset()
+	return refused
+}
+
+// Injects reports whether [Request.Body] asks the upstream for usage that the client did not ask for, and [Stream]
+// therefore takes it out again.
+func (r *Request) Injects() bool {
+	return r.Endpoint == limit.ChatCompletions && r.Stream && !r.options.wanted
+}
+
+// Body is the request for an upstream that calls the model model: the client's own bytes with another value for model
+// and, when [Request.Injects], with stream_options.include_usage. It is the very body that was read when nothing
+// changes, and must not be written to.
+func (r *Request) Body(model string) []byte {
+	if model == r.Alias && !r.Injects() {
+		return r.body
+	}
+	first := edit{at: r.model}
+	if model == r.Alias {
+		first.at.from = first.at.to // kept as the client wrote it
+	} else {
+		first.text = appendString(make([]byte, 0, len(model)+64), model)
+	}
+	var second edit
+	if r.Injects() {
+		o := &r.options
+		switch {
+		case o.value == span{}:
+			first.text = append(first.text, `,"stream_options":{"include_usage":true}`...)
+		case !o.object:
+			second = edit{o.value, []byte(`{"include_usage":true}`)}
+		case o.usage != span{}:
+			second = edit{o.usage, []byte(`true`)}
+		case o.members:
+			second = edit{span{o.value.from + 1, o.value.from + 1}, []byte(`"include_usage":true,`)}
+		default:
+			second = edit{span{o.value.from + 1, o.value.from + 1}, []byte(`"include_usage":true`)}
+		}
+	}
+	edits := [2]edit{first, second}
+	if second.text != nil && second.at.from < first.at.from {
+		edits = [2]edit{second, first}
+	}
+	out := make([]byte, 0, len(r.body)+len(first.text)+len(second.text))
+	done := 0
+	for _, e := range edits {
+		if e.text == nil {
+			continue
+		}
+		out = append(append(out, r.body[done:e.at.from]...), e.text...)
+		done = e.at.to
+	}
+	return append(out, r.body[done:]...)
+}
+
+// edit is another text for a part of the body.
+type edit struct {
+	at   span
+	text []byte
+}
+
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			quoted, err := json.Marshal(s)
+			if err != nil {
+				panic("llmwire: a string is no JSON: " + err.Error())
+			}
+			return append(dst, quoted...)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
+}

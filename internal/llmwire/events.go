@@ -1,0 +1,232 @@
+package llmwire
+
+import (
+	"bytes"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/ssewire"
+)
+
+// look reads the usage, the text and the state of an event, and says whether it is the chunk to hide.
+func (s *Stream) look(e *ssewire.Event) (hide bool) {
+	c := cursor{b: e.Data}
+	switch s.endpoint {
+	case limit.Messages:
+		s.messages(&c, e)
+	case limit.Responses:
+		s.responses(&c, e)
+	default:
+		s.failed = s.failed || e.Name == "error"
+		return s.chat(&c)
+	}
+	return false
+}
+
+// chat reads a chunk of a chat completion.
+func (s *Stream) chat(c *cursor) (hide bool) {
+	choices, empty, counted := 0, false, false
+	var usage told
+	for name := range c.members {
+		switch string(name) {
+		case "choices":
+			empty = c.next() == '['
+			for range c.elements {
+				choices++
+				s.choice(c)
+			}
+		case "usage":
+			counted = c.next() == '{'
+			usage.read(c)
+		case "error":
+			s.fail(c)
+		default:
+			c.skip()
+		}
+	}
+	if !counted {
+		return false
+	}
+	// Some servers count on with every chunk: the last numbers stand.
+	s.told, s.final = usage, true
+	return s.hide && empty && choices == 0
+}
+
+func (s *Stream) choice(c *cursor) {
+	for name := range c.members {
+		switch string(name) {
+		case "delta", "message":
+			s.delta(c)
+		case "text":
+			s.output += c.textBytes()
+		case "finish_reason":
+			if len(c.text()) > 0 {
+				s.finished++
+			}
+		default:
+			c.skip()
+		}
+	}
+}
+
+// delta counts what a model wrote. Reasoning comes under several names, from some servers under two at once.
+func (s *Stream) delta(c *cursor) {
+	var reasoning int64
+	for name := range c.members {
+		switch string(name) {
+		case "reasoning", "reasoning_content", "thinking":
+			reasoning = max(reasoning, c.textBytes())
+		case "content", "refusal", "tool_calls", "function_call":
+			s.output += c.textBytes()
+		default:
+			c.skip()
+		}
+	}
+	s.output += reasoning
+}
+
+// responses reads an event of the Responses API. Its type stands in the data too.
+func (s *Stream) responses(c *cursor, e *ssewire.Event) {
+	var kind []byte
+	var delta int64
+	var response, failed cursor
+	for name := range c.members {
+		switch string(name) {
+		case "type":
+			kind = c.text()
+		case "sequence_number":
+			s.sequence = parseNumber(c.skip()) + 1
+		case "delta":
+			delta = c.textBytes()
+		case "response":
+			response.b = c.skip()
+		case "error", "code":
+			failed = cursor{b: c.skip()}
+		default:
+			c.skip()
+		}
+	}
+	if kind == nil {
+		kind = []byte(e.Name)
+	}
+	switch string(kind) {
+	case "response.completed", "response.incomplete", "response.failed":
+		s.done = true
+		for name := range response.members {
+			switch string(name) {
+			case "usage":
+				s.told, s.final = told{}, true
+				s.told.read(&response)
+			case "error":
+				failed = cursor{b: response.skip()}
+			default:
+				response.skip()
+			}
+		}
+		if string(kind) == "response.failed" {
+			s.failed = true
+			s.fail(&failed)
+		}
+	case "error":
+		s.failed = true
+		s.fail(&failed)
+	case "response.audio.delta", "response.output_audio.delta": // data
+	default:
+		if bytes.HasSuffix(kind, []byte(".delta")) {
+			s.output += delta
+		}
+	}
+}
+
+// messages reads an event of Anthropic's.
+func (s *Stream) messages(c *cursor, e *ssewire.Event) {
+	var kind []byte
+	var usage, delta, failed cursor
+	for name := range c.members {
+		switch string(name) {
+		case "type":
+			kind = c.text()
+		case "message":
+			for name := range c.members {
+				if string(name) == "usage" {
+					usage.b = c.skip()
+				} else {
+					c.skip()
+				}
+			}
+		case "usage":
+			usage.b = c.skip()
+		case "delta", "content_block":
+			delta.b = c.skip()
+		case "error":
+			failed.b = c.skip()
+		default:
+			c.skip()
+		}
+	}
+	if kind == nil {
+		kind = []byte(e.Name)
+	}
+	switch string(kind) {
+	case "message_start":
+		s.told.read(&usage)
+	case "message_delta":
+		// Cumulative, and what is not there stays as message_start had it.
+		before := s.told
+		s.told.read(&usage)
+		s.told.atLeast(&before)
+		s.final = s.final || len(usage.b) > 0
+	case "content_block_start", "content_block_delta":
+		for name := range delta.members {
+			switch string(name) {
+			case "text", "partial_json", "thinking", "name":
+				s.output += delta.textBytes()
+			default:
+				delta.skip()
+			}
+		}
+	case "message_stop":
+		s.done = true
+	case "error":
+		s.failed = true
+		s.fail(&failed)
+	}
+}
+
+// fail notes an error that the upstream told, at which c stands: an object, or a code alone.
+func (s *Stream) fail(c *cursor) {
+	switch c.next() {
+	case '{':
+		s.failed = true
+		for name := range c.members {
+			switch string(name) {
+			case "type", "code":
+				if text := c.text(); len(text) > 0 {
+					s.failure = printable(text)
+				}
+			default:
+				c.skip()
+			}
+		}
+	case '"':
+		s.failed = true
+		s.failure = printable(c.text())
+	case 'n': // null
+		c.skip()
+	default:
+		s.failed = true
+		c.skip()
+	}
+}
+
+// printable is text for logs and breakers, "" when it is not of a kind that codes are made of.
+func printable(text []byte) string {
+	if len(text) > 64 {
+		return ""
+	}
+	for _, c := range text {
+		if c <= ' ' || c >= 0x7F || c == '"' || c == '\\' {
+			return ""
+		}
+	}
+	return string(text)
+}

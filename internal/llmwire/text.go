@@ -1,0 +1,157 @@
+package llmwire
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// LastUser is the last text that the user wrote, whole: what a smart model's determiner is shown (it cuts it). That is
+// the text parts, joined by line ends, of the last message of role user that has any, so that the results of tools, which
+// Anthropic's clients send as messages of the user, do not hide the question. An input that is one string is that string; of
+// several inputs for embeddings it is the last one. "" when there is no text. It is read anew with each call.
+func (r *Request) LastUser() string {
+	text, _ := r.users(true)
+	return text
+}
+
+// FirstUser is the first message of the user, by which a conversation is known again: its text like that of [Request.LastUser] or, when
+// it has no text, its content as it was sent. Text, because clients move their marks for prompt caches about. "" when the user said nothing.
+func (r *Request) FirstUser() string {
+	text, content := r.users(false)
+	if text == "" {
+		return string(content)
+	}
+	return text
+}
+
+// users reads the prompt for the first message of the user, or for the last that has text.
+func (r *Request) users(last bool) (text string, content []byte) {
+	if r.prompt == (span{}) {
+		return "", nil
+	}
+	s := strictjson.NewScanner(r.prompt.of(r.body), strictjson.Limits{MaxBytes: len(r.body) + 1})
+	defer s.Release()
+	switch s.Kind() {
+	case strictjson.String:
+		return unquote(s.String()), nil
+	case strictjson.Array:
+	default:
+		return "", nil
+	}
+	var array strictjson.ArrayFrame
+	for s.OpenArray(&array); s.NextElement(&array); {
+		var found []byte
+		switch s.Kind() {
+		case strictjson.String: // of embeddings
+			raw, _ := s.String()
+			if r.Endpoint == limit.Embeddings {
+				found = raw
+			}
+		case strictjson.Object:
+			found = userContent(s)
+		default:
+			s.Skip()
+		}
+		if found == nil {
+			continue
+		}
+		if !last {
+			return contentText(found), found
+		}
+		if hasText(found) {
+			content = found
+		}
+	}
+	return contentText(content), content
+}
+
+// userContent reads a message, at which s stands, and returns its content when it is the user's.
+func userContent(s *strictjson.Scanner) (content []byte) {
+	user := false
+	var object strictjson.ObjectFrame
+	for s.OpenObject(&object); s.NextMember(&object); {
+		switch string(object.Name()) {
+		case "role":
+			value := s.Skip()
+			user = len(value) > 1 && value[0] == '"' && unquote(value, bytes.IndexByte(value, '\\') >= 0) == "user"
+		case "content":
+			content = s.Skip()
+		default:
+			s.Skip()
+		}
+	}
+	if !user {
+		return nil
+	}
+	return content
+}
+
+func hasText(content []byte) bool {
+	found := false
+	eachText(content, func(raw []byte, _ bool) bool {
+		found = len(raw) > 2
+		return !found
+	})
+	return found
+}
+
+// contentText is the text of a message's content: a string, or an array of parts.
+func contentText(content []byte) string {
+	if len(content) > 0 && content[0] == '"' {
+		return unquote(content, bytes.IndexByte(content, '\\') >= 0)
+	}
+	var b strings.Builder
+	first := true
+	eachText(content, func(raw []byte, escaped bool) bool {
+		if !first {
+			b.WriteByte('\n')
+		}
+		first = false
+		b.WriteString(unquote(raw, escaped))
+		return true
+	})
+	return b.String()
+}
+
+// eachText calls found with each text of a message's content, in quotation marks, until it says false.
+func eachText(content []byte, found func(raw []byte, escaped bool) bool) {
+	if len(content) == 0 {
+		return
+	}
+	s := strictjson.NewScanner(content, strictjson.Limits{MaxBytes: len(content)})
+	defer s.Release()
+	switch s.Kind() {
+	case strictjson.String:
+		found(s.String())
+		return
+	case strictjson.Array:
+	default:
+		return
+	}
+	var array strictjson.ArrayFrame
+	for s.OpenArray(&array); s.NextElement(&array); {
+		if s.Kind() != strictjson.Object {
+			s.Skip()
+			continue
+		}
+		var text []byte
+		kind := ""
+		var object strictjson.ObjectFrame
+		for s.OpenObject(&object); s.NextMember(&object); {
+			name := string(object.Name())
+			switch value := s.Skip(); {
+			case len(value) < 2 || value[0] != '"':
+			case name == "type":
+				kind = unquote(value, bytes.IndexByte(value, '\\') >= 0)
+			case name == "text":
+				text = value
+			}
+		}
+		if text != nil && (kind == "text" || kind == "input_text") && !found(text, bytes.IndexByte(text, '\\') >= 0) {
+			return
+		}
+	}
+}

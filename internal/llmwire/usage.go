@@ -1,0 +1,178 @@
+package llmwire
+
+import (
+	"github.com/durward-gateway/durward/internal/limit"
+)
+
+// Usage is what a call used, in tokens.
+type Usage struct {
+	// Input is all tokens of the prompt, those that came from a cache included. (OpenAI counts like this. Anthropic's
+	// input_tokens are what was neither read from the cache nor written to it: all three are added up.) Tokens that were written
+	// to a cache have no number of their own: a price for them is the price of input.
+	Input int64
+	// Output is all tokens that the model wrote, thinking included.
+	Output int64
+	// Cached is the part of Input that was read from a cache.
+	Cached int64
+	// Known says that the upstream told the final numbers. Otherwise they are estimates, or 0.
+	Known bool
+}
+
+// Total is what limits on tokens count.
+func (u Usage) Total() int64 { return u.Input + u.Output }
+
+// mostTokens is the largest number that is believed, well above what any model takes.
+const mostTokens = 100_000_000
+
+// AnswerUsage reads the usage in a JSON answer. Usage{} when there is none, or none that can be true.
+func AnswerUsage(endpoint limit.Endpoint, body []byte) Usage {
+	c := cursor{b: body}
+	var t told
+	for name := range c.members {
+		if string(name) == "usage" {
+			t.read(&c)
+		} else {
+			c.skip()
+		}
+	}
+	return t.usage(endpoint)
+}
+
+// AnswerUsed is [AnswerUsage] or, when nothing is known, the estimate of r with the text in the answer.
+func AnswerUsed(r *Request, body []byte) Usage {
+	if u := AnswerUsage(r.Endpoint, body); u.Known {
+		return u
+	}
+	return EstimateUsed(r, answerText(r.Endpoint, body))
+}
+
+// EstimateUsed is what a call is taken to have used that nobody told about: the estimate of the prompt, and one token
+// for four of outputBytes, the bytes of text that came back.
+func EstimateUsed(r *Request, outputBytes int64) Usage { return estimateUsed(r.Estimate, outputBytes) }
+
+func estimateUsed(e limit.Estimate, outputBytes int64) Usage {
+	u := Usage{Input: e.Prompt}
+	if e.Output {
+		u.Output = limit.OfBytes(outputBytes)
+	}
+	return u
+}
+
+// PerChoice is the tokens of output that one of the choices took, which is what limit.Means learns from.
+func (r *Request) PerChoice(output int64) int64 {
+	choices := max(r.Estimate.Choices, 1)
+	return max(output, 0)/choices + min(max(output, 0)%choices, 1)
+}
+
+// answerText is the bytes of text that a JSON answer holds.
+func answerText(endpoint limit.Endpoint, body []byte) (n int64) {
+	var holds string
+	switch endpoint {
+	case limit.ChatCompletions:
+		holds = "choices"
+	case limit.Responses:
+		holds = "output"
+	case limit.Messages:
+		holds = "content"
+	default:
+		return 0
+	}
+	c := cursor{b: body}
+	for name := range c.members {
+		if string(name) == holds {
+			n += c.textBytes()
+		} else {
+			c.skip()
+		}
+	}
+	return n
+}
+
+// told is the numbers that an upstream told, of both families; those that came last stand.
+type told struct {
+	prompt, completion number // OpenAI: prompt_tokens, completion_tokens, or input_tokens, output_tokens
+	cached             number // OpenAI: cached_tokens; Anthropic: cache_read_input_tokens
+	written            number // Anthropic: cache_creation_input_tokens
+}
+
+// number is a count of tokens: absent, sound, or not to be believed.
+type number struct {
+	n           int64
+	given, wild bool
+}
+
+// read reads a usage object, at which c stands. null tells nothing.
+func (t *told) read(c *cursor) {
+	for name := range c.members {
+		switch string(name) {
+		case "prompt_tokens", "input_tokens":
+			t.prompt.read(c)
+		case "completion_tokens", "output_tokens":
+			t.completion.read(c)
+		case "cache_read_input_tokens":
+			t.cached.read(c)
+		case "cache_creation_input_tokens":
+			t.written.read(c)
+		case "prompt_tokens_details", "input_tokens_details":
+			for name := range c.members {
+				if string(name) == "cached_tokens" {
+					t.cached.read(c)
+				} else {
+					c.skip()
+				}
+			}
+		default:
+			c.skip()
+		}
+	}
+}
+
+func (n *number) read(c *cursor) {
+	text := c.skip()
+	if string(text) == "null" {
+		return
+	}
+	*n = number{given: true}
+	if len(text) == 0 || len(text) > 10 {
+		n.wild = true
+		return
+	}
+	for _, d := range text {
+		if d < '0' || d > '9' {
+			n.n, n.wild = 0, true
+			return
+		}
+		n.n = n.n*10 + int64(d-'0')
+	}
+	if n.n > mostTokens {
+		n.n, n.wild = 0, true
+	}
+}
+
+// atLeast raises numbers to those of before.
+func (t *told) atLeast(before *told) {
+	t.prompt.n = max(t.prompt.n, before.prompt.n)
+	t.completion.n = max(t.completion.n, before.completion.n)
+	t.cached.n = max(t.cached.n, before.cached.n)
+	t.written.n = max(t.written.n, before.written.n)
+}
+
+// usage makes sense of the numbers. All zero is how some servers say that they did not count.
+func (t *told) usage(endpoint limit.Endpoint) Usage {
+	if t.prompt.wild || t.completion.wild || t.cached.wild || t.written.wild {
+		return Usage{}
+	}
+	u := Usage{Input: t.prompt.n, Output: t.completion.n, Cached: t.cached.n}
+	switch endpoint {
+	case limit.Messages:
+		u.Input += t.cached.n + t.written.n
+	case limit.Embeddings:
+		u.Output = 0
+	}
+	u.Cached = min(u.Cached, u.Input)
+	if u.Total() == 0 {
+		return Usage{}
+	}
+	u.Known = true
+	return u
+}

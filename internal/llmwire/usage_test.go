@@ -1,0 +1,108 @@
+package llmwire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/durward-gateway/durward/internal/limit"
+)
+
+// Answers as the public APIs give them.
+const (
+	chatAnswer = `{"id":"chatcmpl-B9MBs8","object":"chat.completion","created":1741569952,"model":"gpt-4.1-2025-04-14","choices":[{"index":0,"message":{"role":"assistant","content":"Hello! How can I \"assist\" you?","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":19,"completion_tokens":10,"total_tokens":29,"prompt_tokens_details":{"cached_tokens":8,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default"}`
+
+	responsesAnswer = `{"id":"resp_67ccd2be","object":"response","created_at":1741476542,"status":"completed","error":null,"model":"gpt-4.1-2025-04-14","output":[{"type":"message","id":"msg_67","status":"completed","role":"assistant","content":[{"type":"output_text","text":"In a peaceful grove.","annotations":[]}]},{"type":"function_call","id":"fc_1","call_id":"call_1","name":"look","arguments":"{\"q\":1}","status":"completed"}],"usage":{"input_tokens":36,"input_tokens_details":{"cached_tokens":16},"output_tokens":87,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":123},"user":null,"metadata":{}}`
+
+	embeddingsAnswer = `{"object":"list","data":[{"object":"embedding","embedding":[0.0023064255,-0.009327292,1e-5],"index":0}],"model":"text-embedding-ada-002","usage":{"prompt_tokens":8,"total_tokens":8}}`
+
+	messagesAnswer = `{"id":"msg_013Zva","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"thinking","thinking":"Hm.","signature":"EqQBCgIYAhIM"},{"type":"text","text":"Hi!"},{"type":"tool_use","id":"toolu_01","name":"look","input":{"q":"sky"}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":21,"cache_creation_input_tokens":188,"cache_read_input_tokens":2000,"cache_creation":{"ephemeral_5m_input_tokens":188,"ephemeral_1h_input_tokens":0},"output_tokens":393,"service_tier":"standard"}}`
+)
+
+func TestAnswerUsage(t *testing.T) {
+	chat := func(usage string) string { return `{"choices":[],"usage":` + usage + `}` }
+	for name, test := range map[string]struct {
+		endpoint limit.Endpoint
+		body     string
+		want     Usage
+	}{
+		"chat":            {limit.ChatCompletions, chatAnswer, Usage{19, 10, 8, true}},
+		"responses":       {limit.Responses, responsesAnswer, Usage{36, 87, 16, true}},
+		"embeddings":      {limit.Embeddings, embeddingsAnswer, Usage{8, 0, 0, true}},
+		"messages":        {limit.Messages, messagesAnswer, Usage{2209, 393, 2000, true}},
+		"messages, short": {limit.Messages, `{"usage":{"input_tokens":3,"cache_read_input_tokens":null,"output_tokens":4}}`, Usage{3, 4, 0, true}},
+
+		"usage first":      {limit.ChatCompletions, `{"usage":{"completion_tokens":1,"prompt_tokens":2},"choices":[{}]}`, Usage{2, 1, 0, true}},
+		"blanks":           {limit.ChatCompletions, "\n{ \"usage\" : { \"prompt_tokens\" : 2 ,\n\"completion_tokens\":\t1 } }\n", Usage{2, 1, 0, true}},
+		"no output":        {limit.ChatCompletions, chat(`{"prompt_tokens":2}`), Usage{2, 0, 0, true}},
+		"more cached":      {limit.ChatCompletions, chat(`{"prompt_tokens":2,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":9}}`), Usage{2, 1, 2, true}},
+		"details null":     {limit.ChatCompletions, chat(`{"prompt_tokens_details":null,"prompt_tokens":2,"completion_tokens":1}`), Usage{2, 1, 0, true}},
+		"not its own":      {limit.ChatCompletions, `{"choices":[{"usage":{"prompt_tokens":2}}],"x":{"usage":{"prompt_tokens":2}}}`, Usage{}},
+		"in a string":      {limit.ChatCompletions, `{"choices":"\",\"usage\":{\"prompt_tokens\":2}","x":"\\"}`, Usage{}},
+		"a lone surrogate": {limit.ChatCompletions, `{"choices":[{"message":{"content":"\ud83d"}}],"usage":{"prompt_tokens":2,"completion_tokens":1}}`, Usage{2, 1, 0, true}},
+		"bad UTF-8":        {limit.ChatCompletions, "{\"choices\":[\"\xff\x01\"],\"usage\":{\"prompt_tokens\":2}}", Usage{2, 0, 0, true}},
+
+		"T07 none":            {limit.ChatCompletions, `{"choices":[]}`, Usage{}},
+		"T07 null":            {limit.ChatCompletions, chat(`null`), Usage{}},
+		"T07 zeros":           {limit.ChatCompletions, chat(`{"prompt_tokens":0,"completion_tokens":0}`), Usage{}},
+		"T07 negative":        {limit.ChatCompletions, chat(`{"prompt_tokens":2,"completion_tokens":-100}`), Usage{}},
+		"T07 negative cached": {limit.ChatCompletions, chat(`{"prompt_tokens":2,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":-1}}`), Usage{}},
+		"T07 fraction":        {limit.ChatCompletions, chat(`{"prompt_tokens":2.5,"completion_tokens":1}`), Usage{}},
+		"T07 exponent":        {limit.ChatCompletions, chat(`{"prompt_tokens":2e3,"completion_tokens":1}`), Usage{}},
+		"T07 absurd":          {limit.ChatCompletions, chat(`{"prompt_tokens":2,"completion_tokens":9999999999}`), Usage{}},
+		"T07 overflow":        {limit.ChatCompletions, chat(`{"prompt_tokens":18446744073709551617,"completion_tokens":1}`), Usage{}},
+		"T07 text":            {limit.ChatCompletions, chat(`{"prompt_tokens":"2","completion_tokens":1}`), Usage{}},
+		"T07 a list":          {limit.ChatCompletions, chat(`[2,1]`), Usage{}},
+
+		"nothing":        {limit.ChatCompletions, ``, Usage{}},
+		"text":           {limit.ChatCompletions, `<html>"usage":{"prompt_tokens":2}`, Usage{}},
+		"a list at last": {limit.ChatCompletions, `[{"usage":{"prompt_tokens":2}}]`, Usage{}},
+		"no colon":       {limit.ChatCompletions, `{"x" 1,"usage":{"prompt_tokens":2}}`, Usage{}},
+		"no value":       {limit.ChatCompletions, `{"x":,"usage":{"prompt_tokens":2}}`, Usage{}},
+		"a stray end":    {limit.ChatCompletions, `{"x":[1}],"usage":{"prompt_tokens":2}}`, Usage{}},
+		"an open string": {limit.ChatCompletions, `{"usage":{"prompt_tokens":2},"x":"`, Usage{2, 0, 0, true}},
+		"cut off":        {limit.ChatCompletions, `{"usage":{"prompt_tokens":2,"completion`, Usage{2, 0, 0, true}},
+		"deep":           {limit.ChatCompletions, `{"x":` + strings.Repeat("[", 100_000), Usage{}},
+	} {
+		if got := AnswerUsage(test.endpoint, []byte(test.body)); got != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestEstimateUsed(t *testing.T) {
+	withoutUsage := func(answer string) string { return strings.ReplaceAll(answer, `"usage"`, `"used"`) }
+	chat := `{"model":"m","messages":[{"content":"12345678"}]}`
+	for name, test := range map[string]struct {
+		endpoint      limit.Endpoint
+		request, body string
+		want          Usage
+	}{
+		"known":          {limit.ChatCompletions, chat, chatAnswer, Usage{19, 10, 8, true}},
+		"T07 chat":       {limit.ChatCompletions, chat, withoutUsage(chatAnswer), Usage{2, 8, 0, false}},                                         // 30
+		"T07 responses":  {limit.Responses, `{"model":"m","input":"1234"}`, withoutUsage(responsesAnswer), Usage{1, 8, 0, false}},                // 20 + 4 + 7
+		"T07 messages":   {limit.Messages, `{"model":"m","messages":[{"content":"1234"}]}`, withoutUsage(messagesAnswer), Usage{1, 4, 0, false}}, // 3 + 3 + 4 + 3
+		"T07 embeddings": {limit.Embeddings, `{"model":"m","input":["1234"]}`, withoutUsage(embeddingsAnswer), Usage{1, 0, 0, false}},
+		"T07 junk":       {limit.ChatCompletions, chat, `oh no`, Usage{2, 0, 0, false}},
+	} {
+		r := parse(t, test.endpoint, test.request)
+		if got := AnswerUsed(r, []byte(test.body)); got != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	r := parse(t, limit.ChatCompletions, `{"model":"m","n":3}`)
+	for output, want := range map[int64]int64{-5: 0, 0: 0, 1: 1, 9: 3, 10: 4, 1<<63 - 1: (1<<63-1)/3 + 1} {
+		if got := r.PerChoice(output); got != want {
+			t.Errorf("%d for each of 3 choices of %d", got, output)
+		}
+	}
+}
+
+func TestLengthOf(t *testing.T) {
+	for inside, want := range map[string]int64{
+		``: 0, `abc`: 3, `é`: 2, `\n\"`: 2, `\u00e9`: 2, `\u00E9\u20ac`: 5, `\ud83d\ude00`: 4, `\ud83d`: 2, `\u12`: 3, `\`: 1, `a\\u00e9`: 7,
+	} {
+		if got := lengthOf([]byte(inside)); got != want {
+			t.Errorf("%s: %d, want %d", inside, got, want)
+		}
+	}
+}

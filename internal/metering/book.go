@@ -1,0 +1,119 @@
+package metering
+
+import (
+	"strings"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// largeBook is the number of rows that are sent before their time.
+	largeBook = 1_000
+	// maxRows bounds the rows in memory while the store is away. Beyond it new ones are written without who made the call;
+	// what is left then is bounded by the organizations' models.
+	maxRows = 100_000
+	// maxBatch bounds the rows, and the spends, of one batch.
+	maxBatch = 2_000
+)
+
+// book is what was written down and not sent. Batches that were sent are no part of it any more: they never change.
+type book struct {
+	rows map[row]*storage.UsageCounts
+	// spends are what was spent of budgets, by organization.
+	spends   map[string]map[spender]int64
+	coarse   int64
+	underway int // rows of batches that are not known to be in the store
+}
+
+// row is whose usage of what it is, in which hour.
+type row struct {
+	organization, user, key, agent, alias, model string
+	hour                                         int64 // of the Unix epoch
+}
+
+// spender is one who spends of a budget in a period.
+type spender struct {
+	budget, subject string
+	start           int64 // of the period, in Unix seconds
+}
+
+func newBook() book {
+	return book{rows: make(map[row]*storage.UsageCounts), spends: make(map[string]map[spender]int64)}
+}
+
+// write adds a call, and reports whether there is enough for a batch.
+func (b *book) write(c *Call, at time.Time, n storage.UsageCounts) (large bool) {
+	s := &c.Subject
+	r := row{c.Organization, s.UserID, s.APIKeyID, s.AgentID, text(s.Alias), text(s.Model), at.Unix() / 3600}
+	sum := b.rows[r]
+	if sum == nil && len(b.rows) >= maxRows {
+		b.coarse += n.Requests
+		r.user, r.key, r.agent = "", "", ""
+		sum = b.rows[r]
+	}
+	if sum == nil {
+		sum = new(storage.UsageCounts)
+		b.rows[r] = sum
+	}
+	sum.Requests = add(sum.Requests, n.Requests)
+	sum.InputTokens = add(sum.InputTokens, n.InputTokens)
+	sum.OutputTokens = add(sum.OutputTokens, n.OutputTokens)
+	sum.CachedTokens = add(sum.CachedTokens, n.CachedTokens)
+	sum.Cost = add(sum.Cost, n.Cost)
+	return len(b.rows) >= largeBook
+}
+
+// text is a name as every database takes it: one row that is refused would keep all others from the store.
+func text(name string) string {
+	if strings.IndexByte(name, 0) >= 0 {
+		name = strings.ReplaceAll(name, "\x00", "\uFFFD")
+	}
+	return strings.ToValidUTF8(name, "\uFFFD")
+}
+
+func (b *book) spend(organization string, s spender, cost int64) {
+	if cost == 0 {
+		return
+	}
+	spends := b.spends[organization]
+	if spends == nil {
+		spends = make(map[spender]int64)
+		b.spends[organization] = spends
+	}
+	spends[s] = add(spends[s], cost)
+}
+
+// cut takes a batch out of the book; nil when there is nothing.
+func (b *book) cut() *storage.UsageBatch {
+	if len(b.rows) == 0 && len(b.spends) == 0 {
+		return nil
+	}
+	batch := new(storage.UsageBatch)
+	for r, sum := range b.rows {
+		if len(batch.Usage) == maxBatch {
+			break
+		}
+		batch.Usage = append(batch.Usage, storage.Usage{
+			OrganizationID: r.organization, Hour: time.Unix(r.hour*3600, 0).UTC(), UserID: r.user, APIKeyID: r.key, AgentID: r.agent,
+			Alias: r.alias, Model: r.model, UsageCounts: *sum,
+		})
+		delete(b.rows, r)
+	}
+	for organization, spends := range b.spends {
+		for s, cost := range spends {
+			if len(batch.Spends) == maxBatch {
+				break
+			}
+			batch.Spends = append(batch.Spends, storage.BudgetSpend{
+				OrganizationID: organization, BudgetID: s.budget, Subject: s.subject, Start: time.Unix(s.start, 0).UTC(), Cost: cost,
+			})
+			delete(spends, s)
+		}
+		if len(spends) == 0 {
+			delete(b.spends, organization)
+		}
+	}
+	b.underway += len(batch.Usage)
+	return batch
+}

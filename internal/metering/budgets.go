@@ -1,0 +1,257 @@
+package metering
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// budgetSet is the budgets of an organization as they were at one time. It is never changed.
+type budgetSet struct {
+	sequence uint64           // a set that was read later has a higher one
+	epoch    cache.Epoch      // in which it was read
+	budgets  []storage.Budget // that are enabled
+	index    *limit.Index
+	// kept are all budgets, each with what its spends belong to: with another scope or period, the store has forgotten them.
+	kept map[string]budgetIdentity
+	byID map[string]*storage.Budget // of budgets
+}
+
+type budgetIdentity struct {
+	scope  storage.Scope
+	period storage.BudgetPeriod
+}
+
+var setSequence atomic.Uint64
+
+// set is the organization's budgets, from the cache.
+func (m *Meter) set(ctx context.Context, organization string) (*budgetSet, error) {
+	return m.sets.Get(ctx, cache.NewKey(organization, "budgets"), func(ctx context.Context) (*budgetSet, error) {
+		s := &budgetSet{sequence: setSequence.Add(1), epoch: m.epochs.Current(organization), kept: make(map[string]budgetIdentity), byID: make(map[string]*storage.Budget)}
+		all, err := m.store.Budgets(ctx, organization)
+		if err != nil {
+			return nil, fmt.Errorf("reading budgets: %w", err)
+		}
+		var scoped []limit.Scoped
+		for _, b := range all {
+			s.kept[b.ID] = budgetIdentity{b.Scope, b.Period}
+			if b.Enabled {
+				s.budgets = append(s.budgets, b)
+				scoped = append(scoped, limit.Scoped{Scope: b.Scope, Traffic: storage.TrafficLLM})
+			}
+		}
+		for i := range s.budgets {
+			s.byID[s.budgets[i].ID] = &s.budgets[i]
+		}
+		s.index = limit.NewIndex(scoped)
+		return s, nil
+	})
+}
+
+// ledger is what is known of the spending of an organization that has budgets.
+type ledger struct {
+	set      *budgetSet
+	counters map[spender]*counter
+	since    time.Time // spends of periods before were not read
+	loaded   time.Time
+	used     time.Time
+}
+
+// counter is what one spends of a budget in a period.
+type counter struct {
+	of spender
+	// spent is what the store has and what the book has to tell it.
+	spent    int64
+	reserved int64 // of calls that run
+	holds    int   // how many those are
+	alerted  bool
+	gone     bool // the budget is not there any more, or another one under its id
+}
+
+// ledger returns an organization's ledger with its set, which is the present one. The store's numbers are read when the
+// budgets may have changed; while calls go on, the goroutine reads them again.
+func (m *Meter) ledger(ctx context.Context, organization string, now time.Time) (*ledger, *budgetSet, error) {
+	current := func(good func(*budgetSet) bool) (*ledger, *budgetSet) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		l := m.ledgers[organization]
+		if l == nil || !good(l.set) || storage.BudgetMonth.Start(now).Before(l.since) {
+			return nil, nil
+		}
+		l.used = now
+		return l, l.set
+	}
+	epoch := m.epochs.Current(organization)
+	if l, set := current(func(s *budgetSet) bool { return s.epoch == epoch }); l != nil {
+		return l, set, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout) // others wait for this visit, whoever's it is
+	defer cancel()
+	read, err := m.set(ctx, organization)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(read.budgets) > 0 {
+		if err := m.enter(ctx); err != nil {
+			return nil, nil, fmt.Errorf("reading what was spent of budgets: %w", err)
+		}
+		defer m.leave()
+	}
+	// Another call may have read it meanwhile, or something newer.
+	if l, set := current(func(s *budgetSet) bool { return s.sequence >= read.sequence }); l != nil {
+		return l, set, nil
+	}
+	if len(read.budgets) == 0 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.open(organization, read, nil, time.Time{}, now), read, nil
+	}
+	l, err := m.load(ctx, organization, read, now)
+	return l, read, err
+}
+
+// load reads what was spent. The visit is the caller's: between what is read and what the book holds, nothing is counted
+// twice and nothing is missing.
+func (m *Meter) load(ctx context.Context, organization string, set *budgetSet, now time.Time) (*ledger, error) {
+	if err := m.send(ctx); err != nil { // the store might have it, or not
+		return nil, fmt.Errorf("flushing usage: %w", err)
+	}
+	since := storage.BudgetMonth.Start(now)
+	spends, err := m.store.BudgetSpends(ctx, organization, since)
+	if err != nil {
+		return nil, fmt.Errorf("reading what was spent of budgets: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.open(organization, set, spends, since, now), nil
+}
+
+// open makes an organization's ledger what was read. The lock is held.
+func (m *Meter) open(organization string, set *budgetSet, spends []storage.BudgetSpend, since, now time.Time) *ledger {
+	l := m.ledgers[organization]
+	if l == nil {
+		l = &ledger{counters: make(map[spender]*counter), used: now}
+		m.ledgers[organization] = l
+	}
+	m.install(organization, l, set, spends, now)
+	l.since, l.loaded = since, now
+	m.start()
+	return l
+}
+
+// install makes the counters what the store and the book say. Calls that run hold on to theirs.
+func (m *Meter) install(organization string, l *ledger, set *budgetSet, spends []storage.BudgetSpend, now time.Time) {
+	cold := l.set == nil
+	for _, c := range l.counters {
+		id := c.of.budget
+		if set.byID[id] == nil || l.set.kept[id] != set.kept[id] {
+			c.gone = true
+			delete(l.counters, c.of)
+		}
+		c.spent = 0
+	}
+	pending := m.book.spends[organization]
+	for s := range pending {
+		was, is := budgetIdentity{}, set.kept[s.budget]
+		if !cold {
+			was = l.set.kept[s.budget]
+		}
+		if is == (budgetIdentity{}) || !cold && was != (budgetIdentity{}) && was != is {
+			delete(pending, s) // the store would add it to what another scope spends
+		}
+	}
+	if len(pending) == 0 {
+		delete(m.book.spends, organization)
+	}
+	l.set = set
+	fresh := make(map[*counter]bool)
+	over := func(s spender) bool { return s.start < set.byID[s.budget].Period.Start(now).Unix() }
+	count := func(s spender, cost int64) {
+		if set.byID[s.budget] == nil {
+			return
+		}
+		c := l.counters[s]
+		if c == nil && over(s) {
+			return
+		}
+		if c == nil {
+			c = &counter{of: s}
+			l.counters[s] = c
+			fresh[c] = true
+		}
+		c.spent = add(c.spent, cost)
+	}
+	for _, s := range spends {
+		count(spender{s.BudgetID, s.Subject, s.Start.Unix()}, s.Cost)
+	}
+	for s, cost := range pending {
+		count(s, cost)
+	}
+	for _, c := range l.counters {
+		if c.holds == 0 && (c.spent == 0 || over(c.of)) {
+			delete(l.counters, c.of)
+			continue
+		}
+		if fresh[c] { // whoever spent it has told of it
+			c.alerted = reached(set.byID[c.of.budget], c.spent)
+		}
+		m.watch(organization, set.byID[c.of.budget], c)
+	}
+}
+
+// refresh reads again what was spent in organizations that are busy, where other nodes spend too, and forgets those in
+// which nothing happens.
+func (m *Meter) refresh(ctx context.Context) error {
+	now := m.now()
+	var stale []string
+	m.mu.Lock()
+	for organization, l := range m.ledgers {
+		switch {
+		case now.Sub(l.used) > forgetAfter && !l.busy():
+			delete(m.ledgers, organization)
+		case len(l.set.budgets) > 0 && l.used.After(l.loaded) && now.Sub(l.loaded) >= refreshEvery:
+			stale = append(stale, organization)
+		}
+	}
+	m.mu.Unlock()
+	for _, organization := range stale {
+		if err := m.reload(ctx, organization, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *ledger) busy() bool {
+	for _, c := range l.counters {
+		if c.holds != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Meter) reload(ctx context.Context, organization string, now time.Time) error {
+	set, err := m.set(ctx, organization)
+	if err != nil {
+		return err
+	}
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.leave()
+	m.mu.Lock()
+	l := m.ledgers[organization]
+	older := l == nil || l.set.sequence > set.sequence
+	m.mu.Unlock()
+	if older {
+		return nil
+	}
+	_, err = m.load(ctx, organization, set, now)
+	return err
+}

@@ -1,0 +1,165 @@
+package metering
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Refusal says which budget has no room for a call. When several have none it is the one that takes longest to have some.
+type Refusal struct {
+	Budget   storage.Budget
+	Subject  string // whose share of it, when it is for each apart
+	Spent    int64
+	Reserved int64 // by calls that run
+	Estimate int64 // what the call was expected to cost
+	// RetryAfter is the time until the period ends, or, when calls that run hold what is left, a short one.
+	RetryAfter time.Duration
+}
+
+// whileRunning is when a call may come again that others, which end at any time, have left no room for.
+const whileRunning = time.Second
+
+// Seconds is RetryAfter in whole seconds, rounded up, at least 1.
+func (r *Refusal) Seconds() int64 { return max(int64((r.RetryAfter+time.Second-1)/time.Second), 1) }
+
+// SetHeader sets Retry-After (RFC 9110 section 10.2.3).
+func (r *Refusal) SetHeader(h http.Header) { h.Set("Retry-After", strconv.FormatInt(r.Seconds(), 10)) }
+
+// Message is what the caller is told. No amount is in it: those are for administrators.
+func (r *Refusal) Message() string {
+	switch {
+	case r.Spent >= r.Budget.Amount:
+		return fmt.Sprintf("The budget of this %s is spent. Retry-After says in how many seconds the next one begins.", r.Budget.Period)
+	case add(r.Spent, r.Estimate) > r.Budget.Amount:
+		return fmt.Sprintf("What is left of the budget of this %s may not be enough for this request. Ask for fewer tokens.", r.Budget.Period)
+	}
+	return fmt.Sprintf("What is left of the budget of this %s is set aside for requests that are running. Try again when they have ended.", r.Budget.Period)
+}
+
+// Reserve sets the call's estimated cost aside in every budget that applies to it. Exactly one of its results is not nil:
+// a hold, a refusal (nothing was set aside), or an error, on which nobody may be let through.
+//
+// A budget with HardStop refuses when it is spent, and when what is spent, set aside and expected of this call exceeds it:
+// however many calls come at once, it is passed by no more than the estimates are wrong.
+func (m *Meter) Reserve(ctx context.Context, c Call, prices *Prices) (*Hold, *Refusal, error) {
+	h := &Hold{meter: m, call: c, at: m.now()}
+	if h.price, h.priced = prices.Of(c.Kind, c.Subject.ProviderName, c.Subject.Model); !h.priced {
+		m.missed(&c)
+	}
+	h.call.Subject.Traffic = storage.TrafficLLM
+	h.estimate = h.price.Cost(Tokens{Input: c.Input, Output: c.Output})
+	for {
+		l, set, err := m.ledger(ctx, c.Organization, h.at)
+		if err != nil {
+			return nil, nil, err
+		}
+		hits := set.index.Match(&h.call.Subject)
+		if len(hits) == 0 {
+			return h, nil, nil
+		}
+		m.mu.Lock()
+		if m.ledgers[c.Organization] == l && l.set == set {
+			refused := m.charge(h, l, hits)
+			m.mu.Unlock()
+			if refused != nil {
+				return nil, refused, nil
+			}
+			return h, nil, nil
+		}
+		m.mu.Unlock() // the budgets have changed meanwhile
+	}
+}
+
+// charge sets the cost aside. The lock is held.
+func (m *Meter) charge(h *Hold, l *ledger, hits []limit.Hit) *Refusal {
+	var refused *Refusal
+	counters := make([]*counter, len(hits))
+	for i, hit := range hits {
+		b := &l.set.budgets[hit.Index]
+		of := spender{b.ID, text(hit.Subject), b.Period.Start(h.at).Unix()}
+		c := l.counters[of]
+		if c == nil {
+			c = &counter{of: of}
+		}
+		counters[i] = c
+		if !b.HardStop || c.spent < b.Amount && add(add(c.spent, c.reserved), h.estimate) <= b.Amount {
+			continue
+		}
+		r := &Refusal{Budget: *b, Subject: hit.Subject, Spent: c.spent, Reserved: c.reserved, Estimate: h.estimate, RetryAfter: whileRunning}
+		if c.spent >= b.Amount || add(c.spent, h.estimate) > b.Amount {
+			r.RetryAfter = periodEnd(b.Period, h.at).Sub(h.at)
+		}
+		if refused == nil || r.RetryAfter > refused.RetryAfter {
+			refused = r
+		}
+	}
+	if refused != nil {
+		m.stats.Refused++
+		return refused
+	}
+	for _, c := range counters {
+		c.reserved += h.estimate // below the amount, or of as many calls as run
+		c.holds++
+		l.counters[c.of] = c
+	}
+	h.charges = counters
+	return nil
+}
+
+// periodEnd is when the period that t is in ends.
+func periodEnd(p storage.BudgetPeriod, t time.Time) time.Time {
+	start := p.Start(t)
+	if p == storage.BudgetMonth {
+		return start.AddDate(0, 1, 0)
+	}
+	return start.AddDate(0, 0, 1)
+}
+
+// Alert says that AlertPercent of a budget is spent.
+type Alert struct {
+	Organization string
+	Budget       storage.Budget
+	Subject      string // who has spent it, when the budget is for each apart
+	Start        time.Time
+	Spent        int64
+}
+
+// spend counts a call's cost in its budgets. The lock is held.
+func (m *Meter) spend(h *Hold, cost int64) {
+	for _, c := range h.charges {
+		if c.gone {
+			continue
+		}
+		c.spent = add(c.spent, cost)
+		m.book.spend(h.call.Organization, c.of, cost)
+		m.watch(h.call.Organization, m.ledgers[h.call.Organization].set.byID[c.of.budget], c) // calls that run keep their ledger
+	}
+}
+
+// reached reports whether a budget's share to alert of is spent.
+func reached(b *storage.Budget, spent int64) bool {
+	if b.AlertPercent <= 0 {
+		return false
+	}
+	percent := int64(b.AlertPercent)
+	return spent > 0 && spent >= b.Amount/100*percent+b.Amount%100*percent/100
+}
+
+// watch notes an alert when there is reason for one: once for a budget, subject and period, again when the budget was
+// raised meanwhile. The lock is held.
+func (m *Meter) watch(organization string, b *storage.Budget, c *counter) {
+	is := reached(b, c.spent)
+	if is && !c.alerted {
+		m.stats.Alerts++
+		m.alerts = append(m.alerts, Alert{Organization: organization, Budget: *b, Subject: c.of.subject, Start: time.Unix(c.of.start, 0).UTC(), Spent: c.spent})
+		m.start()
+		m.hurry()
+	}
+	c.alerted = is
+}

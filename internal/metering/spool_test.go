@@ -1,0 +1,163 @@
+package metering
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// in is newDesk with a directory for what is not stored.
+func in(t testing.TB, store *memory, dir string) *desk {
+	d := newDesk(t, store)
+	d.spool = spool{dir}
+	return d
+}
+
+// kill ends a Meter as the end of its process does: nothing is sent any more.
+func (d *desk) kill() {
+	d.stop()
+	d.running.Wait()
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.sets.Close()
+}
+
+// TestKilled: whatever the store answers and whenever the process is killed, what was cut is in the store once in the end,
+// and only what was not is lost.
+func TestKilled(t *testing.T) {
+	root, run := t.TempDir(), 0
+	rapid.Check(t, func(r *rapid.T) {
+		run++
+		dir := filepath.Join(root, strconv.Itoa(run))
+		store := newMemory()
+		store.put(budget("b", wholeOrganization, storage.BudgetMonth, math.MaxInt64))
+		d := in(t, store, dir)
+		other := in(t, store, dir) // a process beside it, which may take over its batches
+		defer func() { d.Close(); other.Close() }()
+		faults := rapid.SampledFrom([]fault{works, away, lostItsWord})
+		var kept, loose int64
+		for range rapid.IntRange(1, 25).Draw(r, "steps") {
+			switch rapid.IntRange(0, 6).Draw(r, "step") {
+			case 0:
+				d.kill()
+				loose = 0
+				d = in(t, store, dir)
+			case 1:
+				store.fail(always(faults.Draw(r, "fault")))
+				_ = d.Flush(context.Background())
+				kept, loose = kept+loose, 0
+				store.fail(always(works))
+			case 2:
+				d.save()
+				kept, loose = kept+loose, 0
+			case 3:
+				other.kill()
+				other = in(t, store, dir)
+				store.fail(always(faults.Draw(r, "fault")))
+				_ = other.Flush(context.Background())
+				store.fail(always(works))
+			default:
+				n := rapid.Int64Range(1, 1000).Draw(r, "cost")
+				d.reserve(call(n)).Close()
+				loose += n
+				// What earlier processes have left is known as well.
+				d.mu.Lock()
+				for _, c := range d.ledgers[acme].counters {
+					if c.spent != kept+loose {
+						r.Errorf("known to have spent %d, want %d", c.spent, kept+loose)
+					}
+				}
+				d.mu.Unlock()
+			}
+		}
+		d.flush()
+		kept += loose
+		if got := store.total(); got.Cost != kept {
+			r.Fatalf("used %d, want %d", got.Cost, kept)
+		}
+		if got := store.spent("b"); got != kept {
+			r.Fatalf("spent %d, want %d", got, kept)
+		}
+		if len(store.changed) > 0 {
+			r.Fatalf("sent again as something else: %v", store.changed)
+		}
+		if files, err := os.ReadDir(dir); err != nil && !os.IsNotExist(err) || len(files) > 0 {
+			r.Fatalf("left behind: %v, %v", files, err)
+		}
+	})
+}
+
+// TestSavedWhileTheStoreIsAway: what a killed process loses is bounded by time, however long the store is away.
+func TestSavedWhileTheStoreIsAway(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		d := in(t, store, dir)
+		d.reserve(call(1)).Release() // the budgets are known
+		store.fail(always(away))
+		for range 100 {
+			d.use(1)
+			time.Sleep(flushEvery)
+		}
+		time.Sleep(flushEvery)
+		synctest.Wait()
+		d.kill()
+		store.fail(always(works))
+		next := in(t, store, dir)
+		next.Start()
+		time.Sleep(2 * flushEvery)
+		synctest.Wait()
+		next.Close()
+		if n := store.total(); n.Requests != 100 {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
+func TestFilesThatAreNoBatches(t *testing.T) {
+	dir, store := t.TempDir(), newMemory()
+	for name, content := range map[string]string{
+		"a.json": "{}", "x-0000000000000000001.json": "not JSON", "torn.tmp": "{", "n-0000000000000000002.json": `{"Node": "n", "Number": 2, "Usage": [{"Requests": -1}]}`,
+		"n-0000000000000000003.json": `{"Node": "n", "Number": 3, "Usage": [{"OrganizationID": "acme", "Requests": 7}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batches, err := spool{dir}.left()
+	if len(batches) != 1 || err == nil || strings.Count(err.Error(), "reading ") != 3 {
+		t.Errorf("%v, %v", batches, err)
+	}
+	in(t, store, dir).flush()
+	if n := store.total(); n.Requests != 7 {
+		t.Errorf("%+v", n)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 4 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// TestNoRoom: a directory that cannot be written to keeps nothing from the store.
+func TestNoRoom(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := in(t, newMemory(), filepath.Join(file, "usage"))
+	d.use(1)
+	d.flush()
+	if n := d.store.total(); n.Requests != 1 {
+		t.Errorf("%+v", n)
+	}
+}

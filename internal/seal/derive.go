@@ -1,0 +1,54 @@
+package seal
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"sync/atomic"
+)
+
+// derived are keys for one purpose, one for each data key (HKDF-SHA256, RFC 5869): what is made for one purpose is of no
+// use for another. They follow the keyring when it learns of more.
+type derived[T any] struct {
+	ring   *Keyring
+	info   string // what is derived, and the purpose
+	size   int
+	derive func(key []byte) T
+	made   atomic.Pointer[derivedKeys[T]]
+}
+
+type derivedKeys[T any] struct {
+	from *dataKeys
+	keys map[uint32]T
+}
+
+func newDerived[T any](k *Keyring, info string, size int, derive func(key []byte) T) *derived[T] {
+	d := &derived[T]{ring: k, info: info, size: size, derive: derive}
+	d.all() // so that nobody waits for it later
+	return d
+}
+
+// all are the keys that are known, by version.
+func (d *derived[T]) all() *derivedKeys[T] {
+	known := d.ring.known.Load()
+	if made := d.made.Load(); made != nil && made.from == known {
+		return made
+	}
+	made := &derivedKeys[T]{from: known, keys: make(map[uint32]T, len(known.keys))}
+	for version, dk := range known.keys {
+		key, err := hkdf.Key(sha256.New, dk.raw, nil, d.info, d.size)
+		if err != nil {
+			panic("seal: deriving a key of fixed length: " + err.Error()) // only lengths can be wrong
+		}
+		made.keys[version] = d.derive(key)
+	}
+	d.made.Store(made)
+	return made
+}
+
+// current is what new things are made with.
+func (d *derived[T]) current() (version uint32, key T) {
+	d.ring.freshen()
+	made := d.all()
+	version = made.from.current(d.ring.now())
+	return version, made.keys[version]
+}

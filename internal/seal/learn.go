@@ -1,0 +1,103 @@
+package seal
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// reloadAfter is how old what is known of data keys may become while it is used; it is looked up behind the user's
+	// back. After reloadBefore the user waits for that: nobody has used the keyring for a while.
+	reloadAfter  = 20 * time.Second
+	reloadBefore = 40 * time.Second
+	// retryAfter is the time between tries while the store does not answer, and waitFor how long a user waits for one.
+	retryAfter = 5 * time.Second
+	waitFor    = 250 * time.Millisecond
+	// learnEvery is the time between looks for keys that are not known: tokens come from clients, who can name any.
+	learnEvery   = 100 * time.Millisecond
+	learnAhead   = 64 // how many keys can have been added unheard
+	learnTimeout = 5 * time.Second
+)
+
+// loads keeps account of when data keys were read.
+type loads struct {
+	turn   chan struct{} // held by whoever reads
+	tried  atomic.Int64  // nanoseconds since 1970 when the last one began
+	loaded atomic.Int64  // and when the last one that succeeded began
+	count  atomic.Int64  // how many began
+}
+
+func (l *loads) begin(at time.Time) {
+	l.turn = make(chan struct{}, 1)
+	l.tried.Store(at.UnixNano())
+	l.loaded.Store(at.UnixNano())
+}
+
+func (l *loads) done() { <-l.turn }
+
+// freshen reads the data keys again when they were not read for a while.
+func (k *Keyring) freshen() {
+	now := k.now().UnixNano()
+	age := time.Duration(now - k.loads.loaded.Load())
+	if age < reloadAfter || time.Duration(now-k.loads.tried.Load()) < retryAfter {
+		return
+	}
+	select {
+	case k.loads.turn <- struct{}{}:
+	default:
+		return // somebody reads them
+	}
+	if age < reloadBefore {
+		go func() {
+			defer k.loads.done()
+			k.load(learnTimeout)
+		}()
+		return
+	}
+	defer k.loads.done()
+	k.load(waitFor)
+}
+
+// learn looks for a key that is not known, and reports whether it was found: another node, or an operator, may have added
+// it a moment ago. A look that began after the question answers it; whoever asks too soon after one waits.
+func (k *Keyring) learn(version uint32) bool {
+	newest := k.Newest()
+	if version <= newest || version-newest > learnAhead {
+		return false // keys are numbered one after the other and never removed
+	}
+	asked := k.loads.count.Load()
+	k.loads.turn <- struct{}{}
+	defer k.loads.done()
+	if _, ok := k.known.Load().keys[version]; ok {
+		return true
+	}
+	// One that was running when the question came may have read before the key was there; one that began later has not.
+	if k.loads.count.Load() > asked {
+		return false
+	}
+	if wait := learnEvery - time.Duration(k.now().UnixNano()-k.loads.tried.Load()); wait > 0 && wait <= learnEvery {
+		<-time.After(wait)
+	}
+	k.load(learnTimeout)
+	_, ok := k.known.Load().keys[version]
+	return ok
+}
+
+// load reads the data keys. When that fails, or the master key of one is not here, what is known stays. It is the
+// caller's turn.
+func (k *Keyring) load(timeout time.Duration) {
+	began := k.now()
+	k.loads.count.Add(1)
+	k.loads.tried.Store(began.UnixNano())
+	stored, err := k.read(timeout)
+	if err != nil || len(stored) == 0 {
+		return
+	}
+	k.loads.loaded.Store(began.UnixNano())
+	if len(stored) == len(k.known.Load().versions) {
+		return // keys are only added
+	}
+	if known, err := k.unwrapAll(stored); err == nil {
+		k.known.Store(known)
+	}
+}

@@ -1,0 +1,31 @@
+package streams
+
+// list holds streams by the pointers in them: what is registered and ended with every call needs no map.
+type list struct {
+	first *stream
+	n     int
+}
+
+func (l *list) add(s *stream) {
+	s.in, s.before, s.after = l, nil, l.first
+	if l.first != nil {
+		l.first.before = s
+	}
+	l.first = s
+	l.n++
+}
+
+// remove takes a stream out of the list that it is in.
+func (s *stream) remove() {
+	l := s.in
+	if s.before != nil {
+		s.before.after = s.after
+	} else {
+		l.first = s.after
+	}
+	if s.after != nil {
+		s.after.before = s.before
+	}
+	s.in, s.before, s.after = nil, nil, nil
+	l.n--
+}

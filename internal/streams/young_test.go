@@ -1,0 +1,82 @@
+package streams
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestYoungCallsEndWithTheirRequests: who asks sees it at once, who follows is told before the call has grown; what the
+// gateway ends ends at once.
+func TestYoungCallsEndWithTheirRequests(t *testing.T) {
+	for name, age := range map[string]time.Duration{"new": 0, "young": youth, "grown": 3 * youth} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r Registry
+				request, gone := context.WithCancel(t.Context())
+				ctx, done := openOne(request, &r)
+				defer done()
+				asked, doneToo := openOne(request, &r)
+				defer doneToo()
+				revoked, doneThree := r.Open(request, Owner{User: "revoked"}, Call, time.Time{}, Limits{}, nil)
+				defer doneThree()
+				told := make(chan struct{}, 2)
+				all := make(chan struct{})
+				watch(ctx, func() { told <- struct{}{}; close(all) })
+				watch(revoked, func() { told <- struct{}{} })
+				waits, doneFour := openOne(request, &r)
+				defer doneFour()
+				child, stop := context.WithCancel(waits)
+				defer stop()
+				time.Sleep(age)
+				r.End(Owner{User: "revoked"}, Revoked)
+				synctest.Wait()
+				if len(told) != 1 || revoked.Err() == nil {
+					t.Error("the gateway ended it, and nobody was told")
+				}
+				start := time.Now()
+				gone()
+				if asked.Err() != context.Canceled {
+					t.Errorf("who asks gets %v", asked.Err())
+				}
+				<-child.Done()
+				if took := time.Since(start); took > 0 {
+					t.Errorf("who waits is told after %v", took)
+				}
+				<-all
+				synctest.Wait()
+				if took := time.Since(start); took > 2*youth || age > 2*youth && took > 0 || len(told) != 2 {
+					t.Errorf("told of the end after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestNobodyLooksAfterNoCalls: no timer stays behind, and a call that comes then is looked after like the first.
+func TestNobodyLooksAfterNoCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Registry
+		for range 3 {
+			request, gone := context.WithCancel(t.Context())
+			ctx, done := openOne(request, &r)
+			_, early := openOne(request, &r)
+			early()
+			early()
+			time.Sleep(youth / 2)
+			told := make(chan struct{})
+			watch(ctx, func() { close(told) })
+			gone()
+			<-told
+			done()
+			time.Sleep(2 * youth)
+			synctest.Wait()
+			r.mu.Lock()
+			if r.growing || r.open.n != 0 || r.young.n != 0 || r.open.first != nil || r.young.first != nil {
+				t.Errorf("growing %v, %d old and %d young calls", r.growing, r.open.n, r.young.n)
+			}
+			r.mu.Unlock()
+		}
+	})
+}

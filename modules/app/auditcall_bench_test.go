@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/storage"
+)
+
+type noStore struct{ storage.Audits }
+
+func (noStore) AuditChains(context.Context, string) ([]storage.AuditChain, error) { return nil, nil }
+
+func (noStore) AddAuditChunks(context.Context, []storage.AuditChunk) error { return nil }
+
+func (noStore) AddAuditCheckpoint(context.Context, storage.AuditCheckpoint) error { return nil }
+
+type noSigner struct{}
+
+func (noSigner) Sign([]byte) []byte { return make([]byte, 64) }
+
+// BenchmarkAuditCall is what the audit log costs a call to a server that a policy allows: its intent, its outcome, and
+// bringing them to a store, without the store.
+func BenchmarkAuditCall(b *testing.B) {
+	opened, err := audit.NewTrail(audit.Options{Dir: b.TempDir(), Signer: noSigner{}}, noStore{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = opened.Close() }()
+	log := &Audit{trail: new(trail), rules: (&AuditRules{}).withDefaults()}
+	log.trail.opened.Store(opened)
+	core := &Core{Audit: log, Sizes: Sizes{MCP: 1 << 20}}
+	bearer := &verified{caller: Caller{
+		OrganizationID: "018f3c2e-0000-7000-8000-00000000000a", UserID: "018f3c2e-0000-7000-8000-0000000000a1", Subject: "alice",
+		Agent: "dev-agent", Roles: []string{"dev", "ops"}, Groups: []string{"eng"},
+	}}
+	server := &storage.Server{ID: "018f3c2e-0000-7000-8000-00000000000b", Slug: "github"}
+	r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/mcp/github",
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_issue","arguments":{"repository":"acme/shop","title":"a word"}}}`))
+	r.Header.Set("Content-Type", "application/json")
+	first := &Call{Core: core, Caller: &bearer.caller, Server: server}
+	in, ok := first.ReadInbound(httptest.NewRecorder(), r)
+	if !ok {
+		b.Fatal("unreadable")
+	}
+	judged := Judged{Call: rules.Call{Name: "create_issue", Arguments: in.Single().Arguments}}
+	judged.Decision = rules.Decision{Effect: rules.Allow, Rule: "everything", PolicyID: "018f3c2e-0000-7000-8000-00000000000c", Revision: 3}
+	call := new(Call)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if n%16 == 0 {
+			runtime.Gosched() // as a call does that waits for its upstream
+		}
+		call.Core, call.Caller, call.Server, call.Inbound, call.audit = core, &bearer.caller, server, in, callAudit{}
+		call.Decision = &call.decision
+		call.judged[0] = judged
+		call.Judged = call.judged[:]
+		if err := call.AuditIntent(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		call.AuditOutcome("ok", http.StatusOK)
+		call.FinishAudit(b.Context())
+	}
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// AuditLLM is the traffic to models, as AuditRules name it.
+const AuditLLM = "llm"
+
+// eventModelCall is the event of what is recorded before a provider's secret leaves.
+const eventModelCall = "model.call"
+
+// modelIntent is a call to a provider that is under way.
+type modelIntent struct {
+	id      string // "": nothing is recorded of it
+	started time.Time
+}
+
+// AuditModelIntent records that the call is about to leave for a provider with the secret of the gateway's account there. It
+// must be called before the secret leaves, for each target anew. An error means that the call must not be made; it wraps
+// storage.ErrUnavailable.
+func (c *Call) AuditModelIntent(ctx context.Context, account *ModelAccount, alias, model string) error {
+	a := c.Core.Audit
+	c.modelIntent = modelIntent{started: time.Now()}
+	if a == nil {
+		return nil
+	}
+	at := c.modelIntent.started.UTC()
+	e := storage.AuditEntry{
+		ID: audit.NewID(at), At: at, Kind: storage.AuditCall, Event: eventModelCall, UserID: c.Caller.UserID, Client: c.Caller.Agent,
+		Method: AuditLLM, Tool: c.Log.Model, Decision: "allow",
+		Detail: map[string]any{"model_alias": alias, "provider_id": account.ID, "provider": clip(account.Name, maxKeptMethod), "model": clip(model, maxKeptMethod)},
+	}
+	if c.Agent != nil {
+		e.AgentID = c.Agent.ID
+	}
+	if c.Caller.Key != nil {
+		add(&e, "api_key_id", c.Caller.Key.ID)
+	}
+	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
+		e.TraceID = span.TraceID().String()
+	}
+	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
+	if err == nil {
+		err = t.Append(c.Caller.OrganizationID, &e)
+	}
+	switch {
+	case err == nil:
+		c.modelIntent.id = e.ID
+	case a.required(AuditLLM):
+		return fmt.Errorf("recording a call to a model: %w", errors.Join(storage.ErrUnavailable, err))
+	}
+	return nil
+}
+
+// AuditModelOutcome records what became of the call that AuditModelIntent has recorded: a word of ours, the status of the
+// provider's answer, 0 when there was none, and the tokens.
+func (c *Call) AuditModelOutcome(outcome string, status int, used llmwire.Usage) {
+	intent := c.modelIntent
+	c.modelIntent.id = ""
+	if intent.id == "" {
+		return
+	}
+	t := c.Core.Audit.trail.opened.Load()
+	if t == nil {
+		return // not reached: the intent has opened it
+	}
+	e := storage.AuditEntry{
+		Kind: storage.AuditCall, Event: "outcome", Call: intent.id, Outcome: outcome, UpstreamStatus: status, Duration: time.Since(intent.started),
+	}
+	e.At = intent.started.Add(e.Duration).UTC() // never before the intent, whatever becomes of the clock
+	e.ID = audit.NewID(e.At)
+	if used.Total() > 0 {
+		e.Detail = map[string]any{"input_tokens": used.Input, "output_tokens": used.Output}
+		if !used.Known {
+			e.Detail["estimated"] = true
+		}
+	}
+	t.Later(c.Caller.OrganizationID, &e)
+}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// Clocks that are apart (Z-C01): tokens, approvals and limits end too early or too late at a node whose clock is not that
+// of the others. Nodes know each other by their database, so its clock is what theirs are compared with.
+const (
+	// clockAlarm is the gap above which the log warns, clockRefused the one above which the node is not ready.
+	clockAlarm   = 5 * time.Second
+	clockRefused = time.Minute
+	// clockReminder is how often the log repeats a warning.
+	clockReminder = time.Minute
+)
+
+// clockAhead is by how much this machine's clock is ahead of the database's.
+var clockAhead = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "durward", Name: "clock_ahead_seconds",
+	Help: "By how much this machine's clock is ahead of the database's at the least, negative when it is behind."})
+
+// clockMend is how to mend it.
+const clockMend = "Have both machines keep their time by NTP (chrony or systemd-timesyncd). The gateway is ready again by itself."
+
+// ClockError says that this machine's clock and the database's are too far apart to serve.
+type ClockError struct {
+	// Ahead is by how much this machine's is ahead, negative when it is behind.
+	Ahead time.Duration
+}
+
+func (e *ClockError) Error() string {
+	way := "ahead of"
+	if e.Ahead < 0 {
+		way = "behind"
+	}
+	return fmt.Sprintf("this machine's clock is %s %s the database's: tokens, approvals and limits would end too early or too late",
+		e.Ahead.Abs().Round(100*time.Millisecond), way)
+}
+
+// clockWatch judges what a store tells of its database's clock.
+type clockWatch struct {
+	now    func() time.Time
+	logger func() *zap.Logger
+	ahead  atomic.Int64 // as told last
+
+	mu     sync.Mutex
+	said   time.Duration // the bound that the log has last said was passed; 0: none
+	saidAt time.Time
+}
+
+// told is called after each comparison.
+func (w *clockWatch) told(ahead time.Duration) {
+	w.ahead.Store(int64(ahead))
+	clockAhead.Set(ahead.Seconds())
+	var passed time.Duration
+	switch apart := ahead.Abs(); {
+	case apart > clockRefused:
+		passed = clockRefused
+	case apart > clockAlarm:
+		passed = clockAlarm
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// A gap about a bound is passed again and again: what is not worse than what was said waits.
+	if passed <= w.said && (w.said == 0 || w.now().Sub(w.saidAt) < clockReminder) {
+		return
+	}
+	w.said, w.saidAt = passed, w.now()
+	found := zap.NamedError("found", &ClockError{ahead})
+	switch passed {
+	case 0:
+		w.logger().Info("this machine's clock and the database's agree again")
+	case clockAlarm:
+		w.logger().Warn("clocks are apart", found, zap.String("mend", clockMend))
+	default:
+		w.logger().Error("clocks are too far apart: the gateway is not ready", found, zap.String("mend", clockMend))
+	}
+}
+
+// ready is a *ClockError when the clocks are too far apart.
+func (w *clockWatch) ready() error {
+	if ahead := time.Duration(w.ahead.Load()); ahead.Abs() > clockRefused {
+		return &ClockError{ahead}
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/internal/coordinate"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// LimitRules say how rate limits are counted by nodes that share counters.
+type LimitRules struct {
+	// What a node does while the counters that nodes share cannot be reached: `local` holds it to the limit through the
+	// number of nodes, `closed` refuses with 503 what is limited, `open` holds it to the whole limit. Default: `local`.
+	OnStoreFailure string `json:"on_store_failure,omitempty"`
+	// `exact` asks the shared counters for every call; `share` lets nodes take small leases, and at most 5 % too much through.
+	// Default: `exact`.
+	Mode string `json:"mode,omitempty"`
+}
+
+var (
+	limitFailures = []string{string(coordinate.Local), string(coordinate.Closed), string(coordinate.Open)}
+	limitModes    = []string{string(coordinate.Exact), string(coordinate.Share)}
+)
+
+// Set sets a word of the Caddyfile.
+func (r *LimitRules) Set(word, value string) error {
+	var field *string
+	var known []string
+	switch word {
+	case "on_store_failure":
+		field, known = &r.OnStoreFailure, limitFailures
+	case "mode":
+		field, known = &r.Mode, limitModes
+	default:
+		return fmt.Errorf("unrecognized word %q in limits; known are mode, on_store_failure", word)
+	}
+	if *field != "" {
+		return fmt.Errorf("%s may be given once", word)
+	}
+	if !slices.Contains(known, value) {
+		return fmt.Errorf("%s takes one of %s", word, strings.Join(known, ", "))
+	}
+	*field = value
+	return nil
+}
+
+func (r *LimitRules) check() error {
+	if r == nil {
+		return nil
+	}
+	if r.OnStoreFailure != "" && !slices.Contains(limitFailures, r.OnStoreFailure) {
+		return fmt.Errorf("limits: on_store_failure takes one of %s", strings.Join(limitFailures, ", "))
+	}
+	if r.Mode != "" && !slices.Contains(limitModes, r.Mode) {
+		return fmt.Errorf("limits: mode takes one of %s", strings.Join(limitModes, ", "))
+	}
+	return nil
+}
+
+func (a *App) loadCoordinator(ctx caddy.Context) error {
+	if a.CoordinatorRaw == nil {
+		return nil
+	}
+	guest, err := ctx.LoadModule(a, "CoordinatorRaw")
+	if err != nil {
+		return fmt.Errorf("loading coordinator: %w", err)
+	}
+	a.coordinator = guest.(CoordinatorOpener)
+	return nil
+}
+
+// coordination is what nodes that count together share. nil: this node counts alone.
+type coordination struct {
+	lifetime
+	coordinator *coordinate.Coordinator
+}
+
+// use keeps it open until unpin is called; whoever calls it holds a configuration that has it.
+func (c *coordination) use() (unpin func()) {
+	if c == nil || !c.pin() {
+		return func() {}
+	}
+	return c.unpin
+}
+
+// Destruct closes it after the last call that uses it.
+func (c *coordination) Destruct() error {
+	c.retire()
+	return nil
+}
+
+// acquireCoordination makes what the configuration asks for, or takes that of the configuration before. It comes after the
+// store's resources.
+func (a *App) acquireCoordination() error {
+	open := a.openCounters()
+	if open == nil {
+		return nil
+	}
+	where := "the store's"
+	if a.coordinator != nil {
+		where = a.coordinator.Key()
+	}
+	key := "coordination/" + digest(where, a.resourceKey, a.LimitRules)
+	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
+		shared, err := open()
+		if err != nil || shared == nil {
+			return &coordination{lifetime: lifetime{close: func() {}}}, err
+		}
+		return newCoordination(a, shared), nil
+	})
+	if err != nil {
+		return fmt.Errorf("opening the counters of rate limits: %w", err)
+	}
+	a.coordinationID, a.coordination = key, value.(*coordination)
+	return nil
+}
+
+// openCounters says how shared counters are opened; nil when there are none.
+func (a *App) openCounters() func() (storage.SharedCounters, error) {
+	if a.coordinator != nil {
+		return func() (storage.SharedCounters, error) { return a.coordinator.Counters(a.store) }
+	}
+	if store, ok := a.store.(CounterStore); ok {
+		return store.Counters
+	}
+	return nil
+}
+
+func newCoordination(a *App, shared storage.SharedCounters) *coordination {
+	rules := LimitRules{}
+	if a.LimitRules != nil {
+		rules = *a.LimitRules
+	}
+	c := &coordination{coordinator: coordinate.New(coordinate.Options{
+		Counters: shared, Own: a.resources.limits.counters, Failure: coordinate.Failure(rules.OnStoreFailure), Mode: coordinate.Mode(rules.Mode),
+		Now: time.Now, Log: a.slogger, Alone: limitAlone.Inc,
+		Changed: func(degraded bool) {
+			if degraded {
+				limitDegraded.Inc()
+			} else {
+				limitDegraded.Dec()
+			}
+		},
+	})}
+	c.close = func() { _ = c.coordinator.Close() } // counters are not durable
+	return c
+}
+
+func (a *App) releaseCoordination() error {
+	if a.coordination == nil {
+		return nil
+	}
+	a.coordination = nil
+	_, err := pool.Delete(a.coordinationID)
+	return err
+}
+
+// limitsTogether are the rate limits as this configuration counts them.
+func (a *App) limitsTogether() *Limits {
+	if a.coordination == nil || a.coordination.coordinator == nil {
+		return a.resources.limits
+	}
+	return &Limits{limitBook: a.resources.limits.limitBook, engine: limit.NewEngine(a.coordination.coordinator), coordinator: a.coordination.coordinator}
+}
+
+// Degraded reports whether this node counts alone what it should count with others.
+func (l *Limits) Degraded() bool { return l != nil && l.coordinator != nil && l.coordinator.Degraded() }

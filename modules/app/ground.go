@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Connected notes that the call was given the credential of its caller's connection: what runs on it ends with that.
+func (c *Call) Connected() { atomic.StoreUint32(&c.connected, 1) }
+
+// ground is a right that ends with what the call stands on too: its caller's token or key, its server, and the connection
+// whose credential it was given. The node where one of them is taken away ends streams itself; the others learn only that
+// something was written. The reasons are the same.
+func (c *Call) ground(right streams.Right) streams.Right {
+	server, known := c.Server, c.known
+	return func(ctx context.Context) (bool, error) {
+		var err error
+		switch {
+		case c.key != nil:
+			_, err = c.Core.keyState(ctx, c.home)
+		case c.token != nil:
+			_, err = c.Core.standing(ctx, c.token)
+		}
+		if errors.Is(err, token.ErrInvalid) {
+			return false, &streams.Ended{Reason: streams.Revoked}
+		}
+		if err == nil && server != nil {
+			err = c.standsOn(ctx, server, known)
+		}
+		if err != nil || right == nil {
+			return err == nil, err
+		}
+		return right(ctx)
+	}
+}
+
+// standsOn is a *streams.Ended when a server, or the caller's connection to it, has gone.
+func (c *Call) standsOn(ctx context.Context, server *storage.Server, known *knownServer) error {
+	now := Call{Core: c.Core, Caller: c.Caller, Server: server, known: known}
+	err := now.renewServer(ctx)
+	if errors.Is(err, storage.ErrNotFound) {
+		return &streams.Ended{Reason: streams.ServerDeleted}
+	}
+	if err != nil || c.Caller.UserID == "" || atomic.LoadUint32(&c.connected) == 0 {
+		return err
+	}
+	key := storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: now.Server.ID}
+	gone, err := c.Core.Broker.Gone(ctx, key, now.Server)
+	if err == nil && gone {
+		return &streams.Ended{Reason: streams.Disconnected}
+	}
+	return err
+}

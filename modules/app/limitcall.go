@@ -1,0 +1,210 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// callLimits is what rate limits know of a call.
+type callLimits struct {
+	on      bool // durward_limit said that the call counts
+	charged bool
+	matched *limit.Matched
+	at      cache.Epoch // of the organization, before matched was looked up
+	permit  *limit.Permit
+	results int64 // of tools that the call's answer is to have
+	used    int64 // tokens of those that came
+}
+
+// lastMatched is what the last call of a token counted in.
+type lastMatched struct {
+	at            cache.Epoch
+	server, agent string
+	matched       *limit.Matched
+}
+
+// LimitSubject is everything that limits on the call may be for.
+func (c *Call) LimitSubject(traffic storage.TrafficType) limit.Subject {
+	s := limit.Subject{
+		Traffic: traffic, UserID: c.Caller.UserID, UserSub: c.Caller.Subject, UserEmail: c.Caller.Email,
+		Roles: c.Caller.Roles, Groups: c.Caller.Groups, Teams: c.Caller.Teams, Projects: c.Caller.Projects,
+	}
+	if c.Agent != nil {
+		s.AgentID = c.Agent.ID
+	}
+	if c.Caller.Key != nil {
+		s.APIKeyID = c.Caller.Key.ID
+	}
+	if c.Server != nil && traffic == storage.TrafficMCP {
+		s.ServerID, s.ServerSlug = c.Server.ID, c.Server.Slug
+	}
+	return s
+}
+
+// Limited makes the call to a server one that counts. Calls do not without it, which is durward_limit's word.
+func (c *Call) Limited() { c.limits.on = true }
+
+// Look says whether a limit on the call to a server is full already, before anything of it is read. Nothing is charged.
+// On an error nobody may be let through.
+func (c *Call) Look(ctx context.Context) (*limit.Refusal, error) {
+	m, err := c.matched(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.Core.Limits.Engine().Look(ctx, m)
+}
+
+// matched gives the counters of a call to a server, as they are now.
+func (c *Call) matched(ctx context.Context) (*limit.Matched, error) {
+	now := c.Core.Limits.epochs.Current(c.Caller.OrganizationID)
+	if c.limits.matched != nil && c.limits.at == now {
+		return c.limits.matched, nil
+	}
+	// Most calls are what the bearer of their token did last.
+	agent := ""
+	if c.Agent != nil {
+		agent = c.Agent.ID
+	}
+	if c.token != nil {
+		if last := c.token.limits.Load(); last != nil && last.at == now && last.server == c.Server.ID && last.agent == agent {
+			c.limits.matched, c.limits.at = last.matched, now
+			return last.matched, nil
+		}
+	}
+	subject := c.LimitSubject(storage.TrafficMCP)
+	m, err := c.Core.Limits.Matched(ctx, c.Caller.OrganizationID, &subject)
+	if err != nil {
+		return nil, err
+	}
+	c.limits.matched, c.limits.at = m, now
+	if c.token != nil {
+		c.token.limits.Store(&lastMatched{at: now, server: c.Server.ID, agent: agent, matched: m})
+	}
+	return m, nil
+}
+
+// Charge counts a call to a server, once, after the decision about it. Every request of a batch counts, and the opening
+// of a stream of /sse; notifications and answers do not, and GET and DELETE of /mcp neither. For tools/call it reserves
+// what results of the server had on average. On an error nobody may be let through.
+func (c *Call) Charge(ctx context.Context) (*limit.Refusal, error) {
+	if !c.limits.on || c.limits.charged {
+		return nil, nil
+	}
+	requests, results := c.counts()
+	if requests == 0 {
+		return nil, nil
+	}
+	m, err := c.matched(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.limits.charged = true
+	if m.Len() == 0 {
+		return nil, nil
+	}
+	cost := limit.Cost{Requests: requests}
+	if most, ok := m.SmallestTokens(); ok && results > 0 {
+		mean := c.Core.Limits.results.Of(c.Caller.OrganizationID, c.Server.ID)
+		cost.Tokens = limit.Estimate{Choices: results, Output: true}.Reserve(mean, most, true)
+	}
+	var refused *limit.Refusal
+	c.limits.permit, refused, err = c.Core.Limits.Engine().Charge(ctx, m, cost)
+	c.limits.results = results
+	return refused, err
+}
+
+// counts is how many requests a call has, and how many of them are answered with the result of a tool.
+func (c *Call) counts() (requests, results int64) {
+	if c.Events != nil {
+		return 1, 0
+	}
+	if c.Inbound == nil {
+		return 0, 0
+	}
+	for i := range c.Inbound.Message.Messages {
+		if m := &c.Inbound.Message.Messages[i]; m.Kind == jsonrpc.Request {
+			requests++
+			if m.Method == "tools/call" {
+				results++
+			}
+		}
+	}
+	return requests, results
+}
+
+// Admit charges a call to a server, or answers its refusal and reports false. Whoever lets it go on calls
+// [Call.EndLimits] afterwards.
+func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
+	if !c.limits.on {
+		return true
+	}
+	// durward_policy has read the request, unless it is off.
+	if _, events := c.proxied(r); events {
+		if _, ok := c.ReadEvents(w, r); !ok {
+			return false
+		}
+	} else if _, ok := c.ReadInbound(w, r); !ok {
+		return false
+	}
+	refused, err := c.Charge(r.Context())
+	return c.Pass(w, r, LimitedAtCharge, refused, err)
+}
+
+// Places at which a limit refuses a call, for the metrics.
+const (
+	LimitedAtLook   = "look"
+	LimitedAtCharge = "charge"
+	limitedInStream = "stream"
+)
+
+// TextLimited is what a caller is told who has reached a rate limit. Which one it was, and what others have used, is not
+// theirs to know (attack T08).
+const TextLimited = "Rate limit exceeded"
+
+// TextUncounted is what a caller is told whose call cannot be counted.
+const TextUncounted = "The rate limits cannot be read at the moment"
+
+// Pass reports whether a call to a server may go on by what limits said. It answers otherwise, in the way of the call's
+// protocol.
+func (c *Call) Pass(w http.ResponseWriter, r *http.Request, where string, refused *limit.Refusal, err error) bool {
+	if refused == nil && err == nil {
+		return true
+	}
+	family, events := c.proxied(r)
+	if err != nil {
+		c.AuditOutcome("unavailable", 0)
+		c.Core.Metrics.Calls.WithLabelValues(family, "unavailable").Inc()
+		c.Core.Log.Error("counting a call", slog.Any("error", err))
+		WriteError(w, Unavailable, TextUncounted)
+		return false
+	}
+	c.AuditOutcome("limited", 0)
+	c.Core.Metrics.Calls.WithLabelValues(family, "limited").Inc()
+	CountLimited(storage.TrafficMCP, where, refused)
+	refused.SetHeader(w.Header())
+	switch {
+	case events:
+		WriteError(w, RateLimitExceeded, TextLimited)
+	case c.Inbound != nil:
+		c.Inbound.WriteRPC(w, http.StatusTooManyRequests, jsonrpc.CodeRateLimited, TextLimited, RateLimitExceeded)
+	default: // nothing was read yet, its id neither
+		WriteRPCBody(w, http.StatusTooManyRequests, jsonrpc.ErrorResponse(nil, jsonrpc.CodeRateLimited, TextLimited,
+			&ServiceError{Name: RateLimitExceeded, Message: TextLimited}))
+	}
+	return false
+}
+
+// proxied tells the families of calls to servers apart.
+func (c *Call) proxied(r *http.Request) (family string, events bool) {
+	if strings.HasPrefix(r.URL.Path, SSEPrefix) {
+		return "sse", true
+	}
+	return "mcp", false
+}

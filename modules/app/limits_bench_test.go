@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
+)
+
+type benchLimits []storage.RateLimit
+
+func (l benchLimits) EnabledRateLimits(context.Context, string) ([]storage.RateLimit, error) {
+	return l, nil
+}
+
+// BenchmarkLimits is what limits cost a call to a server that is read already: the look, the charge, the counting of its
+// answer when a limit counts tokens, and the end. A token that calls one server is the usual case; "two servers" is one
+// that calls them in turn.
+func BenchmarkLimits(b *testing.B) {
+	most := int64(1 << 40)
+	rate := func(scope storage.ScopeType, value string, tokens bool) storage.RateLimit {
+		l := storage.RateLimit{ID: string(scope), OrganizationID: "acme", Scope: storage.Scope{Type: scope, Value: value}, Traffic: storage.TrafficAll, Enabled: true, RequestsPerMinute: &most}
+		if tokens {
+			l.TokensPerMinute = &most
+		}
+		return l
+	}
+	one := benchLimits{rate(storage.ScopeUser, "", false)}
+	four := benchLimits{rate(storage.ScopeOrganization, "", false), rate(storage.ScopeUser, "", false), rate(storage.ScopeMCPServer, "github", false), rate(storage.ScopeRole, "dev", false)}
+	tokens := append(benchLimits{rate(storage.ScopeOrganization, "", true)}, four[1:]...)
+	both := benchLimits{rate(storage.ScopeOrganization, "", true), rate(storage.ScopeUser, "", true), rate(storage.ScopeMCPServer, "github", true), rate(storage.ScopeRole, "dev", true)}
+	answer := []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat("word ", 40) + `"}]}}`)
+	for _, bc := range []struct {
+		name    string
+		off     bool
+		servers int
+		limits  benchLimits
+	}{
+		{"off", true, 1, nil}, {"no limits", false, 1, nil}, {"one limit", false, 1, one}, {"four limits", false, 1, four},
+		{"four limits, one with tokens", false, 1, tokens}, {"four limits with tokens", false, 1, both}, {"four limits, two servers", false, 2, four},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			limits, err := NewLimits(new(cache.Epochs), bc.limits, window.New(time.Now))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer limits.Close()
+			core := &Core{Limits: limits, Sizes: Sizes{MCP: 1 << 20}}
+			bearer := &verified{person: new(person), caller: Caller{OrganizationID: "acme", UserID: "u", Subject: "alice", Email: "alice@example.com", Roles: []string{"dev", "ops"}, Groups: []string{"eng"}}}
+			servers := []*storage.Server{{ID: "s1", Slug: "github"}, {ID: "s2", Slug: "slack"}}
+			r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/mcp/github", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`))
+			r.Header.Set("Content-Type", "application/json")
+			first := &Call{Core: core, Caller: &bearer.caller, Server: servers[0]}
+			in, ok := first.ReadInbound(httptest.NewRecorder(), r)
+			if !ok {
+				b.Fatal("unreadable")
+			}
+			w, call := httptest.NewRecorder(), new(Call)
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				call.Core, call.Caller, call.token, call.Inbound, call.limits = core, &bearer.caller, bearer, in, callLimits{}
+				call.Server = servers[n%bc.servers]
+				if bc.off {
+					continue
+				}
+				call.Limited()
+				refused, err := call.Look(b.Context())
+				if !call.Pass(w, r, LimitedAtLook, refused, err) || !call.Admit(w, r) {
+					b.Fatal("refused")
+				}
+				call.MeterText(b.Context(), answer)
+				call.EndLimits()
+			}
+		})
+	}
+}

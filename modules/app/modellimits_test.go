@@ -1,0 +1,83 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// changingLimits is a store whose limits can be changed.
+type changingLimits struct{ of []storage.RateLimit }
+
+func (l *changingLimits) EnabledRateLimits(context.Context, string) ([]storage.RateLimit, error) {
+	return slices.Clone(l.of), nil
+}
+
+// TestModelsOfAKeyAreMatchedAnew: what a key's last call counted in is taken for the next one only when that goes to the same
+// place, and no longer than the organization's limits and the key stay as they are.
+func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
+	k := newKeyring(t)
+	most := int64(10)
+	on := func(scope storage.Scope) storage.RateLimit {
+		return storage.RateLimit{ID: uuid.NewString(), OrganizationID: keyOrganization, Scope: scope, Traffic: storage.TrafficAll, Enabled: true, RequestsPerMinute: &most}
+	}
+	stored := &changingLimits{of: []storage.RateLimit{on(storage.Scope{Type: storage.ScopeOrganization}), on(storage.Scope{Type: storage.ScopeModelAlias, Value: "small"})}}
+	var err error
+	if k.core.Limits, err = NewLimits(k.core.resources.epochs, stored, window.New(nil)); err != nil {
+		t.Fatal(err)
+	}
+	defer k.core.Limits.Close()
+	raw, _ := k.make(nil)
+	matched := func(alias string) *limit.Matched {
+		t.Helper()
+		call, err := k.use(raw, here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject := call.LimitSubject(storage.TrafficLLM)
+		if subject.Alias = alias; alias != "" {
+			subject.ProviderID, subject.Model = "p", "m"
+		}
+		m, err := call.MatchedForModels(t.Context(), &subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for range 2 {
+		for alias, counters := range map[string]int{"": 1, "small": 2, "large": 1} {
+			if got := matched(alias).Len(); got != counters {
+				t.Errorf("alias %q: %d counters", alias, got)
+			}
+		}
+	}
+	first := matched("small")
+	if again := matched("small"); again != first {
+		t.Error("the same was matched again")
+	}
+	stored.of = stored.of[:1]
+	if got := matched("small").Len(); got != 2 {
+		t.Errorf("before anybody could know of the change: %d counters", got)
+	}
+	k.core.resources.epochs.Bump(keyOrganization)
+	if got := matched("small").Len(); got != 1 {
+		t.Errorf("after the change: %d counters", got)
+	}
+	// What somebody has begun with an older key finds the change, too.
+	call, err := k.use(raw, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.of = nil
+	k.core.resources.epochs.Bump(keyOrganization)
+	subject := call.LimitSubject(storage.TrafficLLM)
+	if m, err := call.MatchedForModels(t.Context(), &subject); err != nil || m.Len() != 0 {
+		t.Errorf("%v, %v", m, err)
+	}
+}

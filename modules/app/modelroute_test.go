@@ -1,0 +1,51 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/durward-gateway/durward/internal/smart"
+)
+
+// recorder is a span that keeps what is said about it.
+type recorder struct {
+	noop.Span
+	said string
+}
+
+func (*recorder) IsRecording() bool { return true }
+
+func (r *recorder) SetAttributes(all ...attribute.KeyValue) {
+	for _, a := range all {
+		r.said += fmt.Sprintf("%s=%s ", a.Key, a.Value.AsString())
+	}
+}
+
+// TestRouted: where a smart model sends a call, and why, is in the log, in the trace and in the metrics.
+func TestRouted(t *testing.T) {
+	span := new(recorder)
+	ctx := trace.ContextWithSpan(t.Context(), span)
+	call := new(Call)
+	call.Asks(ctx, "smart")
+	call.Routed(ctx, smart.Decision{Alias: "large", Slot: 2, Reason: smart.ByFloor})
+	for key, want := range map[string]string{"durward.model": "smart", "durward.routed_model": "large", "durward.route_reason": "floor"} {
+		if got, ok := call.placeholder(key); !ok || got != want {
+			t.Errorf("{%s} is %v", key, got)
+		}
+	}
+	if want := "durward.model=smart durward.routed_model=large durward.route_reason=floor "; span.said != want {
+		t.Errorf("the trace has %q", span.said)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(modelRoutes)
+	found, err := registry.Gather()
+	if err != nil || len(found) != 1 || !strings.Contains(found[0].String(), `value:"floor"`) || !strings.Contains(found[0].String(), `value:"2"`) {
+		t.Errorf("counted as %v, %v", found, err)
+	}
+}

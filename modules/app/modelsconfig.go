@@ -1,0 +1,272 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/apikey"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// ConfiguredProvider is an account with a provider of models that every organization can use.
+type ConfiguredProvider struct {
+	// How it is spoken to: the name of a module of `durward.providers`, such as `openai` or `anthropic`. Required.
+	Kind string `json:"kind,omitempty"`
+	// By which aliases and rate limits know it. Default: the kind.
+	Name string `json:"name,omitempty"`
+	// Where it is. Default: the kind's own.
+	BaseURL string `json:"base_url,omitempty"`
+	// A reference to its API key. Default: none is sent.
+	Key string `json:"key,omitempty"`
+	// How long a connection may take. Default: 5s.
+	ConnectTimeout caddy.Duration `json:"connect_timeout,omitempty"`
+	// How long an answer may take to begin. Default: 5m.
+	ResponseTimeout caddy.Duration `json:"response_timeout,omitempty"`
+	// How long an answer may be silent. Default: that of `streams`.
+	IdleTimeout caddy.Duration `json:"idle_timeout,omitempty"`
+}
+
+// ConfiguredAlias is a name under which every organization can ask for models.
+type ConfiguredAlias struct {
+	// What callers write as `model`. Required.
+	Name string `json:"name,omitempty"`
+	// What callers read about it. Default: none.
+	Description string `json:"description,omitempty"`
+	// The models that answer. At least one is required.
+	Targets []ConfiguredTarget `json:"targets,omitempty"`
+	// Other aliases of the configuration, whose targets are tried when all of this one's failed. Default: none.
+	Fallbacks []string `json:"fallbacks,omitempty"`
+}
+
+// ConfiguredTarget is a model of a configured provider.
+type ConfiguredTarget struct {
+	// The provider's name. Required.
+	Provider string `json:"provider,omitempty"`
+	// The provider's name of the model. Required.
+	Model string `json:"model,omitempty"`
+	// The target's share of the calls that begin with it. Default: 0; when all are 0, the first one is tried first.
+	Weight int `json:"weight,omitempty"`
+}
+
+// configuredModels is what the configuration says, resolved.
+type configuredModels struct {
+	names    storage.ConfiguredModels
+	byID     map[string]*ModelAccount
+	timeouts map[string]storage.ModelTimeouts // by id
+	models   map[string]*Model                // by alias
+}
+
+// ConfiguredAccount is a provider of the configuration as administrators of organizations see it. Where it is, and its
+// secret, is for who runs the gateway to know.
+type ConfiguredAccount struct {
+	ID, Name, Kind string
+	HasSecret      bool
+	Timeouts       storage.ModelTimeouts
+}
+
+// ConfiguredAccounts lists the providers of the configuration, ordered by name.
+func (c *Core) ConfiguredAccounts() []ConfiguredAccount {
+	all := make([]ConfiguredAccount, 0, len(c.configured.byID))
+	for id := range c.configured.byID {
+		account, _ := c.ConfiguredAccount(id)
+		all = append(all, account)
+	}
+	slices.SortFunc(all, func(a, b ConfiguredAccount) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// ConfiguredAccount gives the provider of the configuration that has the id.
+func (c *Core) ConfiguredAccount(id string) (ConfiguredAccount, bool) {
+	a, ok := c.configured.byID[id]
+	if !ok {
+		return ConfiguredAccount{}, false
+	}
+	return ConfiguredAccount{a.ID, a.Name, a.Kind, !a.secret.Empty(), c.configured.timeouts[id]}, true
+}
+
+const modelProviders = "durward.providers"
+
+// providerID makes the ids of configured providers of their names, so that they stay the same across nodes and restarts.
+var providerID = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/durward-gateway/durward#provider"))
+
+var aliasText = regexp.MustCompile(apikey.AliasPattern)
+
+// modelSerial numbers the configurations of this process.
+var modelSerial atomic.Uint64
+
+// loadModelKinds loads every kind of provider that is linked in: what the store has may be of any.
+func (a *App) loadModelKinds(ctx caddy.Context) error {
+	a.modelKinds = make(map[string]ModelProvider)
+	for _, module := range caddy.GetModules(modelProviders) {
+		loaded, err := ctx.LoadModuleByID(string(module.ID), nil)
+		if err != nil {
+			return fmt.Errorf("loading %s: %w", module.ID, err)
+		}
+		kind, ok := loaded.(ModelProvider)
+		if !ok {
+			return fmt.Errorf("%s is no provider of models", module.ID)
+		}
+		a.modelKinds[module.ID.Name()] = kind
+	}
+	return nil
+}
+
+// bindModels resolves what the configuration says about models.
+func (c *Core) bindModels(a *App) error {
+	providers, aliases := a.modelsToBind()
+	return c.BindModels(a.modelKinds, providers, aliases)
+}
+
+// BindModels makes these the kinds of providers that there are, and these providers and aliases what every organization has. It is
+// called once, before any request.
+func (c *Core) BindModels(kinds map[string]ModelProvider, providers []ConfiguredProvider, aliases []ConfiguredAlias) error {
+	c.kinds = kinds
+	c.modelsID = strconv.FormatUint(modelSerial.Add(1), 10)
+	c.configured = configuredModels{
+		names: storage.ConfiguredModels{Providers: make(map[string]string), Aliases: make(map[string]struct{})},
+		byID:  make(map[string]*ModelAccount), timeouts: make(map[string]storage.ModelTimeouts), models: make(map[string]*Model),
+	}
+	for i := range providers {
+		if err := c.bindProvider(&providers[i]); err != nil {
+			return err
+		}
+	}
+	for i := range aliases {
+		if err := c.bindAlias(&aliases[i]); err != nil {
+			return fmt.Errorf("alias %s: %w", aliases[i].Name, err)
+		}
+	}
+	for i := range aliases {
+		model := c.configured.models[aliases[i].Name]
+		for _, name := range aliases[i].Fallbacks {
+			fallback := c.configured.models[name]
+			if fallback == nil || fallback == model || slices.Contains(model.Fallbacks, fallback) {
+				return fmt.Errorf("alias %s: fallback %q is not another alias of the configuration, named once", model.Alias, name)
+			}
+			model.Fallbacks = append(model.Fallbacks, fallback)
+		}
+	}
+	return nil
+}
+
+// modelsToBind are the providers and aliases of the configuration, and of development mode those whose names are free.
+func (a *App) modelsToBind() (providers []ConfiguredProvider, aliases []ConfiguredAlias) {
+	providers, aliases = a.Providers, a.Aliases
+	development := a.Development()
+	if development == nil {
+		return providers, aliases
+	}
+	brought := development.Models()
+	for _, p := range brought.Providers {
+		if !slices.ContainsFunc(a.Providers, func(own ConfiguredProvider) bool {
+			return strings.EqualFold(own.Name, p.Name)
+		}) {
+			providers = append(slices.Clip(providers), p)
+		}
+	}
+	for _, alias := range brought.Aliases {
+		if !slices.ContainsFunc(a.Aliases, func(own ConfiguredAlias) bool { return own.Name == alias.Name }) {
+			aliases = append(slices.Clip(aliases), alias)
+		}
+	}
+	return providers, aliases
+}
+
+func (c *Core) bindProvider(p *ConfiguredProvider) error {
+	name := p.Name
+	if name == "" {
+		name = p.Kind
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("provider "+name+": "+format, args...)
+	}
+	kind := c.kinds[p.Kind]
+	switch {
+	case kind == nil:
+		return fail("unrecognized kind %q; known are %s", p.Kind, strings.Join(c.ModelKinds(), ", "))
+	case strings.TrimSpace(name) != name || name == "":
+		return fail("a name has no blanks around it")
+	case c.configuredAccount(name) != nil:
+		return fail("that name is given twice")
+	case p.BaseURL == "" && c.NeedsBaseURL(p.Kind):
+		return fail("base_url is required")
+	case p.Key != "" && !IsReference(p.Key):
+		return fail("key takes a reference, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
+	}
+	timeouts := storage.ModelTimeouts{Connect: time.Duration(p.ConnectTimeout), Response: time.Duration(p.ResponseTimeout), Idle: time.Duration(p.IdleTimeout)}
+	for _, d := range []time.Duration{timeouts.Connect, timeouts.Response, timeouts.Idle} {
+		if d < 0 || d > MaxModelTimeout {
+			return fail("%v is not a time between 0 and %v", d, MaxModelTimeout)
+		}
+	}
+	account := &ModelAccount{ID: uuid.NewSHA1(providerID, []byte(name)).String(), Name: name, Kind: p.Kind, Provider: kind}
+	if p.BaseURL != "" {
+		if reason := c.CheckBaseURL(p.BaseURL); reason != "" {
+			return fail("base_url: %s", reason)
+		}
+	}
+	if err := account.setURLs(p.BaseURL); err != nil {
+		return err
+	}
+	if p.Key != "" {
+		key, err := resolve(p.Key)
+		if err != nil {
+			return fail("%w", err)
+		}
+		if !ProviderSecretText.MatchString(key) {
+			return fail("the key has characters that no header may have")
+		}
+		account.secret = seal.NewSecret(key)
+	}
+	c.configured.names.Providers[account.ID] = name
+	c.configured.byID[account.ID] = account
+	c.configured.timeouts[account.ID] = timeouts
+	return nil
+}
+
+// configuredAccount finds a provider by its name, as stores compare names.
+func (c *Core) configuredAccount(name string) *ModelAccount {
+	for _, account := range c.configured.byID {
+		if strings.EqualFold(account.Name, name) {
+			return account
+		}
+	}
+	return nil
+}
+
+func (c *Core) bindAlias(a *ConfiguredAlias) error {
+	switch {
+	case !aliasText.MatchString(a.Name):
+		return errors.New("that is no name of an alias")
+	case c.configured.models[a.Name] != nil:
+		return errors.New("it is given twice")
+	case len(a.Targets) == 0:
+		return errors.New("it needs a target")
+	}
+	model := &Model{Alias: a.Name, Description: a.Description}
+	for _, t := range a.Targets {
+		account := c.configuredAccount(t.Provider)
+		switch {
+		case account == nil:
+			return fmt.Errorf("there is no provider %q", t.Provider)
+		case t.Model == "":
+			return errors.New("a target needs a model")
+		case t.Weight < 0 || t.Weight > MaxModelWeight:
+			return fmt.Errorf("weight %d is not between 0 and %d", t.Weight, MaxModelWeight)
+		}
+		model.Targets = append(model.Targets, ModelTarget{Account: account, Model: t.Model, Weight: t.Weight, Timeouts: c.configured.timeouts[account.ID]})
+	}
+	c.configured.models[a.Name] = model
+	c.configured.names.Aliases[a.Name] = struct{}{}
+	return nil
+}

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type broughtModels struct{ DevelopmentIdentity }
+
+func (broughtModels) Models() DevelopmentModels {
+	return DevelopmentModels{
+		Providers: []ConfiguredProvider{{Kind: "openai", Name: "demo"}, {Kind: "openai", Name: "demo-two"}},
+		Aliases:   []ConfiguredAlias{{Name: "small"}, {Name: "large"}},
+	}
+}
+
+// TestConfigurationGoesBeforeDevelopment: whoever configures models in development mode gets theirs.
+func TestConfigurationGoesBeforeDevelopment(t *testing.T) {
+	a := &App{
+		Providers: []ConfiguredProvider{{Kind: "openai", Name: "Demo", BaseURL: "http://127.0.0.1:1/v1"}, {Kind: "anthropic"}},
+		Aliases:   []ConfiguredAlias{{Name: "small", Description: "mine"}},
+	}
+	providers, aliases := a.modelsToBind()
+	if len(providers) != 2 || len(aliases) != 1 {
+		t.Errorf("outside of development mode: %v %v", providers, aliases)
+	}
+	a.identities = []Identity{broughtModels{}}
+	providers, aliases = a.modelsToBind()
+	if diff := cmp.Diff(append(a.Providers[:2:2], ConfiguredProvider{Kind: "openai", Name: "demo-two"}), providers); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]ConfiguredAlias{{Name: "small", Description: "mine"}, {Name: "large"}}, aliases); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

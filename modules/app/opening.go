@@ -1,0 +1,281 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// A gateway starts although its store's database is away (Z-F01), tells so, and serves once it is there. Until then there
+// is no core that a request could pin: nothing is known that could let anybody in, and App.Away answers everything.
+
+// Times of opening.
+const (
+	// openPatience is how long Start waits for the first try: where the database is there, a mistake still fails the start.
+	openPatience = 6 * time.Second
+	// openAgain is the wait after the first try, which doubles, and openAtLeast the longest one: the gateway is to serve
+	// within two seconds of the database's return.
+	openAgain   = 250 * time.Millisecond
+	openAtLeast = time.Second
+	// openReminder is how often the log repeats why the store is still away.
+	openReminder = 30 * time.Second
+)
+
+// opening is the work of a configuration whose store is away.
+type opening struct {
+	stop context.CancelFunc // nil: there is none
+	done chan struct{}
+	// reason is what anybody may know of why it is not done; nil: it is done, or was not begun.
+	reason atomic.Pointer[string]
+}
+
+// away marks an error after which opening is tried again.
+type away struct{ error }
+
+func (e away) Unwrap() error { return e.error }
+
+// turns has the latest configuration open what there is one of for a store: it decides where audit records go.
+type turns struct {
+	turn chan struct{} // held by whoever opens
+
+	mu    sync.Mutex
+	begun []*opening // in their order
+}
+
+func (t *turns) join(o *opening) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun = append(t.begun, o)
+}
+
+func (t *turns) leave(o *opening) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun = slices.DeleteFunc(t.begun, func(other *opening) bool { return other == o })
+}
+
+func (t *turns) latest(o *opening) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.begun[len(t.begun)-1] == o
+}
+
+// there reports whether the store could be worked with since it was opened.
+func (r *resources) there() bool { return r.remote == nil || r.connected.Load() }
+
+func (r *resources) connect(ctx context.Context) error {
+	if r.there() {
+		return nil
+	}
+	if err := r.remote.Connect(ctx); err != nil {
+		return err
+	}
+	r.connected.Store(true)
+	return nil
+}
+
+// connectBeforeReplacing refuses a configuration whose store is away when the one that runs serves.
+func (a *App) connectBeforeReplacing() error {
+	if a.resources.there() {
+		return nil
+	}
+	running, ok := runningApp()
+	if !ok {
+		return nil
+	}
+	_, unpin, ok := running.pinOwn()
+	if !ok {
+		return nil
+	}
+	defer unpin()
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	return a.resources.connect(ctx)
+}
+
+// open opens what serving takes. While the database of the store is away it goes on trying after it has returned.
+func (a *App) open(core *Core) error {
+	if core.resources.remote == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+		defer cancel()
+		return a.openOnce(ctx, core)
+	}
+	o := &a.opening
+	ctx, cancel := context.WithCancel(context.Background())
+	o.stop, o.done = cancel, make(chan struct{})
+	o.say("it is being opened")
+	core.resources.turns.join(o)
+	first := make(chan error, 1)
+	go a.openUntilDone(ctx, core, first)
+	select {
+	case err := <-first:
+		return err
+	case <-time.After(openPatience):
+		return nil
+	}
+}
+
+// end gives up opening, and waits until nothing of it runs.
+func (o *opening) end(r *resources) {
+	if o.stop == nil {
+		return
+	}
+	o.stop()
+	<-o.done
+	r.turns.leave(o)
+}
+
+func (o *opening) say(reason string) { o.reason.Store(&reason) }
+
+// openUntilDone tries until it succeeds, or the first try fails for good. first is told how the first one ended: nil when
+// there will be others.
+func (a *App) openUntilDone(ctx context.Context, core *Core, first chan<- error) {
+	defer close(a.opening.done)
+	var said string
+	var saidAt, began time.Time
+	wait := openAgain
+	for {
+		err := a.openInTurn(ctx, core)
+		if err == nil {
+			a.opening.reason.Store(nil)
+			if !began.IsZero() {
+				a.logger.Info("the store is there, and the gateway serves", zap.Duration("after", time.Since(began)))
+			}
+			first <- nil
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if began.IsZero() {
+			began = time.Now()
+			if !errors.As(err, new(away)) {
+				first <- err
+				return
+			}
+			first <- nil
+			first = make(chan error, 1) // nobody asks any more
+		}
+		reason := reasonOf(err)
+		a.opening.say(reason)
+		if reason != said || time.Since(saidAt) >= openReminder {
+			said, saidAt = reason, time.Now()
+			a.logger.Error("the gateway waits for its store, and goes on trying", zap.String("reason", reason), zap.Error(err))
+		}
+		select {
+		case <-time.After(wait/2 + rand.N(wait/2)): //nolint:gosec // it only spreads tries
+		case <-ctx.Done():
+			return
+		}
+		wait = min(2*wait, openAtLeast)
+	}
+}
+
+// errNotLatest: a later configuration has begun to open the store. It becomes the latest again when that one fails.
+var errNotLatest = away{&storage.UnavailableError{Reason: "another configuration is about to take its place"}}
+
+func (a *App) openInTurn(ctx context.Context, core *Core) error {
+	turns := &core.resources.turns
+	select {
+	case turns.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-turns.turn }()
+	if !turns.latest(&a.opening) {
+		return errNotLatest
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return a.openOnce(ctx, core)
+}
+
+// openOnce does what is not done yet. Its error is away when the store is why.
+func (a *App) openOnce(ctx context.Context, core *Core) error {
+	if !core.started {
+		if err := a.startServing(ctx, core); err != nil {
+			return err
+		}
+		core.started = true
+	}
+	return awaited(core.syncDirectory(ctx, a.Development()))
+}
+
+func (a *App) startServing(ctx context.Context, core *Core) error {
+	if err := core.resources.connect(ctx); err != nil {
+		return awaited(err)
+	}
+	if core.Broker == nil {
+		if err := a.furnish(ctx, core); err != nil {
+			return awaited(err)
+		}
+	}
+	if err := core.Audit.start(a.logger); err != nil { //nolint:contextcheck // what is opened outlives the configuration
+		return err
+	}
+	core.Usage.listen(core.resources)
+	a.coreMu.Lock()
+	defer a.coreMu.Unlock()
+	a.serving = core
+	return nil
+}
+
+func awaited(err error) error {
+	if errors.Is(err, storage.ErrUnavailable) {
+		return away{err}
+	}
+	return err
+}
+
+// reasonOf is what anybody may know of why the store cannot be worked with.
+func reasonOf(err error) string {
+	if known := new(storage.UnavailableError); errors.As(err, &known) {
+		return known.Reason
+	}
+	if errors.Is(err, storage.ErrUnavailable) {
+		return "it does not answer, the gateway's log says why"
+	}
+	return "it cannot be worked with as it is, the gateway's log says why"
+}
+
+// Away answers a request while there is no core: the configuration waits for its store, or has ended.
+func (a *App) Away(w http.ResponseWriter, r *http.Request) {
+	asks := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if asks && r.URL.Path == HealthPath {
+		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		return
+	}
+	reason := a.opening.reason.Load()
+	if reason == nil {
+		WriteError(w, Unavailable, "The gateway is restarting")
+		return
+	}
+	answer := ServiceError{Name: Unavailable, Message: "The gateway waits for its store and cannot serve anything yet"}
+	if asks && r.URL.Path == ReadyPath {
+		answer = *NotReady(&storage.UnavailableError{Reason: *reason})
+	}
+	answer.Write(w)
+}
+
+// NotReady is what /readyz answers while the store, or its clock, is why.
+func NotReady(err error) *ServiceError {
+	if apart := new(ClockError); errors.As(err, &apart) {
+		return &ServiceError{
+			Name: Unavailable, Message: "The gateway's clock and the database's are too far apart",
+			Details: map[string]any{"missing": []string{"clock"}, "clock": apart.Error(), "mend": clockMend},
+		}
+	}
+	return &ServiceError{
+		Name: Unavailable, Message: "The gateway cannot reach its store at the moment",
+		Details: map[string]any{"missing": []string{"store"}, "store": reasonOf(err)},
+	}
+}

@@ -1,0 +1,48 @@
+package auth
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// challenge answers 401.
+func (h *Handler) challenge(w http.ResponseWriter, r *http.Request, core *app.Core, sent bool) {
+	if doorOf(r.URL.Path) != models {
+		app.Challenge(w, r, core, sent)
+		return
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	message := "An API key or a bearer token is needed"
+	if sent {
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		message = "The API key or token is not valid here"
+	}
+	h.refuse(w, r, app.Unauthorized, message)
+}
+
+// codes are what OpenAI's clients know refusals by.
+var codes = map[app.ErrorName]string{
+	app.Unauthorized: "invalid_api_key", app.Forbidden: "insufficient_permissions", app.RateLimitExceeded: "rate_limit_exceeded",
+}
+
+// refuse answers an error, in the form that the clients of the path read.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, name app.ErrorName, message string) {
+	refusal := &app.ServiceError{Name: name, Message: message}
+	if doorOf(r.URL.Path) != models {
+		refusal.Write(w)
+		return
+	}
+	if name == app.Unavailable {
+		app.SetRetryAfter(w)
+	}
+	endpoint := limit.ChatCompletions
+	if r.URL.Path == app.ModelsPrefix+"messages" {
+		endpoint = limit.Messages
+	}
+	status := refusal.Status()
+	app.WriteJSON(w, status, json.RawMessage(llmwire.ErrorBody(endpoint, status, codes[name], message)))
+}

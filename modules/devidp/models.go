@@ -1,0 +1,85 @@
+package devidp
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/devidp/models"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// modelsPath is where the demo provider of models is at the demo third party's address.
+	modelsPath = "/models"
+	// streamPause makes streams take long enough to be watched.
+	streamPause = 15 * time.Millisecond
+	// smartAlias names the smart model that organization acme finds at its first start.
+	smartAlias = "auto"
+
+	openAIName    = "demo-openai"
+	anthropicName = "demo-anthropic"
+)
+
+//go:embed prices.json
+var prices []byte
+
+// Models implements app.DevelopmentIdentity: each alias is served in the words of both providers, but for embeddings.
+func (i *Identity) Models() app.DevelopmentModels {
+	base := i.surroundings.demoURL + modelsPath
+	both := func(alias, model, description string) app.ConfiguredAlias {
+		return app.ConfiguredAlias{Name: alias, Description: description, Targets: []app.ConfiguredTarget{
+			{Provider: openAIName, Model: model}, {Provider: anthropicName, Model: model},
+		}}
+	}
+	return app.DevelopmentModels{
+		Providers: []app.ConfiguredProvider{
+			{Kind: "openai", Name: openAIName, BaseURL: base + "/v1"}, {Kind: "anthropic", Name: anthropicName, BaseURL: base},
+		},
+		Aliases: []app.ConfiguredAlias{
+			both("small", models.Small, "A demo model of few words"),
+			both("medium", models.Medium, "A demo model of some words"),
+			both("large", models.Large, "A demo model of many words"),
+			{Name: "embed", Description: "A demo model for embeddings", Targets: []app.ConfiguredTarget{{Provider: openAIName, Model: models.Embed}}},
+		},
+		Prices: prices,
+	}
+}
+
+// seedSmartModel makes the organization's smart model, unless the alias is in use.
+func seedSmartModel(ctx context.Context, store storage.Store, configured storage.ConfiguredModels, organization string, now time.Time) error {
+	set, err := store.ModelSet(ctx, organization)
+	if err != nil {
+		return err
+	}
+	for _, m := range set.Smart {
+		if m.Alias == smartAlias {
+			return nil
+		}
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	err = store.CreateSmartModel(ctx, configured, storage.SmartModel{
+		ID: id.String(), OrganizationID: organization, Alias: smartAlias, Description: "The demo model that can do it", Enabled: true,
+		DeterminerAlias: "small", Slots: []storage.ModelSlot{
+			{Alias: "small", Label: "small talk, spelling, translations of a few sentences"},
+			{Alias: "medium", Label: "explanations, summaries, questions about a text or some code"},
+			{Alias: "large", Label: "proofs, planning, changes to code in several places"},
+		},
+		Breakpoints: []int{8_000, 100_000}, DeterminerInputMaxChars: determinerInput, DefaultSlot: 1, CreatedAt: now, UpdatedAt: now,
+	})
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("making the smart model %s: %w", smartAlias, err)
+	}
+	return nil
+}
+
+// determinerInput is how many characters of a request the determiner sees.
+const determinerInput = 4_000

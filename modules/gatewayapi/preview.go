@@ -1,0 +1,201 @@
+package gatewayapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/smart"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	textOnePolicy  = "Value error, say which smart model with one of policy_id, model_alias (or the request's own model) and policy"
+	textMessages   = "Input should be a valid list"
+	textOneRequest = "Value error, the request has either messages or input"
+)
+
+var errNoRuntime = routes.Refused(app.Unavailable, "No site of this gateway serves models (durward_llm), so there is nobody to ask the determiner")
+
+// previewView is where a request would go.
+type previewView struct {
+	Alias    string       `json:"target_model_alias"`
+	Decision decisionView `json:"decision"`
+}
+
+// decisionView says how it came to that.
+type decisionView struct {
+	Slot   int    `json:"slot"`
+	Label  string `json:"label"`
+	Floor  int    `json:"floor"`
+	Answer *int   `json:"answer"` // null: the determiner was not asked, or failed
+	// Reason is the one that the runtime answers with in x-durward-route-reason. It is never "sticky".
+	Reason        smart.Reason `json:"reason"`
+	Estimate      int64        `json:"estimated_tokens"`
+	PromptVersion *string      `json:"prompt_version"` // null: the determiner was not asked
+}
+
+// previewBody is what a request for a preview says: which policy, and the members of a request to the runtime that decide.
+type previewBody struct {
+	policyID, model string
+	inline          *storage.SmartModel
+	request         *llmwire.Request
+}
+
+// read reads the body: a request as the runtime takes it, of which members that decide nothing are ignored, and which
+// smart model it is for. One that is not saved yet is given as policy, in the words that creating it takes.
+func (p *previewBody) read(q *request, o *validate.Object) {
+	id := o.UUID("policy_id", 0)
+	name := o.Text("model_alias", alias)
+	model := o.Text("model", validate.Text{Pattern: aliasText})
+	policy := o.Object("policy", 0)
+	named := 0
+	for _, given := range []bool{id.Present, name.Present, policy.Present} {
+		if given {
+			named++
+		}
+	}
+	if named > 1 || named == 0 && !model.Present {
+		o.Report(validate.ValueError, textOnePolicy, "policy_id")
+	}
+	p.policyID, p.model = id.Value, name.Or(model.Value)
+	if policy.Set() && policy.Value != nil {
+		m := storage.SmartModel{OrganizationID: q.Organization(), DeterminerInputMaxChars: defaultDeterminerInput}
+		for _, problem := range notWrong(policy.Value, readSmart(policy.Value, true).apply(&m)) {
+			policy.Value.Report(problem.Type, problem.Msg, problem.Loc[1:]...)
+		}
+		p.inline = &m
+	}
+	p.readRequest(q, o)
+}
+
+// readRequest has the runtime's own reader read what decides, so that both see the same.
+func (p *previewBody) readRequest(q *request, o *validate.Object) {
+	endpoint := limit.ChatCompletions
+	if o.Has("input") {
+		endpoint = limit.Responses
+	}
+	if o.Has("input") == o.Has("messages") {
+		o.Report(validate.ValueError, textOneRequest, "messages")
+		return
+	}
+	body := bytes.NewBufferString(`{"model":"preview"`)
+	for _, member := range []string{"messages", "input", "system", "instructions", "tools"} {
+		decides := member == "messages" || member == "input"
+		flags := validate.Nullable
+		if decides {
+			flags = 0
+		}
+		v := o.Value(member, flags)
+		kind := v.Value.Kind()
+		if kind == strictjson.Invalid {
+			continue
+		}
+		if decides && kind != strictjson.Array && (member != "input" || kind != strictjson.String) {
+			o.Report(validate.ListType, textMessages, member)
+		}
+		body.WriteString(`,"` + member + `":`)
+		body.Write(v.Value.Raw())
+	}
+	body.WriteByte('}')
+	var err error
+	p.request, err = llmwire.ParseRequest(endpoint, body.Bytes(), body.Len())
+	q.Note(err) // a fault of ours, if any: all of it was read before
+}
+
+// smartModel is the one that the preview is of.
+func (p *previewBody) smartModel(q *request) (storage.SmartModel, error) {
+	if p.policyID != "" {
+		m, err := q.Core.Store.SmartModel(q.Context(), q.Organization(), p.policyID)
+		return m, routes.Missing(err, errNoSmart)
+	}
+	all, err := q.Core.Store.ModelSet(q.Context(), q.Organization())
+	if err != nil {
+		return storage.SmartModel{}, err
+	}
+	if p.inline != nil {
+		return *p.inline, checkReferences(&all, q.configured(), p.inline)
+	}
+	for _, m := range all.Smart {
+		if m.Alias == p.model {
+			return m, nil
+		}
+	}
+	return storage.SmartModel{}, errNoSmart
+}
+
+// checkReferences refuses a smart model that could not be saved for what it refers to.
+func checkReferences(all *storage.ModelSet, configured storage.ConfiguredModels, m *storage.SmartModel) error {
+	smarts := map[string]bool{m.Alias: true}
+	for _, other := range all.Smart {
+		smarts[other.Alias] = true
+	}
+	plain := make(map[string]bool)
+	for _, mapping := range all.Mappings {
+		plain[mapping.Alias] = true
+	}
+	check := func(alias string, refused storage.TargetError) error {
+		_, known := configured.Aliases[alias]
+		switch {
+		case smarts[alias]:
+			refused.Smart = true
+		case plain[alias] || known:
+			return nil
+		}
+		return targetProblem(&refused)
+	}
+	if m.DeterminerAlias != "" {
+		if err := check(m.DeterminerAlias, storage.TargetError{Field: "determiner_model_alias"}); err != nil {
+			return err
+		}
+	}
+	for i, slot := range m.Slots {
+		if err := check(slot.Alias, storage.TargetError{Field: "slots", Index: i}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// previewSmart decides about a request as the runtime would, asking the determiner, and sends it nowhere. What the
+// determiner uses counts against the administrator's tokens. Nothing is remembered for conversations. Smart models that are
+// disabled have previews too: that is when one is needed.
+func previewSmart(q *request) (any, error) {
+	var body previewBody
+	if err := q.Read(false, func(o *validate.Object) { body.read(q, o) }); err != nil {
+		return nil, err
+	}
+	m, err := body.smartModel(q)
+	if err != nil {
+		return nil, err
+	}
+	tokens := body.request.Estimate.Prompt
+	decision, err := q.handler.router.Route(q.Context(), q.Organization(), &m, smart.Request{Estimate: tokens, LastUser: body.request.LastUser()},
+		func(ctx context.Context, alias string, prompt smart.Prompt) (string, error) {
+			return q.Core.AskModel(ctx, q.Call, alias, prompt)
+		})
+	switch {
+	case err != nil:
+		return nil, err
+	case errors.Is(decision.Err, app.ErrNoRuntime):
+		return nil, errNoRuntime
+	case decision.Err != nil:
+		q.handler.logger.Warn("the determiner failed in a preview", zap.String("reason", string(decision.Reason)), zap.Error(decision.Err))
+	}
+	view := decisionView{
+		Slot: decision.Slot, Label: m.Slots[decision.Slot].Label, Floor: decision.Floor, Reason: decision.Reason,
+		Estimate: tokens, PromptVersion: routes.Optional(decision.PromptVersion),
+	}
+	if decision.Answer != smart.NoAnswer {
+		view.Answer = &decision.Answer
+	}
+	return previewView{decision.Alias, view}, nil
+}

@@ -1,0 +1,135 @@
+// Package limit is the handler durward_limit: calls count against the rate limits of their organization, and are refused
+// early when one is full.
+package limit
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Handler enforces rate limits. It needs durward_auth before it, and stands before durward_policy.
+//
+// A request of a caller of whom a limit is full already is answered 429 before its body is read; nothing is charged by
+// that. Calls to servers (`/mcp/{name}`, `/sse/{name}`) are charged once they are decided on, right before the caller's
+// credential is asked for, and calls to models once their alias is known. Every matching limit is charged, or none.
+//
+// Counters outlive a reload of the configuration. They do not outlive the process.
+type Handler struct {
+	// What counts: mcp (`/mcp` and `/sse`), llm. Default: both.
+	Traffic []string `json:"traffic,omitempty"`
+
+	app    *app.App
+	logger *zap.Logger
+	mcp    bool
+	llm    bool
+}
+
+// Kinds of traffic.
+const (
+	trafficMCP = "mcp"
+	trafficLLM = "llm"
+)
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_limit", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	h.mcp = len(h.Traffic) == 0 || slices.Contains(h.Traffic, trafficMCP)
+	h.llm = len(h.Traffic) == 0 || slices.Contains(h.Traffic, trafficLLM)
+	var err error
+	h.app, err = app.Attach(ctx)
+	return err
+}
+
+// Validate refuses kinds of traffic that there are not.
+func (h *Handler) Validate() error {
+	for _, kind := range h.Traffic {
+		if err := known(kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ServeHTTP looks at the limits of calls and passes on what may go on, and everything else.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	switch {
+	case h.mcp && (strings.HasPrefix(r.URL.Path, app.MCPPrefix) || strings.HasPrefix(r.URL.Path, app.SSEPrefix)):
+		if !h.admitCall(w, r) {
+			return nil
+		}
+	case h.llm && strings.HasPrefix(r.URL.Path, app.ModelsPrefix):
+		if !h.admitPrompt(w, r) {
+			return nil
+		}
+	}
+	return next.ServeHTTP(w, r)
+}
+
+// admitCall looks at the limits of a call to a server. GET and DELETE of MCP count nothing, so that nothing refuses them.
+func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
+	if _, _, ok := app.ProxiedName(r.URL.Path); !ok {
+		return true // nobody's
+	}
+	call, ok := app.AuthenticatedCall(w, r)
+	if !ok {
+		return false
+	}
+	if call.Server == nil {
+		app.WriteError(w, app.InternalServerError, textNoServer)
+		return false
+	}
+	call.Limited()
+	if r.Method != http.MethodPost && strings.HasPrefix(r.URL.Path, app.MCPPrefix) {
+		return true
+	}
+	refused, err := call.Look(r.Context())
+	return call.Pass(w, r, app.LimitedAtLook, refused, err)
+}
+
+// textNoServer is what a request gets when the configuration has our handlers in the wrong order.
+const textNoServer = "This call's server was not looked up; durward_auth must come before durward_limit in the configuration"
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_limit [mcp] [llm]
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the directive's name
+	for d.NextArg() {
+		if err := known(d.Val()); err != nil {
+			return d.WrapErr(err)
+		}
+		if slices.Contains(h.Traffic, d.Val()) {
+			return d.Errf("%s may be given once", d.Val())
+		}
+		h.Traffic = append(h.Traffic, d.Val())
+	}
+	if d.NextBlock(0) {
+		return d.Errf("unrecognized word %q: this directive takes no block", d.Val())
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

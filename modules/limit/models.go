@@ -1,0 +1,58 @@
+package limit
+
+import (
+	"fmt"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// admitPrompt looks at the limits of a call to a model, as far as they are known before its body is read: those of its
+// caller. The model's are looked at, and all are charged, by durward_llm.
+func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodPost {
+		return true
+	}
+	call, ok := app.CallOf(r)
+	if !ok || call.Caller == nil {
+		return true // durward_llm answers, in its own words
+	}
+	refused, err := call.LookForModels(r.Context())
+	switch {
+	case err != nil:
+		h.logger.Error("looking at the limits of a call to a model", zap.Error(err))
+		call.Core.Metrics.Calls.WithLabelValues("llm", "unavailable").Inc()
+		app.SetRetryAfter(w)
+		refuse(w, r, http.StatusServiceUnavailable, "unavailable", app.TextUncounted+".")
+		return false
+	case refused != nil:
+		call.Core.Metrics.Calls.WithLabelValues("llm", "limited").Inc()
+		app.CountLimited(storage.TrafficLLM, app.LimitedAtLook, refused)
+		refused.SetHeader(w.Header())
+		refuse(w, r, http.StatusTooManyRequests, llmwire.CodeRateLimit, llmwire.Limited)
+		return false
+	}
+	return true
+}
+
+// refuse answers in the envelope of the address.
+func refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
+	endpoint := limit.ChatCompletions
+	if r.URL.Path == app.ModelsPrefix+"messages" {
+		endpoint = limit.Messages
+	}
+	forward.AnswerUnread(w, r, func() { app.WriteRPCBody(w, status, llmwire.ErrorBody(endpoint, status, code, message)) })
+}
+
+func known(kind string) error {
+	if kind == trafficMCP || kind == trafficLLM {
+		return nil
+	}
+	return fmt.Errorf("unrecognized kind of traffic %q; known are mcp, llm", kind)
+}

@@ -1,0 +1,163 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/streams"
+)
+
+// Bounds of answers that are read whole, in bytes.
+const (
+	maxAnswer = 64 << 20 // some thousand embeddings
+	maxWrong  = 1 << 20  // of an answer that says what was wrong
+)
+
+// relay passes an answer on to the client.
+func (x *exchange) relay(ctx context.Context, run *run, response *forward.Response) {
+	header := x.w.Header()
+	header.Set("X-Durward-Model", run.to.alias)
+	switch {
+	case response.Status >= http.StatusBadRequest:
+		x.relayWrong(ctx, run, response)
+	case response.Kind == forward.Events:
+		x.relayStream(ctx, run, response)
+	case response.Kind == forward.JSON:
+		x.relayWhole(ctx, run, response)
+	default:
+		run.unknown = true // it may have worked for it
+		x.handler.logger.Warn("a provider's answer is neither JSON nor an event stream", run.fields(run.to, zap.Int("status", response.Status))...)
+		x.finish(run, outcomeUpstream, response.Status, llmwire.Usage{})
+		x.refuse(refusedUpstream)
+	}
+}
+
+// finish says what became of the call.
+func (x *exchange) finish(run *run, outcome string, status int, used llmwire.Usage) {
+	x.outcome = outcome
+	x.call.AuditModelOutcome(outcome, status, used)
+}
+
+// relayWrong passes on what a provider finds wrong with the request. It used nothing for that.
+func (x *exchange) relayWrong(ctx context.Context, run *run, response *forward.Response) {
+	body, err := response.ReadAll(maxWrong)
+	if err != nil && !errors.Is(err, forward.ErrTooLarge) {
+		x.brokeOff(ctx, run, response, err)
+		return
+	}
+	x.finish(run, outcomeRefused, response.Status, llmwire.Usage{})
+	if err != nil || response.Kind != forward.JSON {
+		x.refuse(&refusal{status: response.Status, message: "The provider of the model refuses the request."})
+		return
+	}
+	x.writeWhole(response, body)
+}
+
+// relayWhole passes on an answer in one piece.
+func (x *exchange) relayWhole(ctx context.Context, run *run, response *forward.Response) {
+	body, err := response.ReadAll(maxAnswer)
+	if err != nil {
+		x.brokeOff(ctx, run, response, err)
+		return
+	}
+	used := llmwire.AnswerUsed(run.request, body)
+	run.used(used)
+	x.finish(run, outcomeOK, response.Status, used)
+	x.writeWhole(response, body)
+}
+
+// brokeOff answers for an answer of which nothing has reached the client.
+func (x *exchange) brokeOff(ctx context.Context, run *run, response *forward.Response, err error) {
+	run.unknown = true
+	refused := refusedUpstream
+	reason, ended := streams.EndedFor(ctx)
+	switch {
+	case ended:
+		refused = refusedEnded(reason)
+	case errors.Is(err, forward.ErrClientGone):
+		refused = gone
+	default:
+		run.warn(run.to, "reading a provider's answer", zap.Error(err))
+	}
+	x.finish(run, refused.result(), response.Status, llmwire.Usage{})
+	x.refuse(refused)
+}
+
+func (x *exchange) writeWhole(response *forward.Response, body []byte) {
+	header := x.w.Header()
+	response.CopyHeader(header)
+	own := [...]string{strconv.Itoa(len(body)), "no-store", "nosniff"} // one piece of memory for all
+	header["Content-Length"], header["Cache-Control"], header["X-Content-Type-Options"] = own[0:1:1], own[1:2:2], own[2:3:3]
+	x.w.WriteHeader(response.Status)
+	if _, err := response.Client(x.w).WriteLast(body); err != nil {
+		x.outcome = outcomeClientGone
+	}
+}
+
+// relayStream passes on an event stream, event by event.
+func (x *exchange) relayStream(ctx context.Context, run *run, response *forward.Response) {
+	stream := llmwire.NewStream(run.request, response.Body)
+	response.Body = stream
+	run.request.Forget() // its body, for as long as the stream takes
+	header := x.w.Header()
+	response.CopyHeader(header)
+	header.Set("X-Content-Type-Options", "nosniff")
+	err := response.Relay(x.w, x.call.Core.Sizes.MCPEvent())
+	if stream.Ended() {
+		err = nil // whole, whatever came after
+	}
+	_, known := stream.Failed()
+	switch {
+	case err == nil && !stream.Ended() && !known:
+		err = &forward.Error{Class: forward.ErrUpstream, Cause: io.ErrUnexpectedEOF}
+		fallthrough
+	case err != nil:
+		outcome := x.cutOff(ctx, run, response, stream, err)
+		run.unheard(stream.Used())
+		x.finish(run, outcome, response.Status, stream.Used())
+	case known:
+		run.unheard(stream.Used())
+		x.finish(run, outcomeUpstream, response.Status, stream.Used())
+	default:
+		x.settleStream(run, stream)
+		x.finish(run, outcomeOK, response.Status, stream.Used())
+	}
+}
+
+// settleStream settles a stream that came to its end. One that tells no numbers is settled by its text, or as reserved
+// where that is more.
+func (x *exchange) settleStream(run *run, stream *llmwire.Stream) {
+	if stream.Usage().Known {
+		run.used(stream.Used())
+		return
+	}
+	run.unheard(stream.Used())
+}
+
+// cutOff ends a stream that broke off after its beginning, with an event that says so where somebody is left to read it.
+func (x *exchange) cutOff(ctx context.Context, run *run, response *forward.Response, stream *llmwire.Stream, err error) (outcome string) {
+	text, code := textUpstream, llmwire.CodeUpstream
+	reason, ended := streams.EndedFor(ctx)
+	switch {
+	case ended:
+		outcome, text, code = outcomeEnded, endedText(reason), string(reason)
+	case errors.Is(err, forward.ErrClientGone):
+		x.abort = true
+		return outcomeClientGone
+	default:
+		outcome = outcomeCut
+		run.warn(run.to, "a provider's stream broke off", zap.Error(err))
+	}
+	client := response.Client(x.w)
+	if _, err := client.Write(stream.Break(http.StatusBadGateway, code, text)); err != nil || client.Flush() != nil {
+		x.abort = true
+	}
+	return outcome
+}

@@ -1,0 +1,213 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/smart"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// router chooses for smart models. Its memory of conversations outlives configurations.
+var router = smart.New(nil)
+
+// route gives the model that answers: for a smart model the one of the slot that was chosen.
+func (x *exchange) route(ctx context.Context, request *llmwire.Request, model *app.Model) (*app.Model, *refusal) {
+	if model.Smart == nil {
+		return model, nil
+	}
+	who := x.call.Caller
+	question := smart.Request{Estimate: request.Estimate.Prompt, LastUser: request.LastUser(), Caller: who.Issuer + "\n" + who.Subject}
+	if who.Key != nil {
+		question.Caller = "api key\n" + who.Key.ID
+	}
+	if model.Smart.Sticky {
+		question.FirstUser = request.FirstUser()
+	}
+	if refused := x.enter(ctx, model); refused != nil {
+		return nil, refused
+	}
+	decision, err := router.Route(ctx, who.OrganizationID, model.Smart, question, func(ctx context.Context, alias string, prompt smart.Prompt) (string, error) {
+		x.determined = true
+		return x.handler.askFor(ctx, x.call, alias, model.Alias, prompt)
+	})
+	switch {
+	case ctx.Err() != nil:
+		if reason, ended := streams.EndedFor(ctx); ended {
+			return nil, refusedEnded(reason)
+		}
+		return nil, gone
+	case err != nil:
+		x.handler.logger.Error("routing a smart model", zap.String("organization", who.OrganizationID), zap.String("alias", model.Alias), zap.Error(err))
+		return nil, refusedUnknown
+	case decision.Err != nil:
+		x.handler.logger.Warn("the determiner of a smart model failed, its default slot answers", zap.String("organization", who.OrganizationID),
+			zap.String("alias", model.Alias), zap.Error(decision.Err))
+	}
+	x.w.Header().Set("X-Durward-Route-Reason", string(decision.Reason))
+	x.call.Routed(ctx, decision)
+	known, err := x.call.Core.Models(ctx, who.OrganizationID)
+	if err != nil {
+		return nil, refusedStore
+	}
+	chosen, ok := known.Find(decision.Alias)
+	if !ok || chosen.Smart != nil {
+		return nil, refusedUnknown // it went after the decision
+	}
+	return chosen, nil
+}
+
+// enter counts the request for a smart model before its determiner is asked, which costs: of callers with one request left a single
+// one has it asked, however many come at once or leave while it thinks (attacks T01, T07). run.admit takes the call on to its target.
+func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
+	limits := x.call.Core.Limits
+	subject := x.call.LimitSubject(storage.TrafficLLM)
+	subject.Alias = model.Alias
+	matched, err := limits.Matched(ctx, x.call.Caller.OrganizationID, &subject)
+	var over *limit.Refusal
+	if err == nil {
+		x.entered, over, err = limits.Engine().Charge(ctx, matched, limit.Cost{Requests: 1})
+	}
+	switch {
+	case err != nil:
+		x.handler.logger.Error("counting a call to a smart model", zap.Error(err))
+		return refusedStore
+	case over != nil:
+		app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)
+		return refusedLimit(over)
+	}
+	return nil
+}
+
+// leave ends what enter counted of a call that was refused on the way to its targets. What a limit or a budget refuses counts as
+// nothing, but whose determiner was asked and who then left, or had no target to go to, would come for nothing again and again.
+func (x *exchange) leave(refused *refusal) {
+	if x.entered != nil && (!x.determined || refused.status == http.StatusTooManyRequests) {
+		x.entered.Cancel()
+	}
+}
+
+// maxDetermined bounds the answer of a determiner, in bytes.
+const maxDetermined = 1 << 20
+
+// ask has the model of an alias answer a prompt of the gateway's own, on the account of who makes the call. It counts as no
+// request of theirs.
+func (h *Handler) ask(ctx context.Context, call *app.Call, alias string, prompt smart.Prompt) (string, error) {
+	return h.askFor(ctx, call, alias, "", prompt)
+}
+
+// askFor is ask in the course of a call to the smart model via: what is for that alias counts what its determiner uses.
+func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string, prompt smart.Prompt) (string, error) {
+	known, err := call.Core.Models(ctx, call.Caller.OrganizationID)
+	if err != nil {
+		return "", err
+	}
+	model, ok := known.Find(alias)
+	if !ok || model.Smart != nil {
+		return "", errors.New("there is no such alias, or it is a smart model's")
+	}
+	endpoint := limit.Messages
+	for _, t := range model.Targets {
+		if t.Account.URL(limit.ChatCompletions) != nil {
+			endpoint = limit.ChatCompletions
+			break
+		}
+	}
+	body, err := question(endpoint, alias, prompt)
+	if err != nil {
+		return "", err
+	}
+	request, err := llmwire.ParseRequest(endpoint, body, len(body))
+	if err != nil {
+		return "", err
+	}
+	run := &run{handler: h, call: call, request: request, model: model, via: via, header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}}
+	defer run.end()
+	response, refused := run.send(ctx)
+	if refused != nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		return "", fmt.Errorf("the determiner was not reached: %s", refused.result())
+	}
+	defer response.Close()
+	answer, err := response.ReadAll(maxDetermined)
+	if err != nil {
+		run.unknown = true
+		call.AuditModelOutcome(outcomeUpstream, response.Status, llmwire.Usage{})
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		return "", err
+	}
+	if response.Status != http.StatusOK || response.Kind != forward.JSON {
+		call.AuditModelOutcome(outcomeUpstream, response.Status, llmwire.Usage{})
+		return "", fmt.Errorf("the determiner answered with status %d", response.Status)
+	}
+	used := llmwire.AnswerUsed(request, answer)
+	run.used(used)
+	call.AuditModelOutcome(outcomeOK, response.Status, used)
+	return answerText(endpoint, answer)
+}
+
+// question is a prompt as a request.
+func question(endpoint limit.Endpoint, alias string, prompt smart.Prompt) ([]byte, error) {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	if endpoint == limit.Messages {
+		return json.Marshal(struct {
+			Model     string    `json:"model"`
+			System    string    `json:"system"`
+			Messages  []message `json:"messages"`
+			MaxTokens int       `json:"max_tokens"`
+		}{alias, prompt.System, []message{{"user", prompt.User}}, smart.AnswerTokens})
+	}
+	return json.Marshal(struct {
+		Model     string    `json:"model"`
+		Messages  []message `json:"messages"`
+		MaxTokens int       `json:"max_completion_tokens"` // some models refuse the older max_tokens
+	}{alias, []message{{"system", prompt.System}, {"user", prompt.User}}, smart.AnswerTokens})
+}
+
+var errNoText = errors.New("the determiner's answer has no text")
+
+// answerText is the text of an answer, read strictly: a slot is decided by it.
+func answerText(endpoint limit.Endpoint, body []byte) (string, error) {
+	answer, err := strictjson.Parse(body, strictjson.Limits{MaxBytes: maxDetermined})
+	if err != nil {
+		return "", fmt.Errorf("reading the determiner's answer: %w", err)
+	}
+	if endpoint == limit.Messages {
+		content, _ := answer.Get("content")
+		var text strings.Builder
+		for _, part := range content.Elems() {
+			if kind, _ := part.Get("type"); kind.Str() == "text" {
+				said, _ := part.Get("text")
+				text.WriteString(said.Str())
+			}
+		}
+		return text.String(), nil
+	}
+	choices, _ := answer.Get("choices")
+	if all := choices.Elems(); len(all) > 0 {
+		message, _ := all[0].Get("message")
+		if content, ok := message.Get("content"); ok && content.Kind() == strictjson.String {
+			return content.Str(), nil
+		}
+	}
+	return "", errNoText
+}

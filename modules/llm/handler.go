@@ -1,0 +1,122 @@
+// Package llm is the handler durward_llm: the runtime of the LLM gateway. It answers the clients of OpenAI's and Anthropic's
+// APIs with the models that an organization has made known, under names of its own, and gives every call to one of the
+// providers that serve them.
+package llm
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Handler serves what is below `/api/llm-gateway/v1/`: `chat/completions`, `responses` and `embeddings` as OpenAI's API has
+// them, `messages` as Anthropic's has it, and `models`. Requests and answers pass byte for byte, except for the name of the
+// model and what counting needs. It needs durward_auth before it; policies are about calls to servers and say nothing here.
+type Handler struct {
+	// How connections to providers are made, in the words of Caddy's `transport http`. Default: those of the gateway's own client.
+	Transport *app.Transport `json:"transport,omitempty"`
+
+	app       *app.App
+	logger    *zap.Logger
+	forwarder *forward.Forwarder
+	closeIdle func()
+	now       func() time.Time
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.durward_llm", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app and makes the forwarder.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	h.now = time.Now
+	var err error
+	if h.app, err = app.Attach(ctx); err != nil {
+		return err
+	}
+	if h.forwarder, h.closeIdle, err = h.app.NewModelForwarder(ctx, h.Transport); err != nil {
+		return err
+	}
+	h.app.ProvideModels(h.ask)
+	return nil
+}
+
+// Cleanup closes idle connections; those in use close with their calls.
+func (h *Handler) Cleanup() error {
+	if h.closeIdle != nil {
+		h.closeIdle()
+	}
+	return nil
+}
+
+// endpoints are the addresses that take a prompt.
+var endpoints = map[string]limit.Endpoint{
+	"chat/completions": limit.ChatCompletions, "responses": limit.Responses, "embeddings": limit.Embeddings, "messages": limit.Messages,
+}
+
+const modelsPath = "models"
+
+// ServeHTTP serves what is below /api/llm-gateway/v1 and passes on everything else.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	path, ok := strings.CutPrefix(r.URL.Path, app.ModelsPrefix)
+	if !ok && r.URL.Path != strings.TrimSuffix(app.ModelsPrefix, "/") {
+		return next.ServeHTTP(w, r)
+	}
+	endpoint, prompt := endpoints[path]
+	a := answerer{w: w, r: r, endpoint: endpoint, anthropic: endpoint == limit.Messages || r.Header.Get("Anthropic-Version") != ""}
+	call, ok := app.CallOf(r)
+	if !ok || call.Caller == nil {
+		a.refuse(&refusal{status: http.StatusUnauthorized, code: codeInvalidKey, message: textNoAuth})
+		return nil
+	}
+	listed := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
+	switch {
+	case !prompt && !listed:
+		a.refuse(&refusal{status: http.StatusNotFound, code: "unknown_url", message: "There is nothing at this address."})
+	case prompt && r.Method != http.MethodPost:
+		a.wrongMethod("POST")
+	case listed && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		a.wrongMethod("GET")
+	case listed:
+		h.serveModels(&a, call, strings.TrimPrefix(strings.TrimPrefix(path, modelsPath), "/"))
+	default:
+		h.servePrompt(&a, call)
+	}
+	return nil
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	durward_llm {
+//		transport [net_http] {
+//			<words of Caddy's transport http>
+//		}
+//	}
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	var err error
+	h.Transport, err = app.UnmarshalTransport(d)
+	return err
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.CleanerUpper          = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

@@ -1,0 +1,55 @@
+package llm
+
+import (
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// owner is who owns models in lists.
+const owner = "durward"
+
+// serveModels answers with the models that the caller may use, or with the one of that alias.
+func (h *Handler) serveModels(a *answerer, call *app.Call, alias string) {
+	known, err := call.Core.Models(a.r.Context(), call.Caller.OrganizationID)
+	if err != nil {
+		h.logger.Warn("reading models", zap.Error(err))
+		a.refuse(refusedStore)
+		return
+	}
+	if alias != "" {
+		model, ok := known.Find(alias)
+		if !ok || !mayUse(call.Caller, alias) {
+			a.refuse(refusedUnknown)
+			return
+		}
+		one := []llmwire.Model{listed(model)}
+		if a.anthropic {
+			a.write(http.StatusOK, llmwire.AnthropicModelEntry(one[0]))
+			return
+		}
+		a.write(http.StatusOK, llmwire.ModelEntry(one[0]))
+		return
+	}
+	var list []llmwire.Model
+	for model := range known.All {
+		if mayUse(call.Caller, model.Alias) {
+			list = append(list, listed(model))
+		}
+	}
+	if a.anthropic {
+		a.write(http.StatusOK, llmwire.AnthropicModelList(list))
+		return
+	}
+	a.write(http.StatusOK, llmwire.ModelList(list))
+}
+
+func listed(m *app.Model) llmwire.Model {
+	return llmwire.Model{ID: m.Alias, Owner: owner, Created: m.CreatedAt}
+}
+
+// mayUse reports whether the caller may use an alias of their organization: every one of them, unless a key says less.
+func mayUse(who *app.Caller, alias string) bool { return who.Key == nil || who.Key.Scopes.Model(alias) }

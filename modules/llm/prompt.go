@@ -1,0 +1,152 @@
+package llm
+
+import (
+	"errors"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/overload"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// servePrompt answers a request for a model.
+func (h *Handler) servePrompt(a *answerer, call *app.Call) {
+	x := &exchange{answerer: a, handler: h, call: call, outcome: outcomeOK}
+	x.serve()
+	call.Core.Metrics.Calls.WithLabelValues(family, x.outcome).Inc()
+	if x.abort {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// family is the LLM runtime's in metrics.
+const family = "llm"
+
+// exchange is one request for a model, from its body to the end of its answer.
+type exchange struct {
+	*answerer
+	handler *Handler
+	call    *app.Call
+	outcome string
+	entered *limit.Permit // of a call to a smart model, until its target is known
+	// determined: a determiner was asked for it.
+	determined bool
+	abort      bool // the answer broke off after its beginning: the client must not take what it has for the whole
+}
+
+func (x *exchange) serve() {
+	request, model, ok := x.read()
+	if !ok {
+		return
+	}
+	ctx, done := x.call.OpenStream(x.r.Context(), streams.Call)
+	defer done()
+	if reason, ended := streams.EndedFor(ctx); ended {
+		x.no(refusedEnded(reason))
+		return
+	}
+	answers, refused := x.route(ctx, request, model)
+	if refused != nil {
+		x.leave(refused)
+		x.no(refused)
+		return
+	}
+	run := &run{handler: x.handler, call: x.call, request: request, model: answers, header: x.r.Header, requests: 1, entered: x.entered}
+	if answers != model {
+		run.via = model.Alias
+	}
+	defer run.end()
+	response, refused := run.send(ctx)
+	if refused != nil {
+		if run.permit == nil {
+			x.leave(refused)
+		}
+		x.no(refused)
+		return
+	}
+	defer response.Close()
+	x.relay(ctx, run, response)
+}
+
+// no refuses the request.
+func (x *exchange) no(refused *refusal) {
+	x.outcome = refused.result()
+	x.refuse(refused)
+}
+
+// read reads the request and finds what it asks for, or answers why not.
+func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) {
+	if x.shed() {
+		x.outcome = outcomeUnavailable
+		x.refuseUnread(refusedMemory)
+		return nil, nil, false
+	}
+	x.outcome = outcomeRefused
+	if err := validate.CheckMedia(x.r.Header); err != nil {
+		x.refuseUnread(&refusal{status: http.StatusUnsupportedMediaType, message: "The content type must be application/json."})
+		return nil, nil, false
+	}
+	most := x.call.Core.Sizes.LLM
+	body, err := forward.ReadBody(x.r, most)
+	if err != nil {
+		x.refuseBody(err)
+		return nil, nil, false
+	}
+	request, err = llmwire.ParseRequest(x.endpoint, body, int(most))
+	var wrong *llmwire.RequestError
+	switch {
+	case errors.As(err, &wrong):
+		x.refuse(&refusal{status: wrong.Status, code: wrong.Code, message: wrong.Message})
+		return nil, nil, false
+	case err != nil:
+		x.refuse(&refusal{status: http.StatusBadRequest, message: "The request cannot be read."})
+		return nil, nil, false
+	}
+	known, err := x.call.Core.Models(x.r.Context(), x.call.Caller.OrganizationID)
+	if err != nil {
+		x.handler.logger.Warn("reading models", zap.Error(err))
+		x.no(refusedStore)
+		return nil, nil, false
+	}
+	model, found := known.Find(request.Alias)
+	if !found || !mayUse(x.call.Caller, request.Alias) {
+		x.refuse(refusedUnknown)
+		return nil, nil, false
+	}
+	x.call.Asks(x.r.Context(), model.Alias)
+	x.outcome = outcomeOK
+	return request, model, true
+}
+
+// largeBody is the size in bytes above which a request is not taken while memory is short.
+const largeBody = 64 << 10
+
+// shed reports whether the request is refused for want of memory.
+func (x *exchange) shed() bool {
+	switch x.call.Core.Overload.Level() {
+	case overload.Critical:
+		return true
+	case overload.High:
+		return x.r.ContentLength < 0 || x.r.ContentLength > largeBody
+	}
+	return false
+}
+
+func (x *exchange) refuseBody(err error) {
+	wrong := new(forward.BodyError) // answered like one that is incomplete
+	_ = errors.As(err, &wrong)
+	refused := &refusal{status: http.StatusBadRequest, message: "The body is incomplete."}
+	switch wrong.Status {
+	case http.StatusRequestEntityTooLarge:
+		refused = &refusal{status: wrong.Status, message: "The request is too large."}
+	case http.StatusUnsupportedMediaType:
+		refused = &refusal{status: wrong.Status, message: "The body must not be encoded."}
+	}
+	wrong.Answer(x.w, func() { x.refuse(refused) })
+}

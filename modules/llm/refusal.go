@@ -1,0 +1,151 @@
+package llm
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/metering"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// Codes of OpenAI's envelope that llmwire does not know.
+const (
+	codeInvalidKey  = llmwire.CodeInvalidKey
+	codeUnavailable = "unavailable"
+	codeEndpoint    = "unsupported_endpoint"
+)
+
+// Outcomes of calls, for metrics and the audit log.
+const (
+	outcomeOK          = "ok"
+	outcomeRefused     = "refused"
+	outcomeLimited     = "limited"
+	outcomeUnavailable = "unavailable"
+	outcomeUpstream    = "upstream_error"
+	outcomeClientGone  = "client_gone"
+	outcomeEnded       = "ended"
+	outcomeCut         = "cut"
+)
+
+const (
+	textNoAuth   = "This request was not authenticated; durward_auth must come before durward_llm in the configuration."
+	textUpstream = "The provider of the model did not give a usable answer."
+	textBusy     = "The provider of the model takes no more requests at the moment."
+	textAway     = "The gateway cannot reach its store at the moment."
+	textMemory   = "The gateway is short of memory at the moment; try again later."
+	textRecord   = "The call cannot be recorded at the moment, and is not made."
+)
+
+// refusal is an answer of the gateway's own.
+type refusal struct {
+	status  int
+	code    string
+	message string
+	outcome string            // "": refused
+	header  func(http.Header) // adds what goes with it; may be nil
+}
+
+func (e *refusal) result() string {
+	if e.outcome == "" {
+		return outcomeRefused
+	}
+	return e.outcome
+}
+
+var (
+	refusedUnknown  = &refusal{status: http.StatusNotFound, code: llmwire.CodeModelNotFound, message: llmwire.NoSuchModel}
+	refusedUpstream = &refusal{status: http.StatusBadGateway, code: llmwire.CodeUpstream, message: textUpstream, outcome: outcomeUpstream}
+	refusedStore    = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textAway, outcome: outcomeUnavailable}
+	refusedMemory   = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textMemory, outcome: outcomeUnavailable}
+	refusedRecord   = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textRecord, outcome: outcomeUnavailable}
+	// gone is for a client that nobody can answer any more.
+	gone = &refusal{outcome: outcomeClientGone}
+)
+
+func refusedLimit(e *limit.Refusal) *refusal {
+	return &refusal{
+		status: http.StatusTooManyRequests, code: llmwire.CodeRateLimit, message: llmwire.Limited, outcome: outcomeLimited, header: e.SetHeader,
+	}
+}
+
+func refusedBudget(e *metering.Refusal) *refusal {
+	return &refusal{status: http.StatusTooManyRequests, code: llmwire.CodeBudget, message: e.Message(), outcome: outcomeLimited, header: e.SetHeader}
+}
+
+// refusedBusy passes on how long a busy provider wants to be left alone, and nothing else: the rest of its answer is about
+// the gateway's account.
+func refusedBusy(response *forward.Response) *refusal {
+	after, err := strconv.Atoi(response.Header("Retry-After"))
+	return &refusal{status: http.StatusTooManyRequests, code: llmwire.CodeRateLimit, message: textBusy, outcome: outcomeUpstream, header: func(h http.Header) {
+		if err == nil && after >= 0 && after <= 24*60*60 {
+			h.Set("Retry-After", strconv.Itoa(after))
+		}
+	}}
+}
+
+// refusedEnded is for a call whose right ended before its answer began.
+func refusedEnded(reason streams.Reason) *refusal {
+	switch reason {
+	case streams.TokenExpired, streams.Revoked:
+		return &refusal{status: http.StatusUnauthorized, code: codeInvalidKey, message: endedText(reason), outcome: outcomeEnded}
+	}
+	return &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: endedText(reason), outcome: outcomeEnded}
+}
+
+func endedText(reason streams.Reason) string {
+	switch reason {
+	case streams.TokenExpired:
+		return "The credential of this call has expired."
+	case streams.Revoked:
+		return "The credential of this call is not good any more."
+	case streams.Shutdown:
+		return "The gateway is about to exit."
+	}
+	return "The gateway has ended this call."
+}
+
+// answerer answers one request in the envelope of its address.
+type answerer struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	endpoint  limit.Endpoint
+	anthropic bool // the client is one of Anthropic's
+}
+
+// refuse answers with a refusal, except to those who are gone.
+func (a *answerer) refuse(e *refusal) {
+	if e.status == 0 {
+		return
+	}
+	if e.header != nil {
+		e.header(a.w.Header())
+	}
+	if e.status == http.StatusServiceUnavailable || e.status == http.StatusTooManyRequests {
+		app.SetRetryAfter(a.w)
+	}
+	a.write(e.status, llmwire.ErrorBody(a.envelope(), e.status, e.code, e.message))
+}
+
+// refuseUnread is refuse for a request whose body was not read.
+func (a *answerer) refuseUnread(e *refusal) {
+	forward.AnswerUnread(a.w, a.r, func() { a.refuse(e) })
+}
+
+func (a *answerer) envelope() limit.Endpoint {
+	if a.anthropic {
+		return limit.Messages
+	}
+	return a.endpoint
+}
+
+func (a *answerer) wrongMethod(allow string) {
+	a.w.Header().Set("Allow", allow)
+	a.refuseUnread(&refusal{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "This address does not take that method; see Allow."})
+}
+
+// write answers with JSON of the gateway's own.
+func (a *answerer) write(status int, body []byte) { app.WriteRPCBody(a.w, status, body) }

@@ -1,0 +1,319 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmroute"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/metering"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxTries bounds the targets that one call is sent to.
+const maxTries = 16
+
+// run is a request on its way through the targets of a model, with what is reserved for it.
+type run struct {
+	handler  *Handler
+	call     *app.Call
+	request  *llmwire.Request
+	model    *app.Model
+	via      string      // the alias of the smart model that chose model; "" for none
+	header   http.Header // the client's
+	requests int64       // that it counts as: 1, or 0 for one that the gateway makes for itself
+
+	to      candidate // the target that answers, or was tried last
+	tried   int
+	entered *limit.Permit // what counts of it already, before its first target; nil: nothing
+	permit  *limit.Permit
+	hold    *metering.Hold
+	unknown bool  // to may have done something that nobody will tell of
+	lost    int64 // tokens that were reserved for targets before it that may have, too
+}
+
+// candidate is a target, and the alias that led to it.
+type candidate struct {
+	*app.ModelTarget
+	alias string
+	url   *url.URL // of the request's endpoint
+}
+
+// candidates gives the targets that serve an endpoint, in the order in which they are tried.
+func (x *run) candidates(endpoint limit.Endpoint) []candidate {
+	found := make([]candidate, 0, len(x.model.Targets))
+	for i := -1; i < len(x.model.Fallbacks); i++ {
+		model := x.model
+		if i >= 0 {
+			model = x.model.Fallbacks[i]
+		}
+		first := len(found)
+		for j := range model.Targets {
+			t := &model.Targets[j]
+			if u := t.Account.URL(endpoint); u != nil {
+				found = append(found, candidate{t, model.Alias, u})
+			}
+		}
+		if len(found) > first+1 {
+			shuffle(found[first:])
+		}
+	}
+	return found[:min(len(found), maxTries)]
+}
+
+// shuffle orders the targets of one model by their weights.
+func shuffle(of []candidate) {
+	serving, weights := slices.Clone(of), make([]int, len(of))
+	for i := range serving {
+		weights[i] = serving[i].Weight
+	}
+	for i, j := range llmroute.Order(weights, rand.Int64N) {
+		of[i] = serving[j]
+	}
+}
+
+// send sends the request to one target after another, until one gives an answer that is the client's. Exactly one of its
+// results is not nil.
+func (x *run) send(ctx context.Context) (*forward.Response, *refusal) {
+	candidates := x.candidates(x.request.Endpoint)
+	if len(candidates) == 0 {
+		return nil, &refusal{status: http.StatusBadRequest, code: codeEndpoint, message: "No provider of this model serves this address" + x.elsewhere()}
+	}
+	refused := refusedUpstream
+	for _, c := range candidates {
+		account := c.Account
+		pass, ok := x.call.Core.Breakers().Enter(llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID})
+		if !ok {
+			continue // it is left alone for a while
+		}
+		response, result, no := x.attempt(ctx, c)
+		pass.Done(result)
+		if response != nil {
+			return response, nil
+		}
+		if no.final {
+			return nil, no.refusal
+		}
+		refused = no.refusal
+	}
+	return nil, refused
+}
+
+// elsewhere says at which addresses the model is served instead, and ends a sentence.
+func (x *run) elsewhere() string {
+	var paths []string
+	for path, endpoint := range endpoints {
+		if len(x.candidates(endpoint)) > 0 {
+			paths = append(paths, "/"+path)
+		}
+	}
+	if len(paths) == 0 {
+		return "."
+	}
+	slices.Sort(paths)
+	return "; call it at " + strings.Join(paths, ", ") + "."
+}
+
+// failure is an attempt that gave no answer for the client.
+type failure struct {
+	*refusal
+	final bool // another target is of no use, or must not be tried
+}
+
+// attempt sends the request to one target.
+func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmroute.Result, failure) {
+	if refused, err := x.admit(ctx, c); refused != nil || err != nil {
+		if err != nil {
+			x.handler.logger.Error("counting a call to a model", zap.Error(err))
+			return nil, llmroute.Unknown, failure{refusedStore, true}
+		}
+		return nil, llmroute.Unknown, failure{refused, x.tried == 0}
+	}
+	x.to = c
+	x.tried++
+	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
+		x.handler.logger.Error("recording a call to a model", zap.Error(err))
+		return nil, llmroute.Unknown, failure{refusedRecord, true}
+	}
+	core, started := x.call.Core, x.handler.now()
+	response, err := x.handler.forwarder.Do(app.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
+		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.request.Body(c.Model),
+		Credential: core.Credential(c.Account),
+		Rules:      c.Account.Provider.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
+	})
+	if core.Metrics.UpstreamSeconds != nil {
+		core.Metrics.UpstreamSeconds.WithLabelValues(family).Observe(x.handler.now().Sub(started).Seconds())
+	}
+	if err != nil {
+		result, no := x.failed(ctx, c, err)
+		x.call.AuditModelOutcome(no.result(), 0, llmwire.Usage{})
+		return nil, result, no
+	}
+	result, no := x.judge(c, response)
+	if no.refusal == nil {
+		return response, result, no
+	}
+	response.Discard()
+	x.call.AuditModelOutcome(no.result(), response.Status, llmwire.Usage{})
+	return nil, result, no
+}
+
+// judge says whether an answer is the client's. What is about the gateway's own account never is.
+func (x *run) judge(c candidate, response *forward.Response) (llmroute.Result, failure) {
+	switch s := response.Status; {
+	case s == http.StatusTooManyRequests:
+		x.warn(c, "a provider takes no more requests", zap.Int("status", s))
+		return llmroute.Unknown, failure{refusal: refusedBusy(response)}
+	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusPaymentRequired:
+		x.handler.logger.Error("a provider refuses the gateway's account: look at its key and its credit", x.fields(c, zap.Int("status", s))...)
+		return llmroute.Unknown, failure{refusal: refusedUpstream}
+	case s >= http.StatusInternalServerError:
+		x.warn(c, "a provider failed", zap.Int("status", s))
+		return llmroute.Fails, failure{refusal: refusedUpstream}
+	}
+	return llmroute.Works, failure{}
+}
+
+// failed says what becomes of a call whose target gave no answer.
+func (x *run) failed(ctx context.Context, c candidate, err error) (llmroute.Result, failure) {
+	if !errors.Is(err, forward.ErrConnect) {
+		x.unknown = true
+	}
+	if reason, ended := streams.EndedFor(ctx); ended {
+		return llmroute.Unknown, failure{refusedEnded(reason), true}
+	}
+	var header *forward.HeaderError
+	switch {
+	case errors.As(err, &header):
+		x.unknown = false
+		return llmroute.Unknown, failure{&refusal{
+			status: http.StatusBadRequest, message: "The header " + header.Name + " cannot be forwarded.",
+		}, true}
+	case errors.Is(err, forward.ErrClientGone):
+		return llmroute.Unknown, failure{gone, true}
+	}
+	x.warn(c, "calling a provider", zap.Error(err))
+	return llmroute.Fails, failure{refusal: refusedUpstream}
+}
+
+func (x *run) warn(c candidate, text string, what zap.Field) {
+	x.handler.logger.Warn(text, x.fields(c, what)...)
+}
+
+func (x *run) fields(c candidate, what zap.Field) []zap.Field {
+	return []zap.Field{
+		zap.String("organization", x.call.Caller.OrganizationID), zap.String("provider", c.Account.Name), zap.String("model", c.Model), what,
+	}
+}
+
+// admit counts the call against limits and budgets as one to the target, and no longer as one to the target before.
+func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
+	x.leave()
+	core, organization := x.call.Core, x.call.Caller.OrganizationID
+	subject := x.call.LimitSubject(storage.TrafficLLM)
+	subject.ProviderID, subject.ProviderName, subject.Model, subject.Alias = c.Account.ID, c.Account.Name, c.Model, x.model.Alias
+	subject.Via = x.via
+	matched, err := x.call.MatchedForModels(ctx, &subject)
+	if err != nil {
+		return nil, err
+	}
+	estimate := x.request.Estimate
+	smallest, limited := matched.SmallestTokens()
+	tokens := estimate.Reserve(core.Limits.Means().Of(organization, x.model.Alias), smallest, limited)
+	hold, full, err := core.Usage.Reserve(ctx, metering.Call{
+		Organization: organization, Subject: subject, Kind: c.Account.Kind, Input: estimate.Prompt, Output: tokens - estimate.Prompt, Uncounted: x.requests == 0,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if full != nil {
+		return refusedBudget(full), nil
+	}
+	var over *limit.Refusal
+	switch {
+	case x.permit != nil:
+		over, err = x.permit.Move(ctx, matched)
+	case x.entered != nil:
+		if over, err = x.entered.Extend(ctx, matched, tokens); over == nil && err == nil {
+			x.permit = x.entered
+		}
+	default:
+		x.permit, over, err = core.Limits.Engine().Charge(ctx, matched, limit.Cost{Requests: x.requests, Tokens: tokens})
+	}
+	if err != nil || over != nil {
+		hold.Release()
+		if over != nil {
+			app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)
+			return refusedLimit(over), nil
+		}
+		return nil, err
+	}
+	x.hold = hold
+	return nil, nil
+}
+
+// leave ends what budgets have set aside for the target that was tried last, so that one with room for a single call has room
+// for its next try. What that target may have done stays counted (attack T07).
+func (x *run) leave() {
+	if x.unknown && x.permit != nil {
+		x.lost += x.permit.Reserved()
+	}
+	x.endHold()
+	x.unknown = false
+}
+
+func (x *run) endHold() {
+	if x.unknown {
+		x.hold.Close()
+	} else {
+		x.hold.Release()
+	}
+	x.hold = nil
+}
+
+// used settles what the call used, once.
+func (x *run) used(u llmwire.Usage) {
+	if x.permit != nil {
+		x.permit.Settle(u.Total() + x.lost)
+	}
+	x.hold.Settle(metering.Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached})
+	app.CountModelTokens(u.Input, u.Output, u.Cached)
+	if u.Output > 0 {
+		x.call.Core.Limits.Means().Add(x.call.Caller.OrganizationID, x.model.Alias, x.request.PerChoice(u.Output))
+	}
+}
+
+// unheard settles a call of which nobody learns what it used: at least what was reserved, because a provider goes on for a
+// while when its client leaves, and thinks without showing it (attack T07).
+func (x *run) unheard(seen llmwire.Usage) {
+	if x.permit == nil || seen.Total() >= x.permit.Reserved() {
+		x.used(seen)
+		return
+	}
+	x.permit.Settle(x.permit.Reserved() + x.lost)
+	x.hold.Close()
+	app.CountModelTokens(seen.Input, seen.Output, seen.Cached)
+}
+
+// end settles what nobody has settled: a call that came to nothing used nothing, unless nobody knows.
+func (x *run) end() {
+	if x.permit != nil {
+		tokens := x.lost
+		if x.unknown {
+			tokens += x.permit.Reserved()
+		}
+		x.permit.Settle(tokens)
+	}
+	x.endHold()
+}

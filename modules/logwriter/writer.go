@@ -1,0 +1,146 @@
+// Package logwriter is the log writer durward: it puts a bounded buffer before another of Caddy's log writers, so that
+// requests go on when nobody reads the log (Caddy writes logs while it answers).
+package logwriter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/durward-gateway/durward/internal/logbuffer"
+)
+
+func init() {
+	caddy.RegisterModule(Writer{})
+	caddy.OnExit(finish)
+}
+
+// opened are the buffers of this process by WriterKey. Caddy keeps writers once they are open, and does not close them.
+var opened sync.Map
+
+// finish empties the buffers before the process ends. The lines that Caddy writes after that are not buffered.
+func finish(context.Context) {
+	var writers sync.WaitGroup
+	for _, w := range opened.Range {
+		writers.Go(w.(*logbuffer.Writer).Finish)
+	}
+	writers.Wait()
+}
+
+// Writer passes a log's lines on to another writer without ever making who logs wait. Up to 4 MiB of lines wait; more are
+// dropped, counted (`durward_log_lines_dropped_total`), and the log says where and how many. Lines that wait outlive a reload of the
+// configuration; at the exit they have two seconds to leave.
+type Writer struct {
+	// Where the lines go. Default: stderr.
+	WriterRaw json.RawMessage `json:"writer,omitempty" caddy:"namespace=caddy.logging.writers inline_key=output"`
+
+	opener caddy.WriterOpener
+}
+
+// namespace is where Caddy keeps log writers.
+const namespace = "caddy.logging.writers."
+
+// CaddyModule returns the Caddy module information.
+func (Writer) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: namespace + "durward", New: func() caddy.Module { return new(Writer) }}
+}
+
+// Provision loads the writer behind the buffer.
+func (w *Writer) Provision(ctx caddy.Context) error {
+	w.opener = caddy.StderrWriter{}
+	if w.WriterRaw != nil {
+		module, err := ctx.LoadModule(w, "WriterRaw")
+		if err != nil {
+			return fmt.Errorf("loading the writer: %w", err)
+		}
+		opener, ok := module.(caddy.WriterOpener)
+		if !ok {
+			return fmt.Errorf("%T is no log writer", module)
+		}
+		w.opener = opener
+	}
+	return registerMetrics(ctx.GetMetricsRegistry())
+}
+
+// String says where the lines go, for people.
+func (w *Writer) String() string { return w.opener.String() }
+
+// WriterKey is the key of the writer behind the buffer and a word of our own. Configurations with the same key share what
+// OpenWriter returned, one after the other.
+func (w *Writer) WriterKey() string { return "durward:" + w.opener.WriterKey() }
+
+// OpenWriter opens the writer behind the buffer.
+func (w *Writer) OpenWriter() (io.WriteCloser, error) {
+	out, err := w.opener.OpenWriter()
+	if err != nil {
+		return nil, err
+	}
+	buffer := logbuffer.New(out, countDropped, nil)
+	opened.Store(w.WriterKey(), buffer)
+	return buffer, nil
+}
+
+// Cleanup has the lines of a configuration leave that ends, or that was only validated: a process may end without OnExit.
+func (w *Writer) Cleanup() error {
+	if w.opener == nil || caddy.Exiting() {
+		return nil
+	}
+	if buffer, ok := opened.Load(w.WriterKey()); ok {
+		buffer.(*logbuffer.Writer).Flush()
+	}
+	return nil
+}
+
+// UnmarshalCaddyfile reads what stands behind `output`:
+//
+//	durward [<writer> [<arguments...>] {
+//		...
+//	}]
+func (w *Writer) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if !d.NextArg() {
+		return noMore(d)
+	}
+	name := d.Val()
+	var opener any
+	switch name {
+	case "stderr":
+		opener = caddy.StderrWriter{}
+	case "stdout":
+		opener = caddy.StdoutWriter{}
+	default: // those of Caddy's core read no Caddyfile
+		var err error
+		if opener, err = caddyfile.UnmarshalModule(d, namespace+name); err != nil {
+			return err
+		}
+		if _, ok := opener.(caddy.WriterOpener); !ok {
+			return d.Errf("%s is no log writer", name)
+		}
+	}
+	w.WriterRaw = caddyconfig.JSONModuleObject(opener, "output", name, nil)
+	return noMore(d)
+}
+
+// noMore refuses arguments and blocks that nobody has read.
+func noMore(d *caddyfile.Dispenser) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	for d.NextBlock(0) {
+		return d.Errf("unknown word %q", d.Val())
+	}
+	return nil
+}
+
+var (
+	_ caddy.Provisioner     = (*Writer)(nil)
+	_ caddy.CleanerUpper    = (*Writer)(nil)
+	_ caddy.WriterOpener    = (*Writer)(nil)
+	_ caddyfile.Unmarshaler = (*Writer)(nil)
+)

@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/listfilter"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// limited is a store with one limit.
+type limited struct{ storage.RateLimit }
+
+func (l limited) EnabledRateLimits(context.Context, string) ([]storage.RateLimit, error) {
+	return []storage.RateLimit{l.RateLimit}, nil
+}
+
+// TestTokensOfResults: T07, results of tools count by what a model reads of them, on every way on which they come, and
+// what was reserved and did not come is given back.
+func TestTokensOfResults(t *testing.T) {
+	const (
+		call   = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+		forty  = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"0123456789012345678901234567890123456789"}]}}` // 44 bytes with the type
+		image  = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","mimeType":"image/png"}]}}`
+		failed = `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}`
+		list   = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a tool with a long description that nobody counts"}]}}`
+		news   = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
+	)
+	events := func(messages ...string) string {
+		return "data: " + strings.Join(messages, "\n\ndata: ") + "\n\n"
+	}
+	for _, tc := range []struct {
+		name, method, request, kind, answer string
+		status                              int
+		broken                              error
+		tokens                              int64
+		filter                              *listfilter.Filter
+	}{
+		{"a result", "POST", call, "application/json", forty, 200, nil, 11, nil},
+		{"a result that was read whole", "POST", call, "application/json", forty, 200, nil, 11, &listfilter.Filter{Stray: true}},
+		{"an image", "POST", call, "application/json", image, 200, nil, 1004, nil},
+		{"an error", "POST", call, "application/json", failed, 200, nil, 0, nil},
+		{"a list", "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "application/json", list, 200, nil, 0, nil},
+		{"a task that has ended", "POST", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t"}}`, "application/json",
+			`{"jsonrpc":"2.0","id":1,"result":{"taskId":"t","status":"completed","result":{"content":[{"type":"text","text":"0123456789012345678901234567890123456789"}]}}}`, 200, nil, 11, nil},
+		{"a batch", "POST", "[" + call + "," + call + "]", "application/json", "[" + forty + "," + forty + "]", 200, nil, 22, nil},
+		{"an answer that is not MCP", "POST", call, "application/json", strings.Repeat("x", 400), 200, nil, 100, nil},
+		{"an answer that breaks off", "POST", call, "application/json", forty[:80], 200, io.ErrUnexpectedEOF, 20, nil},
+		{"an answer with a status", "POST", call, "application/json", forty, 400, nil, 11, nil},
+		{"no answer", "POST", call, "application/json", "", 500, nil, 0, nil},
+		{"events", "POST", call, "text/event-stream", events(news, forty), 200, nil, 11, nil},
+		{"events that break off before the result", "POST", call, "text/event-stream", events(news) + "data: " + forty[:50], 200, io.ErrUnexpectedEOF, 0, nil},
+		{"more results than were asked for", "POST", call, "text/event-stream", events(forty, forty, forty), 200, nil, 33, nil},
+		{"results on a stream of GET", "GET", "", "text/event-stream", events(forty, news, forty), 200, nil, 22, nil},
+	} {
+		t.Run("T07 "+tc.name, func(t *testing.T) {
+			most := int64(10_000)
+			limits, err := app.NewLimits(new(cache.Epochs), limited{storage.RateLimit{
+				ID: "l", OrganizationID: "acme", Scope: storage.Scope{Type: storage.ScopeOrganization}, Traffic: storage.TrafficMCP, Enabled: true, TokensPerMinute: &most,
+			}}, window.New(time.Now))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer limits.Close()
+			tokens := func() int64 {
+				set, err := limits.Set(t.Context(), "acme")
+				if err != nil {
+					t.Fatal(err)
+				}
+				status, err := limits.Engine().Status(t.Context(), set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return status[0].Tokens.Used
+			}
+			var reserved int64
+			h := &Handler{logger: zap.NewNop(), forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
+				reserved = tokens()
+				body, length := brokenBody(tc.answer, io.EOF), int64(len(tc.answer))
+				if tc.broken != nil {
+					body, length = brokenBody(tc.answer, tc.broken), -1
+				}
+				return &http.Response{StatusCode: tc.status, Header: http.Header{"Content-Type": {tc.kind}}, ContentLength: length, Body: body}, nil
+			})), forward.Limits{})}
+			c := &app.Call{
+				Decision: &app.Decision{Off: true, Filter: tc.filter}, Caller: &app.Caller{OrganizationID: "acme"}, Credentials: noCredential{},
+				Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
+				Core: &app.Core{Limits: limits, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+					Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
+					UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
+					Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
+				}},
+			}
+			r := httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(tc.request))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			c.Limited()
+			if !c.Admit(w, r) {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			func() {
+				defer c.EndLimits()
+				defer func() { _ = recover() }() // an answer that broke off breaks the client's off
+				if err := h.ServeHTTP(w, app.WithCall(r, c), nil); err != nil {
+					t.Error(err)
+				}
+			}()
+			if got := tokens(); got != tc.tokens {
+				t.Errorf("%d tokens are counted, want %d; answered %d %s", got, tc.tokens, w.Code, w.Body)
+			}
+			want := int64(strings.Count(tc.request, "tools/call")) * 256
+			if reserved != want {
+				t.Errorf("%d were reserved, want %d", reserved, want)
+			}
+			if tc.broken == nil && tc.status < 500 && w.Body.String() != tc.answer {
+				t.Errorf("answered %s", w.Body)
+			}
+		})
+	}
+}

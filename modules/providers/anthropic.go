@@ -1,0 +1,56 @@
+package providers
+
+import (
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// Anthropic is providers that are spoken to as Anthropic is. The base URL is what their clients are given as such, without
+// `/v1`; by default it is Anthropic's.
+type Anthropic struct{}
+
+// anthropicVersion is the version of the API that is asked for when the client names none.
+const anthropicVersion = "2023-06-01"
+
+// CaddyModule returns the Caddy module information.
+func (Anthropic) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "durward.providers.anthropic", New: func() caddy.Module { return new(Anthropic) }}
+}
+
+// BaseURL is Anthropic's.
+func (Anthropic) BaseURL() string { return "https://api.anthropic.com" }
+
+// Path gives the path of an endpoint.
+func (Anthropic) Path(endpoint limit.Endpoint) (path string, ok bool) {
+	return "/v1/messages", endpoint == limit.Messages
+}
+
+// Authorize puts the secret on, and the version of the API when the client named none.
+func (Anthropic) Authorize(h http.Header, secret seal.Secret) {
+	if !secret.Empty() {
+		h["X-Api-Key"] = []string{secret.Reveal()}
+	}
+	if len(h["Anthropic-Version"]) == 0 {
+		h["Anthropic-Version"] = []string{anthropicVersion}
+	}
+}
+
+// Headers are those that pass. The anthropic-ratelimit-* and anthropic-organization-id of the answer tell of the gateway's
+// account.
+func (Anthropic) Headers() *forward.Rules { return &anthropic }
+
+var anthropic = forward.Rules{
+	Request: map[string]bool{
+		"Accept": true, "Accept-Language": true, "Content-Type": false, "User-Agent": false, "Anthropic-Version": false, "Anthropic-Beta": true,
+	},
+	Response: map[string]bool{"Content-Type": false, "Request-Id": false},
+}
+
+// Interface guards
+var _ app.ModelProvider = Anthropic{}

@@ -1,0 +1,61 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// SharedCounters keeps counters of the last 60 seconds for several nodes, in slots of one second of the server's own
+// clock, as internal/window does in one process. Every method is one exchange with the server, and has the caller's
+// context as its only deadline. It is safe for concurrent use.
+type SharedCounters interface {
+	// Charge charges all of charges when each has room, none otherwise, in one step. Charges of one key add up. states is
+	// as long as charges and says what became of each. at is the second in which it charged, for Correct; never 0. When
+	// ctx ends first, the step may have been made or not.
+	Charge(ctx context.Context, charges []CounterCharge, states []CounterState) (at uint32, ok bool, err error)
+	// Look is Charge without its charge; it makes no counter.
+	Look(ctx context.Context, charges []CounterCharge, states []CounterState) (ok bool, err error)
+	// Correct changes what was charged: below 0 is given back in its second, at most what is there, above 0 is charged
+	// now, whatever the limit.
+	Correct(ctx context.Context, corrections []CounterCorrection) error
+	// Used fills used, as long as keys, with what counters hold.
+	Used(ctx context.Context, keys []CounterKey, used []int64) error
+	// Members gives the counters whose keys begin with group and that hold something, in no order. Those whose key has
+	// nothing but zeros behind it need not be among them.
+	Members(ctx context.Context, group [16]byte) ([]CounterMember, error)
+	// Beat says that a node lives, and gives how many did so in the last 15 seconds, that one included. It also forgets
+	// counters that nobody charges any more.
+	Beat(ctx context.Context, node string) (nodes int, err error)
+	// Close ends it. Calls that run may fail.
+	Close() error
+}
+
+// CounterKey names a counter.
+type CounterKey [32]byte
+
+// CounterCharge is what one counter is asked to take. Amount 0 charges nothing but needs room for one. Amount and limit
+// are from 0 to 2^48-1, or 2^48 for an amount that never fits.
+type CounterCharge struct {
+	Key           CounterKey
+	Amount, Limit int64
+}
+
+// CounterState is what became of a charge: what the counter holds, and how long it takes until the charge has room, 0
+// when it has.
+type CounterState struct {
+	Used int64
+	Wait time.Duration
+}
+
+// CounterCorrection changes what was charged at a second.
+type CounterCorrection struct {
+	Key   CounterKey
+	At    uint32 // of Charge; not looked at when Delta is above 0
+	Delta int64
+}
+
+// CounterMember is one counter of a group: the second half of its key.
+type CounterMember struct {
+	Member [16]byte
+	Used   int64
+}

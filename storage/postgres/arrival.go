@@ -1,0 +1,202 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	hasArrivalSQL    = `SELECT count(*) FROM pg_class WHERE oid = to_regclass('store_arrival')`
+	makeArrivalSQL   = `CREATE TABLE store_arrival (source TEXT NOT NULL)`
+	nameArrivalSQL   = `INSERT INTO store_arrival (source) VALUES ($1)`
+	arrivalSourceSQL = `SELECT source FROM store_arrival`
+	dropArrivalSQL   = `DROP TABLE store_arrival`
+)
+
+// Errors of an arrival.
+var (
+	// ErrArriving: another store is being copied into the database and has not arrived as a whole.
+	ErrArriving = errors.New("another store has not been copied into this database as a whole: start `durward migrate-store` again")
+	// ErrNotEmpty: the database holds rows that did not come from a copy.
+	ErrNotEmpty = errors.New("the database is not empty")
+	// ErrOtherSource: the copy that was begun is one of another store, or its source has got other data keys since.
+	ErrOtherSource = errors.New("the copy in the database was begun from another store")
+	// ErrCopying: another process copies into the database.
+	ErrCopying = errors.New("another copy into this database is running")
+)
+
+// arrivalLock is held by the one process that copies.
+var arrivalLock = newLockKey("arrival")
+
+// Arrival is a database into which another store is copied. Until Finish no gateway starts on it: Open says ErrArriving.
+type Arrival struct {
+	*Store
+	lock *pgxpool.Conn // holds arrivalLock
+}
+
+// OpenArrival opens a database to copy into, and brings its schema up to date. ErrCopying when another process does so.
+func OpenArrival(ctx context.Context, dsn string, opts Options) (*Arrival, error) {
+	opts.arriving = true
+	s, err := Open(ctx, dsn, opts)
+	if err != nil {
+		return nil, err
+	}
+	a := &Arrival{Store: s}
+	if err := a.acquire(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the store: %w", err), a.Close()) //nolint:contextcheck // what was opened is closed although ctx may have ended
+	}
+	return a, nil
+}
+
+func (a *Arrival) acquire(ctx context.Context) (err error) {
+	if a.lock, err = a.main.Acquire(ctx); err != nil {
+		return a.translate(ctx, err)
+	}
+	var locked bool
+	if err := a.lock.QueryRow(ctx, tryLockSQL, int64(arrivalLock)).Scan(&locked); err != nil {
+		return a.translate(ctx, err)
+	}
+	if !locked {
+		return ErrCopying
+	}
+	return nil
+}
+
+// Close gives the database free for others.
+func (a *Arrival) Close() error {
+	if a.lock != nil {
+		// Its end takes the lock back.
+		_ = a.lock.Hijack().Close(context.Background())
+		a.lock = nil
+	}
+	return a.Store.Close()
+}
+
+// Begin marks the database as one that source is copied into; source is a name that no two stores have. A copy from the
+// same source that was begun goes on: resumed. With anew whatever a copy has left is deleted. ErrNotEmpty for a database
+// that holds anything else, ErrOtherSource for one that a copy of another store was begun in.
+func (a *Arrival) Begin(ctx context.Context, tables []storage.Table, source string, anew bool) (resumed bool, err error) {
+	err = a.writeAcross(ctx, migrationLock, func(ctx context.Context, tx *writeTx) error {
+		begun, err := one(ctx, tx, scanInt, hasArrivalSQL)
+		if err != nil {
+			return err
+		}
+		if begun == 0 {
+			return a.beginFirst(ctx, tx, tables, source)
+		}
+		former, err := one(ctx, tx, func(r row) (text string, err error) {
+			err = r.Scan(&text)
+			return text, err
+		}, arrivalSourceSQL)
+		if err != nil {
+			return err
+		}
+		if !anew {
+			if resumed = former == source; !resumed {
+				return ErrOtherSource
+			}
+			return nil
+		}
+		for _, t := range tables {
+			made := statementsOf(t)
+			if _, err := tx.exec(ctx, made.empty); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.exec(ctx, dropArrivalSQL); err != nil {
+			return err
+		}
+		return a.beginFirst(ctx, tx, tables, source)
+	})
+	return resumed, err
+}
+
+func (a *Arrival) beginFirst(ctx context.Context, tx *writeTx, tables []storage.Table, source string) error {
+	for _, t := range tables {
+		made := statementsOf(t)
+		rows, err := one(ctx, tx, scanInt, made.count)
+		if err != nil {
+			return err
+		}
+		if rows > 0 {
+			return fmt.Errorf("%w: %s has rows; a gateway has run on it, or a copy came to its end", ErrNotEmpty, t.Name)
+		}
+	}
+	if _, err := tx.exec(ctx, makeArrivalSQL); err != nil {
+		return err
+	}
+	_, err := tx.exec(ctx, nameArrivalSQL, source)
+	return err
+}
+
+// LastKey is the primary key of the last row of a table, nil when it has none: where a copy in the order of keys goes on.
+func (a *Arrival) LastKey(ctx context.Context, t storage.Table) (key []any, err error) {
+	made := statementsOf(t)
+	err = a.readAcross(ctx, func(ctx context.Context, q querier) error {
+		values, err := one(ctx, q, func(r row) ([]any, error) {
+			values, _, err := scanValues(r, t)
+			return values, err
+		}, made.last)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			key = t.KeyOf(values)
+		}
+		return err
+	})
+	return key, err
+}
+
+// AddRows adds rows to a table in one transaction. storage.ErrText when one has text that PostgreSQL cannot keep.
+func (a *Arrival) AddRows(ctx context.Context, t storage.Table, rows [][]any) error {
+	args := make([]any, len(t.Columns))
+	for i, c := range t.Columns {
+		switch c.Kind {
+		case storage.TextColumn:
+			texts := make([]*string, len(rows))
+			for j, row := range rows {
+				text, ok := row[i].(string)
+				if ok && !isStorable(text) {
+					return fmt.Errorf("%s.%s of the row %.200q: %w", t.Name, c.Name, fmt.Sprint(t.KeyOf(row)), errText)
+				}
+				if ok {
+					texts[j] = &text
+				}
+			}
+			args[i] = texts
+		case storage.IntegerColumn:
+			numbers := make([]*int64, len(rows))
+			for j, row := range rows {
+				if n, ok := row[i].(int64); ok {
+					numbers[j] = &n
+				}
+			}
+			args[i] = numbers
+		default:
+			bytes := make([][]byte, len(rows))
+			for j, row := range rows {
+				bytes[j], _ = row[i].([]byte)
+			}
+			args[i] = bytes
+		}
+	}
+	made := statementsOf(t)
+	return a.writeAcross(ctx, noLock, func(ctx context.Context, tx *writeTx) error {
+		_, err := tx.exec(ctx, made.insert, args...)
+		return err
+	})
+}
+
+// Finish says that everything has arrived: gateways may start.
+func (a *Arrival) Finish(ctx context.Context) error {
+	return a.writeAcross(ctx, migrationLock, func(ctx context.Context, tx *writeTx) error {
+		_, err := tx.exec(ctx, dropArrivalSQL)
+		return err
+	})
+}

@@ -1,0 +1,326 @@
+// Package counters keeps rate limit counters that nodes share in PostgreSQL (14 or later).
+//
+// A step is one statement, and the steps that are asked while a statement runs go out in the next one together. Its
+// connections are its own, few, and never those of the store; commits wait for no disk. See schema.go for the tables.
+package counters
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// maxConns: two exchanges of steps, one of looks, and one for everything else.
+	maxConns = 4
+	// timeout bounds an exchange, whoever waits for it.
+	timeout = time.Second
+	// mostSteps is how many steps one statement makes.
+	mostSteps = 200
+	// attempts is how often a step is tried that others got in the way of.
+	attempts = 3
+	// sweepPieces is how many stretches of counters one Beat looks at.
+	sweepPieces = 20
+)
+
+// Counters are counters in a PostgreSQL database. They connect when they are first used, and again when that failed.
+type Counters struct {
+	pool    *pgxpool.Pool
+	running context.Context // until Close
+	stop    context.CancelFunc
+
+	charges batch[*step]
+	looks   batch[*step]
+
+	mu    sync.Mutex
+	ready bool   // the schema is there
+	swept []byte // the key at which the next sweep begins
+}
+
+type step struct {
+	charges []storage.CounterCharge
+	states  []storage.CounterState
+	at      uint32
+	ok      bool
+}
+
+// New takes the address of a database, a URL or key=value words as libpq takes them. It does not connect yet.
+func New(dsn string) (*Counters, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("the database's address cannot be read") // the cause may quote the password
+	}
+	config.MaxConns, config.MinConns, config.MinIdleConns = maxConns, 0, 0
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "durward limits"
+	}
+	config.ConnConfig.ConnectTimeout = timeout
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	config.AfterConnect = prepare
+	c := &Counters{}
+	c.running, c.stop = context.WithCancel(context.Background())
+	if c.pool, err = pgxpool.NewWithConfig(c.running, config); err != nil {
+		c.stop()
+		return nil, errors.New("the database's address cannot be used")
+	}
+	c.charges = batch[*step]{most: mostSteps, limit: 2, do: c.charge}
+	c.looks = batch[*step]{most: mostSteps, limit: 1, do: c.look}
+	return c, nil
+}
+
+// prepareSQL: counters are not durable, plans find rows by their keys, and a server that hangs lets go.
+const prepareSQL = `SELECT set_config('synchronous_commit', 'off', false), set_config('statement_timeout', $1, false), set_config('lock_timeout', $1, false),
+	set_config('idle_in_transaction_session_timeout', $1, false), set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
+	set_config('plan_cache_mode', 'force_generic_plan', false)`
+
+func prepare(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, prepareSQL, pgx.QueryExecModeExec, strconv.FormatInt(timeout.Milliseconds(), 10))
+	return err
+}
+
+// Close implements storage.SharedCounters.
+func (c *Counters) Close() error {
+	c.stop()
+	c.charges.done.Wait()
+	c.looks.done.Wait()
+	c.pool.Close()
+	return nil
+}
+
+// exchange runs f with a schema, on c's own time.
+func (c *Counters) exchange(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := c.makeSchema(ctx); err != nil {
+		return fmt.Errorf("making the tables of counters: %w", err)
+	}
+	for n := 1; ; n++ {
+		err := f(ctx)
+		var refused *pgconn.PgError
+		switch {
+		case err == nil:
+			return nil
+		case !errors.As(err, &refused):
+			return fmt.Errorf("asking the counters: %w", err)
+		case refused.Code == "42P01" || refused.Code == "42883" || refused.Code == "XX000": // somebody dropped the schema
+			c.mu.Lock()
+			c.ready = false
+			c.mu.Unlock()
+			c.pool.Reset() // sessions remember what is not there any more
+			return fmt.Errorf("asking the counters: %w", err)
+		case n == attempts || refused.Code != "40001" && refused.Code != "40P01":
+			return fmt.Errorf("asking the counters: %w", err)
+		}
+	}
+}
+
+// makeSchema makes the tables once.
+func (c *Counters) makeSchema(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ready {
+		return nil
+	}
+	var exists bool
+	if err := c.pool.QueryRow(ctx, existsSQL).Scan(&exists); err != nil {
+		return err
+	}
+	if !exists {
+		err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, schemaLockSQL); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, schemaSQL, pgx.QueryExecModeSimpleProtocol)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.ready = true
+	return nil
+}
+
+// Charge implements storage.SharedCounters.
+func (c *Counters) Charge(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (at uint32, ok bool, err error) {
+	return ask(ctx, &c.charges, charges, states)
+}
+
+// Look implements storage.SharedCounters.
+func (c *Counters) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (ok bool, err error) {
+	_, ok, err = ask(ctx, &c.looks, charges, states)
+	return ok, err
+}
+
+// ask lets a step be made in a batch, which may outlive its caller: it has memory of its own.
+func ask(ctx context.Context, b *batch[*step], charges []storage.CounterCharge, states []storage.CounterState) (uint32, bool, error) {
+	s := &step{charges: slices.Clone(charges), states: make([]storage.CounterState, len(charges))}
+	if err := b.ask(ctx, s); err != nil {
+		return 0, false, err
+	}
+	copy(states, s.states)
+	return s.at, s.ok, nil
+}
+
+func compareKeys(a, b storage.CounterKey) int { return bytes.Compare(a[:], b[:]) }
+
+// keysOf gives the keys of steps in order, each once.
+func keysOf(all []*asked[*step]) []storage.CounterKey {
+	var keys []storage.CounterKey
+	for _, q := range all {
+		for i := range q.of.charges {
+			keys = append(keys, q.of.charges[i].Key)
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	return slices.Compact(keys)
+}
+
+func texts(keys []storage.CounterKey) [][]byte {
+	out := make([][]byte, len(keys))
+	for i := range keys {
+		out[i] = keys[i][:]
+	}
+	return out
+}
+
+func (c *Counters) charge(all []*asked[*step]) {
+	keys := keysOf(all)
+	ends := make([]int32, 0, len(all))
+	var places []int32
+	var amounts, limits []int64
+	for _, q := range all {
+		for _, charge := range q.of.charges {
+			place, _ := slices.BinarySearchFunc(keys, charge.Key, compareKeys)
+			places = append(places, int32(place)+1)
+			amounts, limits = append(amounts, charge.Amount), append(limits, charge.Limit)
+		}
+		ends = append(ends, int32(len(places)))
+	}
+	var at int64
+	var made []bool
+	var used, waits []int64
+	err := c.exchange(c.running, func(ctx context.Context) error {
+		return c.pool.QueryRow(ctx, chargeSQL, texts(keys), ends, places, amounts, limits).Scan(&at, &made, &used, &waits)
+	})
+	if err == nil && (len(made) != len(all) || len(used) != len(places) || len(waits) != len(places)) {
+		err = errors.New("the database answered something else")
+	}
+	for n, q := range all {
+		if q.err = err; err != nil {
+			continue
+		}
+		q.of.at, q.of.ok = uint32(at), made[n]
+		for i := range q.of.states {
+			q.of.states[i] = storage.CounterState{Used: used[i], Wait: time.Duration(waits[i]) * time.Microsecond}
+		}
+		used, waits = used[len(q.of.states):], waits[len(q.of.states):]
+	}
+}
+
+func (c *Counters) look(all []*asked[*step]) {
+	found, err := c.read(c.running, readSQL, texts(keysOf(all)))
+	for _, q := range all {
+		if q.err = err; err != nil {
+			continue
+		}
+		s := q.of
+		s.ok = true
+		for i, charge := range s.charges {
+			s.states[i] = found.counters[charge.Key].state(charge, found.now)
+			s.ok = s.ok && s.states[i].Wait == 0
+		}
+	}
+}
+
+// Correct implements storage.SharedCounters.
+func (c *Counters) Correct(ctx context.Context, corrections []storage.CounterCorrection) error {
+	corrections = slices.Clone(corrections)
+	slices.SortStableFunc(corrections, func(a, b storage.CounterCorrection) int { return compareKeys(a.Key, b.Key) })
+	keys := make([][]byte, len(corrections))
+	seconds, deltas := make([]int64, len(corrections)), make([]int64, len(corrections))
+	for i := range corrections {
+		keys[i], seconds[i], deltas[i] = corrections[i].Key[:], int64(corrections[i].At), corrections[i].Delta
+	}
+	return c.exchange(ctx, func(ctx context.Context) error {
+		_, err := c.pool.Exec(ctx, correctSQL, keys, seconds, deltas)
+		return err
+	})
+}
+
+// Used implements storage.SharedCounters.
+func (c *Counters) Used(ctx context.Context, keys []storage.CounterKey, used []int64) error {
+	found, err := c.read(ctx, readSQL, texts(keys))
+	if err != nil {
+		return err
+	}
+	for i, k := range keys {
+		used[i] = found.counters[k].used(found.now)
+	}
+	return nil
+}
+
+// Members implements storage.SharedCounters.
+func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.CounterMember, error) {
+	found, err := c.read(ctx, groupSQL, slices.Concat(group[:], make([]byte, 16)), slices.Concat(group[:], bytes.Repeat([]byte{0xff}, 16)))
+	if err != nil {
+		return nil, err
+	}
+	var members []storage.CounterMember
+	for k, counter := range found.counters {
+		if used := counter.used(found.now); used > 0 {
+			members = append(members, storage.CounterMember{Member: [16]byte(k[16:]), Used: used})
+		}
+	}
+	return members, nil
+}
+
+// Beat implements storage.SharedCounters.
+func (c *Counters) Beat(ctx context.Context, node string) (nodes int, err error) {
+	err = c.exchange(ctx, func(ctx context.Context) error {
+		return c.pool.QueryRow(ctx, beatSQL, node).Scan(&nodes)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return nodes, c.exchange(ctx, c.sweep)
+}
+
+// sweep looks at the next stretches of counters.
+func (c *Counters) sweep(ctx context.Context) error {
+	for range sweepPieces {
+		c.mu.Lock()
+		from := c.swept
+		c.mu.Unlock()
+		if from == nil {
+			from = []byte{}
+		}
+		var last []byte
+		var n int
+		if err := c.pool.QueryRow(ctx, sweepSQL, from).Scan(&last, &n); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.swept = last // nil at the end: the next sweep begins anew
+		c.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Interface guards
+var _ storage.SharedCounters = (*Counters)(nil)

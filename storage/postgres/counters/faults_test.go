@@ -1,0 +1,93 @@
+package counters
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/durward-gateway/durward/internal/coordinate/coordinatetest"
+	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+)
+
+func TestT09Faults(t *testing.T) {
+	s := pgtest.NewServer(t)
+	coordinatetest.RunFaults(t, coordinatetest.Faulty{
+		Open: func(t *testing.T) storage.SharedCounters {
+			c, err := New(s.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		},
+		Stop: func(t *testing.T) { s.Stop(t) }, Start: func(t *testing.T) { s.Start(t) },
+	})
+}
+
+// TestNodesStartAtOnce: the tables are made once, and again when somebody drops them.
+func TestNodesStartAtOnce(t *testing.T) {
+	database := pgtest.Database(t)
+	var charged atomic.Int64
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			c, err := New(database)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			for range 25 {
+				_, ok, err := c.Charge(t.Context(), []storage.CounterCharge{{Amount: 1, Limit: 60}}, make([]storage.CounterState, 1))
+				if err != nil {
+					t.Error(err)
+				}
+				if ok {
+					charged.Add(1)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if n := charged.Load(); n != 60 {
+		t.Errorf("%d charges passed, want 60", n)
+	}
+	c, err := New(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	charge := func() error {
+		_, _, err := c.Charge(t.Context(), []storage.CounterCharge{{Amount: 1, Limit: 100}}, make([]storage.CounterState, 1))
+		return err
+	}
+	if err := charge(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(t.Context(), `DROP TABLE durward_counters_1, durward_nodes_1 CASCADE`)
+	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := charge(); err == nil {
+		t.Error("charged without tables")
+	}
+	if err := charge(); err != nil {
+		t.Errorf("the tables were not made again: %v", err)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for _, address := range []string{"postgres://user:secret-word@host:port/x", "host=a password=secret-word port=x"} {
+		if _, err := New(address); err == nil || strings.Contains(err.Error(), "secret-word") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}

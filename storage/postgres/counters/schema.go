@@ -1,0 +1,178 @@
+package counters
+
+// The schema is this package's own, because the database need not be the store's. Its names end in a number that counts
+// its versions: nodes of two versions that run side by side count apart for a minute, and break nothing.
+//
+// A counter is a row. slots are the amounts of 61 seconds; the place of a second is its remainder by 61. last is the
+// last second that was charged, total the sum of slots. The tables are unlogged: after a crash the counters begin anew.
+const schemaSQL = `
+CREATE UNLOGGED TABLE IF NOT EXISTS durward_counters_1 (
+	key bytea NOT NULL PRIMARY KEY,
+	last bigint NOT NULL,
+	total bigint NOT NULL,
+	slots bigint[] NOT NULL
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02);
+
+CREATE UNLOGGED TABLE IF NOT EXISTS durward_nodes_1 (
+	node text NOT NULL PRIMARY KEY,
+	seen bigint NOT NULL
+);
+
+CREATE OR REPLACE FUNCTION durward_counters_now_1() RETURNS numeric LANGUAGE sql VOLATILE AS $$
+	SELECT extract(epoch FROM clock_timestamp()) - 1700000000
+$$;
+
+-- A counter as it is at a second: what no longer counts is out of it. One from a later second than the clock's is of a
+-- clock that was set back: for a minute its time stands still, beyond that it begins anew.
+CREATE OR REPLACE FUNCTION durward_counters_at_1(c durward_counters_1, now bigint) RETURNS durward_counters_1 LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF now - c.last > 60 OR c.last - now > 61 THEN
+		c.last := now; c.total := 0; c.slots := array_fill(0::bigint, ARRAY[61]);
+	ELSE
+		WHILE c.last < now LOOP
+			c.last := c.last + 1;
+			c.total := c.total - c.slots[c.last % 61 + 1];
+			c.slots[c.last % 61 + 1] := 0;
+		END LOOP;
+	END IF;
+	RETURN c;
+END $$;
+
+-- Makes the steps of many requests one after the other: keys are all counters, in order; ends says for each step where
+-- its charges end; places, amounts and limits are of charges, places in keys.
+CREATE OR REPLACE FUNCTION durward_counters_charge_1(keys bytea[], ends int[], places int[], amounts bigint[], limits bigint[],
+	OUT at bigint, OUT made boolean[], OUT used bigint[], OUT waits bigint[]) LANGUAGE plpgsql AS $$
+DECLARE
+	rows durward_counters_1[] := '{}';
+	c durward_counters_1;
+	totals bigint[] := '{}';
+	added bigint[];
+	now numeric;
+	first int := 1;
+	k int;
+	ok boolean;
+	need bigint;
+	over bigint;
+	till bigint;
+BEGIN
+	INSERT INTO durward_counters_1 (key, last, total, slots)
+		SELECT u, 0, 0, array_fill(0::bigint, ARRAY[61]) FROM unnest(keys) u ORDER BY u ON CONFLICT (key) DO NOTHING;
+	FOR c IN SELECT t.* FROM durward_counters_1 t WHERE t.key = ANY(keys) ORDER BY t.key FOR UPDATE LOOP
+		rows := rows || c;
+	END LOOP;
+	IF cardinality(rows) <> cardinality(keys) THEN
+		RAISE EXCEPTION 'a counter was forgotten meanwhile' USING ERRCODE = 'serialization_failure';
+	END IF;
+	now := durward_counters_now_1(); -- with all locks held: nobody charges a second that has passed
+	at := floor(now);
+	FOR i IN 1..cardinality(keys) LOOP
+		rows[i] := durward_counters_at_1(rows[i], floor(now)::bigint);
+		totals := totals || (rows[i]).total;
+		at := greatest(at, (rows[i]).last);
+	END LOOP;
+	added := array_fill(0::bigint, ARRAY[cardinality(keys)]);
+	used := array_fill(0::bigint, ARRAY[cardinality(places)]);
+	waits := used;
+	made := '{}';
+	FOR s IN 1..cardinality(ends) LOOP
+		ok := true;
+		FOR i IN first..ends[s] LOOP
+			k := places[i];
+			used[i] := totals[k];
+			need := greatest(amounts[i], 1);
+			IF totals[k] + need > limits[i] THEN
+				ok := false;
+				waits[i] := 61000000;
+				IF need <= limits[i] THEN
+					over := totals[k] + need - limits[i];
+					c := rows[k];
+					till := c.last;
+					FOR second IN (c.last - 60)..(c.last - 1) LOOP
+						over := over - c.slots[second % 61 + 1];
+						IF over <= 0 THEN
+							till := second;
+							EXIT;
+						END IF;
+					END LOOP;
+					waits[i] := greatest(least(61000000, ceil((till + 61 - now) * 1000000)), 1);
+				END IF;
+			END IF;
+			totals[k] := totals[k] + amounts[i];
+		END LOOP;
+		FOR i IN first..ends[s] LOOP
+			IF ok THEN
+				added[places[i]] := added[places[i]] + amounts[i];
+			ELSE
+				totals[places[i]] := totals[places[i]] - amounts[i];
+			END IF;
+		END LOOP;
+		FOR i IN first..ends[s] LOOP
+			used[i] := totals[places[i]];
+		END LOOP;
+		made := made || ok;
+		first := ends[s] + 1;
+	END LOOP;
+	FOR i IN 1..cardinality(keys) LOOP
+		IF added[i] > 0 THEN
+			c := rows[i];
+			c.slots[c.last % 61 + 1] := c.slots[c.last % 61 + 1] + added[i];
+			UPDATE durward_counters_1 t SET last = c.last, total = totals[i], slots = c.slots WHERE t.key = keys[i];
+		END IF;
+	END LOOP;
+END $$;
+
+-- Corrects one counter after the other; keys are in order, and may be there more than once.
+CREATE OR REPLACE FUNCTION durward_counters_correct_1(keys bytea[], seconds bigint[], deltas bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	c durward_counters_1;
+	now bigint;
+	place int;
+	back bigint;
+BEGIN
+	FOR i IN 1..cardinality(keys) LOOP
+		IF deltas[i] > 0 THEN
+			INSERT INTO durward_counters_1 (key, last, total, slots)
+				VALUES (keys[i], 0, 0, array_fill(0::bigint, ARRAY[61])) ON CONFLICT (key) DO NOTHING;
+		END IF;
+		SELECT t.* INTO c FROM durward_counters_1 t WHERE t.key = keys[i] FOR UPDATE;
+		CONTINUE WHEN NOT FOUND;
+		now := floor(durward_counters_now_1());
+		c := durward_counters_at_1(c, now);
+		IF deltas[i] > 0 THEN
+			place := c.last % 61 + 1;
+			back := -deltas[i];
+		ELSIF seconds[i] BETWEEN c.last - 60 AND c.last THEN
+			place := seconds[i] % 61 + 1;
+			back := least(c.slots[place], -deltas[i]);
+		ELSE
+			CONTINUE;
+		END IF;
+		c.slots[place] := c.slots[place] - back;
+		UPDATE durward_counters_1 t SET last = c.last, total = c.total - back, slots = c.slots WHERE t.key = keys[i];
+	END LOOP;
+END $$`
+
+const (
+	// schemaLockSQL lets nodes that start at the same time make the schema one after the other.
+	schemaLockSQL = `SELECT pg_advisory_xact_lock(7238117)`
+	// existsSQL says whether the schema is there already.
+	existsSQL = `SELECT to_regclass('durward_counters_1') IS NOT NULL AND to_regclass('durward_nodes_1') IS NOT NULL
+		AND to_regprocedure('durward_counters_correct_1(bytea[],bigint[],bigint[])') IS NOT NULL`
+
+	nowSQL     = `SELECT (durward_counters_now_1() * 1000000)::bigint`
+	chargeSQL  = `SELECT at, made, used, waits FROM durward_counters_charge_1($1, $2, $3, $4, $5)`
+	correctSQL = `SELECT durward_counters_correct_1($1, $2, $3)`
+	// readSQL and groupSQL give counters as they were last written, and the microseconds of now.
+	readSQL  = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key = ANY($1)`
+	groupSQL = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key >= $1 AND key <= $2`
+	beatSQL  = `WITH mine AS (INSERT INTO durward_nodes_1 (node, seen) VALUES ($1, floor(durward_counters_now_1()))
+			ON CONFLICT (node) DO UPDATE SET seen = excluded.seen RETURNING node),
+		gone AS (DELETE FROM durward_nodes_1 WHERE node <> $1 AND seen < durward_counters_now_1() - 120)
+		SELECT count(*) + 1 FROM durward_nodes_1 WHERE node <> $1 AND seen >= durward_counters_now_1() - 16`
+	// sweepSQL looks at a stretch of counters, forgets those that nobody charged for two minutes, and gives the last key it
+	// looked at.
+	sweepSQL = `WITH stretch AS (SELECT key, last FROM durward_counters_1 WHERE key > $1 ORDER BY key LIMIT 5000),
+		idle AS (SELECT t.key FROM durward_counters_1 t JOIN stretch s ON s.key = t.key WHERE abs(t.last - durward_counters_now_1()) > 120 FOR UPDATE OF t SKIP LOCKED),
+		gone AS (DELETE FROM durward_counters_1 WHERE key IN (SELECT key FROM idle))
+		SELECT (SELECT key FROM stretch ORDER BY key DESC LIMIT 1), count(*) FROM stretch`
+)

@@ -1,0 +1,25 @@
+// Package postgres is the store of several nodes: one PostgreSQL database (14 or later) that all of them share.
+//
+// Files, tables, columns and statements are those of storage/sqlite, but for what PostgreSQL says otherwise (strpos for
+// instr, = ANY for json_each, sums that are cast); a test compares the two. All SQL is constant text with numbered
+// parameters. Text compares by its bytes, whatever the locale.
+//
+// # Two walls
+//
+// Every statement names its organization, and row-level security shows it no other rows: each transaction names its
+// organization in the setting durward.organization, which the policies of all tables compare with. What looks across
+// organizations goes through readAcross and its like, and nothing else does. Superusers and roles with BYPASSRLS are not
+// held by the second wall: Store.Check tells of them.
+//
+// # Order
+//
+// Writes of one organization run one after the other, on whatever node, under an advisory lock of the transaction. So
+// what a write has found stays true until it commits, as in SQLite, and an edit runs once. Exclusive edits
+// (Store.UpdateConnection) hold an advisory lock of a connection that the node keeps for them.
+//
+// # Poolers
+//
+// The store works behind pgbouncer in session mode. In transaction mode it does not: edits are not exclusive there, other
+// nodes' changes are not heard (LISTEN), and prepared statements and settings of the session get lost. Connect looks for
+// such a pooler and refuses it (ErrPooled). One in session mode must let every node have max_conns sessions.
+package postgres

@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	tryLockSQL = `SELECT pg_try_advisory_lock($1)`
+	unlockSQL  = `SELECT pg_advisory_unlock($1)`
+)
+
+// editPoll is how often a node asks for a lock that another node holds.
+const editPoll = 20 * time.Millisecond
+
+// editLocks are mutual exclusions by connection over all nodes. Within this process waiters queue; the first of them asks
+// the database for an advisory lock, which is held by one connection of this node for all its edits: no transaction is
+// open while an edit runs, and edits use up no connections. A node that dies loses its locks with its connection. So does
+// one whose connection breaks; then the version of what is edited is what refuses the second writer.
+type editLocks struct {
+	connect func(ctx context.Context) (*pgx.Conn, error)
+	local   keyLocks
+	turn    chan struct{} // holds the one token of whoever uses conn
+	conn    *pgx.Conn     // nil: to be made
+	closed  atomic.Bool
+}
+
+func newEditLocks(connect func(ctx context.Context) (*pgx.Conn, error)) *editLocks {
+	return &editLocks{connect: connect, turn: make(chan struct{}, 1)}
+}
+
+// acquire waits until the key is free or ctx ends. release must be called exactly once; it waits for timeout at the most.
+func (l *editLocks) acquire(ctx context.Context, key storage.ConnectionKey, timeout time.Duration) (release func(), err error) {
+	releaseLocal, err := l.local.acquire(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	lock := newLockKey("connection", key.OrganizationID, key.UserID, key.ServerID)
+	if err := l.lock(ctx, lock, timeout); err != nil {
+		releaseLocal()
+		return nil, err
+	}
+	return func() {
+		defer releaseLocal()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		defer cancel()
+		// A lock that cannot be given back goes with its connection, which is closed then.
+		_, _ = l.ask(ctx, unlockSQL, lock)
+	}, nil
+}
+
+func (l *editLocks) lock(ctx context.Context, lock lockKey, timeout time.Duration) error {
+	for {
+		var got bool
+		err := again(func() (err error) {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			got, err = l.ask(ctx, tryLockSQL, lock)
+			return err
+		})
+		if err != nil || got {
+			return err
+		}
+		poll := time.NewTimer(editPoll)
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			poll.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// ask sends one query about a lock.
+func (l *editLocks) ask(ctx context.Context, query string, lock lockKey) (yes bool, err error) {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-l.turn }()
+	if l.closed.Load() {
+		return false, context.Canceled
+	}
+	if l.conn == nil || l.conn.IsClosed() {
+		if query == unlockSQL {
+			return false, nil // it went with its connection
+		}
+		if l.conn, err = l.connect(ctx); err != nil {
+			l.conn = nil
+			return false, err
+		}
+	}
+	if err := l.conn.QueryRow(ctx, query, int64(lock)).Scan(&yes); err != nil {
+		_ = l.conn.Close(context.WithoutCancel(ctx)) // whatever it held is free
+		l.conn = nil
+		return false, err
+	}
+	return yes, nil
+}
+
+func (l *editLocks) close() {
+	l.closed.Store(true)
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.conn != nil {
+		_ = l.conn.Close(context.Background()) // it holds nothing that a later one could want
+		l.conn = nil
+	}
+}

@@ -1,0 +1,212 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// editError carries an error of a caller's edit out of a transaction unchanged.
+type editError struct{ error }
+
+// finalError is an error after which nothing is tried again.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+// errReadOnly: the server is a standby, or something made the session read-only.
+var errReadOnly = errors.New(textReadOnly)
+
+// attempts is how often a transaction is tried that the server could not carry out for reasons of others.
+const attempts = 3
+
+// again runs f, and runs it again when nothing of it can have been committed and another try may succeed.
+func again(f func() error) error {
+	for n := 1; ; n++ {
+		err := f()
+		var final finalError
+		if err == nil || n == attempts || errors.As(err, &final) || !worthRetrying(err) {
+			return err
+		}
+	}
+}
+
+// Error codes of PostgreSQL (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+const (
+	codeForeignKey       = "23503"
+	codeUnique           = "23505"
+	codeReadOnly         = "25006"
+	codeUnknownStatement = "26000"
+	codeSerialization    = "40001"
+	codeDeadlock         = "40P01"
+	codeNoDatabase       = "3D000"
+	codeUndefinedTable   = "42P01"
+	codeConnections      = "53300"
+	codeLockTimeout      = "55P03"
+	codeCanceled         = "57014"
+	codeAdminShutdown    = "57P01"
+	codeCrashShutdown    = "57P02"
+	codeStarting         = "57P03"
+	codeFeature          = "0A000" // also "cached plan must not change result type": the schema has changed
+	codeFull             = "53100"
+)
+
+func worthRetrying(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		switch refused.Code {
+		case codeSerialization, codeDeadlock, codeUnknownStatement, codeFeature, codeAdminShutdown:
+			return true
+		}
+		return false
+	}
+	return lostConnection(err)
+}
+
+// lostConnection reports whether a connection that was there broke. A server that cannot be reached is another matter.
+func lostConnection(err error) bool {
+	var connecting *pgconn.ConnectError
+	var network *net.OpError
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &connecting), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.As(err, &refused):
+		return refused.Code == codeAdminShutdown || refused.Code == codeCrashShutdown
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network) ||
+		pgconn.SafeToRetry(err) || errors.Is(err, pgx.ErrTxClosed)
+}
+
+// translate turns an error of the driver into storage's words. ctx is the one that the statements ran under: after its
+// end the driver reports broken connections instead of the cause.
+func (s *Store) translate(ctx context.Context, err error) error {
+	var edit editError
+	var refused *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	var references *storage.ReferenceError
+	var target *storage.TargetError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &edit):
+		return edit.error
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrConflict), errors.As(err, &references),
+		errors.As(err, &target), errors.Is(err, storage.ErrTooManyPending),
+		errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrText),
+		errors.Is(err, ErrSchema):
+		return err
+	case errors.Is(err, errReadOnly):
+		return unavailable(textReadOnly, nil)
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case s.closed.Load():
+		return unavailable("it is closed", nil)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return unavailable(textSilent, err)
+	case errors.As(err, &connecting):
+		return unavailable(connectReason(err), err)
+	case errors.As(err, &refused):
+		return translateCode(refused)
+	case lostConnection(err):
+		return unavailable("the connection to the database broke", err)
+	}
+	return fmt.Errorf("using the store: %w", err)
+}
+
+func translateCode(err *pgconn.PgError) error {
+	switch err.Code {
+	case codeUnique:
+		return &storage.ConflictError{Field: conflictField(err)}
+	case codeForeignKey:
+		return fmt.Errorf("the organization, user, server or directory entry that the record names: %w", storage.ErrNotFound)
+	case codeReadOnly:
+		return unavailable(textReadOnly, nil)
+	case codeFull:
+		return unavailable("the database's disk is full", err)
+	case codeLockTimeout:
+		return unavailable("another write does not end", err)
+	case codeCanceled:
+		return unavailable(textSilent, err)
+	case codeStarting:
+		return unavailable(textStarting, err)
+	case codeUndefinedTable:
+		return fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	switch err.Code[:min(2, len(err.Code))] {
+	case "08", // connections
+		"28", "3D", // who may connect, and where to
+		"40", // rolled back again and again
+		"53", // resources: memory, connections
+		"57", // operators
+		"58", // the system: input and output
+		"XX": // corruption
+		return unavailable("the database cannot do it at the moment", err)
+	}
+	return fmt.Errorf("using the store: %w", err)
+}
+
+// Reasons that stand in several places.
+const (
+	textReadOnly = "the database is read-only: it is a standby, or default_transaction_read_only is on"
+	textSilent   = "the database does not answer in time"
+	textStarting = "the database is starting or stopping"
+	textNewer    = "a newer durward has changed the database's schema, and this one only reads it: start a newer durward"
+)
+
+// connectReason says why no connection was made.
+func connectReason(err error) string {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return "the database cannot be reached"
+	}
+	switch refused.Code {
+	case codeStarting:
+		return textStarting
+	case codeNoDatabase:
+		return "the server has no such database"
+	case codeConnections:
+		return "the server has no connection left for the gateway"
+	}
+	if strings.HasPrefix(refused.Code, "28") { // invalid authorization
+		return "the database refuses the gateway's user or password"
+	}
+	return "the database refuses the connection"
+}
+
+func unavailable(reason string, cause error) error {
+	return &storage.UnavailableError{Reason: reason, Err: cause}
+}
+
+// primaryFields names the field of a record that is a table's primary key, where that is not its id.
+var primaryFields = map[string]string{
+	"attempts":          "state",
+	"audit_checkpoints": "number",
+	"connections":       "connection",
+	"data_keys":         "version",
+	"model_aliases":     "model_alias",
+}
+
+// conflictField reads the field from the name of the constraint, which is the table's and the field's.
+func conflictField(err *pgconn.PgError) string {
+	field, _ := strings.CutPrefix(err.ConstraintName, err.TableName+"_")
+	if field != "pkey" {
+		return field
+	}
+	if primary, ok := primaryFields[err.TableName]; ok {
+		return primary
+	}
+	return "id"
+}

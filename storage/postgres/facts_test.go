@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+)
+
+// TestInspect looks at an empty database, one of durward's, and one that is being copied into.
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	inspect := func(dsn string) Facts {
+		t.Helper()
+		f, err := Inspect(t.Context(), dsn, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := inspect(dsn)
+	if f.SchemaVersion != 0 || f.KnownVersion != knownVersion || f.Bypasses || f.Standby || f.Pooled || f.Arriving || f.Encoding != "UTF8" ||
+		f.Fsync != "off" || f.SynchronousCommit != "on" || f.MaxConnections < 10 || f.ServerVersion < 140000 || f.User == "" {
+		t.Errorf("an empty database: %+v", f)
+	}
+	if drift := time.Since(f.Now); drift < -time.Minute || drift > 10*time.Minute {
+		t.Errorf("its clock is off by %v", drift)
+	}
+	s := openAt(t, dsn, Options{})
+	if f := inspect(dsn); f.SchemaVersion != knownVersion || f.OldestWriter == 0 || f.Arriving {
+		t.Errorf("durward's database: %+v", f)
+	}
+	execute(t, dsn, makeArrivalSQL)
+	if f := inspect(pgtest.Superuser(t, dsn)); !f.Arriving || !f.Bypasses {
+		t.Errorf("as a superuser, with an arrival: %+v", f)
+	}
+	if tables, err := s.Tables(t.Context()); err != nil || len(tables) < 30 {
+		t.Errorf("%d tables, %v", len(tables), err)
+	}
+	if _, err := Inspect(t.Context(), "postgres://user:secret-word@127.0.0.1:1/durward", time.Now); !errors.Is(err, storage.ErrUnavailable) ||
+		strings.Contains(err.Error(), "secret-word") {
+		t.Errorf("nobody there: %v", err)
+	}
+}

@@ -1,0 +1,274 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	listenSQL = `LISTEN durward_changes`
+	// serverClock is the server's clock in microseconds, not the beginning of a transaction.
+	serverClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+	// positionSQL is the oldest transaction that is still open: whatever is older has committed and is seen, or never will.
+	positionSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, ` + serverClock
+	// pollSQL lists what may have become visible since a position, and the next one. Without any there is one row of 0.
+	pollSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, ` + serverClock + `, COALESCE(l.seq, 0), COALESCE(l.organization_id, '')
+		FROM (SELECT 1) always LEFT JOIN change_log l ON l.xact >= CAST($1 AS TEXT)::xid8 ORDER BY l.seq`
+	// pruneSQL keeps the last $1 changes. Nodes that prune at the same time share the work.
+	pruneSQL = `DELETE FROM change_log WHERE seq IN (SELECT seq FROM change_log WHERE seq <= (SELECT max(seq) FROM change_log) - $1
+		ORDER BY seq LIMIT 10000 FOR UPDATE SKIP LOCKED)`
+)
+
+const (
+	// pollInterval is how often the change log is read, whatever was notified.
+	pollInterval = time.Second
+	// pollTimeout is when a silent connection counts as broken.
+	pollTimeout = time.Second
+	// reconnectInterval is the wait between tries to reach the database.
+	reconnectInterval = 250 * time.Millisecond
+	// heardWithin is how old what is known of other nodes may be.
+	heardWithin = 10 * time.Second
+	// changeLogLength is how many rows of the change log are kept, and pruneEvery how many polls are between two looks.
+	changeLogLength = 10_000
+	pruneEvery      = 60
+	// keptPolls is for how many polls a change is remembered that was told already.
+	keptPolls = 10
+)
+
+// feed tells this node's listeners what other nodes have committed: at once when the database notifies, within
+// pollInterval when it does not. A connection that broke may have missed anything: after it every organization's facts
+// count as changed.
+type feed struct {
+	connect func(ctx context.Context) (*pgx.Conn, error)
+	notify  func(organization string)
+	now     func() time.Time
+	clock   func() time.Time          // what is compared with the server's
+	drift   func(ahead time.Duration) // told after each comparison
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	conn     *pgx.Conn // of the goroutine
+	position string    // where the next poll begins
+
+	mu    sync.Mutex
+	told  map[int64]int // changes by number: in which poll they were last met
+	poll  int           // how many polls there were; changed by the goroutine only
+	heard time.Time     // when all that was committed was known
+}
+
+// openFeed begins to listen: what is committed from now on is told.
+func openFeed(ctx context.Context, f *feed) (*feed, error) {
+	f.told = make(map[int64]int)
+	if err := f.listen(ctx); err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop = stop
+	f.running.Go(func() { f.run(running) })
+	f.running.Go(func() { f.expire(running) })
+	return f, nil
+}
+
+// close ends the feed and waits for its end.
+func (f *feed) close() {
+	f.stop()
+	f.running.Wait()
+}
+
+// mine says that a change is this node's own, which is told without the feed. It may still fail to commit.
+func (f *feed) mine(seq int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told[seq] = f.poll
+}
+
+// stale is an error when other nodes' changes have not been heard of for too long.
+func (f *feed) stale() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if silence := f.now().Sub(f.heard); silence > heardWithin {
+		return unavailable(fmt.Sprintf("what other nodes have changed is not known for %s", silence.Round(time.Second)), nil)
+	}
+	return nil
+}
+
+// listen makes the connection. A standby does not notify; it is polled.
+func (f *feed) listen(ctx context.Context) error {
+	conn, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	var refused *pgconn.PgError
+	if _, err := conn.Exec(ctx, listenSQL); err != nil && !(errors.As(err, &refused) && refused.Code == codeReadOnly) {
+		return errors.Join(err, conn.Close(ctx))
+	}
+	asked := f.now()
+	var micros int64
+	if err := conn.QueryRow(ctx, positionSQL).Scan(&f.position, &micros); err != nil {
+		return errors.Join(err, conn.Close(ctx))
+	}
+	f.compare(micros, asked)
+	f.conn = conn
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heard = f.now()
+	return nil
+}
+
+// compare tells by how much this machine's clock is ahead of the server's, which was asked for then (Z-C01).
+func (f *feed) compare(micros int64, asked time.Time) {
+	trip := f.now().Sub(asked)
+	f.drift(storage.ClockReading{Theirs: time.UnixMicro(micros), Ours: f.clock(), Trip: trip}.Ahead())
+}
+
+// expire has every organization's facts count as changed when other nodes' changes have not been heard of for too long:
+// reads are refused from then on, and so is what rests on facts that were kept (Z-N03).
+func (f *feed) expire(ctx context.Context) {
+	for {
+		f.mu.Lock()
+		left := heardWithin - f.now().Sub(f.heard)
+		f.mu.Unlock()
+		if left < 0 {
+			f.notify("")
+			left = pollInterval
+		}
+		select {
+		case <-time.After(left + time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (f *feed) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if f.conn == nil {
+			f.reconnect(ctx)
+			continue
+		}
+		if err := f.follow(ctx); err != nil {
+			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
+			_ = f.conn.Close(closing) // broken, or not wanted any more
+			cancel()
+			f.conn = nil
+		}
+	}
+}
+
+func (f *feed) reconnect(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if f.listen(bounded) == nil {
+		f.notify("")
+		return
+	}
+	select {
+	case <-time.After(reconnectInterval):
+	case <-ctx.Done():
+	}
+}
+
+// follow tells what is notified until the next poll is due, and polls. An error means that the connection is of no use.
+func (f *feed) follow(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, pollInterval)
+	defer cancel()
+	for {
+		n, err := f.conn.WaitForNotification(waiting)
+		if err == nil {
+			f.hear(n.Payload)
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if waiting.Err() == nil {
+			return err
+		}
+		polling, cancel := context.WithTimeout(ctx, pollTimeout)
+		defer cancel()
+		return f.read(polling)
+	}
+}
+
+// hear tells one notification: a number, a blank and an organization.
+func (f *feed) hear(payload string) {
+	number, organization, _ := strings.Cut(payload, " ")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return // not ours: anybody who may connect may notify
+	}
+	f.tell(seq, organization)
+}
+
+// tell tells a change once.
+func (f *feed) tell(seq int64, organization string) {
+	f.mu.Lock()
+	_, known := f.told[seq]
+	f.told[seq] = f.poll
+	f.mu.Unlock()
+	if !known {
+		f.notify(organization)
+	}
+}
+
+// read polls: it tells what no notification told.
+func (f *feed) read(ctx context.Context) error {
+	f.mu.Lock()
+	f.poll++
+	f.mu.Unlock()
+	asked := f.now()
+	type change struct {
+		position     string
+		micros       int64
+		seq          int64
+		organization string
+	}
+	changes, err := many(ctx, reader{f.conn, everyOrganization}, func(r row) (c change, err error) {
+		err = r.Scan(&c.position, &c.micros, &c.seq, &c.organization)
+		return c, err
+	}, pollSQL, f.position)
+	if err != nil {
+		return err
+	}
+	if len(changes) > 0 {
+		f.compare(changes[0].micros, asked)
+	}
+	for _, c := range changes {
+		f.position = c.position
+		if c.seq != 0 {
+			f.tell(c.seq, c.organization)
+		}
+	}
+	f.mu.Lock()
+	f.heard = asked
+	for seq, poll := range f.told {
+		if poll < f.poll-keptPolls {
+			delete(f.told, seq)
+		}
+	}
+	f.mu.Unlock()
+	return f.prune(ctx)
+}
+
+// prune forgets old changes now and then.
+func (f *feed) prune(ctx context.Context) error {
+	if f.poll%pruneEvery != 0 {
+		return nil
+	}
+	err := reader{f.conn, everyOrganization}.query(ctx, pruneSQL, []any{changeLogLength}, func(row) error { return nil })
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) { // a standby has its own to do that; the connection is good
+		return nil
+	}
+	return err
+}

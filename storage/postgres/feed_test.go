@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+)
+
+// heardBy collects what a store tells its listeners.
+func heardBy(s *Store) chan string {
+	heard := make(chan string, 1000)
+	s.OnChange(func(organization string) { heard <- organization })
+	return heard
+}
+
+func next(t *testing.T, heard chan string, want string) {
+	t.Helper()
+	select {
+	case got := <-heard:
+		if got != want {
+			t.Fatalf("%q has changed, not %q", got, want)
+		}
+	case <-time.After(patient):
+		t.Fatalf("nobody told that %q has changed", want)
+	}
+}
+
+// Z-N01: what one node commits every node tells its listeners, once.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	first := openAt(t, dsn, Options{Timeout: patient})
+	a, b := seed(t, first, "a"), seed(t, first, "b")
+	second, third := openAt(t, dsn, Options{Timeout: patient}), openAt(t, dsn, Options{Timeout: patient})
+	own, other, another := heardBy(first), heardBy(second), heardBy(third)
+	for _, c := range []storage.Connection{a, b, a} {
+		if err := put(first, c); err != nil {
+			t.Fatal(err)
+		}
+		next(t, own, c.OrganizationID)
+		next(t, other, c.OrganizationID)
+		next(t, another, c.OrganizationID)
+	}
+	if err := second.SyncDirectory(t.Context(), storage.SourceCatalogue, []storage.DirectoryEntry{{ID: "e", Name: "E", Slug: "e"}}, start); err != nil {
+		t.Fatal(err)
+	}
+	for _, heard := range []chan string{own, other, another} {
+		next(t, heard, "")
+	}
+	// What a poll finds was told before.
+	poll(t, first, second, third)
+	if len(own)+len(other)+len(another) > 0 {
+		t.Error("a change was told twice")
+	}
+}
+
+// poll waits until feeds have polled twice since now.
+func poll(t *testing.T, stores ...*Store) {
+	t.Helper()
+	for _, s := range stores {
+		polls := func() int {
+			heard := s.feed.Load()
+			heard.mu.Lock()
+			defer heard.mu.Unlock()
+			return heard.poll
+		}
+		deadline := time.After(patient)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for enough := polls() + 3; polls() < enough; {
+			select {
+			case <-tick.C:
+			case <-deadline:
+				t.Fatal("the feed does not poll")
+			}
+		}
+	}
+}
+
+// quietFeed is a feed that nobody notifies, and what it tells.
+func quietFeed(t *testing.T, dsn string) (f *feed, told *[]string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	told = new([]string)
+	f = &feed{conn: conn, now: time.Now, clock: time.Now, drift: func(time.Duration) {}, told: make(map[int64]int), notify: func(o string) { *told = append(*told, o) }}
+	if err := conn.QueryRow(t.Context(), positionSQL).Scan(&f.position, new(int64)); err != nil {
+		t.Fatal(err)
+	}
+	// Transactions that other tests have open elsewhere on the server hold the position back: what is told for that is old.
+	if err := f.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	*told = nil
+	return f, told
+}
+
+// Z-N02: without any notification, polls find every change once, also the one that got its number before others and
+// committed after them.
+func TestPollsFindWhatCommitsLate(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	s := openAt(t, dsn, Options{Timeout: patient})
+	a, b := seed(t, s, "a"), seed(t, s, "b")
+	f, told := quietFeed(t, dsn)
+	want := func(organizations ...string) {
+		t.Helper()
+		*told = nil
+		for range 2 {
+			if err := f.read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(organizations, *told); diff != "" {
+			t.Errorf("(-want +told)\n%s", diff)
+		}
+	}
+	numbered, commit := make(chan struct{}), make(chan struct{})
+	var late sync.WaitGroup
+	late.Go(func() {
+		if err := s.write(context.Background(), "a", func(ctx context.Context, tx *writeTx) error {
+			_, err := tx.change(ctx, a.OrganizationID)
+			close(numbered)
+			<-commit
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-numbered
+	if err := put(s, b); err != nil {
+		t.Fatal(err)
+	}
+	want("b")
+	close(commit)
+	late.Wait()
+	want("a")
+	want()
+}
+
+// Z-N02: a feed whose connection broke has everything count as changed, and goes on.
+func TestFeedReconnects(t *testing.T) {
+	t.Parallel()
+	server := pgtest.NewServer(t)
+	first, second := openAt(t, server.URL(), Options{Timeout: patient}), openAt(t, server.URL(), Options{Timeout: patient})
+	c := seed(t, first, "a")
+	poll(t, second)
+	heard := heardBy(second)
+	server.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'durward_test'`)
+	next(t, heard, "")
+	if err := put(first, c); err != nil {
+		t.Fatal(err)
+	}
+	next(t, heard, "a")
+}
+
+// Z-N03: a node that has not heard of the others for too long says so.
+func TestStaleFeed(t *testing.T) {
+	t.Parallel()
+	now := start
+	f := &feed{now: func() time.Time { return now }, heard: start}
+	if now = start.Add(heardWithin); f.stale() != nil {
+		t.Error("it is stale too early")
+	}
+	now = now.Add(time.Millisecond)
+	wantUnavailable(t, f.stale(), "other nodes")
+}
+
+// Z-N03: then everything that is kept counts as changed, and reads are refused until the others are heard of again.
+func TestStaleFeedEndsWhatIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var told atomic.Int64
+		f := &feed{now: time.Now, heard: began, notify: func(string) { told.Add(1) }}
+		ctx, cancel := context.WithCancel(t.Context())
+		f.running.Go(func() { f.expire(ctx) })
+		s := new(Store)
+		s.feed.Store(f)
+		time.Sleep(heardWithin)
+		synctest.Wait()
+		if err := s.fresh(); told.Load() != 0 || err != nil {
+			t.Errorf("after %v: %d times, %v", time.Since(began), told.Load(), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if told.Load() != 1 {
+			t.Errorf("after %v: %d times", time.Since(began), told.Load())
+		}
+		for _, err := range []error{
+			s.read(ctx, "a", nil), s.readToAuthenticate(ctx, "=a", nil), s.readAcross(ctx, nil), s.readSnapshot(ctx, "a", nil), s.Ping(ctx),
+		} {
+			wantUnavailable(t, err, "other nodes")
+		}
+		f.mu.Lock()
+		f.heard = time.Now()
+		f.mu.Unlock()
+		time.Sleep(heardWithin - time.Second)
+		synctest.Wait()
+		if err := s.fresh(); told.Load() != 1 || err != nil {
+			t.Errorf("heard again: %d times, %v", told.Load(), err)
+		}
+		cancel()
+		f.running.Wait()
+	})
+}
+
+// The change log does not grow for ever.
+func TestChangeLogIsPruned(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	s := openAt(t, dsn, Options{Timeout: patient})
+	if err := s.writeAcross(t.Context(), noLock, func(ctx context.Context, tx *writeTx) error {
+		_, err := tx.exec(ctx, `INSERT INTO change_log (organization_id, epoch) SELECT 'a', n FROM generate_series(1, 10500) n`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f, _ := quietFeed(t, dsn)
+	f.poll = pruneEvery - 1
+	if err := f.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := texts(t, s, everyOrganization, `SELECT count(*)::text FROM change_log`); left[0] != "10000" {
+		t.Errorf("%s changes are left", left[0])
+	}
+}

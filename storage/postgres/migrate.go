@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// ErrSchema means that the database's schema is not one this program can work with: a newer durward brought it up to
+// date, it is older than this program needs, or it is the database of another program.
+var ErrSchema = errors.New("unusable schema")
+
+const (
+	// hasMigrationsSQL counts our first table, and all: in one look, because another node may be making them. Counters of
+	// rate limits are in tables of their own, which can be there before ours.
+	hasMigrationsSQL = `SELECT (SELECT count(*) FROM pg_class WHERE oid = to_regclass('schema_migrations')),
+		(SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT LIKE 'durward\_counters\_%' AND tablename NOT LIKE 'durward\_nodes\_%')`
+	schemaVersionSQL  = `SELECT COALESCE(max(version), 0) FROM schema_migrations`
+	oldestWriterSQL   = `SELECT COALESCE(max(oldest_writer), 0) FROM schema_migrations`
+	makeMigrationsSQL = `CREATE TABLE IF NOT EXISTS schema_migrations (
+		version       BIGINT NOT NULL PRIMARY KEY,
+		name          TEXT   NOT NULL,
+		oldest_writer BIGINT NOT NULL, -- programs that know this version or later may write beside those that know this one
+		applied_at    BIGINT NOT NULL DEFAULT (extract(epoch FROM now()) * 1000000)::bigint)`
+	recordMigrationSQL = `INSERT INTO schema_migrations (version, name, oldest_writer) VALUES ($1, $2, $3)`
+	forgetMigrationSQL = `DELETE FROM schema_migrations WHERE version = $1`
+	unboundedSQL       = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),
+		set_config('idle_in_transaction_session_timeout', '0', true)`
+)
+
+// migration is one numbered step, in the order of its number from 1 without gaps.
+type migration struct {
+	version int
+	name    string
+	// oldest is the oldest version that a program may know and still write: a step that only adds names one before its
+	// own, so that nodes of two versions run side by side while they are upgraded one by one.
+	oldest   int
+	up, down string
+}
+
+func migrations() ([]migration, error) {
+	files, err := migrationFiles.ReadDir("migrations")
+	if err != nil {
+		return nil, err
+	}
+	var steps []migration
+	for _, f := range files {
+		name, up := strings.CutSuffix(f.Name(), ".up.sql")
+		if !up {
+			continue
+		}
+		m := migration{version: len(steps) + 1, name: name}
+		if !strings.HasPrefix(name, fmt.Sprintf("%04d_", m.version)) {
+			return nil, fmt.Errorf("migration %s is not number %d", f.Name(), m.version)
+		}
+		text, err := migrationFiles.ReadFile("migrations/" + f.Name())
+		if err != nil {
+			return nil, err
+		}
+		m.up = string(text)
+		if _, err := fmt.Sscanf(m.up, "-- oldest writer: %d\n", &m.oldest); err != nil {
+			return nil, fmt.Errorf("migration %s does not begin with its oldest writer: %w", f.Name(), err)
+		}
+		if text, err = migrationFiles.ReadFile("migrations/" + name + ".down.sql"); err != nil {
+			return nil, err
+		}
+		m.down = string(text)
+		steps = append(steps, m)
+	}
+	return steps, nil
+}
+
+// migrate brings the schema up to date in one transaction, under a lock: of several nodes that start at once one does it
+// and the others find it done. It may take as long as ctx lets it.
+func (s *Store) migrate(ctx context.Context) error {
+	steps, err := migrations()
+	if err != nil {
+		return err
+	}
+	if current, err := s.schemaVersion(ctx); err != nil || current >= len(steps) {
+		return err
+	}
+	return s.migrateTo(ctx, steps, len(steps))
+}
+
+// migrateTo brings the schema to a version, forward or back.
+func (s *Store) migrateTo(ctx context.Context, steps []migration, version int) error {
+	return pgx.BeginTxFunc(ctx, s.main, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, unboundedSQL); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, lockSQL, int64(migrationLock)); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, makeMigrationsSQL); err != nil {
+			return err
+		}
+		// Another node may have been faster, and may know more steps than these.
+		var current int
+		if err := tx.QueryRow(ctx, schemaVersionSQL).Scan(&current); err != nil {
+			return err
+		}
+		for ; current < version; current++ {
+			m := steps[current]
+			if _, err := tx.Exec(ctx, m.up, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("applying migration %s: %w", m.name, err)
+			}
+			if _, err := tx.Exec(ctx, recordMigrationSQL, m.version, m.name, m.oldest); err != nil {
+				return fmt.Errorf("recording migration %s: %w", m.name, err)
+			}
+		}
+		for ; current > version && current <= len(steps); current-- {
+			m := steps[current-1]
+			if _, err := tx.Exec(ctx, m.down, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("taking back migration %s: %w", m.name, err)
+			}
+			if _, err := tx.Exec(ctx, forgetMigrationSQL, m.version); err != nil {
+				return fmt.Errorf("taking back migration %s: %w", m.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// schemaVersion reads the number of the last migration, 0 for an empty database. ErrSchema when the database has tables
+// of another program.
+func (s *Store) schemaVersion(ctx context.Context) (int, error) {
+	var ours, all, version int
+	if err := s.main.QueryRow(ctx, hasMigrationsSQL).Scan(&ours, &all); err != nil {
+		return 0, err
+	}
+	switch {
+	case ours == 0 && all > 0:
+		return 0, fmt.Errorf("%w: the database's schema has tables of another program; give durward a database of its own", ErrSchema)
+	case ours == 0:
+		return 0, nil
+	}
+	err := s.main.QueryRow(ctx, schemaVersionSQL).Scan(&version)
+	return version, err
+}
+
+// checkSchema is ErrSchema when the schema is older than this program needs.
+func (s *Store) checkSchema(ctx context.Context) error {
+	steps, err := migrations()
+	if err != nil {
+		return err
+	}
+	version, err := s.schemaVersion(ctx)
+	if err != nil {
+		return s.translate(ctx, err)
+	}
+	if version < len(steps) {
+		return fmt.Errorf("%w: the database has schema version %d, this durward needs version %d; start one with `migrate on`", ErrSchema, version, len(steps))
+	}
+	return nil
+}
+
+// checkArrival is ErrArriving when another store is being copied into the database.
+func (s *Store) checkArrival(ctx context.Context) error {
+	var arriving int
+	if err := s.main.QueryRow(ctx, hasArrivalSQL).Scan(&arriving); err != nil {
+		return s.translate(ctx, err)
+	}
+	if arriving > 0 {
+		return fmt.Errorf("%w: %w", ErrSchema, ErrArriving)
+	}
+	return nil
+}
+
+// knownVersion is the last migration that this program knows.
+var knownVersion = func() int {
+	steps, err := migrations()
+	if err != nil {
+		panic(err) // the files are built in
+	}
+	return len(steps)
+}()
+
+// checkWriter refuses writes to a schema whose oldest writer knows more than this program.
+func checkWriter(oldest int) error {
+	if oldest <= knownVersion {
+		return nil
+	}
+	return unavailable(textNewer, fmt.Errorf("%w: writing to it takes schema version %d, this durward knows version %d", ErrSchema, oldest, knownVersion))
+}

@@ -1,0 +1,10 @@
+DROP TABLE data_keys;
+DROP TABLE attempts;
+DROP TABLE connections;
+DROP TABLE oauth_clients;
+DROP TABLE servers;
+DROP TABLE directory_entries;
+DROP TABLE users;
+DROP TABLE organizations;
+DROP TABLE change_log;
+DROP TABLE epochs;

@@ -1,0 +1,13 @@
+DROP TABLE audit_checkpoints;
+DROP TABLE audit_chunks;
+DROP TABLE audit_records;
+DROP TABLE audit_heads;
+DROP TABLE tool_pins;
+DROP TABLE approvals;
+DROP TABLE policy_revisions;
+DROP TABLE active_policies;
+DROP TABLE policy_agents;
+DROP TABLE policies;
+DROP TABLE agents;
+DROP TABLE applications;
+ALTER TABLE users DROP COLUMN revoked_at;

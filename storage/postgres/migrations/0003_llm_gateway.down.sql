@@ -1,0 +1,11 @@
+DROP TABLE budget_spends;
+DROP TABLE budgets;
+DROP TABLE usage_batches;
+DROP TABLE usage_hours;
+DROP TABLE model_references;
+DROP TABLE model_aliases;
+DROP TABLE smart_models;
+DROP TABLE model_mappings;
+DROP TABLE llm_providers;
+DROP TABLE rate_limits;
+DROP TABLE api_keys;

@@ -1,0 +1,135 @@
+// Package pgtest gives tests a PostgreSQL: one server for a test binary, started from the installed binaries in a
+// temporary folder, and an empty database for each test. DURWARD_TEST_DATABASE_URL is the URL of another server to use; its
+// user has to be a superuser.
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// urlVariable names a server that is used instead of one of our own.
+const urlVariable = "DURWARD_TEST_DATABASE_URL"
+
+// role is whom tests connect as: row-level security does not bind a superuser.
+const role = "durward_test"
+
+// timeout bounds a start, a stop and a statement; all of them take a second at the most on a machine at rest.
+const timeout = 2 * time.Minute
+
+// shared is the server of this test binary.
+var shared struct {
+	sync.Mutex
+	server *Server
+	admin  string // the URL of who makes databases
+}
+
+// Main runs the tests of a binary and stops what Database started. In TestMain it stands for m:
+// goleak.VerifyTestMain(pgtest.Main{M: m}).
+type Main struct{ M *testing.M }
+
+// Run implements goleak.TestingM.
+func (m Main) Run() int {
+	code := m.M.Run()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server != nil {
+		if err := shared.server.remove(); err != nil {
+			fmt.Fprintln(os.Stderr, "pgtest:", err)
+			return 1
+		}
+	}
+	return code
+}
+
+// Database makes an empty database and returns its URL. It is dropped when the test ends.
+func Database(tb testing.TB) string {
+	tb.Helper()
+	admin := sharedAdmin(tb)
+	name := "durward_" + strings.ToLower(rand.Text())
+	exec(tb, admin, `CREATE DATABASE `+name+` OWNER `+role+` TEMPLATE template0`)
+	tb.Cleanup(func() { exec(tb, admin, `DROP DATABASE `+name+` WITH (FORCE)`) })
+	return address(tb, admin, role, name)
+}
+
+// Superuser is the URL of a database of Database for a user whom row-level security does not bind.
+func Superuser(tb testing.TB, database string) string {
+	tb.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	admin, err := url.Parse(sharedAdmin(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.User = admin.User
+	return u.String()
+}
+
+func sharedAdmin(tb testing.TB) string {
+	tb.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.admin != "" {
+		return shared.admin
+	}
+	if admin := os.Getenv(urlVariable); admin != "" {
+		makeRole(tb, admin)
+		shared.admin = admin
+		return admin
+	}
+	s, err := start()
+	if err != nil {
+		tb.Fatal("starting PostgreSQL: ", err)
+	}
+	shared.server, shared.admin = s, s.admin()
+	makeRole(tb, shared.admin)
+	return shared.admin
+}
+
+// password is the role's on servers of others; our own trust everybody on this machine.
+const password = "durward-test"
+
+func makeRole(tb testing.TB, admin string) {
+	tb.Helper()
+	exec(tb, admin, `DO $$ BEGIN
+		IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '`+role+`') THEN CREATE ROLE `+role+` LOGIN PASSWORD '`+password+`'; END IF;
+	EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+}
+
+// address is the URL of a database for a user.
+func address(tb testing.TB, admin, user, database string) string {
+	tb.Helper()
+	u, err := url.Parse(admin)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.User = url.UserPassword(user, password)
+	u.Path = "/" + database
+	return u.String()
+}
+
+// exec runs a statement on a connection of its own.
+func exec(tb testing.TB, dsn, statement string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		tb.Fatal(err)
+	}
+}

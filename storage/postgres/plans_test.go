@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// P6: what requests wait for is found by an index, also behind the second wall: the policies of tables must not keep the
+// planner from it.
+func TestReadsUseIndexes(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Timeout: patient})
+	seed(t, s, "a")
+	const zero = int64(0)
+	for _, c := range []struct {
+		name, query, wants string
+		args               []any
+	}{
+		{"API key by HMAC", apiKeyByHMACSQL, `Index Cond: \(hmac = `, []any{[]byte("x")}},
+		{"user by subject", userBySubjectSQL, `Index Cond: \(\(organization_id = `, []any{"a", "b", "c"}},
+		{"user", userSQL, `Index Cond: .*\bid = `, []any{"a", "b"}},
+		{"agent by client", agentByClientSQL, `Index Cond: \(\(organization_id = `, []any{"a", "b", "c"}},
+		{"server by slug", serverBySlugSQL, `Index Cond: \(\(organization_id = `, []any{"a", "b"}},
+		{"connection", connectionSQL, `Index Cond: \(\(organization_id = `, []any{"a", "b", "c"}},
+		{"policies of a server", serverPoliciesSQL, `Index Cond: \(+organization_id = `, []any{"a", "b"}},
+		{"approval that can be used", takeableSQL, `Index Cond: \(+organization_id = `, []any{"a", "b", []byte("c"), zero, ""}},
+		{"attempt", liveAttemptSQL, `Index Cond: \(state_hash = `, []any{[]byte("x"), zero}},
+		{"changes since a position", pollSQL, `Index Cond: \(xact >= `, []any{"3"}},
+	} {
+		var plan []string
+		err := pgx.BeginFunc(t.Context(), s.main, func(tx pgx.Tx) error {
+			// The tables of a test are so small that reading them whole is cheaper; which of the indexes is best is not known.
+			if _, err := tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off`); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(t.Context(), setScopeSQL, "=a"); err != nil {
+				return err
+			}
+			rows, err := tx.Query(t.Context(), "EXPLAIN "+c.query, append([]any{pgx.QueryExecModeSimpleProtocol}, c.args...)...)
+			if err != nil {
+				return err
+			}
+			plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if text := strings.Join(plan, "\n"); !regexp.MustCompile(c.wants).MatchString(text) {
+			t.Errorf("%s:\n%s", c.name, text)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Options tunes a store. The zero value is right for production.
+type Options struct {
+	// MaxConns is how many connections the store opens at the most, at least MinConns; 0 is DefaultMaxConns.
+	MaxConns int
+	// KeepSchema leaves the schema as it is: ErrSchema when it is older than this program needs.
+	KeepSchema bool
+	// Timeout bounds one call that writes, retries and waiting for other writers included; 0 is 5 s. Reads have two fifths
+	// of it. In UpdateConnection it bounds the reading and the writing, not the waiting for another edit and not the edit:
+	// those have the caller's context.
+	Timeout time.Duration
+	// Clock is this machine's clock, which is compared with the database's and serves nothing else; nil: time.Now.
+	Clock func() time.Time
+
+	// arriving lets a database be opened that another store is copied into.
+	arriving bool
+}
+
+// Numbers of connections. A fifth of them, and two at least, are kept for what tells callers who they are; one holds the
+// locks of edits, one hears of what other nodes change.
+const (
+	DefaultMaxConns = 20
+	MinConns        = 5
+
+	authenticationShare = 5
+	ownConns            = 2
+)
+
+// Store is a storage.RemoteStore in a PostgreSQL database.
+type Store struct {
+	options      Options
+	main         *pgxpool.Pool
+	authenticate *pgxpool.Pool // for what every request waits for: other work never uses these up
+	timeout      time.Duration
+	edits        *editLocks
+	changes      listeners[string]
+	drifts       listeners[time.Duration]
+	closed       atomic.Bool
+
+	connecting sync.Mutex
+	// feed is what the store hears of other nodes by. nil: Connect has not succeeded yet.
+	feed atomic.Pointer[feed]
+}
+
+// Open is New and Connect.
+func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
+	s, err := New(dsn, opts) //nolint:contextcheck // it makes no connection yet
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Connect(ctx); err != nil {
+		return nil, errors.Join(err, s.Close()) //nolint:contextcheck // what was opened is closed although ctx may have ended
+	}
+	return s, nil
+}
+
+// New makes the store of the database that dsn names (a URL or key=value words, as libpq takes them). It does not speak to
+// the database: that is Connect's.
+func New(dsn string, opts Options) (*Store, error) {
+	if opts.Timeout <= 0 {
+		opts.Timeout = 5 * time.Second
+	}
+	if opts.MaxConns == 0 {
+		opts.MaxConns = DefaultMaxConns
+	}
+	if opts.MaxConns < MinConns {
+		return nil, fmt.Errorf("opening the store: %d connections are too few, it takes %d", opts.MaxConns, MinConns)
+	}
+	if opts.Clock == nil {
+		opts.Clock = time.Now
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("opening the store: the database's address cannot be read") // the cause may quote the password
+	}
+	s := &Store{options: opts, timeout: opts.Timeout}
+	s.edits = newEditLocks(func(ctx context.Context) (*pgx.Conn, error) { return s.connectAlone(ctx, config.ConnConfig) })
+	authentication := max(opts.MaxConns/authenticationShare, 2)
+	if s.main, err = s.pool(config, opts.MaxConns-authentication-ownConns); err == nil {
+		s.authenticate, err = s.pool(config, authentication)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the store: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// Connect implements storage.RemoteStore. Its other errors are ErrPooled, and ErrSchema: the database is not durward's, or its schema is
+// older than this program needs and may not be changed. A newer one that this program may not write to is connected to,
+// and only read.
+func (s *Store) Connect(ctx context.Context) error {
+	s.connecting.Lock()
+	defer s.connecting.Unlock()
+	if s.feed.Load() != nil {
+		return nil
+	}
+	if err := s.connect(ctx); err != nil {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) connect(ctx context.Context) error {
+	if err := s.checkPooler(ctx); err != nil {
+		return err
+	}
+	if !s.options.KeepSchema {
+		if err := s.migrate(ctx); err != nil {
+			return s.translate(ctx, err)
+		}
+	}
+	if err := s.checkSchema(ctx); err != nil {
+		return err
+	}
+	if !s.options.arriving {
+		if err := s.checkArrival(ctx); err != nil {
+			return err
+		}
+	}
+	heard, err := openFeed(ctx, &feed{connect: s.edits.connect, notify: s.changes.notify, now: time.Now, clock: s.options.Clock, drift: s.drifts.notify})
+	if err != nil {
+		return s.translate(ctx, err)
+	}
+	s.feed.Store(heard)
+	return nil
+}
+
+// connectAlone makes a connection that no pool has.
+func (s *Store) connectAlone(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	config = config.Copy()
+	settle(config)
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepareConn(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close(ctx))
+	}
+	return conn, nil
+}
+
+// connected is an error until Connect has succeeded.
+func (s *Store) connected() error {
+	if s.feed.Load() == nil {
+		return unavailable("the database was not reached yet", nil)
+	}
+	return nil
+}
+
+// pool opens no connection yet.
+func (s *Store) pool(config *pgxpool.Config, size int) (*pgxpool.Pool, error) {
+	config = config.Copy()
+	config.MaxConns, config.MinConns, config.MinIdleConns = int32(size), 0, 0
+	settle(config.ConnConfig)
+	config.AfterConnect = s.prepareConn
+	return pgxpool.NewWithConfig(context.Background(), config)
+}
+
+// connectTimeout bounds the way to one address of a server.
+const connectTimeout = 4 * time.Second
+
+// settle sets what every connection needs before it is made. Everything else is set by prepareConn: pgbouncer refuses
+// parameters of the start that it does not know.
+func settle(c *pgx.ConnConfig) {
+	c.RuntimeParams["client_encoding"] = "UTF8"
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "durward"
+	}
+	if c.ConnectTimeout == 0 || c.ConnectTimeout > connectTimeout {
+		c.ConnectTimeout = connectTimeout
+	}
+	c.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+}
+
+// prepareSQL bounds, in milliseconds, what a connection does when its client has gone silent: a node that was stopped in
+// a transaction must not hold others up. It also takes back what would make a commit that returned not durable.
+const prepareSQL = `SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
+	set_config('idle_in_transaction_session_timeout', $1, false), set_config('tcp_keepalives_idle', '10', false),
+	set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false), set_config('row_security', 'on', false),
+	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`
+
+func (s *Store) prepareConn(ctx context.Context, conn *pgx.Conn) error {
+	milliseconds := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+	_, err := conn.Exec(ctx, prepareSQL, pgx.QueryExecModeExec, milliseconds(s.timeout), milliseconds(s.timeout*4/5))
+	return err
+}
+
+// Ping implements storage.Store: it reads, looks whether a write would be refused, and whether other nodes are heard of.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.read(ctx, "", func(ctx context.Context, q querier) error {
+		_, err := one(ctx, q, scanInt, schemaVersionSQL)
+		return err
+	}); err != nil {
+		return err
+	}
+	return s.write(ctx, "", func(context.Context, *writeTx) error { return nil })
+}
+
+// OnChange implements storage.Store.
+func (s *Store) OnChange(f func(organization string)) (cancel func()) { return s.changes.add(f) }
+
+// OnClock implements storage.RemoteStore.
+func (s *Store) OnClock(f func(ahead time.Duration)) (cancel func()) { return s.drifts.add(f) }
+
+// Close implements storage.Store. Closing twice is harmless.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.connecting.Lock()
+	defer s.connecting.Unlock()
+	if heard := s.feed.Load(); heard != nil {
+		heard.close()
+	}
+	if s.edits != nil {
+		s.edits.close()
+	}
+	for _, p := range []*pgxpool.Pool{s.main, s.authenticate} {
+		if p != nil {
+			p.Close()
+		}
+	}
+	return nil
+}
+
+// Interface guards
+var _ storage.RemoteStore = (*Store)(nil)

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"crypto/rand"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// errText refuses text that PostgreSQL cannot keep. Another text is never stored in its place.
+var errText = fmt.Errorf("%w: PostgreSQL keeps no text that is not UTF-8 or has a NUL", storage.ErrText)
+
+// nothing stands in queries for text that PostgreSQL cannot keep: no row has it, and nobody can guess it.
+var nothing = "\U0010ffff" + rand.Text()
+
+func isStorable(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }
+
+// storable is text to look for.
+func storable(text string) string {
+	if isStorable(text) {
+		return text
+	}
+	return nothing
+}
+
+// storableArgs are arguments to look for.
+func storableArgs(args []any) []any {
+	args, _ = replaceTexts(args)
+	return args
+}
+
+// storedArgs are the arguments of a statement that writes. What cannot be stored is refused, but can be looked for by a
+// statement that only deletes.
+func storedArgs(query string, args []any) ([]any, error) {
+	replaced, all := replaceTexts(args)
+	if !all && !strings.HasPrefix(query, "DELETE") {
+		return nil, errText
+	}
+	return replaced, nil
+}
+
+// replaceTexts puts nothing where args cannot be sent; all says that there was no need to.
+func replaceTexts(args []any) (replaced []any, all bool) {
+	all, replaced = true, args
+	replace := func(i int, v any) {
+		if all {
+			replaced = append([]any(nil), args...)
+		}
+		all = false
+		replaced[i] = v
+	}
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			if !isStorable(arg) {
+				replace(i, nothing)
+			}
+		case []string:
+			texts := make([]string, len(arg))
+			changed := false
+			for j, text := range arg {
+				texts[j] = storable(text)
+				changed = changed || texts[j] != text
+			}
+			if changed {
+				replace(i, texts)
+			}
+		case int, int64, []byte, nil:
+		default:
+			if v := reflect.ValueOf(arg); v.Kind() == reflect.String && !isStorable(v.String()) {
+				replace(i, nothing)
+			}
+		}
+	}
+	return replaced, all
+}
