@@ -17,7 +17,7 @@ FUZZTIME ?= 5s
 TRIALS ?= 10000
 EXPIRIES ?= 1000
 KILLS ?= 100
-# Of postgres-test.
+# Of race and postgres-test. (There, value: a pattern that ends in "$)" would be taken for a variable's name.)
 SUITES ?= .
 # Of faults.
 CYCLES ?= 1000
@@ -36,11 +36,15 @@ setup: ## install what the tests need (Debian as root), elsewhere say what is mi
 
 .PHONY: test
 test: setup ## set up, then run every test with the race detector
-	.ci/with-go env CGO_ENABLED=1 go test -race -shuffle=on ./...
+	.ci/with-go env CGO_ENABLED=1 go test -race -shuffle=on -timeout=20m ./...
+
+.PHONY: race
+race: ## the suites of the built binary with the gateway too under the race detector (SUITES='Policy|Approvals' for some)
+	.ci/with-go env CGO_ENABLED=1 DURWARD_TEST_RACE=1 go test -race -count=1 -timeout=60m -run '$(value SUITES)' ./integration ./integration/cluster ./integration/faults
 
 .PHONY: allocations
-allocations: ## what promises not to allocate: the race detector, which allocates itself, makes these tests skip
-	.ci/with-go go test -count=1 -run Allocat ./internal/...
+allocations: ## what promises not to allocate, or to stay small: the race detector, which allocates itself, makes these tests skip
+	.ci/with-go go test -count=1 -run 'Allocat|Memory' ./internal/...
 
 .PHONY: lint
 lint: ## formatting, vet, linters, dead code, the direction of imports
@@ -54,9 +58,13 @@ fuzz: ## fuzz every target for FUZZTIME (default 5s) each
 attacks: ## the short attack suites against the built binary
 	.ci/with-go go test -count=1 -run Attack ./integration/...
 
+# Over each of the HTTP clients towards upstreams.
 .PHONY: streams
-streams: ## 10,000 clients that go away in mid-stream, and the other bounds of event streams
-	.ci/with-go env DISCONNECTS=10000 go test -count=1 -timeout=30m -v -run 'Stream|Disconnects|SlowReader|Shedding' ./integration/...
+streams: ## the bounds of event streams and of load: 10,000 clients that go away in mid-stream, clients and upstreams that misbehave
+	for client in "" net_http; do \
+	  .ci/with-go env FIGURES=1 DISCONNECTS=10000 OVERLOAD_SECONDS=10 DURWARD_TEST_TRANSPORT=$$client go test -count=1 -timeout=40m -parallel=1 -v \
+	    -run 'Stream|Events|Disconnects|Slow|Flood|Vanished|Expiry|LegacySSE|Shedding|MemoryPressure|Overload|UpstreamDead|Descriptors' ./integration || exit 1; \
+	done
 
 .PHONY: reload-test
 reload-test: ## 100 reloads under 1,000 event streams and 200 calls/s, on an address, over TLS (1 call may be lost) and on an inherited socket
@@ -64,7 +72,6 @@ reload-test: ## 100 reloads under 1,000 event streams and 200 calls/s, on an add
 	.ci/with-go env RELOAD_RATE=200 RELOAD_COUNT=100 go test -count=1 -timeout=30m -v -run 'UnderLoadTLS$$' ./integration
 	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 RELOAD_LISTENER=inherited go test -count=1 -timeout=30m -v -run 'UnderLoad$$' ./integration
 
-# value: a pattern that ends in "$)" would be taken for the name of a variable.
 .PHONY: postgres-test
 postgres-test: ## the suites of the built binary once more, with everything in PostgreSQL (SUITES='Policy|Approvals' for some)
 	.ci/with-go env DURWARD_TEST_STORE=postgres go test -count=1 -timeout=40m -run '$(value SUITES)' ./integration

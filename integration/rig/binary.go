@@ -12,6 +12,10 @@ import (
 // buildTags are those of the Makefile: with the same flags, nothing is compiled twice.
 const buildTags = "nobadger,nomysql,nopgx"
 
+// RaceDetector says whether the gateways run under the race detector. They take three
+// times as long: `make race` asks for it.
+var RaceDetector = os.Getenv("DURWARD_TEST_RACE") != ""
+
 // builtIn is the directory of the binary once it is built.
 var builtIn string
 
@@ -25,7 +29,7 @@ var buildBinary = sync.OnceValues(func() (string, error) {
 	binary := filepath.Join(directory, "durward")
 	arguments := []string{"build", "-trimpath", "-tags=" + buildTags, "-o", binary}
 	cgo := "CGO_ENABLED=0"
-	if raceDetector {
+	if RaceDetector {
 		arguments, cgo = append(arguments, "-race"), "CGO_ENABLED=1"
 	}
 	build := exec.Command("go", append(arguments, "github.com/durward-gateway/durward/cmd/durward")...)
