@@ -141,9 +141,9 @@ func (l *load) compare(all bool) {
 	t.Helper()
 	var done sync.WaitGroup
 	var mu sync.Mutex
-	for i, w := range l.writers {
+	for _, w := range l.writers {
 		w.client.CloseIdleConnections() // to nodes that are gone
-		n := l.site.nodes[(i+1)%len(l.site.nodes)]
+		n := l.site.nodes[rand.IntN(len(l.site.nodes))] // also the one where it was written
 		done.Go(func() {
 			kept := w.things[:0]
 			for _, th := range w.things {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +23,8 @@ const (
 	// pollSQL lists what may have become visible since a position, and the next one. Without any there is one row of 0.
 	pollSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, ` + serverClock + `, COALESCE(l.seq, 0), COALESCE(l.organization_id, '')
 		FROM (SELECT 1) always LEFT JOIN change_log l ON l.xact >= CAST($1 AS TEXT)::xid8 ORDER BY l.seq`
+	// changedSQL is whose facts a change is about, once it has committed.
+	changedSQL = `SELECT organization_id FROM change_log WHERE seq = $1`
 	// pruneSQL keeps the last $1 changes. Nodes that prune at the same time share the work.
 	pruneSQL = `DELETE FROM change_log WHERE seq IN (SELECT seq FROM change_log WHERE seq <= (SELECT max(seq) FROM change_log) - $1
 		ORDER BY seq LIMIT 10000 FOR UPDATE SKIP LOCKED)`
@@ -92,6 +93,15 @@ func (f *feed) mine(seq int64) {
 	f.told[seq] = f.poll
 }
 
+// notMine takes that back: the feed tells of these changes when it meets them.
+func (f *feed) notMine(all []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, seq := range all {
+		delete(f.told, seq)
+	}
+}
+
 // stale is an error when other nodes' changes have not been heard of for too long.
 func (f *feed) stale() error {
 	f.mu.Lock()
@@ -122,6 +132,8 @@ func (f *feed) listen(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard = f.now()
+	// After a crash or a failover numbers can be given anew that nobody committed before.
+	clear(f.told)
 	return nil
 }
 
@@ -182,32 +194,47 @@ func (f *feed) reconnect(ctx context.Context) {
 func (f *feed) follow(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
-	for {
+	for waiting.Err() == nil {
 		n, err := f.conn.WaitForNotification(waiting)
 		if err == nil {
-			f.hear(n.Payload)
-			continue
+			err = f.hear(ctx, n.Payload)
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if waiting.Err() == nil {
+		if err != nil && waiting.Err() == nil {
 			return err
 		}
-		polling, cancel := context.WithTimeout(ctx, pollTimeout)
-		defer cancel()
-		return f.read(polling)
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	polling, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	return f.read(polling)
 }
 
-// hear tells one notification: a number, a blank and an organization.
-func (f *feed) hear(payload string) {
-	number, organization, _ := strings.Cut(payload, " ")
-	seq, err := strconv.ParseInt(number, 10, 64)
+// hear tells the change whose number was notified, as the change log has it. A notification by itself is not believed:
+// anybody who may connect to the database may notify, and a change that was told before it was made would not be told when
+// it is.
+func (f *feed) hear(ctx context.Context, payload string) error {
+	seq, err := strconv.ParseInt(payload, 10, 64)
 	if err != nil {
-		return // not ours: anybody who may connect may notify
+		return nil // not ours
 	}
-	f.tell(seq, organization)
+	f.mu.Lock()
+	_, known := f.told[seq]
+	f.mu.Unlock()
+	if known {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	return reader{f.conn, everyOrganization}.query(ctx, changedSQL, []any{seq}, func(r row) error {
+		var organization string
+		if err := r.Scan(&organization); err != nil {
+			return err
+		}
+		f.tell(seq, organization)
+		return nil
+	})
 }
 
 // tell tells a change once.

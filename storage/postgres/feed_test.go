@@ -166,6 +166,75 @@ func TestFeedReconnects(t *testing.T) {
 	next(t, heard, "a")
 }
 
+// Whoever may connect to the database may notify, and guess numbers: nothing is told on such a word, and what is made later
+// under that number is told.
+func TestForgedNotifications(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	first, second := openAt(t, dsn, Options{Timeout: patient}), openAt(t, dsn, Options{Timeout: patient})
+	c := seed(t, first, "a")
+	poll(t, second)
+	heard := heardBy(second)
+	execute(t, pgtest.Superuser(t, dsn), `SELECT pg_notify('durward_changes', n::text), pg_notify('durward_changes', n || ' b'), pg_notify('durward_changes', 'x')
+		FROM generate_series((SELECT max(seq) + 1 FROM change_log), (SELECT max(seq) + 20 FROM change_log)) n`)
+	poll(t, second)
+	if n := len(heard); n > 0 {
+		t.Errorf("%d changes were told that nobody made", n)
+	}
+	if err := put(first, c); err != nil {
+		t.Fatal(err)
+	}
+	next(t, heard, "a")
+}
+
+// After a crash the server gives numbers anew that it had given to changes of which it kept nothing.
+func TestNumbersGivenAnew(t *testing.T) {
+	t.Parallel()
+	server := pgtest.NewServer(t)
+	first, second := openAt(t, server.URL(), Options{Timeout: patient}), openAt(t, server.URL(), Options{Timeout: patient})
+	c := seed(t, first, "a")
+	poll(t, second)
+	heard := heardBy(second)
+	if err := put(first, c); err != nil {
+		t.Fatal(err)
+	}
+	next(t, heard, "a")
+	server.Exec(t, `DELETE FROM change_log WHERE seq = (SELECT max(seq) FROM change_log)`)
+	server.Exec(t, `SELECT setval(pg_get_serial_sequence('change_log', 'seq'), (SELECT max(seq) FROM change_log))`)
+	server.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'durward_test'`)
+	next(t, heard, "")
+	if err := put(first, c); err != nil {
+		t.Fatal(err)
+	}
+	next(t, heard, "a")
+}
+
+// Z-F03: a node hears of its own change although nobody answered its commit, also when that comes to be there after it was
+// given up. Here it waits for a standby that is away.
+func TestUnansweredCommitIsTold(t *testing.T) {
+	t.Parallel()
+	server := pgtest.NewServer(t)
+	c := seed(t, openAt(t, server.URL(), Options{Timeout: patient}), "a")
+	s := openAt(t, server.URL(), Options{Timeout: 3 * time.Second})
+	heard := heardBy(s)
+	server.Exec(t, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
+	server.Exec(t, `SELECT pg_reload_conf()`)
+	for { // the server takes a moment to read its settings
+		c.Reason += "x"
+		if err := put(s, c); err != nil {
+			wantUnavailable(t, err, "in time")
+			break
+		}
+		next(t, heard, "a")
+	}
+	for {
+		next(t, heard, "a")
+		if is, err := s.Connection(t.Context(), c.ConnectionKey); err == nil && is.Reason == c.Reason {
+			return
+		}
+	}
+}
+
 // Z-N03: a node that has not heard of the others for too long says so.
 func TestStaleFeed(t *testing.T) {
 	t.Parallel()

@@ -137,6 +137,7 @@ type writeTx struct {
 	scope   scope
 	rows    int64 // inserted, changed and deleted so far
 	changed []string
+	numbers []int64 // of the changes
 	// record says that what WithAudit asks for is recorded although nothing else is written.
 	record bool
 	// edited: a caller's edit has run, which must not run twice.
@@ -212,12 +213,22 @@ func (s *Store) commit(ctx context.Context, pool *pgxpool.Pool, w *writeTx, lock
 		if len(records) > 0 {
 			audited.Release()
 		}
+		s.doubt(w)
 		if lostConnection(err) { // nobody knows whether it is committed
 			err = finalError{err}
 		}
 		return nil, err
 	}
 	return records, nil
+}
+
+// doubt is for a commit that failed: it may be there all the same, or come to be there later, as when its connection broke
+// or it waited for a standby. So what it changed counts as changed, and again when the feed meets it, as any other node's.
+func (s *Store) doubt(w *writeTx) {
+	w.feed.notMine(w.numbers)
+	for _, organization := range w.changed {
+		s.changes.notify(organization)
+	}
 }
 
 // begin names the scope and waits for the lock, in one round trip.
@@ -290,11 +301,12 @@ func (t *writeTx) edit(f func() error) error {
 	return nil
 }
 
-// changeSQL counts the organization's epoch up, writes the change log and tells other nodes, when the transaction commits.
+// changeSQL counts the organization's epoch up, writes the change log and tells other nodes to read it, when the
+// transaction commits.
 const changeSQL = `WITH counted AS (INSERT INTO epochs (organization_id, epoch) VALUES ($1, 1)
 		ON CONFLICT (organization_id) DO UPDATE SET epoch = epochs.epoch + 1 RETURNING epoch),
 	logged AS (INSERT INTO change_log (organization_id, epoch) SELECT $1, epoch FROM counted RETURNING seq, epoch)
-	SELECT epoch, seq, pg_notify('durward_changes', seq::text || ' ' || CASE WHEN octet_length($1) <= 1000 THEN $1 ELSE '' END)::text FROM logged`
+	SELECT epoch, seq, pg_notify('durward_changes', seq::text)::text FROM logged`
 
 // change records in the transaction that the organization's facts change ("": every organization's) and returns its new
 // epoch, which no other write of that organization has.
@@ -308,6 +320,7 @@ func (t *writeTx) change(ctx context.Context, organization string) (epoch int64,
 		return 0, err
 	}
 	t.feed.mine(c.seq)
+	t.numbers = append(t.numbers, c.seq)
 	t.rows++
 	if !slices.Contains(t.changed, organization) {
 		t.changed = append(t.changed, organization)
