@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -242,6 +243,35 @@ func TestRekey(t *testing.T) {
 		}
 		if plain, err := running.Open(set.Providers[0].SealedSecret, housePlace); err != nil || string(plain) != housePlain {
 			t.Errorf("%q, %v", plain, err)
+		}
+	}
+	// A value that does not open ends no rotation, and keeps none from beginning.
+	set, err := s.ModelSet(t.Context(), "o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := s.Tables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		if table.Name != "llm_providers" {
+			continue
+		}
+		rows, err := s.Rows(t.Context(), table, nil, 2)
+		if err != nil || len(rows) != 1 {
+			t.Fatal(rows, err)
+		}
+		broken := slices.Clone(set.Providers[0].SealedSecret)
+		broken[len(broken)-1] ^= 1
+		if ok, err := s.ReplaceSealed(t.Context(), table, rows[0], table.Column("sealed_secret"), broken); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	for _, want := range []string{"made data key 4\n", "made data key 5\n"} {
+		var out strings.Builder
+		if err := rotateDataKeys(t.Context(), s, masters, 0, &out, &out); err == nil || !strings.HasPrefix(out.String(), want) || !strings.Contains(out.String(), "does not open: llm_providers") {
+			t.Errorf("%v: %s", err, &out)
 		}
 	}
 	h.configure(t, h.sqlite(), "old")

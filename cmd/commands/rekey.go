@@ -89,7 +89,7 @@ func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKe
 	if err != nil {
 		return err
 	}
-	left, err := rekey.Older(ctx, store, ring.Newest())
+	left, err := rekey.Older(ctx, store, ring)
 	if err != nil {
 		return err
 	}

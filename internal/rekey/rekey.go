@@ -150,13 +150,17 @@ func Reseal(ctx context.Context, store Store, ring *seal.Keyring, progress func(
 	})
 }
 
-// Older counts the values that a former data key has sealed.
-func Older(ctx context.Context, store Store, newest uint32) (n int64, err error) {
-	return n, each(ctx, store, nil, func(_ storage.Table, row []any, at int, _ seal.AD) error {
-		if version, err := seal.KeyVersion(row[at].([]byte)); err == nil && version < newest {
+// Older counts the values that a former data key has sealed, but for those that do not open: no pass ends them.
+func Older(ctx context.Context, store Store, ring *seal.Keyring) (n int64, err error) {
+	return n, each(ctx, store, nil, func(_ storage.Table, row []any, at int, place seal.AD) error {
+		_, older, err := ring.Reseal(row[at].([]byte), place)
+		if older {
 			n++
 		}
-		return nil
+		if errors.Is(err, seal.ErrOpen) {
+			return nil
+		}
+		return err
 	})
 }
 

@@ -294,9 +294,3 @@ func appendField(b []byte, f string) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(len(f)))
 	return append(b, f...)
 }
-
-// KeyVersion is the version of the data key that has sealed a value. Its error is ErrOpen.
-func KeyVersion(sealed []byte) (uint32, error) {
-	version, _, err := splitHeader(sealed)
-	return version, err
-}
