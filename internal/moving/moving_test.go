@@ -18,6 +18,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres"
+	"github.com/durward-gateway/durward/storage/postgres/counters"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 	"github.com/durward-gateway/durward/storage/sqlite"
 	"github.com/durward-gateway/durward/storage/storagetest"
@@ -278,6 +279,25 @@ func TestRefuses(t *testing.T) {
 	defer empty.Close()
 	if _, err := moving.Copy(t.Context(), empty, target, moving.Options{}); !errors.Is(err, moving.ErrNothing) {
 		t.Errorf("an empty store: %v", err)
+	}
+}
+
+// TestCountersMayBeThere: counters of rate limits, which a gateway makes before it learns that it must not start yet, are no
+// part of a store.
+func TestCountersMayBeThere(t *testing.T) {
+	t.Parallel()
+	path, _ := filled(t, 3)
+	dsn := pgtest.Database(t)
+	shared, err := counters.New(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	if _, err := shared.Beat(t.Context(), "node"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := moving.Copy(t.Context(), openSource(t, path), openTarget(t, dsn), moving.Options{}); err != nil {
+		t.Fatal(err)
 	}
 }
 

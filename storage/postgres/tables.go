@@ -11,12 +11,13 @@ import (
 )
 
 // tableColumnsSQL leaves out what belongs to this database and not to the store: the history of its schema, what its nodes
-// have yet to hear of, and the mark of an arrival.
+// have yet to hear of, the mark of an arrival, and counters of rate limits.
 const tableColumnsSQL = `SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL), COALESCE(k.place, 0)::bigint
 	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 	LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
 	LEFT JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(column_number, place) ON k.column_number = a.attnum
 	WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace AND c.relname NOT IN ('schema_migrations', 'change_log', 'store_arrival')
+		AND c.relname NOT LIKE 'durward\_counters\_%' AND c.relname NOT LIKE 'durward\_nodes\_%'
 	ORDER BY c.relname, a.attnum`
 
 // pageBytes is how much of values a page of rows holds, give or take a row.
