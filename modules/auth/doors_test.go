@@ -65,7 +65,8 @@ func TestPagesOfAllowedOrigins(t *testing.T) {
 		g.get("/api/servers", "Origin: https://app.example.com", "Authorization: Bearer "+g.token()),
 		g.get("/mcp/demo", "Origin: https://app.example.com"), // a page must be able to read how to log in
 	} {
-		if diff := cmp.Diff([]string{"https://app.example.com", "Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version", "Origin", ""}, []string{
+		if diff := cmp.Diff([]string{"https://app.example.com", "Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version, Retry-After, RateLimit, RateLimit-Policy, " +
+			"X-Request-Id, Request-Id, X-Durward-Model, X-Durward-Route-Reason", "Origin", ""}, []string{
 			got.header.Get("Access-Control-Allow-Origin"), got.header.Get("Access-Control-Expose-Headers"), got.header.Get("Vary"),
 			got.header.Get("Access-Control-Allow-Credentials"),
 		}); diff != "" {
@@ -84,6 +85,12 @@ func TestPagesOfAllowedOrigins(t *testing.T) {
 	allowed := got.header.Get("Access-Control-Allow-Headers")
 	if !strings.HasSuffix(allowed, ", mcp-param-issue_id, Mcp-Param-Team") || !strings.HasPrefix(allowed, "Authorization, Content-Type, Accept, Mcp-Session-Id") {
 		t.Errorf("allowed headers %q", allowed)
+	}
+	got = preflight("/api/llm-gateway/v1/messages", "Origin: https://app.example.com", "Access-Control-Request-Method: POST",
+		"Access-Control-Request-Headers: anthropic-version,x-api-key,x-stainless-lang,x-stainless-,x-stainless-a b")
+	allowed = got.header.Get("Access-Control-Allow-Headers")
+	if got.status != http.StatusNoContent || !strings.HasSuffix(allowed, ", x-stainless-lang") || !strings.Contains(allowed, "Anthropic-Version") {
+		t.Errorf("a client of models: %d, allowed headers %q", got.status, allowed)
 	}
 	if got := preflight("/mcp/demo", "Origin: https://evil.tld", "Access-Control-Request-Method: POST"); got.status != http.StatusForbidden || got.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("foreign preflight: %d %v", got.status, got.header)

@@ -2,15 +2,17 @@ package auth
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/durward-gateway/durward/modules/app"
 )
 
 const (
-	corsExpose  = "Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version"
+	corsExpose  = "Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Request-Id, X-Durward-Model, X-Durward-Route-Reason"
 	corsMethods = "GET, POST, PUT, PATCH, DELETE"
-	corsHeaders = "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-Mcp-Session-Id, X-Api-Key"
+	corsHeaders = "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-Mcp-Session-Id, X-Api-Key, " +
+		"OpenAI-Beta, Anthropic-Version, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access"
 )
 
 // checkOrigin refuses requests of foreign web pages and answers preflights. Requests without an Origin header do not come
@@ -44,13 +46,18 @@ func preflight(w http.ResponseWriter, r *http.Request, headers string) bool {
 	return true
 }
 
-// allowedHeaders adds to the headers that a page may send the Mcp-Param-* ones that it asks for: their names are those
-// of tool parameters.
+// askedPrefixes begin headers that are allowed when they are asked for: names of tool parameters, and what the official clients
+// of models say about themselves, which goes no further.
+var askedPrefixes = []string{"mcp-param-", "x-stainless-"}
+
+// allowedHeaders adds to the headers that a page may send those of askedPrefixes that it asks for.
 func allowedHeaders(r *http.Request, standard string) string {
 	allowed := standard
 	for asked := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		asked = strings.TrimSpace(asked)
-		if len(asked) > len("mcp-param-") && strings.EqualFold(asked[:len("mcp-param-")], "mcp-param-") && isToken(asked) {
+		if slices.ContainsFunc(askedPrefixes, func(prefix string) bool {
+			return len(asked) > len(prefix) && strings.EqualFold(asked[:len(prefix)], prefix)
+		}) && isToken(asked) {
 			allowed += ", " + asked
 		}
 	}
