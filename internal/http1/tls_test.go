@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 )
 
 // secure starts a TLS server, and makes a client that trusts it.
@@ -103,6 +104,17 @@ func TestTLSHandshake(t *testing.T) {
 		r, _ := http.NewRequestWithContext(t.Context(), "GET", "https://localhost:"+port, nil)
 		_, _, err := do(c, r)
 		if bad := (*tls.CertificateVerificationError)(nil); !errors.As(err, &bad) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("expired", func(t *testing.T) {
+		up, _, _ := secure(t, serve, nil)
+		pool := x509.NewCertPool()
+		pool.AddCert(up.Certificate())
+		later := func() time.Time { return up.Certificate().NotAfter.Add(time.Second) }
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", up.URL, nil)
+		_, _, err := do(newClient(t, Options{TLS: &tls.Config{RootCAs: pool, Time: later}}), r)
+		if bad := (x509.CertificateInvalidError{}); !errors.As(err, &bad) || bad.Reason != x509.Expired {
 			t.Errorf("got %v", err)
 		}
 	})

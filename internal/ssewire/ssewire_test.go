@@ -365,6 +365,7 @@ func FuzzWriter(f *testing.F) {
 func BenchmarkReader(b *testing.B) {
 	stream := []byte(strings.Repeat("event: data_update\nid: 12\ndata: "+strings.Repeat("x", 200)+"\n\n", 1000))
 	b.SetBytes(int64(len(stream)))
+	b.ReportAllocs()
 	for b.Loop() {
 		r := NewReader(bytes.NewReader(stream), 0)
 		for {
