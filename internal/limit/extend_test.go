@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/durward-gateway/durward/storage"
@@ -65,4 +66,44 @@ func TestExtend(t *testing.T) {
 	whole := mustCharge(t, e, set.Match(early), Cost{Requests: 1, Tokens: 100})
 	whole.Cancel()
 	used(2, 40, 1, 40)
+}
+
+// TestAgain: T07, of a call that goes on from where nobody learns what it used, that stays as reserved, and the rest is settled.
+func TestAgain(t *testing.T) {
+	e, _ := newEngine()
+	set := Compile(acme, []storage.RateLimit{
+		rate("org", storage.Scope{Type: storage.ScopeOrganization}, storage.TrafficAll, number(9), number(700)),
+		rate("each", storage.Scope{Type: storage.ScopeModel}, storage.TrafficAll, number(9), number(1000)),
+	})
+	on := func(model string) *Matched {
+		s := caller(storage.TrafficLLM)
+		s.Model = model
+		return set.Match(s)
+	}
+	used := func(requests, tokens int64, each ...SubjectUsage) {
+		t.Helper()
+		got := statusOf(t, e, set)
+		if got[0].Requests.Used != requests || got[0].Tokens.Used != tokens {
+			t.Errorf("%+v %+v", got[0].Requests, got[0].Tokens)
+		}
+		for _, want := range each {
+			if !slices.Contains(got[1].Subjects, want) {
+				t.Errorf("%+v is not %+v", got[1].Subjects, want)
+			}
+		}
+	}
+	p := mustCharge(t, e, on("first"), Cost{Requests: 1, Tokens: 300})
+	if r, err := p.Again(t.Context(), on("second")); r != nil || err != nil {
+		t.Fatal(r, err)
+	}
+	used(1, 600, SubjectUsage{"first", 1, 300}, SubjectUsage{"second", 1, 300})
+	if r, err := p.Again(t.Context(), on("third")); r == nil || err != nil || r.Measure != Tokens {
+		t.Fatal(r, err)
+	}
+	used(1, 600, SubjectUsage{"first", 1, 300}, SubjectUsage{"second", 1, 300})
+	p.Settle(40)
+	used(1, 340, SubjectUsage{"first", 1, 300}, SubjectUsage{"second", 1, 40})
+	if _, err := p.Again(t.Context(), on("third")); err == nil {
+		t.Error("it has ended")
+	}
 }

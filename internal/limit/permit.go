@@ -64,6 +64,19 @@ func (p *Permit) Extend(ctx context.Context, to *Matched, tokens int64) (*Refusa
 	case p.reserved > 0:
 		return nil, errExtended
 	}
+	rest := p.rest(to)
+	p.held = nil // no tokens are in them
+	p.reserved = max(tokens, 0)
+	if refused, err := p.charge(ctx, rest, nil); refused != nil || err != nil {
+		p.reserved = 0
+		return refused, err
+	}
+	p.matched = to
+	return nil, nil
+}
+
+// rest is the counters that a call which goes to has not been charged in: those of tokens, and of requests where it was not yet.
+func (p *Permit) rest(to *Matched) *Matched {
 	rest := new(Matched)
 	for i, c := range to.counters {
 		switch {
@@ -75,10 +88,21 @@ func (p *Permit) Extend(ctx context.Context, to *Matched, tokens int64) (*Refusa
 		}
 		rest.counters = append(rest.counters, c)
 	}
-	p.held = nil // no tokens are in them
-	p.reserved = max(tokens, 0)
-	if refused, err := p.charge(ctx, rest, nil); refused != nil || err != nil {
-		p.reserved = 0
+	return rest
+}
+
+// Again is Move for a call of which nobody will learn what it used where it is: that stays charged as it was reserved, and as much is
+// reserved once more where it goes (attack T07). Requests count once. When that is refused nothing changes.
+func (p *Permit) Again(ctx context.Context, to *Matched) (*Refusal, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil, errEnded
+	}
+	before := p.held
+	p.held = nil
+	if refused, err := p.charge(ctx, p.rest(to), nil); refused != nil || err != nil {
+		p.held = before
 		return refused, err
 	}
 	p.matched = to

@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/metering"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // Codes of OpenAI's envelope that llmwire does not know.
@@ -47,6 +48,7 @@ type refusal struct {
 	message string
 	outcome string            // "": refused
 	header  func(http.Header) // adds what goes with it; may be nil
+	here    bool              // it is for this target: others may have room
 }
 
 func (e *refusal) result() string {
@@ -69,11 +71,20 @@ var (
 func refusedLimit(e *limit.Refusal) *refusal {
 	return &refusal{
 		status: http.StatusTooManyRequests, code: llmwire.CodeRateLimit, message: llmwire.Limited, outcome: outcomeLimited, header: e.SetHeader,
+		here: ofTarget(e.Limit.Scope),
 	}
 }
 
 func refusedBudget(e *metering.Refusal) *refusal {
-	return &refusal{status: http.StatusTooManyRequests, code: llmwire.CodeBudget, message: e.Message(), outcome: outcomeLimited, header: e.SetHeader}
+	return &refusal{
+		status: http.StatusTooManyRequests, code: llmwire.CodeBudget, message: e.Message(), outcome: outcomeLimited, header: e.SetHeader,
+		here: ofTarget(e.Budget.Scope),
+	}
+}
+
+// ofTarget reports whether a limit or budget is for the provider or the model of a call, rather than for who makes it.
+func ofTarget(s storage.Scope) bool {
+	return s.Type == storage.ScopeLLMProvider || s.Type == storage.ScopeModel
 }
 
 // refusedBusy passes on how long a busy provider wants to be left alone, and nothing else: the rest of its answer is about

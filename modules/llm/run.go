@@ -39,8 +39,7 @@ type run struct {
 	entered *limit.Permit // what counts of it already, before its first target; nil: nothing
 	permit  *limit.Permit
 	hold    *metering.Hold
-	unknown bool  // to may have done something that nobody will tell of
-	lost    int64 // tokens that were reserved for targets before it that may have, too
+	unknown bool // to may have done something that nobody will tell of
 }
 
 // candidate is a target, and the alias that led to it.
@@ -138,7 +137,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmr
 			x.handler.logger.Error("counting a call to a model", zap.Error(err))
 			return nil, llmroute.Unknown, failure{refusedStore, true}
 		}
-		return nil, llmroute.Unknown, failure{refused, x.tried == 0}
+		return nil, llmroute.Unknown, failure{refused, x.tried == 0 && !refused.here}
 	}
 	x.to = c
 	x.tried++
@@ -217,9 +216,10 @@ func (x *run) fields(c candidate, what zap.Field) []zap.Field {
 	}
 }
 
-// admit counts the call against limits and budgets as one to the target, and no longer as one to the target before.
+// admit counts the call against limits and budgets as one to the target, and no longer as one to the target before, of whose room
+// in a budget with room for a single call it may be in need. What that target may have done stays counted (attack T07).
 func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
-	x.leave()
+	x.endHold()
 	core, organization := x.call.Core, x.call.Caller.OrganizationID
 	subject := x.call.LimitSubject(storage.TrafficLLM)
 	subject.ProviderID, subject.ProviderName, subject.Model, subject.Alias = c.Account.ID, c.Account.Name, c.Model, x.model.Alias
@@ -242,6 +242,8 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	}
 	var over *limit.Refusal
 	switch {
+	case x.permit != nil && x.unknown:
+		over, err = x.permit.Again(ctx, matched)
 	case x.permit != nil:
 		over, err = x.permit.Move(ctx, matched)
 	case x.entered != nil:
@@ -259,20 +261,11 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 		}
 		return nil, err
 	}
-	x.hold = hold
+	x.hold, x.unknown = hold, false
 	return nil, nil
 }
 
-// leave ends what budgets have set aside for the target that was tried last, so that one with room for a single call has room
-// for its next try. What that target may have done stays counted (attack T07).
-func (x *run) leave() {
-	if x.unknown && x.permit != nil {
-		x.lost += x.permit.Reserved()
-	}
-	x.endHold()
-	x.unknown = false
-}
-
+// endHold ends what budgets have set aside for the target that was tried last.
 func (x *run) endHold() {
 	if x.unknown {
 		x.hold.Close()
@@ -285,7 +278,7 @@ func (x *run) endHold() {
 // used settles what the call used, once.
 func (x *run) used(u llmwire.Usage) {
 	if x.permit != nil {
-		x.permit.Settle(u.Total() + x.lost)
+		x.permit.Settle(u.Total())
 	}
 	x.hold.Settle(metering.Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached})
 	app.CountModelTokens(u.Input, u.Output, u.Cached)
@@ -301,19 +294,19 @@ func (x *run) unheard(seen llmwire.Usage) {
 		x.used(seen)
 		return
 	}
-	x.permit.Settle(x.permit.Reserved() + x.lost)
+	x.permit.Close()
 	x.hold.Close()
 	app.CountModelTokens(seen.Input, seen.Output, seen.Cached)
 }
 
 // end settles what nobody has settled: a call that came to nothing used nothing, unless nobody knows.
 func (x *run) end() {
-	if x.permit != nil {
-		tokens := x.lost
-		if x.unknown {
-			tokens += x.permit.Reserved()
-		}
-		x.permit.Settle(tokens)
+	switch {
+	case x.permit == nil:
+	case x.unknown:
+		x.permit.Close()
+	default:
+		x.permit.Settle(0)
 	}
 	x.endHold()
 }
