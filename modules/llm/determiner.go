@@ -153,6 +153,7 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 		return "", err
 	}
 	if response.Status != http.StatusOK || response.Kind != forward.JSON {
+		run.unknown = response.Status < http.StatusBadRequest // it may have worked for it
 		call.AuditModelOutcome(outcomeUpstream, response.Status, llmwire.Usage{})
 		return "", fmt.Errorf("the determiner answered with status %d", response.Status)
 	}
