@@ -6,4 +6,5 @@ psql -v ON_ERROR_STOP=1 -U postgres -d postgres <<'SQL'
 \set password `cat /run/secrets/durward_database_password`
 CREATE ROLE durward LOGIN PASSWORD :'password';
 CREATE DATABASE durward OWNER durward ENCODING 'UTF8' TEMPLATE template0;
+REVOKE CONNECT ON DATABASE durward FROM PUBLIC;
 SQL

@@ -32,6 +32,10 @@ func Database(f postgres.Facts, conns int) (findings []Finding) {
 		add(Warning, "the user "+f.User+" is a superuser or has BYPASSRLS: row-level security, the second wall between organizations, does not hold it",
 			"Connect as a user that owns durward's database and is nothing else: CREATE ROLE durward LOGIN; ALTER DATABASE ... OWNER TO durward.")
 	}
+	if f.OpenToAll {
+		add(Warning, "every role of the server may connect to the database: it can hold the locks that writes wait for, and send notifications",
+			"REVOKE CONNECT ON DATABASE ... FROM PUBLIC. Its owner may connect all the same.")
+	}
 	if f.Fsync == "off" || f.FullPageWrites == "off" {
 		add(Error, "fsync or full_page_writes is off: a crash of the server's machine loses what was stored, or all of it", "Switch both on in postgresql.conf and restart the server.")
 	}

@@ -38,6 +38,7 @@ func TestFindings(t *testing.T) {
 		{"standby", Database(good(func(f *postgres.Facts) { f.Standby = true }), 20), []string{"error standby"}},
 		{"pooler", Database(good(func(f *postgres.Facts) { f.Pooled = true }), 20), []string{"error pooler"}},
 		{"superuser", Database(good(func(f *postgres.Facts) { f.Bypasses = true }), 20), []string{"warning BYPASSRLS"}},
+		{"open", Database(good(func(f *postgres.Facts) { f.OpenToAll = true }), 20), []string{"warning every role"}},
 		{"fsync", Database(good(func(f *postgres.Facts) { f.Fsync = "off" }), 20), []string{"error fsync"}},
 		{"full_page_writes", Database(good(func(f *postgres.Facts) { f.FullPageWrites = "off" }), 20), []string{"error full_page_writes"}},
 		{"commits that do not wait", Database(good(func(f *postgres.Facts) { f.SynchronousCommit = "off" }), 20), []string{"warning synchronous_commit is off"}},

@@ -17,8 +17,9 @@ const (
 		current_setting('synchronous_standby_names'), current_setting('fsync'), current_setting('full_page_writes'),
 		current_setting('max_connections')::bigint, ` + serverClock + `,
 		CASE WHEN to_regclass('schema_migrations') IS NULL THEN 0 ELSE 1 END::bigint`
-	setProbeSQL = `SELECT set_config('durward.probe', $1, false)`
-	probeSQL    = `SELECT COALESCE(current_setting('durward.probe', true), '')`
+	setProbeSQL  = `SELECT set_config('durward.probe', $1, false)`
+	openToAllSQL = `SELECT has_database_privilege('public', current_database(), 'CONNECT')`
+	probeSQL     = `SELECT COALESCE(current_setting('durward.probe', true), '')`
 )
 
 // Facts are what an operator can have wrong about a database.
@@ -28,6 +29,8 @@ type Facts struct {
 	User          string
 	// Bypasses: the user is a superuser or has BYPASSRLS.
 	Bypasses bool
+	// OpenToAll: every role of the server may connect to the database.
+	OpenToAll bool
 	// Standby: the server only reads.
 	Standby                             bool
 	SynchronousCommit, SynchronousNames string
@@ -67,6 +70,9 @@ func Inspect(ctx context.Context, dsn string, now func() time.Time) (f Facts, er
 	}
 	f.Trip = now().Sub(began)
 	f.Now, f.Bypasses, f.Standby, f.KnownVersion = time.UnixMicro(micros).UTC(), bypasses == 1, standby == 1, knownVersion
+	if err := conn.QueryRow(ctx, openToAllSQL).Scan(&f.OpenToAll); err != nil {
+		return f, translate(ctx, err)
+	}
 	if migrated == 1 {
 		if err := conn.QueryRow(ctx, schemaVersionSQL).Scan(&f.SchemaVersion); err != nil {
 			return f, translate(ctx, err)

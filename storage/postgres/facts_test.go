@@ -24,11 +24,15 @@ func TestInspect(t *testing.T) {
 	}
 	f := inspect(dsn)
 	if f.SchemaVersion != 0 || f.KnownVersion != knownVersion || f.Bypasses || f.Standby || f.Pooled || f.Arriving || f.Encoding != "UTF8" ||
-		f.Fsync != "off" || f.SynchronousCommit != "on" || f.MaxConnections < 10 || f.ServerVersion < 140000 || f.User == "" {
+		f.Fsync != "off" || f.SynchronousCommit != "on" || f.MaxConnections < 10 || f.ServerVersion < 140000 || f.User == "" || !f.OpenToAll {
 		t.Errorf("an empty database: %+v", f)
 	}
 	if drift := time.Since(f.Now); drift < -time.Minute || drift > 10*time.Minute {
 		t.Errorf("its clock is off by %v", drift)
+	}
+	execute(t, dsn, `DO $$ BEGIN EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database()); END $$`)
+	if inspect(dsn).OpenToAll {
+		t.Error("everybody may connect")
 	}
 	s := openAt(t, dsn, Options{})
 	if f := inspect(dsn); f.SchemaVersion != knownVersion || f.OldestWriter == 0 || f.Arriving {
