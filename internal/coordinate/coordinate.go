@@ -145,6 +145,9 @@ func (c *Coordinator) Close() error {
 // Degraded reports whether this node counts alone.
 func (c *Coordinator) Degraded() bool { return c.breaker.isOpen() }
 
+// FailsOpen reports whether this node holds itself to whole limits while it counts alone.
+func (c *Coordinator) FailsOpen() bool { return c.failure == Open }
+
 // step is room for the charges of one step in the words of the shared counters.
 type step struct {
 	charges []storage.CounterCharge

@@ -169,5 +169,10 @@ func (a *App) limitsTogether() *Limits {
 	return &Limits{limitBook: a.resources.limits.limitBook, engine: limit.NewEngine(a.coordination.coordinator), coordinator: a.coordination.coordinator}
 }
 
+// FailsOpen reports whether this node lets through whole limits, and not its share, while it counts alone.
+func (l *Limits) FailsOpen() bool {
+	return l != nil && l.coordinator != nil && l.coordinator.FailsOpen()
+}
+
 // Degraded reports whether this node counts alone what it should count with others.
 func (l *Limits) Degraded() bool { return l != nil && l.coordinator != nil && l.coordinator.Degraded() }

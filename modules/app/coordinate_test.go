@@ -103,6 +103,13 @@ func TestCoordinateValkey(t *testing.T) {
 	}
 	load(together(object{"on_store_failure": "closed"}))
 	eventually(t, "refusing alone", func() bool { status, _ := call(); return status == http.StatusServiceUnavailable })
+	if body := ready(); strings.Contains(body, "open") {
+		t.Errorf("closed: /readyz says %s", body)
+	}
+	load(together(object{"on_store_failure": "open"}))
+	if body := ready(); !strings.Contains(body, `"limits_on_store_failure":"open"`) {
+		t.Errorf("open: /readyz says %s", body)
+	}
 	server.Start(t)
 	eventually(t, "the server", func() bool { return !strings.Contains(ready(), "degraded") })
 	load(object{"coordinate": object{"kind": "local"}})

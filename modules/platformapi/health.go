@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/coordinate"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
@@ -21,6 +22,8 @@ type healthView struct {
 	BestEffort []string `json:"audit_best_effort,omitempty"`
 	// Limits is "degraded" while this node counts rate limits alone that it should count with others.
 	Limits string `json:"limits,omitempty"`
+	// LimitsOnStoreFailure is "open" where every node would let whole limits through then.
+	LimitsOnStoreFailure string `json:"limits_on_store_failure,omitempty"`
 }
 
 // health says that the process lives, and no more: a store that is away is no reason to restart it.
@@ -47,6 +50,9 @@ func ready(q *request) (any, error) {
 	view := healthView{Status: "ready", BestEffort: q.Core.Audit.BestEffort()}
 	if q.Core.Limits.Degraded() {
 		view.Limits = "degraded"
+	}
+	if q.Core.Limits.FailsOpen() {
+		view.LimitsOnStoreFailure = string(coordinate.Open)
 	}
 	return view, nil
 }
