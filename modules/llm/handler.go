@@ -78,7 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return next.ServeHTTP(w, r)
 	}
 	endpoint, prompt := endpoints[path]
-	a := answerer{w: w, r: r, endpoint: endpoint, anthropic: endpoint == limit.Messages || r.Header.Get("Anthropic-Version") != ""}
+	a := answerer{w: w, r: r, endpoint: endpoint, anthropic: endpoint == limit.Messages || !prompt && r.Header.Get("Anthropic-Version") != ""}
 	call, ok := app.CallOf(r)
 	if !ok || call.Caller == nil {
 		a.refuse(&refusal{status: http.StatusUnauthorized, code: codeInvalidKey, message: textNoAuth})
