@@ -324,3 +324,30 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+// Long strings are read in larger steps: whatever must be looked at is found wherever it stands.
+func TestLongStrings(t *testing.T) {
+	const length = 150
+	for at := range length {
+		for _, tc := range []struct{ text, reason string }{
+			{`"`, ReasonTrailing}, {"\x1f", ReasonControl}, {"\x00", ReasonControl}, {"\xff", ReasonUTF8}, {"\x80", ReasonUTF8}, {`\x`, ReasonEscape},
+			{`\"`, ""}, {"é", ""}, {"\x7f", ""}, {"!", ""}, {"#", ""}, {"[", ""}, {"]", ""},
+		} {
+			text := `"` + strings.Repeat("x", at) + tc.text + strings.Repeat("x", length-at) + `"`
+			err := Check([]byte(text), Limits{})
+			if tc.reason == "" {
+				if err != nil {
+					t.Errorf("%q after %d bytes: %v", tc.text, at, err)
+				}
+				continue
+			}
+			offset := 1 + at
+			if tc.text == `"` {
+				offset++ // of what follows the string
+			}
+			if bad := (*SyntaxError)(nil); !errors.As(err, &bad) || bad.Reason != tc.reason || bad.Offset != offset {
+				t.Errorf("%q after %d bytes: %v", tc.text, at, err)
+			}
+		}
+	}
+}
