@@ -1,11 +1,12 @@
 package platformapi
 
 import (
+	"bytes"
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -71,7 +72,7 @@ func reportShadow(q *request) (any, error) {
 	}
 	found := differences{policy: &p.Policy, counts: make(map[differenceCount]int)}
 	if err := q.Core.Audit.Records(q.Context(), q.Organization(), from, now.Add(time.Second), found.add); err != nil {
-		return nil, err
+		return nil, unread(err)
 	}
 	return shadowReport{
 		PolicyID: p.ID, Revision: p.Revision, Shadow: p.Shadow, From: routes.Instant(from), Calls: found.calls, Different: found.total,
@@ -89,8 +90,11 @@ type differences struct {
 }
 
 func (d *differences) add(r *storage.AuditRecord) error {
-	var e storage.AuditEntry
-	if json.Unmarshal(r.Text, &e) != nil || e.Kind != storage.AuditCall || e.Call != "" || e.ServerID != d.policy.ServerID {
+	if !bytes.Contains(r.Text, []byte(d.policy.ServerID)) {
+		return nil // the others need not be read
+	}
+	e, err := audit.EntryOf(r)
+	if err != nil || e.Kind != storage.AuditCall || e.Call != "" || e.ServerID != d.policy.ServerID {
 		return nil // what was tampered with is for the verification to find
 	}
 	d.calls++
