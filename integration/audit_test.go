@@ -156,6 +156,12 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s is not in the file", want)
 		}
 	}
+	logged := slices.ContainsFunc(strings.Split(g.output.String(), "\n"), func(line string) bool {
+		return strings.Contains(line, `"logger":"durward.audit"`) && strings.Contains(line, `"tool":"pay"`)
+	})
+	if !logged {
+		t.Error("Caddy's logger has no record of the call")
+	}
 	everything, err := g.run(append([]string{"audit", "export"}, g.source()...)...)
 	if err != nil || checkChains(t, []byte(everything)) < chains+1 || !strings.Contains(everything, `"token.refused"`) {
 		t.Errorf("%v: %s", err, tail(everything, 1_000))
@@ -251,7 +257,7 @@ func TestAuditCrash(t *testing.T) {
 					if err != nil {
 						return
 					}
-					header := append(mcpHeader(session), "Authorization", "Bearer "+token, "Content-Type", "application/json", "X-Tag-Session-Id", tag)
+					header := append(mcpHeader(session), "Authorization", "Bearer "+token, "Content-Type", "application/json", "X-Tag-Session-Id", tag, "Mcp-Param-Tag", tag)
 					for i := 0; i < len(header); i += 2 {
 						request.Header.Set(header[i], header[i+1])
 					}
@@ -293,5 +299,20 @@ func TestAuditCrash(t *testing.T) {
 			t.Errorf("the call %s was answered and is not recorded", tag)
 		}
 	}
-	t.Logf("%d calls answered", len(answered))
+	party.mu.Lock()
+	defer party.mu.Unlock()
+	arrived := 0
+	for _, header := range party.seen {
+		tag := header.Get("Mcp-Param-Tag")
+		if tag == "" {
+			continue // no call of these
+		}
+		if arrived++; !strings.Contains(everything, `"session":"`+tag+`"`) {
+			t.Errorf("the call %s reached the third party and is not recorded", tag)
+		}
+	}
+	if arrived < len(answered) {
+		t.Errorf("%d calls reached the third party, and %d were answered", arrived, len(answered))
+	}
+	t.Logf("%d calls answered, %d reached the third party", len(answered), arrived)
 }

@@ -7,9 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
@@ -24,6 +23,7 @@ type callAudit struct {
 	outcome    string
 	status     int
 	approvalID string
+	header     http.Header // with which a stream on /sse was asked for
 }
 
 // TextUnrecorded is what a caller is told whose call the audit log cannot take.
@@ -131,14 +131,12 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	if c.Agent != nil {
 		e.AgentID = c.Agent.ID
 	}
-	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
-		e.TraceID = span.TraceID().String()
-	}
 	var arguments []byte
 	if c.Inbound != nil {
+		e.TraceID = TraceID(ctx, c.Inbound.Request.Header)
 		e.Method, e.Tool, arguments = c.Inbound.asked()
 	} else {
-		e.Method = "sse/stream"
+		e.TraceID, e.Method = TraceID(ctx, c.audit.header), "sse/stream"
 		arguments = c.Events.Filters()
 	}
 	switch {

@@ -92,6 +92,7 @@ func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *Event
 		}
 		return nil, "refused"
 	}
+	c.audit.header = r.Header
 	return events, ""
 }
 

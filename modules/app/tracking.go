@@ -1,8 +1,11 @@
 package app
 
 import (
+	"context"
 	"net/http"
 	"strings"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // maxTracking is the longest tracking tag, in bytes.
@@ -27,4 +30,21 @@ func TrackingTag(h http.Header) (tag string, ok bool) {
 		}
 	}
 	return tag, true
+}
+
+// TraceID is the id of the trace that a request is a part of; "" when it is of none. Without Caddy's own tracing it is what
+// the client says (W3C Trace Context, section 3.2), which goes on to the upstream too: a tag like the other, never an identity.
+func TraceID(ctx context.Context, h http.Header) string {
+	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
+		return span.TraceID().String()
+	}
+	values := h["Traceparent"]
+	if len(values) != 1 || len(values[0]) < 55 || values[0][2] != '-' || values[0][35] != '-' {
+		return ""
+	}
+	id, err := trace.TraceIDFromHex(values[0][3:35]) // in lower case, and not of zeros only
+	if err != nil {
+		return ""
+	}
+	return id.String()
 }

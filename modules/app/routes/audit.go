@@ -64,6 +64,7 @@ func (q *Request) entry() storage.AuditEntry {
 	if tag, ok := app.TrackingTag(q.HTTP.Header); ok {
 		e.Session = tag
 	}
+	e.TraceID = app.TraceID(q.HTTP.Context(), q.HTTP.Header)
 	for name, value := range q.Params {
 		if len(value) <= 64 { // ids and slugs are no longer
 			e.Detail[name] = value

@@ -1,0 +1,101 @@
+package integration
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAuditOfHeldCall: what happens to a credential, and to a call that waits for its user's word, is recorded event by
+// event, with who did what through which client, under ids that lead from one to the other; and is found by each of them.
+func TestAuditOfHeldCall(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{option: "approval_clients console"})
+	agent := g.registerAgent(admin, "test-client")
+	party := newThirdParty(t)
+	s := g.bareServer(party.url()+"/open", bearerEntry())
+	g.govern(s, granting("tools/call:pay:approve"), granting("tools/call:echo"))
+	boss, token, console := g.token(admin), g.token(alice), g.token(alice.with(claims{"azp": "console", "client_id": "console"}))
+	g.connectBearer(token, s, "a-secret-of-hers")
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	pay := func(traceparent string) {
+		t.Helper()
+		g.send(http.MethodPost, s.path, token, toolCallWith("pay", `{"to":"bob"}`), append(mcpHeader(""), "Traceparent", traceparent, "X-Tag-Session-Id", "tag")...).want(t, http.StatusOK)
+	}
+	pay("00-" + trace + "-b7ad6b7169203331-01")
+	pending := g.object(console, http.MethodGet, "/api/approvals?status=pending", nil)["data"].([]any)
+	if len(pending) != 1 {
+		t.Fatalf("pending: %v", pending)
+	}
+	approval := pending[0].(members)["id"].(string)
+	if n := reached(party); n != 0 {
+		t.Errorf("%d requests reached the third party before the word", n)
+	}
+	g.api(console, http.MethodPost, "/api/approvals/"+approval+"/approve", nil)
+	pay("00-" + trace + "-0000000000000001-00")
+	g.callTool(token, s, "", "echo").want(t, http.StatusOK)
+	for _, bad := range []string{"00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", "00-" + trace, "x"} {
+		g.send(http.MethodPost, s.path, token, toolCall("echo"), append(mcpHeader(""), "Traceparent", bad)...).want(t, http.StatusOK)
+	}
+	g.api(token, http.MethodDelete, "/api/servers/"+s.ID+"/connection", nil)
+
+	policy := g.object(boss, http.MethodGet, "/api/v2/policies", nil)["data"].([]any)[0].(members)["id"].(string)
+	events := func(filter url.Values) (found []string) {
+		t.Helper()
+		filter.Set("limit", "100")
+		for _, one := range g.object(boss, http.MethodGet, "/api/audit?"+filter.Encode(), nil)["data"].([]any) {
+			row := one.(members)
+			what := row["event"].(string)
+			if row["kind"] == "call" {
+				what += " " + row["tool"].(string) + " " + row["outcome"].(string)
+			}
+			found = append(found, what)
+		}
+		slices.Reverse(found)
+		return found
+	}
+	of := []string{"approval.requested", "decision pay held", "approval.approved", "approval.used", "decision pay ok"}
+	for _, tc := range []struct {
+		name   string
+		filter url.Values
+		want   []string
+	}{
+		{"approval", url.Values{"approval_id": {approval}}, of},
+		{"kind approval", url.Values{"kind": {"approval"}}, []string{"approval.requested", "approval.approved", "approval.used"}},
+		{"kind credential", url.Values{"kind": {"credential"}}, []string{"credential.stored", "credential.deleted"}},
+		{"agent and tool", url.Values{"agent_id": {agent}, "tool": {"pay"}}, []string{"approval.requested", "decision pay held", "decision pay ok"}},
+		{"policy and decision", url.Values{"policy_id": {policy}, "decision": {"ask"}}, []string{"decision pay held", "decision pay ok"}},
+		{"session", url.Values{"session": {"tag"}, "mcp_server_id": {s.ID}}, []string{"decision pay held", "decision pay ok"}},
+		{"outcome", url.Values{"outcome": {"held"}}, []string{"decision pay held"}},
+		{"user", url.Values{"user_id": {bob["sub"].(string)}}, nil},
+		{"another agent", url.Values{"agent_id": {s.ID}}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, events(tc.filter)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tc.name, diff)
+		}
+	}
+	for _, one := range g.object(boss, http.MethodGet, "/api/audit?limit=100&approval_id="+approval, nil)["data"].([]any) {
+		row := one.(members)
+		client, channel := "test-client", any(nil)
+		if row["event"] == "approval.approved" {
+			client, channel = "console", "out_of_band"
+		}
+		if row["event"] == "approval.used" {
+			client = "" // the call's own record has it
+		}
+		if got, _ := row["client"].(string); row["user_id"] != alice["sub"] || got != client || row["detail"].(members)["channel"] != channel {
+			t.Errorf("%v", row)
+		}
+		if row["kind"] == "call" && (row["agent_id"] != agent || row["trace_id"] != trace || row["policy_id"] != policy || row["rule"] != "grant tools/call:pay:approve") {
+			t.Errorf("%v", row)
+		}
+	}
+	for _, one := range g.object(boss, http.MethodGet, "/api/audit?limit=100&tool=echo", nil)["data"].([]any) {
+		if one.(members)["trace_id"] != nil {
+			t.Errorf("a trace out of nothing: %v", one)
+		}
+	}
+}
