@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -18,6 +19,10 @@ import (
 // sharedNetwork is Caddy's name for TCP sockets that configurations share. Caddy opens one for each configuration
 // otherwise, and what waits for the old one is reset.
 const sharedNetwork = "durward"
+
+// defaultWriteIdle is Caddy's, and the forwarder's, for how long a client may take nothing. It is not set yet when handlers
+// are provisioned.
+const defaultWriteIdle = time.Minute
 
 // sockets are those of all configurations.
 var sockets handover.Sockets
@@ -85,7 +90,13 @@ func (l *listening) share(ctx caddy.Context) {
 	}
 	l.servers[server] = struct{}{}
 	server.RegisterConnState(handover.State)
-	server.RegisterConnContext(handover.Context)
+	silence := cmp.Or(time.Duration(server.WriteIdleTimeout), defaultWriteIdle)
+	server.RegisterConnContext(func(ctx context.Context, c net.Conn) context.Context {
+		if silence > 0 {
+			handover.Unheard(c, silence)
+		}
+		return handover.Context(ctx, c)
+	})
 	for i, listen := range server.Listen {
 		if address, err := caddy.ParseNetworkAddress(listen); err == nil && address.Network == "tcp" && address.StartPort != 0 {
 			address.Network = sharedNetwork
