@@ -232,7 +232,7 @@ func TestLegacyEndpoint(t *testing.T) {
 				t.Errorf("the upstream got %s %s %s", got.method, got.uri, got.body)
 			}
 
-			// The address is this user's, with this agent, at this server, in this organization.
+			// W12: the address is this user's, with this agent, at this server, in this organization.
 			before, other := len(upstream.all()), g.createServer(upstream.url, nil)
 			for name, foreign := range map[string]struct {
 				path   string
