@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +19,10 @@ const (
 	keptWatches  = 10_000    // servers whose unwritten observations are in memory
 	// noteTimeout bounds writing what lists showed.
 	noteTimeout = 30 * time.Second
-	// pinnedAtOnce is how many tools one transaction writes: a store gives each a few seconds, and others wait for it.
+	// pinnedAtOnce and pinnedBytes are how many tools, and how much of their definitions, one transaction writes: others
+	// wait for it.
 	pinnedAtOnce = 500
+	pinnedBytes  = 1 << 20
 	// maxChangeEvents is how many changed tools of one list have a record of their own in the audit log.
 	maxChangeEvents = 20
 )
@@ -173,17 +174,28 @@ func (p *ToolPins) write(ctx context.Context, due []toolpin.Noted) (bool, error)
 	if err := p.recordChanges(ctx, due); err != nil {
 		return false, err
 	}
-	tools := make([]storage.ObservedTool, len(due))
-	for i := range due {
-		tools[i] = due[i].ObservedTool
-	}
-	for some := range slices.Chunk(tools, pinnedAtOnce) {
-		if _, err := p.core.resources.store.ObserveTools(ctx, p.server.OrganizationID, p.server.ID, some, time.Now().UTC()); err != nil {
-			return false, fmt.Errorf("pinning tools: %w", err)
+	for len(due) > 0 {
+		tools := portion(due)
+		if _, err := p.core.resources.store.ObserveTools(ctx, p.server.OrganizationID, p.server.ID, tools, time.Now().UTC()); err != nil {
+			return false, fmt.Errorf("pinning tools: %w", err) // the next list shows those that are left
 		}
+		p.watch.Written(due[:len(tools)])
+		due = due[len(tools):]
 	}
-	p.watch.Written(due)
 	return true, nil
+}
+
+// portion is the first of what is due, as many as one transaction writes, and at least one.
+func portion(due []toolpin.Noted) (tools []storage.ObservedTool) {
+	size := 0
+	for i := range due {
+		size += len(due[i].Definition)
+		if i == pinnedAtOnce || i > 0 && size > pinnedBytes {
+			break
+		}
+		tools = append(tools, due[i].ObservedTool)
+	}
+	return tools
 }
 
 // recordChanges puts changed tools into the audit log: the first ones by themselves, and how many others there are.

@@ -93,6 +93,7 @@ var otherWords = map[string]string{
 	"listPoliciesSQL":   "json_each",
 	"listAgentNamesSQL": "json_each",
 	"overlappingSQL":    "json_each",
+	"pinsNamedSQL":      "json_each",
 	"hasMigrationsSQL":  "the catalogue",
 	"tableColumnsSQL":   "the catalogue",
 }

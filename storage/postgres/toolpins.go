@@ -4,14 +4,17 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/durward-gateway/durward/storage"
 )
 
 const (
-	pinColumns = `organization_id, server_id, name, hash, definition, seen_hash, seen_definition, first_seen_at, changed_at, accepted_at, accepted_by`
-	pinsSQL    = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 ORDER BY name`
-	pinSQL     = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = $3`
-	putPinSQL  = `INSERT INTO tool_pins (` + pinColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	pinColumns   = `organization_id, server_id, name, hash, definition, seen_hash, seen_definition, first_seen_at, changed_at, accepted_at, accepted_by`
+	pinsSQL      = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 ORDER BY name`
+	pinSQL       = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = $3`
+	pinsNamedSQL = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = ANY($3)`
+	putPinSQL    = `INSERT INTO tool_pins (` + pinColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (organization_id, server_id, name) DO UPDATE SET hash = excluded.hash, definition = excluded.definition,
 			seen_hash = excluded.seen_hash, seen_definition = excluded.seen_definition, changed_at = excluded.changed_at,
 			accepted_at = excluded.accepted_at, accepted_by = excluded.accepted_by`
@@ -23,10 +26,31 @@ func scanPin(r row) (p storage.ToolPin, err error) {
 	return p, err
 }
 
-func putPin(ctx context.Context, tx *writeTx, p storage.ToolPin) error {
-	_, err := tx.exec(ctx, putPinSQL, p.OrganizationID, p.ServerID, p.Name, p.Hash, string(p.Definition), p.SeenHash,
-		string(p.SeenDefinition), p.FirstSeenAt.UnixMicro(), p.ChangedAt.UnixMicro(), p.AcceptedAt.UnixMicro(), p.AcceptedBy)
-	return err
+// putPins writes pins in one round trip.
+func putPins(ctx context.Context, tx *writeTx, pins ...storage.ToolPin) error {
+	var batch pgx.Batch
+	for _, p := range pins {
+		args, err := storedArgs(putPinSQL, []any{p.OrganizationID, p.ServerID, p.Name, p.Hash, string(p.Definition), p.SeenHash,
+			string(p.SeenDefinition), p.FirstSeenAt.UnixMicro(), p.ChangedAt.UnixMicro(), p.AcceptedAt.UnixMicro(), p.AcceptedBy})
+		if err != nil {
+			return err
+		}
+		batch.Queue(putPinSQL, args...)
+	}
+	if err := tx.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return err
+	}
+	tx.rows += int64(len(pins))
+	return nil
+}
+
+// pinsOf reads the pins that there are of tools.
+func pinsOf(ctx context.Context, q querier, organization, serverID string, tools []storage.ObservedTool) ([]storage.ToolPin, error) {
+	names := make([]string, len(tools))
+	for i := range tools {
+		names[i] = tools[i].Name
+	}
+	return many(ctx, q, scanPin, pinsNamedSQL, organization, serverID, names)
 }
 
 // ToolPins implements storage.ToolPins.
@@ -48,7 +72,7 @@ func (s *Store) ObserveTools(ctx context.Context, organization, serverID string,
 		if !found {
 			return nil, storage.ErrNotFound
 		}
-		pins, err := many(ctx, q, scanPin, pinsSQL, organization, serverID)
+		pins, err := pinsOf(ctx, q, organization, serverID, tools)
 		if err != nil {
 			return nil, err
 		}
@@ -67,10 +91,8 @@ func (s *Store) ObserveTools(ctx context.Context, organization, serverID string,
 		if write, err = observe(ctx, tx); err != nil || len(write) == 0 {
 			return err
 		}
-		for _, p := range write {
-			if err := putPin(ctx, tx, p); err != nil {
-				return err
-			}
+		if err := putPins(ctx, tx, write...); err != nil {
+			return err
 		}
 		_, err := tx.change(ctx, organization)
 		return err
@@ -132,7 +154,7 @@ func (s *Store) AcceptTool(ctx context.Context, organization, serverID, name, ha
 			return &storage.ConflictError{Field: "hash"}
 		}
 		p.Hash, p.Definition, p.AcceptedAt, p.AcceptedBy = p.SeenHash, p.SeenDefinition, micros(now), by
-		if err := putPin(ctx, tx, p); err != nil {
+		if err := putPins(ctx, tx, p); err != nil {
 			return err
 		}
 		_, err = tx.change(ctx, organization)

@@ -21,6 +21,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		{"policies that go with a server", livePoliciesOfServerSQL, "(organization_id=? AND server_id=?)"},
 		{"approval that can be used", takeableSQL, "(organization_id=? AND user_id=? AND binding=?)"},
 		{"attempt", liveAttemptSQL, "(state_hash=?)"},
+		{"pins of tools", pinsNamedSQL, "(organization_id=? AND server_id=? AND name=?)"},
 	} {
 		arguments := make([]any, strings.Count(c.query, "$")) // at least as many as there are
 		rows, err := s.writer.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+c.query, arguments...)
@@ -34,7 +35,7 @@ func TestReadsUseIndexes(t *testing.T) {
 			if err := rows.Scan(&id, &parent, &unused, &plan); err != nil {
 				t.Fatal(err)
 			}
-			if strings.HasPrefix(plan, "SCAN") || first && !strings.HasSuffix(plan, c.wants) {
+			if strings.HasPrefix(plan, "SCAN") && !strings.HasPrefix(plan, "SCAN json_each ") || first && !strings.HasSuffix(plan, c.wants) {
 				t.Errorf("%s: %s", c.name, plan)
 			}
 		}

@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"approvals/O15 end with what they are for", testApprovalsEnd},
 		{"tool pins", testToolPins},
 		{"tool pins/M13 concurrent first sights", testToolPinRace},
+		{"tool pins/M14 many at once", testToolPinFlood},
 		{"audit/in the transaction of the write", testAudit},
 		{"audit/every write", testAuditedWrites},
 		{"audit/concurrent writes", testAuditRace},

@@ -116,3 +116,40 @@ func testToolPinRace(t *testing.T, b *bundle) {
 	equal(t, changed.Load(), 15)
 	equal(t, len(b.pins(t)), 1)
 }
+
+// testToolPinFlood wants of many tools at once what it wants of one: all are pinned, once, and the one that is another
+// one (M13) is told among all the others, old and new.
+func testToolPinFlood(t *testing.T, b *bundle) {
+	observe := func(at time.Duration, tools []storage.ObservedTool) []storage.ToolPin {
+		t.Helper()
+		changed, err := b.ObserveTools(t.Context(), b.orgA, b.serverA.ID, tools, start.Add(at))
+		noError(t, err)
+		return changed
+	}
+	const many = 1000
+	tools := make([]storage.ObservedTool, 0, many)
+	for i := range many {
+		tools = append(tools, tool(fmt.Sprintf("tool%04d", i), "1"))
+	}
+	equal(t, observe(0, tools[:many/2]), nil)
+	equal(t, observe(time.Hour, tools), nil)
+	equal(t, observe(time.Hour, tools), nil)
+	pins := b.pins(t)
+	equal(t, len(pins), many)
+	for i, p := range pins {
+		seen := start
+		if i >= many/2 {
+			seen = start.Add(time.Hour)
+		}
+		equal(t, []any{p.Name, p.Hash, p.SeenHash, p.FirstSeenAt, p.Changed()}, []any{tools[i].Name, "1", "1", seen, false})
+	}
+	tools[many/4] = tool(tools[many/4].Name, "2")
+	changed := observe(2*time.Hour, append(tools, tool("tool9999", "1")))
+	equal(t, len(changed), 1)
+	equal(t, []any{changed[0].Name, changed[0].Hash, changed[0].SeenHash}, []any{tools[many/4].Name, "1", "2"})
+	pins = b.pins(t)
+	equal(t, len(pins), many+1)
+	for i, p := range pins {
+		equal(t, p.Changed(), i == many/4)
+	}
+}
