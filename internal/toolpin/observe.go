@@ -31,7 +31,7 @@ func (o *Observation) Tool(name string, entry []byte) (show bool) {
 	if o.listed++; o.listed > MaxListed {
 		return false
 	}
-	if len(name) > MaxName {
+	if !isPinnable(name) {
 		return !o.enforce
 	}
 	tool, err := o.pins.read(name, entry)

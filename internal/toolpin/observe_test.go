@@ -216,9 +216,15 @@ func TestBounds(t *testing.T) {
 	if len(m.pins) != MaxPins || !m.watch.Withheld(m.current(), "beyond") || m.watch.Withheld(m.current(), "tool0") {
 		t.Errorf("%d pinned", len(m.pins))
 	}
-	long := strings.Repeat("n", MaxName+1)
-	m.want(t, m.list(true, entry(long, "1")))
-	m.want(t, m.list(false, entry(long, "1")), long)
+	for _, odd := range []string{strings.Repeat("n", MaxName+1), "a\x00b"} {
+		m := newMemory()
+		first := m.list(true, [2]string{odd, `{}`}, entry("plain", "1"))
+		m.want(t, first, "plain")
+		m.want(t, m.list(false, [2]string{odd, `{}`}), odd)
+		if len(m.pins) != 1 || !m.watch.Withheld(m.current(), odd) {
+			t.Errorf("%q is pinned", odd)
+		}
+	}
 
 	m = newMemory()
 	big := strings.Repeat("x", maxDefinition-100)

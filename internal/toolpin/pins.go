@@ -3,6 +3,7 @@ package toolpin
 import (
 	"crypto/sha256"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,10 @@ const (
 	maxKept        = 16 << 20
 	restDefinition = 1 << 10
 )
+
+// isPinnable reports whether a tool of that name is pinned. Not every store keeps a NUL: one such tool would keep all others
+// of its list from being pinned.
+func isPinnable(name string) bool { return len(name) <= MaxName && !strings.Contains(name, "\x00") }
 
 // Pins are the hashes of what is pinned of a server and of what was last noted. They stay as they were made. It is safe for
 // concurrent use.

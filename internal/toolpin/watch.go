@@ -64,7 +64,7 @@ func (w *Watch) Withheld(p *Pins, name string) bool {
 	defer w.mu.Unlock()
 	latest, noted := w.latest[name]
 	switch {
-	case len(name) > MaxName:
+	case !isPinnable(name):
 		return true
 	case !known:
 		return noted || len(p.byName) >= MaxPins || len(w.latest) >= MaxPins
