@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/durward-gateway/durward/internal/coordinate/valkey/valkeytest"
 )
 
 // TestRateLimits: an administrator limits calls, a client of the official SDK is refused beyond the limit, the status has
@@ -59,4 +61,37 @@ func TestRateLimits(t *testing.T) {
 	if n := g.metric(`durward_limit_refusals_total{measure="requests",traffic="mcp",where="look"}`); n != "5" {
 		t.Errorf("%s refusals are counted", n)
 	}
+}
+
+// TestRateLimitsAlone: T09, while the counters that nodes share are away, the status of a limit says that it is counted by
+// this node alone, and so does /readyz. Calls are counted on.
+func TestRateLimitsAlone(t *testing.T) {
+	t.Parallel()
+	server := valkeytest.New(t)
+	g := startGateway(t, settings{option: "coordinate valkey {env.DURWARD_LIMITS_URL}", env: []string{"DURWARD_LIMITS_URL=" + server.Address()}})
+	const limits = "/api/llm-gateway/admin/rate-limits"
+	boss := g.token(admin)
+	s := g.createServer(newMCPServer(t, &mcp.StreamableHTTPOptions{Stateless: true}).url, nil)
+	g.object(boss, http.MethodPost, limits, members{"name": "Calls of each", "scope_type": "user", "traffic_type": "mcp", "requests_per_minute": 2})
+	alone := func() bool {
+		var status []members
+		g.api(boss, http.MethodGet, limits+"/status", nil).decode(t, &status)
+		if len(status) != 1 {
+			t.Fatal(status)
+		}
+		ready := strings.Contains(string(g.send(http.MethodGet, "/readyz", "", nil).want(t, http.StatusOK).body), `"limits":"degraded"`)
+		return status[0]["degraded"] == true && ready
+	}
+	g.eventually("limits are counted together", func() bool { return !alone() })
+	server.Stop()
+	g.eventually("limits are counted alone", alone)
+	for i := range 3 {
+		want := http.StatusOK
+		if i == 2 {
+			want = http.StatusTooManyRequests
+		}
+		g.mcp(g.token(alice), s, "", toolCall("echo")).want(t, want)
+	}
+	server.Start(t)
+	g.eventually("limits are counted together again", func() bool { return !alone() })
 }

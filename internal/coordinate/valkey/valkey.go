@@ -216,9 +216,9 @@ func (c *Counters) Correct(ctx context.Context, corrections []storage.CounterCor
 	return err
 }
 
-// Used implements storage.SharedCounters.
+// Used implements storage.SharedCounters. Without keys it asks too: an answer is what tells that the server is there.
 func (c *Counters) Used(ctx context.Context, keys []storage.CounterKey, used []int64) error {
-	for len(keys) > 0 {
+	for {
 		n := min(len(keys), portion)
 		answer, err := c.run(ctx, c.scripts.used, keysOf(n, func(i int) *storage.CounterKey { return &keys[i] }), make([]string, 1), n)
 		if err != nil {
@@ -229,9 +229,10 @@ func (c *Counters) Used(ctx context.Context, keys []storage.CounterKey, used []i
 			return err
 		}
 		copy(used, numbers)
-		keys, used = keys[n:], used[n:]
+		if keys, used = keys[n:], used[n:]; len(keys) == 0 {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Members implements storage.SharedCounters.
