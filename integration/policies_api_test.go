@@ -259,7 +259,14 @@ func TestAgentRules(t *testing.T) {
 	t.Run("require_registered", func(t *testing.T) {
 		t.Parallel()
 		g := startGateway(t, settings{option: "agents require_registered"})
-		upstream := answering(t)
+		upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
+			if r.Method == http.MethodGet {
+				beginEvents(w)
+				<-r.Context().Done()
+				return
+			}
+			writeJSON(w, http.StatusOK, members{"jsonrpc": "2.0", "id": 1, "result": members{}})
+		})
 		s := g.createServer(upstream.url, nil)
 		stranger, known := g.token(alice.with(claims{"azp": "stranger", "client_id": nil})), g.token(alice.with(claims{"azp": "assistant", "client_id": nil}))
 		for _, path := range []string{"/mcp/" + s.Slug, "/sse/" + s.Slug, "/mcp/no-such-server", "/mcp/NOT_A_SLUG"} {
@@ -271,7 +278,15 @@ func TestAgentRules(t *testing.T) {
 		if a.status != http.StatusOK {
 			t.Errorf("a registered client: %d %s", a.status, a.body)
 		}
+		stream := g.listen(http.MethodGet, s.path, known, nil, "Accept", "text/event-stream")
+		g.api(g.token(admin), http.MethodPost, "/api/policy", members{"name": "Nothing", "mcp_server_id": s.ID, "status": "DRAFT"})
+		select {
+		case e, open := <-stream.events:
+			t.Errorf("the stream of a registered client: %v, open %v", e, open)
+		default:
+		}
 		g.api(g.token(admin), http.MethodDelete, "/api/agents/"+agent, nil)
+		stream.ended() // with the right to be there
 		g.send(http.MethodPost, s.path, known, pingMessage, "Accept", bothKinds).wantError(t, http.StatusForbidden, "Forbidden")
 	})
 	t.Run("auto_register", func(t *testing.T) {

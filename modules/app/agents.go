@@ -172,4 +172,7 @@ func (c *Core) EndUser(organization, id string) int {
 
 // AgentAllowed reports whether the call's client may use /mcp and /sse: with `agents require_registered` only one that is
 // registered may.
-func (c *Call) AgentAllowed() bool { return c.Agent != nil || !c.Core.agents.RequireRegistered }
+func (c *Call) AgentAllowed() bool { return c.Agent != nil || !c.AgentRequired() }
+
+// AgentRequired reports whether the right to be at /mcp and /sse can end with the agent that the client is.
+func (c *Call) AgentRequired() bool { return c.Core.agents.RequireRegistered }

@@ -39,6 +39,9 @@ func (q *request) decide(ctx context.Context) {
 	if m := q.Single(); m != nil && m.Method == "subscriptions/listen" {
 		d.Right = q.listenRight(m)
 	}
+	if q.Request.Method == http.MethodGet && q.call.AgentRequired() {
+		d.Right = q.handler.right(q.call, func(context.Context, *rules.Set, *rules.Principal) bool { return true })
+	}
 }
 
 // mayList reports whether the answer may hold a list: that of a list's method, and any answer on a stream that goes on
@@ -99,13 +102,23 @@ func (q *request) mayCreate() bool {
 	return false
 }
 
-// viewNow gives what the caller may see by the policies of the moment, while ctx lives.
+// viewNow gives what the caller may see by the policies of the moment, while ctx lives: on a GET stream, which lives long,
+// also as the agent that its client is by then.
 func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
 	now, asking, book, who := q.call.RulesNow(), q.asking, q.call.Core.Tasks, q.call.Binding()
+	var askingNow func(context.Context) (*rules.Principal, error)
+	if q.Request.Method == http.MethodGet {
+		askingNow = q.call.PrincipalNow()
+	}
 	return func() (listfilter.Keep, error) {
 		set, err := now(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if askingNow != nil {
+			if asking, err = askingNow(ctx); err != nil {
+				return nil, err
+			}
 		}
 		view := set.View(ctx, asking)
 		return func(list listfilter.List, name string, _ []byte) bool {

@@ -112,7 +112,12 @@ func (h *held) renew(ctx context.Context) (refusal string) {
 		h.logger.Warn("judging a held call again", zap.Error(err))
 		return textTrouble
 	}
-	asked := rules.Call{Principal: h.asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message), Checked: true}
+	asking, err := h.call.PrincipalNow()(ctx)
+	if err != nil {
+		h.logger.Warn("judging a held call again", zap.Error(err))
+		return textTrouble
+	}
+	asked := rules.Call{Principal: asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message), Checked: true}
 	h.decision = set.Decide(ctx, asked)
 	h.call.Judged = h.call.Judged[:0] // what counts is what the call is made by
 	if v := h.withheld(ctx, h.message); v.refused() {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -338,6 +339,46 @@ func TestChanges(t *testing.T) {
 	g.update(p, func(p *storage.Policy) { p.Status = storage.PolicyInactive })
 	if allowed("a") || allowed("b") || listed() != `{"result":{"tools":[]}}` {
 		t.Error("M22 a policy that was disabled decides")
+	}
+}
+
+// TestChangesOfAgent is M22 for who the caller is: a client that becomes an agent while its stream is open sees by then what
+// the policy for that agent grants.
+func TestChangesOfAgent(t *testing.T) {
+	g := newGateway(t, nil, nil)
+	g.policy(storage.PolicyActive, grant("tools/call:a"))
+	scoped := g.policy(storage.PolicyDraft, grant("tools/call:b"))
+	now := time.Now().UTC()
+	agent := storage.Agent{ID: newID(), OrganizationID: organization, CreatedAt: now, UpdatedAt: now, Application: storage.Application{
+		ID: newID(), OrganizationID: organization, Issuer: g.issuer.URL, ExternalID: "agent", Name: "Agent",
+	}}
+	g.then = func(call *app.Call, w http.ResponseWriter, _ *http.Request) { // while the stream is open
+		want := func(names string) {
+			got, err := call.Decision.Filter.Message([]byte(`{"result":{"tools":[{"name":"a"},{"name":"b"}]}}`))
+			if err != nil || string(got) != `{"result":{"tools":[`+names+`]}}` {
+				t.Errorf("M22 %s, %v", got, err)
+			}
+		}
+		want(`{"name":"a"}`)
+		if err := g.store.CreateAgent(t.Context(), agent); err != nil {
+			t.Error(err)
+		}
+		_, err := g.store.UpdatePolicy(t.Context(), organization, scoped.ID, "", now, func(p *storage.Policy) error {
+			p.ApplicationIDs, p.Status = []string{agent.ID}, storage.PolicyActive
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		want(`{"name":"b"}`)
+		if err := g.store.DeleteAgent(t.Context(), organization, agent.ID, "", now); err != nil {
+			t.Error(err)
+		}
+		want(`{"name":"a"}`)
+		w.WriteHeader(http.StatusAccepted)
+	}
+	if a := g.send(request{method: http.MethodGet}); a.status != http.StatusAccepted {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
