@@ -228,3 +228,43 @@ func TestAttackOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestAttackUndecided: D07: a call to a server that is there, by somebody who is connected and whom a policy lets, goes
+// nowhere when the step is missing, or comes too late, that decides on it.
+func TestAttackUndecided(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		site   string
+		status int
+	}{
+		"D07 no policy":            {"durward_auth\n durward_credential\n durward_mcp\n durward_sse\n durward_platform", http.StatusInternalServerError},
+		"D07 policy after mcp":     {"durward_auth\n durward_credential\n durward_mcp\n durward_sse\n durward_policy\n durward_platform", http.StatusInternalServerError},
+		"D07 credential after mcp": {"durward_auth\n durward_policy\n durward_mcp\n durward_sse\n durward_credential\n durward_platform", http.StatusInternalServerError},
+		"as it should be":          {"durward_auth\n durward_policy\n durward_credential\n durward_mcp\n durward_sse\n durward_platform", http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := startGateway(t, settings{whole: true, site: "route {\n" + tc.site + "\n}"})
+			party := newThirdParty(t)
+			s := g.createServer(party.url()+"/open", members{"events_url": party.url() + "/open/events"})
+			token := g.token(alice)
+			ask := func(method, path string, body any) int {
+				ctx, cancel := cancellable(t)
+				defer cancel()
+				response := g.open(ctx, method, path, token, body, "Accept", acceptBoth)
+				defer response.Body.Close()
+				return response.StatusCode
+			}
+			for what, status := range map[string]int{
+				"call": ask(http.MethodPost, s.path, toolCall("echo")), "stream": ask(http.MethodGet, s.path, nil), "events": ask(http.MethodGet, "/sse/"+s.Slug, nil),
+			} {
+				if status != tc.status {
+					t.Errorf("%s: %d", what, status)
+				}
+			}
+			if n := reached(party); (n > 0) != (tc.status == http.StatusOK) {
+				t.Errorf("%d requests reached the third party", n)
+			}
+		})
+	}
+}

@@ -11,15 +11,22 @@ import (
 )
 
 // TestAuditFull: Z-D01, Z-X01: a call that cannot be recorded is not made, unless the configuration says best_effort; once
-// there is room calls go on, and the log has no gap.
+// there is room calls go on, and the log has no gap. Each kind of traffic has its own word.
 func TestAuditFull(t *testing.T) {
 	t.Parallel()
-	for name, option := range map[string]string{"required": "", "best_effort": "audit {\n best_effort mcp\n }"} {
+	for name, tc := range map[string]struct {
+		option   string
+		mcp, sse int
+	}{
+		"required":        {"", http.StatusServiceUnavailable, http.StatusServiceUnavailable},
+		"best_effort mcp": {"audit {\n best_effort mcp\n }", http.StatusOK, http.StatusServiceUnavailable},
+		"best_effort sse": {"audit {\n best_effort sse\n }", http.StatusServiceUnavailable, http.StatusOK},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := startGateway(t, settings{option: option})
+			g := startGateway(t, settings{option: tc.option})
 			party := newThirdParty(t)
-			s := g.createServer(party.url()+"/open", nil)
+			s := g.createServer(party.url()+"/open", members{"events_url": party.url() + "/open/events"})
 			token := g.token(alice)
 			session := g.initialize(token, s)
 			g.callTool(token, s, session, "echo").want(t, http.StatusOK)
@@ -44,11 +51,16 @@ func TestAuditFull(t *testing.T) {
 				seen = reached(party)
 				a = g.callTool(token, s, session, "echo")
 			}
-			switch {
-			case name == "required" && (a.status != http.StatusServiceUnavailable || reached(party) != seen):
+			if a.status != tc.mcp || tc.mcp != http.StatusOK && reached(party) != seen {
 				t.Errorf("status %d, %d calls reached the third party: %s", a.status, reached(party)-seen, a.body)
-			case name == "best_effort" && a.status != http.StatusOK:
-				t.Errorf("status %d: %s", a.status, a.body)
+			}
+			seen = reached(party)
+			ctx, cancel := cancellable(t)
+			stream := g.open(ctx, http.MethodGet, "/sse/"+s.Slug, token, nil)
+			cancel()
+			_ = stream.Body.Close()
+			if stream.StatusCode != tc.sse || tc.sse != http.StatusOK && reached(party) != seen {
+				t.Errorf("the stream: status %d, %d requests reached the third party", stream.StatusCode, reached(party)-seen)
 			}
 			if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &before, nil); err != nil {
 				t.Fatal(err)
@@ -60,11 +72,4 @@ func TestAuditFull(t *testing.T) {
 			g.mustVerifyAudit()
 		})
 	}
-}
-
-// reached is how many requests have come to a third party's /open.
-func reached(p *thirdParty) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.seen)
 }

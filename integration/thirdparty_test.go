@@ -215,6 +215,13 @@ func (p *thirdParty) lastSeen() (http.Header, url.Values) {
 	return p.seen[len(p.seen)-1], p.seenQuery[len(p.seenQuery)-1]
 }
 
+// reached is how many requests have come to a third party's /open.
+func reached(p *thirdParty) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.seen)
+}
+
 // serveMCP speaks as much MCP as the tests need, in revisions with sessions. Tools: echo answers; wait answers once the
 // party is told to; stream answers with events that the test publishes; page answers like a broken proxy.
 func (p *thirdParty) serveMCP(w http.ResponseWriter, r *http.Request) {
