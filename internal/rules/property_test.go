@@ -16,6 +16,7 @@ var (
 	drawnActions = []string{
 		"*", "tools/call:*", "tools/call:a", "tools/call:a*", "tools/call:ab*", "tools/call:abb", "tools/call:b", "tools/call:b*",
 		"tools/call:a:approve", "tools/call:a*:approve", "tools/call:*:approve", "tools/call:abc:approve", "prompts/get:a*", "prompts/get:b", "prompts/get:*", "sse/stream",
+		"resources/read:*", "resources/read:a*", "resources/read:ab", "resources/read:b/a",
 	}
 	drawnSubjects = []string{"*", "role:r1", "group:g1", "r1", "g1", "role:r2", "g2", "role:g1"}
 )
@@ -129,6 +130,14 @@ func TestM11PropertyAgainstReference(t *testing.T) {
 						t.Fatalf("%s %v: %+v, shown %v", call.action, args, d, shown)
 					}
 				}
+			}
+		}
+		// Nothing of a resource is unknown in a list: what conditions see is its URI.
+		for _, uri := range drawnNames {
+			want, _ := refDecide(policies, refCall{who: who, action: "resources/read:" + uri, args: map[string]any{"uri": uri}, known: true})
+			d := s.Decide(t.Context(), Call{Principal: p, Kind: ResourcesRead, Name: uri})
+			if d.Effect != want || view.Resource(uri) != (want != Deny) || d.Hidden != (want == Deny) {
+				t.Fatalf("resource %s: %+v, shown %v, the reference says %v", uri, d, view.Resource(uri), want)
 			}
 		}
 		call := refCall{who: who, action: "sse/stream", known: true}
