@@ -37,6 +37,7 @@ type Conn struct {
 	in, out deadline // for reading and for writing
 	copying bool     // a ReadFrom is under way
 
+	gone   func()    // is told that the client has left, in place of a background read; nil: nobody is
 	lazy   bool      // a background read waits in the lookout
 	eager  bool      // none shall, in this request
 	roused sync.Cond // of mu: lazy has ended
@@ -254,6 +255,9 @@ func (c *Conn) Close() error {
 	c.closing, c.phase = false, gone
 	c.listener.forget(c)
 	err := c.Conn.Close()
+	if c.gone != nil {
+		go c.gone()
+	}
 	if c.lazy {
 		c.rouse()
 	}

@@ -53,10 +53,13 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// read reads from the socket until the deadline that is wanted. It is called with the lock held, and lets go of it while
-// it waits.
+// read reads from the socket until the deadline that is wanted, or nothing in the background while somebody is told of what
+// that would find. It is called with the lock held, and lets go of it while it waits.
 func (c *Conn) read(p []byte) (n int, err error) {
 	for {
+		if c.gone != nil && c.background(len(p)) {
+			return 0, nil
+		}
 		if c.in.spent() {
 			return 0, os.ErrDeadlineExceeded
 		}

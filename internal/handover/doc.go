@@ -20,6 +20,6 @@
 // down has its connection closed: a request that its client sends at that very moment is lost.
 //
 // Its connections ask less of their sockets than net/http does: the read that watches for clients that leave begins only
-// when a request has lasted for a moment (not over TLS, where it looks like any other), and a deadline that moves to a later
-// time stays where it is until it has passed.
+// when a request has lasted for a moment (not over TLS, where it looks like any other), streams do without it ([Watch]), and a
+// deadline that moves to a later time stays where it is until it has passed.
 package handover

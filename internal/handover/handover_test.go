@@ -57,7 +57,7 @@ func (s *site) start(name string, handle func(http.ResponseWriter, *http.Request
 	protocols.SetHTTP2(s.tls != nil)
 	v := &server{site: s, listener: listener, done: make(chan struct{})}
 	v.http = &http.Server{
-		ConnState: State, Protocols: protocols, ReadHeaderTimeout: patience, IdleTimeout: patience, TLSConfig: s.tls,
+		ConnState: State, ConnContext: Context, Protocols: protocols, ReadHeaderTimeout: patience, IdleTimeout: patience, TLSConfig: s.tls,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v.served.Add(1)
 			if handle != nil && !handle(w, r) {

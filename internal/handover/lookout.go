@@ -22,7 +22,7 @@ func (c *Conn) background(room int) bool {
 // lookout waits until the listener looks, a read deadline is set, or the connection is closed. It is called with the lock
 // held.
 func (c *Conn) lookout() {
-	if c.eager || !c.in.want.IsZero() {
+	if c.eager || c.gone != nil || !c.in.want.IsZero() {
 		return
 	}
 	c.lazy = true
@@ -81,10 +81,12 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 // Attend has it noticed at once, not with the next look, when the client of the request with that context leaves: for
 // those who begin to wait, and must not go on for nobody.
 func Attend(ctx context.Context) {
-	c, ok := ctx.Value(connection{}).(*Conn)
-	if !ok {
-		return
+	if c, ok := ctx.Value(connection{}).(*Conn); ok {
+		c.attend()
 	}
+}
+
+func (c *Conn) attend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.eager = true

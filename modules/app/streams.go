@@ -126,12 +126,12 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 	if c.key != nil && owner.User == "" {
 		owner.User = "api key " + c.Caller.Key.ID // which has a bound of its own
 	}
-	if kind == streams.Listen {
-		AttendClient(ctx)
-	}
 	ctx, done = c.Core.Streams.Open(ctx, owner, kind, c.Caller.ExpiresAt, limits, c.ground(right))
 	if ctx.Err() != nil {
 		return ctx, done
+	}
+	if kind == streams.Listen {
+		done = endWithClient(ctx, done)
 	}
 	// What was written since the caller was proven and the decision made ended only what was registered by then (M22).
 	err := c.renewStanding(ctx)

@@ -122,7 +122,7 @@ func (s *stream) refuse(ctx context.Context, err error) {
 	case errors.As(err, &header):
 		s.outcome = "refused"
 		app.WriteError(s.w, app.BadRequest, "The header "+header.Name+" cannot be forwarded")
-	case s.r.Context().Err() != nil:
+	case s.r.Context().Err() != nil, !ended && s.left(ctx):
 		s.outcome = "client_gone"
 	case ended:
 		s.ended(reason)
@@ -131,6 +131,12 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		s.handler.logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
 		app.WriteError(s.w, app.UpstreamError, forward.PublicText)
 	}
+}
+
+// left reports whether the client has, given a stream that the gateway has not ended. The stream's context knows of it, the
+// request's need not.
+func (s *stream) left(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.Canceled) || s.r.Context().Err() != nil
 }
 
 // ended answers when the right to the stream ended before it began, or there is no place for it.
@@ -224,7 +230,7 @@ func (s *stream) end(ctx context.Context, err error) {
 		return
 	}
 	switch {
-	case errors.Is(err, errClientGone), s.r.Context().Err() != nil:
+	case errors.Is(err, errClientGone), s.left(ctx):
 		s.outcome = "client_gone"
 	case errors.Is(err, errLimit):
 		s.out.disconnected(streams.LimitReached)
