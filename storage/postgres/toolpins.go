@@ -10,11 +10,14 @@ import (
 )
 
 const (
-	pinColumns   = `organization_id, server_id, name, hash, definition, seen_hash, seen_definition, first_seen_at, changed_at, accepted_at, accepted_by`
-	pinsSQL      = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 ORDER BY name`
-	pinSQL       = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = $3`
-	pinsNamedSQL = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = ANY($3)`
-	putPinSQL    = `INSERT INTO tool_pins (` + pinColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	pinColumns = `organization_id, server_id, name, hash, definition, seen_hash, seen_definition, first_seen_at, changed_at, accepted_at, accepted_by`
+	pinsSQL    = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 ORDER BY name`
+	pinSQL     = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = $3`
+	// Each name is looked for by itself: for names in a list the planner reads all pins of the server as long as it takes
+	// them for few.
+	pinsNamedSQL = `SELECT ` + pinColumns + ` FROM unnest($3::text[]) AS named (wanted)
+		CROSS JOIN LATERAL (SELECT * FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = wanted OFFSET 0) p`
+	putPinSQL = `INSERT INTO tool_pins (` + pinColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (organization_id, server_id, name) DO UPDATE SET hash = excluded.hash, definition = excluded.definition,
 			seen_hash = excluded.seen_hash, seen_definition = excluded.seen_definition, changed_at = excluded.changed_at,
 			accepted_at = excluded.accepted_at, accepted_by = excluded.accepted_by`
