@@ -108,6 +108,9 @@ func (b *bench) measure(ctx context.Context, figures []figure) map[string]measur
 	if wants(figures, "P9") {
 		measured["P9"] = b.exactness(ctx)
 	}
+	if wants(figures, "audit") {
+		measured["audit"] = b.auditCost(ctx)
+	}
 	if wants(figures, "P6") {
 		measured["P6 call"], measured["P6 counter"] = b.scale(ctx)
 	}

@@ -65,6 +65,39 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// A part is judged by its first decimal: 5.4 % are not 5 %.
+func TestReportParts(t *testing.T) {
+	figures := []figure{{number: "audit", what: "part", gate: 5, goal: 4, unit: "%"}}
+	for value, want := range map[float64]string{5.04: "audit  5.0 %  (5.0 % to 5.0 %)  gate <= 5.0 %  goal <= 4.0 %  ok", 5.06: "audit  5.1 %  (5.1 % to 5.1 %)  gate <= 5.0 %  goal <= 4.0 %  MISSED"} {
+		var out bytes.Buffer
+		err := report(&out, figures, map[string]measurement{"audit": {values: []float64{value}}})
+		if (err == nil) != strings.HasSuffix(want, "ok") || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%q, %v, instead of %q", &out, err, want)
+		}
+	}
+}
+
+func TestAccountedFor(t *testing.T) {
+	const table = `File: durward
+Type: cpu
+Duration: 8.1s, Total samples = 7.95s (98.1%)
+Active filters:
+   focus=durward/internal/audit/
+Showing nodes accounting for 0.38s, 4.78% of 7.95s total
+      flat  flat%   sum%        cum   cum%
+     0.10s  1.26%  1.26%      0.10s  1.26%  crypto/sha256.block
+`
+	if part, err := accountedFor(table); err != nil || part != 4.78 {
+		t.Errorf("%v, %v", part, err)
+	}
+	if part, err := accountedFor("Showing nodes accounting for 0, 0% of 7.95s total"); err != nil || part != 0 {
+		t.Errorf("nothing: %v, %v", part, err)
+	}
+	if _, err := accountedFor("something else"); err == nil {
+		t.Error("anything is taken")
+	}
+}
+
 func TestSelectFigures(t *testing.T) {
 	names := func(figures []figure) (list []string) {
 		for _, f := range figures {
@@ -93,7 +126,7 @@ func TestSelectFigures(t *testing.T) {
 
 // Every promise is measured by something, and nothing is measured that was not promised.
 func TestEveryPromiseIsMeasured(t *testing.T) {
-	measured := map[string]bool{"P6 call": true, "P6 counter": true, "P8 seen": true, "P8 caddy": true, "P9": true, "P10": true}
+	measured := map[string]bool{"P6 call": true, "P6 counter": true, "P8 seen": true, "P8 caddy": true, "P9": true, "P10": true, "audit": true}
 	for _, c := range comparisons {
 		for _, d := range c.figures {
 			measured[d.name] = true

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+const (
+	// samplesPerRound is how many of the rounds' samples long each profile is: at 100 a second, their number is what
+	// decides how far the values scatter.
+	samplesPerRound = 4
+
+	// auditFrames are the functions of the audit log, by their files: what makes records of calls, the journal, and what
+	// carries it to the store. What the runtime, the kernel and the store do for them is beneath them on the stack.
+	auditFrames = `durward/internal/audit/|durward/modules/app/audit(call|models|names|redact)?\.go$`
+	// collectorFrames is the collector's work beside the requests.
+	collectorFrames = `^runtime\.(gcBgMarkWorker|bgsweep|bgscavenge)$`
+)
+
+// auditCost measures what the audit log costs: nothing turns it off, so it is its part, in per cent, of the gateway's
+// processor time under the load of P1. To it belongs so much of the collector's work as the audit log has of what is
+// allocated. Throughput is less by this part than it would be without the audit log.
+func (b *bench) auditCost(ctx context.Context) (m measurement) {
+	stub, err := b.startStub(ctx)
+	if err != nil {
+		return measurement{err: err}
+	}
+	defer stub.stop()
+	gateway, err := b.startGateway(ctx)
+	if err != nil {
+		return measurement{err: err}
+	}
+	defer gateway.stop()
+	for range b.rounds {
+		part, failed, err := b.auditPart(ctx)
+		if err != nil {
+			return measurement{err: err}
+		}
+		m.values, m.failed = append(m.values, part), m.failed+failed
+	}
+	return m
+}
+
+func (b *bench) auditPart(ctx context.Context) (percent float64, failed int, err error) {
+	seconds := max(1, int(samplesPerRound*b.seconds))
+	var said bytes.Buffer
+	wait, err := b.closedLoop(ctx, seconds+1, &said)
+	if err != nil {
+		return 0, 0, err
+	}
+	processor, allocated := filepath.Join(b.directory, "cpu.pprof"), filepath.Join(b.directory, "allocs.pprof")
+	err = errors.Join(
+		b.fetchProfile(ctx, fmt.Sprint("profile?seconds=", seconds), processor),
+		b.fetchProfile(ctx, "allocs", allocated),
+		wait(),
+	)
+	if err != nil {
+		return 0, 0, fmt.Errorf("profiling: %w", err)
+	}
+	var load sample
+	if err := json.Unmarshal(said.Bytes(), &load); err != nil {
+		return 0, 0, fmt.Errorf("reading what the load saw: %w", err)
+	}
+	audit, err := b.part(ctx, processor, auditFrames)
+	if err != nil {
+		return 0, 0, err
+	}
+	collector, err := b.part(ctx, processor, collectorFrames)
+	if err != nil {
+		return 0, 0, err
+	}
+	allocations, err := b.part(ctx, allocated, auditFrames)
+	if err != nil {
+		return 0, 0, err
+	}
+	return audit + collector*allocations/100, load.Bad, nil
+}
+
+// part is how many per cent of a profile's samples have a frame, by function or file, that the pattern matches.
+func (b *bench) part(ctx context.Context, profile, frames string) (percent float64, err error) {
+	command := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0",
+		"-focus="+frames, b.program("durward"), profile)
+	out, err := command.Output()
+	if err != nil {
+		return 0, fmt.Errorf("reading a profile: %w", err)
+	}
+	return accountedFor(string(out))
+}
+
+var accounted = regexp.MustCompile(`Showing nodes accounting for [^,]+, ([0-9.e-]+)% of `)
+
+// accountedFor finds in pprof's table how much of the profile it is about.
+func accountedFor(table string) (percent float64, err error) {
+	found := accounted.FindStringSubmatch(table)
+	if found == nil {
+		return 0, errors.New("reading a profile: pprof does not say how much of it is shown")
+	}
+	return strconv.ParseFloat(found[1], 64)
+}
