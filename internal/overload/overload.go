@@ -51,8 +51,10 @@ type Meter struct {
 	now    func() time.Time
 	onStep func(from, to Level, used int64)
 
-	level   atomic.Int32
-	sampled atomic.Pointer[time.Time]
+	level    atomic.Int32
+	sampled  atomic.Pointer[time.Time]
+	used     atomic.Int64 // when it was sampled
+	promised atomic.Int64 // to bodies that were admitted
 
 	mu        sync.Mutex // held while sampling
 	collected time.Time
@@ -88,9 +90,26 @@ func (m *Meter) Level() Level {
 	if before := Level(m.level.Swap(int32(level))); before != level {
 		m.onStep(before, level, used)
 	}
+	m.used.Store(used)
 	at := now // the copy that is kept: most calls come for a level that is known
 	m.sampled.Store(&at)
 	return level
+}
+
+// Admit reports whether there is room for so many bytes, and keeps it until done is called. What is used is known as of the
+// last collection: bodies that come at once, or slowly, would all find the room that only one of them has.
+func (m *Meter) Admit(size int64) (done func(), ok bool) {
+	if m == nil {
+		return func() {}, true
+	}
+	if m.Level() != Calm {
+		return nil, false
+	}
+	if m.of(m.promised.Add(size)+m.used.Load()) != Calm {
+		m.promised.Add(-size)
+		return nil, false
+	}
+	return sync.OnceFunc(func() { m.promised.Add(-size) }), true
 }
 
 func (m *Meter) of(used int64) Level {

@@ -89,6 +89,42 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestAdmit: bodies count from the moment they are let in, whatever is in use by then, and until they are done with.
+func TestAdmit(t *testing.T) {
+	c := &clock{t: time.Unix(1_800_000_000, 0)}
+	used := int64(50)
+	m := New(Memory{Limit: 100, Used: func() int64 { return used }, Collect: func() {}}, c.now, nil)
+	admit := func(size int64, want bool) func() {
+		t.Helper()
+		done, ok := m.Admit(size)
+		if ok != want {
+			t.Fatalf("%d: %v", size, ok)
+		}
+		return done
+	}
+	first := admit(20, true)
+	admit(15, false) // would be 85 %
+	second := admit(14, true)
+	admit(1, false)
+	if m.Level() != Calm {
+		t.Error("what was promised is no shortage yet")
+	}
+	first()
+	first() // once
+	third := admit(20, true)
+	used = 86
+	c.move(sampleEvery)
+	second()
+	third()
+	admit(1, false) // there is a shortage, whatever was promised
+	used = 10
+	c.move(sampleEvery)
+	admit(74, true)
+	if _, ok := (*Meter)(nil).Admit(1 << 60); !ok {
+		t.Error("refused without a meter")
+	}
+}
+
 // TestOneSamples: requests do not wait for the one that reads the figures.
 func TestOneSamples(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}

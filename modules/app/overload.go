@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -57,16 +58,34 @@ func (a *App) newMeter() *overload.Meter {
 	})
 }
 
-// Shed refuses a call for want of memory, and reports whether it did: any call at the critical level; at the high one
-// those that bring a large body or, as lasting says, stay (streams, sessions). Streams and calls that run go on.
-func (c *Call) Shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
+// Crowded reports whether a call is to be refused for want of memory: any call at the critical level; at the high one those
+// that bring a large body or, as lasting says, stay (streams, sessions); and a large body for which there is no room beside
+// those that are under way. most is the bound of bodies, for those of unknown length. Streams and calls that run go on.
+func (c *Call) Crowded(r *http.Request, lasting bool, most int64) bool {
+	large := r.ContentLength < 0 || r.ContentLength > largeBody
 	switch c.Core.Overload.Level() {
 	case overload.Critical:
+		return true
 	case overload.High:
-		if !lasting && r.ContentLength >= 0 && r.ContentLength <= largeBody {
-			return false
-		}
-	default:
+		return lasting || large
+	}
+	if !large || lasting || r.ContentLength > most { // the last one is refused before it is read
+		return false
+	}
+	size := r.ContentLength
+	if size < 0 {
+		size = most
+	}
+	done, ok := c.Core.Overload.Admit(2 * size) // while it grows, what it has grown out of is there too
+	if ok {
+		context.AfterFunc(r.Context(), done)
+	}
+	return !ok
+}
+
+// Shed answers a call that is to be refused for want of memory, and reports whether it was.
+func (c *Call) Shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
+	if !c.Crowded(r, lasting, c.Core.Sizes.MCP) {
 		return false
 	}
 	forward.AnswerUnread(w, r, func() { WriteError(w, Unavailable, textOverloaded) })

@@ -9,7 +9,6 @@ import (
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/limit"
 	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/overload"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
@@ -82,14 +81,14 @@ func (x *exchange) no(refused *refusal) {
 
 // read reads the request and finds what it asks for, or answers why not.
 func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) {
-	if x.shed() {
+	if x.call.Crowded(x.r, false, x.call.Core.Sizes.LLM) {
 		x.outcome = outcomeUnavailable
 		x.refuseUnread(refusedMemory)
 		return nil, nil, false
 	}
 	x.outcome = outcomeRefused
 	if err := validate.CheckMedia(x.r.Header); err != nil {
-		x.refuseUnread(&refusal{status: http.StatusUnsupportedMediaType, message: "The content type must be application/json."})
+		x.refuseUnread(&refusal{status: http.StatusUnsupportedMediaType, message: "The body must be JSON, in UTF-8 and not encoded, with the content type application/json."})
 		return nil, nil, false
 	}
 	most := x.call.Core.Sizes.LLM
@@ -122,20 +121,6 @@ func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) 
 	x.call.Asks(x.r.Context(), model.Alias)
 	x.outcome = outcomeOK
 	return request, model, true
-}
-
-// largeBody is the size in bytes above which a request is not taken while memory is short.
-const largeBody = 64 << 10
-
-// shed reports whether the request is refused for want of memory.
-func (x *exchange) shed() bool {
-	switch x.call.Core.Overload.Level() {
-	case overload.Critical:
-		return true
-	case overload.High:
-		return x.r.ContentLength < 0 || x.r.ContentLength > largeBody
-	}
-	return false
 }
 
 func (x *exchange) refuseBody(err error) {

@@ -67,7 +67,7 @@ func TestShedding(t *testing.T) {
 		for level, used := range map[overload.Level]int64{overload.Calm: 10, overload.High: 90, overload.Critical: 99} {
 			t.Run(tc.name+" "+level.String(), func(t *testing.T) {
 				core := &app.Core{Streams: new(streams.Registry), Overload: overload.New(
-					overload.Memory{Limit: 100, Used: func() int64 { return used }, Collect: func() {}}, time.Now, nil)}
+					overload.Memory{Limit: 100 << 30, Used: func() int64 { return used << 30 }, Collect: func() {}}, time.Now, nil)}
 				r := httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(tc.body))
 				if tc.unknownLength {
 					r.ContentLength = -1
