@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	runs := conformanceRuns(t)
 	tools := conformanceTools(t)
 	g := startGateway(t, settings{})
-	overNetHTTP := startGateway(t, settings{whole: true, site: "durward_auth\n durward_policy\n durward_credential\n durward_mcp {\n transport net_http\n }\n durward_platform"})
+	other := startGateway(t, settings{whole: true, site: overNetHTTP})
 	for _, suite := range []struct{ name, mode string }{
 		{"legacy", "stateful"}, {"2025-11-25", "stateful"}, {"2026-07-28", "stateless"},
 	} {
@@ -58,7 +58,7 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			through(g, runs, "run")
-			through(overNetHTTP, 1, "net_http")
+			through(other, 1, "net_http")
 		})
 	}
 }

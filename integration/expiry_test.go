@@ -28,9 +28,13 @@ func TestExpiry(t *testing.T) {
 		g.send(http.MethodGet, path, ended(40*time.Second), nil).want(t, http.StatusUnauthorized)
 	}
 
-	stream := g.listen(http.MethodGet, "/sse/"+streams.Slug, ended(25*time.Second), nil)
+	end := time.Now().Add(-25 * time.Second).Truncate(time.Second)
+	stream := g.listen(http.MethodGet, "/sse/"+streams.Slug, g.token(alice.with(claims{"iat": end.Add(-time.Hour).Unix(), "exp": end.Unix()})), nil)
 	stream.next() // connected
 	stream.want("status_change", `{"reason":"token_expired","status":"disconnected"}`)
+	if late := time.Since(end) - 30*time.Second; late < 0 || late > allowed(time.Second) {
+		t.Errorf("the stream ended %v after half a minute beyond the token's end", late)
+	}
 	if rest := stream.ended(); len(rest) > 0 {
 		t.Errorf("after the last event came %v", rest)
 	}

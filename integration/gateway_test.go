@@ -45,8 +45,11 @@ type settings struct {
 // caddyfile is the configuration of a gateway that tests start: a real one, except that everything is on this machine.
 func (s settings) caddyfile(g *gateway, port string) string {
 	directive, bind := "durward", "127.0.0.1"
-	if s.whole {
+	switch {
+	case s.whole:
 		directive = ""
+	case os.Getenv("DURWARD_TEST_TRANSPORT") != "":
+		directive = overNetHTTP
 	}
 	if s.inherited {
 		bind = "fd/3"
@@ -79,6 +82,25 @@ http://:<port> {
 }
 `)
 }
+
+// overNetHTTP is what `durward` stands for, with the other HTTP client towards upstreams. DURWARD_TEST_TRANSPORT=net_http has
+// all gateways use it.
+const overNetHTTP = `durward_session
+	durward_auth
+	durward_limit
+	durward_policy
+	durward_credential
+	durward_mcp {
+		transport net_http
+	}
+	durward_sse {
+		transport net_http
+	}
+	durward_llm {
+		transport net_http
+	}
+	durward_gateway
+	durward_platform`
 
 // startGateway starts a gateway, waits until it is ready and ends it with the test, which fails when the gateway has
 // panicked, raced or would not end.

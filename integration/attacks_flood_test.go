@@ -1,0 +1,231 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
+)
+
+// figures says whether what is promised is measured, as promised: FIGURES=1, on a machine that does nothing else.
+func figures() bool { return os.Getenv("FIGURES") != "" }
+
+// allowed is how long something may take: ten times what is promised, among other tests.
+func allowed(promised time.Duration) time.Duration {
+	if figures() {
+		return promised
+	}
+	return 10 * promised
+}
+
+// many is a number of things as promised, and a fifth of it among other tests.
+func many(promised int) int {
+	if figures() {
+		return promised
+	}
+	return promised / 5
+}
+
+// percentile of times, which it sorts.
+func percentile(times []time.Duration, percent int) time.Duration {
+	slices.Sort(times)
+	return times[(len(times)*percent+99)/100-1]
+}
+
+// flooding is an upstream whose streams send as fast as somebody takes it. sent counts bytes.
+func flooding(t *testing.T, sent *atomic.Int64) *upstream {
+	t.Helper()
+	frame := []byte("data: \"" + strings.Repeat("x", 4<<10) + "\"\n\n")
+	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		beginEvents(w)
+		for {
+			n, err := w.Write(frame)
+			if err != nil {
+				return
+			}
+			sent.Add(int64(n))
+		}
+	})
+}
+
+// stall opens a stream and takes nothing of it.
+func (g *gateway) stall(path, token string) (leave func()) {
+	g.t.Helper()
+	host := strings.TrimPrefix(g.url, "http://")
+	connection, err := net.Dial("tcp", host)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path, host, token); err != nil {
+		g.t.Fatal(err)
+	}
+	return func() { _ = connection.Close() }
+}
+
+// live is how many bytes are in use after a collection, those of stacks included.
+func (g *gateway) live() int {
+	g.t.Helper()
+	g.admin("/debug/pprof/heap?gc=1")
+	total := 0
+	for _, series := range []string{"go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes"} {
+		n, err := strconv.ParseFloat(g.metric(series), 64)
+		if err != nil {
+			g.t.Fatal(series, err)
+		}
+		total += int(n)
+	}
+	return total
+}
+
+// TestAttackFlood: W01, W04, Z-U04, Z-O03. A client that takes nothing of a stream without end costs 64 KiB at most; fifty
+// that take what they can get use all of the gateway's one processor, and it answers health all the same.
+func TestAttackFlood(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{env: []string{"GOMAXPROCS=1"}})
+	var sent atomic.Int64
+	upstream := flooding(t, &sent)
+	s := g.createServer(upstream.url, upstream.eventsEntry())
+	token := g.token(alice)
+	paths := []string{"/sse/" + s.Slug, s.path}
+	heldBack := func() {
+		last, since := int64(-1), time.Now()
+		g.eventually("the upstream is held back", func() bool {
+			if n := sent.Load(); n != last {
+				last, since = n, time.Now()
+			}
+			return time.Since(since) > time.Second/2
+		})
+	}
+
+	const most, stalled = 64 << 10, 80
+	clients := many(50)
+	leave := g.stall(paths[0], token) // what the first one takes is not its own
+	defer leave()
+	heldBack()
+	before := g.live()
+	for i := range stalled {
+		leave := g.stall(paths[i%2], token)
+		defer leave()
+	}
+	heldBack()
+	if each := (g.live() - before) / stalled; each > most && figures() || each > 2*most {
+		t.Errorf("W01 a client that takes nothing costs %d bytes", each)
+	} else {
+		t.Logf("W01 a client that takes nothing costs %d bytes", each)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	var taken atomic.Int64
+	other := g.token(bob) // a user may have 100
+	for i := range clients {
+		response := g.open(ctx, http.MethodGet, paths[i%2], other, nil, "Accept", bothKinds)
+		readers.Go(func() {
+			defer response.Body.Close()
+			_, _ = io.Copy(counting{&taken}, response.Body)
+		})
+	}
+	began := time.Now()
+	var took []time.Duration
+	for range 20 {
+		asked := time.Now()
+		g.send(http.MethodGet, "/healthz", "", nil).want(t, http.StatusOK)
+		took = append(took, time.Since(asked))
+	}
+	g.eventually("every stream flows", func() bool { return taken.Load() > int64(clients)*(4<<20) })
+	rate := float64(taken.Load()) / time.Since(began).Seconds() / (1 << 20)
+	if slowest := percentile(took, 100); slowest > allowed(time.Second) {
+		t.Errorf("Z-O03 health took %v", slowest)
+	} else {
+		t.Logf("Z-O03 health took %v at the most, at %.0f MiB/s", slowest, rate)
+	}
+	if resident, err := strconv.ParseFloat(g.metric("process_resident_memory_bytes"), 64); err != nil || !rig.RaceDetector && resident > 512<<20 {
+		t.Errorf("Z-U04 the gateway has %.0f MiB, %v", resident/(1<<20), err)
+	} else {
+		t.Logf("Z-U04 the gateway has %.0f MiB", resident/(1<<20))
+	}
+	cancel()
+	readers.Wait()
+}
+
+// counting counts what is written to it.
+type counting struct{ n *atomic.Int64 }
+
+func (c counting) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
+
+// TestAttackSlowRequests: W10, a thousand connections that stop in the middle of a request's headers, and a hundred that do
+// in that of a body, do not keep others from being served, and are closed in time.
+func TestAttackSlowRequests(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{global: "servers {\n timeouts {\n read_header 3s\n read_body_idle 3s\n }\n }"})
+	s := g.createServer(newThirdParty(t).url()+"/open", nil)
+	token := g.token(alice)
+	calls := func() []time.Duration {
+		var took []time.Duration
+		for range many(500) {
+			begun := time.Now()
+			if err := call(g.client, g.url+s.path, token); err != nil {
+				t.Fatal(err)
+			}
+			took = append(took, time.Since(begun))
+		}
+		return took
+	}
+	calls() // caches
+	quiet := percentile(calls(), 99)
+
+	host := strings.TrimPrefix(g.url, "http://")
+	var slow []net.Conn
+	defer func() {
+		for _, connection := range slow {
+			_ = connection.Close()
+		}
+	}()
+	for i := range many(1100) {
+		connection, err := net.Dial("tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, connection)
+		text := "P"
+		if i%11 == 0 {
+			text = g.rawPost(s.path, token, "Content-Length: 1000\r\n", `{"jsonrpc"`)
+		}
+		if _, err := io.WriteString(connection, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busy := percentile(calls(), 99)
+	// A few milliseconds are no figure.
+	if busy > max(2*quiet, allowed(20*time.Millisecond)) {
+		t.Errorf("99 of 100 calls took %v, %v without slow connections", busy, quiet)
+	}
+	t.Logf("99 of 100 calls took %v, %v without slow connections", busy, quiet)
+	for i, connection := range slow {
+		if err := connection.SetReadDeadline(time.Now().Add(callTimeout)); err != nil {
+			t.Fatal(err)
+		}
+		answers := bufio.NewReader(connection)
+		for {
+			if _, err := answers.ReadByte(); err == nil {
+				continue // 408, or 400 for half a body
+			} else if os.IsTimeout(err) {
+				t.Fatalf("slow connection %d stays open", i)
+			}
+			break
+		}
+	}
+	calls()
+}
