@@ -30,8 +30,8 @@ const (
 	criticalPercent = 95
 	// sampleEvery is how long a figure is good for.
 	sampleEvery = 250 * time.Millisecond
-	// collectEvery is how often garbage is collected at the critical level at most: while everything is refused, little is
-	// allocated, and no collection would find out that memory is free again.
+	// collectEvery is how often garbage is collected at most before something is refused: while it is, little is allocated, and
+	// no collection would find out that memory is free again.
 	collectEvery = 5 * time.Second
 )
 
@@ -80,19 +80,30 @@ func (m *Meter) Level() Level {
 	}
 	defer m.mu.Unlock()
 	used := m.memory.Used()
-	level := m.of(used)
-	if level == Critical && (m.collected.IsZero() || now.Sub(m.collected) >= collectEvery) {
-		m.collected = now
-		m.memory.Collect()
+	if m.of(used) != Calm && m.collect(now) {
 		used = m.memory.Used()
-		level = m.of(used)
 	}
+	return m.keep(now, used)
+}
+
+// collect collects garbage, unless that was done lately, which it reports.
+func (m *Meter) collect(now time.Time) bool {
+	if !m.collected.IsZero() && now.Sub(m.collected) < collectEvery {
+		return false
+	}
+	m.collected = now
+	m.memory.Collect()
+	return true
+}
+
+// keep keeps a sample.
+func (m *Meter) keep(now time.Time, used int64) Level {
+	level := m.of(used)
 	if before := Level(m.level.Swap(int32(level))); before != level {
 		m.onStep(before, level, used)
 	}
 	m.used.Store(used)
-	at := now // the copy that is kept: most calls come for a level that is known
-	m.sampled.Store(&at)
+	m.sampled.Store(&now)
 	return level
 }
 
@@ -105,11 +116,32 @@ func (m *Meter) Admit(size int64) (done func(), ok bool) {
 	if m.Level() != Calm {
 		return nil, false
 	}
-	if m.of(m.promised.Add(size)+m.used.Load()) != Calm {
-		m.promised.Add(-size)
+	if !m.promise(size) && (!m.look(size) || !m.promise(size)) {
 		return nil, false
 	}
 	return sync.OnceFunc(func() { m.promised.Add(-size) }), true
+}
+
+func (m *Meter) promise(size int64) bool {
+	if m.of(m.promised.Add(size)+m.used.Load()) == Calm {
+		return true
+	}
+	m.promised.Add(-size)
+	return false
+}
+
+// look collects and samples, and reports whether it did. It does not where what was promised leaves no room anyway.
+func (m *Meter) look(size int64) bool {
+	if m.of(m.promised.Load()+size) != Calm || !m.mu.TryLock() {
+		return false
+	}
+	defer m.mu.Unlock()
+	now := m.now()
+	if !m.collect(now) {
+		return false
+	}
+	m.keep(now, m.memory.Used())
+	return true
 }
 
 func (m *Meter) of(used int64) Level {
