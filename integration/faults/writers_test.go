@@ -142,7 +142,7 @@ func (l *load) compare(all bool) {
 	var done sync.WaitGroup
 	var mu sync.Mutex
 	for _, w := range l.writers {
-		w.client.CloseIdleConnections() // to nodes that are gone
+		w.client.CloseIdleConnections()                 // to nodes that are gone
 		n := l.site.nodes[rand.IntN(len(l.site.nodes))] // also the one where it was written
 		done.Go(func() {
 			kept := w.things[:0]
