@@ -1,7 +1,6 @@
 package house
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -259,25 +258,4 @@ func namesOf(value any) (names []string) {
 		}
 	}
 	return names
-}
-
-// TestSystemdUnit: systemd knows every line of the unit, and finds it hardened. .ci/setup installs the program; it needs
-// no systemd that runs.
-func TestSystemdUnit(t *testing.T) {
-	const program = "systemd-analyze"
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skip("there is no systemd on this machine")
-	}
-	// The unit's program is not installed on the machine that tests it.
-	unit := strings.ReplaceAll(read(t, "../../deploy/systemd/durward.service"), "/usr/local/bin/durward", "/bin/true")
-	file := filepath.Join(t.TempDir(), "durward.service")
-	if err := os.WriteFile(file, []byte(unit), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, arguments := range [][]string{{"verify", "--man=no", file}, {"security", "--offline=yes", "--threshold=25", "--no-pager", file}} {
-		out, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput()
-		if err != nil || arguments[0] == "verify" && len(bytes.TrimSpace(out)) > 0 {
-			t.Errorf("%s %s: %v\n%s", program, arguments[0], err, out)
-		}
-	}
 }
