@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"math/rand/v2"
 	"strconv"
@@ -21,17 +20,22 @@ func NewID(now time.Time) string {
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
 	var text [36]byte
-	hex.Encode(text[:8], id[:4])
-	hex.Encode(text[9:13], id[4:6])
-	hex.Encode(text[14:18], id[6:8])
-	hex.Encode(text[19:23], id[8:10])
-	hex.Encode(text[24:], id[10:])
-	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	at := 0
+	for i, b := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			text[at] = '-'
+			at++
+		}
+		text[at], text[at+1] = hexDigits[b>>4], hexDigits[b&15]
+		at += 2
+	}
 	return string(text[:])
 }
 
-// appendEntry writes an entry in its short form (see short.go), by hand: every call writes two. Arguments must be valid
-// JSON; they are compacted, because a record is a line.
+const hexDigits = "0123456789abcdef"
+
+// appendEntry writes an entry in its short form (see short.go) without a shared part, by hand: every call writes two
+// entries. Arguments must be valid JSON; they are compacted, because a record is a line.
 func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	implied := e.ID == "" && e.Call != ""
 	b = append(b, shortStart...)
@@ -75,6 +79,11 @@ func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	if len(e.Arguments) > 0 {
 		b = appendJSON(b, 'j', e.Arguments)
 	}
+	return append(appendEnd(b, e), '}')
+}
+
+// appendEnd writes the last members of an entry.
+func appendEnd(b []byte, e *storage.AuditEntry) []byte {
 	b = appendKnown(b, 'b', e.Outcome)
 	b = appendNumber(b, 'h', int64(e.Duration))
 	b = appendNumber(b, 'f', int64(e.UpstreamStatus))
@@ -82,7 +91,7 @@ func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	if len(e.Detail) > 0 {
 		b = appendDetail(b, '2', e.Detail)
 	}
-	return append(b, '}')
+	return b
 }
 
 func appendName(b []byte, name byte) []byte { return append(b, ',', '"', name, '"', ':') }

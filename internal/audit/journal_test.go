@@ -80,6 +80,62 @@ func TestEntry(t *testing.T) {
 	})
 }
 
+// TestSharedEntry: an entry with a shared part is read as it was given, is cut into the same parts again, and is hashed as
+// docs/audit.md says.
+func TestSharedEntry(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.SampledFrom([]string{"", `,"0":{`, `{"0":1}}`, "}", "\u2028", "\xff"}))
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) string { return text.Draw(t, name) }
+		at := time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond")).UTC()
+		e := storage.AuditEntry{
+			ID: NewID(at), At: at, Kind: storage.AuditCall, Event: rapid.SampledFrom([]string{"decision", "model.call"}).Draw(t, "event"),
+			UserID: draw("user"), AgentID: draw("agent"), Client: draw("client"), Session: draw("session"), ServerID: draw("server id"), Server: draw("server"),
+			Method: draw("method"), Tool: draw("tool"), Decision: draw("decision"), Rule: draw("rule"), PolicyID: draw("policy"),
+			PolicyRevision: rapid.Int().Draw(t, "revision"), ApprovalID: draw("approval"), ArgumentsDigest: draw("digest"), TraceID: draw("trace"),
+		}
+		if rapid.Bool().Draw(t, "more") {
+			e.Shadow = []storage.AuditShadow{{PolicyID: draw("shadow"), Revision: 2, Decision: "deny"}}
+			e.Arguments = json.RawMessage(`{"a":1,"0":{"b":{"c":2}}}`)
+			e.Detail = map[string]any{"0": map[string]any{"0": map[string]any{}}}
+			e.Roles, e.Groups = []string{}, []string{draw("group"), draw("group")}
+		}
+		own := appendOwnOf(nil, &e)
+		s := newShared(appendSharedOf(nil, &e))
+		whole := joinShared(own, s)
+		if got, part := splitShared(whole); !bytes.Equal(got, own) || !bytes.Equal(part, s.text) {
+			t.Fatalf("%s is cut into %s and %s", whole, got, part)
+		}
+		if got, sequence, ok := splitReference(appendShared(slices.Clone(own), s, 17)); !ok || sequence != 17 || !bytes.Equal(got, own) {
+			t.Fatalf("%s refers to %d after %s", own, sequence, got)
+		}
+		var mine, theirs any
+		want, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(json.Unmarshal(longText(whole), &mine), json.Unmarshal(want, &theirs)); err != nil || !json.Valid(whole) {
+			t.Fatalf("%v: %s", err, whole)
+		}
+		delete(mine.(map[string]any), "time")
+		delete(theirs.(map[string]any), "time")
+		if diff := cmp.Diff(theirs, mine); diff != "" {
+			t.Fatal(diff)
+		}
+		if !timeOf(whole).Equal(at) || nanosOf(own) != at.UnixNano() {
+			t.Fatalf("time of %s is %v", whole, timeOf(whole))
+		}
+		chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "s", Sequence: 4, Hash: sha256.Sum256(nil)}
+		same := chain
+		hash, _ := next(&chain, whole, nil)
+		again, _ := nextOf(&same, &record{text: own, shared: s}, nil)
+		of := sha256.Sum256(s.text)
+		before := sha256.Sum256(nil)
+		if documented := sha256.Sum256(slices.Concat(before[:], []byte{3, 0, 0, 0, 0, 0, 0, 0, 5}, of[:], own)); hash != documented || again != hash {
+			t.Fatal("the hash is another one")
+		}
+	})
+}
+
 // TestChainStart: the name of a chain is in the hash of its first record, and so in all of them.
 func TestChainStart(t *testing.T) {
 	text := appendEntry(nil, intent("create_issue"))
@@ -583,8 +639,10 @@ func appendFile(t testing.TB, path, text string) {
 
 func FuzzParseLine(f *testing.F) {
 	j := openJournal(f, testOptions(f, f.TempDir()))
-	if err := j.Append(acme, intent("create_issue")); err != nil {
-		f.Fatal(err)
+	for range 2 {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			f.Fatal(err)
+		}
 	}
 	if err := j.Checkpoint(); err != nil {
 		f.Fatal(err)
@@ -595,22 +653,32 @@ func FuzzParseLine(f *testing.F) {
 	f.Add([]byte(`{"o":"","n":1,"h":"`))
 	f.Add([]byte(`{"checkpoint":{},"signature":""}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		l, err := parseLine(text)
+		parser := parser{organization: []byte(other)} // behind a record of somebody else's
+		again := bytes.HasPrefix(text, []byte(recordAgain))
+		l, err := parser.parse(text)
 		if err != nil {
 			return
 		}
 		// A line has one spelling.
-		var again []byte
-		switch {
+		var written []byte
+		switch r := &l.record; {
 		case l.header != nil:
-			again = append(marshal(l.header), '\n')
+			written = append(marshal(l.header), '\n')
 		case l.checkpoint != nil:
-			again = appendCheckpoint(nil, l.checkpoint)
+			written = appendCheckpoint(nil, l.checkpoint)
 		default:
-			again = appendRecord(nil, string(l.record.organization), l.record.sequence, &l.record.hash, l.record.text)
+			written = append(appendRecord(nil, string(r.organization), again, r.sequence, &r.hash), r.text...)
+			if r.shared != nil {
+				reference := r.shared.sequence
+				if !r.shared.lost {
+					reference = 0
+				}
+				written = appendShared(written, r.shared, reference)
+			}
+			written = append(written, lineEnd...)
 		}
-		if string(again) != string(text)+"\n" {
-			t.Errorf("%q is written %q", text, again)
+		if string(written) != string(text)+"\n" {
+			t.Errorf("%q is written %q", text, written)
 		}
 	})
 }
@@ -671,13 +739,14 @@ func FuzzSegment(f *testing.F) {
 func FuzzReadChunk(f *testing.F) {
 	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
 	chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "00000001"}
-	for range 3 {
-		e := intent("create_issue")
-		e.At = time.Unix(1_800_000_000, 0) // the same in every process of the fuzzer
-		e.ID = "0190ffff-0000-7000-8000-000000000001"
-		text := appendEntry(nil, e)
-		hash, _ := next(&chain, text, nil)
-		w.add(&record{sequence: chain.Sequence, hash: hash, text: text})
+	e := intent("create_issue")
+	e.At = time.Unix(1_800_000_000, 0) // the same in every process of the fuzzer
+	e.ID = "0190ffff-0000-7000-8000-000000000001"
+	s := newShared(appendSharedOf(nil, e))
+	for _, r := range []record{{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcomeOf(e))}, {text: appendOwnOf(nil, e), shared: s}} {
+		r.hash, _ = nextOf(&chain, &r, nil)
+		r.sequence = chain.Sequence
+		w.add(&r, e.At.UnixNano())
 	}
 	c, _ := w.finish(nil)
 	if records, err := ReadChunk(&c); err != nil || len(records) != 3 {

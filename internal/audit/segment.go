@@ -336,6 +336,7 @@ func scan(path string) (found, error) {
 	number, _ := strings.CutSuffix(filepath.Base(path), segmentSuffix)
 	node := filepath.Base(filepath.Dir(path))
 	lines := newLines(f)
+	var parser parser
 	for {
 		text, err := lines.next()
 		if err != nil {
@@ -345,7 +346,7 @@ func scan(path string) (found, error) {
 			}
 			return all, err
 		}
-		l, err := parseLine(text)
+		l, err := parser.parse(text)
 		switch {
 		case err != nil:
 			continue

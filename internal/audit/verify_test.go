@@ -183,16 +183,54 @@ func TestTampering(t *testing.T) {
 		}, "follows the final checkpoint"},
 		"journal: a forged record with the right hash": {func(t *testing.T, s *scene) {
 			lines := s.lines(t, 4)
-			l, err := parseLine(bytes.TrimSuffix(lines[1], []byte("\n")))
+			l, err := new(parser).parse(bytes.TrimSuffix(lines[1], []byte("\n")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := bytes.Replace(l.record.text, []byte(`"allow"`), []byte(`"deny"`), 1)
+			text := bytes.Replace(l.record.whole(), []byte(`"allow"`), []byte(`"deny"`), 1)
 			chain := storage.AuditChain{OrganizationID: string(l.record.organization), Node: s.journal.node, Segment: "00000004"}
 			hash, _ := next(&chain, text, nil)
-			lines[1] = appendRecord(nil, chain.OrganizationID, 1, &hash, text)
+			lines[1] = wholeLine(chain.OrganizationID, 1, &hash, text)
 			s.rewrite(t, 4, lines)
 		}, "segment 00000004"},
+		"journal: a shared part changed": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			lines[1] = bytes.Replace(lines[1], []byte(`"demo"`), []byte(`"dem0"`), 1)
+			s.rewrite(t, 5, lines)
+		}, "line 2, organization " + acme + ", record 1: the record or its hash was changed; those that share"},
+		"journal: what others share deleted": {func(t *testing.T, s *scene) {
+			s.rewrite(t, 5, slices.Delete(s.lines(t, 5), 1, 2))
+		}, "record 1, which has a part of it and of those that share it, is gone"},
+		"journal: another reference": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			at := slices.IndexFunc(lines, func(line []byte) bool { return bytes.Contains(line, []byte(`,"0":1}`)) })
+			lines[at] = bytes.Replace(lines[at], []byte(`,"0":1}`), []byte(`,"0":2}`), 1)
+			s.rewrite(t, 5, lines)
+		}, "record 2, which has a part of it"},
+		"journal: a reference replaced by what it refers to": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			_, part, _ := bytes.Cut(lines[1], []byte(`,"0":`))
+			at := slices.IndexFunc(lines, func(line []byte) bool {
+				return bytes.Contains(line, []byte(`,"0":1}`)) && (bytes.Contains(line, []byte(acme)) || !bytes.HasPrefix(line, []byte(recordStart)))
+			})
+			own, _, _ := bytes.Cut(lines[at], []byte(`,"0":`))
+			lines[at] = slices.Concat(own, []byte(`,"0":`), part)
+			s.rewrite(t, 5, lines)
+		}, "is not what was written: malformed line: it repeats what another record has"},
+		"journal: an organization that goes without saying": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			if !bytes.HasPrefix(lines[2], []byte(recordAgain)) {
+				t.Fatalf("%s has another organization than %s", lines[2], lines[1])
+			}
+			lines[2] = bytes.Replace(lines[2], []byte(recordAgain), []byte(recordStart+acme+recordNext), 1)
+			s.rewrite(t, 5, lines)
+		}, "line 3: is not what was written: malformed line: it repeats its organization"},
+		"journal: an organization left out": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			at := slices.IndexFunc(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte(recordStart+other)) })
+			lines[at] = bytes.Replace(lines[at], []byte(recordStart+other+recordNext), []byte(recordAgain), 1)
+			s.rewrite(t, 5, lines)
+		}, "organization " + acme},
 		"journal: all of it removed": {func(t *testing.T, s *scene) {
 			if err := os.RemoveAll(s.dir); err != nil {
 				t.Fatal(err)
