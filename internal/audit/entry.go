@@ -11,23 +11,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// NewID makes a uuid v7 (RFC 9562 section 5.7). The ids of audit entries are no secrets: the runtime's generator will do,
-// and costs a tenth.
+// NewID makes a uuid v7 (RFC 9562 section 5.7), with parts of the millisecond in place of twelve random bits (section 6.2,
+// method 3). The ids of audit entries are no secrets: the runtime's generator will do, and costs a tenth.
 func NewID(now time.Time) string {
+	nanos := now.UnixNano()
+	millis, rest := nanos/1e6, nanos%1e6
 	var id [16]byte
-	binary.BigEndian.PutUint64(id[:8], uint64(now.UnixMilli())<<16|rand.Uint64()>>52) //nolint:gosec // no secret, see above
-	binary.BigEndian.PutUint64(id[8:], rand.Uint64())                                 //nolint:gosec // no secret, see above
-	id[6] = id[6]&0x0f | 0x70
-	id[8] = id[8]&0x3f | 0x80
-	var text [36]byte
-	at := 0
-	for i, b := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			text[at] = '-'
-			at++
-		}
-		text[at], text[at+1] = hexDigits[b>>4], hexDigits[b&15]
-		at += 2
+	binary.BigEndian.PutUint64(id[:8], uint64(millis)<<16|0x7000|uint64(rest)<<12/1e6)
+	binary.BigEndian.PutUint64(id[8:], 0x8000_0000_0000_0000|rand.Uint64()>>2)         //nolint:gosec // no secret, see above
+	text := [36]byte{8: '-', 13: '-', 18: '-', 23: '-'}
+	for i, at := range [...]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
+		text[at], text[at+1] = hexDigits[id[i]>>4], hexDigits[id[i]&15]
 	}
 	return string(text[:])
 }

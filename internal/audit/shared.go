@@ -212,21 +212,8 @@ func (r *recentPart) is(c *chain, e *storage.AuditEntry) bool {
 // sameTexts tells nil from empty, as the text does.
 func sameTexts(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
-// set remembers a part. The entry's texts may be parts of a request.
+// set remembers a part. The method may be a piece of a request, which is not to be kept; all else is kept by others too.
 func (r *recentPart) set(c *chain, e *storage.AuditEntry, s *shared) {
-	key := keyOf(e)
-	for _, text := range [...]*string{
-		&key.event, &key.user, &key.agent, &key.client, &key.server, &key.slug, &key.method, &key.decision, &key.rule, &key.policy,
-	} {
-		*text = strings.Clone(*text)
-	}
-	*r = recentPart{chain: c, key: key, roles: cloneTexts(e.Roles), groups: cloneTexts(e.Groups), shared: s}
-}
-
-func cloneTexts(texts []string) []string {
-	texts = slices.Clone(texts)
-	for i := range texts {
-		texts[i] = strings.Clone(texts[i])
-	}
-	return texts
+	*r = recentPart{chain: c, key: keyOf(e), roles: slices.Clone(e.Roles), groups: slices.Clone(e.Groups), shared: s}
+	r.key.method = strings.Clone(e.Method)
 }
