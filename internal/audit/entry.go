@@ -18,7 +18,7 @@ func NewID(now time.Time) string {
 	millis, rest := nanos/1e6, nanos%1e6
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:8], uint64(millis)<<16|0x7000|uint64(rest)<<12/1e6)
-	binary.BigEndian.PutUint64(id[8:], 0x8000_0000_0000_0000|rand.Uint64()>>2)         //nolint:gosec // no secret, see above
+	binary.BigEndian.PutUint64(id[8:], 0x8000_0000_0000_0000|rand.Uint64()>>2) //nolint:gosec // no secret, see above
 	text := [36]byte{8: '-', 13: '-', 18: '-', 23: '-'}
 	for i, at := range [...]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
 		text[at], text[at+1] = hexDigits[id[i]>>4], hexDigits[id[i]&15]
