@@ -742,8 +742,9 @@ func FuzzReadChunk(f *testing.F) {
 	e := intent("create_issue")
 	e.At = time.Unix(1_800_000_000, 0) // the same in every process of the fuzzer
 	e.ID = "0190ffff-0000-7000-8000-000000000001"
-	s := newShared(appendSharedOf(nil, e))
-	for _, r := range []record{{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcomeOf(e))}, {text: appendOwnOf(nil, e), shared: s}} {
+	outcome, s := outcomeOf(e), newShared(appendSharedOf(nil, e))
+	outcome.At = e.At
+	for _, r := range []record{{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcome)}, {text: appendOwnOf(nil, e), shared: s}} {
 		r.hash, _ = nextOf(&chain, &r, nil)
 		r.sequence = chain.Sequence
 		w.add(&r, e.At.UnixNano())
