@@ -104,6 +104,7 @@ func (s *Set) wouldGovern(draft *policy, agent string) bool {
 }
 
 func compilePolicy(reader *conditionReader, p *storage.Policy) (*policy, error) {
+	reader.organization = p.OrganizationID
 	out := &policy{id: p.ID, name: p.Name, revision: p.Revision}
 	if len(p.ApplicationIDs) > 0 {
 		out.agents = make(map[string]bool, len(p.ApplicationIDs))
