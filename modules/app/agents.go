@@ -74,6 +74,7 @@ func (r *resources) agentOf(ctx context.Context, client storage.Agent, register 
 	case err != nil:
 		return nil, err
 	}
+	pack(&known)
 	return &known, nil
 }
 
