@@ -32,7 +32,7 @@ const (
 	sampleEvery = 250 * time.Millisecond
 	// collectEvery is how often garbage is collected at most before something is refused: while it is, little is allocated, and
 	// no collection would find out that memory is free again.
-	collectEvery = 5 * time.Second
+	collectEvery = time.Second
 )
 
 // Memory is where the figures come from.

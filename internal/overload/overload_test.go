@@ -47,8 +47,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestSamples: figures are read four times a second at most, changes are told once, and garbage is collected, every
-// five seconds at most, before anything is refused for it.
+// TestSamples: figures are read four times a second at most, changes are told once, and garbage is collected, once a
+// second at most, before anything is refused for it.
 func TestSamples(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}
 	var used int64
