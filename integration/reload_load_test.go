@@ -360,6 +360,19 @@ func newCallers(address, token string, rate int, over *tls.Config) *callers {
 	kept := client(&http.Transport{Protocols: one, MaxIdleConnsPerHost: 32})
 	fresh := client(&http.Transport{Protocols: one, DisableKeepAlives: true})
 	c := &callers{address: address, token: token, clients: [4]*http.Client{fresh, multiplexed, kept, multiplexed}}
+	halt := atRate(rate, &c.serial, c.call)
+	c.finish = func() {
+		halt()
+		for _, client := range c.clients {
+			client.CloseIdleConnections()
+		}
+	}
+	return c
+}
+
+// atRate begins to call with numbers from 1 on, so many in a second, whether those before have returned or not. serial is the
+// last one. The function that it returns ends that and waits for those that have not returned.
+func atRate(rate int, serial *atomic.Int64, call func(serial int64)) (halt func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -374,21 +387,16 @@ func newCallers(address, token string, rate int, over *tls.Config) *callers {
 			case <-stop:
 				return
 			}
-			// Whether those before are answered or not.
-			for due := int64(time.Since(begun).Seconds() * float64(rate)); c.serial.Load() < due; {
-				serial := c.serial.Add(1)
-				all.Go(func() { c.call(serial) })
+			for due := int64(time.Since(begun).Seconds() * float64(rate)); serial.Load() < due; {
+				n := serial.Add(1)
+				all.Go(func() { call(n) })
 			}
 		}
 	}()
-	c.finish = func() {
+	return func() {
 		close(stop)
 		<-done
-		for _, client := range c.clients {
-			client.CloseIdleConnections()
-		}
 	}
-	return c
 }
 
 // stop ends the calls and waits for the last answers.
