@@ -24,6 +24,7 @@ type policy struct {
 	revision int
 	agents   map[string]bool // nil: all
 	rules    []rule          // the active ones, in the order of the policy
+	masks    []mask          // of whom each is for: a thousand rules for others are passed over without a look at any of them
 	calls    [callKinds]index
 }
 
@@ -112,7 +113,7 @@ func compilePolicy(reader *conditionReader, p *storage.Policy) (*policy, error) 
 			out.agents[id] = true
 		}
 	}
-	out.rules = make([]rule, 0, len(p.Rules))
+	out.rules, out.masks = make([]rule, 0, len(p.Rules)), make([]mask, 0, len(p.Rules))
 	for i := range p.Rules {
 		if !p.Rules[i].Active {
 			continue
@@ -171,6 +172,6 @@ func (p *policy) add(reader *conditionReader, r *storage.Rule) error {
 			p.calls[a.Kind].at(a.Name, a.Prefix).add(effect, at)
 		}
 	}
-	p.rules = append(p.rules, compiled)
+	p.rules, p.masks = append(p.rules, compiled), append(p.masks, compiled.subjects.mask())
 	return nil
 }
