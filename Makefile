@@ -63,7 +63,7 @@ attacks: ## the short attack suites against the built binary
 streams: ## the bounds of event streams and of load: 10,000 clients that go away in mid-stream, clients and upstreams that misbehave
 	for client in "" net_http; do \
 	  .ci/with-go env FIGURES=1 DISCONNECTS=10000 OVERLOAD_SECONDS=10 DURWARD_TEST_TRANSPORT=$$client go test -count=1 -timeout=40m -parallel=1 -v \
-	    -run 'Stream|Events|Disconnects|Slow|Flood|Vanished|Expiry|LegacySSE|Shedding|MemoryPressure|Overload|UpstreamDead|Descriptors' ./integration || exit 1; \
+	    -run 'Stream|Events|Disconnects|Slow|Flood|Vanished|Expiry|LegacySSE|Shedding|MemoryPressure|Overload|UpstreamDead|Descriptors|PolicyChanges' ./integration || exit 1; \
 	done
 
 .PHONY: reload-test
