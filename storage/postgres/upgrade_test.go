@@ -45,9 +45,9 @@ func upgrade(t *testing.T, s *Store, steps []migration) {
 	}
 }
 
-// Z-F09: on the schema of the next version, which only adds, this one does all that it does on its own.
+// Z-F09: on the schema of the next version, which only adds, this one does all that it does on its own. It runs before the
+// tests that run at once: making so many schemas slows the server down for those that take the time.
 func TestStoreOfNextVersion(t *testing.T) {
-	t.Parallel()
 	adds, _ := nextVersions(t)
 	storagetest.Run(t, func(t *testing.T) storage.Store {
 		s := open(t, Options{})
