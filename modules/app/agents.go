@@ -166,6 +166,11 @@ func (c *Call) renewStanding(ctx context.Context) error {
 	return err
 }
 
+// Running is how many streams and calls run for a user.
+func (c *Core) Running(organization, id string) int {
+	return c.Streams.Count(streams.Owner{Organization: organization, User: id})
+}
+
 // EndUser ends what runs for a user whose tokens are refused from now on, and returns how many streams and calls that was.
 func (c *Core) EndUser(organization, id string) int {
 	return c.Streams.End(streams.Owner{Organization: organization, User: id}, streams.Revoked)
