@@ -10,7 +10,6 @@ import (
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
-	"github.com/durward-gateway/durward/storage/storagetest"
 )
 
 // addsSQL is what a next version's step could be that only adds, to every table.
@@ -43,17 +42,6 @@ func upgrade(t *testing.T, s *Store, steps []migration) {
 	if err := s.migrateTo(t.Context(), steps, len(steps)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// Z-F09: on the schema of the next version, which only adds, this one does all that it does on its own. It runs before the
-// tests that run at once: making so many schemas slows the server down for those that take the time.
-func TestStoreOfNextVersion(t *testing.T) {
-	adds, _ := nextVersions(t)
-	storagetest.Run(t, func(t *testing.T) storage.Store {
-		s := open(t, Options{})
-		upgrade(t, s, adds)
-		return s
-	})
 }
 
 // Z-F09: a node of the next version changes the schema while nodes of this one read and write, and none of them fails. They
