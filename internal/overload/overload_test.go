@@ -145,6 +145,22 @@ func TestAdmitCollects(t *testing.T) {
 	}
 }
 
+// TestCollectsInProportion: where a collection takes long, the next one waits ten times as long.
+func TestCollectsInProportion(t *testing.T) {
+	c := &clock{t: time.Unix(1_800_000_000, 0)}
+	collections := 0
+	m := New(Memory{Limit: 100, Used: func() int64 { return 90 }, Collect: func() { collections++; c.move(2 * time.Second) }}, c.now, nil)
+	m.Level()
+	c.move(collectShare*2*time.Second - 2*time.Second - 1)
+	if m.Level(); collections != 1 {
+		t.Errorf("%d collections, want 1", collections)
+	}
+	c.move(sampleEvery)
+	if m.Level(); collections != 2 {
+		t.Errorf("%d collections, want 2", collections)
+	}
+}
+
 // TestOneSamples: requests do not wait for the one that reads the figures.
 func TestOneSamples(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}
