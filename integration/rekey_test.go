@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // TestRekeyUnderLoad: the master key and the data keys are rotated under calls that come at a rate, each of which opens what
@@ -26,7 +28,7 @@ import (
 // which takes a minute and a half. REKEY_RATE and REKEY_USERS make it harder.
 func TestRekeyUnderLoad(t *testing.T) {
 	t.Parallel()
-	rate, users := setting(t, "REKEY_RATE", 60), setting(t, "REKEY_USERS", 40)
+	rate, users := rig.Number(t, "REKEY_RATE", 60), rig.Number(t, "REKEY_USERS", 40)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	g := startGateway(t, settings{

@@ -20,21 +20,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-// setting is a number from the environment, or its default.
-func setting(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%q is not a number from 1 on", name, text)
-	}
-	return n
-}
+	"github.com/durward-gateway/durward/integration/rig"
+)
 
 // TestReloadUnderLoad: streams, counters and calls across reloads while calls come at a rate (Z-G01). At most one call is
 // lost in all, and none that ran. RELOAD_STREAMS, RELOAD_RATE and RELOAD_COUNT make it longer. RELOAD_LISTENER=inherited
@@ -42,7 +30,7 @@ func setting(t *testing.T, name string, otherwise int) int {
 // calls over HTTP/1.1.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
-	streams, rate, reloads := setting(t, "RELOAD_STREAMS", 60), setting(t, "RELOAD_RATE", 100), setting(t, "RELOAD_COUNT", 4)
+	streams, rate, reloads := rig.Number(t, "RELOAD_STREAMS", 60), rig.Number(t, "RELOAD_RATE", 100), rig.Number(t, "RELOAD_COUNT", 4)
 	// Without TLS, HTTP/2 has to be switched on.
 	g := startGateway(t, settings{global: "servers {\nprotocols h1 h2 h2c\n}", inherited: os.Getenv("RELOAD_LISTENER") == "inherited"})
 	up := newNumbered(t)

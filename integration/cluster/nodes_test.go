@@ -196,7 +196,7 @@ func (n *node) send(client *http.Client, method, path, token string, body any, h
 }
 
 func (n *node) open(ctx context.Context, client *http.Client, method, path, token string, body any, header ...string) (*http.Response, error) {
-	request, err := rig.NewRequest(ctx, n.cluster.url, n.address, method, path, token, body, header...)
+	request, err := rig.NewNodeRequest(ctx, n.cluster.url, n.address, method, path, token, body, header...)
 	if err != nil {
 		return nil, err
 	}

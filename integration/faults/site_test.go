@@ -207,7 +207,7 @@ func (a answer) passed() bool {
 func (n *node) send(client *http.Client, method, path, token string, body any, header ...string) answer {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	request, err := rig.NewRequest(ctx, n.site.url, n.address, method, path, token, body, header...)
+	request, err := rig.NewNodeRequest(ctx, n.site.url, n.address, method, path, token, body, header...)
 	if err != nil {
 		return answer{err: err}
 	}

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -15,26 +16,16 @@ import (
 // CallTimeout bounds a call, ten times and more what a loaded machine needs.
 const CallTimeout = 60 * time.Second
 
-// NewRequest makes a request to host:port for one of the nodes behind publicURL. A body that is no string is written as
-// JSON. The header's pairs are name, value.
-func NewRequest(ctx context.Context, publicURL, address, method, path, token string, body any, header ...string) (*http.Request, error) {
-	var content io.Reader
-	switch b := body.(type) {
-	case nil:
-	case string:
-		content = strings.NewReader(b)
-	default:
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content = strings.NewReader(string(encoded))
-	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, content)
+// NewRequest makes a request. A body that is neither text nor bytes is written as JSON. The header's pairs are name, value.
+func NewRequest(ctx context.Context, method, url, token string, body any, header ...string) (*http.Request, error) {
+	content, err := requestBody(body)
 	if err != nil {
 		return nil, err
 	}
-	request.Host = strings.TrimPrefix(publicURL, "http://")
+	request, err := http.NewRequestWithContext(ctx, method, url, content)
+	if err != nil {
+		return nil, err
+	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -45,6 +36,29 @@ func NewRequest(ctx context.Context, publicURL, address, method, path, token str
 		request.Header.Set(header[i], header[i+1])
 	}
 	return request, nil
+}
+
+// NewNodeRequest is NewRequest to host:port for one of the nodes behind publicURL.
+func NewNodeRequest(ctx context.Context, publicURL, address, method, path, token string, body any, header ...string) (*http.Request, error) {
+	request, err := NewRequest(ctx, method, "http://"+address+path, token, body, header...)
+	if err != nil {
+		return nil, err
+	}
+	request.Host = strings.TrimPrefix(publicURL, "http://")
+	return request, nil
+}
+
+func requestBody(body any) (io.Reader, error) {
+	switch b := body.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return bytes.NewReader(b), nil
+	case string:
+		return strings.NewReader(b), nil
+	}
+	encoded, err := json.Marshal(body)
+	return bytes.NewReader(encoded), err
 }
 
 // Number is a number of the environment, which a make target sets; short is for CI.

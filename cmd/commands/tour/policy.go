@@ -20,8 +20,8 @@ type issue struct {
 	Title string `json:"title"`
 }
 
-// callHeld creates an issue, an urgent one, which nobody but sales is denied, and deletes it. The gateway holds the deletion and asks the user, through the client; nothing
-// reaches the third party before the user agrees.
+// callHeld creates an issue, an urgent one, which only sales is denied, and deletes it. The gateway holds the deletion and asks
+// the user, through the client; nothing reaches the third party before the user agrees.
 func callHeld(ctx context.Context, w *walk) ([]string, error) {
 	var asked []string
 	session, carrier, err := w.open(ctx, &mcp.ClientOptions{
