@@ -63,7 +63,7 @@ attacks: ## the short attack suites against the built binary
 streams: ## the bounds of event streams and of load: 10,000 clients that go away in mid-stream, clients and upstreams that misbehave
 	for client in "" net_http; do \
 	  .ci/with-go env FIGURES=1 DISCONNECTS=10000 OVERLOAD_SECONDS=10 DURWARD_TEST_TRANSPORT=$$client go test -count=1 -timeout=40m -parallel=1 -v \
-	    -run 'Stream|Events|Disconnects|Slow|Flood|Vanished|Expiry|LegacySSE|Shedding|MemoryPressure|Overload|UpstreamDead|Descriptors' ./integration || exit 1; \
+	    -run 'Stream|Events|Disconnects|Slow|Flood|Vanished|Expiry|LegacySSE|Shedding|MemoryPressure|Overload|UpstreamDead|Descriptors|PolicyChanges' ./integration || exit 1; \
 	done
 
 .PHONY: reload-test
@@ -72,8 +72,15 @@ reload-test: ## 100 reloads under 1,000 event streams and 200 calls/s, on an add
 	.ci/with-go env RELOAD_RATE=200 RELOAD_COUNT=100 go test -count=1 -timeout=30m -v -run 'UnderLoadTLS$$' ./integration
 	.ci/with-go env RELOAD_STREAMS=1000 RELOAD_RATE=200 RELOAD_COUNT=100 RELOAD_LISTENER=inherited go test -count=1 -timeout=30m -v -run 'UnderLoad$$' ./integration
 
+.PHONY: rekey-test
+rekey-test: ## master key and data keys rotated under 200 calls/s that open what is sealed, on each store, 5 minutes: none fails
+	for store in sqlite postgres; do \
+	  .ci/with-go env DURWARD_TEST_STORE=$$store REKEY_WHOLE=1 REKEY_RATE=200 REKEY_USERS=400 go test -count=1 -timeout=20m -v -run RekeyUnderLoad ./integration || exit 1; \
+	done
+
 .PHONY: postgres-test
 postgres-test: ## the suites of the built binary once more, with everything in PostgreSQL (SUITES='Policy|Approvals' for some)
+	$(if $(filter .,$(value SUITES)),.ci/with-go go test -count=1 -run NextVersion ./storage/postgres)
 	.ci/with-go env DURWARD_TEST_STORE=postgres go test -count=1 -timeout=40m -run '$(value SUITES)' ./integration
 
 .PHONY: cluster-test

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // TestAttackState: A01: a state is good once, for whom it was made, and nothing else makes the gateway ask a provider.
@@ -145,7 +147,7 @@ func TestAttackOtherUser(t *testing.T) {
 	if got := g.connection(g.token(alice), s); got == "connected" {
 		t.Error("A02 the connection was not undone")
 	}
-	eventually(t, "the tokens to be revoked", func() bool { return p.asked("/revoke") > 0 })
+	rig.Eventually(t, "the tokens to be revoked", func() bool { return p.asked("/revoke") > 0 })
 	form(string(undo[1])).want(t, http.StatusBadRequest)
 	g.send(http.MethodPost, s.path, g.token(alice), pingMessage, "Accept", bothKinds).wantError(t, http.StatusForbidden, "ServerNotConnected")
 }
@@ -487,7 +489,7 @@ func TestAttackRefresh(t *testing.T) {
 		stream := g.listen(http.MethodGet, s.path, token, nil, "Accept", "text/event-stream")
 		g.api(token, http.MethodDelete, "/api/servers/"+s.ID+"/connection", nil)
 		stream.ended()
-		eventually(t, "the tokens to be revoked", func() bool { return p.asked("/revoke") > 0 })
+		rig.Eventually(t, "the tokens to be revoked", func() bool { return p.asked("/revoke") > 0 })
 		ping(s, token).wantError(t, http.StatusForbidden, "ServerNotConnected")
 		g.send(http.MethodDelete, "/api/servers/"+s.ID+"/connection", token, nil).wantError(t, http.StatusNotFound, "ConnectionNotFound")
 	})
@@ -495,7 +497,7 @@ func TestAttackRefresh(t *testing.T) {
 		p, s, token := connected(t)
 		g.attackConnect(g.token(bob), s, p).want(t, http.StatusOK)
 		g.api(g.token(admin), http.MethodDelete, "/api/servers/"+s.ID, nil)
-		eventually(t, "the tokens to be revoked", func() bool { return p.asked("/revoke") >= 2 })
+		rig.Eventually(t, "the tokens to be revoked", func() bool { return p.asked("/revoke") >= 2 })
 		ping(s, token).wantError(t, http.StatusNotFound, "ServerNotFound")
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // beginEvents answers 200 with an event stream's headers.
@@ -545,13 +547,10 @@ func TestAttackDisconnects(t *testing.T) {
 	leave := func(method, path string, body any) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, method, g.url+path, requestBody(t, body))
+		request, err := rig.NewRequest(ctx, method, g.url+path, token, body, "Accept", bothKinds)
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header.Set("Authorization", "Bearer "+token)
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Accept", bothKinds)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -582,8 +581,8 @@ func TestAttackDisconnects(t *testing.T) {
 		t.Errorf("99 of 100 upstreams were free after %v", most)
 	}
 	t.Logf("%d clients left; half of the upstreams were free after %v, 99 of 100 after %v", len(took), percentile(took, 50), percentile(took, 99))
-	eventually(t, "goroutines to end", func() bool { return goroutines() <= before+10 })
-	eventually(t, "connections to be closed", func() bool { return g.descriptors() <= files+4 })
+	rig.Eventually(t, "goroutines to end", func() bool { return goroutines() <= before+10 })
+	rig.Eventually(t, "connections to be closed", func() bool { return g.descriptors() <= files+4 })
 	for _, family := range []string{"mcp", "sse"} {
 		if open := g.metric(`durward_open_streams{family="` + family + `"}`); open != "0" {
 			t.Errorf("%s open streams of %s", open, family)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // TestAttackVanishedClients: W02, a client whose machine is gone acknowledges nothing. It is let go within write_idle, and
@@ -45,7 +47,7 @@ func TestAttackVanishedClients(t *testing.T) {
 				t.Fatalf("%+v, %v, %d streams at the upstream", response, err, open.Load())
 			}
 			deafen(t, connection)
-			eventually(t, "the upstream to be let go", func() bool { return open.Load() == 0 })
+			rig.Eventually(t, "the upstream to be let go", func() bool { return open.Load() == 0 })
 		})
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // The messages that attacks are made of.
@@ -90,13 +92,10 @@ func (g *gateway) exchange(raw string) []answer {
 // try is send for requests whose answer may break off: it returns what came of it.
 func (g *gateway) try(method, path, token string, body any) (answer, error) {
 	g.t.Helper()
-	request, err := http.NewRequestWithContext(context.Background(), method, g.url+path, requestBody(g.t, body))
+	request, err := rig.NewRequest(context.Background(), method, g.url+path, token, body, "Accept", bothKinds)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", bothKinds)
 	response, err := g.client.Do(request)
 	if err != nil {
 		return answer{}, err
@@ -169,21 +168,6 @@ func (a answer) wantRPC(t testing.TB, status, code int, id, name string) answer 
 		t.Fatalf("%s instead of code %d, id %s, %s", a.body, code, id, name)
 	}
 	return a
-}
-
-// eventually ends the test unless something becomes true.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(callTimeout)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("waited %v for %s", callTimeout, what)
-		}
-	}
 }
 
 // statuses are those of several answers.

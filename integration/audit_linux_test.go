@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -15,21 +16,32 @@ import (
 func TestAuditFull(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		option   string
-		mcp, sse int
+		option        string
+		mcp, sse, llm int
 	}{
-		"required":        {"", http.StatusServiceUnavailable, http.StatusServiceUnavailable},
-		"best_effort mcp": {"audit {\n best_effort mcp\n }", http.StatusOK, http.StatusServiceUnavailable},
-		"best_effort sse": {"audit {\n best_effort sse\n }", http.StatusServiceUnavailable, http.StatusOK},
+		"required":        {"", http.StatusServiceUnavailable, http.StatusServiceUnavailable, http.StatusServiceUnavailable},
+		"best_effort mcp": {"audit {\n best_effort mcp\n }", http.StatusOK, http.StatusServiceUnavailable, http.StatusServiceUnavailable},
+		"best_effort sse": {"audit {\n best_effort sse\n }", http.StatusServiceUnavailable, http.StatusOK, http.StatusServiceUnavailable},
+		"best_effort llm": {"audit {\n best_effort llm\n }", http.StatusServiceUnavailable, http.StatusServiceUnavailable, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := startGateway(t, settings{option: tc.option})
+			provider := newLLMProvider(t, func(w http.ResponseWriter, _ *http.Request, _ string) { answerJSON(w, http.StatusOK, chatAnswer) })
+			g := startGateway(t, settings{env: []string{"PROVIDER_KEY=sk-configured"}, option: tc.option + `
+				provider openai house {
+					base_url ` + provider.URL + `/v1
+					key {env.PROVIDER_KEY}
+				}
+				alias small {
+					target house gpt-real
+				}`})
 			party := newThirdParty(t)
 			s := g.createServer(party.url()+"/open", members{"events_url": party.url() + "/open/events"})
 			token := g.token(alice)
 			session := g.initialize(token, s)
 			g.callTool(token, s, session, "echo").want(t, http.StatusOK)
+			g.send(http.MethodPost, chatPath, token, chatAsked).want(t, http.StatusOK)
+			provider.calls()
 			// Files may not grow beyond what the journal has: writes fail like on a full disk.
 			journal, err := filepath.Glob(filepath.Join(g.local(), "audit", "*", "*.ndjson"))
 			if err != nil || len(journal) == 0 {
@@ -62,10 +74,29 @@ func TestAuditFull(t *testing.T) {
 			if stream.StatusCode != tc.sse || tc.sse != http.StatusOK && reached(party) != seen {
 				t.Errorf("the stream: status %d, %d requests reached the third party", stream.StatusCode, reached(party)-seen)
 			}
+			const asked = 3
+			for range asked {
+				a := g.send(http.MethodPost, chatPath, token, chatAsked)
+				if a.status != tc.llm || tc.llm != http.StatusOK && llmError(t, a) != "unavailable" {
+					t.Errorf("a call to a model: status %d: %s", a.status, a.body)
+				}
+			}
+			want := asked
+			if tc.llm != http.StatusOK {
+				want = 0
+			}
+			if came := provider.calls(); len(came) != want {
+				t.Errorf("%d calls reached the provider, want %d", len(came), want)
+			}
 			if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &before, nil); err != nil {
 				t.Fatal(err)
 			}
 			g.callTool(token, s, session, "echo").want(t, http.StatusOK)
+			// What was made all the same is recorded when there is room again, or counted as lost.
+			lost, err := strconv.Atoi(g.metric(`durward_audit_lost_total{where="journal"}`))
+			if rows, _ := g.audit(g.token(admin), url.Values{"tool": {"small"}}); err != nil || len(rows)+lost < 1+want || tc.llm != http.StatusOK && len(rows) != 1 {
+				t.Errorf("%d calls to models were made, %d are recorded, %d lost: %v", 1+want, len(rows), lost, err)
+			}
 			if rows, _ := g.audit(g.token(admin), url.Values{"tool": {"echo"}}); len(rows) < 2 {
 				t.Errorf("%+v", rows)
 			}

@@ -415,11 +415,11 @@ func (c *canaries) wantPlanted(everywhere map[string]string) {
 }
 
 // readFiles adds every file of the gateway's directory, and what is in its database.
-func (c *canaries) readFiles(everywhere map[string]string, when string) {
-	if database := c.database(); database != "" {
-		everywhere[when+" database"] = pgtest.Dump(c.t, database)
+func (g *gateway) readFiles(everywhere map[string]string, when string) {
+	if database := g.database(); database != "" {
+		everywhere[when+" database"] = pgtest.Dump(g.t, database)
 	}
-	err := filepath.WalkDir(c.directory, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(g.directory, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -427,11 +427,11 @@ func (c *canaries) readFiles(everywhere map[string]string, when string) {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(c.directory, path)
+		name, err := filepath.Rel(g.directory, path)
 		everywhere[fmt.Sprint(when, " ", name)] = string(content)
 		return err
 	})
 	if err != nil {
-		c.t.Fatal(err)
+		g.t.Fatal(err)
 	}
 }

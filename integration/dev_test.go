@@ -41,6 +41,12 @@ func TestDevTour(t *testing.T) {
 	if text.code != 0 || strings.Count(text.stdout, "✓") != len(want) || devJWT.MatchString(text.stdout) {
 		t.Errorf("tour: exit code %d\n%s%s", text.code, text.stdout, text.stderr)
 	}
+	// The example policy denies urgent issues to sales alone.
+	for _, urgent := range []string{"create_issue {title, priority: 1} -> issue ", "create_issue {title, priority: 1} -> Denied by policy"} {
+		if strings.Count(text.stdout, urgent) != 1 {
+			t.Errorf("the tour does not tell of %q:\n%s", urgent, text.stdout)
+		}
+	}
 }
 
 // tour runs the tour and returns the names of the steps, all of which passed.

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/durward-gateway/durward/integration/rig"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
@@ -190,39 +190,13 @@ func (g *gateway) send(method, path, token string, body any, header ...string) a
 // open is send for answers that are read as they come: the caller closes the body.
 func (g *gateway) open(ctx context.Context, method, path, token string, body any, header ...string) *http.Response {
 	g.t.Helper()
-	request, err := http.NewRequestWithContext(ctx, method, g.url+path, requestBody(g.t, body))
+	request, err := rig.NewRequest(ctx, method, g.url+path, token, body, header...)
 	if err != nil {
 		g.t.Fatal(err)
-	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
 	}
 	response, err := g.client.Do(request)
 	if err != nil {
 		g.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	return response
-}
-
-func requestBody(t testing.TB, body any) io.Reader {
-	t.Helper()
-	switch b := body.(type) {
-	case nil:
-		return nil
-	case []byte:
-		return bytes.NewReader(b)
-	case string:
-		return strings.NewReader(b)
-	}
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes.NewReader(encoded)
 }

@@ -67,10 +67,23 @@ func (g *gateway) source() []string {
 	return []string{"--data", g.directory}
 }
 
-// TestPostgres: a gateway on PostgreSQL does what one on SQLite does, and kill -9 takes nothing back.
+// TestPostgres: a gateway on PostgreSQL does what one on SQLite does, and kill -9 takes nothing back; so does one behind a
+// pgbouncer that keeps sessions.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	g := startGateway(t, settings{postgres: true})
+	t.Run("alone", func(t *testing.T) {
+		t.Parallel()
+		runOnPostgres(t, settings{postgres: true})
+	})
+	t.Run("behind a pooler", func(t *testing.T) {
+		t.Parallel()
+		runOnPostgres(t, settings{database: pgtest.NewServer(t).Pooler(t, "session")})
+	})
+}
+
+func runOnPostgres(t *testing.T, on settings) {
+	g := startGateway(t, on)
+	g.waitFor(t, g.url+"/readyz")
 	upstream := newMCPServer(t, nil)
 	s := g.createServer(upstream.url, map[string]any{"provider": "bearer_token", "requires_auth": true})
 	token := g.token(alice)

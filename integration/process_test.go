@@ -15,7 +15,7 @@ import (
 const (
 	startTimeout = 60 * time.Second
 	stopTimeout  = 60 * time.Second
-	callTimeout  = 60 * time.Second
+	callTimeout  = rig.CallTimeout
 )
 
 // process is a program that a test started. It is ended with the test, by its id.

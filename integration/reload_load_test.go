@@ -20,21 +20,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-// setting is a number from the environment, or its default.
-func setting(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%q is not a number from 1 on", name, text)
-	}
-	return n
-}
+	"github.com/durward-gateway/durward/integration/rig"
+)
 
 // TestReloadUnderLoad: streams, counters and calls across reloads while calls come at a rate (Z-G01). At most one call is
 // lost in all, and none that ran. RELOAD_STREAMS, RELOAD_RATE and RELOAD_COUNT make it longer. RELOAD_LISTENER=inherited
@@ -42,7 +30,7 @@ func setting(t *testing.T, name string, otherwise int) int {
 // calls over HTTP/1.1.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
-	streams, rate, reloads := setting(t, "RELOAD_STREAMS", 60), setting(t, "RELOAD_RATE", 100), setting(t, "RELOAD_COUNT", 4)
+	streams, rate, reloads := rig.Number(t, "RELOAD_STREAMS", 60), rig.Number(t, "RELOAD_RATE", 100), rig.Number(t, "RELOAD_COUNT", 4)
 	// Without TLS, HTTP/2 has to be switched on.
 	g := startGateway(t, settings{global: "servers {\nprotocols h1 h2 h2c\n}", inherited: os.Getenv("RELOAD_LISTENER") == "inherited"})
 	up := newNumbered(t)
@@ -360,6 +348,19 @@ func newCallers(address, token string, rate int, over *tls.Config) *callers {
 	kept := client(&http.Transport{Protocols: one, MaxIdleConnsPerHost: 32})
 	fresh := client(&http.Transport{Protocols: one, DisableKeepAlives: true})
 	c := &callers{address: address, token: token, clients: [4]*http.Client{fresh, multiplexed, kept, multiplexed}}
+	halt := atRate(rate, &c.serial, c.call)
+	c.finish = func() {
+		halt()
+		for _, client := range c.clients {
+			client.CloseIdleConnections()
+		}
+	}
+	return c
+}
+
+// atRate begins to call with numbers from 1 on, so many in a second, whether those before have returned or not. serial is the
+// last one. The function that it returns ends that and waits for those that have not returned.
+func atRate(rate int, serial *atomic.Int64, call func(serial int64)) (halt func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -374,21 +375,16 @@ func newCallers(address, token string, rate int, over *tls.Config) *callers {
 			case <-stop:
 				return
 			}
-			// Whether those before are answered or not.
-			for due := int64(time.Since(begun).Seconds() * float64(rate)); c.serial.Load() < due; {
-				serial := c.serial.Add(1)
-				all.Go(func() { c.call(serial) })
+			for due := int64(time.Since(begun).Seconds() * float64(rate)); serial.Load() < due; {
+				n := serial.Add(1)
+				all.Go(func() { call(n) })
 			}
 		}
 	}()
-	c.finish = func() {
+	return func() {
 		close(stop)
 		<-done
-		for _, client := range c.clients {
-			client.CloseIdleConnections()
-		}
 	}
-	return c
 }
 
 // stop ends the calls and waits for the last answers.

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/durward-gateway/durward/integration/rig"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
@@ -162,16 +162,7 @@ func (g *gateway) goroutines() int {
 // eventually waits until something holds.
 func (g *gateway) eventually(what string, holds func() bool) {
 	g.t.Helper()
-	deadline := time.After(callTimeout)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-deadline:
-			g.t.Fatalf("waited in vain until %s", what)
-		case <-ticker.C:
-		}
-	}
+	rig.Eventually(g.t, what, holds)
 }
 
 // TestReloadRefused: a configuration that cannot be loaded changes nothing and says what is wrong with it.

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // TestReloadUnderLoadTLS: calls over TLS across reloads, also on kept connections of HTTP/1.1, which cannot be passed on:
 // at most one is lost in all, and none that ran. RELOAD_RATE and RELOAD_COUNT make it longer.
 func TestReloadUnderLoadTLS(t *testing.T) {
 	t.Parallel()
-	rate, reloads := setting(t, "RELOAD_RATE", 100), setting(t, "RELOAD_COUNT", 4)
+	rate, reloads := rig.Number(t, "RELOAD_RATE", 100), rig.Number(t, "RELOAD_COUNT", 4)
 	g := startGateway(t, settings{global: "skip_install_trust\n\tauto_https disable_redirects"})
 	up := newNumbered(t)
 	s := g.createServer(up.server.URL+"/mcp", nil)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // shifty is an upstream whose tools a test changes under the gateway's feet. It answers in the way that the client's
@@ -268,7 +270,7 @@ func TestAttackRugPull(t *testing.T) {
 	if got := g.callShifty(t, s, "echo"); !strings.Contains(got, "done") {
 		t.Errorf("a flagged tool: %s", got)
 	}
-	eventually(t, "both changes to be flagged", func() bool {
+	rig.Eventually(t, "both changes to be flagged", func() bool {
 		a, b := g.pin(t, s, "echo"), g.pin(t, s, "search")
 		return a["changed"] == true && b["changed"] == true && a["withheld"] == false
 	})

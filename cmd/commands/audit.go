@@ -46,11 +46,14 @@ func init() {
 func auditVerifyCommand() *cobra.Command {
 	var o auditOptions
 	cmd := &cobra.Command{
-		Use:   "verify [--data <directory>] [--database <reference>] [--master-key <reference>...] [--public-key <key>...]",
+		Use:   "verify [--data <directory>] [--database <reference>] [--master-key <reference>...] [--public-key <key>...] [--store-only]",
 		Short: "Finds whatever was edited, removed, moved or put back in the audit log",
 		Long: `
 Holds the journal and the store against each other and against the signed
 checkpoints. It changes nothing and may run beside a gateway.
+
+With --data, journals are in that directory: one that has not ended, and is not there,
+is a finding. A copy of the database file alone is verified with --store-only.
 
 Signatures are checked with keys that are derived from the master key: give it as
 the configuration does, {env.NAME} or {file./path}; in development mode it is found in
@@ -70,6 +73,7 @@ there was taken away.
 	o.flags(cmd)
 	cmd.Flags().StringArrayVar(&o.masterKeys, "master-key", nil, "Reference to the master key, {env.NAME} or {file./path}; may be repeated")
 	cmd.Flags().StringArrayVar(&o.publicKeys, "public-key", nil, "Public key that checks signatures, as a verification prints it; may be repeated")
+	cmd.Flags().BoolVar(&o.storeOnly, "store-only", false, "Verify the store without journals, such as a copy of the database file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := o.verify(cmd.Context(), cmd.OutOrStdout())
 		if err != nil || found == 0 {
@@ -121,6 +125,7 @@ type auditOptions struct {
 	database     string
 	masterKeys   []string
 	publicKeys   []string
+	storeOnly    bool
 	organization string
 	from, to     string
 }
@@ -234,7 +239,11 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, er
 	if err != nil {
 		return 0, err
 	}
-	report, err := audit.Verify(ctx, journals, store, keys)
+	where := audit.Journals{Dir: journals, All: o.database == ""} // who shares a file shares its directory
+	if o.storeOnly {
+		where = audit.Journals{}
+	}
+	report, err := audit.Verify(ctx, where, store, keys)
 	if err != nil {
 		return 0, err
 	}

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,22 +32,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// callTimeout bounds a call, ten times and more what a loaded machine needs.
-const callTimeout = 60 * time.Second
+// Of the rig, under the names that tests say.
+var number, eventually = rig.Number, rig.Eventually
 
-// number is a number of the environment, which `make cluster-test` sets; short is for CI.
-func number(t testing.TB, variable string, short int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return short
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%q is no number of trials", variable, text)
-	}
-	return n
-}
+const callTimeout = rig.CallTimeout
 
 // within is the bound of a figure: what is promised where the machine is at rest, ten times that in CI.
 func within(promised time.Duration) time.Duration {
@@ -209,31 +196,9 @@ func (n *node) send(client *http.Client, method, path, token string, body any, h
 }
 
 func (n *node) open(ctx context.Context, client *http.Client, method, path, token string, body any, header ...string) (*http.Response, error) {
-	var content io.Reader
-	switch b := body.(type) {
-	case nil:
-	case string:
-		content = strings.NewReader(b)
-	default:
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content = bytes.NewReader(encoded)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.address+path, content)
+	request, err := rig.NewNodeRequest(ctx, n.cluster.url, n.address, method, path, token, body, header...)
 	if err != nil {
 		return nil, err
-	}
-	request.Host = strings.TrimPrefix(n.cluster.url, "http://")
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
 	}
 	return client.Do(request)
 }
@@ -301,19 +266,4 @@ func (n *node) call(client *http.Client, token string, s server) answer {
 // passed says whether the upstream answered.
 func (a answer) passed() bool {
 	return a.status == http.StatusOK && bytes.Contains(a.body, []byte(`"content"`)) && !bytes.Contains(a.body, []byte(`"isError":true`))
-}
-
-// eventually waits until something holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(callTimeout)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		case <-ticker.C:
-		}
-	}
 }

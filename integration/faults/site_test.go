@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/durward-gateway/durward/integration/chaos"
 	"github.com/durward-gateway/durward/integration/rig"
@@ -34,8 +33,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// callTimeout bounds a call, ten times and more what a loaded machine needs.
-const callTimeout = 60 * time.Second
+// Of the rig, under the names that tests say.
+var number, eventually = rig.Number, rig.Eventually
+
+const callTimeout = rig.CallTimeout
 
 const organization = "0190aaaa-0000-7000-8000-00000000fa17"
 
@@ -44,20 +45,6 @@ var admin = members{"sub": "0190bbbb-0000-7000-8000-000000000001", "email": "adm
 
 // members are those of a JSON object.
 type members = map[string]any
-
-// number is a number of the environment, which `make faults` sets; short is for CI.
-func number(t testing.TB, variable string, short int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return short
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%q is no number", variable, text)
-	}
-	return n
-}
 
 // site is one gateway, or several on one database, at one public address.
 type site struct {
@@ -220,7 +207,7 @@ func (a answer) passed() bool {
 func (n *node) send(client *http.Client, method, path, token string, body any, header ...string) answer {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	request, err := n.request(ctx, method, path, token, body, header...)
+	request, err := rig.NewNodeRequest(ctx, n.site.url, n.address, method, path, token, body, header...)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -234,36 +221,6 @@ func (n *node) send(client *http.Client, method, path, token string, body any, h
 		return answer{err: err}
 	}
 	return answer{status: response.StatusCode, header: response.Header, body: content}
-}
-
-func (n *node) request(ctx context.Context, method, path, token string, body any, header ...string) (*http.Request, error) {
-	var content io.Reader
-	switch b := body.(type) {
-	case nil:
-	case string:
-		content = strings.NewReader(b)
-	default:
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content = bytes.NewReader(encoded)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.address+path, content)
-	if err != nil {
-		return nil, err
-	}
-	request.Host = strings.TrimPrefix(n.site.url, "http://")
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-	}
-	return request, nil
 }
 
 // read is send for what has to succeed; the answer is read into target.
@@ -315,21 +272,6 @@ var everything = members{"name": "all", "authorized": true}
 func (n *node) call(client *http.Client, token string, s server, tool string) answer {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, tool)
 	return n.send(client, http.MethodPost, "/mcp/"+s.slug, token, body, "Accept", "application/json, text/event-stream")
-}
-
-// eventually waits until something holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(callTimeout)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		case <-ticker.C:
-		}
-	}
 }
 
 var goroutinesText = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)

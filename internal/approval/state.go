@@ -1,7 +1,10 @@
 package approval
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"time"
@@ -54,22 +57,24 @@ type Asker struct {
 
 // States seals and opens what clients carry. Safe for concurrent use when its Sealer is.
 type States struct {
-	sealer Sealer
-	now    func() time.Time
+	sealer    Sealer
+	askPrefix string
+	now       func() time.Time
 }
 
-// NewStates makes one. A nil now is time.Now.
-func NewStates(s Sealer, now func() time.Time) *States {
+// NewStates makes one for the gateway of an address: an upstream may be another gateway, and asks too. A nil now is
+// time.Now.
+func NewStates(s Sealer, publicURL string, now func() time.Time) *States {
 	if now == nil {
 		now = time.Now
 	}
-	return &States{sealer: s, now: now}
+	own := sha256.Sum256([]byte(publicURL))
+	return &States{sealer: s, askPrefix: "gw-" + hex.EncodeToString(own[:6]) + "-", now: now}
 }
 
 const (
-	// statePrefix and AskPrefix tell texts of ours from an upstream's.
+	// statePrefix tells states of ours from an upstream's.
 	statePrefix = "dw1."
-	askPrefix   = "gw-"
 	// stateHead is the length of what comes before the upstream's state: mode, flags, expiry, two ids.
 	stateHead = 1 + 1 + 8 + 16 + 16
 	// maxAsk is the longest text worth opening as the id of an ask.
@@ -139,12 +144,18 @@ func (s *States) Ask(approvalID string, who Asker) (string, error) {
 	if err != nil {
 		return "", errors.New("asking for an approval: it has no uuid")
 	}
-	return askPrefix + s.sealer.Seal(id[:], who.bound("mcp ask")), nil
+	return s.askPrefix + s.sealer.Seal(id[:], who.bound("mcp ask")), nil
+}
+
+// Asked reports whether the id of a response, as it stands in the message, claims to be that of a request of Ask's.
+func (s *States) Asked(id []byte) bool {
+	text, quoted := bytes.CutPrefix(id, []byte{'"'})
+	return quoted && bytes.HasPrefix(text, []byte(s.askPrefix))
 }
 
 // Answered returns the approval that a response to the request of that id is about. ErrState is its only error.
 func (s *States) Answered(id string, who Asker) (approvalID string, err error) {
-	sealed, ours := strings.CutPrefix(id, askPrefix)
+	sealed, ours := strings.CutPrefix(id, s.askPrefix)
 	if !ours || len(sealed) > maxAsk {
 		return "", ErrState
 	}

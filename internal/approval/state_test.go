@@ -43,6 +43,8 @@ func sealer(t testing.TB) *seal.TokenSealer {
 const (
 	id1 = "01890a5d-ac96-774b-bcce-b302099a8057"
 	id2 = "01890a5d-ac96-774b-bcce-b302099a8058"
+
+	home = "https://gate.example.com"
 )
 
 var who = approval.Asker{Organization: "o", User: "alice", Client: "agent-a", Server: "s", Session: "u"}
@@ -68,7 +70,7 @@ func others() map[string]approval.Asker {
 // TestState: M18, a state opens for its caller alone, unchanged, and until its time.
 func TestState(t *testing.T) {
 	now := time.Unix(5000, 0).UTC()
-	states := approval.NewStates(sealer(t), func() time.Time { return now })
+	states := approval.NewStates(sealer(t), home, func() time.Time { return now })
 	for _, want := range []approval.State{
 		{Mode: approval.ModeForm, ApprovalID: id1, ExpiresAt: now.Add(time.Minute)},
 		{Mode: approval.ModePage, ApprovalID: id1, ExpiresAt: now.Add(time.Minute)},
@@ -98,7 +100,11 @@ func TestState(t *testing.T) {
 				t.Errorf("byte %d changed: %v", i, err)
 			}
 		}
-		if _, err := states.Answered("gw-"+strings.TrimPrefix(text, "dw1."), who); !errors.Is(err, approval.ErrState) {
+		ask, err := states.Ask(id1, who)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := states.Answered(prefixOf(ask)+strings.TrimPrefix(text, "dw1."), who); !errors.Is(err, approval.ErrState) {
 			t.Error("a state is taken for an ask")
 		}
 		now = now.Add(time.Minute)
@@ -117,7 +123,7 @@ func TestState(t *testing.T) {
 
 // TestAsk: M18, the answer to an ask is known by its id, to the session that was asked alone.
 func TestAsk(t *testing.T) {
-	states := approval.NewStates(sealer(t), nil)
+	states := approval.NewStates(sealer(t), home, nil)
 	first, err := states.Ask(id1, who)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +140,8 @@ func TestAsk(t *testing.T) {
 			t.Errorf("another %s answers: %v", name, err)
 		}
 	}
-	for _, bad := range []string{"", "gw-", "gw-1", first + "A", first[:len(first)-1], strings.TrimPrefix(first, "gw-"), "gw-" + strings.Repeat("A", 1<<20)} {
+	own := prefixOf(first)
+	for _, bad := range []string{"", own, own + "1", first + "A", first[:len(first)-1], strings.TrimPrefix(first, own), own + strings.Repeat("A", 1<<20)} {
 		if _, err := states.Answered(bad, who); !errors.Is(err, approval.ErrState) {
 			t.Errorf("%.40q: %v", bad, err)
 		}
@@ -142,7 +149,20 @@ func TestAsk(t *testing.T) {
 	if _, err := states.Ask("1", who); err == nil {
 		t.Error("asked for no approval")
 	}
+	// An upstream has ids of its own, and may be a gateway as well.
+	theirs, err := approval.NewStates(sealer(t), "https://other.example.com", nil).Ask(id1, who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]bool{`"` + first + `"`: true, `"` + own + `1"`: true, `"` + theirs + `"`: false, `"gw-1"`: false, `"x` + first + `"`: false, "7": false, "null": false, "": false} {
+		if got := states.Asked([]byte(id)); got != want {
+			t.Errorf("the gateway has asked %s: %v", id, got)
+		}
+	}
 }
+
+// prefixOf is what the ids of a gateway's asks begin with.
+func prefixOf(ask string) string { return ask[:len("gw-012345678901-")] }
 
 // TestUnwrap: what is ours goes, and not a byte of the rest.
 func TestUnwrap(t *testing.T) {
@@ -246,7 +266,7 @@ func TestReadRetry(t *testing.T) {
 
 // FuzzOpenState: no text but those that were sealed opens, and none crashes.
 func FuzzOpenState(f *testing.F) {
-	states := approval.NewStates(sealer(f), nil)
+	states := approval.NewStates(sealer(f), home, nil)
 	good, err := states.Seal(approval.State{Mode: approval.ModeForm, ApprovalID: id1, ExpiresAt: time.Now().Add(time.Hour)}, who)
 	if err != nil {
 		f.Fatal(err)
@@ -255,7 +275,7 @@ func FuzzOpenState(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{good, ask, "dw1.", "gw-", "dw1." + ask[3:], "gw-" + good[4:], ""} {
+	for _, seed := range []string{good, ask, "dw1.", prefixOf(ask), "dw1." + strings.TrimPrefix(ask, prefixOf(ask)), prefixOf(ask) + good[4:], ""} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -80,7 +80,7 @@ func FuzzSegment(f *testing.F) {
 			t.Fatal(err)
 		}
 		appendFile(t, segmentPath(filepath.Join(root, node), 1), string(content))
-		before, err := Verify(t.Context(), root, new(memory), sharedSigner())
+		before, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedSigner())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func FuzzSegment(f *testing.F) {
 		if err := newShipper(next, new(memory)).ship(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		after, err := Verify(t.Context(), root, new(memory), sharedSigner())
+		after, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedSigner())
 		if err != nil || (len(before.Findings) > 0 && len(after.Findings) == 0) {
 			t.Errorf("%v; before: %v", err, before.Findings)
 		}

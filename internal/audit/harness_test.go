@@ -224,7 +224,7 @@ func outcomeOf(e *storage.AuditEntry) *storage.AuditEntry {
 // verify returns what is wrong.
 func verify(t testing.TB, dir string, store Source) []Finding {
 	t.Helper()
-	report, err := Verify(t.Context(), dir, store, sharedSigner())
+	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedSigner())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func verify(t testing.TB, dir string, store Source) []Finding {
 
 func wantClean(t testing.TB, dir string, store Source) Report {
 	t.Helper()
-	report, err := Verify(t.Context(), dir, store, sharedSigner())
+	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedSigner())
 	if err != nil {
 		t.Fatal(err)
 	}

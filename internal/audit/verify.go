@@ -77,11 +77,20 @@ const maxFindings = 1000
 // ErrNothing: there is no audit log to verify.
 var ErrNothing = errors.New("there is no audit log here")
 
-// Verify checks journals (a directory of them; "" or missing: none) and store against each other and against the signed
-// checkpoints. It changes nothing, and may run beside a gateway. An error means that something could not be read; what was
-// tampered with is in the report.
-func Verify(ctx context.Context, dir string, store Source, keys Verifier) (Report, error) {
-	v := &verification{keys: keys, nodes: make(map[string]*nodeEvidence)}
+// Journals is where Verify finds journals.
+type Journals struct {
+	// Dir has a directory for each node; "" or missing: none.
+	Dir string
+	// All: every node that writes to the store has its journal there, so that one that is not is gone. Else it may be on
+	// another machine.
+	All bool
+}
+
+// Verify checks journals and store against each other and against the signed checkpoints. It changes nothing, and may run
+// beside a gateway. An error means that something could not be read; what was tampered with is in the report.
+func Verify(ctx context.Context, journals Journals, store Source, keys Verifier) (Report, error) {
+	v := &verification{keys: keys, all: journals.All, here: make(map[string]bool), nodes: make(map[string]*nodeEvidence)}
+	dir := journals.Dir
 	// The order lets a gateway run beside it: a record is in the journal until it is in the store, and in the store before
 	// the checkpoints that speak of it.
 	if err := v.readJournals(dir); err != nil {
@@ -108,6 +117,8 @@ func Verify(ctx context.Context, dir string, store Source, keys Verifier) (Repor
 
 type verification struct {
 	keys   Verifier
+	all    bool            // see Journals
+	here   map[string]bool // nodes with a directory for their journal, though it may be empty
 	nodes  map[string]*nodeEvidence
 	report Report
 }
@@ -115,13 +126,14 @@ type verification struct {
 // nodeEvidence is all that is known of a node.
 type nodeEvidence struct {
 	name        string
-	local       bool // its journal is here
+	local       bool // its journal is here, or would be
 	files       map[string]*fileEvidence
 	checkpoints map[int64]*checkpointEvidence
 	chains      map[chainName]*chainEvidence
 	finals      map[string]*checkpointEvidence // by segment
-	// newest is the segment that grew when the reading began, and meanwhile the one that grew at its end.
-	newest, meanwhile int
+	// newest is the segment that grew when the reading began. Those in meanwhile are there since.
+	newest    int
+	meanwhile map[int]bool
 }
 
 // fileEvidence is a segment's file.
@@ -160,7 +172,7 @@ func (v *verification) node(name string) *nodeEvidence {
 	n := v.nodes[name]
 	if n == nil {
 		n = &nodeEvidence{
-			name: name, files: make(map[string]*fileEvidence), checkpoints: make(map[int64]*checkpointEvidence),
+			name: name, local: v.all || v.here[name], files: make(map[string]*fileEvidence), checkpoints: make(map[int64]*checkpointEvidence),
 			chains: make(map[chainName]*chainEvidence), finals: make(map[string]*checkpointEvidence),
 		}
 		v.nodes[name] = n
@@ -280,6 +292,7 @@ func (v *verification) checkNode(n *nodeEvidence) {
 	for name, c := range n.chains {
 		v.checkChain(n, name, c)
 	}
+	v.noteUncovered(n)
 	last := 0
 	for name := range n.chains {
 		number, _ := segmentNumber(name.segment)
@@ -289,7 +302,7 @@ func (v *verification) checkNode(n *nodeEvidence) {
 		switch {
 		case number <= n.newest:
 			v.checkSegment(n, segmentName(number), number == n.newest)
-		case number > n.meanwhile:
+		case !n.meanwhile[number]:
 			v.find(Finding{Node: n.name, Segment: segmentName(number), Problem: "the segment and its final checkpoint are gone"})
 		default:
 			v.report.Notes = append(v.report.Notes, "node "+n.name+", segment "+segmentName(number)+" was written meanwhile and is not verified")
@@ -297,47 +310,76 @@ func (v *verification) checkNode(n *nodeEvidence) {
 	}
 }
 
-// readMeanwhile finds out which segments grew at the beginning and at the end of the reading.
-func (v *verification) readMeanwhile(ctx context.Context, dir string, store Source) error {
-	checkpoints, err := store.AuditCheckpoints(ctx, "")
-	if err != nil {
-		return fmt.Errorf("reading checkpoints: %w", err)
+// noteUncovered tells how much of what the store itself has recorded no checkpoint covers, when the journal whose next one
+// would is not here. That may be ten seconds of a node elsewhere, or the work of somebody who took the journal away.
+func (v *verification) noteUncovered(n *nodeEvidence) {
+	if len(n.files) > 0 {
+		return
 	}
+	var uncovered int64
+	for name, c := range n.chains {
+		covered := int64(0)
+		for sequence := range c.heads {
+			covered = max(covered, sequence)
+		}
+		if name.segment == storage.AuditStoreSegment {
+			uncovered += max(c.last()-covered, 0)
+		}
+	}
+	if uncovered > 0 {
+		v.report.Notes = append(v.report.Notes, fmt.Sprintf("node %s, whose journal is not here: the last records of the store itself, %d in all, are covered by no checkpoint", n.name, uncovered))
+	}
+}
+
+// readMeanwhile finds out which segment grew when the reading began, and which began since. Of one that the store knows, and
+// that was not among the files, the file is there by now, or its final checkpoint: it is removed after that is stored.
+func (v *verification) readMeanwhile(ctx context.Context, dir string, store Source) error {
 	for _, n := range v.nodes {
 		ended := 0
 		for name := range n.finals {
 			number, _ := segmentNumber(name)
 			ended = max(ended, number)
 		}
-		grown := 0
+		n.newest = ended
 		for name := range n.files {
 			number, _ := segmentNumber(name)
-			grown = max(grown, number)
+			n.newest = max(n.newest, number)
 		}
-		n.newest = max(ended, grown)
 		if !n.local {
-			n.newest = ended
 			for name := range n.chains {
 				if name.segment == segmentName(ended+1) {
 					n.newest = ended + 1
 				}
 			}
 		}
-		n.meanwhile = n.newest
-		for i := range checkpoints {
-			if c := &checkpoints[i]; c.Node == n.name && checkSignature(c, v.keys) {
-				number, _ := segmentNumber(c.Segment)
-				n.meanwhile = max(n.meanwhile, number+1)
-			}
+		n.meanwhile = make(map[int]bool)
+		if !n.local || dir == "" {
+			continue
 		}
-		if n.local {
-			numbers, err := segments(filepath.Join(dir, n.name))
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("listing segments: %w", err)
-			}
-			for _, number := range numbers {
-				n.meanwhile = max(n.meanwhile, number)
-			}
+		numbers, err := segments(filepath.Join(dir, n.name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("listing segments: %w", err)
+		}
+		for _, number := range numbers {
+			n.meanwhile[number] = true
+		}
+	}
+	checkpoints, err := store.AuditCheckpoints(ctx, "")
+	if err != nil {
+		return fmt.Errorf("reading checkpoints: %w", err)
+	}
+	for i := range checkpoints {
+		c := &checkpoints[i]
+		n := v.nodes[c.Node]
+		said, err := readCheckpoint(c.Data)
+		if n == nil || err != nil || !checkSignature(c, v.keys) {
+			continue
+		}
+		number, _ := segmentNumber(c.Segment)
+		if !n.local {
+			n.meanwhile[number], n.meanwhile[number+1] = true, true // it may have begun another one
+		} else if said.Final {
+			n.meanwhile[number] = true
 		}
 	}
 	return nil
@@ -436,9 +478,13 @@ func (v *verification) readJournals(dir string) error {
 	}
 	for _, dir := range dirs {
 		numbers, err := segments(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // shipped and removed since it was listed
+		}
 		if err != nil {
 			return fmt.Errorf("listing segments: %w", err)
 		}
+		v.here[filepath.Base(dir)] = true
 		kept, err := filepath.Glob(filepath.Join(dir, "*"+damagedSuffix))
 		if err != nil {
 			return fmt.Errorf("listing segments: %w", err)
@@ -447,7 +493,6 @@ func (v *verification) readJournals(dir string) error {
 			continue
 		}
 		n := v.node(filepath.Base(dir))
-		n.local = true
 		for _, path := range kept {
 			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none"})
 		}

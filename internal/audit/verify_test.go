@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,6 +73,14 @@ func newScene(t *testing.T) *scene {
 	}
 	abandon(t, s.journal)
 	return s
+}
+
+// ship brings to the store what is in the journal. The fifth segment stays.
+func (s *scene) ship(t *testing.T) {
+	t.Helper()
+	if err := newShipper(s.journal, s.store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *scene) lines(t *testing.T, segment int) [][]byte {
@@ -232,10 +241,29 @@ func TestTampering(t *testing.T) {
 			s.rewrite(t, 5, lines)
 		}, "organization " + acme},
 		"journal: all of it removed": {func(t *testing.T, s *scene) {
+			s.ship(t)
 			if err := os.RemoveAll(s.dir); err != nil {
 				t.Fatal(err)
 			}
-		}, ""}, // then only the note says so
+		}, "segment 00000005: the segment and its final checkpoint are gone"},
+		"journal: all of it removed, of which nothing was shipped since the last segment ended": {func(t *testing.T, s *scene) {
+			if err := os.RemoveAll(s.dir); err != nil {
+				t.Fatal(err)
+			}
+		}, ""}, // then only a note says so, see TestVerifyNotes
+		"journal: the growing segment deleted": {func(t *testing.T, s *scene) {
+			s.ship(t)
+			if err := os.Remove(segmentPath(s.dir, 5)); err != nil {
+				t.Fatal(err)
+			}
+		}, "segment 00000005: the segment and its final checkpoint are gone"},
+		"journal: the newest segments deleted, and what the store has of one": {func(t *testing.T, s *scene) {
+			s.ship(t)
+			s.store.chunks = slices.DeleteFunc(s.store.chunks, func(c storage.AuditChunk) bool { return c.Segment == "00000005" })
+			if err := os.Remove(segmentPath(s.dir, 5)); err != nil {
+				t.Fatal(err)
+			}
+		}, "are gone: checkpoint "},
 		"store: a byte of a chunk": {func(t *testing.T, s *scene) {
 			repack(t, s.chunk(t), func(body []byte) []byte {
 				return bytes.Replace(body, []byte("create_issue"), []byte("delete_issue"), 1)
@@ -334,22 +362,54 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// TestVerifyNotes: without the journal, what another node has not shipped is said to be unverified; it is no finding.
+// TestVerifyNotes: without its journal, what a node on another machine has not shipped is said to be unverified; it is no
+// finding.
 func TestVerifyNotes(t *testing.T) {
 	s := newScene(t)
-	if err := newShipper(s.journal, s.store).ship(t.Context()); err != nil {
-		t.Fatal(err)
+	nowhere := filepath.Join(s.root, "nowhere")
+	noted := func(what string, journals Journals, want ...string) {
+		t.Helper()
+		report, err := Verify(t.Context(), journals, s.store, sharedSigner().Public())
+		if err != nil || len(report.Findings) > 0 || len(report.Notes) != len(want) {
+			t.Errorf("%s: %+v, %v", what, report, err)
+			return
+		}
+		for i, text := range want {
+			if !strings.Contains(report.Notes[i], text) {
+				t.Errorf("%s: %q", what, report.Notes[i])
+			}
+		}
 	}
-	report, err := Verify(t.Context(), filepath.Join(s.root, "nowhere"), s.store, sharedSigner().Public())
-	if err != nil || len(report.Findings) > 0 || len(report.Notes) != 1 {
-		t.Errorf("%+v, %v", report, err)
-	}
-	if _, err := Verify(t.Context(), "", new(memory), sharedSigner()); err == nil {
+	const uncovered, elsewhere = "16 in all, are covered by no checkpoint", "keeps its journal elsewhere"
+	noted("nothing of the segment is stored", Journals{Dir: nowhere, All: true}, uncovered)
+	s.ship(t)
+	noted("a part of it is", Journals{Dir: nowhere}, "3 in all, are covered", elsewhere)
+	noted("the store alone", Journals{}, "3 in all, are covered", elsewhere)
+	if _, err := Verify(t.Context(), Journals{}, new(memory), sharedSigner()); err == nil {
 		t.Error("nothing at all is verified")
 	}
-	report, err = Verify(t.Context(), s.root, s.store, newSigner(t))
+	report, err := Verify(t.Context(), Journals{Dir: s.root}, s.store, newSigner(t))
 	if err != nil || len(report.Findings) == 0 {
 		t.Errorf("another gateway's key verifies: %v, %v", report.Findings, err)
+	}
+}
+
+// TestVerifyShipped: a journal that has ended and is in the store may go.
+func TestVerifyShipped(t *testing.T) {
+	root, store := t.TempDir(), new(memory)
+	trail, err := NewTrail(testOptions(t, root), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(trail.Append(acme, intent("create_issue")), trail.Close()); err != nil {
+		t.Fatal(err)
+	}
+	wantClean(t, root, store)
+	if err := os.RemoveAll(trail.journal.dir); err != nil {
+		t.Fatal(err)
+	}
+	if report := wantClean(t, root, store); report.Records != 1 || len(report.Notes) > 0 {
+		t.Errorf("%+v", report)
 	}
 }
 

@@ -223,6 +223,7 @@ func TestAloneThenTogether(t *testing.T) {
 		if !first.ok || !second.ok || !second.degraded {
 			t.Fatalf("%+v, %+v", first, second)
 		}
+		synctest.Wait() // what is under way to the server cannot be corrected
 		c.Correct(first.at, []window.Correction{{Key: someKey, Delta: -35}})
 		f.be(false, 0)
 		pass(2 * time.Second)

@@ -70,18 +70,20 @@ func (d *Desk) Deliver(key string, message []byte) bool {
 // Merged is a stream with what was delivered to a box between its events. Not safe for concurrent use.
 type Merged struct {
 	box    *Box
-	events chan []byte
+	events chan []byte   // each is lent until it is taken
+	taken  chan struct{} // the last one is not looked at any more
 	ended  chan struct{} // closed when the stream was read to its end, after err is set
 	done   chan struct{}
 	err    error
 	out    []byte
+	lent   bool // out is an event
 }
 
 var errPanicked = errors.New("reading the stream panicked")
 
 // Merge reads src, whose events have at most limit bytes, on a goroutine of its own. Close must be called.
 func (b *Box) Merge(src io.Reader, limit int) *Merged {
-	m := &Merged{box: b, events: make(chan []byte), ended: make(chan struct{}), done: make(chan struct{})}
+	m := &Merged{box: b, events: make(chan []byte), taken: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	go m.read(ssewire.NewReader(src, limit))
 	return m
 }
@@ -99,12 +101,26 @@ func (m *Merged) read(events *ssewire.Reader) {
 			m.err = err
 			return
 		}
-		select {
-		case m.events <- append([]byte(nil), event.Raw...):
-		case <-m.done:
+		if !m.lend(event.Raw) {
 			m.err = io.ErrClosedPipe
 			return
 		}
+	}
+}
+
+// lend gives an event to Read, without a copy of it, and waits until it was read. It reports false when the stream was
+// closed before.
+func (m *Merged) lend(event []byte) bool {
+	select {
+	case m.events <- event:
+	case <-m.done:
+		return false
+	}
+	select {
+	case <-m.taken:
+		return true
+	case <-m.done:
+		return false
 	}
 }
 
@@ -113,14 +129,30 @@ func (m *Merged) Read(p []byte) (int, error) {
 	for len(m.out) == 0 {
 		select {
 		case m.out = <-m.events:
+			m.lent = true
 		case m.out = <-m.box.frames:
 		case <-m.ended:
 			return 0, m.err
 		}
 	}
 	n := copy(p, m.out)
-	m.out = m.out[n:]
+	if m.out = m.out[n:]; len(m.out) == 0 {
+		m.out = nil
+		m.giveBack()
+	}
 	return n, nil
+}
+
+// giveBack lets the next event be read when the last one was lent.
+func (m *Merged) giveBack() {
+	if !m.lent {
+		return
+	}
+	m.lent = false
+	select {
+	case m.taken <- struct{}{}:
+	case <-m.ended:
+	}
 }
 
 // Close ends the box and waits until nobody reads the stream any more, which must have been closed before.

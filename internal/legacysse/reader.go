@@ -43,7 +43,9 @@ func (r *Reader) Read(p []byte) (int, error) {
 		r.next()
 	}
 	n := copy(p, r.out)
-	r.out = r.out[n:]
+	if r.out = r.out[n:]; len(r.out) == 0 {
+		r.out = nil // it is a part of the first reader's memory
+	}
 	return n, nil
 }
 

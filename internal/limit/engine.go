@@ -69,7 +69,7 @@ func (e *Engine) Look(ctx context.Context, m *Matched) (*Refusal, error) {
 		return nil, fmt.Errorf("looking at rate limits: %w", err)
 	}
 	if !v.OK {
-		return refusal(asked, s.states, v), nil
+		return refusal(m, asked, s.states, v), nil
 	}
 	return nil, nil
 }
@@ -107,7 +107,7 @@ func (e *Engine) Take(ctx context.Context, m *Matched, tokens int64) (*Refusal, 
 		return nil, fmt.Errorf("charging rate limits: %w", err)
 	}
 	if !v.OK {
-		return refusal(asked, s.states, v), nil
+		return refusal(m, asked, s.states, v), nil
 	}
 	return nil, nil
 }

@@ -77,7 +77,7 @@ func (p *Permit) Extend(ctx context.Context, to *Matched, tokens int64) (*Refusa
 
 // rest is the counters that a call which goes to has not been charged in: those of tokens, and of requests where it was not yet.
 func (p *Permit) rest(to *Matched) *Matched {
-	rest := new(Matched)
+	rest := &Matched{limits: to.limits}
 	for i, c := range to.counters {
 		switch {
 		case i >= to.requests:
@@ -159,7 +159,7 @@ func (p *Permit) charge(ctx context.Context, m, without *Matched) (*Refusal, err
 			return nil, fmt.Errorf("charging rate limits: %w", err)
 		}
 		if !v.OK {
-			return refusal(asked, s.states, v), nil
+			return refusal(m, asked, s.states, v), nil
 		}
 		p.degraded = p.degraded || v.Degraded
 		first := requestsIn(asked)

@@ -22,8 +22,8 @@ type Refusal struct {
 	Degraded   bool          // this node refused without asking others
 }
 
-// refusal makes the refusal of a step.
-func refusal(asked []counted, states []window.State, v Verdict) *Refusal {
+// refusal makes the refusal of a step that asked counters of m.
+func refusal(m *Matched, asked []counted, states []window.State, v Verdict) *Refusal {
 	worst := 0
 	for i := range states {
 		if states[i].Wait > states[worst].Wait {
@@ -32,7 +32,7 @@ func refusal(asked []counted, states []window.State, v Verdict) *Refusal {
 	}
 	c := asked[worst]
 	r := &Refusal{
-		Limit: c.limit.RateLimit, Measure: Requests, Most: c.most,
+		Limit: m.limits[c.limit].RateLimit, Measure: Requests, Most: c.most,
 		Used: states[worst].Used, RetryAfter: states[worst].Wait, Degraded: v.Degraded,
 	}
 	if c.tokens {

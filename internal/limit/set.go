@@ -80,29 +80,31 @@ func (s *Set) Len() int { return len(s.limits) }
 // Matched is the counters that a call counts in. It is not changed any more and may be kept and shared as long as the
 // Set that it is from and the facts of the subject hold.
 type Matched struct {
-	counters []counted // those of requests first
-	requests int       // how many those are
-	smallest int64     // of the limits of tokens, when there is one
+	limits   []compiled // of the set
+	counters []counted  // those of requests first
+	requests int        // how many those are
+	smallest int64      // of the limits of tokens, when there is one
 }
 
-// counted is one counter of a matched limit.
+// counted is one counter of a matched limit. There is no pointer in it: the garbage collector would go through the counters of
+// all matches that are kept.
 type counted struct {
 	key    window.Key
-	tokens bool // else requests
 	most   int64
-	limit  *compiled
+	limit  uint32 // its number among the matched set's
+	tokens bool   // else requests
 }
 
 // Match gives the counters of a call. Every limit that applies is in it, each of its measures once.
 func (s *Set) Match(subject *Subject) *Matched {
 	hits := s.index.Match(subject)
-	m := &Matched{counters: make([]counted, 0, 2*len(hits))}
+	m := &Matched{limits: s.limits, counters: make([]counted, 0, 2*len(hits))}
 	members := make([]window.Digest, len(hits))
 	for i, h := range hits {
 		l := &s.limits[h.Index]
 		members[i] = s.member(h.Subject)
 		if l.RequestsPerMinute != nil {
-			m.counters = append(m.counters, counted{key: window.NewKey(l.requests, members[i]), most: *l.RequestsPerMinute, limit: l})
+			m.counters = append(m.counters, counted{key: window.NewKey(l.requests, members[i]), most: *l.RequestsPerMinute, limit: uint32(h.Index)})
 		}
 	}
 	m.requests = len(m.counters)
@@ -112,7 +114,7 @@ func (s *Set) Match(subject *Subject) *Matched {
 			if len(m.counters) == m.requests || *l.TokensPerMinute < m.smallest {
 				m.smallest = *l.TokensPerMinute
 			}
-			m.counters = append(m.counters, counted{key: window.NewKey(l.tokens, members[i]), tokens: true, most: *l.TokensPerMinute, limit: l})
+			m.counters = append(m.counters, counted{key: window.NewKey(l.tokens, members[i]), tokens: true, most: *l.TokensPerMinute, limit: uint32(h.Index)})
 		}
 	}
 	return m

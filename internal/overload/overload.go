@@ -32,7 +32,9 @@ const (
 	sampleEvery = 250 * time.Millisecond
 	// collectEvery is how often garbage is collected at most before something is refused: while it is, little is allocated, and
 	// no collection would find out that memory is free again.
-	collectEvery = 5 * time.Second
+	collectEvery = time.Second
+	// collectShare: of so many parts of the time one at most goes into that. A collection of gigabytes takes seconds.
+	collectShare = 10
 )
 
 // Memory is where the figures come from.
@@ -56,8 +58,8 @@ type Meter struct {
 	used     atomic.Int64 // when it was sampled
 	promised atomic.Int64 // to bodies that were admitted
 
-	mu        sync.Mutex // held while sampling
-	collected time.Time
+	mu          sync.Mutex // held while sampling
+	collectNext time.Time  // not before
 }
 
 // New makes a meter. onStep is told of every change of the level; it may be nil.
@@ -88,11 +90,11 @@ func (m *Meter) Level() Level {
 
 // collect collects garbage, unless that was done lately, which it reports.
 func (m *Meter) collect(now time.Time) bool {
-	if !m.collected.IsZero() && now.Sub(m.collected) < collectEvery {
+	if now.Before(m.collectNext) {
 		return false
 	}
-	m.collected = now
 	m.memory.Collect()
+	m.collectNext = now.Add(max(collectEvery, collectShare*m.now().Sub(now)))
 	return true
 }
 

@@ -47,8 +47,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestSamples: figures are read four times a second at most, changes are told once, and garbage is collected, every
-// five seconds at most, before anything is refused for it.
+// TestSamples: figures are read four times a second at most, changes are told once, and garbage is collected, once a
+// second at most, before anything is refused for it.
 func TestSamples(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}
 	var used int64
@@ -142,6 +142,22 @@ func TestAdmitCollects(t *testing.T) {
 	c.move(collectEvery)
 	if _, ok := m.Admit(20); !ok || collections != 2 {
 		t.Errorf("later: %v after %d collections", ok, collections)
+	}
+}
+
+// TestCollectsInProportion: where a collection takes long, the next one waits ten times as long.
+func TestCollectsInProportion(t *testing.T) {
+	c := &clock{t: time.Unix(1_800_000_000, 0)}
+	collections := 0
+	m := New(Memory{Limit: 100, Used: func() int64 { return 90 }, Collect: func() { collections++; c.move(2 * time.Second) }}, c.now, nil)
+	m.Level()
+	c.move(collectShare*2*time.Second - 2*time.Second - 1)
+	if m.Level(); collections != 1 {
+		t.Errorf("%d collections, want 1", collections)
+	}
+	c.move(sampleEvery)
+	if m.Level(); collections != 2 {
+		t.Errorf("%d collections, want 2", collections)
 	}
 }
 

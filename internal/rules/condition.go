@@ -33,8 +33,9 @@ type condition struct {
 
 // conditionReader reads conditions, and compiles each expression once however often it stands there.
 type conditionReader struct {
-	compiled map[string]compilation
-	problems []Problem
+	organization string // whose expressions are shared; "": none are
+	compiled     map[string]compilation
+	problems     []Problem
 	expressions,
 	inCondition int
 }
@@ -169,7 +170,7 @@ func (r *conditionReader) expression(v strictjson.Value, loc []any) *condition {
 	text := v.Str()
 	c, ok := r.compiled[text]
 	if !ok {
-		c.expr, c.faults = compileExpression(text)
+		c.expr, c.faults = r.compile(text)
 		if r.compiled == nil {
 			r.compiled = make(map[string]compilation)
 		}

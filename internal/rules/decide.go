@@ -138,6 +138,9 @@ func (j *judge) first(p *policy, found []*posting, e Effect, outOfBand bool) int
 			if n >= best {
 				break
 			}
+			if !p.masks[n].meets(j.principal.mask) {
+				continue
+			}
 			r := &p.rules[n]
 			if e == Ask && r.outOfBand != outOfBand || !r.subjects.include(j.principal) || !j.matches(r, e) {
 				continue

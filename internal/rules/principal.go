@@ -14,7 +14,7 @@ import (
 type Principal struct {
 	agentID       string
 	roles, groups map[string]struct{}
-	mask          uint64 // of all names in roles and groups, see maskOf
+	mask          mask // of everybody, and of all names in roles and groups
 	// facts makes, once, what conditions see: most tokens are gone before a condition asks.
 	facts func() *facts
 }
@@ -41,11 +41,11 @@ func NewPrincipal(id string, roles, groups []string, agentID string, claims map[
 
 // NewPrincipalOf is NewPrincipal with claims that are asked for when a condition looks at the principal, at most once.
 func NewPrincipalOf(id string, roles, groups []string, agentID string, claims func() map[string]any) *Principal {
-	p := &Principal{agentID: agentID, roles: setOf(roles), groups: setOf(groups)}
+	p := &Principal{agentID: agentID, roles: setOf(roles), groups: setOf(groups), mask: everybody}
 	p.facts = sync.OnceValue(func() *facts { return p.see(id, claims()) })
 	for _, names := range [][]string{roles, groups} {
 		for _, n := range names {
-			p.mask |= maskOf(n)
+			p.mask.add(maskOf(n))
 		}
 	}
 	return p
@@ -84,7 +84,6 @@ func setOf(names []string) map[string]struct{} {
 type subjects struct {
 	everyone             bool
 	roles, groups, mixed []string // mixed: of names that mean either
-	mask                 uint64
 }
 
 func (s *subjects) add(entry string) {
@@ -92,7 +91,6 @@ func (s *subjects) add(entry string) {
 	switch kind {
 	case subjectAll:
 		s.everyone = true
-		return
 	case subjectRole:
 		s.roles = append(s.roles, name)
 	case subjectGroup:
@@ -100,18 +98,24 @@ func (s *subjects) add(entry string) {
 	case subjectEither:
 		s.mixed = append(s.mixed, name)
 	}
-	s.mask |= maskOf(name)
+}
+
+// mask is of all names in it.
+func (s *subjects) mask() (m mask) {
+	if s.everyone {
+		m = everybody
+	}
+	for _, names := range [][]string{s.roles, s.groups, s.mixed} {
+		for _, n := range names {
+			m.add(maskOf(n))
+		}
+	}
+	return m
 }
 
 // include reports whether the rule is for the principal.
 func (s *subjects) include(p *Principal) bool {
-	if s.everyone {
-		return true
-	}
-	if s.mask&p.mask == 0 {
-		return false
-	}
-	return anyIn(s.roles, p.roles) || anyIn(s.groups, p.groups) || anyIn(s.mixed, p.roles) || anyIn(s.mixed, p.groups)
+	return s.everyone || anyIn(s.roles, p.roles) || anyIn(s.groups, p.groups) || anyIn(s.mixed, p.roles) || anyIn(s.mixed, p.groups)
 }
 
 func anyIn(names []string, set map[string]struct{}) bool {
@@ -123,8 +127,24 @@ func anyIn(names []string, set map[string]struct{}) bool {
 	return false
 }
 
+// mask is names as two sets of bits, so that nearly all rules for others are passed over without comparing names: a policy
+// may well have a rule for each of a thousand groups. Each name has a bit in both.
+type mask [2]uint64
+
+// everybody is in every principal, and in whatever is for *.
+var everybody = mask{1 << 63, 1 << 63}
+
 var maskSeed = maphash.MakeSeed()
 
-// maskOf is one bit for a name, so that most rules for others are passed over without comparing names: a policy may
-// well have a rule for each of a thousand groups.
-func maskOf(name string) uint64 { return 1 << (maphash.String(maskSeed, name) % 64) }
+func maskOf(name string) mask {
+	h := maphash.String(maskSeed, name)
+	return mask{1 << (h % 63), 1 << (h >> 32 % 63)}
+}
+
+func (m *mask) add(names mask) {
+	m[0] |= names[0]
+	m[1] |= names[1]
+}
+
+// meets reports whether the two may have a name in common. When they have one, it does.
+func (m *mask) meets(other mask) bool { return m[0]&other[0] != 0 && m[1]&other[1] != 0 }

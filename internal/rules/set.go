@@ -24,6 +24,7 @@ type policy struct {
 	revision int
 	agents   map[string]bool // nil: all
 	rules    []rule          // the active ones, in the order of the policy
+	masks    []mask          // of whom each is for: a thousand rules for others are passed over without a look at any of them
 	calls    [callKinds]index
 }
 
@@ -104,6 +105,7 @@ func (s *Set) wouldGovern(draft *policy, agent string) bool {
 }
 
 func compilePolicy(reader *conditionReader, p *storage.Policy) (*policy, error) {
+	reader.organization = p.OrganizationID
 	out := &policy{id: p.ID, name: p.Name, revision: p.Revision}
 	if len(p.ApplicationIDs) > 0 {
 		out.agents = make(map[string]bool, len(p.ApplicationIDs))
@@ -111,7 +113,7 @@ func compilePolicy(reader *conditionReader, p *storage.Policy) (*policy, error) 
 			out.agents[id] = true
 		}
 	}
-	out.rules = make([]rule, 0, len(p.Rules))
+	out.rules, out.masks = make([]rule, 0, len(p.Rules)), make([]mask, 0, len(p.Rules))
 	for i := range p.Rules {
 		if !p.Rules[i].Active {
 			continue
@@ -170,6 +172,6 @@ func (p *policy) add(reader *conditionReader, r *storage.Rule) error {
 			p.calls[a.Kind].at(a.Name, a.Prefix).add(effect, at)
 		}
 	}
-	p.rules = append(p.rules, compiled)
+	p.rules, p.masks = append(p.rules, compiled), append(p.masks, compiled.subjects.mask())
 	return nil
 }

@@ -220,7 +220,7 @@ func (r *Reader) fill() bool {
 		case unread == cap(r.buf):
 			size := firstBuffer
 			if unread > 0 || r.busy {
-				size = max(2*unread, keptBuffer)
+				size = max(unread+unread/2, keptBuffer) // not twice: a stream that nobody takes holds it
 			}
 			// One byte above the cap is enough to know that an event is too large.
 			grown := make([]byte, min(size, max(r.max+1, firstBuffer)))

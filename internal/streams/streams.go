@@ -221,6 +221,11 @@ func (r *Registry) End(owner Owner, reason Reason) int {
 	return r.endIf(reason, func(s *stream) bool { return owner.covers(s.owner) })
 }
 
+// Count returns how many open streams owner covers.
+func (r *Registry) Count(owner Owner) int {
+	return len(r.find(func(s *stream) bool { return owner.covers(s.owner) }))
+}
+
 // Drain ends every Listen stream and returns how many: the process is about to exit. Those that open afterwards end at
 // once; calls run to their answer. The ends are spread over spread, so that clients do not come back all in one moment:
 // each stream ends at random(spread), a time from zero to below spread.

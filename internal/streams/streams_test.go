@@ -60,6 +60,9 @@ func TestDrainEndsListenersAndLetsCallsFinish(t *testing.T) {
 	var r Registry
 	call, doneCall := r.Open(context.Background(), Owner{}, Call, time.Time{}, Limits{}, nil)
 	listen, doneListen := r.Open(context.Background(), Owner{}, Listen, time.Time{}, Limits{}, nil)
+	if n := r.Count(Owner{}); n != 2 {
+		t.Errorf("%d streams are open, want 2", n)
+	}
 	if n := r.Drain(0, nil); n != 1 {
 		t.Fatalf("drained %d, want 1", n)
 	}

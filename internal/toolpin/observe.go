@@ -78,7 +78,7 @@ type Change struct{ Pinned, Before, Seen string }
 // Noted is a tool that is to be written.
 type Noted struct {
 	storage.ObservedTool
-	Change     *Change // nil: the tool is new
+	Change     *Change // told by Pins.Due; nil: the tool is new
 	Suspicious []string
 }
 
@@ -110,8 +110,6 @@ func (o *Observation) End(now time.Time) List {
 			copies = 2 // pinned, and seen
 		case tool.Hash == stored.hash && now.Sub(stored.changedAt) < cooling:
 			continue // the change stays noted for a while
-		default:
-			due.Change = &Change{stored.hash, stored.seen, tool.Hash}
 		}
 		limit := maxDefinition
 		if size+copies*min(len(tool.Definition), limit) > maxKept {

@@ -92,6 +92,31 @@ func (m *memory) want(t *testing.T, got []string, want ...string) {
 	}
 }
 
+// TestRugPullAtOnce: M13, a tool that changes while what an earlier list showed of it is being written has changed all the
+// same: the audit log is told so.
+func TestRugPullAtOnce(t *testing.T) {
+	m := newMemory()
+	read := func(e [2]string) []Noted {
+		o := Observe(m.current(), &m.watch, false)
+		o.Tool(e[0], []byte(e[1]))
+		return o.End(m.now).Due
+	}
+	first, second := read(entry("a", "1")), read(entry("a", "2"))
+	due := m.current().Due(first)
+	if len(due) != 1 || due[0].Change != nil {
+		t.Fatalf("a new tool: %+v", due)
+	}
+	m.write(due)
+	pinned := due[0].Hash
+	if due = m.current().Due(second); len(due) != 1 || due[0].Change == nil || *due[0].Change != (Change{pinned, pinned, due[0].Hash}) {
+		t.Errorf("a changed one: %+v", due)
+	}
+	m.write(due)
+	if due = m.current().Due(second); len(due) != 0 {
+		t.Errorf("what is written: %+v", due)
+	}
+}
+
 // TestRugPull: M13, a changed tool is withheld, and only that one, from lists and calls until it is accepted.
 func TestRugPull(t *testing.T) {
 	m := newMemory()

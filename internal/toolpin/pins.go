@@ -2,7 +2,6 @@ package toolpin
 
 import (
 	"crypto/sha256"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -84,7 +83,19 @@ func (p *Pins) read(name string, entry []byte) (Tool, error) {
 // Len is the number of pins.
 func (p *Pins) Len() int { return len(p.byName) }
 
-// Due leaves out what was noted already.
+// Due leaves out what was noted already, and says of the rest what it changes. That counts which is there when it is written:
+// when the list was read, what an earlier one showed may have been on its way to the store.
 func (p *Pins) Due(noted []Noted) []Noted {
-	return slices.DeleteFunc(slices.Clone(noted), func(n Noted) bool { return p.byName[n.Name].seen == n.Hash })
+	due := make([]Noted, 0, len(noted))
+	for _, n := range noted {
+		stored, known := p.byName[n.Name]
+		if stored.seen == n.Hash {
+			continue
+		}
+		if n.Change = nil; known {
+			n.Change = &Change{stored.hash, stored.seen, n.Hash}
+		}
+		due = append(due, n)
+	}
+	return due
 }

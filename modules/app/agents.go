@@ -74,6 +74,7 @@ func (r *resources) agentOf(ctx context.Context, client storage.Agent, register 
 	case err != nil:
 		return nil, err
 	}
+	pack(&known)
 	return &known, nil
 }
 
@@ -163,6 +164,11 @@ func (c *Call) renewStanding(ctx context.Context) error {
 		return &streams.Ended{Reason: streams.Revoked}
 	}
 	return err
+}
+
+// Running is how many streams and calls run for a user.
+func (c *Core) Running(organization, id string) int {
+	return c.Streams.Count(streams.Owner{Organization: organization, User: id})
 }
 
 // EndUser ends what runs for a user whose tokens are refused from now on, and returns how many streams and calls that was.

@@ -29,7 +29,7 @@ func (c *Core) bindApprovals(clients []string) {
 		c.Log.Info("nobody can decide on held calls out of band: there is neither a login_client nor approval_clients")
 	}
 	c.Approvals = approval.New(approval.Options{Store: c.Store, Vault: c.Keyring, Bell: &approvalBell, Clients: clients, Now: time.Now})
-	c.Asks = approval.NewStates(c.Keyring.Sealer("approval"), time.Now)
+	c.Asks = approval.NewStates(c.Keyring.Sealer("approval"), c.PublicURL, time.Now)
 }
 
 // ApprovalURL is the page on which a user decides on a held call.

@@ -55,10 +55,14 @@ func (c *Call) AuditModelIntent(ctx context.Context, account *ModelAccount, alia
 	}
 	switch {
 	case err == nil:
-		c.modelIntent.id = e.ID
 	case a.required(AuditLLM):
 		return fmt.Errorf("recording a call to a model: %w", errors.Join(storage.ErrUnavailable, err))
+	case t == nil:
+		return nil // told when it was opened
+	default:
+		t.Later(c.Caller.OrganizationID, &e) // or it is counted as lost
 	}
+	c.modelIntent.id = e.ID
 	return nil
 }
 

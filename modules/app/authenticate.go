@@ -123,6 +123,7 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 		if err != nil {
 			return nil, err
 		}
+		pack(&resolved)
 		return &person{who: resolved, bearer: c.resources.newBearer(&resolved, c.agents.AutoRegister)}, nil
 	})
 }

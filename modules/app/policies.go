@@ -46,6 +46,7 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 			return nil, err
 		}
 	}
+	pack(&server)
 	made, err := r.compile(ctx, &server, policies)
 	if err != nil {
 		return nil, err

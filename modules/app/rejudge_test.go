@@ -61,10 +61,55 @@ func TestRejudge(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Error("ended at the first failure")
 		}
-		time.Sleep(rejudgeTries * rejudgeWait)
+		changed := time.Now()
+		<-ctx.Done()
+		if reason, _ := streams.EndedFor(ctx); reason != streams.PolicyChanged || tries != rejudgeTries || time.Since(changed) > second {
+			t.Errorf("after %d tries and %v: ended for %q", tries, time.Since(changed), reason)
+		}
+	})
+}
+
+// second is within what a stream ends whose right has.
+const second = time.Second
+
+// TestRejudgeInTime: thousands of streams that have lost their right end within a second of a change, each with its reason,
+// where a right is told in a millisecond; those of other organizations are not asked.
+func TestRejudgeInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := new(streams.Registry)
+		j := &rejudge{resources: new(resources), streams: registry}
+		var open []context.Context
+		for i := range 4_000 {
+			organization, holds := "a", i%2 == 0
+			if i%4 == 1 {
+				organization = "b"
+			}
+			ctx, done := registry.Open(t.Context(), streams.Owner{Organization: organization}, streams.Listen, time.Time{}, streams.Limits{}, func(context.Context) (bool, error) {
+				time.Sleep(time.Millisecond)
+				return holds, nil
+			})
+			defer done()
+			open = append(open, ctx)
+		}
+		changed := time.Now()
+		j.changed("a")
+		for i, ctx := range open {
+			if i%4 != 3 {
+				continue
+			}
+			<-ctx.Done()
+			if reason, _ := streams.EndedFor(ctx); reason != streams.PolicyChanged {
+				t.Fatalf("stream %d ended for %q", i, reason)
+			}
+		}
+		if took := time.Since(changed); took > second {
+			t.Errorf("the last stream ended after %v", took)
+		}
 		synctest.Wait()
-		if reason, _ := streams.EndedFor(ctx); reason != streams.PolicyChanged || tries != rejudgeTries {
-			t.Errorf("after %d tries: ended for %q", tries, reason)
+		for i, ctx := range open {
+			if i%4 != 3 && ctx.Err() != nil {
+				t.Fatalf("stream %d, which has its right, ended", i)
+			}
 		}
 	})
 }

@@ -25,11 +25,14 @@ func revokeUser(q *request) (any, error) {
 	if err := q.Read(true, func(o *validate.Object) { connections = o.Bool("connections", 0).Value }); err != nil {
 		return nil, err
 	}
+	running := q.Core.Running(q.Organization(), id)
 	u, err := q.Core.Store.RevokeUser(q.Context(), q.Organization(), id, q.handler.now().UTC())
 	if err != nil {
 		return nil, routes.Missing(err, errNoUser)
 	}
-	view := revokedView{Revoked: true, UserID: u.ID, RevokedAt: routes.Instant(u.RevokedAt), Streams: q.Core.EndUser(q.Organization(), u.ID)}
+	// What learns of changes may have ended some before this does.
+	ended := max(q.Core.EndUser(q.Organization(), u.ID), running)
+	view := revokedView{Revoked: true, UserID: u.ID, RevokedAt: routes.Instant(u.RevokedAt), Streams: ended}
 	if connections {
 		if view.Connections, err = q.disconnectUser(u.ID); err != nil {
 			return nil, err

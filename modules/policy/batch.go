@@ -25,7 +25,7 @@ func (q *request) judgeBatch(ctx context.Context) []byte {
 		switch *v = q.judge(ctx, m); {
 		case v.ask:
 			*v = verdict{text: textBatchAsks}
-		case m.Kind == jsonrpc.Response && ours(m.ID):
+		case m.Kind == jsonrpc.Response && q.call.Core.Asks.Asked(m.ID):
 			*v = verdict{code: jsonrpc.CodeInvalidRequest, text: "An answer to the gateway must not be part of a batch", service: app.BadRequest}
 		}
 		refused = refused || v.refused()

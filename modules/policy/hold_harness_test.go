@@ -309,6 +309,9 @@ func (s *openStream) asked() string {
 	return id
 }
 
+// ownIDs is what the ids of a gateway's questions begin with, of one of them.
+func ownIDs(id string) string { return id[:len("gw-012345678901-")] }
+
 // reply answers a question.
 func (g *pipeline) replyTo(user, client, id, result string, header ...string) int {
 	g.Helper()

@@ -178,7 +178,7 @@ func TestHoldAnswers(t *testing.T) {
 		{"M18 another user", bob, inBandAgent, id, others},
 		{"M18 another client", alice, externalAgent, id, g.session(alice, externalAgent, "2025-06-18", formCapability)},
 		{"M18 no session", alice, inBandAgent, id, nil},
-		{"M18 never asked", alice, inBandAgent, "gw-1", session},
+		{"M18 never asked", alice, inBandAgent, ownIDs(id) + "1", session},
 		{"M18 changed", alice, inBandAgent, id[:len(id)-2] + "AA", session},
 	} {
 		if status := g.replyTo(tc.user, tc.client, tc.id, yes, tc.header...); status != http.StatusBadRequest {
@@ -194,12 +194,14 @@ func TestHoldAnswers(t *testing.T) {
 	if text, failed := toolText(s.next()); text != "done" || failed {
 		t.Errorf("%q", text)
 	}
-	// The server's own questions are answered to the server.
-	if status := g.replyTo(alice, inBandAgent, "server-1", yes, session...); status != http.StatusAccepted {
-		t.Errorf("to the server: %d", status)
-	}
-	if got := g.calls(); len(got) != 2 || !strings.Contains(got[1].body, "server-1") {
-		t.Errorf("the upstream got %v", got)
+	// The server's own questions are answered to the server, those of one that is a gateway too.
+	for _, theirs := range []string{"server-1", "gw-1", "gw-012345678901-" + strings.TrimPrefix(id, ownIDs(id))} {
+		if status := g.replyTo(alice, inBandAgent, theirs, yes, session...); status != http.StatusAccepted {
+			t.Errorf("%s to the server: %d", theirs, status)
+		}
+		if got := g.calls(); len(got) == 0 || !strings.Contains(got[len(got)-1].body, theirs) {
+			t.Errorf("%s: the upstream got %v", theirs, got)
+		}
 	}
 }
 

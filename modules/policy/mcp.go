@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 
@@ -42,7 +41,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 			return nil
 		}
 	} else if m := in.Single(); m != nil {
-		if m.Kind == jsonrpc.Response && ours(m.ID) {
+		if m.Kind == jsonrpc.Response && call.Core.Asks.Asked(m.ID) {
 			q.answered(w, r, m)
 			return nil
 		}
@@ -68,11 +67,6 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 func (h *Handler) count(call *app.Call, outcome string) {
 	call.Core.Metrics.Calls.WithLabelValues("mcp", outcome).Inc()
 }
-
-// ourID begins the ids of the requests that the gateway itself makes of clients, in place of an upstream.
-const ourID = `"gw-`
-
-func ours(id []byte) bool { return bytes.HasPrefix(id, []byte(ourID)) }
 
 // judge decides on one message.
 func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -201,8 +202,9 @@ func TestBatches(t *testing.T) {
 		return g.send(request{body: "[" + strings.Join(messages, ",") + "]", version: "2025-03-26"})
 	}
 	initialized := `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	if a := batch(call("1", "open"), initialized, call("2", "open")); a.passed == nil || len(a.passed.Judged) != 2 {
-		t.Errorf("M03 %d %s", a.status, a.body)
+	open := batch(call("1", "open"), initialized, call("2", "open"))
+	if open.passed == nil || len(open.passed.Judged) != 2 {
+		t.Fatalf("M03 %d %s", open.status, open.body)
 	}
 	for name, a := range map[string]answer{
 		"one is hidden": batch(call("1", "open"), initialized, call(`"b"`, "other")), "one asks": batch(call("1", "open"), call(`"b"`, "ask")),
@@ -227,8 +229,14 @@ func TestBatches(t *testing.T) {
 	if a := g.send(request{body: "[" + call("1", "open") + "]", version: legacy}); a.passed != nil || a.status != http.StatusBadRequest {
 		t.Errorf("M03 a revision without batches: %d %s", a.status, a.body)
 	}
-	if a := batch(call("1", "open"), `{"jsonrpc":"2.0","id":"gw-1","result":{}}`); a.passed != nil {
-		t.Errorf("an answer to the gateway went on in a batch: %d", a.status)
+	asked, err := open.passed.Core.Asks.Ask(newID(), approval.Asker{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, goesOn := range map[string]bool{asked: false, "gw-1": true} {
+		if a := batch(call("1", "open"), `{"jsonrpc":"2.0","id":"`+id+`","result":{}}`); (a.passed != nil) != goesOn {
+			t.Errorf("the answer to %s in a batch: %d %s", id, a.status, a.body)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
@@ -119,5 +121,17 @@ func wantReason(t *testing.T, err error, says string) {
 		if strings.Contains(away.Reason, name) {
 			t.Errorf("%q names %s", away.Reason, name)
 		}
+	}
+}
+
+// TestStoodStill: a transaction of a node that stood still too long is over, and nothing of it was committed: it is made again, and
+// who asks too late is told that the store is away.
+func TestStoodStill(t *testing.T) {
+	ended := &pgconn.PgError{Severity: "FATAL", Code: codeIdleTransaction}
+	if !worthRetrying(ended) {
+		t.Error("it is not made again")
+	}
+	if err := translateCode(ended); !errors.Is(err, storage.ErrUnavailable) {
+		t.Error(err)
 	}
 }

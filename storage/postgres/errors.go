@@ -44,6 +44,7 @@ const (
 	codeForeignKey       = "23503"
 	codeUnique           = "23505"
 	codeReadOnly         = "25006"
+	codeIdleTransaction  = "25P03"
 	codeUnknownStatement = "26000"
 	codeSerialization    = "40001"
 	codeDeadlock         = "40P01"
@@ -63,7 +64,7 @@ func worthRetrying(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		switch refused.Code {
-		case codeSerialization, codeDeadlock, codeUnknownStatement, codeFeature, codeAdminShutdown:
+		case codeSerialization, codeDeadlock, codeUnknownStatement, codeFeature, codeAdminShutdown, codeIdleTransaction:
 			return true
 		}
 		return false
@@ -138,6 +139,8 @@ func translateCode(err *pgconn.PgError) error {
 		return unavailable("the database's disk is full", err)
 	case codeLockTimeout:
 		return unavailable("another write does not end", err)
+	case codeIdleTransaction:
+		return unavailable("this node stood still in the middle of a transaction", err)
 	case codeCanceled:
 		return unavailable(textSilent, err)
 	case codeStarting:

@@ -148,7 +148,7 @@ func TestTimeouts(t *testing.T) {
 	dsn := pgtest.Database(t)
 	patientStore := openAt(t, dsn, Options{Timeout: patient})
 	c := seed(t, patientStore, "a")
-	s := openAt(t, dsn, Options{Timeout: 500 * time.Millisecond})
+	s := openAt(t, dsn, Options{Timeout: 2 * time.Second})
 	err := patientStore.write(t.Context(), "a", func(context.Context, *writeTx) error {
 		wantUnavailable(t, put(s, c), "")
 		return storage.ErrNotFound

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 //go:embed migrations/*.sql
@@ -33,6 +35,17 @@ const (
 	forgetMigrationSQL = `DELETE FROM schema_migrations WHERE version = $1`
 	unboundedSQL       = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),
 		set_config('idle_in_transaction_session_timeout', '0', true)`
+	impatientSQL = `SET LOCAL lock_timeout = '200ms'`
+	// aloneSQL waits for the writes under way, and has others wait before they hold anything: each of them begins with a look
+	// at that table (beginSQL). Otherwise one could wait for a table that a step has, and the step for one of its own.
+	aloneSQL = `LOCK TABLE schema_migrations IN ACCESS EXCLUSIVE MODE`
+)
+
+// A step waits for nodes of the former version that use its tables, and holds up who comes after it. So it gives up soon,
+// before PostgreSQL takes it and a reader of several tables for a deadlock, and is tried again a moment later.
+const (
+	migrationPause = 100 * time.Millisecond
+	migrationTries = 300
 )
 
 // migration is one numbered step, in the order of its number from 1 without gaps.
@@ -92,6 +105,21 @@ func (s *Store) migrate(ctx context.Context) error {
 
 // migrateTo brings the schema to a version, forward or back.
 func (s *Store) migrateTo(ctx context.Context, steps []migration, version int) error {
+	for tries := 1; ; tries++ {
+		err := s.tryMigration(ctx, steps, version)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != codeLockTimeout && refused.Code != codeDeadlock || tries == migrationTries {
+			return err
+		}
+		select {
+		case <-time.After(migrationPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (s *Store) tryMigration(ctx context.Context, steps []migration, version int) error {
 	return pgx.BeginTxFunc(ctx, s.main, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, unboundedSQL); err != nil {
 			return err
@@ -99,7 +127,13 @@ func (s *Store) migrateTo(ctx context.Context, steps []migration, version int) e
 		if _, err := tx.Exec(ctx, lockSQL, int64(migrationLock)); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, impatientSQL); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, makeMigrationsSQL); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, aloneSQL); err != nil {
 			return err
 		}
 		// Another node may have been faster, and may know more steps than these.

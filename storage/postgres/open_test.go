@@ -119,36 +119,3 @@ func TestMigrateForwardAndBack(t *testing.T) {
 	}
 	seed(t, s, "a")
 }
-
-// Z-F09: a newer durward's step that only adds lets this one work on; one that changes what is there lets it only read,
-// also when it comes while this one runs.
-func TestNewerSchema(t *testing.T) {
-	t.Parallel()
-	dsn := pgtest.Database(t)
-	running := openAt(t, dsn, Options{})
-	c := seed(t, running, "a")
-	execute(t, dsn, `INSERT INTO schema_migrations (version, name, oldest_writer) VALUES (1001, '1001_adds', 1)`)
-	started := openAt(t, dsn, Options{})
-	for name, s := range map[string]*Store{"running": running, "started": started} {
-		if err := s.Ping(t.Context()); err != nil {
-			t.Errorf("%s beside a node of the next version: %v", name, err)
-		}
-		if _, err := s.PutConnection(t.Context(), c); err != nil {
-			t.Errorf("%s beside a node of the next version: %v", name, err)
-		}
-	}
-	execute(t, dsn, `INSERT INTO schema_migrations (version, name, oldest_writer) VALUES (1002, '1002_changes', 1002)`)
-	late := openAt(t, dsn, Options{})
-	for name, s := range map[string]*Store{"running": running, "started": started, "late": late} {
-		if _, err := s.Connection(t.Context(), c.ConnectionKey); err != nil {
-			t.Errorf("%s reads: %v", name, err)
-		}
-		_, err := s.PutConnection(t.Context(), c)
-		if !errors.Is(err, ErrSchema) || !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "newer durward") {
-			t.Errorf("%s writes: %v", name, err)
-		}
-		if err := s.Ping(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
-			t.Errorf("%s says that it can write: %v", name, err)
-		}
-	}
-}

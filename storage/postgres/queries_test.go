@@ -100,7 +100,7 @@ var otherWords = map[string]string{
 
 // onlyHere and onlyThere are statements that one store has.
 var (
-	onlyHere = []string{"arrivalSourceSQL", "beginAuditHeadSQL", "beginSQL", "changeSQL", "changedSQL", "checkSQL", "dropArrivalSQL", "factsSQL", "hasArrivalSQL", "openToAllSQL", "makeArrivalSQL", "nameArrivalSQL", "probeSQL", "setProbeSQL", "forgetMigrationSQL", "lockEntrySQL", "listenSQL", "lockSQL",
+	onlyHere = []string{"aloneSQL", "arrivalSourceSQL", "beginAuditHeadSQL", "beginSQL", "changeSQL", "changedSQL", "checkSQL", "dropArrivalSQL", "factsSQL", "hasArrivalSQL", "impatientSQL", "openToAllSQL", "makeArrivalSQL", "nameArrivalSQL", "probeSQL", "setProbeSQL", "forgetMigrationSQL", "lockEntrySQL", "listenSQL", "lockSQL",
 		"makeMigrationsSQL", "oldestWriterSQL", "pollSQL", "positionSQL", "prepareSQL", "pruneSQL", "recordMigrationSQL", "setScopeSQL", "tryLockSQL", "unboundedSQL", "unlockSQL"}
 	onlyThere = []string{"countObjectsSQL", "totalChangesSQL"}
 )

@@ -51,7 +51,8 @@ func TestDiskFull(t *testing.T) {
 func TestReadOnlyAndLockedFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "durward.db")
-	s, err := Open(t.Context(), path, Options{Timeout: 100 * time.Millisecond})
+	// Long enough for what is not locked, on a busy machine with a slow disk.
+	s, err := Open(t.Context(), path, Options{Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ type issue struct {
 	Title string `json:"title"`
 }
 
-// callHeld creates an issue and deletes it. The gateway holds the deletion and asks the user, through the client; nothing
-// reaches the third party before the user agrees.
+// callHeld creates an issue, an urgent one, which only sales is denied, and deletes it. The gateway holds the deletion and asks
+// the user, through the client; nothing reaches the third party before the user agrees.
 func callHeld(ctx context.Context, w *walk) ([]string, error) {
 	var asked []string
 	session, carrier, err := w.open(ctx, &mcp.ClientOptions{
@@ -35,10 +35,10 @@ func callHeld(ctx context.Context, w *walk) ([]string, error) {
 	}
 	defer session.Close()
 	var made, gone issue
-	if err := call(ctx, session, createTool, map[string]any{"title": "Made by the tour", "priority": 3}, &made); err != nil {
+	if err := call(ctx, session, createTool, map[string]any{"title": "Made by the tour", "priority": 1}, &made); err != nil {
 		return nil, explain(err, carrier)
 	}
-	detail := []string{fmt.Sprintf("tools/call %s {title, priority: 3} -> issue %d", createTool, made.ID)}
+	detail := []string{fmt.Sprintf("tools/call %s {title, priority: 1} -> issue %d", createTool, made.ID)}
 	if len(asked) > 0 {
 		return detail, fmt.Errorf("%s needs no approval, but the gateway asked: %s", createTool, asked[0])
 	}

@@ -3,15 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 )
 
@@ -19,10 +17,9 @@ const (
 	smallAddress = "127.0.0.1:9301"
 	largeAddress = "127.0.0.1:9302"
 	smallScale   = 10
-	// newPerCall is how many counters a call makes whose user and server are new: two limits of each, of requests and tokens.
-	newPerCall    = 8
-	newUsers      = 1000 // the first of the users that fill puts into the store
-	callsPerRound = 4000
+	// A round has batches of calls to each side in turn.
+	batchesPerRound = 10
+	callsPerBatch   = 2000
 )
 
 // scale measures what a call costs a gateway with as many policies, servers, keys and live counters as the options say, over
@@ -50,45 +47,128 @@ func (b *bench) callAtScale(ctx context.Context) measurement {
 		defer s.stop()
 		sides[i] = s
 	}
-	for i := range sides {
-		if sides[i].wire, err = dial(sides[i].address); err != nil {
+	var m measurement
+	var spent [2][]cost
+	live := math.MaxInt               // the fewest counters of the large side
+	for round := range b.rounds + 1 { // the first warms up
+		costs, err := costsOf(ctx, sides[:])
+		if err != nil {
 			return fail(err)
 		}
-		defer sides[i].wire.connection.Close()
-	}
-	var m measurement
-	for round := range b.rounds + 1 { // the first warms up
-		var costs [2]float64
-		for i, s := range sides {
-			if costs[i], err = s.wire.cost(ctx, s.process.Process.Pid, s.requests); err != nil {
-				return fail(err)
-			}
+		counters, err := sides[1].liveCounters(ctx)
+		if err != nil {
+			return fail(err)
 		}
-		if round > 0 {
-			m.values = append(m.values, costs[1]/costs[0])
+		fmt.Fprintf(os.Stderr, "round %d: %.1f against %.1f us a call; a collection of %.0f ms in %.0f calls against %.1f ms in %.0f; %d counters\n", round,
+			costs[1].call, costs[0].call, costs[1].collection/1e3, costs[1].every, costs[0].collection/1e3, costs[0].every, counters)
+		if round == 0 {
+			continue
+		}
+		live = min(live, counters)
+		m.values = append(m.values, costs[1].call/costs[0].call)
+		for i := range spent {
+			spent[i] = append(spent[i], costs[i])
 		}
 	}
-	live, err := sides[1].liveCounters(ctx)
+	resting, err := rest(ctx, sides[:])
 	if err != nil {
 		return fail(err)
 	}
-	if live < b.options.scale*9/10 {
-		return fail(fmt.Errorf("only %d counters were live: the others were made more than two minutes before", live))
+	if live < b.options.scale {
+		return fail(fmt.Errorf("only %d counters were live in a round, not %d", live, b.options.scale))
 	}
-	m.note = fmt.Sprintf("%d policies, servers and keys, %d live counters, against %d of each", b.options.scale, live, smallScale)
+	m.note = fmt.Sprintf("%d policies, servers and keys, %d live counters, against %d of each; a collection of garbage takes %s against %s; "+
+		"in %v without calls %v of processor time against %v; %d MiB of memory against %d", b.options.scale, live, smallScale,
+		collecting(spent[1]), collecting(spent[0]), sweep, resting[1].Round(time.Millisecond), resting[0].Round(time.Millisecond),
+		sides[1].memory(), sides[0].memory())
 	return m
 }
+
+// cost is what a call takes of a gateway's processor time, in microseconds, with its part of the collections of garbage.
+type cost struct {
+	call       float64
+	collection float64 // what one takes
+	every      float64 // calls from one to the next
+}
+
+// collecting is the middle of what collections cost a call, for people.
+func collecting(rounds []cost) string {
+	var part, every []float64
+	for _, c := range rounds {
+		part, every = append(part, c.collection/c.every), append(every, c.every)
+	}
+	return fmt.Sprintf("%.1f us of a call, one in %.0f calls,", median(part), median(every))
+}
+
+// costsOf measures one round. The large gateway collects its garbage so seldom that a round has too much of it or none: what a
+// collection takes is measured by itself, before the calls, and those that were missing or too many among the calls are
+// added or taken off.
+func costsOf(ctx context.Context, sides []side) (costs [2]cost, err error) {
+	var collections [2]collection
+	var before [2][]float64
+	var wires [2]*wire
+	for i := range sides {
+		if err := sides[i].keepCounters(ctx); err != nil {
+			return costs, err
+		}
+	}
+	kept := time.Now()
+	for i := range sides {
+		if collections[i], err = sides[i].collect(ctx); err != nil {
+			return costs, err
+		}
+		if before[i], err = sides[i].metrics(ctx, allocated, collected); err != nil {
+			return costs, err
+		}
+		if wires[i], err = dial(sides[i].address); err != nil {
+			return costs, err
+		}
+		defer wires[i].connection.Close()
+	}
+	for range batchesPerRound {
+		for i := range sides {
+			batch, err := wires[i].cost(ctx, sides[i].process.Process.Pid, sides[i].requests)
+			if err != nil {
+				return costs, err
+			}
+			costs[i].call += batch / batchesPerRound
+		}
+	}
+	for i := range sides {
+		after, err := sides[i].metrics(ctx, allocated, collected)
+		if err != nil {
+			return costs, err
+		}
+		const calls = batchesPerRound * callsPerBatch
+		due := (after[0] - before[i][0]) / collections[i].room
+		costs[i].collection, costs[i].every = collections[i].cost, calls/due
+		costs[i].call += (due - (after[1] - before[i][1])) * collections[i].cost / calls
+		sides[i].round = time.Since(kept)
+	}
+	return costs, nil
+}
+
+// Metrics of the collector's.
+const (
+	allocated = "go_memstats_alloc_bytes_total"
+	collected = "go_gc_duration_seconds_count"
+)
 
 // side is one of the two gateways that are compared, with calls of its users.
 type side struct {
 	*bench
 	process  *process
-	wire     *wire
 	requests [][]byte
+	size     int           // how many policies, servers, keys and live counters it has
+	people   []string      // tokens of the crowd
+	kept     time.Time     // when the last run over all its counters began
+	keeping  time.Duration // what that took
+	round    time.Duration // what was measured behind it took
 }
 
 // newSide sets up a gateway with that many rows and live counters. Its store is thrown away with b's directory.
 func (b *bench) newSide(ctx context.Context, address string, size int) (s side, err error) {
+	s.size = size
 	directory := filepath.Join(b.directory, "with-"+strconv.Itoa(size))
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		return s, err
@@ -104,7 +184,7 @@ func (b *bench) newSide(ctx context.Context, address string, size int) (s side, 
 	if err := s.prepare(ctx); err != nil {
 		return s, err
 	}
-	fill := exec.CommandContext(ctx, "python3", filepath.Join(b.bench, "fill"), filepath.Join(directory, "durward.db"), strconv.Itoa(size))
+	fill := exec.CommandContext(ctx, "python3", filepath.Join(b.bench, "fill"), filepath.Join(directory, "durward.db"), strconv.Itoa(size), strconv.Itoa(s.crowd()))
 	fill.Stdout, fill.Stderr = os.Stderr, os.Stderr
 	if err := fill.Run(); err != nil {
 		return s, fmt.Errorf("filling the store: %w", err)
@@ -112,13 +192,10 @@ func (b *bench) newSide(ctx context.Context, address string, size int) (s side, 
 	if s.process, err = s.startGateway(ctx); err != nil {
 		return s, err
 	}
-	if err := s.makeCounters(ctx, size); err != nil {
+	if err := s.keepCounters(ctx); err != nil {
 		return s, fmt.Errorf("making counters: %w", err)
 	}
-	if err := s.awaitIdle(ctx); err != nil {
-		return s, err
-	}
-	for n := range callsPerRound {
+	for n := range callsPerBatch {
 		s.requests = append(s.requests, request(address, "/mcp/bench-call", s.tokens[n%users]))
 	}
 	return s, nil
@@ -129,93 +206,6 @@ func (s *side) stop() {
 		s.process.stop()
 	}
 	s.issuer.close()
-}
-
-// prepare adds what is copied, a server that needs no connection, and limits that make more counters per call.
-func (s *side) prepare(ctx context.Context) error {
-	gateway, err := s.startGateway(ctx)
-	if err != nil {
-		return err
-	}
-	defer gateway.stop()
-	if err := s.createServer(ctx, "Bench open", map[string]any{"url": "http://" + stubAddress + "/mcp", "provider": "none"}); err != nil {
-		return err
-	}
-	for _, scope := range []string{"user", "mcp_server"} {
-		limit := map[string]any{"name": "Bench " + scope + " again", "scope_type": scope, "traffic_type": "mcp", "requests_per_minute": plenty, "tokens_per_minute": plenty}
-		if err := s.api(ctx, 0, limitsPath, limit, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeCounters calls copies of the open server, each as another user.
-func (s *side) makeCounters(ctx context.Context, size int) error {
-	calls, connections := (size+newPerCall-1)/newPerCall, 8
-	failed := make([]error, connections)
-	var calling sync.WaitGroup
-	for c := range connections {
-		calling.Go(func() {
-			w, err := dial(s.address)
-			if err != nil {
-				failed[c] = err
-				return
-			}
-			defer w.connection.Close()
-			for n := c; n < calls && failed[c] == nil && ctx.Err() == nil; n += connections {
-				token, err := s.issuer.token(user(newUsers+n), s.url())
-				if err == nil {
-					err = w.exchange(request(s.address, fmt.Sprint("/mcp/bench-open-", n+1), token))
-				}
-				failed[c] = err
-			}
-		})
-	}
-	calling.Wait()
-	return errors.Join(append(failed, ctx.Err())...)
-}
-
-// awaitIdle waits until the gateway has done what it does behind requests: its processor time would count as theirs.
-func (s *side) awaitIdle(ctx context.Context) error {
-	const pause, idle = 500 * time.Millisecond, 10 * time.Millisecond
-	before, err := processorTime(s.process.Process.Pid)
-	for until := time.Now().Add(time.Minute); err == nil && time.Now().Before(until); {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-		var after int64
-		if after, err = processorTime(s.process.Process.Pid); err == nil && time.Duration(after-before) < idle {
-			return nil
-		}
-		before = after
-	}
-	return errors.Join(errors.New("the gateway has not come to rest"), err)
-}
-
-// sweep is how often the gateway counts its counters, and a second.
-const sweep = 21 * time.Second
-
-// liveCounters is how many counters the gateway keeps. Those that it made for what was measured are few.
-func (s *side) liveCounters(ctx context.Context) (int, error) {
-	select {
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-time.After(sweep):
-	}
-	text, err := s.fetchAdmin(ctx, "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "durward_limit_counters "); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			return int(n), err
-		}
-	}
-	return 0, errors.New("the metrics do not tell of counters")
 }
 
 var bytesPerCounter = regexp.MustCompile(`([0-9.]+) B/counter`)

@@ -1,0 +1,37 @@
+package app
+
+import (
+	"reflect"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// TestPack: what is packed reads as before, and lies in one piece.
+func TestPack(t *testing.T) {
+	text := func(s string) string { return string([]byte(s)) }
+	made := func() storage.Server {
+		return storage.Server{
+			ID: text("the id"), Slug: text("slug"), Status: storage.ServerStatus(text("active")), SealedClientSecret: []byte("secret"), CreatedAt: time.Unix(1, 0),
+			Entry: storage.DirectoryEntry{URL: text("https://example.com"), Name: text("Name")},
+		}
+	}
+	s := made()
+	pack(&s)
+	if want := made(); !reflect.DeepEqual(s, want) {
+		t.Errorf("%+v\nwas\n%+v", s, want)
+	}
+	first := uintptr(unsafe.Pointer(unsafe.StringData(s.ID)))
+	for _, of := range []string{s.Slug, string(s.Status), s.Entry.URL, s.Entry.Name} {
+		if at := uintptr(unsafe.Pointer(unsafe.StringData(of))); at-first > 64 {
+			t.Errorf("%q lies elsewhere", of)
+		}
+	}
+	var nothing storage.Server
+	pack(&nothing)
+	if !reflect.DeepEqual(nothing, storage.Server{}) {
+		t.Errorf("%+v", nothing)
+	}
+}
