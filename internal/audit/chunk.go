@@ -25,9 +25,9 @@ const (
 	longChunkFormat = 1
 	hashMark        = 4
 	// maxChunk bounds what a chunk may hold, so that a crafted one takes no more memory, and maxWhole the texts in one
-	// that is written, whole.
+	// that is written, whole: a query holds those of pageChunks.
 	maxChunk = 64 << 20
-	maxWhole = 16 << 20
+	maxWhole = 4 << 20
 )
 
 // chunkWriter collects records of one chain.
