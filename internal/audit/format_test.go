@@ -117,7 +117,7 @@ func FuzzLongText(f *testing.F) {
 	e.Detail, e.Roles = map[string]any{"a": []any{"\"}", 1.5, nil}}, []string{"x,y"}
 	f.Add(appendEntry(nil, e))
 	f.Add(appendEntry(nil, &storage.AuditEntry{At: e.At, Call: e.ID, Kind: storage.AuditCall, Event: "outcome"}))
-	f.Add(joinShared(appendOwnOf(nil, e), newShared(appendSharedOf(nil, e))))
+	f.Add(joinShared(appendOwnOf(nil, e), string(appendSharedOf(nil, e))))
 	f.Add([]byte(`{"i":"","t":1}`))
 	f.Add([]byte(`{"I":"","j":{"a":1,"0":{}}}`))
 	f.Add([]byte(`{"i":"x" , "t" : 1 }`))

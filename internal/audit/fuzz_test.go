@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,9 +26,7 @@ func FuzzParseLine(f *testing.F) {
 	f.Add([]byte(`{"o":"","n":1,"h":"`))
 	f.Add([]byte(`{"checkpoint":{},"signature":""}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		parser := parser{organization: []byte(other)} // behind a record of somebody else's
-		again := bytes.HasPrefix(text, []byte(recordAgain))
-		l, err := parser.parse(text)
+		l, err := new(parser).parse(text)
 		if err != nil {
 			return
 		}
@@ -41,13 +38,13 @@ func FuzzParseLine(f *testing.F) {
 		case l.checkpoint != nil:
 			written = appendCheckpoint(nil, l.checkpoint)
 		default:
-			written = append(appendRecord(nil, string(r.organization), again, r.sequence, &r.hash), r.text...)
-			if r.shared != nil {
-				reference := r.shared.sequence
-				if !r.shared.lost {
-					reference = 0
-				}
-				written = appendShared(written, r.shared, reference)
+			written = append(appendRecord(nil, string(r.organization), r.sequence, &r.hash), r.text...)
+			switch {
+			case r.shared == nil:
+			case r.shared.lost:
+				written = appendReference(written, r.shared.sequence)
+			default:
+				written = appendShared(written, r.shared.text)
 			}
 			written = append(written, lineEnd...)
 		}

@@ -163,9 +163,6 @@ type segment struct {
 	moved  bool              // something was written since the last checkpoint
 	ended  bool              // it has its final checkpoint
 	at     os.FileInfo       // what its path led to when it began; nil: not known
-
-	lastPending *chain // of the last record in pending, or in the file; nil: there is none
-	lastWritten *chain // of the last record in the file
 }
 
 type chain struct {

@@ -17,14 +17,13 @@ import (
 //
 //	{"o":"<organization>","n":<sequence>,"h":"<hash, base64url>","e":<entry>}
 //
-// byte for byte: the reader accepts no other spelling. Without "o" it is of the organization of the record before. Node,
-// segment and previous hash are not repeated, they follow from where the line stands. An entry with a shared part has it,
-// or the sequence of the record that has it (see shared.go). No line has a NUL byte: where one stands, nothing has been
+// byte for byte: the reader accepts no other spelling. Node, segment and previous hash are not repeated, they follow from
+// where the line stands. The organization is: whose a line is must not hang on another line, which may be damaged. An entry
+// with a shared part has it, or the sequence of the record that has it (see shared.go). No line has a NUL byte: where one stands, nothing has been
 // written yet (see file_linux.go).
 const (
 	recordStart = `{"o":"`
 	recordNext  = `","n":`
-	recordAgain = `{"n":`
 	recordHash  = `,"h":"`
 	recordEntry = `","e":`
 	hashLength  = 43
@@ -48,8 +47,8 @@ type header struct {
 	Previous   string `json:"previous,omitempty"`
 }
 
-// Formats. In segments of format 2 each record has its organization, and no entry a shared part. In those of format 1 entries
-// have the long form, and nothing stands behind the last line.
+// Formats. In segments of format 2 no entry has a shared part. In those of format 1 entries have the long form, and nothing
+// stands behind the last line.
 const (
 	segmentFormat      = 3
 	plainSegmentFormat = 2
@@ -169,16 +168,11 @@ func appendChainName(b []byte, c *storage.AuditChain) []byte {
 	return b
 }
 
-// appendRecord begins a record's line; its entry and lineEnd follow. Without its organization it is of that of the record
-// before.
-func appendRecord(b []byte, organization string, again bool, sequence int64, hash *[sha256.Size]byte) []byte {
-	if again {
-		b = append(b, recordAgain...)
-	} else {
-		b = append(b, recordStart...)
-		b = append(b, organization...)
-		b = append(b, recordNext...)
-	}
+// appendRecord begins a record's line; its entry and lineEnd follow.
+func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.Size]byte) []byte {
+	b = append(b, recordStart...)
+	b = append(b, organization...)
+	b = append(b, recordNext...)
 	b = strconv.AppendInt(b, sequence, 10)
 	b = append(b, recordHash...)
 	b = hashText.AppendEncode(b, hash[:])

@@ -10,9 +10,7 @@ import (
 
 // parser reads the lines of one segment, from its first one.
 type parser struct {
-	format       int    // of the segment; 0: its header has not been seen
-	organization []byte // of the record before; nil: there was none
-	chains       map[string]*parsedChain
+	chains map[string]*parsedChain // by organization
 }
 
 // parsedChain is the shared parts of a chain so far.
@@ -24,7 +22,7 @@ type parsedChain struct {
 // parse reads a line without its line end. The own parts of entries are not looked into: their hashes tell whether they
 // are what was written. The line's bytes are kept by what is returned.
 func (p *parser) parse(b []byte) (line, error) {
-	if bytes.HasPrefix(b, []byte(recordStart)) || bytes.HasPrefix(b, []byte(recordAgain)) {
+	if bytes.HasPrefix(b, []byte(recordStart)) {
 		r, err := p.parseRecord(b)
 		return line{record: r}, err
 	}
@@ -39,27 +37,13 @@ func (p *parser) parse(b []byte) (line, error) {
 	if h.Format < longSegmentFormat || h.Format > segmentFormat {
 		return line{}, fmt.Errorf("%w: format %d is not known to this durward", errLine, h.Format)
 	}
-	if p.format == 0 {
-		p.format = h.Format
-	}
 	return line{header: &h}, nil
 }
 
-// plain reports whether lines have the form that they had before there were shared parts.
-func (p *parser) plain() bool { return p.format == plainSegmentFormat || p.format == longSegmentFormat }
-
 func (p *parser) parseRecord(b []byte) (r record, err error) {
-	organization, rest := p.organization, b[min(len(b), len(recordAgain)):]
-	if bytes.HasPrefix(b, []byte(recordStart)) {
-		var ok bool
-		if organization, rest, ok = bytes.Cut(b[len(recordStart):], []byte(recordNext)); !ok || !validOrganization(organization) {
-			return r, errLine
-		}
-		if again := p.organization != nil && bytes.Equal(organization, p.organization); again && !p.plain() {
-			return r, fmt.Errorf("%w: it repeats its organization", errLine)
-		}
-	} else if p.plain() || organization == nil {
-		return r, fmt.Errorf("%w: it has no organization", errLine)
+	organization, rest, ok := bytes.Cut(b[len(recordStart):], []byte(recordNext))
+	if !ok || !validOrganization(organization) {
+		return r, errLine
 	}
 	number, rest, ok := bytes.Cut(rest, []byte(recordHash))
 	if !ok {
@@ -75,16 +59,11 @@ func (p *parser) parseRecord(b []byte) (r record, err error) {
 	if n, err := hashText.Decode(r.hash[:], rest[:hashLength]); err != nil || n != len(r.hash) {
 		return r, errLine
 	}
-	if p.organization == nil || !bytes.Equal(organization, p.organization) {
-		p.organization = append([]byte{}, organization...)
+	r.organization, r.text = organization, rest[hashLength+len(recordEntry):len(rest)-1]
+	if bytes.HasPrefix(r.text, []byte(sharingStart)) {
+		err = p.resolve(&r)
 	}
-	r.organization, r.text = p.organization, rest[hashLength+len(recordEntry):len(rest)-1]
-	if bytes.HasPrefix(r.text, []byte(sharingStart)) && !p.plain() {
-		if err := p.resolve(&r); err != nil {
-			return r, err
-		}
-	}
-	return r, nil
+	return r, err
 }
 
 // parseSequence reads a sequence, which has one spelling.
@@ -136,7 +115,12 @@ func (p *parser) resolve(r *record) error {
 }
 
 // whole is the entry's whole text.
-func (r *record) whole() []byte { return joinShared(r.text, r.shared) }
+func (r *record) whole() []byte {
+	if r.shared == nil {
+		return bytes.Clone(r.text)
+	}
+	return joinShared(r.text, r.shared.text)
+}
 
 func parseSigned(b []byte) (*storage.AuditCheckpoint, error) {
 	var s signedLine

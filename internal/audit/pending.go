@@ -176,23 +176,26 @@ func (j *Journal) sharedOf(c *chain, e *storage.AuditEntry) *shared {
 // addLine puts a record, whose chain has moved on, into pending.
 func (j *Journal) addLine(a *addition, text []byte) {
 	c := a.chain
-	j.pending = appendRecord(j.pending, c.OrganizationID, j.segment.lastPending == c, c.Sequence, &a.hash)
+	j.pending = appendRecord(j.pending, c.OrganizationID, c.Sequence, &a.hash)
 	a.start = len(j.pending)
 	j.pending = append(j.pending, text...)
 	a.end = len(j.pending)
-	if s := a.shared; s != nil {
-		reference := s.sequence
-		a.defines = reference == 0 && c.parts.define(s, c.Sequence)
-		j.pending = appendShared(j.pending, s, reference)
+	switch s := a.shared; {
+	case s == nil:
+	case s.sequence > 0:
+		j.pending = appendReference(j.pending, s.sequence)
+	default:
+		a.defines = c.parts.define(s, c.Sequence)
+		j.pending = appendShared(j.pending, s.text)
 	}
 	j.pending = append(j.pending, lineEnd...)
-	j.segment.lastPending, c.moved = c, true
+	c.moved = true
 }
 
 // withdraw takes out of pending what could not be written and must not be later.
 func (j *Journal) withdraw() {
 	lines, additions := j.pending, j.additions
-	j.pending, j.additions, j.segment.lastPending = nil, nil, j.segment.lastWritten
+	j.pending, j.additions = nil, nil
 	for i := range slices.Backward(additions) {
 		a := &additions[i]
 		a.chain.Sequence, a.chain.Hash = a.sequence-1, a.previous
@@ -204,7 +207,11 @@ func (j *Journal) withdraw() {
 		if a := &additions[i]; a.later {
 			again, text := j.addition(a.chain), lines[a.start:a.end]
 			again.at, again.shared, again.later = a.at, a.shared, true
-			again.hash, j.scratch = nextOf(&a.chain.AuditChain, &record{text: text, shared: a.shared}, j.scratch)
+			// There may be room now for what there was none for, and several records have it, each by itself.
+			if s := a.shared; s != nil && a.chain.parts.byText[s.text] != nil {
+				again.shared = a.chain.parts.byText[s.text]
+			}
+			again.hash, j.scratch = nextOf(&a.chain.AuditChain, &record{text: text, shared: again.shared}, j.scratch)
 			j.addLine(again, text)
 		}
 	}
@@ -221,9 +228,10 @@ func (j *Journal) observed() {
 	}
 	for i := range j.additions {
 		a := &j.additions[i]
+		r := record{text: j.pending[a.start:a.end], shared: a.shared}
 		(*f)(storage.AuditRecord{
 			OrganizationID: a.chain.OrganizationID, Node: a.chain.Node, Segment: a.chain.Segment, Sequence: a.sequence,
-			Text: joinShared(j.pending[a.start:a.end], a.shared), Previous: a.previous, Hash: a.hash,
+			Text: r.whole(), Previous: a.previous, Hash: a.hash,
 		})
 	}
 }
@@ -236,7 +244,7 @@ func (j *Journal) flush() error {
 	}
 	err := j.put(j.pending)
 	if err == nil {
-		j.segment.moved, j.segment.lastWritten = true, j.segment.lastPending
+		j.segment.moved = true
 		j.collect()
 		j.observed()
 		j.additions = j.additions[:0]

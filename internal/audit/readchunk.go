@@ -65,7 +65,7 @@ type chunkReader struct {
 	body  []byte
 	plain bool     // there are no shared parts
 	room  int      // how much longer the texts with shared parts may be in all
-	parts [][]byte // the shared part of each record so far; nil: it has none
+	parts []string // the shared part of each record so far; "": it has none
 }
 
 // next returns the next record's whole text and the beginning of its hash. It is not ok when what stands there is no record.
@@ -84,7 +84,7 @@ func (r *chunkReader) next() (mark, text []byte, ok bool) {
 	if text, ok = r.cut(size); !ok || r.plain {
 		return mark, text, ok
 	}
-	var part []byte
+	var part string
 	if sharing {
 		if part, ok = r.part(); !ok {
 			return nil, nil, false
@@ -92,28 +92,28 @@ func (r *chunkReader) next() (mark, text []byte, ok bool) {
 		if r.room -= len(text) + len(part); r.room < 0 {
 			return nil, nil, false
 		}
-		text = joinShared(text, &shared{text: part})
+		text = joinShared(text, part)
 	}
 	r.parts = append(r.parts, part)
 	return mark, text, true
 }
 
 // part is the shared part of the record that is read.
-func (r *chunkReader) part() (part []byte, ok bool) {
+func (r *chunkReader) part() (part string, ok bool) {
 	back, ok := r.number()
 	switch {
 	case !ok || back > uint64(len(r.parts)):
-		return nil, false
+		return "", false
 	case back > 0:
 		part = r.parts[uint64(len(r.parts))-back]
-		return part, part != nil
+		return part, part != ""
 	}
 	size, ok := r.number()
 	if !ok {
-		return nil, false
+		return "", false
 	}
-	part, ok = r.cut(size)
-	return part, ok && len(part) > 0
+	text, ok := r.cut(size)
+	return string(text), ok && len(text) > 0
 }
 
 func (r *chunkReader) number() (uint64, bool) {

@@ -164,6 +164,7 @@ func (j *Journal) open(number int) error {
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
 	j.torn, j.failure = false, nil
+	j.recent = recentShared{} // else it keeps the former segment's chains
 	j.noteSynced(j.written.Load())
 	return nil
 }

@@ -24,7 +24,9 @@ const (
 	sharedStart  = `,"0":`
 )
 
-// Bounds of the shared parts of a chain that records in a segment can refer to. What is beyond stands in each record.
+// Bounds of the shared parts of a chain that records in a segment can refer to. What is beyond stands in each record. They
+// belong to the format: a reader with others takes for a repetition what is beyond. Of all chains together a segment's size
+// bounds them, since each stands in it.
 const (
 	maxShared     = 4096
 	maxSharedSize = 1 << 20
@@ -32,7 +34,7 @@ const (
 
 // shared is a shared part.
 type shared struct {
-	text   []byte
+	text   string
 	digest [sha256.Size]byte
 	// sequence is that of the record that it stands in, to which others refer; 0: none can.
 	sequence int64
@@ -46,7 +48,7 @@ type shared struct {
 }
 
 func newShared(text []byte) *shared {
-	return &shared{text: bytes.Clone(text), digest: sha256.Sum256(text)}
+	return &shared{text: string(text), digest: sha256.Sum256(text)}
 }
 
 // sharedParts are those of one chain in a segment. Writer and readers have the same ones at the same place: each shared
@@ -69,7 +71,7 @@ func (p *sharedParts) define(s *shared, sequence int64) bool {
 	if p.byText == nil {
 		p.byText = make(map[string]*shared)
 	}
-	p.byText[string(s.text)] = s
+	p.byText[s.text] = s
 	p.size += len(s.text)
 	s.sequence = sequence
 	return true
@@ -77,7 +79,7 @@ func (p *sharedParts) define(s *shared, sequence int64) bool {
 
 // forget undoes define.
 func (p *sharedParts) forget(s *shared) {
-	delete(p.byText, string(s.text))
+	delete(p.byText, s.text)
 	p.size -= len(s.text)
 	s.sequence = 0
 }
@@ -106,22 +108,18 @@ func splitReference(text []byte) (own []byte, sequence int64, ok bool) {
 }
 
 // joinShared makes the whole text again.
-func joinShared(own []byte, s *shared) []byte {
-	if s == nil {
-		return bytes.Clone(own)
-	}
-	return appendShared(append(make([]byte, 0, len(own)+len(s.text)+8), own...), s, 0)
+func joinShared(own []byte, part string) []byte {
+	return appendShared(append(make([]byte, 0, len(own)+len(sharedStart)+len(part)+1), own...), part)
 }
 
-// appendShared ends an own part with the shared part, or with what refers to it.
-func appendShared(b []byte, s *shared, reference int64) []byte {
-	b = append(b, sharedStart...)
-	if reference > 0 {
-		b = strconv.AppendInt(b, reference, 10)
-	} else {
-		b = append(b, s.text...)
-	}
-	return append(b, '}')
+// appendShared ends an own part with the shared part.
+func appendShared(b []byte, part string) []byte {
+	return append(append(append(b, sharedStart...), part...), '}')
+}
+
+// appendReference ends an own part with the sequence of the record that has the shared part.
+func appendReference(b []byte, sequence int64) []byte {
+	return append(strconv.AppendInt(append(b, sharedStart...), sequence, 10), '}')
 }
 
 // sharing reports whether an entry has a shared part: intents of calls have.

@@ -125,17 +125,22 @@ func (r *segmentReader) takeRecord(record *record) {
 }
 
 // check moves the chain on by a record and says what is wrong with the record. What is wrong with a shared part is said
-// once, of the first record that it is found at.
+// once, of the first record that it is found at; a record that is right shows that its shared part is too.
 func (r *segmentReader) check(c *storage.AuditChain, record *record) (problem string) {
 	var hash [32]byte
 	hash, r.scratch = nextOf(c, record, r.scratch)
 	s := record.shared
 	switch {
-	case hash == record.hash || s != nil && s.wrong:
-		return ""
-	case s != nil && s.lost:
+	case s != nil && s.lost && !s.wrong:
 		s.wrong = true
 		return fmt.Sprintf("record %d, which has a part of it and of those that share it, is gone or was changed", s.sequence)
+	case hash == record.hash:
+		if s != nil && !s.lost {
+			s.wrong = false
+		}
+		return ""
+	case s != nil && s.wrong:
+		return ""
 	case s != nil && s.sequence == record.sequence:
 		s.wrong = true
 		return "the record or its hash was changed; those that share a part of it cannot be checked"
