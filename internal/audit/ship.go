@@ -193,19 +193,25 @@ func (s *shipper) shipFile(ctx context.Context, end int64) error {
 	if err := s.catchUp(f); err != nil {
 		return err
 	}
-	reader := io.Reader(f)
 	if end > 0 {
-		reader = io.LimitReader(f, max(end-s.at.offset, 0))
+		return s.shipLines(ctx, io.LimitReader(f, max(end-s.at.offset, 0)))
 	}
-	lines := newLines(reader)
-	base := s.at.offset
+	return s.shipLines(ctx, f)
+}
+
+// shipLines sends what stands at the position.
+func (s *shipper) shipLines(ctx context.Context, r io.Reader) error {
+	lines, base := newLines(r), s.at.offset
 	for more := true; more; {
-		if more, err = s.collect(lines); err != nil {
-			return err
-		}
+		var err error
+		more, err = s.collect(lines)
+		// Also after an error: what was collected is in the batch, and must not be parsed again.
 		s.shipped += base + lines.offset - s.at.offset
 		s.at.offset = base + lines.offset
 		s.at.parsed = s.at.offset
+		if err != nil {
+			return err
+		}
 		if err := s.send(ctx); err != nil {
 			return err
 		}
@@ -218,7 +224,8 @@ func (s *shipper) catchUp(f *os.File) error {
 	if _, err := f.Seek(s.at.parsed, io.SeekStart); err != nil {
 		return err
 	}
-	for lines := newLines(io.LimitReader(f, s.at.offset-s.at.parsed)); ; {
+	lines := newLines(io.LimitReader(f, s.at.offset-s.at.parsed))
+	for base := s.at.parsed; ; s.at.parsed = base + lines.offset {
 		text, err := lines.next()
 		if errors.Is(err, io.EOF) {
 			break
