@@ -3,12 +3,18 @@ package audit
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/klauspost/compress/s2"
 
 	"github.com/durward-gateway/durward/storage"
 )
@@ -71,6 +77,90 @@ func TestUnreadableLine(t *testing.T) {
 				t.Errorf("from the store: records %v, %v", sequences, err)
 			}
 		})
+	}
+}
+
+// manyRecords is a segment that has ended, of three organizations and shared parts of several; sessions say whose each is.
+func manyRecords(t *testing.T) (node, segment string, store *memory) {
+	t.Helper()
+	store = new(memory)
+	j := openJournal(t, testOptions(t, t.TempDir()))
+	for i := range 30 {
+		organization := []string{acme, other, "third"}[i%3]
+		e := intent("create_issue")
+		e.UserID, e.Session = strconv.Itoa(i/3%4), organization
+		if err := j.Append(organization, e); err != nil {
+			t.Fatal(err)
+		}
+		if i == 14 {
+			if err := j.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	node, segment = j.node, readFile(t, segmentPath(j.dir, 1))
+	if err := fileShipper(j, store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return node, segment, store
+}
+
+// mutate changes a byte, or some, or takes some away, or puts them elsewhere.
+func mutate(random *rand.Rand, text []byte) []byte {
+	from := random.IntN(len(text))
+	to := min(len(text), from+1+random.IntN(1+random.IntN(400)))
+	switch piece := slices.Clone(text[from:to]); random.IntN(4) {
+	case 0:
+		text[from] ^= 1 << random.IntN(8)
+	case 1:
+		text = slices.Delete(text, from, to)
+	case 2:
+		text = slices.Insert(text, random.IntN(len(text)), piece...)
+	case 3:
+		copy(text[random.IntN(len(text)):], piece)
+	}
+	return text
+}
+
+// TestEdits: whatever is done to the bytes of a segment or to those of a chunk is found.
+func TestEdits(t *testing.T) {
+	node, segment, store := manyRecords(t)
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
+	for range 200 {
+		edited := mutate(random, []byte(segment))
+		root := t.TempDir()
+		if err := os.Mkdir(filepath.Join(root, node), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		appendFile(t, segmentPath(filepath.Join(root, node), 1), string(edited))
+		findings := verify(t, root, new(memory))
+		// What no checkpoint covers can be cut off.
+		lines, _, _ := bytes.Cut(edited, []byte{0})
+		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
+		if len(findings) == 0 && !strings.HasPrefix(segment, string(lines)) {
+			t.Errorf("nothing is found in %q", edited)
+		}
+	}
+	for i := range store.chunks {
+		original, err := ReadChunk(&store.chunks[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := unpack(store.chunks[i].Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 500 {
+			edited := mutate(random, slices.Clone(body))
+			c := store.chunks[i]
+			c.Data = append([]byte{chunkFormat}, s2.Encode(nil, edited)...)
+			if records, err := ReadChunk(&c); err == nil && !reflect.DeepEqual(records, original) {
+				t.Errorf("other records are taken of %q", edited)
+			}
+		}
 	}
 }
 
