@@ -219,6 +219,10 @@ func checkChains(t *testing.T, exported []byte) int {
 			}
 			hashed = slices.Concat(previous, []byte{2}, bigEndian(int(r.Sequence)), []byte(r.Text))
 		}
+		if at := strings.LastIndex(r.Text, `,"0":`); strings.HasPrefix(r.Text, `{"I":"`) && at > 0 {
+			shared := sha256.Sum256([]byte(r.Text[at+len(`,"0":`) : len(r.Text)-1]))
+			hashed = slices.Concat(previous, []byte{3}, bigEndian(int(r.Sequence)), shared[:], []byte(r.Text[:at]))
+		}
 		if sum := sha256.Sum256(hashed); hex.EncodeToString(sum[:]) != r.Hash {
 			t.Errorf("%s: the hash of record %d is another", name, r.Sequence)
 		}

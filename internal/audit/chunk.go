@@ -1,13 +1,10 @@
 package audit
 
 import (
-	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -16,47 +13,73 @@ import (
 )
 
 // A chunk's data is a format byte and an s2 block of: the hash before its first record (32 bytes), the hash of its last
-// one (32), and each record as the length of its text (uvarint), the first bytes of its hash and the text. The hashes are
-// computed again when it is read; the kept parts say where it is that something is wrong.
+// one (32), and each record as twice the length of its text (uvarint), the first bytes of its hash and the text. Of an
+// entry with a shared part (see shared.go) that is the own part, and the first number is one more; it is followed by how many
+// records before the one stands that has the same shared part (uvarint), or by 0, the length of the shared part (uvarint)
+// and the shared part. The hashes are computed again when it is read; the kept parts say where it is that something is wrong.
 const (
-	chunkFormat = 2
-	// longChunkFormat is that of chunks before there were short entries. They are read alike.
+	chunkFormat = 3
+	// plainChunkFormat is that of chunks before there were shared parts: the first number is the length.
+	plainChunkFormat = 2
+	// longChunkFormat is that of chunks before there were short entries. They are read like those.
 	longChunkFormat = 1
 	hashMark        = 4
-	// maxChunk bounds what a chunk may hold, so that a crafted one takes no more memory.
+	// maxChunk bounds what a chunk may hold, so that a crafted one takes no more memory, and maxWhole the texts in one
+	// that is written, whole: a query holds those of pageChunks.
 	maxChunk = 64 << 20
+	maxWhole = 4 << 20
 )
-
-// ErrTampered: records are not what was written.
-var ErrTampered = errors.New("does not match its hash")
 
 // chunkWriter collects records of one chain.
 type chunkWriter struct {
-	chunk storage.AuditChunk
-	body  []byte
-	last  [sha256.Size]byte
-	from  int64 // the earliest time, Unix nanoseconds
-	to    int64
+	number uint64 // of all chunks that this process has begun
+	chunk  storage.AuditChunk
+	body   []byte
+	whole  int // the length of all texts, whole
+	last   [sha256.Size]byte
+	from   int64 // the earliest time, Unix nanoseconds
+	to     int64
 }
+
+var chunksBegun atomic.Uint64
 
 // newChunk begins a chunk; buffer is used for its records.
 func newChunk(node, segment, organization string, previous *[sha256.Size]byte, first int64, buffer []byte) *chunkWriter {
 	w := &chunkWriter{
-		chunk: storage.AuditChunk{OrganizationID: organization, Node: node, Segment: segment, First: first, Last: first - 1},
-		body:  buffer[:0], from: math.MaxInt64, to: math.MinInt64,
+		number: chunksBegun.Add(1),
+		chunk:  storage.AuditChunk{OrganizationID: organization, Node: node, Segment: segment, First: first, Last: first - 1},
+		body:   buffer[:0], from: math.MaxInt64, to: math.MinInt64,
 	}
 	w.body = append(w.body, previous[:]...)
 	w.body = append(w.body, previous[:]...) // the place of the last hash
 	return w
 }
 
-func (w *chunkWriter) add(r *record) {
-	w.body = binary.AppendUvarint(w.body, uint64(len(r.text)))
+// full reports whether the next record belongs into another chunk.
+func (w *chunkWriter) full() bool { return len(w.body) > maxBatch || w.whole > maxWhole }
+
+// add adds a record of that time.
+func (w *chunkWriter) add(r *record, at int64) {
+	size, s := 2*uint64(len(r.text)), r.shared
+	if s != nil {
+		size++
+	}
+	w.body = binary.AppendUvarint(w.body, size)
 	w.body = append(w.body, r.hash[:hashMark]...)
 	w.body = append(w.body, r.text...)
+	w.whole += len(r.text)
+	if s != nil {
+		w.whole += len(s.text)
+		if s.chunk == w.number {
+			w.body = binary.AppendUvarint(w.body, uint64(r.sequence-s.at))
+		} else {
+			w.body = binary.AppendUvarint(append(w.body, 0), uint64(len(s.text)))
+			w.body = append(w.body, s.text...)
+			s.chunk, s.at = w.number, r.sequence
+		}
+	}
 	w.last = r.hash
 	w.chunk.Last = r.sequence
-	at := nanosOf(r.text)
 	w.from, w.to = min(w.from, at), max(w.to, at)
 }
 
@@ -71,64 +94,4 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 	// To is behind the last record whatever precision a store has.
 	w.chunk.From, w.chunk.To = time.Unix(0, w.from).UTC().Truncate(precision), time.Unix(0, w.to).UTC().Truncate(precision).Add(precision)
 	return w.chunk, scratch
-}
-
-// RecordError says which record of a chain is not what was written.
-type RecordError struct {
-	Sequence int64
-	Err      error
-}
-
-func (e *RecordError) Error() string { return fmt.Sprintf("record %d: %v", e.Sequence, e.Err) }
-
-// Unwrap gives the cause.
-func (e *RecordError) Unwrap() error { return e.Err }
-
-// ReadChunk returns a chunk's records with their hashes, which are computed anew. A *RecordError names the first that is
-// not what was written; all that can be read is returned with it.
-func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
-	body, err := unpack(c.Data)
-	if err != nil {
-		return nil, &RecordError{c.First, err}
-	}
-	chain := storage.AuditChain{OrganizationID: c.OrganizationID, Node: c.Node, Segment: c.Segment, Sequence: c.First - 1}
-	var want [sha256.Size]byte
-	copy(chain.Hash[:], body)
-	copy(want[:], body[sha256.Size:])
-	body = body[2*sha256.Size:]
-	var records []storage.AuditRecord
-	var scratch []byte
-	var wrong error
-	for len(body) > 0 {
-		size, n := binary.Uvarint(body)
-		if n <= 0 || uint64(len(body)-n) < hashMark || size > uint64(len(body)-n-hashMark) {
-			return records, cmp.Or(wrong, error(&RecordError{chain.Sequence + 1, fmt.Errorf("%w: its length is impossible", ErrTampered)}))
-		}
-		mark, text := body[n:n+hashMark], body[n+hashMark:n+hashMark+int(size)]
-		body = body[n+hashMark+int(size):]
-		r := storage.AuditRecord{OrganizationID: c.OrganizationID, Node: c.Node, Segment: c.Segment, Sequence: chain.Sequence + 1, Text: text, Previous: chain.Hash}
-		r.Hash, scratch = next(&chain, text, scratch)
-		if wrong == nil && !bytes.Equal(r.Hash[:hashMark], mark) {
-			wrong = &RecordError{r.Sequence, ErrTampered}
-		}
-		records = append(records, r)
-	}
-	if wrong == nil && (chain.Sequence != c.Last || chain.Hash != want) {
-		wrong = &RecordError{chain.Sequence, fmt.Errorf("%w, or the chunk holds others than %d to %d", ErrTampered, c.First, c.Last)}
-	}
-	return records, wrong
-}
-
-func unpack(data []byte) ([]byte, error) {
-	if len(data) == 0 || (data[0] != chunkFormat && data[0] != longChunkFormat) {
-		return nil, fmt.Errorf("%w: unknown format of a chunk", ErrTampered)
-	}
-	if n, err := s2.DecodedLen(data[1:]); err != nil || n > maxChunk || n < 2*sha256.Size {
-		return nil, fmt.Errorf("%w: the chunk cannot be unpacked", ErrTampered)
-	}
-	body, err := s2.Decode(nil, data[1:])
-	if err != nil {
-		return nil, fmt.Errorf("%w: the chunk cannot be unpacked", ErrTampered)
-	}
-	return body, nil
 }

@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"math/rand/v2"
 	"strconv"
@@ -12,26 +11,25 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// NewID makes a uuid v7 (RFC 9562 section 5.7). The ids of audit entries are no secrets: the runtime's generator will do,
-// and costs a tenth.
+// NewID makes a uuid v7 (RFC 9562 section 5.7), with parts of the millisecond in place of twelve random bits (section 6.2,
+// method 3). The ids of audit entries are no secrets: the runtime's generator will do, and costs a tenth.
 func NewID(now time.Time) string {
+	nanos := now.UnixNano()
+	millis, rest := nanos/1e6, nanos%1e6
 	var id [16]byte
-	binary.BigEndian.PutUint64(id[:8], uint64(now.UnixMilli())<<16|rand.Uint64()>>52) //nolint:gosec // no secret, see above
-	binary.BigEndian.PutUint64(id[8:], rand.Uint64())                                 //nolint:gosec // no secret, see above
-	id[6] = id[6]&0x0f | 0x70
-	id[8] = id[8]&0x3f | 0x80
-	var text [36]byte
-	hex.Encode(text[:8], id[:4])
-	hex.Encode(text[9:13], id[4:6])
-	hex.Encode(text[14:18], id[6:8])
-	hex.Encode(text[19:23], id[8:10])
-	hex.Encode(text[24:], id[10:])
-	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	binary.BigEndian.PutUint64(id[:8], uint64(millis)<<16|0x7000|uint64(rest)<<12/1e6)
+	binary.BigEndian.PutUint64(id[8:], 0x8000_0000_0000_0000|rand.Uint64()>>2) //nolint:gosec // no secret, see above
+	text := [36]byte{8: '-', 13: '-', 18: '-', 23: '-'}
+	for i, at := range [...]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
+		text[at], text[at+1] = hexDigits[id[i]>>4], hexDigits[id[i]&15]
+	}
 	return string(text[:])
 }
 
-// appendEntry writes an entry in its short form (see short.go), by hand: every call writes two. Arguments must be valid
-// JSON; they are compacted, because a record is a line.
+const hexDigits = "0123456789abcdef"
+
+// appendEntry writes an entry in its short form (see short.go) without a shared part, by hand: every call writes two
+// entries. Arguments must be valid JSON; they are compacted, because a record is a line.
 func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	implied := e.ID == "" && e.Call != ""
 	b = append(b, shortStart...)
@@ -75,6 +73,11 @@ func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	if len(e.Arguments) > 0 {
 		b = appendJSON(b, 'j', e.Arguments)
 	}
+	return append(appendEnd(b, e), '}')
+}
+
+// appendEnd writes the last members of an entry.
+func appendEnd(b []byte, e *storage.AuditEntry) []byte {
 	b = appendKnown(b, 'b', e.Outcome)
 	b = appendNumber(b, 'h', int64(e.Duration))
 	b = appendNumber(b, 'f', int64(e.UpstreamStatus))
@@ -82,7 +85,7 @@ func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	if len(e.Detail) > 0 {
 		b = appendDetail(b, '2', e.Detail)
 	}
-	return append(b, '}')
+	return b
 }
 
 func appendName(b []byte, name byte) []byte { return append(b, ',', '"', name, '"', ':') }

@@ -128,6 +128,7 @@ func openJournals(root string) ([]journalFile, error) {
 
 // records calls each with the records of the segment.
 func (j *journalFile) records(each func(*storage.AuditRecord) error) error {
+	var parser parser
 	before := make(map[string][32]byte)
 	for lines := newLines(io.LimitReader(j.file, j.size)); ; {
 		text, err := lines.next()
@@ -137,13 +138,13 @@ func (j *journalFile) records(each func(*storage.AuditRecord) error) error {
 		if err != nil {
 			return fmt.Errorf("reading journals: %w", err)
 		}
-		l, err := parseLine(text)
+		l, err := parser.parse(text)
 		if err != nil || l.header != nil || l.checkpoint != nil {
 			continue
 		}
 		r := storage.AuditRecord{
 			OrganizationID: string(l.record.organization), Node: j.node, Segment: j.segment, Sequence: l.record.sequence,
-			Text: slices.Clone(l.record.text), Hash: l.record.hash,
+			Text: l.record.whole(), Hash: l.record.hash,
 		}
 		r.Previous = before[r.OrganizationID]
 		before[r.OrganizationID] = r.Hash

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// fileStep is how much of a segment is laid out at once.
-	fileStep = 256 << 10
+	// fileStep is how much of a segment is laid out at first, and largeStep how much at once when that was filled.
+	fileStep  = 256 << 10
+	largeStep = 1 << 20
 	// firstAhead and mostAhead are how much is brought into memory ahead of what is written.
 	firstAhead = 64 << 10
 	mostAhead  = fileStep
@@ -65,7 +66,11 @@ func (m *mappedFile) layOut(length int) error {
 	page := int64(os.Getpagesize())
 	end := m.start + int64(m.used)
 	start := end / page * page
-	size := (int64(length) + end - start + fileStep - 1) / fileStep * fileStep
+	step := int64(fileStep)
+	if end > 0 {
+		step = largeStep
+	}
+	size := (int64(length) + end - start + step - 1) / step * step
 	fd := int(m.file.Fd())
 	if err := unix.Fallocate(fd, 0, start, size); err != nil {
 		return os.NewSyscallError("fallocate", err)
@@ -104,11 +109,13 @@ func (m *mappedFile) prepare(least int) {
 	page := os.Getpagesize()
 	switch syncs := m.syncs.Swap(0); {
 	case syncs > busySyncs:
-		m.ahead = 0
-	case syncs == 0 && m.ahead > 0:
-		m.ahead = min(2*m.ahead, mostAhead)
-	default:
+		if m.ahead /= 2; m.ahead < firstAhead {
+			m.ahead = 0
+		}
+	case m.ahead == 0:
 		m.ahead = firstAhead
+	case syncs < busySyncs:
+		m.ahead = min(2*m.ahead, mostAhead)
 	}
 	from := max(m.ready, (m.used+page-1)/page*page)
 	m.ready = min(max(least, from+m.ahead), len(m.window))

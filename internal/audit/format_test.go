@@ -13,8 +13,9 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// former writes a segment as durward did before entries had a short form, as kill -9 leaves it.
-func former(t *testing.T, root string) (node string, records []storage.AuditRecord) {
+// former writes a segment as durward did before entries had a short form, or before they had shared parts, as kill -9
+// leaves it.
+func former(t *testing.T, root string, format int) (node string, records []storage.AuditRecord) {
 	t.Helper()
 	node = "00112233445566ff"
 	dir := filepath.Join(root, node)
@@ -22,7 +23,7 @@ func former(t *testing.T, root string) (node string, records []storage.AuditReco
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	lines := append(marshal(header{Format: longSegmentFormat, Node: node, Segment: "00000001", Time: now}), '\n')
+	lines := append(marshal(header{Format: format, Node: node, Segment: "00000001", Time: now}), '\n')
 	chain := storage.AuditChain{OrganizationID: acme, Node: node, Segment: "00000001"}
 	for range 6 {
 		e := intent("create_issue")
@@ -33,9 +34,13 @@ func former(t *testing.T, root string) (node string, records []storage.AuditReco
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := chain.Next(text)
+			if format == plainSegmentFormat {
+				text = appendEntry(nil, e)
+			}
+			r := storage.AuditRecord{Sequence: chain.Sequence + 1, Text: text}
+			r.Hash, _ = next(&chain, text, nil)
 			records = append(records, r)
-			lines = appendRecord(lines, acme, r.Sequence, &r.Hash, text)
+			lines = append(lines, wholeLine(acme, r.Sequence, &r.Hash, text)...)
 		}
 	}
 	c := Checkpoint{Format: 1, Node: node, Segment: "00000001", Number: 1, Time: now, Chains: []Head{headOf(&chain)}}
@@ -44,11 +49,16 @@ func former(t *testing.T, root string) (node string, records []storage.AuditReco
 	return node, records
 }
 
-// TestFormerFormat: what durward wrote before entries had a short form is recovered, shipped, verified and read as ever,
-// and is found when it was edited.
-func TestFormerFormat(t *testing.T) {
+// TestFormerFormats: what durward wrote before entries had a short form, and before they had shared parts, is recovered,
+// shipped, verified and read as ever, and is found when it was edited.
+func TestFormerFormats(t *testing.T) {
+	t.Run("long entries", func(t *testing.T) { testFormer(t, longSegmentFormat, longChunkFormat) })
+	t.Run("short entries", func(t *testing.T) { testFormer(t, plainSegmentFormat, plainChunkFormat) })
+}
+
+func testFormer(t *testing.T, format int, packed byte) {
 	root, store := t.TempDir(), new(memory)
-	node, records := former(t, root)
+	node, records := former(t, root, format)
 	// A part of it is in the store, packed as it was then.
 	body := append(make([]byte, 32), records[1].Hash[:]...)
 	for _, r := range records[:2] {
@@ -57,7 +67,7 @@ func TestFormerFormat(t *testing.T) {
 	}
 	store.chunks = []storage.AuditChunk{{
 		OrganizationID: acme, Node: node, Segment: "00000001", First: 1, Last: 2, From: timeOf(records[0].Text).Truncate(precision),
-		To: timeOf(records[1].Text).Truncate(precision).Add(precision), Data: append([]byte{longChunkFormat}, s2.Encode(nil, body)...),
+		To: timeOf(records[1].Text).Truncate(precision).Add(precision), Data: append([]byte{packed}, s2.Encode(nil, body)...),
 	}}
 	wantClean(t, root, store)
 	j := openJournal(t, testOptions(t, root))
@@ -83,7 +93,7 @@ func TestFormerFormat(t *testing.T) {
 	exported := 0
 	if err := Everything(t.Context(), root, store, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
 		e := Export(r)
-		if exported++; exported <= len(records) != (e.Text == "") || !bytes.Contains(e.Entry, []byte(`"kind":"call"`)) {
+		if exported++; (format == longSegmentFormat && exported <= len(records)) != (e.Text == "") || !bytes.Contains(e.Entry, []byte(`"kind":"call"`)) {
 			t.Errorf("%+v", e)
 		}
 		return nil
@@ -107,7 +117,9 @@ func FuzzLongText(f *testing.F) {
 	e.Detail, e.Roles = map[string]any{"a": []any{"\"}", 1.5, nil}}, []string{"x,y"}
 	f.Add(appendEntry(nil, e))
 	f.Add(appendEntry(nil, &storage.AuditEntry{At: e.At, Call: e.ID, Kind: storage.AuditCall, Event: "outcome"}))
+	f.Add(joinShared(appendOwnOf(nil, e), string(appendSharedOf(nil, e))))
 	f.Add([]byte(`{"i":"","t":1}`))
+	f.Add([]byte(`{"I":"","j":{"a":1,"0":{}}}`))
 	f.Add([]byte(`{"i":"x" , "t" : 1 }`))
 	f.Add([]byte(`{"i":"\"","j":{"a":[",]}"]},"zz":1}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

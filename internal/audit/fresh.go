@@ -6,12 +6,12 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxFresh bounds what is kept of records that are not shipped yet, in bytes of their texts. Beyond, while a store is away,
+// maxFresh bounds what is kept of records that are not shipped yet, in bytes of their chunks. Beyond, while a store is away,
 // they are read from the files again.
 const maxFresh = 8 << 20
 
 // ripeFresh is how much of it asks to be shipped.
-const ripeFresh = maxFresh / 4
+const ripeFresh = maxFresh / 2
 
 // roomAbove is what a usual chunk has above maxBatch: a part of its last record.
 const roomAbove = 16 << 10
@@ -24,7 +24,7 @@ type part struct {
 	chunks      []*chunkWriter
 	checkpoints []storage.AuditCheckpoint
 	final       bool // the segment's final checkpoint is among them
-	size        int  // of the texts and checkpoints
+	size        int  // of the records and checkpoints
 }
 
 // fresh is the parts that are not shipped yet, in the order in which they were written. Only the last one grows. The
@@ -95,12 +95,13 @@ func (j *Journal) collect() {
 	for i := range j.additions {
 		a := &j.additions[i]
 		c := a.chain
-		if c.open == nil || len(c.open.body) > maxBatch {
-			c.open = newChunk(j.node, j.segment.name, c.OrganizationID, &a.before.Hash, a.before.Sequence+1, j.fresh.buffer(c.open != nil))
+		if c.open == nil || c.open.full() {
+			c.open = newChunk(j.node, j.segment.name, c.OrganizationID, &a.previous, a.sequence, j.fresh.buffer(c.open != nil))
 			p.chunks = append(p.chunks, c.open)
 		}
-		c.open.add(&record{sequence: a.before.Sequence + 1, hash: a.hash, text: j.pending[a.start:a.end]})
-		j.fresh.grow(a.end - a.start)
+		before := len(c.open.body)
+		c.open.add(&record{sequence: a.sequence, hash: a.hash, text: j.pending[a.start:a.end], shared: a.shared}, a.at)
+		j.fresh.grow(len(c.open.body) - before)
 	}
 	if j.fresh.size > ripeFresh {
 		signal(j.ripe)

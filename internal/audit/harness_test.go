@@ -254,3 +254,8 @@ func fileShipper(j *Journal, store storage.Audits) *shipper {
 }
 
 var errDisk = errors.New("no space left on device")
+
+// wholeLine is a record's line.
+func wholeLine(organization string, sequence int64, hash *[32]byte, text []byte) []byte {
+	return append(append(appendRecord(nil, organization, sequence, hash), text...), lineEnd...)
+}

@@ -8,15 +8,11 @@
 package audit
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,6 +127,7 @@ type Journal struct {
 	waiting   bool       // somebody has been told to write pending
 	torn      bool       // the disk may hold a part of a line behind segment.size
 	scratch   []byte     // what is hashed of a record
+	recent    recentShared
 	last      lastCheckpoint
 	stored    map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
 	failure   error                         // the disk could not be synced: nothing more is put into this segment
@@ -171,6 +168,7 @@ type segment struct {
 type chain struct {
 	storage.AuditChain
 	moved bool
+	parts sharedParts
 	open  *chunkWriter // the chunk of the growing part that its records go into; nil: none yet
 }
 
@@ -205,95 +203,6 @@ func (j *Journal) SyncAlways(on bool) { j.syncAlways.Store(on) }
 // Lost is how many records that could wait were given up, because the disk took nothing for too long.
 func (j *Journal) Lost() int64 { return j.lost.Load() }
 
-// Append writes a record, and whatever waits to be written, with one write. When it returns nil the record survives the
-// process; with an error (ErrUnavailable) the record does not exist. ID and time of the entry must be set; an outcome, whose
-// Call is, needs no ID.
-//
-// Where a write is a system call, the first of concurrent callers lets the others add their records and writes all of
-// them: it costs more than all else that is done for a record.
-func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
-	j.mu.Lock()
-	if err := j.ready(); err != nil {
-		j.mu.Unlock()
-		return err
-	}
-	if err := j.add(organization, e, false); err != nil {
-		j.mu.Unlock()
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	joined := j.joined
-	if joined == nil && j.segment.file.Cheap() {
-		err := j.flush()
-		mark, full := j.written.Load(), j.full()
-		j.mu.Unlock()
-		return j.settle(err, mark, full)
-	}
-	if joined == nil {
-		joined = &group{done: make(chan struct{})}
-		j.joined = joined
-		j.mu.Unlock()
-		runtime.Gosched()
-		j.mu.Lock()
-		if j.joined == joined { // nobody has written meanwhile
-			_ = j.flush() // told through the group
-		}
-		j.mu.Unlock()
-	} else {
-		j.mu.Unlock()
-	}
-	<-joined.done
-	return j.settle(joined.err, joined.mark, joined.full)
-}
-
-// full reports whether the segment is to end.
-func (j *Journal) full() bool { return j.segment.size >= j.options.SegmentSize }
-
-// settle is what is left to do for a record that was written, or was not.
-func (j *Journal) settle(err error, mark int64, full bool) error {
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	if full {
-		signal(j.rotation)
-	}
-	if j.syncAlways.Load() {
-		if err := j.syncTo(mark); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-	}
-	return nil
-}
-
-// group is what concurrent callers of Append wait for.
-type group struct {
-	done chan struct{} // closed when what follows is set
-	err  error
-	mark int64 // of what was written
-	full bool  // the segment is
-}
-
-// Later writes a record within a few milliseconds. It is counted as lost when that is not possible.
-func (j *Journal) Later(organization string, e *storage.AuditEntry) {
-	j.mu.Lock()
-	err := j.ready()
-	if err == nil && len(j.pending) > maxPending {
-		err = ErrUnavailable
-	}
-	if err == nil {
-		err = j.add(organization, e, true)
-	}
-	wake := err == nil && !j.waiting
-	j.waiting = j.waiting || wake
-	j.mu.Unlock()
-	if err != nil {
-		j.lost.Add(1)
-		return
-	}
-	if wake {
-		signal(j.wake)
-	}
-}
-
 // Stored notes where a chain of the store's own records stands, for the next checkpoint.
 func (j *Journal) Stored(c storage.AuditChain) {
 	j.mu.Lock()
@@ -311,257 +220,6 @@ func (j *Journal) Flush() error {
 		return errClosed
 	}
 	return j.flush()
-}
-
-func (j *Journal) ready() error {
-	switch {
-	case j.closed:
-		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
-	case j.failure != nil:
-		return fmt.Errorf("%w: %w", ErrUnavailable, j.failure)
-	case j.segment.ended:
-		return fmt.Errorf("%w: the next segment cannot be begun", ErrUnavailable)
-	}
-	return nil
-}
-
-// addition is a record in pending.
-type addition struct {
-	chain      *chain
-	before     storage.AuditChain
-	hash       [sha256.Size]byte
-	start, end int // of its text in pending
-	later      bool
-}
-
-// add puts a record into pending.
-func (j *Journal) add(organization string, e *storage.AuditEntry, later bool) error {
-	c := j.segment.chains[organization]
-	if c == nil {
-		if !validOrganization(organization) {
-			return fmt.Errorf("organization %q is no id", organization)
-		}
-		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
-		j.segment.chains[organization] = c
-	}
-	before := c.AuditChain
-	j.scratch = appendEntry(appendLink(j.scratch[:0], &before), e)
-	j.addLine(c, link(&c.AuditChain, j.scratch), j.scratch[linkSize:], before, later)
-	return nil
-}
-
-func (j *Journal) addLine(c *chain, hash [sha256.Size]byte, text []byte, before storage.AuditChain, later bool) {
-	a := addition{chain: c, before: before, hash: hash, later: later}
-	j.pending = appendRecord(j.pending, c.OrganizationID, c.Sequence, &hash, text)
-	a.end = len(j.pending) - len("}\n")
-	a.start = a.end - len(text)
-	j.additions = append(j.additions, a)
-	c.moved = true
-}
-
-// withdraw takes out of pending what could not be written and must not be later.
-func (j *Journal) withdraw() {
-	lines, additions := j.pending, j.additions
-	j.pending, j.additions = nil, nil
-	for i := range slices.Backward(additions) {
-		additions[i].chain.AuditChain = additions[i].before
-	}
-	for _, a := range additions {
-		if a.later {
-			text, before := lines[a.start:a.end], a.chain.AuditChain
-			var hash [sha256.Size]byte
-			hash, j.scratch = next(&a.chain.AuditChain, text, j.scratch)
-			j.addLine(a.chain, hash, text, before, true)
-		}
-	}
-}
-
-// Observe lets f see every record. It is called with the journal's lock held: it must not block.
-func (j *Journal) Observe(f func(storage.AuditRecord)) { j.observer.Store(&f) }
-
-// observed shows the observer what was written.
-func (j *Journal) observed() {
-	f := j.observer.Load()
-	if f == nil {
-		return
-	}
-	for i := range j.additions {
-		a := &j.additions[i]
-		text := bytes.Clone(j.pending[a.start:a.end])
-		after := a.before
-		hash, scratch := next(&after, text, j.scratch)
-		j.scratch = scratch
-		(*f)(storage.AuditRecord{
-			OrganizationID: after.OrganizationID, Node: after.Node, Segment: after.Segment, Sequence: after.Sequence, Text: text,
-			Previous: a.before.Hash, Hash: hash,
-		})
-	}
-}
-
-// flush writes pending, and tells those who wait for it. On an error the file ends with its last whole line, and what may
-// be written later is still pending.
-func (j *Journal) flush() error {
-	if len(j.pending) == 0 {
-		return nil
-	}
-	err := j.put(j.pending)
-	if err == nil {
-		j.segment.moved = true
-		j.collect()
-		j.observed()
-		j.additions = j.additions[:0]
-		if j.pending = j.pending[:0]; cap(j.pending) > 1<<20 {
-			j.pending, j.additions = nil, nil
-		}
-	}
-	if err != nil {
-		j.withdraw()
-	}
-	j.tell(err)
-	return err
-}
-
-// tell ends the waiting of those whose records were in pending.
-func (j *Journal) tell(err error) {
-	if g := j.joined; g != nil {
-		j.joined = nil
-		g.err, g.mark, g.full = err, j.written.Load(), j.full()
-		close(g.done)
-	}
-}
-
-// put appends whole lines to the segment or leaves it as it was.
-func (j *Journal) put(lines []byte) error {
-	if j.torn {
-		if err := j.segment.file.Truncate(j.segment.size); err != nil {
-			return err
-		}
-		j.torn = false
-	}
-	if n, err := j.segment.file.Write(lines); err != nil {
-		j.torn = n > 0 && j.segment.file.Truncate(j.segment.size) != nil
-		if errors.Is(err, errFault) && j.failure == nil {
-			j.failure = err
-			j.options.Log.Error("a file of the audit journal was cut off, or its disk fails", "segment", j.segment.name)
-			signal(j.rotation)
-		}
-		return err
-	}
-	j.segment.size += int64(len(lines))
-	if p := j.fresh.growing(); p != nil {
-		p.to = j.segment.size
-	}
-	j.written.Add(int64(len(lines)))
-	return nil
-}
-
-// syncTo returns when all that was written up to mark is on the disk. Who waits while another one syncs shares the next
-// sync with all others who wait.
-func (j *Journal) syncTo(mark int64) error {
-	j.syncing.Lock()
-	defer j.syncing.Unlock()
-	if j.synced.Load() >= mark {
-		return nil
-	}
-	j.mu.Lock()
-	current, target, failure := j.segment.file, j.written.Load(), j.failure
-	j.mu.Unlock()
-	if failure != nil {
-		return failure
-	}
-	if err := current.Sync(); err != nil {
-		if j.synced.Load() >= mark {
-			return nil // the segment ended meanwhile, and was synced then
-		}
-		// What was written since the last sync may be gone, whatever a second sync says: this segment is over.
-		j.mu.Lock()
-		if j.failure == nil && current == j.segment.file {
-			j.failure = fmt.Errorf("syncing: %w", err)
-			j.options.Log.Error("the audit journal cannot be synced", "error", err.Error())
-		}
-		j.mu.Unlock()
-		signal(j.rotation)
-		return err
-	}
-	j.noteSynced(target)
-	return nil
-}
-
-func (j *Journal) noteSynced(mark int64) {
-	for {
-		known := j.synced.Load()
-		if known >= mark || j.synced.CompareAndSwap(known, mark) {
-			return
-		}
-	}
-}
-
-// write writes what may wait.
-func (j *Journal) write() {
-	timer := time.NewTimer(0)
-	<-timer.C
-	for {
-		select {
-		case <-j.stop:
-			return
-		case <-j.wake:
-		}
-		timer.Reset(laterDelay)
-		select {
-		case <-j.stop:
-			return
-		case <-timer.C:
-		}
-		j.mu.Lock()
-		j.waiting = false
-		if err := j.flush(); err != nil {
-			j.waiting = true
-			signal(j.wake)
-		}
-		j.mu.Unlock()
-	}
-}
-
-// maintain syncs, makes checkpoints and begins new segments.
-func (j *Journal) maintain() {
-	tick := time.NewTicker(SyncEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-j.stop:
-			return
-		case <-j.rotation:
-		case <-tick.C:
-		}
-		if mark := j.written.Load(); mark > j.synced.Load() {
-			_ = j.syncTo(mark) // noted there
-		}
-		if err := j.advance(); err != nil {
-			j.options.Log.Error("the audit journal cannot go on", "error", err.Error())
-			// A full disk is not asked twenty times a second.
-			select {
-			case <-j.stop:
-				return
-			case <-time.After(time.Second):
-			}
-		}
-	}
-}
-
-// advance makes the checkpoint or the segment that is due.
-func (j *Journal) advance() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.notice()
-	now := j.options.Now()
-	full := j.full() || (len(j.segment.chains) > 0 && now.Sub(j.segment.began) >= j.options.SegmentAge)
-	switch {
-	case full || j.failure != nil || j.segment.ended:
-		return j.rotate()
-	case (j.segment.moved || len(j.stored) > 0) && now.Sub(j.last.at) >= j.options.CheckpointEvery:
-		return j.checkpoint(false)
-	}
-	return nil
 }
 
 // Checkpoint makes a checkpoint now, if anything was recorded since the last one.

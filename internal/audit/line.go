@@ -1,13 +1,11 @@
 package audit
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -20,7 +18,9 @@ import (
 //	{"o":"<organization>","n":<sequence>,"h":"<hash, base64url>","e":<entry>}
 //
 // byte for byte: the reader accepts no other spelling. Node, segment and previous hash are not repeated, they follow from
-// where the line stands. No line has a NUL byte: where one stands, nothing has been written yet (see file_linux.go).
+// where the line stands. The organization is: whose a line is must not hang on another line, which may be damaged. An entry
+// with a shared part has it, or the sequence of the record that has it (see shared.go). No line has a NUL byte: where one stands, nothing has been
+// written yet (see file_linux.go).
 const (
 	recordStart = `{"o":"`
 	recordNext  = `","n":`
@@ -47,11 +47,13 @@ type header struct {
 	Previous   string `json:"previous,omitempty"`
 }
 
-// Formats. In segments of format 1 entries have the long form, and nothing stands behind the last line.
+// Formats. In segments of format 2 no entry has a shared part. In those of format 1 entries have the long form, and nothing
+// stands behind the last line.
 const (
-	segmentFormat     = 2
-	longSegmentFormat = 1
-	checkpointFormat  = 1
+	segmentFormat      = 3
+	plainSegmentFormat = 2
+	longSegmentFormat  = 1
+	checkpointFormat   = 1
 )
 
 // line is one line of a segment: a header, a checkpoint, or a record.
@@ -61,12 +63,13 @@ type line struct {
 	record     record // when it is neither
 }
 
-// record is what a line says of a record. Organization and text are parts of the line.
+// record is what a line says of a record. Its text is a part of the line.
 type record struct {
 	organization []byte
 	sequence     int64
 	hash         [sha256.Size]byte
-	text         []byte
+	text         []byte  // of the entry; only its own part when there is a shared one
+	shared       *shared // nil: there is none
 }
 
 // signedLine is the line of a checkpoint. The data is kept as its bytes: those are signed.
@@ -90,12 +93,31 @@ func validOrganization[T string | []byte](id T) bool {
 
 // next adds a record with this text to the chain. scratch is used for what is hashed.
 func next(c *storage.AuditChain, text, scratch []byte) (hash [sha256.Size]byte, used []byte) {
+	if own, part := splitShared(text); part != nil {
+		digest := sha256.Sum256(part)
+		return nextSharing(c, own, &digest, scratch)
+	}
 	if isShort(text) {
-		scratch = append(appendLink(scratch[:0], c), text...)
+		scratch = append(appendLink(scratch[:0], c, linkMark), text...)
 	} else {
 		scratch = appendLongLink(scratch[:0], c, text)
 	}
 	return link(c, scratch), scratch
+}
+
+// nextSharing is next for an entry with a shared part of that hash.
+func nextSharing(c *storage.AuditChain, own []byte, digest *[sha256.Size]byte, scratch []byte) (hash [sha256.Size]byte, used []byte) {
+	scratch = append(appendLink(scratch[:0], c, sharedLinkMark), digest[:]...)
+	scratch = append(scratch, own...)
+	return link(c, scratch), scratch
+}
+
+// nextOf is next for a record as it stands in a segment.
+func nextOf(c *storage.AuditChain, r *record, scratch []byte) (hash [sha256.Size]byte, used []byte) {
+	if r.shared != nil {
+		return nextSharing(c, r.text, &r.shared.digest, scratch)
+	}
+	return next(c, r.text, scratch)
 }
 
 // link moves a chain on by a record of which this is hashed.
@@ -105,21 +127,24 @@ func link(c *storage.AuditChain, hashed []byte) [sha256.Size]byte {
 	return c.Hash
 }
 
-// linkMark keeps what is hashed of records with short entries apart from what is hashed of those with long ones, where
-// the first byte of a length, always 0, stands here.
-const linkMark = 2
+// Marks keep apart what is hashed of records with short entries, of those that have a shared part, and of those with long
+// entries, where the first byte of a length, always 0, stands here.
+const (
+	linkMark       = 2
+	sharedLinkMark = 3
+)
 
 // linkSize is the length of what appendLink appends.
 const linkSize = sha256.Size + 1 + 8
 
-// appendLink begins what is hashed of the next record of a chain when its entry is short: the hash before it, linkMark and
+// appendLink begins what is hashed of the next record of a chain when its entry is short: the hash before it, a mark and
 // its sequence; the text follows. In front of the first record the chain's name is hashed, so that every hash depends on it.
-func appendLink(b []byte, c *storage.AuditChain) []byte {
+func appendLink(b []byte, c *storage.AuditChain, mark byte) []byte {
 	before := c.Hash
 	if c.Sequence == 0 && before == ([sha256.Size]byte{}) {
 		before = chainStart(c)
 	}
-	b = append(append(b, before[:]...), linkMark)
+	b = append(append(b, before[:]...), mark)
 	return binary.BigEndian.AppendUint64(b, uint64(c.Sequence+1))
 }
 
@@ -143,78 +168,19 @@ func appendChainName(b []byte, c *storage.AuditChain) []byte {
 	return b
 }
 
-func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.Size]byte, text []byte) []byte {
+// appendRecord begins a record's line; its entry and lineEnd follow.
+func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.Size]byte) []byte {
 	b = append(b, recordStart...)
 	b = append(b, organization...)
 	b = append(b, recordNext...)
 	b = strconv.AppendInt(b, sequence, 10)
 	b = append(b, recordHash...)
 	b = hashText.AppendEncode(b, hash[:])
-	b = append(b, recordEntry...)
-	b = append(b, text...)
-	return append(b, '}', '\n')
+	return append(b, recordEntry...)
 }
 
-// parseLine reads a line without its line end. The texts of records are not looked into: their hashes tell whether they
-// are what was written. The line's bytes are kept by what is returned.
-func parseLine(b []byte) (line, error) {
-	if bytes.HasPrefix(b, []byte(recordStart)) {
-		r, err := parseRecord(b)
-		return line{record: r}, err
-	}
-	if bytes.HasPrefix(b, []byte(`{"checkpoint":{`)) {
-		c, err := parseSigned(b)
-		return line{checkpoint: c}, err
-	}
-	var h header
-	if err := json.Unmarshal(b, &h); err != nil || !bytes.Equal(marshal(h), b) {
-		return line{}, errLine
-	}
-	if h.Format != segmentFormat && h.Format != longSegmentFormat {
-		return line{}, fmt.Errorf("%w: format %d is not known to this durward", errLine, h.Format)
-	}
-	return line{header: &h}, nil
-}
-
-func parseRecord(b []byte) (r record, err error) {
-	organization, rest, ok := bytes.Cut(b[len(recordStart):], []byte(recordNext))
-	if !ok || !validOrganization(organization) {
-		return r, errLine
-	}
-	number, rest, ok := bytes.Cut(rest, []byte(recordHash))
-	if !ok || len(number) == 0 || len(number) > 18 || number[0] == '0' {
-		return r, errLine
-	}
-	for _, c := range number {
-		if c < '0' || c > '9' {
-			return r, errLine
-		}
-		r.sequence = 10*r.sequence + int64(c-'0')
-	}
-	const least = hashLength + len(recordEntry) + len("{}}")
-	if len(rest) < least || string(rest[hashLength:hashLength+len(recordEntry)]) != recordEntry || rest[len(rest)-1] != '}' {
-		return r, errLine
-	}
-	r.organization, r.text = organization, rest[hashLength+len(recordEntry):len(rest)-1]
-	if n, err := hashText.Decode(r.hash[:], rest[:hashLength]); err != nil || n != len(r.hash) {
-		return r, errLine
-	}
-	return r, nil
-}
-
-func parseSigned(b []byte) (*storage.AuditCheckpoint, error) {
-	var s signedLine
-	if err := json.Unmarshal(b, &s); err != nil || !bytes.Equal(marshal(s), b) {
-		return nil, errLine
-	}
-	said, err := readCheckpoint(s.Checkpoint)
-	if err != nil {
-		return nil, err
-	}
-	return &storage.AuditCheckpoint{
-		Node: said.Node, Segment: said.Segment, Number: said.Number, At: said.Time, Data: s.Checkpoint, Signature: s.Signature,
-	}, nil
-}
+// lineEnd follows the entry in a record's line.
+const lineEnd = "}\n"
 
 func appendCheckpoint(b []byte, c *storage.AuditCheckpoint) []byte {
 	b = append(b, marshal(signedLine{Checkpoint: c.Data, Signature: c.Signature})...)

@@ -164,6 +164,7 @@ func (j *Journal) open(number int) error {
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
 	j.torn, j.failure = false, nil
+	j.recent = recentShared{} // else it keeps the former segment's chains
 	j.noteSynced(j.written.Load())
 	return nil
 }
@@ -336,6 +337,7 @@ func scan(path string) (found, error) {
 	number, _ := strings.CutSuffix(filepath.Base(path), segmentSuffix)
 	node := filepath.Base(filepath.Dir(path))
 	lines := newLines(f)
+	var parser parser
 	for {
 		text, err := lines.next()
 		if err != nil {
@@ -345,7 +347,7 @@ func scan(path string) (found, error) {
 			}
 			return all, err
 		}
-		l, err := parseLine(text)
+		l, err := parser.parse(text)
 		switch {
 		case err != nil:
 			continue

@@ -63,6 +63,9 @@ type position struct {
 	chains  map[string]*shippedChain // by organization
 	final   bool                     // its final checkpoint is behind
 	damaged bool
+
+	parser parser
+	parsed int64 // what the parser has read
 }
 
 // shippedChain is where a chain stands, and the chunk that is being made of it.
@@ -187,26 +190,54 @@ func (s *shipper) shipFile(ctx context.Context, end int64) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := f.Seek(s.at.offset, io.SeekStart); err != nil {
+	if err := s.catchUp(f); err != nil {
 		return err
 	}
-	reader := io.Reader(f)
 	if end > 0 {
-		reader = io.LimitReader(f, max(end-s.at.offset, 0))
+		return s.shipLines(ctx, io.LimitReader(f, max(end-s.at.offset, 0)))
 	}
-	lines := newLines(reader)
-	base := s.at.offset
+	return s.shipLines(ctx, f)
+}
+
+// shipLines sends what stands at the position.
+func (s *shipper) shipLines(ctx context.Context, r io.Reader) error {
+	lines, base := newLines(r), s.at.offset
 	for more := true; more; {
-		if more, err = s.collect(lines); err != nil {
-			return err
-		}
+		var err error
+		more, err = s.collect(lines)
+		// Also after an error: what was collected is in the batch, and must not be parsed again.
 		s.shipped += base + lines.offset - s.at.offset
 		s.at.offset = base + lines.offset
+		s.at.parsed = s.at.offset
+		if err != nil {
+			return err
+		}
 		if err := s.send(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// catchUp lets the parser see what was shipped from memory, and leaves the file where the position is.
+func (s *shipper) catchUp(f *os.File) error {
+	if _, err := f.Seek(s.at.parsed, io.SeekStart); err != nil {
+		return err
+	}
+	lines := newLines(io.LimitReader(f, s.at.offset-s.at.parsed))
+	for base := s.at.parsed; ; s.at.parsed = base + lines.offset {
+		text, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		_, _ = s.at.parser.parse(text) // for what follows; it is shipped
+	}
+	s.at.parsed = s.at.offset
+	_, err := f.Seek(s.at.offset, io.SeekStart)
+	return err
 }
 
 // collect reads lines into the batch, and reports whether there may be more.
@@ -225,7 +256,7 @@ func (s *shipper) collect(lines *lines) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		l, err := parseLine(text)
+		l, err := s.at.parser.parse(text)
 		switch {
 		case err != nil:
 			s.at.damaged = true
@@ -263,11 +294,12 @@ func (s *shipper) record(r *record) (begun *shippedChain) {
 	}
 	before := c.hash
 	c.sequence, c.hash = r.sequence, r.hash
+	s.at.damaged = s.at.damaged || r.shared != nil && r.shared.lost
 	if r.sequence <= c.there {
 		return nil
 	}
-	if c.open != nil && r.sequence != c.open.chunk.Last+1 {
-		s.finish(c) // tampered with: it is shipped as it is, and Verify finds it there
+	if c.open != nil && (r.sequence != c.open.chunk.Last+1 || c.open.full()) {
+		s.finish(c) // or tampered with: it is shipped as it is, and Verify finds it there
 	}
 	if c.open == nil {
 		var buffer []byte
@@ -276,7 +308,7 @@ func (s *shipper) record(r *record) (begun *shippedChain) {
 		}
 		c.open, begun = newChunk(s.node, segmentName(s.at.number), c.organization, &before, r.sequence, buffer), c
 	}
-	c.open.add(r)
+	c.open.add(r, nanosOf(r.text))
 	return begun
 }
 

@@ -12,8 +12,8 @@ import (
 // The short form of an entry is its JSON with names of one character: id and time first, in this order, the time as Unix
 // nanoseconds; without kind when it is a call's, and without event when it is the usual one. The id of an entry whose call
 // is "" is that of its call; its own is the same with version 8 (RFC 9562 section 5.8) in place of 7. Journals write it, and it is
-// what is hashed; the long form is made of it when a record is read. The store's own records have the long form, and what
-// journals wrote before there was a short one.
+// what is hashed; the long form is made of it when a record is read. An entry with a shared part has "I" for its id, see
+// shared.go. The store's own records have the long form, and what journals wrote before there was a short one.
 const (
 	shortStart = `{"i":"`
 	shortTime  = `","t":`
@@ -34,7 +34,24 @@ var longNames = [128]string{
 }
 
 // isShort reports whether an entry's text is its short form.
-func isShort(text []byte) bool { return string(text[:min(len(text), len(shortStart))]) == shortStart }
+func isShort(text []byte) bool {
+	start := text[:min(len(text), len(shortStart))]
+	return string(start) == shortStart || string(start) == sharingStart
+}
+
+// flat is the short form with the members of its shared part among its own.
+func flat(text []byte) []byte {
+	own, part := splitShared(text)
+	if part == nil {
+		return text
+	}
+	text = append(make([]byte, 0, len(text)), own...)
+	copy(text, shortStart)
+	if members := part[1 : len(part)-1]; len(members) > 0 {
+		text = append(append(text, ','), members...)
+	}
+	return append(text, '}')
+}
 
 // usualEvent is the event of an entry that does not say it.
 func usualEvent(completes bool) string {
@@ -63,7 +80,7 @@ var errShort = errors.New("malformed short entry")
 
 // expand makes the long form of the short one.
 func expand(text []byte) ([]byte, error) {
-	if !json.Valid(text) {
+	if text = flat(text); !json.Valid(text) {
 		return nil, errShort
 	}
 	long := make([]byte, 0, 2*len(text)+64)
@@ -153,13 +170,14 @@ func shortNanos(text []byte) (int64, bool) {
 		return 0, false
 	}
 	var nanos int64
-	for i, c := range text[at:min(len(text), at+20)] {
+	digits := text[at:min(len(text), at+20)]
+	for i, c := range digits {
 		if c < '0' || c > '9' {
 			return nanos, i > 0 && (c == ',' || c == '}')
 		}
 		nanos = 10*nanos + int64(c-'0')
 	}
-	return 0, false
+	return nanos, len(digits) > 0 && len(digits) < 20 // an own part without anything else
 }
 
 // timeOf is the time of any entry's text.

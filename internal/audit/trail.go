@@ -18,7 +18,7 @@ import (
 const (
 	shipEvery    = 5 * time.Second
 	shipCheck    = 500 * time.Millisecond
-	shipBacklog  = 1 << 20 // bytes of lines that are shipped without waiting
+	shipBacklog  = 8 << 20 // bytes of lines that are shipped without waiting, as what is kept in memory is at ripeFresh
 	shipDeadline = 30 * time.Second
 )
 

@@ -192,16 +192,60 @@ func TestTampering(t *testing.T) {
 		}, "follows the final checkpoint"},
 		"journal: a forged record with the right hash": {func(t *testing.T, s *scene) {
 			lines := s.lines(t, 4)
-			l, err := parseLine(bytes.TrimSuffix(lines[1], []byte("\n")))
+			l, err := new(parser).parse(bytes.TrimSuffix(lines[1], []byte("\n")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := bytes.Replace(l.record.text, []byte(`"allow"`), []byte(`"deny"`), 1)
+			text := bytes.Replace(l.record.whole(), []byte(`"allow"`), []byte(`"deny"`), 1)
 			chain := storage.AuditChain{OrganizationID: string(l.record.organization), Node: s.journal.node, Segment: "00000004"}
 			hash, _ := next(&chain, text, nil)
-			lines[1] = appendRecord(nil, chain.OrganizationID, 1, &hash, text)
+			lines[1] = wholeLine(chain.OrganizationID, 1, &hash, text)
 			s.rewrite(t, 4, lines)
 		}, "segment 00000004"},
+		"journal: a shared part changed": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			lines[1] = bytes.Replace(lines[1], []byte(`"demo"`), []byte(`"dem0"`), 1)
+			s.rewrite(t, 5, lines)
+		}, "line 2, organization " + acme + ", record 1: the record or its hash was changed; those that share"},
+		"journal: a record that has a shared part changed, and one that shares it": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			for _, sequence := range []string{`"n":1,`, `"n":5,`} {
+				at := slices.IndexFunc(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte(recordStart+acme+`",`+sequence)) })
+				lines[at] = bytes.Replace(lines[at], []byte("create_issue"), []byte("delete_issue"), 1)
+			}
+			s.rewrite(t, 5, lines)
+		}, "organization " + acme + ", record 5: the record or its hash was changed"},
+		"journal: a reference to a record that has nothing to share": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			chain := storage.AuditChain{OrganizationID: acme, Node: s.journal.node, Segment: "00000004"}
+			for i, text := range []string{`{"I":"","0":{}}`, `{"i":""}`, `{"I":"","0":{}}`} {
+				hash, _ := next(&chain, []byte(text), nil)
+				if i == 2 {
+					text = `{"I":"","0":2}` // which has nothing, as what it says it has
+				}
+				lines[i+1] = wholeLine(acme, int64(i)+1, &hash, []byte(text))
+			}
+			s.rewrite(t, 4, lines)
+		}, "record 3: record 2, which has a part of it"},
+		"journal: what others share deleted": {func(t *testing.T, s *scene) {
+			s.rewrite(t, 5, slices.Delete(s.lines(t, 5), 1, 2))
+		}, "record 1, which has a part of it and of those that share it, is gone"},
+		"journal: another reference": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			at := slices.IndexFunc(lines, func(line []byte) bool { return bytes.Contains(line, []byte(`,"0":1}`)) })
+			lines[at] = bytes.Replace(lines[at], []byte(`,"0":1}`), []byte(`,"0":2}`), 1)
+			s.rewrite(t, 5, lines)
+		}, "record 2, which has a part of it"},
+		"journal: a reference replaced by what it refers to": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			_, part, _ := bytes.Cut(lines[1], []byte(`,"0":`))
+			at := slices.IndexFunc(lines, func(line []byte) bool {
+				return bytes.HasPrefix(line, []byte(recordStart+acme)) && bytes.Contains(line, []byte(`,"0":1}`))
+			})
+			own, _, _ := bytes.Cut(lines[at], []byte(`,"0":`))
+			lines[at] = slices.Concat(own, []byte(`,"0":`), part)
+			s.rewrite(t, 5, lines)
+		}, "is not what was written: malformed line: it repeats what another record has"},
 		"journal: all of it removed": {func(t *testing.T, s *scene) {
 			s.ship(t)
 			if err := os.RemoveAll(s.dir); err != nil {

@@ -59,6 +59,7 @@ type segmentReader struct {
 	line    int
 	file    *fileEvidence
 	chains  map[string]*storage.AuditChain
+	parser  parser
 	scratch []byte
 }
 
@@ -67,7 +68,7 @@ func (r *segmentReader) find(problem string) {
 }
 
 func (r *segmentReader) take(text []byte) {
-	l, err := parseLine(text)
+	l, err := r.parser.parse(text)
 	switch {
 	case err != nil:
 		r.find("is not what was written: " + err.Error())
@@ -113,16 +114,38 @@ func (r *segmentReader) takeRecord(record *record) {
 			evidence.journal = append(evidence.journal, [32]byte{})
 		}
 	} else {
-		var hash [32]byte
-		hash, r.scratch = next(c, record.text, r.scratch)
-		if hash != record.hash {
-			where.Problem = "the record or its hash was changed"
+		where.Problem = r.check(c, record)
+		if where.Problem != "" {
 			r.verification.find(where)
 		}
 	}
 	// What follows is held against what this line says, so that one edit is told once.
 	c.Sequence, c.Hash = record.sequence, record.hash
 	evidence.journal = append(evidence.journal, record.hash)
+}
+
+// check moves the chain on by a record and says what is wrong with the record. What is wrong with a shared part is said
+// once, of the first record that it is found at; a record that is right shows that its shared part is too.
+func (r *segmentReader) check(c *storage.AuditChain, record *record) (problem string) {
+	var hash [32]byte
+	hash, r.scratch = nextOf(c, record, r.scratch)
+	s := record.shared
+	switch {
+	case s != nil && s.lost && !s.wrong:
+		s.wrong = true
+		return fmt.Sprintf("record %d, which has a part of it and of those that share it, is gone or was changed", s.sequence)
+	case hash == record.hash:
+		if s != nil && !s.lost {
+			s.wrong = false
+		}
+		return ""
+	case s != nil && s.wrong:
+		return ""
+	case s != nil && s.sequence == record.sequence:
+		s.wrong = true
+		return "the record or its hash was changed; those that share a part of it cannot be checked"
+	}
+	return "the record or its hash was changed"
 }
 
 func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {

@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// TestEntry: what is written by hand is what encoding/json reads and would have written.
+func TestEntry(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.SampledFrom([]string{"", `"`, `\`, "\u2028", "<&>", "\x00", "\x7f", "12345678\"", "1234567\\"}))
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) string { return text.Draw(t, name) }
+		at := time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond")).UTC()
+		e := storage.AuditEntry{
+			ID: NewID(at), At: at, Kind: storage.AuditKind(draw("kind")), Event: draw("event"), Call: draw("call"), UserID: draw("user"), AgentID: draw("agent"),
+			Client: draw("client"), Session: draw("session"), ServerID: draw("server id"), Server: draw("server"), Method: draw("method"), Tool: draw("tool"),
+			Decision: draw("decision"), Rule: draw("rule"), PolicyID: draw("policy"), PolicyRevision: rapid.Int().Draw(t, "revision"), ApprovalID: draw("approval"),
+			ArgumentsDigest: draw("digest"), Outcome: draw("outcome"), Duration: time.Duration(rapid.Int64().Draw(t, "duration")),
+			UpstreamStatus: rapid.IntRange(0, 599).Draw(t, "status"), TraceID: draw("trace"),
+		}
+		if rapid.Bool().Draw(t, "more") {
+			e.Shadow = []storage.AuditShadow{{PolicyID: draw("shadow"), Revision: 2, Decision: "deny"}}
+			e.Arguments = json.RawMessage("{\"a\": [1,\n 2]}")
+			e.Detail = map[string]any{"note": draw("note")}
+			e.Roles, e.Groups = []string{}, []string{draw("group"), draw("group")}
+		}
+		// An outcome needs no id of its own.
+		implied := e
+		if rapid.Bool().Draw(t, "implied") {
+			e.Call = NewID(at)
+			implied, e.ID = e, e.Call[:14]+"8"+e.Call[15:]
+			implied.ID = ""
+		}
+		got := appendEntry(nil, &implied)
+		if bytes.ContainsAny(got, "\n\r") {
+			t.Fatalf("more than a line: %q", got)
+		}
+		// Both ways of writing are read as the same.
+		var mine, theirs any
+		want, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(json.Unmarshal(longText(got), &mine), json.Unmarshal(want, &theirs)); err != nil {
+			t.Fatalf("%v: %s", err, got)
+		}
+		delete(mine.(map[string]any), "time")
+		delete(theirs.(map[string]any), "time")
+		if diff := cmp.Diff(theirs, mine); diff != "" {
+			t.Fatal(diff)
+		}
+		if !timeOf(got).Equal(at) || nanosOf(got) != at.UnixNano() || !timeOf(want).Equal(at) || nanosOf(want) != at.UnixNano() {
+			t.Fatalf("time of %s is %v", got, timeOf(got))
+		}
+		// A chain of long entries is what storage says it is, one of short entries what docs/audit.md says.
+		chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "s", Sequence: 4}
+		same := chain
+		r := chain.Next(want)
+		if hash, _ := next(&same, want, nil); hash != r.Hash || same != chain {
+			t.Fatal("the hash is not the one of storage")
+		}
+		if hash, _ := next(&same, got, nil); hash != sha256.Sum256(slices.Concat(r.Hash[:], []byte{2, 0, 0, 0, 0, 0, 0, 0, 6}, got)) || same.Sequence != 6 {
+			t.Fatal("the hash of a short entry is another one")
+		}
+	})
+}
+
+// TestSharedEntry: an entry with a shared part is read as it was given, is cut into the same parts again, and is hashed as
+// docs/audit.md says.
+func TestSharedEntry(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.SampledFrom([]string{"", `,"0":{`, `{"0":1}}`, `,"0":17}`, "0", "}", "\u2028", "\xff"}))
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) string { return text.Draw(t, name) }
+		at := time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond")).UTC()
+		e := storage.AuditEntry{
+			ID: NewID(at), At: at, Kind: storage.AuditCall, Event: rapid.SampledFrom([]string{"decision", "model.call"}).Draw(t, "event"),
+			UserID: draw("user"), AgentID: draw("agent"), Client: draw("client"), Session: draw("session"), ServerID: draw("server id"), Server: draw("server"),
+			Method: draw("method"), Tool: draw("tool"), Decision: draw("decision"), Rule: draw("rule"), PolicyID: draw("policy"),
+			PolicyRevision: rapid.Int().Draw(t, "revision"), ApprovalID: draw("approval"), ArgumentsDigest: draw("digest"), TraceID: draw("trace"),
+		}
+		if rapid.Bool().Draw(t, "more") {
+			e.Shadow = []storage.AuditShadow{{PolicyID: draw("shadow"), Revision: 2, Decision: "deny"}}
+			e.Arguments = json.RawMessage(`{"a":1,"0":{"b":{"c":2}}}`)
+			e.Detail = map[string]any{"0": map[string]any{"0": map[string]any{}}}
+			e.Roles, e.Groups = []string{}, []string{draw("group"), draw("group")}
+		}
+		own := appendOwnOf(nil, &e)
+		s := newShared(appendSharedOf(nil, &e))
+		whole := joinShared(own, s.text)
+		if got, part := splitShared(whole); !bytes.Equal(got, own) || string(part) != s.text {
+			t.Fatalf("%s is cut into %s and %s", whole, got, part)
+		}
+		if got, sequence, ok := splitReference(appendReference(slices.Clone(own), 17)); !ok || sequence != 17 || !bytes.Equal(got, own) {
+			t.Fatalf("%s refers to %d after %s", own, sequence, got)
+		}
+		var mine, theirs any
+		want, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(json.Unmarshal(longText(whole), &mine), json.Unmarshal(want, &theirs)); err != nil || !json.Valid(whole) {
+			t.Fatalf("%v: %s", err, whole)
+		}
+		delete(mine.(map[string]any), "time")
+		delete(theirs.(map[string]any), "time")
+		if diff := cmp.Diff(theirs, mine); diff != "" {
+			t.Fatal(diff)
+		}
+		if !timeOf(whole).Equal(at) || nanosOf(own) != at.UnixNano() {
+			t.Fatalf("time of %s is %v", whole, timeOf(whole))
+		}
+		chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "s", Sequence: 4, Hash: sha256.Sum256(nil)}
+		same := chain
+		hash, _ := next(&chain, whole, nil)
+		again, _ := nextOf(&same, &record{text: own, shared: s}, nil)
+		of := sha256.Sum256([]byte(s.text))
+		before := sha256.Sum256(nil)
+		if documented := sha256.Sum256(slices.Concat(before[:], []byte{3, 0, 0, 0, 0, 0, 0, 0, 5}, of[:], own)); hash != documented || again != hash {
+			t.Fatal("the hash is another one")
+		}
+	})
+}
+
+// TestChainStart: the name of a chain is in the hash of its first record, and so in all of them.
+func TestChainStart(t *testing.T) {
+	text := appendEntry(nil, intent("create_issue"))
+	seen := make(map[[sha256.Size]byte]bool)
+	for _, c := range []storage.AuditChain{
+		{OrganizationID: acme, Node: "n", Segment: "s"}, {OrganizationID: other, Node: "n", Segment: "s"}, {OrganizationID: acme, Node: "ns"},
+		{OrganizationID: acme, Node: "n", Segment: "t"}, {OrganizationID: acme + "n", Segment: "s"},
+	} {
+		hash, _ := next(&c, text, nil)
+		if seen[hash] {
+			t.Errorf("%+v begins like another one", c)
+		}
+		seen[hash] = true
+	}
+}
+
+func TestNewID(t *testing.T) {
+	at := time.UnixMilli(0x0190aabbccdd)
+	one, two := NewID(at), NewID(at)
+	if one == two || len(one) != 36 || !strings.HasPrefix(one, "0190aabb-ccdd-7") || !strings.ContainsRune("89ab", rune(one[19])) {
+		t.Errorf("%s, %s", one, two)
+	}
+}

@@ -1,0 +1,137 @@
+package audit
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+func FuzzParseLine(f *testing.F) {
+	j := openJournal(f, testOptions(f, f.TempDir()))
+	for range 2 {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := j.Checkpoint(); err != nil {
+		f.Fatal(err)
+	}
+	for _, text := range strings.Split(readFile(f, segmentPath(j.dir, 1)), "\n") {
+		f.Add([]byte(text))
+	}
+	f.Add([]byte(`{"o":"","n":1,"h":"`))
+	f.Add([]byte(`{"checkpoint":{},"signature":""}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l, err := new(parser).parse(text)
+		if err != nil {
+			return
+		}
+		// A line has one spelling.
+		var written []byte
+		switch r := &l.record; {
+		case l.header != nil:
+			written = append(marshal(l.header), '\n')
+		case l.checkpoint != nil:
+			written = appendCheckpoint(nil, l.checkpoint)
+		default:
+			written = append(appendRecord(nil, string(r.organization), r.sequence, &r.hash), r.text...)
+			switch {
+			case r.shared == nil:
+			case r.shared.lost:
+				written = appendReference(written, r.shared.sequence)
+			default:
+				written = appendShared(written, r.shared.text)
+			}
+			written = append(written, lineEnd...)
+		}
+		if string(written) != string(text)+"\n" {
+			t.Errorf("%q is written %q", text, written)
+		}
+	})
+}
+
+func FuzzSegment(f *testing.F) {
+	dir := f.TempDir()
+	j := openJournal(f, testOptions(f, dir))
+	for range 3 {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		f.Fatal(err)
+	}
+	node, original := filepath.Base(j.dir), readFile(f, segmentPath(j.dir, 1))
+	f.Add([]byte(original[:len(original)/2] + "\x00\x00"))
+	f.Add([]byte(original))
+	f.Add([]byte(original[:len(original)/2]))
+	f.Add([]byte("\n\n{"))
+	f.Add([]byte("000"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		root := t.TempDir()
+		if err := os.Mkdir(filepath.Join(root, node), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		appendFile(t, segmentPath(filepath.Join(root, node), 1), string(content))
+		before, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedSigner())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// An unfinished line, and what is behind a NUL byte, was never acknowledged; the checkpoint of the next start says how
+		// much it was.
+		written, _, _ := strings.Cut(string(content), "\x00")
+		written = written[:strings.LastIndex(written, "\n")+1]
+		if len(before.Findings) == 0 && !strings.HasPrefix(original, written) {
+			t.Errorf("nothing was found in %q", content)
+		}
+		// Whatever is there: the next start copes, and hides nothing.
+		next, err := Open(testOptions(t, root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer next.Close()
+		if err := next.Append(acme, intent("after")); err != nil {
+			t.Fatal(err)
+		}
+		if err := newShipper(next, new(memory)).ship(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedSigner())
+		if err != nil || (len(before.Findings) > 0 && len(after.Findings) == 0) {
+			t.Errorf("%v; before: %v", err, before.Findings)
+		}
+	})
+}
+
+func FuzzReadChunk(f *testing.F) {
+	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
+	chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "00000001"}
+	e := intent("create_issue")
+	e.At = time.Unix(1_800_000_000, 0) // the same in every process of the fuzzer
+	e.ID = "0190ffff-0000-7000-8000-000000000001"
+	outcome, s := outcomeOf(e), newShared(appendSharedOf(nil, e))
+	outcome.At = e.At
+	for _, r := range []record{{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcome)}, {text: appendOwnOf(nil, e), shared: s}} {
+		r.hash, _ = nextOf(&chain, &r, nil)
+		r.sequence = chain.Sequence
+		w.add(&r, e.At.UnixNano())
+	}
+	c, _ := w.finish(nil)
+	if records, err := ReadChunk(&c); err != nil || len(records) != 3 {
+		f.Fatalf("%d records, %v", len(records), err)
+	}
+	f.Add(c.Data)
+	f.Add([]byte{chunkFormat})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		changed := c
+		changed.Data = data
+		records, err := ReadChunk(&changed)
+		if err == nil && (len(records) != 3 || records[2].Hash != chain.Hash) {
+			t.Errorf("%d other records are taken", len(records))
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package audit
+
+import (
+	"fmt"
+	"time"
+)
+
+// syncTo returns when all that was written up to mark is on the disk. Who waits while another one syncs shares the next
+// sync with all others who wait.
+func (j *Journal) syncTo(mark int64) error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	if j.synced.Load() >= mark {
+		return nil
+	}
+	j.mu.Lock()
+	current, target, failure := j.segment.file, j.written.Load(), j.failure
+	j.mu.Unlock()
+	if failure != nil {
+		return failure
+	}
+	if err := current.Sync(); err != nil {
+		if j.synced.Load() >= mark {
+			return nil // the segment ended meanwhile, and was synced then
+		}
+		// What was written since the last sync may be gone, whatever a second sync says: this segment is over.
+		j.mu.Lock()
+		if j.failure == nil && current == j.segment.file {
+			j.failure = fmt.Errorf("syncing: %w", err)
+			j.options.Log.Error("the audit journal cannot be synced", "error", err.Error())
+		}
+		j.mu.Unlock()
+		signal(j.rotation)
+		return err
+	}
+	j.noteSynced(target)
+	return nil
+}
+
+func (j *Journal) noteSynced(mark int64) {
+	for {
+		known := j.synced.Load()
+		if known >= mark || j.synced.CompareAndSwap(known, mark) {
+			return
+		}
+	}
+}
+
+// write writes what may wait.
+func (j *Journal) write() {
+	timer := time.NewTimer(0)
+	<-timer.C
+	for {
+		select {
+		case <-j.stop:
+			return
+		case <-j.wake:
+		}
+		timer.Reset(laterDelay)
+		select {
+		case <-j.stop:
+			return
+		case <-timer.C:
+		}
+		j.mu.Lock()
+		j.waiting = false
+		if err := j.flush(); err != nil {
+			j.waiting = true
+			signal(j.wake)
+		}
+		j.mu.Unlock()
+	}
+}
+
+// maintain syncs, makes checkpoints and begins new segments.
+func (j *Journal) maintain() {
+	tick := time.NewTicker(SyncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-j.stop:
+			return
+		case <-j.rotation:
+		case <-tick.C:
+		}
+		if mark := j.written.Load(); mark > j.synced.Load() {
+			_ = j.syncTo(mark) // noted there
+		}
+		if err := j.advance(); err != nil {
+			j.options.Log.Error("the audit journal cannot go on", "error", err.Error())
+			// A full disk is not asked twenty times a second.
+			select {
+			case <-j.stop:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// advance makes the checkpoint or the segment that is due.
+func (j *Journal) advance() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.notice()
+	now := j.options.Now()
+	full := j.full() || (len(j.segment.chains) > 0 && now.Sub(j.segment.began) >= j.options.SegmentAge)
+	switch {
+	case full || j.failure != nil || j.segment.ended:
+		return j.rotate()
+	case (j.segment.moved || len(j.stored) > 0) && now.Sub(j.last.at) >= j.options.CheckpointEvery:
+		return j.checkpoint(false)
+	}
+	return nil
+}

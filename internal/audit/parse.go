@@ -1,0 +1,137 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// parser reads the lines of one segment, from its first one.
+type parser struct {
+	chains map[string]*parsedChain // by organization
+}
+
+// parsedChain is the shared parts of a chain so far.
+type parsedChain struct {
+	sharedParts
+	bySequence map[int64]*shared
+}
+
+// parse reads a line without its line end. The own parts of entries are not looked into: their hashes tell whether they
+// are what was written. The line's bytes are kept by what is returned.
+func (p *parser) parse(b []byte) (line, error) {
+	if bytes.HasPrefix(b, []byte(recordStart)) {
+		r, err := p.parseRecord(b)
+		return line{record: r}, err
+	}
+	if bytes.HasPrefix(b, []byte(`{"checkpoint":{`)) {
+		c, err := parseSigned(b)
+		return line{checkpoint: c}, err
+	}
+	var h header
+	if err := json.Unmarshal(b, &h); err != nil || !bytes.Equal(marshal(h), b) {
+		return line{}, errLine
+	}
+	if h.Format < longSegmentFormat || h.Format > segmentFormat {
+		return line{}, fmt.Errorf("%w: format %d is not known to this durward", errLine, h.Format)
+	}
+	return line{header: &h}, nil
+}
+
+func (p *parser) parseRecord(b []byte) (r record, err error) {
+	organization, rest, ok := bytes.Cut(b[len(recordStart):], []byte(recordNext))
+	if !ok || !validOrganization(organization) {
+		return r, errLine
+	}
+	number, rest, ok := bytes.Cut(rest, []byte(recordHash))
+	if !ok {
+		return r, errLine
+	}
+	if r.sequence, ok = parseSequence(number); !ok {
+		return r, errLine
+	}
+	const least = hashLength + len(recordEntry) + len("{}}")
+	if len(rest) < least || string(rest[hashLength:hashLength+len(recordEntry)]) != recordEntry || rest[len(rest)-1] != '}' {
+		return r, errLine
+	}
+	if n, err := hashText.Decode(r.hash[:], rest[:hashLength]); err != nil || n != len(r.hash) {
+		return r, errLine
+	}
+	r.organization, r.text = organization, rest[hashLength+len(recordEntry):len(rest)-1]
+	if bytes.HasPrefix(r.text, []byte(sharingStart)) {
+		err = p.resolve(&r)
+	}
+	return r, err
+}
+
+// parseSequence reads a sequence, which has one spelling.
+func parseSequence(text []byte) (sequence int64, ok bool) {
+	if len(text) == 0 || len(text) > 18 || text[0] == '0' {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		sequence = 10*sequence + int64(c-'0')
+	}
+	return sequence, true
+}
+
+// resolve finds a record's shared part.
+func (p *parser) resolve(r *record) error {
+	c := p.chains[string(r.organization)]
+	if c == nil {
+		c = &parsedChain{bySequence: make(map[int64]*shared)}
+		if p.chains == nil {
+			p.chains = make(map[string]*parsedChain)
+		}
+		p.chains[string(r.organization)] = c
+	}
+	if own, part := splitShared(r.text); part != nil {
+		if c.byText[string(part)] != nil {
+			return fmt.Errorf("%w: it repeats what another record has", errLine)
+		}
+		r.text, r.shared = own, newShared(part)
+		if c.define(r.shared, r.sequence) {
+			c.bySequence[r.sequence] = r.shared
+		}
+		return nil
+	}
+	own, sequence, ok := splitReference(r.text)
+	if !ok || sequence >= r.sequence {
+		return errLine
+	}
+	s := c.bySequence[sequence]
+	if s == nil {
+		s = newShared([]byte("{}"))
+		s.lost, s.sequence = true, sequence
+		c.bySequence[sequence] = s
+	}
+	r.text, r.shared = own, s
+	return nil
+}
+
+// whole is the entry's whole text.
+func (r *record) whole() []byte {
+	if r.shared == nil {
+		return bytes.Clone(r.text)
+	}
+	return joinShared(r.text, r.shared.text)
+}
+
+func parseSigned(b []byte) (*storage.AuditCheckpoint, error) {
+	var s signedLine
+	if err := json.Unmarshal(b, &s); err != nil || !bytes.Equal(marshal(s), b) {
+		return nil, errLine
+	}
+	said, err := readCheckpoint(s.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	return &storage.AuditCheckpoint{
+		Node: said.Node, Segment: said.Segment, Number: said.Number, At: said.Time, Data: s.Checkpoint, Signature: s.Signature,
+	}, nil
+}

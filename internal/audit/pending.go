@@ -1,0 +1,294 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Append writes a record, and whatever waits to be written, with one write. When it returns nil the record survives the
+// process; with an error (ErrUnavailable) the record does not exist. ID and time of the entry must be set; an outcome, whose
+// Call is, needs no ID.
+//
+// Where a write is a system call, the first of concurrent callers lets the others add their records and writes all of
+// them: it costs more than all else that is done for a record.
+func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
+	j.mu.Lock()
+	if err := j.ready(); err != nil {
+		j.mu.Unlock()
+		return err
+	}
+	if err := j.add(organization, e, false); err != nil {
+		j.mu.Unlock()
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	joined := j.joined
+	if joined == nil && j.segment.file.Cheap() {
+		err := j.flush()
+		mark, full := j.written.Load(), j.full()
+		j.mu.Unlock()
+		return j.settle(err, mark, full)
+	}
+	if joined == nil {
+		joined = &group{done: make(chan struct{})}
+		j.joined = joined
+		j.mu.Unlock()
+		runtime.Gosched()
+		j.mu.Lock()
+		if j.joined == joined { // nobody has written meanwhile
+			_ = j.flush() // told through the group
+		}
+		j.mu.Unlock()
+	} else {
+		j.mu.Unlock()
+	}
+	<-joined.done
+	return j.settle(joined.err, joined.mark, joined.full)
+}
+
+// full reports whether the segment is to end.
+func (j *Journal) full() bool { return j.segment.size >= j.options.SegmentSize }
+
+// settle is what is left to do for a record that was written, or was not.
+func (j *Journal) settle(err error, mark int64, full bool) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if full {
+		signal(j.rotation)
+	}
+	if j.syncAlways.Load() {
+		if err := j.syncTo(mark); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	return nil
+}
+
+// group is what concurrent callers of Append wait for.
+type group struct {
+	done chan struct{} // closed when what follows is set
+	err  error
+	mark int64 // of what was written
+	full bool  // the segment is
+}
+
+// Later writes a record within a few milliseconds. It is counted as lost when that is not possible.
+func (j *Journal) Later(organization string, e *storage.AuditEntry) {
+	j.mu.Lock()
+	err := j.ready()
+	if err == nil && len(j.pending) > maxPending {
+		err = ErrUnavailable
+	}
+	if err == nil {
+		err = j.add(organization, e, true)
+	}
+	wake := err == nil && !j.waiting
+	j.waiting = j.waiting || wake
+	j.mu.Unlock()
+	if err != nil {
+		j.lost.Add(1)
+		return
+	}
+	if wake {
+		signal(j.wake)
+	}
+}
+
+func (j *Journal) ready() error {
+	switch {
+	case j.closed:
+		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
+	case j.failure != nil:
+		return fmt.Errorf("%w: %w", ErrUnavailable, j.failure)
+	case j.segment.ended:
+		return fmt.Errorf("%w: the next segment cannot be begun", ErrUnavailable)
+	}
+	return nil
+}
+
+// addition is a record in pending.
+type addition struct {
+	chain      *chain
+	sequence   int64
+	previous   [sha256.Size]byte
+	hash       [sha256.Size]byte
+	at         int64 // Unix nanoseconds
+	start, end int   // of its text in pending, without the shared part
+	shared     *shared
+	defines    bool // others may refer to its shared part
+	later      bool
+}
+
+// add puts a record into pending.
+func (j *Journal) add(organization string, e *storage.AuditEntry, later bool) error {
+	c := j.segment.chains[organization]
+	if c == nil {
+		if !validOrganization(organization) {
+			return fmt.Errorf("organization %q is no id", organization)
+		}
+		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
+		j.segment.chains[organization] = c
+	}
+	a := j.addition(c)
+	a.at, a.later = e.At.UnixNano(), later
+	own := linkSize
+	if sharing(e) {
+		a.shared = j.sharedOf(c, e)
+		j.scratch = append(appendLink(j.scratch[:0], &c.AuditChain, sharedLinkMark), a.shared.digest[:]...)
+		own = len(j.scratch)
+		j.scratch = appendOwnOf(j.scratch, e)
+	} else {
+		j.scratch = appendEntry(appendLink(j.scratch[:0], &c.AuditChain, linkMark), e)
+	}
+	a.hash = link(&c.AuditChain, j.scratch)
+	j.addLine(a, j.scratch[own:])
+	return nil
+}
+
+// addition begins the next one, which is of this chain.
+func (j *Journal) addition(c *chain) *addition {
+	j.additions = append(j.additions, addition{chain: c, sequence: c.Sequence + 1, previous: c.Hash})
+	return &j.additions[len(j.additions)-1]
+}
+
+// sharedOf finds or makes an entry's shared part.
+func (j *Journal) sharedOf(c *chain, e *storage.AuditEntry) *shared {
+	recent := j.recent.slot(e)
+	if recent.is(c, e) {
+		return recent.shared
+	}
+	j.scratch = appendSharedOf(j.scratch[:0], e)
+	s := c.parts.byText[string(j.scratch)]
+	if s == nil {
+		s = newShared(j.scratch)
+	}
+	if c.parts.room(s) {
+		recent.set(c, e, s)
+	}
+	return s
+}
+
+// addLine puts a record, whose chain has moved on, into pending.
+func (j *Journal) addLine(a *addition, text []byte) {
+	c := a.chain
+	j.pending = appendRecord(j.pending, c.OrganizationID, c.Sequence, &a.hash)
+	a.start = len(j.pending)
+	j.pending = append(j.pending, text...)
+	a.end = len(j.pending)
+	switch s := a.shared; {
+	case s == nil:
+	case s.sequence > 0:
+		j.pending = appendReference(j.pending, s.sequence)
+	default:
+		a.defines = c.parts.define(s, c.Sequence)
+		j.pending = appendShared(j.pending, s.text)
+	}
+	j.pending = append(j.pending, lineEnd...)
+	c.moved = true
+}
+
+// withdraw takes out of pending what could not be written and must not be later.
+func (j *Journal) withdraw() {
+	lines, additions := j.pending, j.additions
+	j.pending, j.additions = nil, nil
+	for i := range slices.Backward(additions) {
+		a := &additions[i]
+		a.chain.Sequence, a.chain.Hash = a.sequence-1, a.previous
+		if a.defines {
+			a.chain.parts.forget(a.shared)
+		}
+	}
+	for i := range additions {
+		if a := &additions[i]; a.later {
+			again, text := j.addition(a.chain), lines[a.start:a.end]
+			again.at, again.shared, again.later = a.at, a.shared, true
+			// There may be room now for what there was none for, and several records have it, each by itself.
+			if s := a.shared; s != nil && a.chain.parts.byText[s.text] != nil {
+				again.shared = a.chain.parts.byText[s.text]
+			}
+			again.hash, j.scratch = nextOf(&a.chain.AuditChain, &record{text: text, shared: again.shared}, j.scratch)
+			j.addLine(again, text)
+		}
+	}
+}
+
+// Observe lets f see every record. It is called with the journal's lock held: it must not block.
+func (j *Journal) Observe(f func(storage.AuditRecord)) { j.observer.Store(&f) }
+
+// observed shows the observer what was written.
+func (j *Journal) observed() {
+	f := j.observer.Load()
+	if f == nil {
+		return
+	}
+	for i := range j.additions {
+		a := &j.additions[i]
+		r := record{text: j.pending[a.start:a.end], shared: a.shared}
+		(*f)(storage.AuditRecord{
+			OrganizationID: a.chain.OrganizationID, Node: a.chain.Node, Segment: a.chain.Segment, Sequence: a.sequence,
+			Text: r.whole(), Previous: a.previous, Hash: a.hash,
+		})
+	}
+}
+
+// flush writes pending, and tells those who wait for it. On an error the file ends with its last whole line, and what may
+// be written later is still pending.
+func (j *Journal) flush() error {
+	if len(j.pending) == 0 {
+		return nil
+	}
+	err := j.put(j.pending)
+	if err == nil {
+		j.segment.moved = true
+		j.collect()
+		j.observed()
+		j.additions = j.additions[:0]
+		if j.pending = j.pending[:0]; cap(j.pending) > 1<<20 {
+			j.pending, j.additions = nil, nil
+		}
+	}
+	if err != nil {
+		j.withdraw()
+	}
+	j.tell(err)
+	return err
+}
+
+// tell ends the waiting of those whose records were in pending.
+func (j *Journal) tell(err error) {
+	if g := j.joined; g != nil {
+		j.joined = nil
+		g.err, g.mark, g.full = err, j.written.Load(), j.full()
+		close(g.done)
+	}
+}
+
+// put appends whole lines to the segment or leaves it as it was.
+func (j *Journal) put(lines []byte) error {
+	if j.torn {
+		if err := j.segment.file.Truncate(j.segment.size); err != nil {
+			return err
+		}
+		j.torn = false
+	}
+	if n, err := j.segment.file.Write(lines); err != nil {
+		j.torn = n > 0 && j.segment.file.Truncate(j.segment.size) != nil
+		if errors.Is(err, errFault) && j.failure == nil {
+			j.failure = err
+			j.options.Log.Error("a file of the audit journal was cut off, or its disk fails", "segment", j.segment.name)
+			signal(j.rotation)
+		}
+		return err
+	}
+	j.segment.size += int64(len(lines))
+	if p := j.fresh.growing(); p != nil {
+		p.to = j.segment.size
+	}
+	j.written.Add(int64(len(lines)))
+	return nil
+}
