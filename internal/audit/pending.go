@@ -158,9 +158,8 @@ func (j *Journal) addition(c *chain) *addition {
 
 // sharedOf finds or makes an entry's shared part.
 func (j *Journal) sharedOf(c *chain, e *storage.AuditEntry) *shared {
-	recent := j.recent.slot(e)
-	if recent.is(c, e) {
-		return recent.shared
+	if s := j.recent.find(c, e); s != nil {
+		return s
 	}
 	j.scratch = appendSharedOf(j.scratch[:0], e)
 	s := c.parts.byText[string(j.scratch)]
@@ -168,7 +167,7 @@ func (j *Journal) sharedOf(c *chain, e *storage.AuditEntry) *shared {
 		s = newShared(j.scratch)
 	}
 	if c.parts.room(s) {
-		recent.set(c, e, s)
+		j.recent.remember(c, e, s)
 	}
 	return s
 }

@@ -185,8 +185,8 @@ func keyOf(e *storage.AuditEntry) sharedKey {
 }
 
 // recentShared remembers shared parts by what they are made of, so that those of most calls need not be written to be
-// found. It decides nothing: what it does not know is looked up by its text.
-type recentShared [256]recentPart
+// found. It decides nothing: what it does not know is looked up by its text. Two that meet in a place have room there.
+type recentShared [128][2]recentPart
 
 type recentPart struct {
 	chain         *chain
@@ -197,9 +197,29 @@ type recentPart struct {
 
 var recentSeed = maphash.MakeSeed()
 
-func (r *recentShared) slot(e *storage.AuditEntry) *recentPart {
+func (r *recentShared) place(e *storage.AuditEntry) *[2]recentPart {
 	h := maphash.String(recentSeed, e.UserID) ^ 3*maphash.String(recentSeed, e.ServerID) ^ 5*maphash.String(recentSeed, e.Rule)
 	return &r[(h>>32)%uint64(len(r))]
+}
+
+// find returns the shared part of e in the chain, to which records can refer; nil when it is not known here.
+func (r *recentShared) find(c *chain, e *storage.AuditEntry) *shared {
+	place := r.place(e)
+	for i := range place {
+		if place[i].is(c, e) {
+			return place[i].shared
+		}
+	}
+	return nil
+}
+
+// remember notes the shared part of e. The method may be a piece of a request, which is not to be kept; all else is kept by
+// others too.
+func (r *recentShared) remember(c *chain, e *storage.AuditEntry, s *shared) {
+	place := r.place(e)
+	place[1] = place[0]
+	place[0] = recentPart{chain: c, key: keyOf(e), roles: slices.Clone(e.Roles), groups: slices.Clone(e.Groups), shared: s}
+	place[0].key.method = strings.Clone(e.Method)
 }
 
 // is reports whether it is the shared part of e in the chain, and can be referred to.
@@ -209,9 +229,3 @@ func (r *recentPart) is(c *chain, e *storage.AuditEntry) bool {
 
 // sameTexts tells nil from empty, as the text does.
 func sameTexts(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
-
-// set remembers a part. The method may be a piece of a request, which is not to be kept; all else is kept by others too.
-func (r *recentPart) set(c *chain, e *storage.AuditEntry, s *shared) {
-	*r = recentPart{chain: c, key: keyOf(e), roles: slices.Clone(e.Roles), groups: slices.Clone(e.Groups), shared: s}
-	r.key.method = strings.Clone(e.Method)
-}

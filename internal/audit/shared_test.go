@@ -221,8 +221,26 @@ func TestRecentOfSegment(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range j.recent {
-		if j.recent[i].chain != nil {
+		if j.recent[i][0].chain != nil || j.recent[i][1].chain != nil {
 			t.Error("a chain of the former segment is kept")
+		}
+	}
+}
+
+// TestRecentOfTwo: two whose parts meet in a place do not drive each other out, as they would at each of their calls.
+func TestRecentOfTwo(t *testing.T) {
+	var recent recentShared
+	c, first := new(chain), intent("create_issue")
+	second := intent("create_issue")
+	for n := 0; recent.place(second) != recent.place(first) || second.UserID == first.UserID; n++ {
+		second.UserID = fmt.Sprint("user ", n)
+	}
+	parts := []*shared{{sequence: 1}, {sequence: 2}}
+	recent.remember(c, first, parts[0])
+	recent.remember(c, second, parts[1])
+	for i, e := range []*storage.AuditEntry{first, second} {
+		if got := recent.find(c, e); got != parts[i] {
+			t.Errorf("part %d: got %+v", i, got)
 		}
 	}
 }
