@@ -35,14 +35,9 @@ In production it is driven by a Caddyfile:
 	$ durward run --config Caddyfile
 `
 
-// gcPercent is how much garbage may pile up beside what is alive, in percent of it, when GOGC does not say. What is alive
-// is little next to what every request leaves behind, and `run` limits the memory of the process anyway (GOMEMLIMIT, else
-// nine tenths of what the container or the machine has), near which the collector runs as often as it must.
-const gcPercent = 200
-
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "run" && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		adaptCollector()
 	}
 	caddy.CustomBinaryName = "durward"
 	caddy.CustomLongDescription = description

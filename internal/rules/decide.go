@@ -8,13 +8,20 @@ import (
 )
 
 // Reasons that name no rule.
-const (
-	reasonNobody    = "There is no principal."
-	reasonName      = "The name may not be used through the gateway."
-	reasonNoPolicy  = "No active policy of the server governs the caller."
-	reasonNoGrant   = "No rule grants it."
-	reasonCondition = "No rule grants it: the condition of every rule that might is not met."
+var (
+	reasonNobody    = Reason{text: "There is no principal."}
+	reasonName      = Reason{text: "The name may not be used through the gateway."}
+	reasonNoPolicy  = Reason{text: "No active policy of the server governs the caller."}
+	reasonNoGrant   = Reason{text: "No rule grants it."}
+	reasonCondition = Reason{text: "No rule grants it: the condition of every rule that might is not met."}
 )
+
+// reasonsOfRules are those that name one.
+var reasonsOfRules = [...]string{
+	Deny:  "Rule %q denies it.",
+	Ask:   "Rule %q grants it once a human has approved.",
+	Allow: "Rule %q grants it.",
+}
 
 // Decide judges a call. A done context makes the conditions that are still to be evaluated unevaluable.
 func (s *Set) Decide(ctx context.Context, c Call) Decision { return s.judge(ctx, c, false) }
@@ -94,10 +101,10 @@ func (v verdict) rule(p *policy) string {
 	return p.rules[v.number].name
 }
 
-func (v verdict) reason(p *policy) string {
+func (v verdict) reason(p *policy) Reason {
 	switch {
 	case v.number >= 0:
-		return p.rules[v.number].reasons[v.effect]
+		return Reason{text: reasonsOfRules[v.effect], rule: p.rules[v.number].name}
 	case v.conditional:
 		return reasonCondition
 	}

@@ -84,7 +84,7 @@ func TestDecide(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := compile(t, active(test.rules...)).Decide(t.Context(), test.call)
-			if d.Effect != test.want || d.Rule != test.rule || d.Hidden != test.hidden || d.Reason == "" {
+			if d.Effect != test.want || d.Rule != test.rule || d.Hidden != test.hidden || d.Reason.String() == "" {
 				t.Errorf("%+v; want %v by rule %q, hidden %v", d, test.want, test.rule, test.hidden)
 			}
 			if d.OutOfBand != (d.Rule == "b") {
@@ -149,18 +149,21 @@ func TestM23OverlapIsRefused(t *testing.T) {
 	}
 }
 
+// byText compares reasons by what people read.
+var byText = cmp.Comparer(func(a, b Reason) bool { return a.String() == b.String() })
+
 func TestDecisionTells(t *testing.T) {
 	r := grant("the rule", "tools/call:x")
 	r.Condition = []byte(`{"match":{"all":{"of":[{"expr":"R.attr.n == 1"},{"any":{"of":[{"expr":"R.attr.m > 1"},{"expr":"P.id == 'u-1'"}]}}]}}}`)
 	s := compile(t, active(r, when(grant("other", "tools/call:x"), "false")))
 	got := s.Decide(t.Context(), tool("x", `{"n":1}`))
 	want := Decision{
-		Effect: Allow, PolicyID: "p1", PolicyName: "policy", Revision: 7, Rule: "the rule", Reason: `Rule "the rule" grants it.`,
+		Effect: Allow, PolicyID: "p1", PolicyName: "policy", Revision: 7, Rule: "the rule", Reason: Reason{text: `Rule "the rule" grants it.`},
 		Values: []ConditionValue{
 			{"the rule", "R.attr.n == 1", "true", ""}, {"the rule", "R.attr.m > 1", "", "no such member: m"}, {"the rule", "P.id == 'u-1'", "true", ""},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, byText); diff != "" {
 		t.Error(diff)
 	}
 	got = s.Decide(t.Context(), tool("x", `{"n":2}`))
@@ -168,7 +171,7 @@ func TestDecisionTells(t *testing.T) {
 		PolicyID: "p1", PolicyName: "policy", Revision: 7, Reason: reasonCondition,
 		Values: []ConditionValue{{"the rule", "R.attr.n == 1", "false", ""}, {"other", "false", "false", ""}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, byText); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -186,7 +189,7 @@ func TestExplain(t *testing.T) {
 		t.Error(diff)
 	}
 	got.Values = s.Decide(t.Context(), call).Values
-	if diff := cmp.Diff(s.Decide(t.Context(), call), got); diff != "" || len(got.Values) != 1 {
+	if diff := cmp.Diff(s.Decide(t.Context(), call), got, byText); diff != "" || len(got.Values) != 1 {
 		t.Errorf("%s %v", diff, got.Values)
 	}
 }
@@ -199,7 +202,7 @@ func TestDecisionTellsNoValues(t *testing.T) {
 		"timestamp(R.attr.p) == timestamp('2020-01-01T00:00:00Z')", "R.attr.p", "'%d'.format([R.attr.p]) == ''", "R.attr[R.attr.p] == 1",
 	} {
 		d := compile(t, active(when(grant("g", "*"), expr))).Decide(t.Context(), tool("x", `{"p":"`+secret+`"}`))
-		if d.Effect != Deny || len(d.Values) != 1 || d.Values[0].Error == "" || strings.Contains(d.Values[0].Error+d.Reason, secret) {
+		if d.Effect != Deny || len(d.Values) != 1 || d.Values[0].Error == "" || strings.Contains(d.Values[0].Error+d.Reason.String(), secret) {
 			t.Errorf("%s: %+v", expr, d)
 		}
 	}
@@ -225,18 +228,18 @@ func TestShadow(t *testing.T) {
 		agent, tool string
 		want        []ShadowDecision
 	}{
-		{"", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, `Rule "no" denies it.`}}},
+		{"", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}}},
 		{"", "y", nil},
 		// The active policy for a1 would stay in force beside the draft for all.
-		{"a1", "x", []ShadowDecision{{"for a1", "for a1", 3, Ask, "asks", false, `Rule "asks" grants it once a human has approved.`}}},
+		{"a1", "x", []ShadowDecision{{"for a1", "for a1", 3, Ask, "asks", false, Reason{text: `Rule "asks" grants it once a human has approved.`}}}},
 		// a2 is under the policy for all; either draft would govern it.
 		{"a2", "x", []ShadowDecision{
-			{"stricter", "stricter", 3, Deny, "no", false, `Rule "no" denies it.`}, {"for a1", "for a1", 3, Ask, "asks", false, `Rule "asks" grants it once a human has approved.`},
+			{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}, {"for a1", "for a1", 3, Ask, "asks", false, Reason{text: `Rule "asks" grants it once a human has approved.`}},
 		}},
 	}
 	for _, test := range tests {
 		d := s.Decide(t.Context(), Call{Principal: NewPrincipal("u", nil, nil, test.agent, nil), Kind: ToolsCall, Name: test.tool})
-		if diff := cmp.Diff(test.want, d.Shadow); diff != "" {
+		if diff := cmp.Diff(test.want, d.Shadow, byText); diff != "" {
 			t.Errorf("agent %q, tool %s: %s", test.agent, test.tool, diff)
 		}
 	}

@@ -34,7 +34,6 @@ type rule struct {
 	subjects  subjects
 	condition *condition // nil: none
 	outOfBand bool
-	reasons   [Allow + 1]string
 }
 
 // Compile makes the set of a server from its policies. Active ones decide; drafts with Shadow ride along; all others,
@@ -130,11 +129,6 @@ func compilePolicy(reader *conditionReader, p *storage.Policy) (*policy, error) 
 
 func (p *policy) add(reader *conditionReader, r *storage.Rule) error {
 	compiled := rule{name: r.Name, outOfBand: r.Approval == storage.ChannelOutOfBand}
-	compiled.reasons = [...]string{
-		Deny:  fmt.Sprintf("Rule %q denies it.", r.Name),
-		Ask:   fmt.Sprintf("Rule %q grants it once a human has approved.", r.Name),
-		Allow: fmt.Sprintf("Rule %q grants it.", r.Name),
-	}
 	for _, entry := range r.RolesGroups {
 		if err := wrongSubject(entry); err != nil {
 			return fmt.Errorf("role or group %q: %w", entry, err)

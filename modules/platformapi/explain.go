@@ -257,7 +257,7 @@ type shadowView struct {
 }
 
 func (v *explanation) decide(d rules.Decision) {
-	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Rule = d.Effect.String(), d.Reason, d.Hidden, d.OutOfBand, routes.Optional(d.Rule)
+	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Rule = d.Effect.String(), d.Reason.String(), d.Hidden, d.OutOfBand, routes.Optional(d.Rule)
 	if d.PolicyID != "" {
 		v.Policy = &decidingPolicy{d.PolicyID, d.PolicyName, d.Revision}
 	}
@@ -266,7 +266,7 @@ func (v *explanation) decide(d rules.Decision) {
 	}
 	for _, s := range d.Shadow {
 		v.Shadow = append(v.Shadow, shadowView{
-			Policy: decidingPolicy{s.PolicyID, s.PolicyName, s.Revision}, Decision: s.Effect.String(), Rule: routes.Optional(s.Rule), Reason: s.Reason,
+			Policy: decidingPolicy{s.PolicyID, s.PolicyName, s.Revision}, Decision: s.Effect.String(), Rule: routes.Optional(s.Rule), Reason: s.Reason.String(),
 		})
 	}
 }

@@ -30,7 +30,7 @@ func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
 		return verdict{}
 	}
 	q.call.Note(rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m)},
-		rules.Decision{Effect: rules.Deny, Hidden: true, Rule: rulePins, Reason: "The tool is not the one that was pinned."})
+		rules.Decision{Effect: rules.Deny, Hidden: true, Rule: rulePins})
 	return q.unknown(rules.ToolsCall, m.Name)
 }
 
