@@ -3,6 +3,7 @@ package integration
 import (
 	"crypto/tls"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestReloadUnderLoadTLS(t *testing.T) {
 	lost := c.judge(t, up)
 	slices.Sort(c.took)
 	judged := lost
-	if c.took[len(c.took)/2] > time.Second/4 {
+	if os.Getenv("RELOAD_COUNT") == "" && c.took[len(c.took)/2] > time.Second/4 {
 		judged.kept = 0 // so slow a machine needs so many connections that each has under two calls a second
 	}
 	if judged.total() > 1 {
