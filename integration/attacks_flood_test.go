@@ -93,8 +93,7 @@ func (g *gateway) live() int {
 	return total
 }
 
-// TestAttackFlood: W01, W04, Z-U04, Z-O03. A client that takes nothing of a stream without end costs 64 KiB at most, with
-// `transport net_http` 80; fifty
+// TestAttackFlood: W01, W04, Z-U04, Z-O03. A client that takes nothing of a stream without end costs 64 KiB at most; fifty
 // that take what they can get use all of the gateway's one processor, and it answers health all the same.
 func TestAttackFlood(t *testing.T) {
 	t.Parallel()
@@ -114,11 +113,7 @@ func TestAttackFlood(t *testing.T) {
 		})
 	}
 
-	const stalled = 80
-	most := 64 << 10
-	if os.Getenv("DURWARD_TEST_TRANSPORT") != "" {
-		most += 16 << 10 // the stacks of the two goroutines that net/http has for each connection
-	}
+	const most, stalled = 64 << 10, 80
 	clients := many(50)
 	leave := g.stall(paths[0], token) // what the first one takes is not its own
 	defer leave()

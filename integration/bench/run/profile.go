@@ -40,7 +40,7 @@ func (b *bench) profile(ctx context.Context, directory string, wanted []figure, 
 		start = b.openStreams(gateway)
 	case "P7":
 		start = b.chatLoop
-	case "P8":
+	case "P8 seen":
 		start = b.unseenLoop
 	}
 	wait, err := start(ctx, seconds+1, out)
