@@ -99,10 +99,11 @@ type counted struct {
 func (s *Set) Match(subject *Subject) *Matched {
 	hits := s.index.Match(subject)
 	m := &Matched{limits: s.limits, counters: make([]counted, 0, 2*len(hits))}
-	members := make([]window.Digest, len(hits))
+	var room [8]window.Digest
+	members := room[:0]
 	for i, h := range hits {
 		l := &s.limits[h.Index]
-		members[i] = s.member(h.Subject)
+		members = append(members, s.member(h.Subject))
 		if l.RequestsPerMinute != nil {
 			m.counters = append(m.counters, counted{key: window.NewKey(l.requests, members[i]), most: *l.RequestsPerMinute, limit: uint32(h.Index)})
 		}

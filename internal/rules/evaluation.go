@@ -87,7 +87,7 @@ func (e *evaluation) ResolveName(name string) (any, bool) {
 	case "R":
 		return &e.resource, true
 	case "P":
-		return e.principal.facts().value, true
+		return e.principal.seen().value, true
 	}
 	return nil, false
 }
@@ -176,12 +176,12 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 		e.request.values[0] = types.String(e.action())
 	}
 	if x.reads.principal && e.request.values[1] == nil {
-		e.request.values[1] = e.principal.facts().value
+		e.request.values[1] = e.principal.seen().value
 	}
 	program := x.program
 	var input interpreter.Activation = e
 	switch {
-	case x.reads.claims && e.principal.facts().unreadable:
+	case x.reads.claims && e.principal.seen().unreadable:
 		return broken, errClaims
 	case len(e.unknown) > 0 && x.partial != nil:
 		program, input = x.partial, partially{e}

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"hash/maphash"
-	"maps"
 	"slices"
 	"sync"
 
@@ -10,13 +9,17 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Principal is who calls. It is immutable and may be used by any number of calls at once.
+// Principal is who calls. It is immutable and may be used by any number of calls at once. One is kept for each token, and
+// made of as few objects as can be.
 type Principal struct {
-	agentID       string
-	roles, groups map[string]struct{}
+	id, agentID   string
+	roles, groups nameList
 	mask          mask // of everybody, and of all names in roles and groups
-	// facts makes, once, what conditions see: most tokens are gone before a condition asks.
-	facts func() *facts
+
+	// What conditions see is made once, when the first one asks: most tokens are gone by then.
+	once   sync.Once
+	claims func() map[string]any // until then
+	facts  facts
 }
 
 // facts are a principal as conditions see it.
@@ -34,16 +37,16 @@ var protocolClaims = []string{
 }
 
 // NewPrincipal makes the principal of a verified token, once: id is the user's, agentID the registered agent's or "",
-// claims what the token says. Numbers among the claims should be json.Number, so that none is changed by reading.
+// claims what the token says. Numbers among the claims should be json.Number, so that none is changed by reading. The lists
+// must not be changed any more.
 func NewPrincipal(id string, roles, groups []string, agentID string, claims map[string]any) *Principal {
 	return NewPrincipalOf(id, roles, groups, agentID, func() map[string]any { return claims })
 }
 
 // NewPrincipalOf is NewPrincipal with claims that are asked for when a condition looks at the principal, at most once.
 func NewPrincipalOf(id string, roles, groups []string, agentID string, claims func() map[string]any) *Principal {
-	p := &Principal{agentID: agentID, roles: setOf(roles), groups: setOf(groups), mask: everybody}
-	p.facts = sync.OnceValue(func() *facts { return p.see(id, claims()) })
-	for _, names := range [][]string{roles, groups} {
+	p := &Principal{id: id, agentID: agentID, roles: nameListOf(roles), groups: nameListOf(groups), mask: everybody, claims: claims}
+	for _, names := range [...][]string{roles, groups} {
 		for _, n := range names {
 			p.mask.add(maskOf(n))
 		}
@@ -51,8 +54,19 @@ func NewPrincipalOf(id string, roles, groups []string, agentID string, claims fu
 	return p
 }
 
-// see makes what conditions see.
-func (p *Principal) see(id string, claims map[string]any) *facts {
+// AgentID is the registered agent's; "" for none.
+func (p *Principal) AgentID() string { return p.agentID }
+
+// seen is what conditions see.
+func (p *Principal) seen() *facts {
+	p.once.Do(func() {
+		p.facts = p.see(p.claims())
+		p.claims = nil
+	})
+	return &p.facts
+}
+
+func (p *Principal) see(claims map[string]any) facts {
 	own := make(map[string]any, len(claims))
 	for name, claim := range claims {
 		if !slices.Contains(protocolClaims, name) {
@@ -63,22 +77,55 @@ func (p *Principal) see(id string, claims map[string]any) *facts {
 	if !ok {
 		attr = types.NewStringInterfaceMap(adapter, nil)
 	}
-	return &facts{unreadable: !ok, value: types.NewStringInterfaceMap(adapter, map[string]any{
-		"id":     types.String(id),
-		"roles":  stringList(slices.Sorted(maps.Keys(p.roles))),
-		"groups": stringList(slices.Sorted(maps.Keys(p.groups))),
+	return facts{unreadable: !ok, value: types.NewStringInterfaceMap(adapter, map[string]any{
+		"id":     types.String(p.id),
+		"roles":  stringList(p.roles.sorted()),
+		"groups": stringList(p.groups.sorted()),
 		"agent":  types.String(p.agentID),
 		"attr":   attr,
 	})}
 }
 
-func setOf(names []string) map[string]struct{} {
-	out := make(map[string]struct{}, len(names))
-	for _, n := range names {
-		out[n] = struct{}{}
-	}
-	return out
+// nameList is a list in which names are looked up.
+type nameList struct {
+	names []string
+	set   map[string]struct{} // of the names when they are many
 }
+
+// fewNames are found as fast in the list itself.
+const fewNames = 8
+
+func nameListOf(names []string) nameList {
+	l := nameList{names: names}
+	if len(names) > fewNames {
+		l.set = make(map[string]struct{}, len(names))
+		for _, n := range names {
+			l.set[n] = struct{}{}
+		}
+	}
+	return l
+}
+
+func (l *nameList) has(name string) bool {
+	if l.set != nil {
+		_, ok := l.set[name]
+		return ok
+	}
+	return slices.Contains(l.names, name)
+}
+
+// hasAny reports whether one of the names is in the list.
+func (l *nameList) hasAny(names []string) bool {
+	for _, n := range names {
+		if l.has(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// sorted is the names, each once.
+func (l *nameList) sorted() []string { return slices.Compact(slices.Sorted(slices.Values(l.names))) }
 
 // subjects is whom a rule is for: its roles_groups.
 type subjects struct {
@@ -115,16 +162,7 @@ func (s *subjects) mask() (m mask) {
 
 // include reports whether the rule is for the principal.
 func (s *subjects) include(p *Principal) bool {
-	return s.everyone || anyIn(s.roles, p.roles) || anyIn(s.groups, p.groups) || anyIn(s.mixed, p.roles) || anyIn(s.mixed, p.groups)
-}
-
-func anyIn(names []string, set map[string]struct{}) bool {
-	for _, n := range names {
-		if _, ok := set[n]; ok {
-			return true
-		}
-	}
-	return false
+	return s.everyone || p.roles.hasAny(s.roles) || p.groups.hasAny(s.groups) || p.roles.hasAny(s.mixed) || p.groups.hasAny(s.mixed)
 }
 
 // mask is names as two sets of bits, so that nearly all rules for others are passed over without comparing names: a policy

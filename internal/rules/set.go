@@ -11,9 +11,9 @@ import (
 
 // Set is what the policies of one server say, compiled. It is immutable and safe for concurrent use.
 type Set struct {
-	kind, id ref.Val // the server's slug and id, as conditions see them
-	byAgent  map[string]*policy
-	unscoped *policy // nil: none
+	kind, id ref.Val            // the server's slug and id, as conditions see them
+	byAgent  map[string]*policy // nil: no policy is for certain agents
+	unscoped *policy            // nil: none
 	shadows  []*policy
 	skipped  []error
 }
@@ -40,7 +40,7 @@ type rule struct {
 // and those of other servers, are left out. It fails when an active policy would not pass Check, or two of them govern
 // the same agent: the caller must refuse then.
 func Compile(serverSlug, serverID string, policies []storage.Policy) (*Set, error) {
-	s := &Set{kind: types.String(serverSlug), id: types.String(serverID), byAgent: make(map[string]*policy)}
+	s := &Set{kind: types.String(serverSlug), id: types.String(serverID)}
 	var reader conditionReader
 	for i := range policies {
 		p := &policies[i]
@@ -79,6 +79,9 @@ func (s *Set) enforce(p *policy) error {
 	for agent := range p.agents {
 		if other := s.byAgent[agent]; other != nil {
 			return fmt.Errorf("policies %q and %q are both active for agent %s", other.name, p.name, agent)
+		}
+		if s.byAgent == nil {
+			s.byAgent = make(map[string]*policy)
 		}
 		s.byAgent[agent] = p
 	}

@@ -24,42 +24,33 @@ type standing struct {
 	revokedAt time.Time
 }
 
-// bearer finds the standing of a token's bearer. It is made once for each token, so that a look-up needs no key to be
-// built; the value it finds is kept as long as nothing of the organization is written.
-type bearer struct {
-	history cache.History // of the organization
-	key     cache.Key
-	load    func(context.Context) (standing, error)
-}
-
-// newBearer is for a caller that was resolved. With register, a client that is not known is registered.
-func (r *resources) newBearer(who *Caller, register bool) bearer {
-	client := storage.Agent{
-		OrganizationID: who.OrganizationID, WriteConfirmationsRequired: true,
-		Application: storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: who.Agent, DCR: true},
-	}
+// standingOf is how a caller that was resolved stands. With register, a client that is not known is registered. The key and
+// what loads are made for each look-up: nobody keeps them, since what is found is kept as long as nothing of the organization
+// is written.
+func (r *resources) standingOf(ctx context.Context, who *Caller, register bool) (standing, error) {
 	mode := "as registered"
 	if register {
 		mode = "registering"
 	}
-	user := who.UserID
-	agentKey := cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, mode)
-	loadAgent := func(ctx context.Context) (*storage.Agent, error) { return r.agentOf(ctx, client, register) }
-	return bearer{
-		history: r.epochs.Of(who.OrganizationID),
-		key:     cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, mode, user),
-		load: func(ctx context.Context) (s standing, err error) {
-			u, err := r.store.User(ctx, client.OrganizationID, user)
-			if err != nil {
-				return standing{}, err
-			}
-			s.revokedAt = u.RevokedAt
-			if client.Application.ExternalID != "" {
-				s.agent, err = r.agents.Get(ctx, agentKey, loadAgent)
-			}
-			return s, err
-		},
-	}
+	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, mode, who.UserID)
+	return r.standings.Get(ctx, key, func(ctx context.Context) (s standing, err error) {
+		u, err := r.store.User(ctx, who.OrganizationID, who.UserID)
+		if err != nil {
+			return standing{}, err
+		}
+		s.revokedAt = u.RevokedAt
+		if who.Agent == "" {
+			return s, nil
+		}
+		client := storage.Agent{
+			OrganizationID: who.OrganizationID, WriteConfirmationsRequired: true,
+			Application: storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: who.Agent, DCR: true},
+		}
+		s.agent, err = r.agents.Get(ctx, cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, mode), func(ctx context.Context) (*storage.Agent, error) {
+			return r.agentOf(ctx, client, register)
+		})
+		return s, err
+	})
 }
 
 // agentOf reads the agent that a client is, nil when it is none. With register it becomes one, while there is room.
@@ -100,10 +91,10 @@ type lastStanding struct {
 // standing is the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are revoked.
 func (c *Core) standing(ctx context.Context, v *verified) (*lastStanding, error) {
 	// The epoch is read first: what is found then is at least as new.
-	now := v.bearer.history.Current()
+	now := v.history.Current()
 	s := v.standing.Load()
 	if s == nil || s.at != now {
-		found, err := c.resources.standings.Get(ctx, v.bearer.key, v.bearer.load)
+		found, err := c.resources.standingOf(ctx, &v.who, v.register)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +134,7 @@ func (c *Call) Authenticate(ctx context.Context, raw, resource string) error {
 // epoch is the present one of the caller's organization.
 func (c *Call) epoch() cache.Epoch {
 	if c.token != nil {
-		return c.token.bearer.history.Current()
+		return c.token.history.Current()
 	}
 	return c.Core.resources.epochs.Current(c.Caller.OrganizationID)
 }

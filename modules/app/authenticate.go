@@ -25,8 +25,9 @@ type verified struct {
 // person is what tokens of the same facts have in common. Tokens share it, which spares a new one of somebody known most of
 // what is not its signature.
 type person struct {
-	who    Caller // but for the end of a token
-	bearer bearer
+	who      Caller        // but for the end of a token
+	history  cache.History // of the organization
+	register bool          // a client that is not known becomes an agent
 	// These say how the bearer stood at the last call, where that went, with which credential, and what it counted in.
 	standing   atomic.Pointer[lastStanding]
 	connection broker.Recent
@@ -124,7 +125,7 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 			return nil, err
 		}
 		pack(&resolved)
-		return &person{who: resolved, bearer: c.resources.newBearer(&resolved, c.agents.AutoRegister)}, nil
+		return &person{who: resolved, history: c.resources.epochs.Of(resolved.OrganizationID), register: c.agents.AutoRegister}, nil
 	})
 }
 

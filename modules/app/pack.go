@@ -5,11 +5,16 @@ import (
 	"strings"
 )
 
-// pack puts the texts of a struct that will be kept into one piece of memory. As a store reads them each is an object by itself,
-// and the garbage collector goes through all objects that are kept, each time.
+// pack puts the texts of a struct that will be kept, which is nobody else's, into one piece of memory. As a store reads them
+// each is an object by itself, and the garbage collector goes through all objects that are kept, each time.
 func pack[T any](kept *T) {
 	texts := textsIn(nil, reflect.ValueOf(kept).Elem())
+	size := 0
+	for _, t := range texts {
+		size += t.Len()
+	}
 	var whole strings.Builder
+	whole.Grow(size)
 	for _, t := range texts {
 		whole.WriteString(t.String())
 	}
@@ -21,15 +26,19 @@ func pack[T any](kept *T) {
 	}
 }
 
-// textsIn appends the texts of a struct, and of the structs in it.
-func textsIn(texts []reflect.Value, of reflect.Value) []reflect.Value {
-	for _, field := range of.Fields() {
-		switch {
-		case !field.CanSet():
-		case field.Kind() == reflect.String:
-			texts = append(texts, field)
-		case field.Kind() == reflect.Struct:
+// textsIn appends the texts in a value: itself, or those of a struct's fields or a slice's elements.
+func textsIn(texts []reflect.Value, in reflect.Value) []reflect.Value {
+	switch {
+	case !in.CanSet():
+	case in.Kind() == reflect.String:
+		texts = append(texts, in)
+	case in.Kind() == reflect.Struct:
+		for _, field := range in.Fields() {
 			texts = textsIn(texts, field)
+		}
+	case in.Kind() == reflect.Slice && in.Type().Elem().Kind() != reflect.Uint8:
+		for i := range in.Len() {
+			texts = textsIn(texts, in.Index(i))
 		}
 	}
 	return texts

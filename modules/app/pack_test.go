@@ -29,6 +29,18 @@ func TestPack(t *testing.T) {
 			t.Errorf("%q lies elsewhere", of)
 		}
 	}
+	packed, want := storage.Policy{Tags: []string{text("a"), text("b")}, Rules: []storage.Rule{{Name: text("n"), Actions: []string{text("x"), text("y")}, Condition: []byte("{}")}}}, ""
+	pack(&packed)
+	first = uintptr(unsafe.Pointer(unsafe.StringData(packed.Tags[0])))
+	for _, of := range []string{packed.Tags[0], packed.Tags[1], packed.Rules[0].Name, packed.Rules[0].Actions[0], packed.Rules[0].Actions[1]} {
+		if at := uintptr(unsafe.Pointer(unsafe.StringData(of))); at-first != uintptr(len(want)) {
+			t.Errorf("%q in a list lies elsewhere", of)
+		}
+		want += of
+	}
+	if want != "abnxy" || string(packed.Rules[0].Condition) != "{}" {
+		t.Errorf("%+v", packed)
+	}
 	var nothing storage.Server
 	pack(&nothing)
 	if !reflect.DeepEqual(nothing, storage.Server{}) {

@@ -47,6 +47,9 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 		}
 	}
 	pack(&server)
+	for i := range policies {
+		packDeciding(&policies[i])
+	}
 	made, err := r.compile(ctx, &server, policies)
 	if err != nil {
 		return nil, err
@@ -54,6 +57,15 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 	known := &knownServer{server: server, rules: made.set, unusable: made.err}
 	known.url, known.badURL = url.Parse(server.Entry.URL)
 	return known, nil
+}
+
+// packDeciding leaves of a policy, which is compiled and kept, what decides, in one piece.
+func packDeciding(p *storage.Policy) {
+	p.Description, p.SupportContact, p.Tags = "", "", nil
+	for i := range p.Rules {
+		p.Rules[i].Description = ""
+	}
+	pack(p)
 }
 
 // compile makes the set of a server's policies, unless that very set is known: of all that is written in an organization,

@@ -12,11 +12,8 @@ import (
 )
 
 // principals keeps what policies know of a token's bearer, made once for the agent that its client is at the time.
-type principals struct{ last atomic.Pointer[madePrincipal] }
-
-type madePrincipal struct {
-	agent     string
-	principal *rules.Principal
+type principals struct {
+	last atomic.Pointer[rules.Principal]
 }
 
 // Principal is what policies know of the call's caller; nil without one.
@@ -68,14 +65,14 @@ func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
 }
 
 func (v *verified) principal(agent string) *rules.Principal {
-	if made := v.principals.last.Load(); made != nil && made.agent == agent {
-		return made.principal
+	if made := v.principals.last.Load(); made != nil && made.AgentID() == agent {
+		return made
 	}
 	claims := func() map[string]any {
 		object, _ := v.claims.Object.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
 		return object
 	}
-	made := &madePrincipal{agent: agent, principal: rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, claims)}
+	made := rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, claims)
 	v.principals.last.Store(made)
-	return made.principal
+	return made
 }

@@ -1,0 +1,47 @@
+package rules
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// TestLongLists: somebody of many groups is found in each of them, and conditions see each group once.
+func TestLongLists(t *testing.T) {
+	for _, n := range []int{1, fewNames, fewNames + 1, 300} {
+		groups := make([]string, n)
+		for i := range groups {
+			groups[i] = "g" + strconv.Itoa(n-i)
+		}
+		p := NewPrincipal("u", []string{"dev"}, append(groups, groups...), "", nil)
+		set := compile(t, active(
+			forSubjects(grant("each", "tools/call:each"), "group:g1"), forSubjects(grant("either", "tools/call:either"), "g"+strconv.Itoa(n)),
+			forSubjects(grant("other", "tools/call:other"), "group:g0", "group:dev"), when(grant("once", "tools/call:once"), "P.groups.size() == "+strconv.Itoa(n)+" && P.groups[0] == 'g1'"),
+		))
+		for name, want := range map[string]Effect{"each": Allow, "either": Allow, "other": Deny, "once": Allow} {
+			if got := set.Decide(t.Context(), Call{Principal: p, Kind: ToolsCall, Name: name}).Effect; got != want {
+				t.Errorf("%s, of %d groups: %v", name, n, got)
+			}
+		}
+		if !slices.IsSorted(p.groups.sorted()) {
+			t.Errorf("%d groups are not sorted", n)
+		}
+	}
+}
+
+// TestPrincipalAllocates: a principal of a few roles and groups is one object. There is one for each token that is kept, and
+// the garbage collector goes through all of them.
+func TestPrincipalAllocates(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	roles, groups := []string{"dev", "support"}, []string{"engineering"}
+	claims := func() map[string]any { return nil }
+	var p *Principal
+	if n := testing.AllocsPerRun(100, func() { p = NewPrincipalOf("u", roles, groups, "agent", claims) }); n > 1 {
+		t.Errorf("%v objects", n)
+	}
+	if p.AgentID() != "agent" {
+		t.Errorf("agent %q", p.AgentID())
+	}
+}
