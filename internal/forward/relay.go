@@ -102,27 +102,48 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 	}
 }
 
+// lender is an event stream that holds what it gives out, at most so many bytes at a time, valid until the next call. A
+// buffer beside it would be held as long as its client takes nothing.
+type lender interface {
+	Lend(most int) ([]byte, error)
+}
+
+// maxLent is what a slow client must take within one write's limit.
+const maxLent = 16 << 10
+
 func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
-	pooled := smallBuffers.Get().(*[2 << 10]byte)
-	defer smallBuffers.Put(pooled)
-	p := pooled[:]
+	lends, lent := r.Body.(lender)
+	var own []byte
+	if !lent {
+		pooled := smallBuffers.Get().(*[2 << 10]byte)
+		defer smallBuffers.Put(pooled)
+		own = pooled[:]
+	}
 	client := r.Client(w)
 	defer client.Finish()
 	out := announce(client, r.Status, r.Hold)
 	defer out.stop()
 	size := eventSize{}
 	for {
-		n, err := r.Body.Read(p)
-		if n > 0 {
-			if size.Add(p[:n]) > limit {
+		var p []byte
+		var err error
+		if lent {
+			p, err = lends.Lend(maxLent)
+		} else {
+			var n int
+			n, err = r.Body.Read(own)
+			p = own[:n]
+		}
+		if len(p) > 0 {
+			if size.Add(p) > limit {
 				return &Error{Class: ErrTooLarge, Committed: out.committed()}
 			}
 			// At a known end the server's own last flush is enough.
-			if werr := out.write(p[:n], err == nil); werr != nil {
+			if werr := out.write(p, err == nil); werr != nil {
 				return &Error{Class: ErrClientGone, Committed: true, Cause: werr}
 			}
 		}
-		if err == io.EOF {
+		if err == io.EOF { //nolint:errorlint // as a reader says it
 			out.begin()
 			return nil
 		}

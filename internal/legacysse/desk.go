@@ -84,11 +84,26 @@ var errPanicked = errors.New("reading the stream panicked")
 // Merge reads src, whose events have at most limit bytes, on a goroutine of its own. Close must be called.
 func (b *Box) Merge(src io.Reader, limit int) *Merged {
 	m := &Merged{box: b, events: make(chan []byte), taken: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
-	go m.read(ssewire.NewReader(src, limit))
+	go m.read(split(src, limit))
 	return m
 }
 
-func (m *Merged) read(events *ssewire.Reader) {
+// split gives the events of src one after the other. A rewriter has them apart: a stalled stream would hold each twice.
+func split(src io.Reader, limit int) func() ([]byte, error) {
+	if rewriter, ok := src.(*ssewire.Rewriter); ok {
+		return rewriter.Next
+	}
+	events := ssewire.NewReader(src, limit)
+	return func() ([]byte, error) {
+		event, err := events.Next()
+		if err != nil {
+			return nil, err
+		}
+		return event.Raw, nil
+	}
+}
+
+func (m *Merged) read(next func() ([]byte, error)) {
 	defer close(m.ended)
 	defer func() {
 		if recover() != nil {
@@ -96,19 +111,19 @@ func (m *Merged) read(events *ssewire.Reader) {
 		}
 	}()
 	for {
-		event, err := events.Next()
+		event, err := next()
 		if err != nil {
 			m.err = err
 			return
 		}
-		if !m.lend(event.Raw) {
+		if !m.lend(event) {
 			m.err = io.ErrClosedPipe
 			return
 		}
 	}
 }
 
-// lend gives an event to Read, without a copy of it, and waits until it was read. It reports false when the stream was
+// lend gives an event to Lend, without a copy of it, and waits until it was taken. It reports false when the stream was
 // closed before.
 func (m *Merged) lend(event []byte) bool {
 	select {
@@ -126,21 +141,31 @@ func (m *Merged) lend(event []byte) bool {
 
 // Read implements io.Reader. Its error is the stream's.
 func (m *Merged) Read(p []byte) (int, error) {
+	lent, err := m.Lend(len(p))
+	n := copy(p, lent)
+	if len(m.out) == 0 {
+		m.giveBack()
+	}
+	return n, err
+}
+
+// Lend gives the next bytes, at most so many, without a copy of them: they are valid until the next call. Its error is the
+// stream's.
+func (m *Merged) Lend(most int) ([]byte, error) {
 	for len(m.out) == 0 {
+		m.out = nil // it is a part of the reader's memory
+		m.giveBack()
 		select {
 		case m.out = <-m.events:
 			m.lent = true
 		case m.out = <-m.box.frames:
 		case <-m.ended:
-			return 0, m.err
+			return nil, m.err
 		}
 	}
-	n := copy(p, m.out)
-	if m.out = m.out[n:]; len(m.out) == 0 {
-		m.out = nil
-		m.giveBack()
-	}
-	return n, nil
+	lent := m.out[:min(most, len(m.out))]
+	m.out = m.out[len(lent):]
+	return lent, nil
 }
 
 // giveBack lets the next event be read when the last one was lent.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
 func TestMerged(t *testing.T) {
@@ -69,5 +71,26 @@ func TestMerged(t *testing.T) {
 	merged.Close()
 	if desk.Deliver("a", []byte("{}")) {
 		t.Error("delivered to a closed stream")
+	}
+}
+
+// TestMergedHoldsOnce: W01. An event that passed a filter is not copied again to wait for its client.
+func TestMergedHoldsOnce(t *testing.T) {
+	var held []byte
+	src := ssewire.NewRewriter(strings.NewReader("data: abc\n\n"), 1<<10, func(data []byte) ([]byte, bool) {
+		held = data
+		return nil, false
+	})
+	merged := new(Desk).NewBox().Merge(src, 1<<10)
+	defer merged.Close()
+	lent, err := merged.Lend(8)
+	if err != nil || string(lent) != "data: ab" || &lent[6] != &held[0] {
+		t.Errorf("lent %q, %v", lent, err)
+	}
+	if lent, err := merged.Lend(8); err != nil || string(lent) != "c\n\n" {
+		t.Errorf("lent %q, %v", lent, err)
+	}
+	if lent, err := merged.Lend(8); !errors.Is(err, io.EOF) {
+		t.Errorf("lent %q, %v", lent, err)
 	}
 }

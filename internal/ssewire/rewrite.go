@@ -24,36 +24,54 @@ func NewRewriter(src io.Reader, max int, edit Edit) *Rewriter {
 	return &Rewriter{events: NewReader(src, max), edit: edit}
 }
 
-// Read implements io.Reader. Errors: those of the stream, ErrTooLarge. The end comes with the last bytes where it is known:
-// who passes them on can then end its own stream in the same write.
+// Read implements io.Reader, as Lend.
 func (r *Rewriter) Read(p []byte) (int, error) {
-	for len(r.out) == 0 {
-		if r.err != nil {
-			return 0, r.err
+	lent, err := r.Lend(len(p))
+	return copy(p, lent), err
+}
+
+// Lend gives the next bytes, at most so many, without a copy of them: they are valid until the next call. Errors: those of
+// the stream, ErrTooLarge. The end comes with the last bytes where it is known: who passes them on can then end its own
+// stream in the same write.
+func (r *Rewriter) Lend(most int) ([]byte, error) {
+	if len(r.out) == 0 {
+		r.out = nil // it may be memory that the reader lets go of
+		var err error
+		if r.out, err = r.Next(); err != nil {
+			return nil, err
 		}
+	}
+	lent := r.out[:min(most, len(r.out))]
+	if r.out = r.out[len(lent):]; len(r.out) == 0 && r.events.ended() {
+		r.err = io.EOF
+		return lent, r.err
+	}
+	return lent, nil
+}
+
+// Next gives a whole event in place of its bytes one after the other, valid until the next call. Errors are those of Lend.
+func (r *Rewriter) Next() ([]byte, error) {
+	for r.err == nil {
 		event, err := r.events.Next()
 		if err != nil {
 			r.err = err
-			continue
+			break
 		}
 		raw := event.Raw
 		if r.torn && raw[0] == '\n' {
 			raw = raw[1:]
 		}
-		r.out, r.torn = raw, false
-		if !event.HasData || len(event.Data) == 0 {
-			continue
+		r.torn = false
+		if event.HasData && len(event.Data) > 0 {
+			if data, ok := r.edit(event.Data); ok {
+				raw, r.torn = reframe(raw, data), raw[len(raw)-1] == '\r'
+			}
 		}
-		if data, ok := r.edit(event.Data); ok {
-			r.out, r.torn = reframe(raw, data), raw[len(raw)-1] == '\r'
+		if len(raw) > 0 {
+			return raw, nil
 		}
 	}
-	n := copy(p, r.out)
-	if r.out = r.out[n:]; len(r.out) == 0 && r.err == nil && r.events.ended() {
-		r.err = io.EOF
-		return n, r.err
-	}
-	return n, nil
+	return nil, r.err
 }
 
 // reframe is the event with other data in place of its own, or with none.

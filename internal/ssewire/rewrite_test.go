@@ -11,6 +11,17 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
+// rewritten is an edit: of what begins with x, and of - to nothing.
+func rewritten(data []byte) ([]byte, bool) {
+	switch data[0] {
+	case 'x':
+		return append(bytes.Replace(data, []byte("x"), []byte("y"), 1), "\nz"...), true
+	case '-':
+		return nil, true
+	}
+	return nil, false
+}
+
 func TestRewriter(t *testing.T) {
 	for _, tc := range []struct{ name, stream, want string }{
 		{"kept", ":c\n\nid: 1\r\ndata: a\r\n\r\nretry: 5\ndata:\n\n", ":c\n\nid: 1\r\ndata: a\r\n\r\nretry: 5\ndata:\n\n"},
@@ -25,21 +36,23 @@ func TestRewriter(t *testing.T) {
 			if slow {
 				src = iotest.OneByteReader(src)
 			}
-			got, err := io.ReadAll(ssewire.NewRewriter(src, 100, func(data []byte) ([]byte, bool) {
-				switch data[0] {
-				case 'x':
-					return append(bytes.Replace(data, []byte("x"), []byte("y"), 1), "\nz"...), true
-				case '-':
-					return nil, true
-				}
-				return nil, false
-			}))
+			got, err := io.ReadAll(ssewire.NewRewriter(src, 100, rewritten))
 			if err != nil || string(got) != tc.want {
 				t.Errorf("%s: %q, %v", tc.name, got, err)
 			}
 		}
 	}
-	_, err := io.ReadAll(ssewire.NewRewriter(strings.NewReader("data: "+strings.Repeat("a", 100)), 100, func([]byte) ([]byte, bool) { return nil, false }))
+	events := ssewire.NewRewriter(strings.NewReader("data: x\n\n:c\n\ndata: a\n\ndata: b"), 100, rewritten)
+	for _, want := range []string{"data: y\ndata: z\n\n", ":c\n", "\n", "data: a\n\n", "data: b"} {
+		if event, err := events.Next(); err != nil || string(event) != want {
+			t.Errorf("whole: %q, %v", event, err)
+		}
+	}
+	_, err := events.Next()
+	if !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	_, err = io.ReadAll(ssewire.NewRewriter(strings.NewReader("data: "+strings.Repeat("a", 100)), 100, func([]byte) ([]byte, bool) { return nil, false }))
 	if !errors.Is(err, ssewire.ErrTooLarge) {
 		t.Error(err)
 	}

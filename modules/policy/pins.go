@@ -36,7 +36,7 @@ func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
 
 // pinTools makes a filter note the tools of the lists that pass it, and withhold those that `pin enforce` does not show.
 func (q *request) pinTools(ctx context.Context, f *listfilter.Filter) {
-	p := &pinning{ctx: ctx, pins: q.call.ToolPins(), view: f.View, logger: q.handler.logger.With(zap.String("server", q.call.Server.Slug))}
+	p := &pinning{ctx: ctx, pins: q.call.ToolPins(), view: f.View, logger: q.handler.logger, server: q.call.Server.Slug}
 	f.View, f.Seen = p.decide, p.seen
 }
 
@@ -45,7 +45,8 @@ type pinning struct {
 	ctx    context.Context //nolint:containedctx // of the request, whose answer is read
 	pins   *app.ToolPins
 	view   func() (listfilter.Keep, error)
-	logger *zap.Logger
+	logger *zap.Logger // the handler's: one with the server in it would be held as long as the answer
+	server string
 
 	list  *toolpin.Observation // nil: nobody looks at the tools
 	again bool                 // the list is read once more
@@ -59,7 +60,7 @@ func (p *pinning) decide() (listfilter.Keep, error) {
 		return nil, err
 	}
 	if p.list, err = p.pins.Observe(p.ctx); err != nil {
-		p.logger.Error("reading a list of tools", zap.Error(err))
+		p.logger.Error("reading a list of tools", zap.String("server", p.server), zap.Error(err))
 		if p.pins.Enforced() {
 			return nil, err
 		}
@@ -82,7 +83,7 @@ func (p *pinning) seen() (again bool, err error) {
 	}
 	p.again, err = p.pins.Note(p.ctx, p.list)
 	if err != nil {
-		p.logger.Error("pinning the tools of a list", zap.Error(err))
+		p.logger.Error("pinning the tools of a list", zap.String("server", p.server), zap.Error(err))
 	}
 	return p.again, err
 }

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -23,15 +24,18 @@ type output struct {
 
 func newOutput(client *forward.Client, heartbeat time.Duration) *output {
 	o := &output{client: client, writer: ssewire.NewSender(client.Send), every: heartbeat}
-	o.mu.Lock() // beat may be called before the timer is set
-	defer o.mu.Unlock()
-	o.timer = time.AfterFunc(heartbeat, o.beat)
+	o.timer = time.AfterFunc(math.MaxInt64, o.beat) // beat finds it set
+	o.timer.Reset(heartbeat)
 	return o
 }
 
-// beat is called by the timer.
+// beat is called by the timer. While something else is written it does not wait for the end of that: each client that takes
+// nothing would cost a goroutine more (W01).
 func (o *output) beat() {
-	o.mu.Lock()
+	if !o.mu.TryLock() {
+		o.timer.Reset(o.every)
+		return
+	}
 	defer o.mu.Unlock()
 	if o.closed {
 		return

@@ -53,3 +53,37 @@ func TestHeartbeats(t *testing.T) {
 		}
 	})
 }
+
+// TestHeartbeatDoesNotWait: W01. A heartbeat does not wait for a client that takes nothing of something else, and there are
+// more once it does.
+func TestHeartbeatDoesNotWait(t *testing.T) {
+	w := httptest.NewRecorder()
+	o := newOutput(new(forward.Response).Client(w), time.Hour)
+	o.mu.Lock() // as whoever writes does
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		o.beat()
+	}()
+	select {
+	case <-returned:
+	case <-time.After(10 * time.Second):
+		t.Error("a heartbeat waits")
+	}
+	o.mu.Unlock()
+	<-returned
+	o.close()
+
+	synctest.Test(t, func(t *testing.T) {
+		w := httptest.NewRecorder()
+		o := newOutput(new(forward.Response).Client(w), 15*time.Second)
+		o.mu.Lock()
+		time.Sleep(20 * time.Second)
+		o.mu.Unlock()
+		time.Sleep(11 * time.Second)
+		o.close()
+		if n := strings.Count(w.Body.String(), ":\n\n"); n != 1 {
+			t.Errorf("%d heartbeats", n)
+		}
+	})
+}
