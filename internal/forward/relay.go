@@ -111,29 +111,29 @@ type lender interface {
 // maxLent is what a slow client must take within one write's limit.
 const maxLent = 16 << 10
 
-func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
-	lends, lent := r.Body.(lender)
-	var own []byte
-	if !lent {
-		pooled := smallBuffers.Get().(*[2 << 10]byte)
-		defer smallBuffers.Put(pooled)
-		own = pooled[:]
+// pieces gives an event stream's bytes as they come. done must be called at the end.
+func pieces(body io.Reader) (next func() ([]byte, error), done func()) {
+	if lends, ok := body.(lender); ok {
+		return func() ([]byte, error) { return lends.Lend(maxLent) }, func() {}
 	}
+	pooled := smallBuffers.Get().(*[2 << 10]byte)
+	next = func() ([]byte, error) {
+		n, err := body.Read(pooled[:])
+		return pooled[:n], err
+	}
+	return next, func() { smallBuffers.Put(pooled) }
+}
+
+func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
+	next, done := pieces(r.Body)
+	defer done()
 	client := r.Client(w)
 	defer client.Finish()
 	out := announce(client, r.Status, r.Hold)
 	defer out.stop()
 	size := eventSize{}
 	for {
-		var p []byte
-		var err error
-		if lent {
-			p, err = lends.Lend(maxLent)
-		} else {
-			var n int
-			n, err = r.Body.Read(own)
-			p = own[:n]
-		}
+		p, err := next()
 		if len(p) > 0 {
 			if size.Add(p) > limit {
 				return &Error{Class: ErrTooLarge, Committed: out.committed()}
@@ -143,7 +143,7 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 				return &Error{Class: ErrClientGone, Committed: true, Cause: werr}
 			}
 		}
-		if err == io.EOF { //nolint:errorlint // as a reader says it
+		if err == io.EOF { //nolint:errorlint // as it is: an *Error may wrap one that is no end of the stream
 			out.begin()
 			return nil
 		}
