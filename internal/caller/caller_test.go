@@ -33,7 +33,7 @@ func verified(t testing.TB, payload string) *token.Claims {
 		t.Fatal(err)
 	}
 	sub, _ := v.Get("sub")
-	return &token.Claims{Issuer: issuer, Subject: sub.Str(), Object: v}
+	return &token.Claims{Vouched: token.Vouched{Issuer: issuer}, Subject: sub.Str(), Object: v}
 }
 
 // payload is a usable payload with changes; a nil value removes.
@@ -406,7 +406,7 @@ func FuzzMap(f *testing.F) {
 		if err != nil {
 			return
 		}
-		i, err := Map(&token.Claims{Issuer: issuer, Object: v}, Mapping{})
+		i, err := Map(&token.Claims{Vouched: token.Vouched{Issuer: issuer}, Object: v}, Mapping{})
 		if err != nil {
 			if diff := cmp.Diff(Identity{}, i); diff != "" {
 				t.Fatalf("J32 an identity came with an error: %s", diff)

@@ -90,7 +90,7 @@ func FuzzFacts(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			of, ofPart := &token.Claims{Issuer: issuer, Object: whole}, &token.Claims{Issuer: issuer, Object: part}
+			of, ofPart := &token.Claims{Vouched: token.Vouched{Issuer: issuer}, Object: whole}, &token.Claims{Vouched: token.Vouched{Issuer: issuer}, Object: part}
 			if diff := cmp.Diff(rules.AppendFacts(nil, of), rules.AppendFacts(nil, ofPart)); diff != "" {
 				t.Fatal(diff)
 			}

@@ -87,6 +87,7 @@ func compareTree(t *testing.T, v Value) {
 	for _, e := range v.Elems() {
 		compareTree(t, e)
 	}
+	compareWithout(t, v)
 	seen := map[string]bool{}
 	for _, m := range v.Members() {
 		if seen[m.Name] {
@@ -97,6 +98,26 @@ func compareTree(t *testing.T, v Value) {
 			t.Fatalf("Get(%q) gives another member", m.Name)
 		}
 		compareTree(t, m.Value)
+	}
+}
+
+// compareWithout leaves every other member of v out.
+func compareWithout(t *testing.T, v Value) {
+	left := map[string]bool{}
+	rest, err := Parse(v.AppendWithout(nil, func(name []byte) bool {
+		left[string(name)] = len(left)%2 == 0
+		return left[string(name)]
+	}), Limits{})
+	if err != nil {
+		t.Fatalf("an object without some members: %v", err)
+	}
+	if members := v.Members(); rest.Len() != len(members)/2 || len(left) != len(members) {
+		t.Fatalf("%d of %d members, asked for %d", rest.Len(), len(members), len(left))
+	}
+	for _, m := range v.Members() {
+		if got, ok := rest.Get(m.Name); ok == left[m.Name] || ok && !bytes.Equal(got.Raw(), m.Value.Raw()) {
+			t.Fatalf("member %q: %s", m.Name, got.Raw())
+		}
 	}
 }
 

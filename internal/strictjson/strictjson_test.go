@@ -193,8 +193,17 @@ func TestValues(t *testing.T) {
 	if _, ok := v.Get("B"); ok {
 		t.Error("B02 names are folded")
 	}
-	if b, _ := v.Get("b"); b.Str() != "plain" || b.Num() != "" || b.Elems() != nil || b.Members() != nil {
+	b, _ := v.Get("b")
+	if b.Str() != "plain" || b.Num() != "" || b.Elems() != nil || b.Members() != nil {
 		t.Error("a string has values of other kinds")
+	}
+	for _, s := range []Value{b, e[2], e[0]} {
+		if string(s.View()) != s.Str() {
+			t.Errorf("a view of %q is %q", s.Str(), s.View())
+		}
+	}
+	if rest := v.AppendWithout([]byte("x"), func(name []byte) bool { return string(name) == "a" }); string(rest) != `x{"b":"plain"}` {
+		t.Errorf("without a: %s", rest)
 	}
 	c := e[6].Clone()
 	if inner, ok := c.Get("name"); !ok || inner.Kind() != Object || string(c.Raw()) != `{"n\u0061me":{}}` || c.Offset() != 0 {

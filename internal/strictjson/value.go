@@ -92,6 +92,22 @@ func (v Value) Str() string {
 	return v.doc.text(v.node())
 }
 
+// View is Str without a copy where the string was written without escapes. It must not be changed.
+func (v Value) View() []byte {
+	if v.Kind() != String {
+		return nil
+	}
+	return v.doc.view(v.node())
+}
+
+// view decodes a string's node, without a copy where nothing is to be decoded.
+func (d *document) view(n *node) []byte {
+	if n.escaped {
+		return []byte(d.text(n))
+	}
+	return d.src[n.start+1 : n.end-1 : n.end-1]
+}
+
 // text decodes a string's node.
 func (d *document) text(n *node) string {
 	inside := d.src[n.start+1 : n.end-1]
@@ -157,16 +173,31 @@ func (v Value) EachMember() iter.Seq2[[]byte, Value] {
 			return
 		}
 		for i := v.at + 1; i < v.node().next; i = v.doc.nodes[i+1].next {
-			n := &v.doc.nodes[i]
-			name := v.doc.src[n.start+1 : n.end-1]
-			if n.escaped {
-				name = []byte(v.doc.text(n))
-			}
-			if !yield(name, Value{v.doc, i + 1}) {
+			if !yield(v.doc.view(&v.doc.nodes[i]), Value{v.doc, i + 1}) {
 				return
 			}
 		}
 	}
+}
+
+// AppendWithout appends the text of an object without the members whose name leave is true of. Nothing lies between the
+// others, which are as they were written. Of other kinds it appends an object without members.
+func (v Value) AppendWithout(out []byte, leave func(name []byte) bool) []byte {
+	out = append(out, '{')
+	if v.Kind() == Object {
+		for i := v.at + 1; i < v.node().next; i = v.doc.nodes[i+1].next {
+			name := &v.doc.nodes[i]
+			if leave(v.doc.view(name)) {
+				continue
+			}
+			if out[len(out)-1] != '{' {
+				out = append(out, ',')
+			}
+			out = append(append(out, v.doc.src[name.start:name.end]...), ':')
+			out = append(out, Value{v.doc, i + 1}.Raw()...)
+		}
+	}
+	return append(out, '}')
 }
 
 // Get is the member of exactly that name. Other kinds than objects have none.

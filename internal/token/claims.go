@@ -10,16 +10,19 @@ import (
 
 // Claims is what a verified token says. It must not be changed: it may be shared by requests.
 type Claims struct {
-	Issuer    string
-	Subject   string // 1 to 255 bytes without control characters; opaque, compared exactly
-	JTI       string // "" when absent
-	Audience  []string
-	ExpiresAt time.Time // UTC, whole seconds; never zero
-	IssuedAt  time.Time // UTC, whole seconds; zero when absent
+	Vouched
+	Subject string // 1 to 255 bytes without control characters; opaque, compared exactly
 	// Object is the whole payload.
 	Object strictjson.Value
+}
 
-	// What vouched for the claims; see Verifier.Recheck.
+// Vouched is what has to be known of a token for as long as it is taken for a good one; see Verifier.Recheck.
+type Vouched struct {
+	Issuer    string
+	ExpiresAt time.Time // UTC, whole seconds; never zero
+	IssuedAt  time.Time // UTC, whole seconds; zero when absent
+
+	// What vouched for the claims.
 	keyID, algorithm string
 	key              crypto.PublicKey
 }

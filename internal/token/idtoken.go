@@ -41,10 +41,15 @@ func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, er
 		return nil, invalid("iat is missing")
 	}
 	azp, named := c.Object.Get("azp")
+	aud, _ := c.Object.Get("aud")
+	members, err := audiences(aud)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case named && !azp.Is(i.client):
 		return nil, invalid("azp is another client")
-	case !named && slices.ContainsFunc(c.Audience, func(a string) bool { return a != i.client }):
+	case !named && slices.ContainsFunc(members, func(a strictjson.Value) bool { return !a.Is(i.client) }):
 		return nil, invalid("aud names others too, and azp is missing")
 	}
 	got, _ := c.Object.Get("nonce")

@@ -89,13 +89,13 @@ func Parse(raw string) (Unverified, error) {
 	return Unverified{p}, err
 }
 
-// Issuer returns the iss claim, for choosing the Verifier. Trust nothing else on its ground.
-func (u Unverified) Issuer() (string, error) {
-	v, ok := u.payload.Get("iss")
-	if issuer := v.Str(); ok && issuer != "" {
+// Issuer returns the iss claim, for choosing the Verifier. Trust nothing else on its ground, and do not change it.
+func (u Unverified) Issuer() ([]byte, error) {
+	v, _ := u.payload.Get("iss")
+	if issuer := v.View(); len(issuer) > 0 {
 		return issuer, nil
 	}
-	return "", invalid("iss is not a string")
+	return nil, invalid("iss is not a string")
 }
 
 // header is what of the JOSE header matters. Everything else is ignored: jwk, jku, x5u and x5c would let the sender
@@ -142,8 +142,8 @@ func readHeader(part string) (header, error) {
 
 // opaque reports whether s can be an identifier: 1 to limit bytes without control characters. A NUL ends the string for
 // some of those who will store or print it (J19). Nothing else is judged, and nothing is trimmed or folded.
-func opaque(s string, limit int) bool {
-	if s == "" || len(s) > limit {
+func opaque[T string | []byte](s T, limit int) bool {
+	if len(s) == 0 || len(s) > limit {
 		return false
 	}
 	for i := range len(s) {

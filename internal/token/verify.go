@@ -169,11 +169,11 @@ func (v *Verifier) VerifyParsed(ctx context.Context, u Unverified, resource stri
 	return claims, nil
 }
 
-// Recheck says whether claims that this verifier returned earlier are still good: they have not expired and the key that
-// vouched for them is still the issuer's. A cache of verified tokens must ask it at every hit; that also keeps a KeySet up
+// Recheck says whether a token that this verifier vouched for earlier is still good: it has not expired and the key that
+// vouched for it is still the issuer's. A cache of verified tokens must ask it at every hit; that also keeps a KeySet up
 // to date, which is refreshed by use (J26, J30). It costs a fraction of Verify. Errors are *Error. The audience is not
 // looked at again: it must be part of the cache's key.
-func (v *Verifier) Recheck(ctx context.Context, c *Claims) error {
+func (v *Verifier) Recheck(ctx context.Context, c *Vouched) error {
 	now := v.now()
 	if !now.Before(v.GoodUntil(c)) {
 		return over("the token has expired")
@@ -193,7 +193,7 @@ func (v *Verifier) Recheck(ctx context.Context, c *Claims) error {
 
 // GoodUntil is when the verifier stops taking a token with these claims: its end, and the tolerance for the clocks'
 // difference. What is opened under the token ends then (W07).
-func (v *Verifier) GoodUntil(c *Claims) time.Time { return c.ExpiresAt.Add(v.options.Leeway) }
+func (v *Verifier) GoodUntil(c *Vouched) time.Time { return c.ExpiresAt.Add(v.options.Leeway) }
 
 // checkAccessType keeps other JWTs of the same issuer out (RFC 8725 section 3.11, J11): by typ where the issuer sets it,
 // and by what providers that do not set it put into ID tokens, refresh tokens and security events.
@@ -237,10 +237,8 @@ func (v *Verifier) readClaims(payload strictjson.Value, resource string) (*Claim
 	if c.Subject = sub.Str(); !opaque(c.Subject, maxClaim) { // nor is what is no string
 		return nil, invalid("sub is not a string of 1 to 255 bytes")
 	}
-	if jti, ok := payload.Get("jti"); ok {
-		if c.JTI = jti.Str(); !opaque(c.JTI, maxClaim) {
-			return nil, invalid("jti is not a string of 1 to 255 bytes")
-		}
+	if jti, ok := payload.Get("jti"); ok && !opaque(jti.View(), maxClaim) {
+		return nil, invalid("jti is not a string of 1 to 255 bytes")
 	}
 	if err := v.readTimes(c); err != nil {
 		return nil, err
@@ -326,30 +324,38 @@ func (v *Verifier) readAudience(c *Claims, resource string) error {
 		return nil
 	case !ok:
 		return invalid("aud is missing")
-	case aud.Kind() == strictjson.String:
-		c.Audience = []string{aud.Str()}
-	case aud.Kind() == strictjson.Array:
-		elems := aud.Elems()
-		c.Audience = make([]string, 0, len(elems))
-		for _, e := range elems {
-			if e.Kind() != strictjson.String {
-				return invalid("aud has a member that is not a string")
-			}
-			c.Audience = append(c.Audience, e.Str())
-		}
-	default:
-		return invalid("aud is neither a string nor an array")
 	}
-	if v.options.AudSingle && len(c.Audience) != 1 {
+	members, err := audiences(aud)
+	if err != nil {
+		return err
+	}
+	if v.options.AudSingle && len(members) != 1 {
 		return invalid("aud has not exactly one member")
 	}
 	if v.options.AnyAudience {
 		return nil
 	}
-	for _, a := range c.Audience {
-		if slices.Contains(v.options.Audiences, a) || (resource != "" && a == resource) {
+	for _, a := range members {
+		if slices.ContainsFunc(v.options.Audiences, a.Is) || (resource != "" && a.Is(resource)) {
 			return nil
 		}
 	}
 	return invalid("aud does not name the gateway")
+}
+
+// audiences are the members of aud, strings all.
+func audiences(aud strictjson.Value) ([]strictjson.Value, error) {
+	switch aud.Kind() {
+	case strictjson.String:
+		return []strictjson.Value{aud}, nil
+	case strictjson.Array:
+		members := aud.Elems()
+		for _, m := range members {
+			if m.Kind() != strictjson.String {
+				return nil, invalid("aud has a member that is not a string")
+			}
+		}
+		return members, nil
+	}
+	return nil, invalid("aud is neither a string nor an array")
 }

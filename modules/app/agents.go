@@ -113,7 +113,7 @@ func (s *standing) refuses(v *verified) bool {
 	if s.revokedAt.IsZero() {
 		return false
 	}
-	return !v.claims.IssuedAt.After(s.revokedAt) || !v.seenAt.After(s.revokedAt)
+	return !v.vouched.IssuedAt.After(s.revokedAt) || !v.seenAt.After(s.revokedAt)
 }
 
 // Authenticate verifies the token of a request and sets the call's caller and agent. Errors are those of Core.Authenticate.

@@ -236,7 +236,7 @@ func TestPrincipal(t *testing.T) {
 		if agent != nil {
 			want = agent.ID
 		}
-		if call.PrincipalAs(agent) == nil || call.token.principals.last.Load().AgentID() != want {
+		if call.PrincipalAs(agent) == nil || call.token.last.Load().AgentID() != want {
 			t.Error("the principal does not know the agent")
 		}
 	}
@@ -248,7 +248,7 @@ func TestPrincipal(t *testing.T) {
 		if err := store.DeleteAgent(t.Context(), call.Caller.OrganizationID, call.Agent.ID, "", time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if who, err := now(t.Context()); err != nil || who == nil || call.token.principals.last.Load().AgentID() == call.Agent.ID {
+		if who, err := now(t.Context()); err != nil || who == nil || call.token.last.Load().AgentID() == call.Agent.ID {
 			t.Errorf("%v, %v: the agent was deleted", who, err)
 		}
 		core.agents = AgentRules{RequireRegistered: true}

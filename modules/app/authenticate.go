@@ -15,11 +15,10 @@ import (
 // verified is a token that was verified once, with what it says about its caller. Requests share it.
 type verified struct {
 	*person
-	claims *token.Claims
-	caller Caller // the person's, with the token's end
-	seenAt time.Time
-	// principals fill themselves on first use; nothing else of a verified token ever changes.
-	principals principals
+	*attributes
+	vouched token.Vouched
+	caller  Caller // the person's, with the token's end
+	seenAt  time.Time
 }
 
 // person is what tokens of the same facts have in common. Tokens share it, which spares a new one of somebody known most of
@@ -28,6 +27,8 @@ type person struct {
 	who      Caller        // but for the end of a token
 	history  cache.History // of the organization
 	register bool          // a client that is not known becomes an agent
+	// attributes are those of the last token that was new.
+	attributes atomic.Pointer[attributes]
 	// These say how the bearer stood at the last call, where that went, with which credential, and what it counted in.
 	standing   atomic.Pointer[lastStanding]
 	connection broker.Recent
@@ -65,12 +66,12 @@ func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, e
 			return nil, err
 		}
 	}
-	identity, ok := c.identities[known.claims.Issuer]
+	identity, ok := c.identities[known.vouched.Issuer]
 	if !ok {
 		return nil, token.ErrInvalid
 	}
 	// What was true when the token was verified may have ended: its life, or its key's (J30).
-	if err := identity.Verifier().Recheck(ctx, known.claims); err != nil {
+	if err := identity.Verifier().Recheck(ctx, &known.vouched); err != nil {
 		return nil, err
 	}
 	return known, nil
@@ -90,7 +91,7 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 	if err != nil {
 		return nil, err
 	}
-	identity, ok := c.identities[issuer]
+	identity, ok := c.identities[string(issuer)]
 	if !ok {
 		return nil, token.ErrInvalid
 	}
@@ -102,8 +103,8 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 	if err != nil {
 		return nil, err
 	}
-	known := &verified{person: somebody, claims: claims, caller: somebody.who, seenAt: time.Now()}
-	known.caller.ExpiresAt = identity.Verifier().GoodUntil(claims)
+	known := &verified{person: somebody, attributes: somebody.attributesOf(claims), vouched: claims.Vouched, caller: somebody.who, seenAt: time.Now()}
+	known.caller.ExpiresAt = identity.Verifier().GoodUntil(&claims.Vouched)
 	return known, nil
 }
 
@@ -113,6 +114,9 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 	rules := identity.Rules()
 	// With the rules of this configuration, for the same reason as above; usual facts stay on the stack.
 	facts := sha256.Sum256(rules.AppendFacts(make([]byte, 0, 1<<10), claims))
+	if known, ok := c.resources.people.Recent(time.Now(), "", "person", c.rulesID, string(facts[:])); ok {
+		return known, nil
+	}
 	key := cache.NewKey("", "person", c.rulesID, string(facts[:]))
 	return c.resources.people.Get(ctx, key, func(ctx context.Context) (*person, error) {
 		rules := identity.Rules() // made again: few need it, and all would have to keep it for them

@@ -7,13 +7,38 @@ import (
 	"sync/atomic"
 
 	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// principals keeps what policies know of a token's bearer, made once for the agent that its client is at the time.
-type principals struct {
+// attributes are what policies can see of a token's claims. Tokens of a person that say the same share them, and what is
+// made of them: a new one is mostly the last one with another id and end.
+type attributes struct {
+	claims string // an object
+	// last is the principal for the agent that the tokens' client was when it was last asked for.
 	last atomic.Pointer[rules.Principal]
+}
+
+// attributesOf are those of a token of the person.
+func (p *person) attributesOf(claims *token.Claims) *attributes {
+	text := claims.Object.AppendWithout(make([]byte, 0, 1<<10), ofOneToken) // usual claims stay on the stack
+	if last := p.attributes.Load(); last != nil && last.claims == string(text) {
+		return last
+	}
+	made := &attributes{claims: string(text)}
+	p.attributes.Store(made)
+	return made
+}
+
+// ofOneToken is true of claims that differ from one token of somebody to the next. They are among those that no condition
+// of a policy sees.
+func ofOneToken(claim []byte) bool {
+	switch string(claim) {
+	case "aud", "exp", "nbf", "iat", "jti", "nonce", "sid", "session_state":
+		return true
+	}
+	return false
 }
 
 // Principal is what policies know of the call's caller; nil without one.
@@ -65,14 +90,16 @@ func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
 }
 
 func (v *verified) principal(agent string) *rules.Principal {
-	if made := v.principals.last.Load(); made != nil && made.AgentID() == agent {
+	if made := v.last.Load(); made != nil && made.AgentID() == agent {
 		return made
 	}
+	said := v.attributes.claims // and nothing else of the token, which may go before them
 	claims := func() map[string]any {
-		object, _ := v.claims.Object.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
+		parsed, _ := strictjson.Parse([]byte(said), strictjson.Limits{}) // a part of what was accepted already
+		object, _ := parsed.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
 		return object
 	}
 	made := rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, claims)
-	v.principals.last.Store(made)
+	v.last.Store(made)
 	return made
 }

@@ -136,7 +136,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	return r, nil
 }
 
-// Numbers of facts kept in memory. A server is about 1 KiB, a verified token about 2 KiB.
+// Numbers of facts kept in memory. A server is about 1 KiB, a verified token too, and a person 2.5 KiB.
 const (
 	keptServers = 50_000
 	keptRules   = 200_000 // of compiled policies; one with a condition is some KiB
@@ -168,7 +168,7 @@ func (r *resources) makeCaches() (err error) {
 		return err
 	}
 	r.callers, err = newCache(r, "callers", cache.Options[*verified]{
-		Entries: keptCallers, Expires: func(v *verified) time.Time { return v.claims.ExpiresAt },
+		Entries: keptCallers, Expires: func(v *verified) time.Time { return v.vouched.ExpiresAt },
 	})
 	if err != nil {
 		return err
