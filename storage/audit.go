@@ -59,6 +59,18 @@ type AuditEntry struct {
 	UpstreamStatus int            `json:"upstream_status,omitempty"`
 	TraceID        string         `json:"trace_id,omitempty"`
 	Detail         map[string]any `json:"detail,omitempty"`
+
+	// Outcomes are those of several calls, when the entry is of event "outcomes": it says nothing else then.
+	Outcomes []AuditOutcome `json:"outcomes,omitempty"`
+}
+
+// AuditOutcome is what became of a call, by itself.
+type AuditOutcome struct {
+	Call           string        `json:"call"` // the id of the entry that it completes
+	At             time.Time     `json:"time"`
+	Outcome        string        `json:"outcome"`
+	Duration       time.Duration `json:"duration_ns,omitempty"`
+	UpstreamStatus int           `json:"upstream_status,omitempty"`
 }
 
 // AuditShadow is what a draft would have decided otherwise.

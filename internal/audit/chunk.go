@@ -18,7 +18,10 @@ import (
 // records before the one stands that has the same shared part (uvarint), or by 0, the length of the shared part (uvarint)
 // and the shared part. The hashes are computed again when it is read; the kept parts say where it is that something is wrong.
 const (
-	chunkFormat = 3
+	chunkFormat = 4
+	// sharedChunkFormat is that of chunks in which each outcome is a record of its own: a durward that knows no others would
+	// take several in one for a call. They are read like these.
+	sharedChunkFormat = 3
 	// plainChunkFormat is that of chunks before there were shared parts: the first number is the length.
 	plainChunkFormat = 2
 	// longChunkFormat is that of chunks before there were short entries. They are read like those.

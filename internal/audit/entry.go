@@ -4,29 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"math/rand/v2"
 	"strconv"
-	"time"
 
 	"github.com/durward-gateway/durward/storage"
 )
-
-// NewID makes a uuid v7 (RFC 9562 section 5.7), with parts of the millisecond in place of twelve random bits (section 6.2,
-// method 3). The ids of audit entries are no secrets: the runtime's generator will do, and costs a tenth.
-func NewID(now time.Time) string {
-	nanos := now.UnixNano()
-	millis, rest := nanos/1e6, nanos%1e6
-	var id [16]byte
-	binary.BigEndian.PutUint64(id[:8], uint64(millis)<<16|0x7000|uint64(rest)<<12/1e6)
-	binary.BigEndian.PutUint64(id[8:], 0x8000_0000_0000_0000|rand.Uint64()>>2) //nolint:gosec // no secret, see above
-	text := [36]byte{8: '-', 13: '-', 18: '-', 23: '-'}
-	for i, at := range [...]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
-		text[at], text[at+1] = hexDigits[id[i]>>4], hexDigits[id[i]&15]
-	}
-	return string(text[:])
-}
-
-const hexDigits = "0123456789abcdef"
 
 // appendEntry writes an entry in its short form (see short.go) without a shared part, by hand: every call writes two
 // entries. Arguments must be valid JSON; they are compacted, because a record is a line.
@@ -73,7 +54,11 @@ func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	if len(e.Arguments) > 0 {
 		b = appendJSON(b, 'j', e.Arguments)
 	}
-	return append(appendEnd(b, e), '}')
+	b = appendEnd(b, e)
+	if len(e.Outcomes) > 0 {
+		b = appendOutcomes(b, e.At, e.Outcomes)
+	}
+	return append(b, '}')
 }
 
 // appendEnd writes the last members of an entry.

@@ -3,8 +3,11 @@ package audit
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -154,4 +157,26 @@ func TestNewID(t *testing.T) {
 	if one == two || len(one) != 36 || !strings.HasPrefix(one, "0190aabb-ccdd-7") || !strings.ContainsRune("89ab", rune(one[19])) {
 		t.Errorf("%s, %s", one, two)
 	}
+}
+
+// TestName: an entry gets an id of its time, and the digest of its arguments.
+func TestName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		arguments := rapid.SliceOf(rapid.Byte()).Draw(t, "arguments")
+		var e storage.AuditEntry
+		e.At = time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, "at"))
+		Name(&e, arguments)
+		want := ""
+		if len(arguments) > 0 {
+			want = fmt.Sprintf("%x", sha256.Sum256(arguments))
+		}
+		at := fmt.Sprintf("%012x", e.At.UnixMilli())
+		if id := regexp.MustCompile("^" + at[:8] + "-" + at[8:] + "-7000-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"); !id.MatchString(e.ID) || e.ArgumentsDigest != want {
+			t.Errorf("id %s, digest %s of %q, want %s", e.ID, e.ArgumentsDigest, arguments, want)
+		}
+		number := rapid.Uint32().Draw(t, "number")
+		if got := binary.BigEndian.AppendUint64(nil, digits(number)); string(got) != fmt.Sprintf("%08x", number) {
+			t.Errorf("%08x is written %s", number, got)
+		}
+	})
 }

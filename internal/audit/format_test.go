@@ -3,8 +3,11 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +113,49 @@ func testFormer(t *testing.T, format int, packed byte) {
 	}
 }
 
+// TestFormerOutcomes: segments and chunks of a durward that wrote a record for each outcome are read as ever. They differ in
+// their format's number alone.
+func TestFormerOutcomes(t *testing.T) {
+	root, store := t.TempDir(), new(memory)
+	j := openJournal(t, testOptions(t, root))
+	record := func(n int) {
+		for range n {
+			e := intent("create_issue")
+			if err := j.Append(acme, e); err != nil {
+				t.Fatal(err)
+			}
+			j.Later(acme, outcomeOf(e))
+		}
+	}
+	record(3)
+	if err := errors.Join(j.Flush(), newShipper(j, store).ship(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	store.chunks[0].Data[0] = sharedChunkFormat
+	record(3)
+	if err := j.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	abandon(t, j)
+	path := segmentPath(j.dir, 1)
+	text := strings.Replace(strings.TrimRight(readFile(t, path), "\x00"), `{"format":4,`, fmt.Sprintf(`{"format":%d,`, sharedSegmentFormat), 1)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantClean(t, root, store)
+	again := openJournal(t, testOptions(t, root))
+	if err := newShipper(again, store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if report := wantClean(t, root, store); report.Records != 12 || report.Chunks != 2 || len(report.Notes) > 0 {
+		t.Errorf("%+v", report)
+	}
+	rows, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}, storage.PageRequest{Number: 1})
+	if err != nil || rows.Total != 6 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
 // FuzzLongText: whatever stands in a record, its long form is JSON.
 func FuzzLongText(f *testing.F) {
 	e := intent("create_issue")
@@ -118,6 +164,10 @@ func FuzzLongText(f *testing.F) {
 	f.Add(appendEntry(nil, e))
 	f.Add(appendEntry(nil, &storage.AuditEntry{At: e.At, Call: e.ID, Kind: storage.AuditCall, Event: "outcome"}))
 	f.Add(joinShared(appendOwnOf(nil, e), string(appendSharedOf(nil, e))))
+	f.Add(appendEntry(nil, &storage.AuditEntry{
+		ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "outcomes", Outcomes: []storage.AuditOutcome{*plainOutcome(e), {Call: "\"],[", At: e.At}},
+	}))
+	f.Add([]byte(`{"i":"","B":[["",0,{"B":[]},[1],null]],"t":1}`))
 	f.Add([]byte(`{"i":"","t":1}`))
 	f.Add([]byte(`{"I":"","j":{"a":1,"0":{}}}`))
 	f.Add([]byte(`{"i":"x" , "t" : 1 }`))

@@ -118,7 +118,7 @@ func BenchmarkRecord(b *testing.B) {
 	j := openJournal(b, testOptions(b, b.TempDir()))
 	ship := newShipper(j, new(memory))
 	e := intent("create_issue")
-	out := outcomeOf(e)
+	out := plainOutcome(e)
 	b.ReportAllocs()
 	before := processor(b)
 	defer func() { reportProcessor(b, before, 1) }()
@@ -128,7 +128,7 @@ func BenchmarkRecord(b *testing.B) {
 			b.Fatal(err)
 		}
 		out.Call = e.ID
-		j.Later(acme, out)
+		j.Outcome(acme, out)
 		if n%1500 == 0 { // about the backlog that is shipped at once
 			ship.store = &memory{chunks: make([]storage.AuditChunk, 0, 1)}
 			if err := ship.ship(b.Context()); err != nil {

@@ -12,11 +12,7 @@ import (
 
 func FuzzParseLine(f *testing.F) {
 	j := openJournal(f, testOptions(f, f.TempDir()))
-	for range 2 {
-		if err := j.Append(acme, intent("create_issue")); err != nil {
-			f.Fatal(err)
-		}
-	}
+	calls(f, j, acme, 2)
 	if err := j.Checkpoint(); err != nil {
 		f.Fatal(err)
 	}
@@ -57,11 +53,7 @@ func FuzzParseLine(f *testing.F) {
 func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
 	j := openJournal(f, testOptions(f, dir))
-	for range 3 {
-		if err := j.Append(acme, intent("create_issue")); err != nil {
-			f.Fatal(err)
-		}
-	}
+	calls(f, j, acme, 3)
 	if err := j.Close(); err != nil {
 		f.Fatal(err)
 	}
@@ -115,13 +107,16 @@ func FuzzReadChunk(f *testing.F) {
 	e.ID = "0190ffff-0000-7000-8000-000000000001"
 	outcome, s := outcomeOf(e), newShared(appendSharedOf(nil, e))
 	outcome.At = e.At
-	for _, r := range []record{{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcome)}, {text: appendOwnOf(nil, e), shared: s}} {
+	several := &storage.AuditEntry{ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "outcomes", Outcomes: []storage.AuditOutcome{*plainOutcome(e), *plainOutcome(e)}}
+	for _, r := range []record{
+		{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcome)}, {text: appendEntry(nil, several)}, {text: appendOwnOf(nil, e), shared: s},
+	} {
 		r.hash, _ = nextOf(&chain, &r, nil)
 		r.sequence = chain.Sequence
 		w.add(&r, e.At.UnixNano())
 	}
 	c, _ := w.finish(nil)
-	if records, err := ReadChunk(&c); err != nil || len(records) != 3 {
+	if records, err := ReadChunk(&c); err != nil || len(records) != 4 {
 		f.Fatalf("%d records, %v", len(records), err)
 	}
 	f.Add(c.Data)
@@ -130,7 +125,7 @@ func FuzzReadChunk(f *testing.F) {
 		changed := c
 		changed.Data = data
 		records, err := ReadChunk(&changed)
-		if err == nil && (len(records) != 3 || records[2].Hash != chain.Hash) {
+		if err == nil && (len(records) != 4 || records[3].Hash != chain.Hash) {
 			t.Errorf("%d other records are taken", len(records))
 		}
 	})

@@ -221,6 +221,11 @@ func outcomeOf(e *storage.AuditEntry) *storage.AuditEntry {
 	}
 }
 
+// plainOutcome is one that may share a record with others.
+func plainOutcome(e *storage.AuditEntry) *storage.AuditOutcome {
+	return &storage.AuditOutcome{Call: e.ID, At: e.At.Add(1234567), Outcome: "ok", Duration: 1234567, UpstreamStatus: 200}
+}
+
 // verify returns what is wrong.
 func verify(t testing.TB, dir string, store Source) []Finding {
 	t.Helper()

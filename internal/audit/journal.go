@@ -117,21 +117,25 @@ type Journal struct {
 
 	syncAlways atomic.Bool
 	observer   atomic.Pointer[func(storage.AuditRecord)]
-	lost       atomic.Int64 // records that were to be written later and were not
+	lost       atomic.Int64 // records and outcomes that were to be written later and were not
 
 	mu        sync.Mutex
 	segment   segment
 	pending   []byte     // lines that are not written yet
 	additions []addition // the records in them
-	joined    *group     // who waits for them; nil: nobody
-	waiting   bool       // somebody has been told to write pending
-	torn      bool       // the disk may hold a part of a line behind segment.size
-	scratch   []byte     // what is hashed of a record
+	grouping  []*chain   // those with outcomes that are in no record yet; one may stand here twice, or have none any more
+	grouped   int        // how many these are
+	spare     [][]storage.AuditOutcome
+	joined    *group // who waits for what is pending; nil: nobody
+	waiting   bool   // somebody has been told to write pending
+	torn      bool   // the disk may hold a part of a line behind segment.size
+	scratch   []byte // what is hashed of a record
 	recent    recentShared
 	last      lastCheckpoint
 	stored    map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
 	failure   error                         // the disk could not be synced: nothing more is put into this segment
 	fresh     fresh                         // what is not shipped yet
+	written   int64                         // bytes of lines, of all segments
 	closed    bool
 	wake      chan struct{} // pending waits to be written
 	rotation  chan struct{} // the segment is full
@@ -139,7 +143,6 @@ type Journal struct {
 
 	syncing sync.Mutex
 	synced  atomic.Int64 // how much of all that was written is known to be on the disk
-	written atomic.Int64
 
 	stop chan struct{}
 	work sync.WaitGroup
@@ -170,6 +173,9 @@ type chain struct {
 	moved bool
 	parts sharedParts
 	open  *chunkWriter // the chunk of the growing part that its records go into; nil: none yet
+
+	outcomes []storage.AuditOutcome // that are in no record yet
+	latest   time.Time              // of the last record
 }
 
 // Open takes the first journal in the directory that no process has, or makes one, and ends what a crash has left open in
@@ -200,8 +206,15 @@ func (j *Journal) Node() string { return j.node }
 // SyncAlways makes every Append wait for the disk.
 func (j *Journal) SyncAlways(on bool) { j.syncAlways.Store(on) }
 
-// Lost is how many records that could wait were given up, because the disk took nothing for too long.
+// Lost is how many records and outcomes that could wait were given up, because the disk took nothing for too long.
 func (j *Journal) Lost() int64 { return j.lost.Load() }
+
+// writtenSoFar is how much was written to all segments.
+func (j *Journal) writtenSoFar() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.written
+}
 
 // Stored notes where a chain of the store's own records stands, for the next checkpoint.
 func (j *Journal) Stored(c storage.AuditChain) {
@@ -219,17 +232,17 @@ func (j *Journal) Flush() error {
 	if j.closed {
 		return errClosed
 	}
-	return j.flush()
+	return j.flushAll()
 }
 
 // Checkpoint makes a checkpoint now, if anything was recorded since the last one.
 func (j *Journal) Checkpoint() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.ready(); err != nil {
+	if err := j.usable(); err != nil {
 		return err
 	}
-	if err := j.flush(); err != nil || (!j.segment.moved && len(j.stored) == 0) {
+	if err := j.flushAll(); err != nil || (!j.segment.moved && len(j.stored) == 0) {
 		return err
 	}
 	return j.checkpoint(false)

@@ -435,8 +435,8 @@ func testSyncAlways(t *testing.T, create func(path string) (file, error)) {
 		})
 	}
 	all.Wait()
-	if j.synced.Load() != j.written.Load() {
-		t.Errorf("%d of %d bytes are synced", j.synced.Load(), j.written.Load())
+	if written := j.writtenSoFar(); j.synced.Load() != written {
+		t.Errorf("%d of %d bytes are synced", j.synced.Load(), written)
 	}
 	disk().set(func() { t.Logf("%d syncs for %d writes", disk().synced, disk().written) })
 }

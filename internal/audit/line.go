@@ -47,13 +47,14 @@ type header struct {
 	Previous   string `json:"previous,omitempty"`
 }
 
-// Formats. In segments of format 2 no entry has a shared part. In those of format 1 entries have the long form, and nothing
-// stands behind the last line.
+// Formats. In segments of format 3 each outcome is a record of its own, in those of format 2 no entry has a shared part. In
+// those of format 1 entries have the long form, and nothing stands behind the last line.
 const (
-	segmentFormat      = 3
-	plainSegmentFormat = 2
-	longSegmentFormat  = 1
-	checkpointFormat   = 1
+	segmentFormat       = 4
+	sharedSegmentFormat = 3
+	plainSegmentFormat  = 2
+	longSegmentFormat   = 1
+	checkpointFormat    = 1
 )
 
 // line is one line of a segment: a header, a checkpoint, or a record.

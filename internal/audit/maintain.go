@@ -14,7 +14,7 @@ func (j *Journal) syncTo(mark int64) error {
 		return nil
 	}
 	j.mu.Lock()
-	current, target, failure := j.segment.file, j.written.Load(), j.failure
+	current, target, failure := j.segment.file, j.written, j.failure
 	j.mu.Unlock()
 	if failure != nil {
 		return failure
@@ -64,7 +64,7 @@ func (j *Journal) write() {
 		}
 		j.mu.Lock()
 		j.waiting = false
-		if err := j.flush(); err != nil {
+		if err := j.flushAll(); err != nil {
 			j.waiting = true
 			signal(j.wake)
 		}
@@ -83,7 +83,7 @@ func (j *Journal) maintain() {
 		case <-j.rotation:
 		case <-tick.C:
 		}
-		if mark := j.written.Load(); mark > j.synced.Load() {
+		if mark := j.writtenSoFar(); mark > j.synced.Load() {
 			_ = j.syncTo(mark) // noted there
 		}
 		if err := j.advance(); err != nil {

@@ -18,18 +18,16 @@ import (
 // them: it costs more than all else that is done for a record.
 func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 	j.mu.Lock()
-	if err := j.ready(); err != nil {
+	c, err := j.ready(organization)
+	if err != nil {
 		j.mu.Unlock()
 		return err
 	}
-	if err := j.add(organization, e, false); err != nil {
-		j.mu.Unlock()
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
+	j.add(c, e, 0)
 	joined := j.joined
 	if joined == nil && j.segment.file.Cheap() {
 		err := j.flush()
-		mark, full := j.written.Load(), j.full()
+		mark, full := j.written, j.full()
 		j.mu.Unlock()
 		return j.settle(err, mark, full)
 	}
@@ -79,13 +77,18 @@ type group struct {
 
 // Later writes a record within a few milliseconds. It is counted as lost when that is not possible.
 func (j *Journal) Later(organization string, e *storage.AuditEntry) {
+	j.later(organization, func(c *chain) { j.add(c, e, 1) })
+}
+
+// later lets put take what may wait, with the journal's lock held, and has it written.
+func (j *Journal) later(organization string, put func(*chain)) {
 	j.mu.Lock()
-	err := j.ready()
-	if err == nil && len(j.pending) > maxPending {
+	c, err := j.ready(organization)
+	if err == nil && len(j.pending)+outcomeSize*j.grouped > maxPending {
 		err = ErrUnavailable
 	}
 	if err == nil {
-		err = j.add(organization, e, true)
+		put(c)
 	}
 	wake := err == nil && !j.waiting
 	j.waiting = j.waiting || wake
@@ -99,7 +102,8 @@ func (j *Journal) Later(organization string, e *storage.AuditEntry) {
 	}
 }
 
-func (j *Journal) ready() error {
+// usable returns nil when records can be added.
+func (j *Journal) usable() error {
 	switch {
 	case j.closed:
 		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
@@ -109,6 +113,22 @@ func (j *Journal) ready() error {
 		return fmt.Errorf("%w: the next segment cannot be begun", ErrUnavailable)
 	}
 	return nil
+}
+
+// ready returns the chain of an organization when records can be added to it.
+func (j *Journal) ready(organization string) (*chain, error) {
+	if err := j.usable(); err != nil {
+		return nil, err
+	}
+	c := j.segment.chains[organization]
+	if c == nil {
+		if !validOrganization(organization) {
+			return nil, fmt.Errorf("%w: organization %q is no id", ErrUnavailable, organization)
+		}
+		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
+		j.segment.chains[organization] = c
+	}
+	return c, nil
 }
 
 // addition is a record in pending.
@@ -121,21 +141,14 @@ type addition struct {
 	start, end int   // of its text in pending, without the shared part
 	shared     *shared
 	defines    bool // others may refer to its shared part
-	later      bool
+	waits      int  // how much is lost without it; 0: it is not to be written later
 }
 
 // add puts a record into pending.
-func (j *Journal) add(organization string, e *storage.AuditEntry, later bool) error {
-	c := j.segment.chains[organization]
-	if c == nil {
-		if !validOrganization(organization) {
-			return fmt.Errorf("organization %q is no id", organization)
-		}
-		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
-		j.segment.chains[organization] = c
-	}
+func (j *Journal) add(c *chain, e *storage.AuditEntry, waits int) {
 	a := j.addition(c)
-	a.at, a.later = e.At.UnixNano(), later
+	a.at, a.waits = e.At.UnixNano(), waits
+	c.latest = e.At
 	own := linkSize
 	if sharing(e) {
 		a.shared = j.sharedOf(c, e)
@@ -147,7 +160,6 @@ func (j *Journal) add(organization string, e *storage.AuditEntry, later bool) er
 	}
 	a.hash = link(&c.AuditChain, j.scratch)
 	j.addLine(a, j.scratch[own:])
-	return nil
 }
 
 // addition begins the next one, which is of this chain.
@@ -203,9 +215,9 @@ func (j *Journal) withdraw() {
 		}
 	}
 	for i := range additions {
-		if a := &additions[i]; a.later {
+		if a := &additions[i]; a.waits > 0 {
 			again, text := j.addition(a.chain), lines[a.start:a.end]
-			again.at, again.shared, again.later = a.at, a.shared, true
+			again.at, again.shared, again.waits = a.at, a.shared, a.waits
 			// There may be room now for what there was none for, and several records have it, each by itself.
 			if s := a.shared; s != nil && a.chain.parts.byText[s.text] != nil {
 				again.shared = a.chain.parts.byText[s.text]
@@ -262,7 +274,7 @@ func (j *Journal) flush() error {
 func (j *Journal) tell(err error) {
 	if g := j.joined; g != nil {
 		j.joined = nil
-		g.err, g.mark, g.full = err, j.written.Load(), j.full()
+		g.err, g.mark, g.full = err, j.written, j.full()
 		close(g.done)
 	}
 }
@@ -288,6 +300,6 @@ func (j *Journal) put(lines []byte) error {
 	if p := j.fresh.growing(); p != nil {
 		p.to = j.segment.size
 	}
-	j.written.Add(int64(len(lines)))
+	j.written += int64(len(lines))
 	return nil
 }

@@ -57,20 +57,17 @@ func (t *Trail) Query(ctx context.Context, f Filter, page storage.PageRequest) (
 func Query(ctx context.Context, store storage.Audits, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
 	var result storage.Page[Row]
 	first := (page.Number - 1) * page.Limit
-	outcomes := make(map[string]storage.AuditEntry) // by the id of the intent; they come before it
-	err := backwards(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: f.To}, func(r *storage.AuditRecord) {
+	to := f.To.Truncate(precision)
+	completed := make(completions)
+	err := backwards(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: to.Add(groupSpan)}, func(r *storage.AuditRecord) {
 		e, err := EntryOf(r)
 		if err != nil {
 			return // tampered with: Verify tells
 		}
-		if e.Call != "" {
-			outcomes[e.Call] = e
+		if completed.take(&e, to) || !e.At.Before(to) {
 			return
 		}
-		if outcome, ok := outcomes[e.ID]; ok {
-			delete(outcomes, e.ID)
-			complete(&e, &outcome)
-		}
+		completed.complete(&e)
 		if !f.passes(&e) {
 			return
 		}
@@ -82,11 +79,47 @@ func Query(ctx context.Context, store storage.Audits, f Filter, page storage.Pag
 	return result, err
 }
 
-// complete adds an outcome to its intent.
-func complete(e, outcome *storage.AuditEntry) {
+// groupSpan is more than lies between an outcome and the last one in its record.
+const groupSpan = time.Second
+
+// completions are outcomes by the ids of the intents, which were before them.
+type completions map[string]completion
+
+type completion struct {
+	storage.AuditOutcome
+	approvalID string
+	detail     map[string]any
+}
+
+// take keeps what was before to of an entry that completes others. It is false for all other entries.
+func (c completions) take(e *storage.AuditEntry, to time.Time) bool {
+	switch {
+	case e.Call != "" && e.At.Before(to):
+		c[e.Call] = completion{
+			AuditOutcome: storage.AuditOutcome{Outcome: e.Outcome, Duration: e.Duration, UpstreamStatus: e.UpstreamStatus},
+			approvalID:   e.ApprovalID, detail: e.Detail,
+		}
+	case e.Call == "" && len(e.Outcomes) == 0:
+		return false
+	}
+	for _, o := range e.Outcomes {
+		if o.At.Before(to) {
+			c[o.Call] = completion{AuditOutcome: o}
+		}
+	}
+	return true
+}
+
+// complete adds its outcome to an intent.
+func (c completions) complete(e *storage.AuditEntry) {
+	outcome, ok := c[e.ID]
+	if !ok {
+		return
+	}
+	delete(c, e.ID)
 	e.Outcome, e.Duration, e.UpstreamStatus = outcome.Outcome, outcome.Duration, outcome.UpstreamStatus
-	e.ApprovalID = cmp.Or(e.ApprovalID, outcome.ApprovalID)
-	for name, value := range outcome.Detail {
+	e.ApprovalID = cmp.Or(e.ApprovalID, outcome.approvalID)
+	for name, value := range outcome.detail {
 		if e.Detail == nil {
 			e.Detail = make(map[string]any)
 		}

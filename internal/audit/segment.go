@@ -165,7 +165,7 @@ func (j *Journal) open(number int) error {
 	j.fresh.growing().to = j.segment.size
 	j.torn, j.failure = false, nil
 	j.recent = recentShared{} // else it keeps the former segment's chains
-	j.noteSynced(j.written.Load())
+	j.noteSynced(j.written)
 	return nil
 }
 
@@ -178,10 +178,9 @@ func (j *Journal) rotate() error {
 			return err
 		}
 	} else {
-		for _, a := range j.additions {
-			if a.later {
-				j.lost.Add(1)
-			}
+		j.closeGroups()
+		for i := range j.additions {
+			j.lost.Add(int64(j.additions[i].waits))
 		}
 		j.pending, j.additions = nil, nil
 		j.tell(j.failure)
@@ -237,7 +236,7 @@ func (j *Journal) end() error {
 // one.
 func (j *Journal) checkpoint(final bool) error {
 	// It speaks of what is before it in the file.
-	if err := j.flush(); err != nil {
+	if err := j.flushAll(); err != nil {
 		return err
 	}
 	c := Checkpoint{Segment: j.segment.name, Final: final, Chains: make([]Head, 0, len(j.stored)+len(j.segment.chains))}

@@ -124,7 +124,7 @@ func appendReference(b []byte, sequence int64) []byte {
 
 // sharing reports whether an entry has a shared part: intents of calls have.
 func sharing(e *storage.AuditEntry) bool {
-	return e.Kind == storage.AuditCall && e.Call == ""
+	return e.Kind == storage.AuditCall && e.Call == "" && len(e.Outcomes) == 0
 }
 
 // appendSharedOf writes an entry's shared part.

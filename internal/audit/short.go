@@ -31,6 +31,7 @@ var longNames = [128]string{
 	'm': "mcp_server_id", 'n': "server", 'r': "method", 'o': "tool", 'd': "decision", 'e': "rule", 'p': "policy_id",
 	'q': "policy_revision", 'w': "approval_id", 'x': "shadow", 'y': "roles", 'z': "groups", 'g': "arguments_digest",
 	'j': "arguments", 'b': "outcome", 'h': "duration_ns", 'f': "upstream_status", '1': "trace_id", '2': "detail",
+	groupName: "outcomes",
 }
 
 // isShort reports whether an entry's text is its short form.
@@ -86,6 +87,7 @@ func expand(text []byte) ([]byte, error) {
 	long := make([]byte, 0, 2*len(text)+64)
 	kind, event, completes := false, false, false
 	var id []byte
+	var nanos int64
 	for rest := text[1:]; len(rest) > len(`"i":`) && rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'; {
 		name := rest[1]
 		value := rest[4:][:valueSize(rest[4:])]
@@ -93,11 +95,16 @@ func expand(text []byte) ([]byte, error) {
 		long = append(append(append(long, ',', '"'), longNames[name]...), '"', ':')
 		switch name {
 		case 't':
-			nanos, err := strconv.ParseInt(string(value), 10, 64)
-			if err != nil {
+			var err error
+			if nanos, err = strconv.ParseInt(string(value), 10, 64); err != nil {
 				return nil, errShort
 			}
-			long = append(time.Unix(0, nanos).UTC().AppendFormat(append(long, '"'), timeFormat), '"')
+			long = appendTime(long, nanos)
+		case groupName:
+			var ok bool
+			if long, ok = expandOutcomes(long, value, nanos); !ok {
+				return nil, errShort
+			}
 		default:
 			switch {
 			case name == 'i' && id == nil:
@@ -126,6 +133,11 @@ func expand(text []byte) ([]byte, error) {
 		return append(long, '}'), nil
 	}
 	return nil, errShort
+}
+
+// appendTime writes a time of the long form.
+func appendTime(b []byte, nanos int64) []byte {
+	return append(time.Unix(0, nanos).UTC().AppendFormat(append(b, '"'), timeFormat), '"')
 }
 
 // valueSize is the length of the JSON value in front of valid JSON without blanks.

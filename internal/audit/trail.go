@@ -70,6 +70,11 @@ func (t *Trail) Append(organization string, e *storage.AuditEntry) error {
 // Later records an event within a few milliseconds, or counts it as lost.
 func (t *Trail) Later(organization string, e *storage.AuditEntry) { t.journal.Later(organization, e) }
 
+// Outcome records what became of a call within a few milliseconds, or counts it as lost.
+func (t *Trail) Outcome(organization string, o *storage.AuditOutcome) {
+	t.journal.Outcome(organization, o)
+}
+
 // Audited is what storage.WithAudit takes: the entries are recorded in the transaction of the next write.
 func (t *Trail) Audited(organization string, entries ...storage.AuditEntry) *storage.Audited {
 	return &storage.Audited{OrganizationID: organization, Node: t.journal.node, Entries: entries, Committed: t.committed}
@@ -176,7 +181,7 @@ func (t *Trail) shipFor(ctx context.Context) error {
 func (t *Trail) backlog() int64 {
 	t.shipper.mu.Lock()
 	defer t.shipper.mu.Unlock()
-	return t.journal.written.Load() - t.shipper.shipped
+	return t.journal.writtenSoFar() - t.shipper.shipped
 }
 
 // report logs new losses.

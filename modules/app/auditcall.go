@@ -3,8 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -87,12 +85,11 @@ func (c *Call) FinishAudit(ctx context.Context) {
 		return
 	}
 	for _, id := range c.audit.intents {
-		e := storage.AuditEntry{
-			Kind: storage.AuditCall, Event: "outcome", Call: id, Outcome: cmp.Or(c.audit.outcome, "error"), UpstreamStatus: c.audit.status,
-			Duration: time.Since(c.audit.started),
+		o := storage.AuditOutcome{
+			Call: id, Outcome: cmp.Or(c.audit.outcome, "error"), Duration: time.Since(c.audit.started), UpstreamStatus: c.audit.status,
 		}
-		e.At = c.audit.started.Add(e.Duration).UTC() // never before the intent, whatever becomes of the clock
-		t.Later(c.Caller.OrganizationID, &e)
+		o.At = c.audit.started.Add(o.Duration).UTC() // never before the intent, whatever becomes of the clock
+		t.Outcome(c.Caller.OrganizationID, &o)
 	}
 }
 
@@ -124,7 +121,7 @@ func (c *Call) traffic() string {
 // auditEntry makes e, which is empty, describe the call, with the i-th of what was judged.
 func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	e.At = c.audit.started.UTC()
-	e.ID, e.Kind, e.Event = audit.NewID(e.At), storage.AuditCall, "decision"
+	e.Kind, e.Event = storage.AuditCall, "decision"
 	e.UserID, e.Client, e.Session = c.Caller.UserID, c.Caller.Agent, c.Log.Session
 	e.ServerID, e.Server, e.Method = c.Server.ID, c.Server.Slug, c.Log.Method
 	e.ApprovalID, e.Decision = c.audit.approvalID, "allow"
@@ -170,6 +167,7 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 		add(e, "api_key_id", c.Caller.Key.ID)
 	}
 	clipNames(e)
+	audit.Name(e, arguments)
 	c.Core.Audit.addArguments(e, arguments)
 }
 
@@ -216,17 +214,11 @@ func known(names []string) []string {
 }
 
 func (a *Audit) addArguments(e *storage.AuditEntry, arguments []byte) {
-	if len(arguments) == 0 {
+	if len(arguments) == 0 || !a.rules.Arguments {
 		return
 	}
-	sum := sha256.Sum256(arguments)
-	var text [2 * sha256.Size]byte
-	hex.Encode(text[:], sum[:])
-	e.ArgumentsDigest = string(text[:])
-	if a.rules.Arguments {
-		var left bool
-		if e.Arguments, left = a.redact.arguments(arguments); left {
-			add(e, "arguments_bytes", len(arguments))
-		}
+	var left bool
+	if e.Arguments, left = a.redact.arguments(arguments); left {
+		add(e, "arguments_bytes", len(arguments))
 	}
 }

@@ -1,0 +1,133 @@
+package audit
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// The outcomes of calls that end at about the same time make one record: each by itself would cost a hash and a line. It
+// has the time of the last of them, or of a record that passed them, and each as
+//
+//	["<call id>",<nanoseconds before that time>,"ok",<duration in nanoseconds>,<upstream status>]
+//
+// An outcome that is alone, and that nothing passed, makes a record of its own. Intents pass those that wait: they are written when maxOutcomes are
+// there, after laterDelay, and before anything that speaks of all that was recorded.
+const (
+	groupName   = 'B' // the member's name in the short form
+	maxOutcomes = 64
+	// outcomeSize is about what an outcome is long.
+	outcomeSize = 100
+	// spareGroups bounds how many lists of outcomes are kept for the next ones.
+	spareGroups = 8
+)
+
+// Outcome records what became of a call within a few milliseconds. It is counted as lost when that is not possible.
+func (j *Journal) Outcome(organization string, o *storage.AuditOutcome) {
+	j.later(organization, func(c *chain) { j.group(c, o) })
+}
+
+// group adds an outcome to those of its chain that wait for a record.
+func (j *Journal) group(c *chain, o *storage.AuditOutcome) {
+	if len(c.outcomes) == 0 {
+		j.grouping = append(j.grouping, c)
+		if n := len(j.spare); n > 0 {
+			c.outcomes, j.spare = j.spare[n-1], j.spare[:n-1]
+		}
+	}
+	c.outcomes = append(c.outcomes, *o)
+	j.grouped++
+	if len(c.outcomes) == maxOutcomes {
+		j.closeGroup(c)
+	}
+}
+
+// flushAll writes pending with all that waits for a record.
+func (j *Journal) flushAll() error {
+	j.closeGroups()
+	return j.flush()
+}
+
+// closeGroups puts all outcomes that wait for a record into pending.
+func (j *Journal) closeGroups() {
+	for _, c := range j.grouping {
+		if len(c.outcomes) > 0 {
+			j.closeGroup(c)
+		}
+	}
+	clear(j.grouping)
+	j.grouping = j.grouping[:0]
+}
+
+func (j *Journal) closeGroup(c *chain) {
+	all := c.outcomes
+	e := storage.AuditEntry{Kind: storage.AuditCall}
+	last := slices.MaxFunc(all, func(a, b storage.AuditOutcome) int { return a.At.Compare(b.At) })
+	// Not before any of them: who reads backwards has an outcome before its intent. Nor before the intents that passed them:
+	// exports are in the order of time, and chains are to be in theirs. A clock that was put back is no reason to wait for.
+	passed := c.latest.After(last.At) && c.latest.Sub(last.At) < groupSpan
+	if len(all) > 1 || passed {
+		e.At, e.Event, e.Outcomes = last.At, "outcomes", all
+		if passed {
+			e.At = c.latest
+		}
+		e.ID = NewID(e.At)
+	} else {
+		e.At, e.Event, e.Call, e.Outcome, e.Duration, e.UpstreamStatus = last.At, usualEvent(true), last.Call, last.Outcome, last.Duration, last.UpstreamStatus
+	}
+	j.add(c, &e, len(all))
+	j.grouped -= len(all)
+	c.outcomes = nil
+	if len(j.spare) < spareGroups {
+		clear(all)
+		j.spare = append(j.spare, all[:0])
+	}
+}
+
+// appendOutcomes writes the outcomes of an entry of that time.
+func appendOutcomes(b []byte, at time.Time, all []storage.AuditOutcome) []byte {
+	b = append(appendName(b, groupName), '[')
+	last := at.UnixNano()
+	for i := range all {
+		o := &all[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendText(append(b, '['), o.Call), ',')
+		b = append(strconv.AppendInt(b, last-o.At.UnixNano(), 10), ',')
+		b = append(appendText(b, o.Outcome), ',')
+		b = append(strconv.AppendInt(b, int64(o.Duration), 10), ',')
+		b = append(strconv.AppendInt(b, int64(o.UpstreamStatus), 10), ']')
+	}
+	return append(b, ']')
+}
+
+// expandOutcomes writes the long form of outcomes. It is not ok when the value is none.
+func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
+	var all [][]json.RawMessage
+	if json.Unmarshal(value, &all) != nil {
+		return nil, false
+	}
+	b = append(b, '[')
+	for i, o := range all {
+		if len(o) != 5 {
+			return nil, false
+		}
+		before, err := strconv.ParseInt(string(o[1]), 10, 64)
+		if err != nil {
+			return nil, false
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, `{"call":`...), o[0]...)
+		b = appendTime(append(b, `,"time":`...), at-before)
+		b = append(append(b, `,"outcome":`...), o[2]...)
+		b = append(append(b, `,"duration_ns":`...), o[3]...)
+		b = append(append(append(b, `,"upstream_status":`...), o[4]...), '}')
+	}
+	return append(b, ']'), true
+}

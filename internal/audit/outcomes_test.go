@@ -1,0 +1,446 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// calls makes calls that end one after the other.
+func calls(t testing.TB, j *Journal, organization string, n int) (ids []string) {
+	t.Helper()
+	for range n {
+		e := intent("create_issue")
+		if err := j.Append(organization, e); err != nil {
+			t.Fatal(err)
+		}
+		j.Outcome(organization, plainOutcome(e))
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// completed reads which calls have an outcome, in how many records, out of the files of journals.
+func completed(t testing.TB, root string) (ids []string, records int) {
+	t.Helper()
+	if err := Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
+		e, err := EntryOf(r)
+		if err != nil || e.Call == "" && len(e.Outcomes) == 0 {
+			return err
+		}
+		records++
+		if e.Call != "" {
+			ids = append(ids, e.Call)
+		}
+		for _, o := range e.Outcomes {
+			ids = append(ids, o.Call)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return ids, records
+}
+
+func wantCompleted(t testing.TB, root string, want []string, wantRecords int) {
+	t.Helper()
+	if ids, records := completed(t, root); !slices.Equal(ids, want) || records != wantRecords {
+		t.Errorf("%d records with outcomes of\n%s\nwant %d of\n%s", records, strings.Join(ids, "\n"), wantRecords, strings.Join(want, "\n"))
+	}
+}
+
+// TestOutcomes: outcomes share a record, which intents do not end. It is written when it is full, after a moment, and by
+// whatever speaks of all that was recorded.
+func TestOutcomes(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls int
+		then  func(j *Journal) error
+		want  []int // how many of them have an outcome in the file, and in how many records
+	}{
+		"nothing":             {5, func(*Journal) error { return nil }, []int{0, 0}},
+		"another call":        {5, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{0, 0}},
+		"a full record":       {maxOutcomes + 5, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{maxOutcomes, 1}},
+		"two full records":    {2*maxOutcomes + 1, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{2 * maxOutcomes, 2}},
+		"a flush":             {5, (*Journal).Flush, []int{5, 1}},
+		"a flush of many":     {maxOutcomes + 5, (*Journal).Flush, []int{maxOutcomes + 5, 2}},
+		"a flush of a single": {1, (*Journal).Flush, []int{1, 1}},
+		"a checkpoint":        {5, (*Journal).Checkpoint, []int{5, 1}},
+		"the end":             {5, (*Journal).Close, []int{5, 1}},
+		"another segment": {5, func(j *Journal) error {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			return j.rotate()
+		}, []int{5, 1}},
+		"a moment": {5, func(*Journal) error {
+			time.Sleep(laterDelay + time.Millisecond) //nolint:forbidigo // the clock of synctest
+			synctest.Wait()
+			return nil
+		}, []int{5, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				root := t.TempDir()
+				j := openJournal(t, testOptions(t, root))
+				ids := calls(t, j, acme, c.calls)
+				if err := c.then(j); err != nil {
+					t.Fatal(err)
+				}
+				wantCompleted(t, root, ids[:c.want[0]], c.want[1])
+				if err := j.Close(); err != nil || j.Lost() != 0 || j.grouped != 0 {
+					t.Errorf("%v, %d are lost, %d wait", err, j.Lost(), j.grouped)
+				}
+				if ids, _ := completed(t, root); len(ids) != c.calls {
+					t.Errorf("%d of %d calls have an outcome at the end", len(ids), c.calls)
+				}
+				wantClean(t, root, new(memory))
+			})
+		})
+	}
+}
+
+// TestOutcomeAlone: one that shares its record with no other has the form that it always had.
+func TestOutcomeAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, testOptions(t, t.TempDir()))
+		e := intent("create_issue")
+		o := plainOutcome(e)
+		j.Outcome(acme, o)
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(`,"e":{"i":"%s","t":%d,"c":"","b":"ok","h":1234567,"f":200}}`, e.ID, o.At.UnixNano())
+		if text := readFile(t, segmentPath(j.dir, 1)); !strings.Contains(text, want) {
+			t.Errorf("%s is not in %s", want, text)
+		}
+	})
+}
+
+// TestOutcomesOfOrganizations: each organization's are in its own chain, and lists are used again empty.
+func TestOutcomesOfOrganizations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, store := t.TempDir(), new(memory)
+		j := openJournal(t, testOptions(t, root))
+		want := make(map[string][]string)
+		for range 3 {
+			for i := range 2 * spareGroups {
+				organization := fmt.Sprint("organization-", i)
+				want[organization] = append(want[organization], calls(t, j, organization, 2+i)...)
+			}
+			if err := j.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if len(j.spare) > spareGroups || len(j.grouping) > 0 {
+				t.Errorf("%d lists are kept, %d chains wait", len(j.spare), len(j.grouping))
+			}
+		}
+		if err := newShipper(j, store).ship(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantClean(t, root, store)
+		for organization, ids := range want {
+			f := Filter{OrganizationID: organization, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}
+			page, err := Query(t.Context(), store, f, storage.PageRequest{Number: 1})
+			if err != nil || page.Total != len(ids) {
+				t.Errorf("%d of %d calls have an outcome, %v", page.Total, len(ids), err)
+			}
+		}
+	})
+}
+
+// TestOutcomesOfFullDisk: outcomes that the disk does not take are kept, up to a bound, and each beyond is counted.
+func TestOutcomesOfFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		o, disk := faultyOptions(t, root, createFile)
+		j := openJournal(t, o)
+		ids := calls(t, j, acme, 3)
+		disk().set(func() { disk().write = errDisk })
+		if err := j.Flush(); !errors.Is(err, errDisk) {
+			t.Fatalf("flushed: %v", err)
+		}
+		e := intent("create_issue")
+		given := 0
+		for ; j.Lost() == 0; given++ {
+			if given > maxPending {
+				t.Fatal("there is no bound")
+			}
+			j.Outcome(acme, plainOutcome(e))
+			ids = append(ids, e.ID)
+		}
+		if waits := len(j.pending) + outcomeSize*j.grouped; waits < maxPending || waits > maxPending+64<<10 {
+			t.Errorf("%d bytes wait", waits)
+		}
+		for range 9 {
+			j.Outcome(acme, plainOutcome(e))
+		}
+		if j.Lost() != 10 {
+			t.Errorf("%d are counted as lost", j.Lost())
+		}
+		disk().set(func() { disk().write = nil })
+		if err := j.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := completed(t, root); !slices.Equal(got, ids[:len(ids)-1]) {
+			t.Errorf("%d calls have an outcome, want %d", len(got), len(ids)-1)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wantClean(t, root, new(memory))
+	})
+}
+
+// TestOutcomesOfFailedDisk: of a segment that is given up, each outcome that was not written is counted, and none is of the
+// next segment.
+func TestOutcomesOfFailedDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		j := openJournal(t, testOptions(t, root))
+		calls(t, j, acme, maxOutcomes+5) // more than one record, of which one is ready
+		j.mu.Lock()
+		j.failure = errDisk
+		j.mu.Unlock()
+		j.Outcome(acme, plainOutcome(intent("refused")))
+		j.Later(acme, intent("refused"))
+		if err := j.advance(); err != nil {
+			t.Fatal(err)
+		}
+		// The full record went with an intent.
+		if j.Lost() != 5+2 || j.grouped != 0 || len(j.grouping) != 0 {
+			t.Errorf("%d are lost, %d wait", j.Lost(), j.grouped)
+		}
+		ids := calls(t, j, acme, 2)
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := completed(t, root); len(got) != maxOutcomes+2 || !slices.Equal(got[maxOutcomes:], ids) {
+			t.Errorf("%d calls have an outcome", len(got))
+		}
+	})
+}
+
+// TestQueryOutcomes: an intent is shown with its outcome wherever that stands, unless it was later than what is asked for.
+func TestQueryOutcomes(t *testing.T) {
+	store := new(memory)
+	trail := newTrail(t, testOptions(t, t.TempDir()), store)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const calls = 300
+	for i := range calls {
+		e := intent("create_issue")
+		e.At = start.Add(time.Duration(i) * time.Millisecond)
+		if err := trail.Append(acme, e); err != nil {
+			t.Fatal(err)
+		}
+		o := plainOutcome(e)
+		o.At = e.At.Add(time.Duration(calls-i) * time.Microsecond) // not in this order
+		o.UpstreamStatus = 200 + i
+		trail.Outcome(acme, o)
+		if i%7 == 0 {
+			if err := trail.Ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, n := range []int{1, 2, 149, 150, 151, calls} {
+		// The last call's outcome is at that time or later, those before have been.
+		f := Filter{OrganizationID: acme, From: start, To: start.Add(time.Duration(n-1)*time.Millisecond + time.Microsecond)}
+		page, err := trail.Query(t.Context(), f, storage.PageRequest{Number: 1})
+		if err != nil || page.Total != n {
+			t.Fatalf("%d rows, want %d, %v", page.Total, n, err)
+		}
+		for i, row := range page.Items {
+			want := 200 + n - 1 - i
+			if i == 0 {
+				want = 0 // it runs at that time
+			}
+			if row.UpstreamStatus != want || (row.Outcome == "ok") != (want > 0) || (row.Duration == 1234567) != (want > 0) {
+				t.Errorf("until call %d: row %d has outcome %q, status %d", n, i, row.Outcome, row.UpstreamStatus)
+			}
+		}
+	}
+}
+
+// TestOutcomesForm: outcomes are read as they were given, from either form.
+func TestOutcomesForm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(0, rapid.Int64Range(0, 1<<61).Draw(t, "at")).UTC()
+		e := storage.AuditEntry{ID: NewID(at), At: at, Kind: storage.AuditCall, Event: "outcomes"}
+		for range rapid.IntRange(1, 5).Draw(t, "outcomes") {
+			e.Outcomes = append(e.Outcomes, storage.AuditOutcome{
+				Call: rapid.String().Draw(t, "call"), At: at.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "before"))), Outcome: rapid.String().Draw(t, "outcome"), Duration: time.Duration(rapid.Int64().Draw(t, "duration")),
+				UpstreamStatus: rapid.IntRange(0, 599).Draw(t, "status"),
+			})
+		}
+		text := appendEntry(nil, &e)
+		if bytes.ContainsAny(text, "\n\r") || sharing(&e) || !isShort(text) || nanosOf(text) != at.UnixNano() {
+			t.Fatalf("%q", text)
+		}
+		long, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range [][]byte{text, long} {
+			if got, err := EntryOf(&storage.AuditRecord{Text: text}); err != nil || cmp.Diff(e, got) != "" {
+				t.Fatalf("%s: %v, %s", longText(text), err, cmp.Diff(e, got))
+			}
+		}
+	})
+	const head = `{"i":"0190ffff-0000-7000-8000-000000000001","t":1800000000000000000,"v":"outcomes","B":`
+	for _, value := range []string{`{}`, `"x"`, `1`, `[1]`, `[[]]`, `[["a",1,"ok",1]]`, `[["a",1,"ok",1,200,1]]`, `[["a","1","ok",1,200]]`, `[["a",1.5,"ok",1,200]]`, `[["a",null,"ok",1,200]]`} {
+		if long, err := expand([]byte(head + value + "}")); err == nil {
+			t.Errorf("%s becomes %s", value, long)
+		}
+	}
+}
+
+// TestTamperedOutcomes: whatever is changed within a record of several outcomes is found, in a segment and in the store.
+func TestTamperedOutcomes(t *testing.T) {
+	split := func(text []byte) (before []byte, outcomes [][]byte, after []byte) {
+		from, to := bytes.Index(text, []byte(`"B":[`))+len(`"B":[`), bytes.Index(text, []byte("]]}"))+1
+		return text[:from], bytes.SplitAfter(text[from:to], []byte("],")), text[to:]
+	}
+	change := func(change func(outcomes [][]byte) [][]byte) func(text []byte) []byte {
+		return func(text []byte) []byte {
+			before, outcomes, after := split(text)
+			outcomes[len(outcomes)-1] = append(slices.Clone(outcomes[len(outcomes)-1]), ',')
+			joined := bytes.Join(change(outcomes), nil)
+			return slices.Concat(before, joined[:len(joined)-1], after)
+		}
+	}
+	for name, tamper := range map[string]func(text []byte) []byte{
+		"edited": func(text []byte) []byte {
+			return bytes.Replace(text, []byte(`"ok",1234567,200`), []byte(`"no",1234567,200`), 1)
+		},
+		"reordered":  change(func(o [][]byte) [][]byte { return slices.Concat(o[1:2], o[:1], o[2:]) }),
+		"duplicated": change(func(o [][]byte) [][]byte { return slices.Concat(o[:1], o) }),
+		"replaced":   change(func(o [][]byte) [][]byte { return slices.Concat(o[1:2], o[1:]) }),
+		"taken away": change(func(o [][]byte) [][]byte { return o[1:] }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, store := t.TempDir(), new(memory)
+			j := openJournal(t, testOptions(t, root))
+			func() { // no record ends between
+				j.mu.Lock()
+				defer j.mu.Unlock()
+				c, err := j.ready(acme)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 5 {
+					j.group(c, plainOutcome(intent("create_issue")))
+				}
+			}()
+			if err := j.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if err := newShipper(j, store).ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			abandon(t, j)
+			wantClean(t, root, store)
+			path := segmentPath(j.dir, 1)
+			text := []byte(strings.TrimRight(readFile(t, path), "\x00"))
+			changed := tamper(text)
+			if bytes.Equal(changed, text) {
+				t.Fatal("nothing is changed")
+			}
+			if err := os.WriteFile(path, changed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if found := verify(t, root, new(memory)); len(found) != 1 || found[0].Sequence != 1 {
+				t.Errorf("in the segment %v is found", found)
+			}
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			repack(t, &store.chunks[0], func(body []byte) []byte {
+				const head = 2*32 + 2 + hashMark // of a chunk, and of a record of more than 63 and less than 8192 bytes
+				text := tamper(body[head:])
+				size := 2 * len(text)
+				return slices.Concat(body[:head-2-hashMark], []byte{byte(size) | 0x80, byte(size >> 7)}, body[head-hashMark:head], text)
+			})
+			if found := verify(t, root, store); len(found) == 0 || found[0].Sequence != 1 {
+				t.Errorf("in the store %v is found", found)
+			}
+		})
+	}
+}
+
+// TestOutcomesFormat: a durward that knows no record of several outcomes must not read one as a call without anything.
+func TestOutcomesFormat(t *testing.T) {
+	j := openJournal(t, testOptions(t, t.TempDir()))
+	store := new(memory)
+	calls(t, j, acme, 2)
+	if err := j.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := newShipper(j, store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text := readFile(t, segmentPath(j.dir, 1)); !strings.HasPrefix(text, `{"format":4,`) || len(store.chunks) != 1 || store.chunks[0].Data[0] != 4 {
+		t.Errorf("other formats: %.20s, %v", text, store.chunks)
+	}
+}
+
+// TestOutcomesBounded: outcomes that wait for a record are within the bound of what waits, however few each organization has.
+func TestOutcomesBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, testOptions(t, t.TempDir()))
+		o := plainOutcome(intent("create_issue"))
+		const most = maxPending/outcomeSize + 2
+		for i := range most {
+			j.Outcome(fmt.Sprint(i), o)
+		}
+		if j.Lost() != 1 || j.grouped != most-1 {
+			t.Errorf("%d wait, %d are lost", j.grouped, j.Lost())
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestOutcomesPassed: records are in the order of time, also where intents have passed an outcome, which keeps its own.
+func TestOutcomesPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		j := openJournal(t, testOptions(t, root))
+		first, second := intent("first"), intent("second")
+		o := plainOutcome(first)
+		second.At = o.At.Add(time.Millisecond)
+		for _, e := range []*storage.AuditEntry{first, second} {
+			if err := j.Append(acme, e); err != nil {
+				t.Fatal(err)
+			}
+			j.Outcome(acme, o)
+			o = plainOutcome(second)
+			o.At = first.At // not after what passed
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var last time.Time
+		if err := Everything(t.Context(), root, new(memory), acme, time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
+			if at := timeOf(r.Text); at.Before(last) {
+				t.Errorf("record %d is of %v, after one of %v", r.Sequence, at, last)
+			} else {
+				last = at
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
