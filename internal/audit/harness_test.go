@@ -15,7 +15,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sharedSigner() // not by a test in a bubble of synctest, whose channels no other can use
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	acme  = "0190aaaa-0000-7000-8000-000000000001"

@@ -175,7 +175,7 @@ type chain struct {
 	open  *chunkWriter // the chunk of the growing part that its records go into; nil: none yet
 
 	outcomes []storage.AuditOutcome // that are in no record yet
-	latest   time.Time              // of the last record
+	latest   time.Time              // of the records so far, but for those of a clock that was put back since
 }
 
 // Open takes the first journal in the directory that no process has, or makes one, and ends what a crash has left open in
@@ -261,7 +261,11 @@ func (j *Journal) Close() error {
 	j.work.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	err := errors.Join(j.end(), j.segment.file.Close())
+	err := j.end()
+	if err != nil {
+		j.giveUp()
+	}
+	err = errors.Join(err, j.segment.file.Close())
 	j.unlock()
 	if err != nil {
 		return fmt.Errorf("closing the audit journal: %w", err)

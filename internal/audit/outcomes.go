@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -14,11 +13,15 @@ import (
 //
 //	["<call id>",<nanoseconds before that time>,"ok",<duration in nanoseconds>,<upstream status>]
 //
-// An outcome that is alone, and that nothing passed, makes a record of its own. Intents pass those that wait: they are written when maxOutcomes are
-// there, after laterDelay, and before anything that speaks of all that was recorded.
+// An outcome that is alone, and that nothing passed, makes a record of its own. Intents pass those that wait: they are
+// written when maxOutcomes are there, after laterDelay, and before anything that speaks of all that was recorded.
 const (
-	groupName   = 'B' // the member's name in the short form
+	groupName = 'B' // the member's name in the short form
+	// maxOutcomes belongs to the format: a reader takes what has more for none.
 	maxOutcomes = 64
+	// groupSpan is more than lies between an outcome and the time of its record, so that whoever reads that much further
+	// finds it.
+	groupSpan = time.Second
 	// outcomeSize is about what an outcome is long.
 	outcomeSize = 100
 	// spareGroups bounds how many lists of outcomes are kept for the next ones.
@@ -32,6 +35,10 @@ func (j *Journal) Outcome(organization string, o *storage.AuditOutcome) {
 
 // group adds an outcome to those of its chain that wait for a record.
 func (j *Journal) group(c *chain, o *storage.AuditOutcome) {
+	// They may lie far apart when the clock was put, or this waited for a disk.
+	if len(c.outcomes) > 0 && o.At.Sub(c.outcomes[0].At).Abs() >= groupSpan/4 {
+		j.closeGroup(c)
+	}
 	if len(c.outcomes) == 0 {
 		j.grouping = append(j.grouping, c)
 		if n := len(j.spare); n > 0 {
@@ -68,7 +75,7 @@ func (j *Journal) closeGroup(c *chain) {
 	last := slices.MaxFunc(all, func(a, b storage.AuditOutcome) int { return a.At.Compare(b.At) })
 	// Not before any of them: who reads backwards has an outcome before its intent. Nor before the intents that passed them:
 	// exports are in the order of time, and chains are to be in theirs. A clock that was put back is no reason to wait for.
-	passed := c.latest.After(last.At) && c.latest.Sub(last.At) < groupSpan
+	passed := c.latest.After(last.At) && c.latest.Sub(last.At) < groupSpan/2
 	if len(all) > 1 || passed {
 		e.At, e.Event, e.Outcomes = last.At, "outcomes", all
 		if passed {
@@ -105,15 +112,17 @@ func appendOutcomes(b []byte, at time.Time, all []storage.AuditOutcome) []byte {
 	return append(b, ']')
 }
 
-// expandOutcomes writes the long form of outcomes. It is not ok when the value is none.
+// expandOutcomes writes the long form of outcomes. It is not ok when the value, which is JSON, is none.
 func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
-	var all [][]json.RawMessage
-	if json.Unmarshal(value, &all) != nil {
+	var all [maxOutcomes][]byte
+	n, ok := elements(value, all[:])
+	if !ok {
 		return nil, false
 	}
 	b = append(b, '[')
-	for i, o := range all {
-		if len(o) != 5 {
+	for i, one := range all[:n] {
+		var o [5][]byte
+		if n, ok := elements(one, o[:]); !ok || n < len(o) {
 			return nil, false
 		}
 		before, err := strconv.ParseInt(string(o[1]), 10, 64)
@@ -130,4 +139,23 @@ func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
 		b = append(append(append(b, `,"upstream_status":`...), o[4]...), '}')
 	}
 	return append(b, ']'), true
+}
+
+// elements cuts a list, which is JSON without blanks, into its elements. It is not ok for other values, and when there is no
+// room for all: a crafted one takes no more memory.
+func elements(list []byte, room [][]byte) (n int, ok bool) {
+	if len(list) < 2 || list[0] != '[' || list[len(list)-1] != ']' {
+		return 0, false
+	}
+	for rest := list[1 : len(list)-1]; len(rest) > 0; n++ {
+		if n == len(room) {
+			return 0, false
+		}
+		size := valueSize(rest)
+		room[n] = rest[:size]
+		if rest = rest[size:]; len(rest) > 0 {
+			rest = rest[1:] // the comma
+		}
+	}
+	return n, true
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,7 +299,7 @@ func TestOutcomesForm(t *testing.T) {
 		}
 	})
 	const head = `{"i":"0190ffff-0000-7000-8000-000000000001","t":1800000000000000000,"v":"outcomes","B":`
-	for _, value := range []string{`{}`, `"x"`, `1`, `[1]`, `[[]]`, `[["a",1,"ok",1]]`, `[["a",1,"ok",1,200,1]]`, `[["a","1","ok",1,200]]`, `[["a",1.5,"ok",1,200]]`, `[["a",null,"ok",1,200]]`} {
+	for _, value := range []string{`{}`, `"x"`, `1`, `[1]`, `[[]]`, `[["a",1,"ok",1]]`, `[["a",1,"ok",1,200,1]]`, `[["a","1","ok",1,200]]`, `[["a",1.5,"ok",1,200]]`, `[["a",null,"ok",1,200]]`, `[["a",1,"ok",1,200]` + strings.Repeat(`,["a",1,"ok",1,200]`, maxOutcomes) + "]"} {
 		if long, err := expand([]byte(head + value + "}")); err == nil {
 			t.Errorf("%s becomes %s", value, long)
 		}
@@ -378,7 +379,8 @@ func TestTamperedOutcomes(t *testing.T) {
 	}
 }
 
-// TestOutcomesFormat: a durward that knows no record of several outcomes must not read one as a call without anything.
+// TestOutcomesFormat: a durward that knows no record of several outcomes must not take one in the store for a call without
+// anything: it does not know chunks of this format.
 func TestOutcomesFormat(t *testing.T) {
 	j := openJournal(t, testOptions(t, t.TempDir()))
 	store := new(memory)
@@ -443,4 +445,78 @@ func TestOutcomesPassed(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestOutcomesApart: an outcome whose time lies apart, because the clock was put or a disk hung, hides no other: Query up to a
+// time tells what had ended by then.
+func TestOutcomesApart(t *testing.T) {
+	for _, apart := range []time.Duration{time.Hour, -time.Hour, groupSpan / 2, -groupSpan / 2} {
+		synctest.Test(t, func(t *testing.T) {
+			j := openJournal(t, testOptions(t, t.TempDir()))
+			store := new(memory)
+			var odd string
+			for i := range 3 {
+				e := intent("pay")
+				if err := j.Append(acme, e); err != nil {
+					t.Fatal(err)
+				}
+				o := plainOutcome(e)
+				if i == 1 {
+					o.At, odd = o.At.Add(apart), e.ID
+				}
+				j.Outcome(acme, o)
+			}
+			to := time.Now().Add(10 * time.Millisecond)
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := newShipper(j, store).ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			page, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: time.Unix(0, 0), To: to}, storage.PageRequest{Number: 1})
+			if err != nil || len(page.Items) != 3 {
+				t.Fatalf("%d calls, %v", len(page.Items), err)
+			}
+			for _, row := range page.Items {
+				if row.ID != odd && row.Outcome != "ok" {
+					t.Errorf("%v apart: the outcome of another is %q", apart, row.Outcome)
+				}
+			}
+		})
+	}
+}
+
+// TestOutcomesOfABrokenDisk: what waits when the journal is closed and cannot be written is counted.
+func TestOutcomesOfABrokenDisk(t *testing.T) {
+	o := testOptions(t, t.TempDir())
+	disk := new(brokenDisk)
+	o.create = func(path string) (file, error) {
+		f, err := createFile(path)
+		disk.file = f
+		return disk, err
+	}
+	j := openJournal(t, o)
+	e := intent("pay")
+	if err := j.Append(acme, e); err != nil {
+		t.Fatal(err)
+	}
+	disk.broken.Store(true)
+	j.Outcome(acme, plainOutcome(e))
+	j.Outcome(acme, plainOutcome(e))
+	if err := j.Close(); err == nil || j.Lost() != 2 {
+		t.Errorf("%v, %d lost", err, j.Lost())
+	}
+}
+
+// brokenDisk takes nothing once it is broken.
+type brokenDisk struct {
+	file
+	broken atomic.Bool
+}
+
+func (d *brokenDisk) Write(p []byte) (int, error) {
+	if d.broken.Load() {
+		return 0, errors.New("broken")
+	}
+	return d.file.Write(p)
 }

@@ -148,7 +148,9 @@ type addition struct {
 func (j *Journal) add(c *chain, e *storage.AuditEntry, waits int) {
 	a := j.addition(c)
 	a.at, a.waits = e.At.UnixNano(), waits
-	c.latest = e.At
+	if e.At.After(c.latest) || c.latest.Sub(e.At) >= groupSpan { // else intents at the same time overtook each other
+		c.latest = e.At
+	}
 	own := linkSize
 	if sharing(e) {
 		a.shared = j.sharedOf(c, e)

@@ -79,9 +79,6 @@ func Query(ctx context.Context, store storage.Audits, f Filter, page storage.Pag
 	return result, err
 }
 
-// groupSpan is more than lies between an outcome and the last one in its record.
-const groupSpan = time.Second
-
 // completions are outcomes by the ids of the intents, which were before them.
 type completions map[string]completion
 

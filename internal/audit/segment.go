@@ -178,11 +178,7 @@ func (j *Journal) rotate() error {
 			return err
 		}
 	} else {
-		j.closeGroups()
-		for i := range j.additions {
-			j.lost.Add(int64(j.additions[i].waits))
-		}
-		j.pending, j.additions = nil, nil
+		j.giveUp()
 		j.tell(j.failure)
 		j.dropFresh() // the file may have less
 		// The next segment follows what was in a file that is gone: Verify finds the gap.
@@ -200,6 +196,15 @@ func (j *Journal) rotate() error {
 		return former.file.Release()
 	}
 	return former.file.Close()
+}
+
+// giveUp counts what waits to be written as lost.
+func (j *Journal) giveUp() {
+	j.closeGroups()
+	for i := range j.additions {
+		j.lost.Add(int64(j.additions[i].waits))
+	}
+	j.pending, j.additions = nil, nil
 }
 
 // errGone: the segment's file was removed or replaced. What is written to it, nobody will find.
