@@ -2,6 +2,7 @@ package cache
 
 import (
 	"hash/maphash"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -45,6 +46,7 @@ func (e *Epochs) of(organization string) *atomic.Uint64 {
 	if known := place.Load(); known != nil && known.organization == organization {
 		return known.own
 	}
+	organization = strings.Clone(organization) // it is kept for good, and may be a piece of a long text
 	n, ok := e.each.Load(organization)
 	if !ok {
 		n, _ = e.each.LoadOrStore(organization, new(atomic.Uint64))

@@ -18,7 +18,7 @@ type Principal struct {
 
 	// What conditions see is made once, when the first one asks: most tokens are gone by then.
 	once   sync.Once
-	claims func() map[string]any // until then
+	claims func() (all map[string]any, ok bool) // until then
 	facts  facts
 }
 
@@ -36,15 +36,19 @@ var protocolClaims = []string{
 	"sid", "session_state", "typ", "cnf", "events", "rat",
 }
 
+// Unseen reports whether no condition sees a claim of that name.
+func Unseen(claim string) bool { return slices.Contains(protocolClaims, claim) }
+
 // NewPrincipal makes the principal of a verified token, once: id is the user's, agentID the registered agent's or "",
 // claims what the token says. Numbers among the claims should be json.Number, so that none is changed by reading. The lists
 // must not be changed any more.
 func NewPrincipal(id string, roles, groups []string, agentID string, claims map[string]any) *Principal {
-	return NewPrincipalOf(id, roles, groups, agentID, func() map[string]any { return claims })
+	return NewPrincipalOf(id, roles, groups, agentID, func() (map[string]any, bool) { return claims, true })
 }
 
-// NewPrincipalOf is NewPrincipal with claims that are asked for when a condition looks at the principal, at most once.
-func NewPrincipalOf(id string, roles, groups []string, agentID string, claims func() map[string]any) *Principal {
+// NewPrincipalOf is NewPrincipal with claims that are asked for when a condition looks at the principal, at most once. When
+// they are not ok, conditions that read claims are not evaluable.
+func NewPrincipalOf(id string, roles, groups []string, agentID string, claims func() (all map[string]any, ok bool)) *Principal {
 	p := &Principal{id: id, agentID: agentID, roles: nameListOf(roles), groups: nameListOf(groups), mask: everybody, claims: claims}
 	for _, names := range [...][]string{roles, groups} {
 		for _, n := range names {
@@ -60,16 +64,17 @@ func (p *Principal) AgentID() string { return p.agentID }
 // seen is what conditions see.
 func (p *Principal) seen() *facts {
 	p.once.Do(func() {
+		p.facts.unreadable = true // also when what follows panics: there is no second time
 		p.facts = p.see(p.claims())
 		p.claims = nil
 	})
 	return &p.facts
 }
 
-func (p *Principal) see(claims map[string]any) facts {
+func (p *Principal) see(claims map[string]any, readable bool) facts {
 	own := make(map[string]any, len(claims))
 	for name, claim := range claims {
-		if !slices.Contains(protocolClaims, name) {
+		if !Unseen(name) {
 			own[name] = claim
 		}
 	}
@@ -77,7 +82,7 @@ func (p *Principal) see(claims map[string]any) facts {
 	if !ok {
 		attr = types.NewStringInterfaceMap(adapter, nil)
 	}
-	return facts{unreadable: !ok, value: types.NewStringInterfaceMap(adapter, map[string]any{
+	return facts{unreadable: !ok || !readable, value: types.NewStringInterfaceMap(adapter, map[string]any{
 		"id":     types.String(p.id),
 		"roles":  stringList(p.roles.sorted()),
 		"groups": stringList(p.groups.sorted()),

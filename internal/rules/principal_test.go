@@ -29,6 +29,26 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
+// TestUnreadableClaims: a deny that reads claims holds when they cannot be read, also after a panic of what reads them.
+func TestUnreadableClaims(t *testing.T) {
+	set := compile(t, active(grant("all", "*"), when(deny("blocked", "*"), "has(P.attr.blocked)")))
+	decide := func(p *Principal) (effect Effect) {
+		defer func() { _ = recover() }()
+		return set.Decide(t.Context(), Call{Principal: p, Kind: ToolsCall, Name: "x"}).Effect
+	}
+	unread := NewPrincipalOf("u", nil, nil, "", func() (map[string]any, bool) { return nil, false })
+	broken := NewPrincipalOf("u", nil, nil, "", func() (map[string]any, bool) { panic("broken") })
+	decide(broken)
+	for name, p := range map[string]*Principal{"unread": unread, "broken": broken} {
+		if got := decide(p); got != Deny {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := decide(NewPrincipal("u", nil, nil, "", nil)); got != Allow {
+		t.Errorf("no claims: %v", got)
+	}
+}
+
 // TestPrincipalAllocates: a principal of a few roles and groups is one object. There is one for each token that is kept, and
 // the garbage collector goes through all of them.
 func TestPrincipalAllocates(t *testing.T) {
@@ -36,7 +56,7 @@ func TestPrincipalAllocates(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	roles, groups := []string{"dev", "support"}, []string{"engineering"}
-	claims := func() map[string]any { return nil }
+	claims := func() (map[string]any, bool) { return nil, true }
 	var p *Principal
 	if n := testing.AllocsPerRun(100, func() { p = NewPrincipalOf("u", roles, groups, "agent", claims) }); n > 1 {
 		t.Errorf("%v objects", n)

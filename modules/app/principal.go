@@ -31,12 +31,11 @@ func (p *person) attributesOf(claims *token.Claims) *attributes {
 	return made
 }
 
-// ofOneToken is true of claims that differ from one token of somebody to the next. They are among those that no condition
-// of a policy sees.
+// ofOneToken is true of claims that differ from one token of somebody to the next, and that no condition of a policy sees.
 func ofOneToken(claim []byte) bool {
 	switch string(claim) {
 	case "aud", "exp", "nbf", "iat", "jti", "nonce", "sid", "session_state":
-		return true
+		return rules.Unseen(string(claim))
 	}
 	return false
 }
@@ -94,10 +93,13 @@ func (v *verified) principal(agent string) *rules.Principal {
 		return made
 	}
 	said := v.attributes.claims // and nothing else of the token, which may go before them
-	claims := func() map[string]any {
-		parsed, _ := strictjson.Parse([]byte(said), strictjson.Limits{}) // a part of what was accepted already
-		object, _ := parsed.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
-		return object
+	claims := func() (all map[string]any, ok bool) {
+		parsed, err := strictjson.Parse([]byte(said), strictjson.Limits{})
+		if err != nil {
+			return nil, false
+		}
+		all, ok = parsed.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
+		return all, ok
 	}
 	made := rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, claims)
 	v.last.Store(made)
