@@ -151,7 +151,7 @@ func TestAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"token.refused"`, `"tool":"pay"`, `"event":"outcome`, `"server.update"`} {
+	for _, want := range []string{`"token.refused"`, `"tool":"pay"`, `"call":"` + paid.ID + `"`, `"server.update"`} {
 		if !bytes.Contains(sink, []byte(want)) {
 			t.Errorf("%s is not in the file", want)
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -488,35 +487,16 @@ func TestOutcomesApart(t *testing.T) {
 
 // TestOutcomesOfABrokenDisk: what waits when the journal is closed and cannot be written is counted.
 func TestOutcomesOfABrokenDisk(t *testing.T) {
-	o := testOptions(t, t.TempDir())
-	disk := new(brokenDisk)
-	o.create = func(path string) (file, error) {
-		f, err := createFile(path)
-		disk.file = f
-		return disk, err
-	}
+	o, disk := faultyOptions(t, t.TempDir(), createFile)
 	j := openJournal(t, o)
 	e := intent("pay")
 	if err := j.Append(acme, e); err != nil {
 		t.Fatal(err)
 	}
-	disk.broken.Store(true)
+	disk().set(func() { disk().write = errDisk })
 	j.Outcome(acme, plainOutcome(e))
 	j.Outcome(acme, plainOutcome(e))
-	if err := j.Close(); err == nil || j.Lost() != 2 {
+	if err := j.Close(); !errors.Is(err, errDisk) || j.Lost() != 2 {
 		t.Errorf("%v, %d lost", err, j.Lost())
 	}
-}
-
-// brokenDisk takes nothing once it is broken.
-type brokenDisk struct {
-	file
-	broken atomic.Bool
-}
-
-func (d *brokenDisk) Write(p []byte) (int, error) {
-	if d.broken.Load() {
-		return 0, errors.New("broken")
-	}
-	return d.file.Write(p)
 }
