@@ -1,7 +1,7 @@
 // Package token verifies access tokens: JWTs in compact serialization (RFC 7519, RFC 9068) signed by an OpenID Connect
 // issuer, against keys that are given (StaticKeys) or fetched from the issuer (KeySet).
 //
-// Parsing is done here and not by golang-jwt, of which only the signature methods are used: version 5 accepts duplicate
+// Parsing is done here and not by golang-jwt, of which only signature methods are used: version 5 accepts duplicate
 // members, "crit" and any "typ". The rules are those of RFC 8725 (JWT best current practices):
 //
 //   - The raw token is capped at MaxSize before anything is decoded. Three parts, strict base64url, strict JSON.

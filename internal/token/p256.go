@@ -1,0 +1,84 @@
+package token
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"fmt"
+	"math/big"
+
+	"filippo.io/nistec"
+)
+
+// p256Width is that of a number below the order of P-256, and of a digest of SHA-256, in bytes.
+const p256Width = 32
+
+// p256Multiples is a public key Q on P-256 with what its multiples are made of: u·Q is the sum of one point for each byte of
+// u. These 32 additions take a quarter of what finding u·Q takes without them, which is two thirds of checking a signature.
+// 765 KiB.
+//
+// Nothing here is secret, so nothing has to take the same time for all values. The arithmetic of points is nistec's, which
+// is that of crypto/ecdsa.
+type p256Multiples struct {
+	key  *ecdsa.PublicKey
+	rows [p256Width][255]nistec.P256Point // d·2⁸ⁱ·Q for d = 1 to 255 in row i
+}
+
+func newP256Multiples(key *ecdsa.PublicKey) (*p256Multiples, error) {
+	encoded, err := key.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("encoding the key: %w", err)
+	}
+	unit := nistec.NewP256Point() // 2⁸ⁱ·Q
+	if _, err := unit.SetBytes(encoded); err != nil {
+		return nil, fmt.Errorf("reading the key's point: %w", err)
+	}
+	m := &p256Multiples{key: key}
+	for i := range m.rows {
+		row := &m.rows[i]
+		row[0].Set(unit)
+		for d := 1; d < len(row); d++ {
+			row[d].Add(&row[d-1], unit)
+		}
+		unit.Add(&row[len(row)-1], unit)
+	}
+	return m, nil
+}
+
+// times returns u·Q, u in big-endian.
+func (m *p256Multiples) times(u *[p256Width]byte) *nistec.P256Point {
+	sum := nistec.NewP256Point() // the point at infinity
+	for i := range m.rows {
+		if d := u[p256Width-1-i]; d != 0 {
+			sum.Add(sum, &m.rows[i][d-1])
+		}
+	}
+	return sum
+}
+
+// verify says whether signature, r and s behind one another, is the key's over what has this digest. The numbers are those
+// of the steps of FIPS 186-5 section 6.4.2.
+func (m *p256Multiples) verify(digest [p256Width]byte, signature []byte) bool {
+	if len(signature) != 2*p256Width {
+		return false
+	}
+	n := elliptic.P256().Params().N
+	r, s := new(big.Int).SetBytes(signature[:p256Width]), new(big.Int).SetBytes(signature[p256Width:])
+	if r.Sign() == 0 || r.Cmp(n) >= 0 || s.Sign() == 0 || s.Cmp(n) >= 0 { // 1, and J07: zeros would be good for every text
+		return false
+	}
+	e := new(big.Int).SetBytes(digest[:])    // 2, 3
+	inverse := new(big.Int).ModInverse(s, n) // 4
+	var u, v [p256Width]byte                 // 5
+	e.Mul(e, inverse).Mod(e, n).FillBytes(u[:])
+	inverse.Mul(inverse, r).Mod(inverse, n).FillBytes(v[:])
+	sum, err := nistec.NewP256Point().ScalarBaseMult(u[:]) // 6
+	if err != nil {
+		return false
+	}
+	x, err := sum.Add(sum, m.times(&v)).BytesX()
+	if err != nil { // 7: the point at infinity has no x
+		return false
+	}
+	found := new(big.Int).SetBytes(x)
+	return found.Mod(found, n).Cmp(r) == 0 // 8, 9
+}
