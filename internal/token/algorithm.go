@@ -58,7 +58,7 @@ func algorithmNamed(name string) (algorithm, bool) {
 	case "PS512":
 		return algorithm{jwt.SigningMethodPS512, familyRSA, nil}, true
 	case "ES256":
-		return algorithm{new(es256), familyEC, elliptic.P256()}, true
+		return algorithm{onP256, familyEC, elliptic.P256()}, true
 	case "ES384":
 		return algorithm{ecSignatures{crypto.SHA384, 48}, familyEC, elliptic.P384()}, true
 	case "ES512":

@@ -15,7 +15,8 @@ const usualLead = 200
 // es256 verifies signatures of ES256. An issuer signs with one key for months: once that key has been seen often enough its
 // multiples are kept, and its signatures take less than half the time.
 type es256 struct {
-	usual atomic.Pointer[p256Multiples] // nil until there is one
+	usual  atomic.Pointer[p256Multiples] // nil until there is one
+	making sync.Mutex                    // held by who makes one: the others go on without it
 
 	mu        sync.Mutex
 	candidate *ecdsa.PublicKey
@@ -38,15 +39,27 @@ func (e *es256) Verify(signed string, signature []byte, key any) error {
 	}
 	// Good ones alone are counted: what anybody can send leaves nothing here.
 	if leads := e.count(public); leads && !known && !fips140.Enabled() { // FIPS 140-3 wants the validated module's check
-		if multiples, err := newP256Multiples(public); err == nil {
-			e.usual.Store(multiples)
-		}
+		e.makeUsual(public)
 	}
 	return nil
 }
 
-// count takes a good signature of key as a vote (Boyer and Moore's majority vote) and says whether key has now got the lead
-// that it takes. During a change of keys the new one has to outweigh the old one's lead first.
+// makeUsual makes the multiples of key, unless somebody is making some: who comes later sees to it.
+func (e *es256) makeUsual(key *ecdsa.PublicKey) {
+	if !e.making.TryLock() {
+		return
+	}
+	defer e.making.Unlock()
+	if usual := e.usual.Load(); usual != nil && sameKey(usual.key, key) {
+		return
+	}
+	if multiples, err := newP256Multiples(key); err == nil {
+		e.usual.Store(multiples)
+	}
+}
+
+// count takes a good signature of key as a vote (Boyer and Moore's majority vote) and says whether key has the lead that it
+// takes. During a change of keys the new one has to outweigh the old one's lead first.
 func (e *es256) count(key *ecdsa.PublicKey) (leads bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -57,7 +70,6 @@ func (e *es256) count(key *ecdsa.PublicKey) (leads bool) {
 		e.lead--
 	case e.lead < usualLead:
 		e.lead++
-		return e.lead == usualLead
 	}
-	return false
+	return e.lead == usualLead
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/fips140"
 	"crypto/rand"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 
@@ -40,8 +42,17 @@ func (s signer) usual(e *es256) bool {
 	return m != nil && m.key.Equal(&s.key.PublicKey)
 }
 
+// skipInFIPSMode leaves out what is only without that mode; TestUsualKeyFIPS is about it.
+func skipInFIPSMode(t *testing.T) {
+	t.Helper()
+	if fips140.Enabled() {
+		t.Skip("no multiples are kept in FIPS mode")
+	}
+}
+
 // TestUsualKey: the key that signs most gets its multiples, not sooner than it pays; all others are verified without.
 func TestUsualKey(t *testing.T) {
+	skipInFIPSMode(t)
 	e, one, other := new(es256), newSigner(), newSigner()
 	one.verify(t, e, usualLead-1)
 	other.verify(t, e, 1)
@@ -64,6 +75,9 @@ func TestUsualKey(t *testing.T) {
 	if err := e.Verify("header.payload", one.signature, &copied); err != nil || e.usual.Load() != first {
 		t.Errorf("the same key, fetched again: %v", err)
 	}
+	if e.candidate != &one.key.PublicKey || e.lead != usualLead {
+		t.Error("the same key, fetched again, counts as another")
+	}
 
 	// The issuer changes its key.
 	other.verify(t, e, 2*usualLead)
@@ -73,8 +87,57 @@ func TestUsualKey(t *testing.T) {
 	one.verify(t, e, 1)
 }
 
+// TestUsualKeyIsUsed: a verifier has one for its issuer, and it is the multiples that signatures are checked with. They are
+// exchanged for another key's to see that.
+func TestUsualKeyIsUsed(t *testing.T) {
+	skipInFIPSMode(t)
+	v := testVerifier(t, nil)
+	raw := sign(t, jwt.SigningMethodES256, ecTestKey(), esHeader, claims())
+	for range usualLead {
+		if _, err := v.Verify(t.Context(), raw, ""); err != nil {
+			t.Fatal(Reason(err))
+		}
+	}
+	e := v.algorithms["ES256"].method.(*es256)
+	s := signer{ecTestKey(), must(jwt.SigningMethodES256.Sign("header.payload", ecTestKey()))}
+	if !s.usual(e) {
+		t.Fatal("the verifier keeps no multiples of its issuer's key")
+	}
+	e.usual.Store(&p256Multiples{key: &ecTestKey().PublicKey, rows: must(newP256Multiples(&newSigner().key.PublicKey)).rows})
+	fetched := ecTestKey().PublicKey
+	for name, key := range map[string]*ecdsa.PublicKey{"the same": &ecTestKey().PublicKey, "fetched again": &fetched} {
+		if err := e.Verify("header.payload", s.signature, key); err == nil {
+			t.Errorf("%s: not checked with the multiples", name)
+		}
+	}
+	newSigner().verify(t, e, 1)
+}
+
+// TestUsualKeyMadeOnce: while multiples are made everybody else goes on without, and what came too late is made up for.
+func TestUsualKeyMadeOnce(t *testing.T) {
+	skipInFIPSMode(t)
+	e, s := new(es256), newSigner()
+	e.making.Lock()
+	s.verify(t, e, 2*usualLead)
+	if e.usual.Load() != nil {
+		t.Fatal("multiples are made twice at once")
+	}
+	e.making.Unlock()
+	s.verify(t, e, 1)
+	if !s.usual(e) {
+		t.Error("no multiples, since somebody else was making some")
+	}
+	late := newSigner() // its multiples come last, when it has no lead any more
+	e.usual.Store(must(newP256Multiples(&late.key.PublicKey)))
+	s.verify(t, e, 1)
+	if !s.usual(e) {
+		t.Error("the key that leads has to do without multiples")
+	}
+}
+
 // TestUsualKeyRefuses: with multiples and without the same signatures are good, and those that are not count for nothing.
 func TestUsualKeyRefuses(t *testing.T) {
+	skipInFIPSMode(t)
 	e, s, other := new(es256), newSigner(), newSigner()
 	changed := bytes.Clone(s.signature)
 	changed[40]++
@@ -89,7 +152,8 @@ func TestUsualKeyRefuses(t *testing.T) {
 			"another key's": {"header.payload", other.signature, s.key}, "for another key": {"header.payload", s.signature, other.key},
 			"J07 zeros": {"header.payload", make([]byte, 64), s.key}, "none": {"header.payload", nil, s.key},
 			"short": {"header.payload", s.signature[1:], s.key}, "long": {"header.payload", append(bytes.Clone(s.signature), 0), s.key},
-			"in DER": {"header.payload", appendECDSA(nil, s.signature[:32], s.signature[32:]), s.key},
+			"with a zero between": {"header.payload", slices.Concat(s.signature[:32], []byte{0}, s.signature[32:]), s.key},
+			"in DER":              {"header.payload", appendECDSA(nil, s.signature[:32], s.signature[32:]), s.key},
 		} {
 			if err := e.Verify(c.signed, c.signature, &c.key.PublicKey); err == nil {
 				t.Errorf("%s: taken", name)

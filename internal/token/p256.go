@@ -19,7 +19,7 @@ const p256Width = 32
 // Nothing here is secret, so nothing has to take the same time for all values. The arithmetic of points is nistec's, which
 // is that of crypto/ecdsa.
 type p256Multiples struct {
-	key  *ecdsa.PublicKey
+	key  *ecdsa.PublicKey                 // never changed
 	rows [p256Width][255]nistec.P256Point // d·2⁸ⁱ·Q for d = 1 to 255 in row i
 }
 
@@ -55,30 +55,29 @@ func (m *p256Multiples) times(u *[p256Width]byte) *nistec.P256Point {
 	return sum
 }
 
-// verify says whether signature, r and s behind one another, is the key's over what has this digest. The numbers are those
-// of the steps of FIPS 186-5 section 6.4.2.
+// verify says whether signature, r and s behind one another, is the key's over what has this digest (FIPS 186-5 section 6.4.2).
 func (m *p256Multiples) verify(digest [p256Width]byte, signature []byte) bool {
 	if len(signature) != 2*p256Width {
 		return false
 	}
 	n := elliptic.P256().Params().N
 	r, s := new(big.Int).SetBytes(signature[:p256Width]), new(big.Int).SetBytes(signature[p256Width:])
-	if r.Sign() == 0 || r.Cmp(n) >= 0 || s.Sign() == 0 || s.Cmp(n) >= 0 { // 1, and J07: zeros would be good for every text
+	if r.Sign() == 0 || r.Cmp(n) >= 0 || s.Sign() == 0 || s.Cmp(n) >= 0 { // J07: zeros would be good for every text
 		return false
 	}
-	e := new(big.Int).SetBytes(digest[:])    // 2, 3
-	inverse := new(big.Int).ModInverse(s, n) // 4
-	var u, v [p256Width]byte                 // 5
+	inverse := new(big.Int).ModInverse(s, n)
+	e := new(big.Int).SetBytes(digest[:])
+	var u, v [p256Width]byte
 	e.Mul(e, inverse).Mod(e, n).FillBytes(u[:])
 	inverse.Mul(inverse, r).Mod(inverse, n).FillBytes(v[:])
-	sum, err := nistec.NewP256Point().ScalarBaseMult(u[:]) // 6
+	sum, err := nistec.NewP256Point().ScalarBaseMult(u[:])
 	if err != nil {
 		return false
 	}
 	x, err := sum.Add(sum, m.times(&v)).BytesX()
-	if err != nil { // 7: the point at infinity has no x
+	if err != nil { // the point at infinity has no x
 		return false
 	}
 	found := new(big.Int).SetBytes(x)
-	return found.Mod(found, n).Cmp(r) == 0 // 8, 9
+	return found.Mod(found, n).Cmp(r) == 0
 }

@@ -68,11 +68,8 @@ func TestP256LargeX(t *testing.T) {
 			continue
 		}
 		found++
-		// Q is made so that u·G + v·Q is this R.
 		u, v := big.NewInt(3), big.NewInt(5)
-		q := nistec.NewP256Point().Add(point, nistec.NewP256Point().Negate(base(u)))
-		q = times(q, new(big.Int).ModInverse(v, p256Order))
-		m := multiplesOf(t, q)
+		m := multiplesOf(t, keyFor(point, u, v))
 		r := big.NewInt(above)
 		s, digest := solve(r, u, v)
 		if !agree(t, m, r, s, digest) {
@@ -81,6 +78,21 @@ func TestP256LargeX(t *testing.T) {
 		if agree(t, m, x, s, digest) {
 			t.Errorf("r = n+%d itself: taken", above)
 		}
+	}
+}
+
+// TestP256LargeS: s + n is no other spelling of s, which fits only when s is small.
+func TestP256LargeS(t *testing.T) {
+	point, s, digest := base(big.NewInt(1000)), big.NewInt(5), big.NewInt(77)
+	r := xOf(point)
+	inverse := new(big.Int).ModInverse(s, p256Order)
+	u, v := new(big.Int).Mul(digest, inverse), new(big.Int).Mul(r, inverse)
+	m := multiplesOf(t, keyFor(point, u.Mod(u, p256Order), v.Mod(v, p256Order)))
+	if !agree(t, m, r, s, digest) {
+		t.Error("s = 5: refused")
+	}
+	if agree(t, m, r, new(big.Int).Add(s, p256Order), digest) {
+		t.Error("s = n + 5: taken")
 	}
 }
 
@@ -149,6 +161,12 @@ func solve(r, u, v *big.Int) (s, digest *big.Int) {
 	s.Mul(s, r).Mod(s, p256Order)
 	digest = new(big.Int).Mul(u, s)
 	return s, digest.Mod(digest, p256Order)
+}
+
+// keyFor returns the Q of which u·G + v·Q is this point.
+func keyFor(point *nistec.P256Point, u, v *big.Int) *nistec.P256Point {
+	q := nistec.NewP256Point().Negate(base(u))
+	return times(q.Add(q, point), new(big.Int).ModInverse(v, p256Order))
 }
 
 func multiplesOf(t *testing.T, q *nistec.P256Point) *p256Multiples {

@@ -12,7 +12,8 @@ type StaticKey struct {
 	ID string // the kid that names it; 1 to 256 bytes
 	// Algorithm is the only one the key is for; "" for all that fit its type and curve.
 	Algorithm string
-	Public    crypto.PublicKey // *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
+	// Public is a *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey, which must not be changed any more.
+	Public crypto.PublicKey
 }
 
 // StaticKeys is a KeySource of keys that are known from the start, such as those of an identity provider in the same

@@ -28,7 +28,7 @@ const (
 
 // unseenTokens measures what the first request of a token costs (P8), in processor time of the gateway: slices of requests
 // with unseen tokens, with seen ones, and through plain Caddy, one request at a time on one connection each. Processor time,
-// because a difference of latencies this small drowns in whatever else the machine does. Most of it is the signature: where
+// because a difference of latencies this small drowns in whatever else the machine does. A large part of it is the signature: where
 // checking one takes longer than where the gate was set, the values are less by that factor.
 func (b *bench) unseenTokens(ctx context.Context) (overSeen, overCaddy measurement) {
 	fail := func(err error) (measurement, measurement) { return measurement{err: err}, measurement{err: err} }
