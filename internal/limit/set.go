@@ -95,16 +95,41 @@ type counted struct {
 	tokens bool   // else requests
 }
 
+// fewCounters are kept with their match, as one object: nearly all matches have no more.
+const fewCounters = 8
+
+// withRoom is an empty match of the set, with room for that many counters.
+func (s *Set) withRoom(counters int) *Matched {
+	if counters > fewCounters {
+		return &Matched{limits: s.limits, counters: make([]counted, 0, counters)}
+	}
+	m := new(struct {
+		Matched
+		room [fewCounters]counted
+	})
+	m.limits, m.counters = s.limits, m.room[:0]
+	return &m.Matched
+}
+
 // Match gives the counters of a call. Every limit that applies is in it, each of its measures once.
 func (s *Set) Match(subject *Subject) *Matched {
 	hits := s.index.Match(subject)
-	m := &Matched{limits: s.limits, counters: make([]counted, 0, 2*len(hits))}
 	var room [8]window.Digest
 	members := room[:0]
-	for i, h := range hits {
+	counters := 0
+	for _, h := range hits {
 		l := &s.limits[h.Index]
 		members = append(members, s.member(h.Subject))
 		if l.RequestsPerMinute != nil {
+			counters++
+		}
+		if l.TokensPerMinute != nil {
+			counters++
+		}
+	}
+	m := s.withRoom(counters)
+	for i, h := range hits {
+		if l := &s.limits[h.Index]; l.RequestsPerMinute != nil {
 			m.counters = append(m.counters, counted{key: window.NewKey(l.requests, members[i]), most: *l.RequestsPerMinute, limit: uint32(h.Index)})
 		}
 	}

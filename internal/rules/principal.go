@@ -18,7 +18,7 @@ type Principal struct {
 
 	// What conditions see is made once, when the first one asks: most tokens are gone by then.
 	once   sync.Once
-	claims func() (all map[string]any, ok bool) // until then
+	claims Claims // until then
 	facts  facts
 }
 
@@ -39,16 +39,26 @@ var protocolClaims = []string{
 // Unseen reports whether no condition sees a claim of that name.
 func Unseen(claim string) bool { return slices.Contains(protocolClaims, claim) }
 
+// Claims are what a token says, for whoever reads it: not ok when it cannot be read.
+type Claims interface {
+	Read() (all map[string]any, ok bool)
+}
+
+// readClaims have been read.
+type readClaims map[string]any
+
+func (c readClaims) Read() (all map[string]any, ok bool) { return c, true }
+
 // NewPrincipal makes the principal of a verified token, once: id is the user's, agentID the registered agent's or "",
 // claims what the token says. Numbers among the claims should be json.Number, so that none is changed by reading. The lists
 // must not be changed any more.
 func NewPrincipal(id string, roles, groups []string, agentID string, claims map[string]any) *Principal {
-	return NewPrincipalOf(id, roles, groups, agentID, func() (map[string]any, bool) { return claims, true })
+	return NewPrincipalOf(id, roles, groups, agentID, readClaims(claims))
 }
 
-// NewPrincipalOf is NewPrincipal with claims that are asked for when a condition looks at the principal, at most once. When
-// they are not ok, conditions that read claims are not evaluable.
-func NewPrincipalOf(id string, roles, groups []string, agentID string, claims func() (all map[string]any, ok bool)) *Principal {
+// NewPrincipalOf is NewPrincipal with claims that are read when a condition looks at the principal, at most once. When they
+// cannot be, conditions that read claims are not evaluable.
+func NewPrincipalOf(id string, roles, groups []string, agentID string, claims Claims) *Principal {
 	p := &Principal{id: id, agentID: agentID, roles: nameListOf(roles), groups: nameListOf(groups), mask: everybody, claims: claims}
 	for _, names := range [...][]string{roles, groups} {
 		for _, n := range names {
@@ -65,7 +75,7 @@ func (p *Principal) AgentID() string { return p.agentID }
 func (p *Principal) seen() *facts {
 	p.once.Do(func() {
 		p.facts.unreadable = true // also when what follows panics: there is no second time
-		p.facts = p.see(p.claims())
+		p.facts = p.see(p.claims.Read())
 		p.claims = nil
 	})
 	return &p.facts

@@ -29,6 +29,11 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
+// reader is Claims.
+type reader func() (all map[string]any, ok bool)
+
+func (r reader) Read() (all map[string]any, ok bool) { return r() }
+
 // TestUnreadableClaims: a deny that reads claims holds when they cannot be read, also after a panic of what reads them.
 func TestUnreadableClaims(t *testing.T) {
 	set := compile(t, active(grant("all", "*"), when(deny("blocked", "*"), "has(P.attr.blocked)")))
@@ -36,8 +41,8 @@ func TestUnreadableClaims(t *testing.T) {
 		defer func() { _ = recover() }()
 		return set.Decide(t.Context(), Call{Principal: p, Kind: ToolsCall, Name: "x"}).Effect
 	}
-	unread := NewPrincipalOf("u", nil, nil, "", func() (map[string]any, bool) { return nil, false })
-	broken := NewPrincipalOf("u", nil, nil, "", func() (map[string]any, bool) { panic("broken") })
+	unread := NewPrincipalOf("u", nil, nil, "", reader(func() (map[string]any, bool) { return nil, false }))
+	broken := NewPrincipalOf("u", nil, nil, "", reader(func() (map[string]any, bool) { panic("broken") }))
 	decide(broken)
 	for name, p := range map[string]*Principal{"unread": unread, "broken": broken} {
 		if got := decide(p); got != Deny {
@@ -56,7 +61,7 @@ func TestPrincipalAllocates(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	roles, groups := []string{"dev", "support"}, []string{"engineering"}
-	claims := func() (map[string]any, bool) { return nil, true }
+	claims := reader(func() (map[string]any, bool) { return nil, true })
 	var p *Principal
 	if n := testing.AllocsPerRun(100, func() { p = NewPrincipalOf("u", roles, groups, "agent", claims) }); n > 1 {
 		t.Errorf("%v objects", n)

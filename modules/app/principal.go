@@ -31,6 +31,16 @@ func (p *person) attributesOf(claims *token.Claims) *attributes {
 	return made
 }
 
+// Read implements rules.Claims.
+func (a *attributes) Read() (all map[string]any, ok bool) {
+	parsed, err := strictjson.Parse([]byte(a.claims), strictjson.Limits{})
+	if err != nil {
+		return nil, false
+	}
+	all, ok = parsed.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
+	return all, ok
+}
+
 // ofOneToken is true of claims that differ from one token of somebody to the next, and that no condition of a policy sees.
 func ofOneToken(claim []byte) bool {
 	switch string(claim) {
@@ -92,16 +102,8 @@ func (v *verified) principal(agent string) *rules.Principal {
 	if made := v.last.Load(); made != nil && made.AgentID() == agent {
 		return made
 	}
-	said := v.attributes.claims // and nothing else of the token, which may go before them
-	claims := func() (all map[string]any, ok bool) {
-		parsed, err := strictjson.Parse([]byte(said), strictjson.Limits{})
-		if err != nil {
-			return nil, false
-		}
-		all, ok = parsed.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
-		return all, ok
-	}
-	made := rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, claims)
+	// The attributes, and nothing else of the token, which may go before them.
+	made := rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, v.attributes)
 	v.last.Store(made)
 	return made
 }
