@@ -18,7 +18,10 @@ import (
 // records before the one stands that has the same shared part (uvarint), or by 0, the length of the shared part (uvarint)
 // and the shared part. The hashes are computed again when it is read; the kept parts say where it is that something is wrong.
 const (
-	chunkFormat = 4
+	chunkFormat = 5
+	// wholeChunkFormat is that of chunks in which ids, digests and outcomes are whole. They are read like these, which a
+	// durward that does not know brief ones would not show, or show as they are.
+	wholeChunkFormat = 4
 	// sharedChunkFormat is that of chunks in which each outcome is a record of its own: a durward that knows no others would
 	// take several in one for a call. They are read like these.
 	sharedChunkFormat = 3

@@ -113,9 +113,18 @@ func testFormer(t *testing.T, format int, packed byte) {
 	}
 }
 
-// TestFormerOutcomes: segments and chunks of a durward that wrote a record for each outcome are read as ever. They differ in
-// their format's number alone.
+// TestFormerOutcomes: segments and chunks of a durward that wrote a record for each outcome, and of one that wrote whole ids
+// and digests, are read as ever. They differ in their format's number alone.
 func TestFormerOutcomes(t *testing.T) {
+	t.Run("one by one", func(t *testing.T) {
+		testFormerOutcomes(t, sharedSegmentFormat, sharedChunkFormat, 12, func(j *Journal, e *storage.AuditEntry) { j.Later(acme, outcomeOf(e)) })
+	})
+	t.Run("together", func(t *testing.T) {
+		testFormerOutcomes(t, wholeSegmentFormat, wholeChunkFormat, 8, func(j *Journal, e *storage.AuditEntry) { j.Outcome(acme, plainOutcome(e)) })
+	})
+}
+
+func testFormerOutcomes(t *testing.T, format int, packed byte, wantRecords int, end func(*Journal, *storage.AuditEntry)) {
 	root, store := t.TempDir(), new(memory)
 	j := openJournal(t, testOptions(t, root))
 	record := func(n int) {
@@ -124,34 +133,35 @@ func TestFormerOutcomes(t *testing.T) {
 			if err := j.Append(acme, e); err != nil {
 				t.Fatal(err)
 			}
-			j.Later(acme, outcomeOf(e))
+			end(j, e)
+		}
+		if err := j.Flush(); err != nil {
+			t.Fatal(err)
 		}
 	}
 	record(3)
-	if err := errors.Join(j.Flush(), newShipper(j, store).ship(t.Context())); err != nil {
+	if err := newShipper(j, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	store.chunks[0].Data[0] = sharedChunkFormat
+	store.chunks[0].Data[0] = packed
 	record(3)
-	if err := j.Flush(); err != nil {
-		t.Fatal(err)
-	}
 	abandon(t, j)
 	path := segmentPath(j.dir, 1)
-	text := strings.Replace(strings.TrimRight(readFile(t, path), "\x00"), `{"format":4,`, fmt.Sprintf(`{"format":%d,`, sharedSegmentFormat), 1)
+	text := strings.Replace(strings.TrimRight(readFile(t, path), "\x00"), fmt.Sprintf(`{"format":%d,`, segmentFormat), fmt.Sprintf(`{"format":%d,`, format), 1)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	wantClean(t, root, store)
 	again := openJournal(t, testOptions(t, root))
-	if err := newShipper(again, store).ship(t.Context()); err != nil {
+	calls(t, again, acme, 1) // in brief, in another segment
+	if err := errors.Join(again.Flush(), newShipper(again, store).ship(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if report := wantClean(t, root, store); report.Records != 12 || report.Chunks != 2 || len(report.Notes) > 0 {
+	if report := wantClean(t, root, store); report.Records != wantRecords+2 || report.Chunks != 3 || len(report.Notes) > 0 {
 		t.Errorf("%+v", report)
 	}
 	rows, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}, storage.PageRequest{Number: 1})
-	if err != nil || rows.Total != 6 {
+	if err != nil || rows.Total != 7 {
 		t.Errorf("%+v, %v", rows, err)
 	}
 }
@@ -169,6 +179,8 @@ func FuzzLongText(f *testing.F) {
 	}))
 	f.Add([]byte(`{"i":"","B":[["",0,{"B":[]},[1],null]],"t":1}`))
 	f.Add([]byte(`{"i":"","t":1}`))
+	f.Add([]byte(`{"i":"AAAAAAAAAA","g":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","t":1,"B":[["AAAAAAAAAA",-1,"",9223372036854775807,1]]}`))
+	f.Add([]byte(`{"I":"AAAAAAAAAA","t":-9223372036854775808,"0":{}}`))
 	f.Add([]byte(`{"I":"","j":{"a":1,"0":{}}}`))
 	f.Add([]byte(`{"i":"x" , "t" : 1 }`))
 	f.Add([]byte(`{"i":"\"","j":{"a":[",]}"]},"zz":1}`))

@@ -105,11 +105,13 @@ func FuzzReadChunk(f *testing.F) {
 	e := intent("create_issue")
 	e.At = time.Unix(1_800_000_000, 0) // the same in every process of the fuzzer
 	e.ID = "0190ffff-0000-7000-8000-000000000001"
+	brief := *e
+	brief.ID, brief.ArgumentsDigest = "AAAAAAAAAA", "RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o"
 	outcome, s := outcomeOf(e), newShared(appendSharedOf(nil, e))
 	outcome.At = e.At
-	several := &storage.AuditEntry{ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "outcomes", Outcomes: []storage.AuditOutcome{*plainOutcome(e), *plainOutcome(e)}}
+	several := &storage.AuditEntry{ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "outcomes", Outcomes: []storage.AuditOutcome{*plainOutcome(e), *plainOutcome(&brief)}}
 	for _, r := range []record{
-		{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcome)}, {text: appendEntry(nil, several)}, {text: appendOwnOf(nil, e), shared: s},
+		{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcome)}, {text: appendEntry(nil, several)}, {text: appendOwnOf(nil, &brief), shared: s},
 	} {
 		r.hash, _ = nextOf(&chain, &r, nil)
 		r.sequence = chain.Sequence

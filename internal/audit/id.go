@@ -1,12 +1,9 @@
 package audit
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"math/rand/v2"
 	"time"
-
-	"github.com/durward-gateway/durward/storage"
 )
 
 // idSize is the length of an id.
@@ -16,31 +13,15 @@ const idSize = len("00000000-0000-7000-8000-000000000000")
 // method 3). The ids of audit entries are no secrets: the runtime's generator will do, and costs a tenth.
 func NewID(now time.Time) string {
 	var text [idSize]byte
-	putID(&text, now)
+	putID(&text, now.UnixNano(), rand.Uint64()>>2) //nolint:gosec // no secret, see above
 	return string(text[:])
 }
 
-// Name gives an entry the id of its time, and the digest of the arguments unless there are none: one piece of memory.
-func Name(e *storage.AuditEntry, arguments []byte) {
-	if len(arguments) == 0 {
-		e.ID = NewID(e.At)
-		return
-	}
-	var both [idSize + 2*sha256.Size]byte
-	putID((*[idSize]byte)(both[:]), e.At)
-	sum := sha256.Sum256(arguments)
-	for i := 0; i < len(sum); i += 4 {
-		binary.BigEndian.PutUint64(both[idSize+2*i:], digits(binary.BigEndian.Uint32(sum[i:])))
-	}
-	text := string(both[:])
-	e.ID, e.ArgumentsDigest = text[:idSize], text[idSize:]
-}
-
-func putID(text *[idSize]byte, now time.Time) {
-	nanos := now.UnixNano()
+// putID writes the id of a time with these 62 random bits.
+func putID(text *[idSize]byte, nanos int64, random uint64) {
 	millis, rest := nanos/1e6, nanos%1e6
 	first := uint64(millis)<<16 | 0x7000 | uint64(rest)<<12/1e6
-	last := 0x8000_0000_0000_0000 | rand.Uint64()>>2 //nolint:gosec // no secret, see above
+	last := 0x8000_0000_0000_0000 | random
 	binary.BigEndian.PutUint64(text[:], digits(uint32(first>>32)))
 	putPair(text[8:], digits(uint32(first)))
 	putPair(text[18:], digits(uint32(last>>32)))

@@ -47,10 +47,12 @@ type header struct {
 	Previous   string `json:"previous,omitempty"`
 }
 
-// Formats. In segments of format 3 each outcome is a record of its own, in those of format 2 no entry has a shared part. In
-// those of format 1 entries have the long form, and nothing stands behind the last line.
+// Formats. In segments of format 4 ids, digests and outcomes are whole, in those of format 3 each outcome is a record of its own, in
+// those of format 2 no entry has a shared part. In those of format 1 entries have the long form, and nothing stands behind
+// the last line.
 const (
-	segmentFormat       = 4
+	segmentFormat       = 5
+	wholeSegmentFormat  = 4
 	sharedSegmentFormat = 3
 	plainSegmentFormat  = 2
 	longSegmentFormat   = 1
@@ -176,7 +178,9 @@ func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.S
 	b = append(b, recordNext...)
 	b = strconv.AppendInt(b, sequence, 10)
 	b = append(b, recordHash...)
-	b = hashText.AppendEncode(b, hash[:])
+	var text [hashLength]byte
+	putDigest(&text, hash)
+	b = append(b, text[:]...)
 	return append(b, recordEntry...)
 }
 

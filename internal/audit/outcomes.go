@@ -11,8 +11,13 @@ import (
 // The outcomes of calls that end at about the same time make one record: each by itself would cost a hash and a line. It
 // has the time of the last of them, or of a record that passed them, and each as
 //
-//	["<call id>",<nanoseconds before that time>,"ok",<duration in nanoseconds>,<upstream status>]
+//	["<id of the call>",<nanoseconds before that time>,"error",<duration in nanoseconds>,<upstream status>]
 //
+// or, when it is "ok" with status 200, as
+//
+//	["<id of the call>",<nanoseconds before that time>,<duration in nanoseconds>]
+//
+// A brief id (see brief.go) is that of an intent so long before the outcome as the duration says.
 // An outcome that is alone, and that nothing passed, makes a record of its own. Intents pass those that wait: they are
 // written when maxOutcomes are there, after laterDelay, and before anything that speaks of all that was recorded.
 const (
@@ -26,6 +31,9 @@ const (
 	outcomeSize = 100
 	// spareGroups bounds how many lists of outcomes are kept for the next ones.
 	spareGroups = 8
+
+	usualOutcome = "ok"
+	usualStatus  = 200
 )
 
 // Outcome records what became of a call within a few milliseconds. It is counted as lost when that is not possible.
@@ -83,7 +91,8 @@ func (j *Journal) closeGroup(c *chain) {
 		}
 		e.ID = NewID(e.At)
 	} else {
-		e.At, e.Event, e.Call, e.Outcome, e.Duration, e.UpstreamStatus = last.At, usualEvent(true), last.Call, last.Outcome, last.Duration, last.UpstreamStatus
+		e.At, e.Event, e.Outcome, e.Duration, e.UpstreamStatus = last.At, usualEvent(true), last.Outcome, last.Duration, last.UpstreamStatus
+		e.Call = wholeID(last.Call, last.At.UnixNano()-int64(last.Duration))
 	}
 	j.add(c, &e, len(all))
 	j.grouped -= len(all)
@@ -105,6 +114,10 @@ func appendOutcomes(b []byte, at time.Time, all []storage.AuditOutcome) []byte {
 		}
 		b = append(appendText(append(b, '['), o.Call), ',')
 		b = append(strconv.AppendInt(b, last-o.At.UnixNano(), 10), ',')
+		if o.Outcome == usualOutcome && o.UpstreamStatus == usualStatus {
+			b = append(strconv.AppendInt(b, int64(o.Duration), 10), ']')
+			continue
+		}
 		b = append(appendText(b, o.Outcome), ',')
 		b = append(strconv.AppendInt(b, int64(o.Duration), 10), ',')
 		b = append(strconv.AppendInt(b, int64(o.UpstreamStatus), 10), ']')
@@ -122,7 +135,11 @@ func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
 	b = append(b, '[')
 	for i, one := range all[:n] {
 		var o [5][]byte
-		if n, ok := elements(one, o[:]); !ok || n < len(o) {
+		switch n, ok := elements(one, o[:]); {
+		case ok && n == 3:
+			o[3] = o[2]
+			o[2], o[4] = usualElements[0], usualElements[1]
+		case !ok || n < len(o):
 			return nil, false
 		}
 		before, err := strconv.ParseInt(string(o[1]), 10, 64)
@@ -132,7 +149,15 @@ func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(b, `{"call":`...), o[0]...)
+		call := o[0]
+		if id := unquoted(call); len(id) == briefSize {
+			duration, err := strconv.ParseInt(string(o[3]), 10, 64)
+			if err != nil {
+				return nil, false
+			}
+			call = []byte(`"` + wholeID(id, at-before-duration) + `"`)
+		}
+		b = append(append(b, `{"call":`...), call...)
 		b = appendTime(append(b, `,"time":`...), at-before)
 		b = append(append(b, `,"outcome":`...), o[2]...)
 		b = append(append(b, `,"duration_ns":`...), o[3]...)
@@ -140,6 +165,8 @@ func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
 	}
 	return append(b, ']'), true
 }
+
+var usualElements = [...][]byte{[]byte(`"` + usualOutcome + `"`), strconv.AppendInt(nil, usualStatus, 10)}
 
 // elements cuts a list, which is JSON without blanks, into its elements. It is not ok for other values, and when there is no
 // room for all: a crafted one takes no more memory.

@@ -13,7 +13,8 @@ import (
 // nanoseconds; without kind when it is a call's, and without event when it is the usual one. The id of an entry whose call
 // is "" is that of its call; its own is the same with version 8 (RFC 9562 section 5.8) in place of 7. Journals write it, and it is
 // what is hashed; the long form is made of it when a record is read. An entry with a shared part has "I" for its id, see
-// shared.go. The store's own records have the long form, and what journals wrote before there was a short one.
+// shared.go; ids and digests may be brief, see brief.go. The store's own records have the long form, and what journals wrote
+// before there was a short one.
 const (
 	shortStart = `{"i":"`
 	shortTime  = `","t":`
@@ -76,6 +77,9 @@ func longText(text []byte) []byte {
 	return text
 }
 
+// zeroID is a place for an id, as JSON.
+var zeroID = []byte(`"00000000-0000-0000-0000-000000000000"`)
+
 // errShort: a text is no short form of an entry.
 var errShort = errors.New("malformed short entry")
 
@@ -88,6 +92,7 @@ func expand(text []byte) ([]byte, error) {
 	kind, event, completes := false, false, false
 	var id []byte
 	var nanos int64
+	brief := 0 // where the id stands, brief so far, until its time is known
 	for rest := text[1:]; len(rest) > len(`"i":`) && rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'; {
 		name := rest[1]
 		value := rest[4:][:valueSize(rest[4:])]
@@ -99,7 +104,16 @@ func expand(text []byte) ([]byte, error) {
 			if nanos, err = strconv.ParseInt(string(value), 10, 64); err != nil {
 				return nil, errShort
 			}
+			if brief > 0 {
+				copy(long[brief:], wholeID(unquoted(id), nanos))
+				brief = 0
+			}
 			long = appendTime(long, nanos)
+		case 'g':
+			var ok bool
+			if long, ok = appendWholeDigest(long, value); !ok {
+				long = append(long, value...)
+			}
 		case groupName:
 			var ok bool
 			if long, ok = expandOutcomes(long, value, nanos); !ok {
@@ -109,6 +123,9 @@ func expand(text []byte) ([]byte, error) {
 			switch {
 			case name == 'i' && id == nil:
 				id = value
+				if _, ok := fromBrief(unquoted(id)); ok {
+					brief, value = len(long)+1, zeroID
+				}
 			case name == 'c' && string(value) == `""`:
 				value = id
 				// The id is the first of what there is.
@@ -123,6 +140,9 @@ func expand(text []byte) ([]byte, error) {
 			rest = rest[1:]
 			continue
 		}
+		if brief > 0 {
+			return nil, errShort
+		}
 		if !kind {
 			long = append(long, `,"kind":"`+string(storage.AuditCall)+`"`...)
 		}
@@ -133,6 +153,14 @@ func expand(text []byte) ([]byte, error) {
 		return append(long, '}'), nil
 	}
 	return nil, errShort
+}
+
+// unquoted is what stands in a JSON string, with its escapes; nil for other values.
+func unquoted(value []byte) []byte {
+	if len(value) < 2 || value[0] != '"' {
+		return nil
+	}
+	return value[1 : len(value)-1]
 }
 
 // appendTime writes a time of the long form.
@@ -177,8 +205,14 @@ func nanosOf(text []byte) int64 {
 
 // shortNanos finds the time where appendEntry writes it.
 func shortNanos(text []byte) (int64, bool) {
-	const at = len(shortStart) + 36 + len(shortTime)
-	if len(text) < at || !isShort(text) || string(text[at-len(shortTime):at]) != shortTime {
+	if !isShort(text) {
+		return 0, false
+	}
+	at := len(shortStart) + briefSize + len(shortTime)
+	if len(text) < at || string(text[at-len(shortTime):at]) != shortTime {
+		at += idSize - briefSize
+	}
+	if len(text) < at || string(text[at-len(shortTime):at]) != shortTime {
 		return 0, false
 	}
 	var nanos int64
