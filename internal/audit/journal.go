@@ -119,27 +119,29 @@ type Journal struct {
 	observer   atomic.Pointer[func(storage.AuditRecord)]
 	lost       atomic.Int64 // records and outcomes that were to be written later and were not
 
+	// What every record touches stands together: between two calls little of it stays in the processor's cache.
 	mu        sync.Mutex
+	closed    bool
+	waiting   bool   // somebody has been told to write pending
+	torn      bool   // the disk may hold a part of a line behind segment.size
+	failure   error  // the disk could not be synced: nothing more is put into this segment
+	joined    *group // who waits for what is pending; nil: nobody
+	written   int64  // bytes of lines, of all segments
+	grouped   int    // how many outcomes are in no record yet
 	segment   segment
 	pending   []byte     // lines that are not written yet
 	additions []addition // the records in them
-	grouping  []*chain   // those with outcomes that are in no record yet; one may stand here twice, or have none any more
-	grouped   int        // how many these are
-	spare     [][]storage.AuditOutcome
-	joined    *group // who waits for what is pending; nil: nobody
-	waiting   bool   // somebody has been told to write pending
-	torn      bool   // the disk may hold a part of a line behind segment.size
-	scratch   []byte // what is hashed of a record
-	recent    recentShared
-	last      lastCheckpoint
-	stored    map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
-	failure   error                         // the disk could not be synced: nothing more is put into this segment
-	fresh     fresh                         // what is not shipped yet
-	written   int64                         // bytes of lines, of all segments
-	closed    bool
-	wake      chan struct{} // pending waits to be written
-	rotation  chan struct{} // the segment is full
-	ripe      chan struct{} // much is to be shipped
+	scratch   []byte     // what is hashed of a record
+	fresh     fresh      // what is not shipped yet
+
+	grouping []*chain // those with outcomes that are in no record yet; one may stand here twice, or have none any more
+	spare    [][]storage.AuditOutcome
+	last     lastCheckpoint
+	stored   map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
+	wake     chan struct{}                 // pending waits to be written
+	rotation chan struct{}                 // the segment is full
+	ripe     chan struct{}                 // much is to be shipped
+	recent   recentShared
 
 	syncing sync.Mutex
 	synced  atomic.Int64 // how much of all that was written is known to be on the disk
@@ -158,14 +160,16 @@ type lastCheckpoint struct {
 // segment is the file that grows.
 type segment struct {
 	file   file
-	number int
-	name   string
 	size   int64
-	began  time.Time
+	latest *chain            // the one that was looked for last; nil: none yet
 	chains map[string]*chain // by organization
 	moved  bool              // something was written since the last checkpoint
 	ended  bool              // it has its final checkpoint
-	at     os.FileInfo       // what its path led to when it began; nil: not known
+	number int
+	name   string
+	began  time.Time
+	path   string
+	at     os.FileInfo // what its path led to when it began; nil: not known
 }
 
 type chain struct {

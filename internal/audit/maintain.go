@@ -57,11 +57,7 @@ func (j *Journal) write() {
 		case <-j.wake:
 		}
 		timer.Reset(laterDelay)
-		select {
-		case <-j.stop:
-			return
-		case <-timer.C:
-		}
+		<-timer.C // Close waits for it too
 		j.mu.Lock()
 		j.waiting = false
 		if err := j.flushAll(); err != nil {

@@ -120,7 +120,11 @@ func (j *Journal) ready(organization string) (*chain, error) {
 	if err := j.usable(); err != nil {
 		return nil, err
 	}
-	c := j.segment.chains[organization]
+	c := j.segment.latest
+	if c != nil && c.OrganizationID == organization {
+		return c, nil
+	}
+	c = j.segment.chains[organization]
 	if c == nil {
 		if !validOrganization(organization) {
 			return nil, fmt.Errorf("%w: organization %q is no id", ErrUnavailable, organization)
@@ -128,6 +132,7 @@ func (j *Journal) ready(organization string) (*chain, error) {
 		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
 		j.segment.chains[organization] = c
 	}
+	j.segment.latest = c
 	return c, nil
 }
 

@@ -159,7 +159,7 @@ func (j *Journal) open(number int) error {
 	if err = errors.Join(err, f.Sync(), syncDir(j.dir)); err != nil {
 		return errors.Join(err, f.Release(), os.Remove(path))
 	}
-	j.segment = segment{file: f, number: number, name: segmentName(number), size: int64(len(first)), began: now, chains: make(map[string]*chain)}
+	j.segment = segment{file: f, number: number, name: segmentName(number), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
 	j.segment.at, _ = os.Lstat(path)
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
@@ -215,7 +215,7 @@ func (j *Journal) notice() {
 	if j.failure != nil || j.segment.at == nil {
 		return
 	}
-	at, err := os.Lstat(segmentPath(j.dir, j.segment.number))
+	at, err := os.Lstat(j.segment.path)
 	if err == nil && os.SameFile(at, j.segment.at) || err != nil && !errors.Is(err, os.ErrNotExist) {
 		return
 	}

@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"crypto/sha256"
-	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 // Most of what the intent of a call says is the same in each call of somebody to a server: who, as what, by which rule. It
 // is the entry's shared part, the last member of the short form, and the own part is what stands before it:
 //
-//	{"I":"<id>","t":<time>,"o":"<tool>","g":"<digest>","0":{"u":"<user>","m":"<server>","d":"allow"}}
+//	{"I":"<brief id>","t":<time>,"o":"<tool>","g":"<brief digest>","0":{"u":"<user>","m":"<server>","d":"allow"}}
 //
 // What is hashed of a record has the shared part's hash, which is computed once. A segment has a shared part once for each
 // chain: records that follow have the sequence of the record that it stands in ("0":17). Whoever reads records out of a
@@ -186,7 +185,9 @@ func keyOf(e *storage.AuditEntry) sharedKey {
 
 // recentShared remembers shared parts by what they are made of, so that those of most calls need not be written to be
 // found. It decides nothing: what it does not know is looked up by its text. Two that meet in a place have room there.
-type recentShared [128][2]recentPart
+type recentShared [1 << recentBits][2]recentPart
+
+const recentBits = 7
 
 type recentPart struct {
 	chain         *chain
@@ -195,11 +196,21 @@ type recentPart struct {
 	shared        *shared
 }
 
-var recentSeed = maphash.MakeSeed()
-
 func (r *recentShared) place(e *storage.AuditEntry) *[2]recentPart {
-	h := maphash.String(recentSeed, e.UserID) ^ 3*maphash.String(recentSeed, e.ServerID) ^ 5*maphash.String(recentSeed, e.Rule)
-	return &r[(h>>32)%uint64(len(r))]
+	h := ending(e.UserID)*3 ^ ending(e.ServerID)*5 ^ ending(e.Rule)
+	return &r[h*0x9e3779b97f4a7c15>>(64-recentBits)] // the high bits: the last characters count too
+}
+
+// ending is the last bytes of a text: what ids that were made at the same time differ in.
+func ending(text string) (bytes uint64) {
+	if n := len(text); n >= 8 {
+		t := text[n-8:]
+		return uint64(t[0]) | uint64(t[1])<<8 | uint64(t[2])<<16 | uint64(t[3])<<24 | uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
+	}
+	for i := range len(text) {
+		bytes = bytes<<8 | uint64(text[i])
+	}
+	return bytes
 }
 
 // find returns the shared part of e in the chain, to which records can refer; nil when it is not known here.
@@ -214,11 +225,11 @@ func (r *recentShared) find(c *chain, e *storage.AuditEntry) *shared {
 }
 
 // remember notes the shared part of e. The method may be a piece of a request, which is not to be kept; all else is kept by
-// others too.
+// others too, and does not change: nobody writes into the lists of a caller's roles and groups.
 func (r *recentShared) remember(c *chain, e *storage.AuditEntry, s *shared) {
 	place := r.place(e)
 	place[1] = place[0]
-	place[0] = recentPart{chain: c, key: keyOf(e), roles: slices.Clone(e.Roles), groups: slices.Clone(e.Groups), shared: s}
+	place[0] = recentPart{chain: c, key: keyOf(e), roles: e.Roles, groups: e.Groups, shared: s}
 	place[0].key.method = strings.Clone(e.Method)
 }
 
@@ -227,5 +238,10 @@ func (r *recentPart) is(c *chain, e *storage.AuditEntry) bool {
 	return r.chain == c && r.shared.sequence > 0 && r.key == keyOf(e) && sameTexts(r.roles, e.Roles) && sameTexts(r.groups, e.Groups)
 }
 
-// sameTexts tells nil from empty, as the text does.
-func sameTexts(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
+// sameTexts tells nil from empty, as the text does. The lists are one in most calls, and need not be read then.
+func sameTexts(a, b []string) bool {
+	if len(a) != len(b) || (a == nil) != (b == nil) {
+		return false
+	}
+	return len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b)
+}

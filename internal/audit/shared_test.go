@@ -249,6 +249,20 @@ func TestRecentOfTwo(t *testing.T) {
 	}
 }
 
+// TestRecentOfMany: people whose ids differ in their last characters alone do not meet in a few places.
+func TestRecentOfMany(t *testing.T) {
+	var recent recentShared
+	places := make(map[*[2]recentPart]bool)
+	for n := range 256 {
+		e := intent("create_issue")
+		e.UserID = fmt.Sprintf("0190bbbb-0000-7000-8000-0000000000%02x", n)
+		places[recent.place(e)] = true
+	}
+	if len(places) < len(recent)/2 {
+		t.Errorf("256 people have %d of %d places", len(places), len(recent))
+	}
+}
+
 // TestChunkOfLongParts: a chunk holds no more than can be read, however much its records share.
 func TestChunkOfLongParts(t *testing.T) {
 	root, store := t.TempDir(), new(memory)

@@ -15,6 +15,7 @@ import (
 
 // callAudit is what the audit log knows of a call so far.
 type callAudit struct {
+	trail      *audit.Trail
 	intents    []string // ids of the records that were written before the credential left
 	intent     [1]string
 	started    time.Time
@@ -45,6 +46,7 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 		return nil
 	}
 	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
+	c.audit.trail = t
 	c.audit.started = time.Now()
 	c.audit.intents = c.audit.intent[:0]
 	for i := 0; err == nil && (i == 0 || i < len(c.Judged)); i++ {
@@ -76,20 +78,18 @@ func (c *Call) FinishAudit(ctx context.Context) {
 	if c.Core.Audit == nil || c.Caller == nil || c.Server == nil || (c.Inbound == nil && c.Events == nil) {
 		return
 	}
-	t, err := c.Core.Audit.open() //nolint:contextcheck // what is opened outlives the request
-	if err != nil {
-		return // told when it was opened
-	}
 	if len(c.audit.intents) == 0 {
-		c.recordRefusal(ctx, t)
-		return
+		if t, err := c.Core.Audit.open(); err == nil { //nolint:contextcheck // what is opened outlives the request
+			c.recordRefusal(ctx, t)
+		}
+		return // an error was told when it was opened
 	}
 	for _, id := range c.audit.intents {
 		o := storage.AuditOutcome{
 			Call: id, Outcome: cmp.Or(c.audit.outcome, "error"), Duration: time.Since(c.audit.started), UpstreamStatus: c.audit.status,
 		}
 		o.At = c.audit.started.Add(o.Duration).UTC() // never before the intent, whatever becomes of the clock
-		t.Outcome(c.Caller.OrganizationID, &o)
+		c.audit.trail.Outcome(c.Caller.OrganizationID, &o)
 	}
 }
 
@@ -192,17 +192,27 @@ const maxKeptRoles = 4 << 10
 
 // addRoles notes what the policies saw of the caller, so that another policy can be tried on the call later.
 func (c *Call) addRoles(e *storage.AuditEntry) {
-	size := 0
-	for _, names := range [...][]string{c.Caller.Roles, c.Caller.Groups} {
-		for _, name := range names {
-			size += len(name)
-		}
+	var size int
+	if c.token != nil {
+		size = c.token.names
+	} else {
+		size = sizeOf(c.Caller.Roles, c.Caller.Groups)
 	}
 	if size > maxKeptRoles {
 		add(e, "roles_bytes", size)
 		return
 	}
 	e.Roles, e.Groups = known(c.Caller.Roles), known(c.Caller.Groups)
+}
+
+// sizeOf is the length of all names.
+func sizeOf(lists ...[]string) (size int) {
+	for _, names := range lists {
+		for _, name := range names {
+			size += len(name)
+		}
+	}
+	return size
 }
 
 // known is a list that is written even when it is empty.
