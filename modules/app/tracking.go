@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
@@ -32,13 +34,23 @@ func TrackingTag(h http.Header) (tag string, ok bool) {
 	return tag, true
 }
 
+// tracingSetsHeader: Caddy's tracing gives the request a header of its span, unless its environment names other headers only.
+var tracingSetsHeader = setsTraceparent(os.Getenv("OTEL_PROPAGATORS"))
+
+func setsTraceparent(propagators string) bool {
+	return propagators == "" || slices.Contains(strings.Split(propagators, ","), "tracecontext")
+}
+
 // TraceID is the id of the trace that a request is a part of; "" when it is of none. Without Caddy's own tracing it is what
 // the client says (W3C Trace Context, section 3.2), which goes on to the upstream too: a tag like the other, never an identity.
 func TraceID(ctx context.Context, h http.Header) string {
+	values := h["Traceparent"]
+	if len(values) == 0 && tracingSetsHeader {
+		return "" // a span is looked for through all that the connection knows
+	}
 	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()
 	}
-	values := h["Traceparent"]
 	if len(values) != 1 || len(values[0]) < 55 || values[0][2] != '-' || values[0][35] != '-' {
 		return ""
 	}
