@@ -13,12 +13,16 @@ import (
 )
 
 // A chunk's data is a format byte and an s2 block of: the hash before its first record (32 bytes), the hash of its last
-// one (32), and each record as twice the length of its text (uvarint), the first bytes of its hash and the text. Of an
+// one (32), and each record as four times the length of its text (uvarint), the first bytes of its hash and the text. Of an
 // entry with a shared part (see shared.go) that is the own part, and the first number is one more; it is followed by how many
 // records before the one stands that has the same shared part (uvarint), or by 0, the length of the shared part (uvarint)
-// and the shared part. The hashes are computed again when it is read; the kept parts say where it is that something is wrong.
+// and the shared part. What begins with a brief id and its time is not repeated, see briefchunk.go; the first number is two more then.
+// The hashes are computed again when it is read; the kept parts say where it is that something is wrong.
 const (
 	chunkFormat = 5
+	// rawChunkFormat is that of chunks which packing would hardly make shorter: what stands in others as an s2 block stands
+	// there as it is.
+	rawChunkFormat = 6
 	// wholeChunkFormat is that of chunks in which ids, digests and outcomes are whole. They are read like these, which a
 	// durward that does not know brief ones would not show, or show as they are.
 	wholeChunkFormat = 4
@@ -45,6 +49,7 @@ type chunkWriter struct {
 	last   [sha256.Size]byte
 	from   int64 // the earliest time, Unix nanoseconds
 	to     int64
+	before briefPart
 }
 
 var chunksBegun atomic.Uint64
@@ -66,13 +71,17 @@ func (w *chunkWriter) full() bool { return len(w.body) > maxBatch || w.whole > m
 
 // add adds a record of that time.
 func (w *chunkWriter) add(r *record, at int64) {
-	size, s := 2*uint64(len(r.text)), r.shared
+	s, kind := r.shared, uint64(0)
 	if s != nil {
-		size++
+		kind = sharingKind
 	}
-	w.body = binary.AppendUvarint(w.body, size)
-	w.body = append(w.body, r.hash[:hashMark]...)
-	w.body = append(w.body, r.text...)
+	if id, nanos, rest, ok := cutBrief(r.text); ok {
+		w.body = w.before.append(w.body, kind|briefKind, r.hash[:hashMark], id, nanos, rest)
+	} else {
+		w.body = binary.AppendUvarint(w.body, 4*uint64(len(r.text))|kind)
+		w.body = append(w.body, r.hash[:hashMark]...)
+		w.body = append(w.body, r.text...)
+	}
 	w.whole += len(r.text)
 	if s != nil {
 		w.whole += len(s.text)
@@ -95,9 +104,19 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 	if most := s2.MaxEncodedLen(len(w.body)); cap(scratch) < most {
 		scratch = make([]byte, most)
 	}
-	packed := s2.Encode(scratch[:cap(scratch)], w.body)
-	w.chunk.Data = append(append(make([]byte, 0, 1+len(packed)), chunkFormat), packed...)
+	format, packed := byte(rawChunkFormat), w.body
+	if len(w.body) <= packSample || worthPacking(w.body[:packSample], scratch) {
+		format, packed = chunkFormat, s2.Encode(scratch[:cap(scratch)], w.body)
+	}
+	w.chunk.Data = append(append(make([]byte, 0, 1+len(packed)), format), packed...)
 	// To is behind the last record whatever precision a store has.
 	w.chunk.From, w.chunk.To = time.Unix(0, w.from).UTC().Truncate(precision), time.Unix(0, w.to).UTC().Truncate(precision).Add(precision)
 	return w.chunk, scratch
+}
+
+// packSample is how much of a chunk is packed to see whether that is worth it.
+const packSample = 32 << 10
+
+func worthPacking(sample, scratch []byte) bool {
+	return len(s2.Encode(scratch[:cap(scratch)], sample)) < len(sample)/4*3
 }

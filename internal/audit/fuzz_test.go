@@ -123,6 +123,11 @@ func FuzzReadChunk(f *testing.F) {
 	}
 	f.Add(c.Data)
 	f.Add([]byte{chunkFormat})
+	body, err := unpack(c.Data)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(append([]byte{rawChunkFormat}, body...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		changed := c
 		changed.Data = data

@@ -367,9 +367,9 @@ func TestTamperedOutcomes(t *testing.T) {
 				t.Fatal(err)
 			}
 			repack(t, &store.chunks[0], func(body []byte) []byte {
-				const head = 2*32 + 2 + hashMark // of a chunk, and of a record of more than 63 and less than 8192 bytes
+				const head = 2*32 + 2 + hashMark // of a chunk, and of a record of more than 31 and less than 4096 bytes
 				text := tamper(body[head:])
-				size := 2 * len(text)
+				size := 4 * len(text)
 				return slices.Concat(body[:head-2-hashMark], []byte{byte(size) | 0x80, byte(size >> 7)}, body[head-hashMark:head], text)
 			})
 			if found := verify(t, root, store); len(found) == 0 || found[0].Sequence != 1 {

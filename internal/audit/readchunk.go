@@ -38,7 +38,7 @@ func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 	var want [sha256.Size]byte
 	copy(chain.Hash[:], body)
 	copy(want[:], body[sha256.Size:])
-	reader := chunkReader{body: body[2*sha256.Size:], plain: c.Data[0] <= plainChunkFormat, room: maxChunk}
+	reader := chunkReader{body: body[2*sha256.Size:], format: c.Data[0], room: maxChunk}
 	var records []storage.AuditRecord
 	var scratch []byte
 	var wrong error
@@ -62,10 +62,11 @@ func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 
 // chunkReader takes the records out of a chunk's body.
 type chunkReader struct {
-	body  []byte
-	plain bool     // there are no shared parts
-	room  int      // how much longer the texts with shared parts may be in all
-	parts []string // the shared part of each record so far; "": it has none
+	body   []byte
+	format byte
+	room   int       // how much longer the texts with shared parts, and with what they repeat, may be in all
+	parts  []string  // the shared part of each record so far; "": it has none
+	before briefPart // of the last record that has one
 }
 
 // next returns the next record's whole text and the beginning of its hash. It is not ok when what stands there is no record.
@@ -74,18 +75,27 @@ func (r *chunkReader) next() (mark, text []byte, ok bool) {
 	if !ok {
 		return nil, nil, false
 	}
-	sharing := !r.plain && size&1 != 0
-	if !r.plain {
-		size /= 2
+	var kind uint64
+	switch {
+	case r.format <= plainChunkFormat:
+	case r.format <= wholeChunkFormat:
+		kind, size = size&sharingKind, size/2
+	default:
+		kind, size = size&(sharingKind|briefKind), size/4
 	}
 	if mark, ok = r.cut(hashMark); !ok {
 		return nil, nil, false
 	}
-	if text, ok = r.cut(size); !ok || r.plain {
+	if kind&briefKind != 0 {
+		text, ok = r.brief(size)
+	} else {
+		text, ok = r.cut(size)
+	}
+	if !ok || r.format <= plainChunkFormat {
 		return mark, text, ok
 	}
 	var part string
-	if sharing {
+	if kind&sharingKind != 0 {
 		if part, ok = r.part(); !ok {
 			return nil, nil, false
 		}
@@ -135,8 +145,14 @@ func (r *chunkReader) cut(size uint64) ([]byte, bool) {
 }
 
 func unpack(data []byte) ([]byte, error) {
-	if len(data) == 0 || data[0] < longChunkFormat || data[0] > chunkFormat {
+	if len(data) == 0 || data[0] < longChunkFormat || data[0] > rawChunkFormat {
 		return nil, fmt.Errorf("%w: unknown format of a chunk", ErrTampered)
+	}
+	if data[0] == rawChunkFormat {
+		if n := len(data) - 1; n > maxChunk || n < 2*sha256.Size {
+			return nil, fmt.Errorf("%w: the chunk is too long or too short", ErrTampered)
+		}
+		return bytes.Clone(data[1:]), nil
 	}
 	if n, err := s2.DecodedLen(data[1:]); err != nil || n > maxChunk || n < 2*sha256.Size {
 		return nil, fmt.Errorf("%w: the chunk cannot be unpacked", ErrTampered)
