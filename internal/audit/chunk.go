@@ -105,7 +105,7 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 		scratch = make([]byte, most)
 	}
 	format, packed := byte(rawChunkFormat), w.body
-	if len(w.body) <= packSample || worthPacking(w.body[:packSample], scratch) {
+	if len(w.body) <= packSample || worthPacking(w.body[(len(w.body)-packSample)/2:][:packSample], scratch) {
 		format, packed = chunkFormat, s2.Encode(scratch[:cap(scratch)], w.body)
 	}
 	w.chunk.Data = append(append(make([]byte, 0, 1+len(packed)), format), packed...)
@@ -114,8 +114,8 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 	return w.chunk, scratch
 }
 
-// packSample is how much of a chunk is packed to see whether that is worth it.
-const packSample = 32 << 10
+// packSample is how much of a chunk, from its middle, is packed to see whether that is worth it.
+const packSample = 8 << 10
 
 func worthPacking(sample, scratch []byte) bool {
 	return len(s2.Encode(scratch[:cap(scratch)], sample)) < len(sample)/4*3
