@@ -18,7 +18,7 @@ const (
 )
 
 // Name gives an entry the id of its time, in brief, and the digest of the arguments unless there are none: one piece of
-// memory. Append, Later and Outcome take brief ids, nothing else does.
+// memory. A brief id may stand for the id of an entry for Append and Later, and for the call of an outcome for Outcome, nowhere else.
 func Name(e *storage.AuditEntry, arguments []byte) {
 	var both [briefSize + briefDigestSize]byte
 	random := rand.Uint64() >> 4 //nolint:gosec // no secret, see NewID
@@ -43,6 +43,11 @@ func wholeID[T string | []byte](id T, nanos int64) string {
 	var text [idSize]byte
 	putID(&text, nanos, random)
 	return string(text[:])
+}
+
+func isBrief(id []byte) bool {
+	_, ok := fromBrief(id)
+	return ok
 }
 
 // fromBrief reads a brief id, which has one spelling; it is not ok for other ids.
@@ -75,10 +80,11 @@ func fromBrief[T string | []byte](id T) (random uint64, ok bool) {
 // appendWholeDigest writes the digest that a JSON string says in brief; it is not ok for other values.
 func appendWholeDigest(b, value []byte) (long []byte, ok bool) {
 	var sum [sha256.Size]byte
-	if len(value) != briefDigestSize+len(`""`) {
+	brief := unquoted(value)
+	if len(brief) != briefDigestSize {
 		return b, false
 	}
-	if n, err := hashText.Decode(sum[:], value[1:len(value)-1]); err != nil || n != len(sum) {
+	if n, err := hashText.Decode(sum[:], brief); err != nil || n != len(sum) {
 		return b, false
 	}
 	return append(hex.AppendEncode(append(b, '"'), sum[:]), '"'), true

@@ -61,12 +61,29 @@ func TestBriefRead(t *testing.T) {
 		`{"i":"AAAAAAAAAA","t":1704067200000000000}`:                                       `{"id":"` + whole + `","time":"2024-01-01T00:00:00.000000000Z","kind":"call","event":"decision"}`,
 		`{"i":"AAAAAAAAAA","o":"` + strings.Repeat("x", 99) + `","t":1704067200000000000}`: `{"id":"` + whole + `","tool":"` + strings.Repeat("x", 99) + `","time":"2024-01-01T00:00:00.000000000Z","kind":"call","event":"decision"}`,
 		`{"i":"AAAAAAAAA+","t":1704067200000000000}`:                                       `{"id":"AAAAAAAAA+","time":"2024-01-01T00:00:00.000000000Z","kind":"call","event":"decision"}`,
+		// Blanks are JSON, too, and what is no digest stays what it is.
+		`{"i":"0190ffff-0000-7000-8000-000000000001","t":17,"B":[["AAAAAAAAA" ,1,2]]}`: `{"id":"0190ffff-0000-7000-8000-000000000001","time":"1970-01-01T00:00:00.000000017Z","outcomes":[{"call":"AAAAAAAAA" ,"time":"1970-01-01T00:00:00.000000016Z","outcome":"ok","duration_ns":2,"upstream_status":200}],"kind":"call","event":"decision"}`,
+		`{"i":"","t":17,"g":[` + strings.Repeat("1", 42) + `0]}`:                       `{"id":"","time":"1970-01-01T00:00:00.000000017Z","arguments_digest":[` + strings.Repeat("1", 42) + `0],"kind":"call","event":"decision"}`,
+		`{"i":"","t":17,"g":` + strings.Repeat("1", 44) + `0}`:                         `{"id":"","time":"1970-01-01T00:00:00.000000017Z","arguments_digest":` + strings.Repeat("1", 44) + `0,"kind":"call","event":"decision"}`,
 		`{"i":"AAAAAAAAAA"}`:                     `{"i":"AAAAAAAAAA"}`,
 		`{"i":"AAAAAAAAAA","i":5,"t":"x"}`:       `{"i":"AAAAAAAAAA","i":5,"t":"x"}`,
 		`{"i":"","i":"AAAAAAAAAA","t":17,"g":5}`: `{"id":"","id":"AAAAAAAAAA","time":"1970-01-01T00:00:00.000000017Z","arguments_digest":5,"kind":"call","event":"decision"}`,
 	} {
 		if long := longText([]byte(text)); string(long) != want || !json.Valid(long) {
 			t.Errorf("%s becomes\n%s, want\n%s", text, long, want)
+		}
+	}
+}
+
+// TestBriefTime: the time of a brief entry is found, for chunks that are made of files.
+func TestBriefTime(t *testing.T) {
+	e := intent("create_issue")
+	Name(e, []byte("{}"))
+	outcome := plainOutcome(e)
+	alone := &storage.AuditEntry{ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "decision", Outcome: outcome.Outcome}
+	for _, text := range [][]byte{appendOwnOf(nil, e), appendEntry(nil, alone)} {
+		if nanos, ok := shortNanos(text); !ok || nanos != e.At.UnixNano() {
+			t.Errorf("%s: %d, %v", text, nanos, ok)
 		}
 	}
 }

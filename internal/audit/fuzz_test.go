@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +130,9 @@ func FuzzReadChunk(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(append([]byte{rawChunkFormat}, body...))
+	// Repeats more of the record before than there is.
+	repeating := append(slices.Clone(body[:2*sha256.Size]), briefKind, 0, 0, 0, 0, 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 0, 200)
+	f.Add(append([]byte{rawChunkFormat}, repeating...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		changed := c
 		changed.Data = data

@@ -150,7 +150,7 @@ func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
 			b = append(b, ',')
 		}
 		call := o[0]
-		if id := unquoted(call); len(id) == briefSize {
+		if id := unquoted(call); isBrief(id) {
 			duration, err := strconv.ParseInt(string(o[3]), 10, 64)
 			if err != nil {
 				return nil, false

@@ -123,7 +123,7 @@ func expand(text []byte) ([]byte, error) {
 			switch {
 			case name == 'i' && id == nil:
 				id = value
-				if _, ok := fromBrief(unquoted(id)); ok {
+				if isBrief(unquoted(id)) {
 					brief, value = len(long)+1, zeroID
 				}
 			case name == 'c' && string(value) == `""`:
@@ -157,7 +157,7 @@ func expand(text []byte) ([]byte, error) {
 
 // unquoted is what stands in a JSON string, with its escapes; nil for other values.
 func unquoted(value []byte) []byte {
-	if len(value) < 2 || value[0] != '"' {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return nil
 	}
 	return value[1 : len(value)-1]

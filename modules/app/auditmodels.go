@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/llmwire"
 	"github.com/durward-gateway/durward/storage"
@@ -46,9 +44,7 @@ func (c *Call) AuditModelIntent(ctx context.Context, account *ModelAccount, alia
 	if c.Caller.Key != nil {
 		add(&e, "api_key_id", c.Caller.Key.ID)
 	}
-	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
-		e.TraceID = span.TraceID().String()
-	}
+	e.TraceID = TraceID(ctx, nil)
 	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
 	if err == nil {
 		err = t.Append(c.Caller.OrganizationID, &e)

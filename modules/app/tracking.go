@@ -3,10 +3,9 @@ package app
 import (
 	"context"
 	"net/http"
-	"os"
-	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -34,27 +33,19 @@ func TrackingTag(h http.Header) (tag string, ok bool) {
 	return tag, true
 }
 
-// tracingSetsHeader: Caddy's tracing gives the request a header of its span, unless its environment names other headers only.
-var tracingSetsHeader = setsTraceparent(os.Getenv("OTEL_PROPAGATORS"))
-
-func setsTraceparent(propagators string) bool {
-	return propagators == "" || slices.Contains(strings.Split(propagators, ","), "tracecontext")
-}
-
 // TraceID is the id of the trace that a request is a part of; "" when it is of none. Without Caddy's own tracing it is what
 // the client says (W3C Trace Context, section 3.2), which goes on to the upstream too: a tag like the other, never an identity.
 func TraceID(ctx context.Context, h http.Header) string {
-	values := h["Traceparent"]
-	if len(values) == 0 && tracingSetsHeader {
-		return "" // a span is looked for through all that the connection knows
+	// Caddy's tracing says it so, too. The span itself is looked for through all that the connection knows, mostly in vain.
+	said, ok := caddyhttp.GetVar(ctx, "trace_id").(string)
+	if !ok {
+		values := h["Traceparent"]
+		if len(values) != 1 || len(values[0]) < 55 || values[0][2] != '-' || values[0][35] != '-' {
+			return ""
+		}
+		said = values[0][3:35]
 	}
-	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
-		return span.TraceID().String()
-	}
-	if len(values) != 1 || len(values[0]) < 55 || values[0][2] != '-' || values[0][35] != '-' {
-		return ""
-	}
-	id, err := trace.TraceIDFromHex(values[0][3:35]) // in lower case, and not of zeros only
+	id, err := trace.TraceIDFromHex(said) // in lower case, and not of zeros only
 	if err != nil {
 		return ""
 	}
