@@ -99,3 +99,36 @@ func TestAuditOfHeldCall(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditOfTraces: where Caddy's tracing runs a record has the trace that it says, whatever header carries it.
+func TestAuditOfTraces(t *testing.T) {
+	t.Parallel()
+	const client = "0af7651916cd43dd8448eb211c80319c"
+	for _, c := range []struct {
+		propagators string
+		continues   bool // the client's trace
+	}{{"", true}, {"b3", false}, {"none", false}, {"tracecontext,none", false}} {
+		t.Run(c.propagators, func(t *testing.T) {
+			t.Parallel()
+			g := startGateway(t, settings{site: "tracing", env: []string{"OTEL_TRACES_EXPORTER=none", "OTEL_PROPAGATORS=" + c.propagators}})
+			g.registerAgent(admin, "test-client")
+			s := g.bareServer(newThirdParty(t).url()+"/open", bearerEntry())
+			g.govern(s, granting("tools/call:echo"))
+			boss, token := g.token(admin), g.token(alice)
+			g.connectBearer(token, s, "a-secret-of-hers")
+			g.callTool(token, s, "", "echo").want(t, http.StatusOK)
+			g.send(http.MethodPost, s.path, token, toolCall("echo"), append(mcpHeader(""), "Traceparent", "00-"+client+"-b7ad6b7169203331-01")...).want(t, http.StatusOK)
+			rows := g.object(boss, http.MethodGet, "/api/audit?limit=100&tool=echo", nil)["data"].([]any)
+			if len(rows) != 2 {
+				t.Fatalf("%d records", len(rows))
+			}
+			second, first := rows[0].(members)["trace_id"], rows[1].(members)["trace_id"]
+			if id, _ := first.(string); len(id) != 32 || first == second {
+				t.Errorf("the first call's trace is %v, the second's %v", first, second)
+			}
+			if (second == client) != c.continues {
+				t.Errorf("the second call's trace is %v", second)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -67,11 +68,17 @@ func (a *Arrival) acquire(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close gives the database free for others.
+// unlockWithin bounds how long Close waits for the database.
+const unlockWithin = 5 * time.Second
+
+// Close gives the database free for others, who need not wait when it has returned.
 func (a *Arrival) Close() error {
 	if a.lock != nil {
-		// Its end takes the lock back.
-		_ = a.lock.Hijack().Close(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), unlockWithin)
+		defer cancel()
+		// The end of the connection takes the lock back too, but only when the database comes to notice it.
+		_, _ = a.lock.Exec(ctx, unlockSQL, int64(arrivalLock))
+		_ = a.lock.Hijack().Close(ctx)
 		a.lock = nil
 	}
 	return a.Store.Close()
