@@ -63,6 +63,8 @@ func (a *Arrival) acquire(ctx context.Context) (err error) {
 		return a.translate(ctx, err)
 	}
 	if !locked {
+		a.lock.Release() // Close has nothing to give back, of which the database would warn in its log
+		a.lock = nil
 		return ErrCopying
 	}
 	return nil
