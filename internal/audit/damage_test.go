@@ -178,7 +178,7 @@ func TestShipAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	ship.at = position{number: 1, chains: make(map[string]*shippedChain)}
-	text := strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")
+	text := readSegment(t, j.dir, 1)
 	half := strings.NewReader(text[:len(text)/2])
 	if err := ship.shipLines(t.Context(), io.MultiReader(half, iotest.ErrReader(errDisk))); err == nil {
 		t.Fatal("there is an end without an error")

@@ -87,7 +87,7 @@ type recordName struct {
 // journalFile is a segment of a journal as it was when it was opened. It can be read to its end also after a gateway has
 // shipped and removed it.
 type journalFile struct {
-	file          *os.File
+	file          *segmentText
 	node, segment string
 	size          int64
 }
@@ -108,7 +108,7 @@ func openJournals(root string) ([]journalFile, error) {
 			return all, err
 		}
 		for _, number := range numbers {
-			f, err := os.Open(segmentPath(dir, number))
+			f, err := openSegment(dir, number)
 			if errors.Is(err, os.ErrNotExist) {
 				continue // shipped since it was listed
 			}
@@ -116,11 +116,9 @@ func openJournals(root string) ([]journalFile, error) {
 				return all, err
 			}
 			all = append(all, journalFile{file: f, node: filepath.Base(dir), segment: segmentName(number)})
-			info, err := f.Stat()
-			if err != nil {
+			if all[len(all)-1].size, err = f.size(); err != nil {
 				return all, err
 			}
-			all[len(all)-1].size = info.Size()
 		}
 	}
 	return all, nil

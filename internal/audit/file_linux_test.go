@@ -10,20 +10,34 @@ import (
 	"pgregory.net/rapid"
 )
 
-// noMappings: what is tested here is not to be had, and a test that skips proves nothing.
-const noMappings = "the file system of this directory knows no mappings: set TMPDIR to one that does"
+// noRing: what is tested here is not to be had, and a test that skips proves nothing.
+const noRing = "the file system of this directory knows no rings: set TMPDIR to one that does"
 
-// TestMappedFile: whatever is written, in whatever pieces and however often it is synced, is what the file holds, at once
-// and after its end.
-func TestMappedFile(t *testing.T) {
+// ringFor makes a ring and gives it to a segment.
+func ringFor(t testing.TB, number int) *ring {
+	t.Helper()
+	r, err := createRing(filepath.Join(t.TempDir(), ringName))
+	if err != nil {
+		t.Fatal(noRing, err)
+	}
+	if err := r.turn(number); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestRingFile: whatever is written, in whatever pieces and however often it is synced, is what the file holds once it is
+// settled, and after its end.
+func TestRingFile(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		path := filepath.Join(t.TempDir(), "segment")
-		f, err := createFile(path)
+		path, r := filepath.Join(t.TempDir(), "segment"), ringFor(t, 1)
+		defer r.remove()
+		f, err := createFile(path, r)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		if !f.Cheap() {
-			rt.Fatal(noMappings)
+			rt.Fatal(noRing)
 		}
 		var want []byte
 		sizes := rapid.OneOf(rapid.IntRange(1, 2_000), rapid.IntRange(1, 3*fileStep))
@@ -45,6 +59,9 @@ func TestMappedFile(t *testing.T) {
 			}
 			want = append(want, piece...)
 		}
+		if err := f.Settle(); err != nil {
+			rt.Fatal(err)
+		}
 		got, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(bytes.TrimRight(got, "\x00"), want) {
 			rt.Fatalf("%d bytes instead of %d, %v", len(bytes.TrimRight(got, "\x00")), len(want), err)
@@ -64,7 +81,7 @@ func TestCutOff(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, testOptions(t, dir))
 	if !j.segment.file.Cheap() {
-		t.Fatal(noMappings)
+		t.Fatal(noRing)
 	}
 	if err := j.Append(acme, intent("before")); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func FuzzParseLine(f *testing.F) {
 	if err := j.Checkpoint(); err != nil {
 		f.Fatal(err)
 	}
-	for _, text := range strings.Split(readFile(f, segmentPath(j.dir, 1)), "\n") {
+	for _, text := range strings.Split(readSegment(f, j.dir, 1), "\n") {
 		f.Add([]byte(text))
 	}
 	f.Add([]byte(`{"o":"","n":1,"h":"`))

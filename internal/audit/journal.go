@@ -3,8 +3,8 @@
 // that get a copy; and the verification of all of it.
 //
 // A journal is a directory of segments, files of lines (see line.go). There is one chain for each organization, node and
-// segment. What a journal acknowledged survives the process (it is in the kernel's hands: written, or copied into a shared
-// mapping of the file), and the machine after at most SyncEvery, or at once with sync always.
+// segment. What a journal acknowledged survives the process (it is in the kernel's hands: written, or copied into a mapping
+// of the journal's ring, see ring.go), and the machine after at most SyncEvery, or at once with sync always.
 package audit
 
 import (
@@ -41,6 +41,10 @@ var (
 	errClosed      = errors.New("audit journal is closed")
 	// errFault: a part of a file that was there cannot be written.
 	errFault = errors.New("the file was cut off, or its disk fails")
+	// errLeft: the segment was given up before what is in the ring was written to its file.
+	errLeft = errors.New("the segment was given up")
+	// errNoRing: this system, or this file system, has none.
+	errNoRing = errors.New("there can be no ring")
 )
 
 // Options of a journal. Members without a default must be given.
@@ -60,7 +64,7 @@ type Options struct {
 	SegmentAge      time.Duration
 	CheckpointEvery time.Duration
 
-	create func(path string) (file, error) // for tests: a disk with faults
+	create func(path string, r *ring) (file, error) // for tests: a disk with faults
 }
 
 func (o Options) withDefaults() Options {
@@ -93,6 +97,9 @@ type file interface {
 	Cheap() bool
 	// Truncate takes away what is behind size, which is within what the last Write has added.
 	Truncate(size int64) error
+	// Settle puts into the file itself what Write took. It may run beside Write.
+	Settle() error
+	// Sync is Settle, and forces the file to the disk. It may run beside Write.
 	Sync() error
 	// Close ends the file; Release leaves it as it is.
 	Close() error
@@ -102,8 +109,19 @@ type file interface {
 // plainFile is written with a system call for each Write.
 type plainFile struct{ *os.File }
 
+func createPlain(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return plainFile{f}, nil
+}
+
 // Cheap implements file.
 func (plainFile) Cheap() bool { return false }
+
+// Settle implements file.
+func (plainFile) Settle() error { return nil }
 
 // Release implements file.
 func (f plainFile) Release() error { return f.Close() }
@@ -129,6 +147,7 @@ type Journal struct {
 	written   int64  // bytes of lines, of all segments
 	grouped   int    // how many outcomes are in no record yet
 	segment   segment
+	ring      *ring      // nil: segments are written to directly
 	pending   []byte     // lines that are not written yet
 	additions []addition // the records in them
 	scratch   []byte     // what is hashed of a record
@@ -196,6 +215,9 @@ func Open(o Options) (*Journal, error) {
 	}
 	j.node = filepath.Base(j.dir)
 	if err := j.begin(); err != nil {
+		if j.ring != nil {
+			err = errors.Join(err, j.ring.release())
+		}
 		j.unlock()
 		return nil, fmt.Errorf("opening the audit journal: %w", err)
 	}
@@ -239,6 +261,14 @@ func (j *Journal) Flush() error {
 	return j.flushAll()
 }
 
+// settle writes to the segment's file what is in the ring alone, for those who read the file.
+func (j *Journal) settle() error {
+	j.mu.Lock()
+	current := j.segment.file
+	j.mu.Unlock()
+	return current.Settle()
+}
+
 // Checkpoint makes a checkpoint now, if anything was recorded since the last one.
 func (j *Journal) Checkpoint() error {
 	j.mu.Lock()
@@ -270,6 +300,11 @@ func (j *Journal) Close() error {
 		j.giveUp()
 	}
 	err = errors.Join(err, j.segment.file.Close())
+	if j.ring != nil && err == nil {
+		err = j.ring.remove()
+	} else if j.ring != nil {
+		err = errors.Join(err, j.ring.release()) // the next start takes from it what is not in the file
+	}
 	j.unlock()
 	if err != nil {
 		return fmt.Errorf("closing the audit journal: %w", err)

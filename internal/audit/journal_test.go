@@ -2,7 +2,9 @@ package audit
 
 import (
 	"errors"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestJournal: what is acknowledged is in the file at once, what may wait follows, and a restart goes on where it was.
+// TestJournal: what is acknowledged is there at once for who reads the directory, what may wait follows, and a restart goes on where it was.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, testOptions(t, dir))
@@ -20,14 +22,14 @@ func TestJournal(t *testing.T) {
 	if err := j.Append(acme, e); err != nil {
 		t.Fatal(err)
 	}
-	if text := readFile(t, segmentPath(j.dir, 1)); !strings.Contains(text, e.ID) {
+	if text := readSegment(t, j.dir, 1); !strings.Contains(text, e.ID) {
 		t.Errorf("an acknowledged record is not in %s", text)
 	}
 	j.Later(acme, outcomeOf(e))
 	if err := j.Append(other, intent("delete_issue")); err != nil {
 		t.Fatal(err)
 	}
-	if text := readFile(t, segmentPath(j.dir, 1)); strings.Count(text, "\n") != 4 {
+	if text := readSegment(t, j.dir, 1); strings.Count(text, "\n") != 4 {
 		t.Errorf("what waited did not go with the next record: %s", text)
 	}
 	if info, err := os.Stat(j.dir); err != nil || info.Mode().Perm() != 0o700 {
@@ -73,7 +75,7 @@ func TestCheckpointOfWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	abandon(t, j)
+	kill(t, j)
 	report := wantClean(t, dir, new(memory))
 	if report.Checkpoints < 20 || report.Records != 40 {
 		t.Errorf("%+v", report)
@@ -132,12 +134,12 @@ func TestJournalLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := openJournal(t, testOptions(t, t.TempDir()))
 		j.Later(acme, intent("create_issue"))
-		if text := readFile(t, segmentPath(j.dir, 1)); strings.Contains(text, "create_issue") {
+		if text := readSegment(t, j.dir, 1); strings.Contains(text, "create_issue") {
 			t.Error("written at once")
 		}
 		time.Sleep(laterDelay + time.Millisecond) //nolint:forbidigo // the clock of synctest
 		synctest.Wait()
-		if text := readFile(t, segmentPath(j.dir, 1)); !strings.Contains(text, "create_issue") {
+		if text := readSegment(t, j.dir, 1); !strings.Contains(text, "create_issue") {
 			t.Error("not written")
 		}
 		if err := j.Close(); err != nil {
@@ -159,8 +161,8 @@ func TestJournalTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	abandon(t, one)
-	abandon(t, two)
+	kill(t, one)
+	kill(t, two)
 	trail, err := NewTrail(testOptions(t, dir), store)
 	if err != nil {
 		t.Fatal(err)
@@ -184,8 +186,20 @@ func chunksOf(m *memory) []storage.AuditChunk {
 	return m.chunks
 }
 
-// abandon ends a journal as kill -9 does: nothing more is written.
+// abandon ends a journal as kill -9 does at a moment when its ring has nothing that the segment's file has not.
 func abandon(t testing.TB, j *Journal) {
+	t.Helper()
+	kill(t, j)
+	if err := j.segment.file.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(j.dir, ringName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+// kill ends a journal as kill -9 does: nothing more is written.
+func kill(t testing.TB, j *Journal) {
 	t.Helper()
 	j.mu.Lock()
 	j.closed = true
@@ -316,18 +330,15 @@ func (f *faulty) set(set func()) {
 	set()
 }
 
-// createPlain makes a file as on a system without mappings.
-func createPlain(path string) (file, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
-	return plainFile{f}, err
-}
+// createDirect makes a file as on a system without rings.
+func createDirect(path string, _ *ring) (file, error) { return createPlain(path) }
 
-func faultyOptions(t testing.TB, dir string, create func(path string) (file, error)) (Options, func() *faulty) {
+func faultyOptions(t testing.TB, dir string, create func(path string, r *ring) (file, error)) (Options, func() *faulty) {
 	var mu sync.Mutex
 	var last *faulty
 	o := testOptions(t, dir)
-	o.create = func(path string) (file, error) {
-		f, err := create(path)
+	o.create = func(path string, r *ring) (file, error) {
+		f, err := create(path, r)
 		mu.Lock()
 		defer mu.Unlock()
 		last = &faulty{file: f}
@@ -353,11 +364,11 @@ func TestFullDisk(t *testing.T) {
 		"a line and a part fit": {700, errDisk},
 	} {
 		t.Run(name, func(t *testing.T) { testFullDisk(t, createFile, c.short, c.truncate) })
-		t.Run(name+", without a mapping", func(t *testing.T) { testFullDisk(t, createPlain, c.short, c.truncate) })
+		t.Run(name+", without a ring", func(t *testing.T) { testFullDisk(t, createDirect, c.short, c.truncate) })
 	}
 }
 
-func testFullDisk(t *testing.T, create func(path string) (file, error), short int, truncate error) {
+func testFullDisk(t *testing.T, create func(path string, r *ring) (file, error), short int, truncate error) {
 	dir := t.TempDir()
 	o, disk := faultyOptions(t, dir, create)
 	j := openJournal(t, o)
@@ -415,11 +426,11 @@ func TestFailedSync(t *testing.T) {
 
 // TestSyncAlways: concurrent calls share syncs, and none returns before its own.
 func TestSyncAlways(t *testing.T) {
-	t.Run("mapping", func(t *testing.T) { testSyncAlways(t, createFile) })
-	t.Run("without a mapping", func(t *testing.T) { testSyncAlways(t, createPlain) })
+	t.Run("ring", func(t *testing.T) { testSyncAlways(t, createFile) })
+	t.Run("without a ring", func(t *testing.T) { testSyncAlways(t, createDirect) })
 }
 
-func testSyncAlways(t *testing.T, create func(path string) (file, error)) {
+func testSyncAlways(t *testing.T, create func(path string, r *ring) (file, error)) {
 	o, disk := faultyOptions(t, t.TempDir(), create)
 	j := openJournal(t, o)
 	j.SyncAlways(true)
@@ -466,6 +477,21 @@ func TestRotation(t *testing.T) {
 	if report.Records != records || report.Segments < 5 {
 		t.Errorf("%+v", report)
 	}
+}
+
+// readSegment is all that was written to a segment, whether it is in its file yet or only in the ring.
+func readSegment(t testing.TB, dir string, number int) string {
+	t.Helper()
+	s, err := openSegment(dir, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	text, err := io.ReadAll(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimRight(string(text), "\x00")
 }
 
 func readFile(t testing.TB, path string) string {

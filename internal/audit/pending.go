@@ -29,7 +29,7 @@ func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 		err := j.flush()
 		mark, full := j.written, j.full()
 		j.mu.Unlock()
-		return j.settle(err, mark, full)
+		return j.finish(err, mark, full)
 	}
 	if joined == nil {
 		joined = &group{done: make(chan struct{})}
@@ -45,14 +45,14 @@ func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 		j.mu.Unlock()
 	}
 	<-joined.done
-	return j.settle(joined.err, joined.mark, joined.full)
+	return j.finish(joined.err, joined.mark, joined.full)
 }
 
 // full reports whether the segment is to end.
 func (j *Journal) full() bool { return j.segment.size >= j.options.SegmentSize }
 
-// settle is what is left to do for a record that was written, or was not.
-func (j *Journal) settle(err error, mark int64, full bool) error {
+// finish is what is left to do for a record that was written, or was not.
+func (j *Journal) finish(err error, mark int64, full bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -297,9 +297,7 @@ func (j *Journal) put(lines []byte) error {
 	if n, err := j.segment.file.Write(lines); err != nil {
 		j.torn = n > 0 && j.segment.file.Truncate(j.segment.size) != nil
 		if errors.Is(err, errFault) && j.failure == nil {
-			j.failure = err
-			j.options.Log.Error("a file of the audit journal was cut off, or its disk fails", "segment", j.segment.name)
-			signal(j.rotation)
+			j.cutOff(err)
 		}
 		return err
 	}

@@ -67,8 +67,8 @@ func losePower(t *testing.T, always bool) {
 		create = createFile
 	}
 	page := os.Getpagesize()
-	o.create = func(path string) (file, error) {
-		made, err := create(path)
+	o.create = func(path string, r *ring) (file, error) {
+		made, err := create(path, r)
 		return &powered{file: made, path: path, mu: &mu, before: func(path string, text []byte, safe int) {
 			if changes++; changes%every != 0 || len(left) == cuts {
 				return

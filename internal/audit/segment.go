@@ -141,13 +141,20 @@ func (j *Journal) resume() (number int, err error) {
 			number++
 		}
 	}
+	// All of it is in the segments now. Without it a page of it cannot come back at the next power cut.
+	if err := os.Remove(filepath.Join(j.dir, ringName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		j.options.Log.Warn("the ring of an audit journal cannot be removed", "error", err.Error())
+	}
 	return number, nil
 }
 
 // open begins a segment. The former one has ended or is given up.
 func (j *Journal) open(number int) error {
 	path := segmentPath(j.dir, number)
-	f, err := j.options.create(path)
+	if err := j.turnRing(number); err != nil {
+		return err
+	}
+	f, err := j.options.create(path, j.ring)
 	if err != nil {
 		return err
 	}
@@ -181,6 +188,9 @@ func (j *Journal) rotate() error {
 		j.giveUp()
 		j.tell(j.failure)
 		j.dropFresh() // the file may have less
+		if j.ring != nil {
+			j.ring.leave()
+		}
 		// The next segment follows what was in a file that is gone: Verify finds the gap.
 		if !errors.Is(j.failure, errGone) {
 			if _, err := j.recover(former.number); err != nil {
@@ -196,6 +206,26 @@ func (j *Journal) rotate() error {
 		return former.file.Release()
 	}
 	return former.file.Close()
+}
+
+// turnRing gives the ring to a segment. Everything in it is in the former segment's file, or is given up. Without one, where
+// the system knows none, segments are written to directly.
+func (j *Journal) turnRing(number int) (err error) {
+	if j.ring != nil && !j.ring.there() {
+		_ = j.ring.release() // its file is another one, or none
+		j.ring = nil
+	}
+	if j.ring == nil {
+		j.ring, err = createRing(filepath.Join(j.dir, ringName))
+		switch {
+		case errors.Is(err, errNoRing):
+			j.options.Log.Debug("the audit journal is written without a ring", "error", err.Error())
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return j.ring.turn(number)
 }
 
 // giveUp counts what waits to be written as lost.
@@ -216,11 +246,21 @@ func (j *Journal) notice() {
 		return
 	}
 	at, err := os.Lstat(j.segment.path)
-	if err == nil && os.SameFile(at, j.segment.at) || err != nil && !errors.Is(err, os.ErrNotExist) {
-		return
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+	case err != nil || !os.SameFile(at, j.segment.at):
+		j.failure = errGone
+		j.options.Log.Error("a file of the audit journal was removed or replaced: records in it that the store does not have are lost", "segment", j.segment.name)
+	case at.Size() < j.segment.size:
+		j.cutOff(errFault)
 	}
-	j.failure = errGone
-	j.options.Log.Error("a file of the audit journal was removed or replaced: records in it that the store does not have are lost", "segment", j.segment.name)
+}
+
+// cutOff ends the writing of a file that is not as it was left.
+func (j *Journal) cutOff(err error) {
+	j.failure = err
+	j.options.Log.Error("a file of the audit journal was cut off, or its disk fails", "segment", j.segment.name)
+	signal(j.rotation)
 }
 
 // end writes what is pending and the final checkpoint, unless that is done.
@@ -277,8 +317,8 @@ func (j *Journal) sign(c Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
 	return signed, lastCheckpoint{number: c.Number, hash: checkpointHash(&signed), at: c.Time}
 }
 
-// recover makes a segment that has no final checkpoint end with one: of what is on the disk, without an unfinished last
-// line. It never touches a whole line. A file that has none is removed, which kept tells.
+// recover makes a segment that has no final checkpoint end with one: of what is in its file and in the ring, without an
+// unfinished last line. It never touches a whole line. A file that has none is removed, which kept tells.
 func (j *Journal) recover(number int) (kept bool, err error) {
 	path := segmentPath(j.dir, number)
 	all, err := scan(path)
@@ -288,13 +328,19 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	if all.size == 0 {
 		return false, os.Remove(path)
 	}
+	ring, err := readRing(j.dir)
+	if err != nil {
+		return true, err
+	}
+	size := all.size
+	more := all.follow(ring.behind(number, size))
 	if all.header != nil && all.header.Checkpoint >= j.last.number {
 		j.last.number, j.last.hash = all.header.Checkpoint, all.header.Previous
 	}
 	if c := all.checkpoint; c != nil {
 		j.last.number, j.last.hash = c.Number, checkpointHash(c)
 	}
-	if all.final {
+	if all.final && len(more) == 0 {
 		return true, nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
@@ -303,74 +349,88 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	}
 	defer f.Close()
 	// Also what was laid out and never written goes.
-	if err := f.Truncate(all.size); err != nil {
+	if err := f.Truncate(size); err != nil {
 		return true, err
 	}
-	c := Checkpoint{Segment: segmentName(number), Final: true, Cut: all.torn, Chains: []Head{}}
-	for _, chain := range all.chains {
-		c.Chains = append(c.Chains, headOf(chain))
+	last, cut := j.last, max(all.torn-int64(len(more)), 0)
+	if !all.final {
+		c := Checkpoint{Segment: segmentName(number), Final: true, Cut: cut, Chains: []Head{}}
+		for _, chain := range all.chains {
+			c.Chains = append(c.Chains, headOf(chain))
+		}
+		var signed storage.AuditCheckpoint
+		signed, last = j.sign(c)
+		more = appendCheckpoint(more, &signed)
 	}
-	signed, last := j.sign(c)
-	if _, err := f.Write(appendCheckpoint(nil, &signed)); err != nil {
-		return true, errors.Join(err, f.Truncate(all.size))
+	if _, err := f.Write(more); err != nil {
+		return true, errors.Join(err, f.Truncate(size)) // the ring has it still
 	}
 	j.last = last
-	j.options.Log.Warn("the audit journal was not closed; it is recovered", "segment", c.Segment, "records", all.records, "cut_bytes", all.torn)
+	j.options.Log.Warn("the audit journal was not closed; it is recovered", "segment", segmentName(number), "records", all.records, "cut_bytes", cut)
 	return true, f.Sync()
 }
 
 // found is what a segment's file holds.
 type found struct {
-	header     *header
-	chains     map[string]*storage.AuditChain // as the lines say: whether they are true is for Verify
-	checkpoint *storage.AuditCheckpoint       // the last one
-	final      bool
-	records    int
-	size       int64 // of the whole lines
-	torn       int64 // bytes behind them
+	node, segment string
+	header        *header
+	chains        map[string]*storage.AuditChain // as the lines say: whether they are true is for Verify
+	checkpoint    *storage.AuditCheckpoint       // the last one
+	final         bool
+	records       int
+	size          int64 // of the whole lines
+	torn          int64 // bytes behind them
+	parser        parser
 }
 
-// scan reads a segment. Lines that are none are passed over: they are kept, and found by Verify.
-func scan(path string) (found, error) {
-	all := found{chains: make(map[string]*storage.AuditChain)}
+func scan(path string) (*found, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return all, err
+		return nil, err
 	}
 	defer f.Close()
 	number, _ := strings.CutSuffix(filepath.Base(path), segmentSuffix)
-	node := filepath.Base(filepath.Dir(path))
-	lines := newLines(f)
-	var parser parser
+	return scanFrom(f, filepath.Base(filepath.Dir(path)), number)
+}
+
+// scanFrom reads a segment. Lines that are none are passed over: they are kept, and found by Verify.
+func scanFrom(r io.Reader, node, segment string) (*found, error) {
+	all := &found{node: node, segment: segment, chains: make(map[string]*storage.AuditChain)}
+	lines := newLines(r)
 	for {
 		text, err := lines.next()
-		if err != nil {
+		if errors.Is(err, io.EOF) {
 			all.size = lines.offset
-			if errors.Is(err, io.EOF) {
-				all.torn, err = lines.torn()
-			}
+			all.torn, err = lines.torn()
 			return all, err
 		}
-		l, err := parser.parse(text)
-		switch {
-		case err != nil:
-			continue
-		case l.header != nil && all.header == nil:
-			all.header = l.header
-		case l.header != nil:
-		case l.checkpoint != nil:
-			all.checkpoint = l.checkpoint
-			c, err := readCheckpoint(l.checkpoint.Data)
-			all.final = err == nil && c.Final
-		default:
-			all.records++
-			c := all.chains[string(l.record.organization)]
-			if c == nil {
-				c = &storage.AuditChain{OrganizationID: string(l.record.organization), Node: node, Segment: number}
-				all.chains[c.OrganizationID] = c
-			}
-			c.Sequence, c.Hash = l.record.sequence, l.record.hash
+		if err != nil {
+			return nil, err
 		}
+		if l, err := all.parser.parse(text); err == nil {
+			all.take(&l)
+		}
+	}
+}
+
+func (all *found) take(l *line) {
+	switch {
+	case l.header != nil && all.header == nil:
+		all.header = l.header
+	case l.header != nil:
+	case l.checkpoint != nil:
+		all.checkpoint = l.checkpoint
+		c, err := readCheckpoint(l.checkpoint.Data)
+		all.final = err == nil && c.Final
+	default:
+		all.records++
+		c := all.chains[string(l.record.organization)]
+		if c == nil {
+			made := chainOf(string(l.record.organization), all.node, all.segment)
+			c = &made
+			all.chains[c.OrganizationID] = c
+		}
+		c.Sequence, c.Hash = l.record.sequence, l.record.hash
 	}
 }
 

@@ -33,6 +33,8 @@ type shipper struct {
 	growing func() int
 	// take gives what the journal has kept of a segment from a place on, see Journal.take; nil: nothing is.
 	take func(number int, from int64, buffers [][]byte) (p *part, end int64)
+	// settle puts all that was written into the files; nil: it is there.
+	settle func() error
 
 	mu      sync.Mutex
 	primed  bool
@@ -47,7 +49,7 @@ type shipper struct {
 
 // shipperOf ships the journal of this process.
 func shipperOf(j *Journal, store storage.Audits) *shipper {
-	return &shipper{dir: j.dir, node: j.node, store: store, log: j.options.Log, take: j.take, growing: func() int {
+	return &shipper{dir: j.dir, node: j.node, store: store, log: j.options.Log, take: j.take, settle: j.settle, growing: func() int {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		return j.segment.number
@@ -185,6 +187,11 @@ func (s *shipper) shipPart(ctx context.Context, p *part) error {
 
 // shipFile sends what is in the file, up to end when that is not 0.
 func (s *shipper) shipFile(ctx context.Context, end int64) error {
+	if s.settle != nil {
+		if err := s.settle(); err != nil {
+			return err
+		}
+	}
 	f, err := os.Open(segmentPath(s.dir, s.at.number))
 	if err != nil {
 		return err

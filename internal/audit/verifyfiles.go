@@ -14,7 +14,7 @@ import (
 
 // readSegment reads a segment's file line by line and computes its chains.
 func (v *verification) readSegment(n *nodeEvidence, dir string, number int) error {
-	f, err := os.Open(segmentPath(dir, number))
+	f, err := openSegment(dir, number)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // shipped and removed since it was listed
 	}

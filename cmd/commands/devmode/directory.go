@@ -40,7 +40,7 @@ var digestFolder = regexp.MustCompile(`^[0-9a-f]{16}$`)
 // oursInFolders are the files in the folders that hold the audit journals, each in a folder of its node, and the usage that
 // is not stored yet, each in a folder of its store.
 var oursInFolders = map[string]*regexp.Regexp{
-	"audit": regexp.MustCompile(`^(lock|\d{8}\.ndjson.*)$`),
+	"audit": regexp.MustCompile(`^(lock|ring|\d{8}\.ndjson.*)$`),
 	"usage": regexp.MustCompile(`^([0-9a-zA-Z-]+-\d{19}\.json|\d+\.tmp)$`),
 }
 

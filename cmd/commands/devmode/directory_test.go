@@ -41,7 +41,7 @@ func TestDirectoryIsHeld(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	made := []string{"durward.db", "durward.db-wal", "master.key", "demo.address", ".devidp-grants.json-42", "caddy/instance.uuid", "caddy/locks/a.lock",
-		"audit/0fd4899235ebfbf9/00000001.ndjson", "audit/0fd4899235ebfbf9/lock",
+		"audit/0fd4899235ebfbf9/00000001.ndjson", "audit/0fd4899235ebfbf9/lock", "audit/0fd4899235ebfbf9/ring",
 		"usage/0fd4899235ebfbf9/0198f2c4-9a3b-7c11-8a2e-3f5d6b7c8d9e-0000000000000000001.json", "usage/0fd4899235ebfbf9/123.tmp"}
 	for _, test := range []struct {
 		name    string

@@ -1,0 +1,203 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// The ring of a journal is a file of fixed size beside the segments that every line is copied into before it is
+// acknowledged, and that is never synced: what is in it survives the process. A segment's file gets its lines from there,
+// many at a time. Integers are in the machine's byte order:
+//
+//	0     ringMark
+//	8     number of the segment that is written; 0: none
+//	16    how many bytes of it are written
+//	4096  its last bytes: byte n stands at n modulo ringSize
+//
+// After a power cut any page of it may be old: it counts only so far as it continues what is in the segment's file.
+const (
+	ringName = "ring"
+	ringMark = "durring1"
+	ringHead = 4096
+	ringSize = 1 << 20
+
+	ringNumberAt  = 8
+	ringWrittenAt = 16
+)
+
+// ringText is what a journal's ring holds.
+type ringText struct {
+	number  int // of the segment; 0: there is nothing
+	written int64
+	data    []byte
+}
+
+// readRing reads the ring in a journal's directory. What is no ring holds nothing.
+func readRing(dir string) (ringText, error) {
+	path := filepath.Join(dir, ringName)
+	at, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && (!at.Mode().IsRegular() || at.Size() != ringHead+ringSize) {
+		return ringText{}, nil
+	}
+	if err != nil {
+		return ringText{}, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|openNonblocking, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return ringText{}, nil // removed since: what was in it is in the segments
+	}
+	if err != nil {
+		return ringText{}, err
+	}
+	defer f.Close()
+	// Somebody may have put a link there meanwhile.
+	if opened, err := f.Stat(); err != nil || !os.SameFile(at, opened) {
+		return ringText{}, err
+	}
+	all := make([]byte, ringHead+ringSize)
+	// The head first: what is copied into the ring after it was read is behind what it says.
+	for _, part := range [...][]byte{all[:ringHead], all[ringHead:]} {
+		if _, err := io.ReadFull(f, part); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return ringText{}, nil // cut off since
+		} else if err != nil {
+			return ringText{}, err
+		}
+	}
+	number, written := binary.NativeEndian.Uint64(all[ringNumberAt:]), binary.NativeEndian.Uint64(all[ringWrittenAt:])
+	if string(all[:len(ringMark)]) != ringMark || number > maxSegment || written > 1<<62 {
+		return ringText{}, nil
+	}
+	return ringText{number: int(number), written: int64(written), data: all[ringHead:]}, nil
+}
+
+// behind is what the ring holds of a segment behind a place in it.
+func (r *ringText) behind(number int, at int64) []byte {
+	missing := r.written - at
+	if r.number != number || missing <= 0 || missing > ringSize {
+		return nil
+	}
+	from := at % ringSize
+	text := bytes.Clone(r.data[from:min(from+missing, ringSize)])
+	return append(text, r.data[:missing-int64(len(text))]...)
+}
+
+// follow takes of what a ring holds behind the file's whole lines those that continue them, and returns them. What is behind
+// those is of another time: a power cut may leave old pages in a ring beside new ones.
+func (all *found) follow(text []byte) []byte {
+	size := 0
+	for !all.final {
+		end := bytes.IndexByte(text[size:], '\n')
+		if end < 0 || bytes.IndexByte(text[size:size+end], 0) >= 0 {
+			break
+		}
+		l, err := all.parser.parse(text[size : size+end])
+		if err != nil || !all.continuedBy(&l) {
+			break
+		}
+		all.take(&l)
+		size += end + 1
+	}
+	return text[:size]
+}
+
+// continuedBy reports whether a line is the one that was written behind those that were taken. Whether a checkpoint is
+// signed is for Verify.
+func (all *found) continuedBy(l *line) bool {
+	switch {
+	case l.header != nil:
+		return false
+	case l.checkpoint != nil:
+		return all.continuedByCheckpoint(l.checkpoint)
+	case l.record.shared != nil && l.record.shared.lost:
+		return false
+	}
+	c := chainOf(string(l.record.organization), all.node, all.segment)
+	if known := all.chains[c.OrganizationID]; known != nil {
+		c = *known
+	}
+	hash, _ := nextOf(&c, &l.record, nil)
+	return l.record.sequence == c.Sequence && l.record.hash == hash
+}
+
+func (all *found) continuedByCheckpoint(c *storage.AuditCheckpoint) bool {
+	var number int64
+	var previous string
+	switch {
+	case all.checkpoint != nil:
+		number, previous = all.checkpoint.Number, checkpointHash(all.checkpoint)
+	case all.header != nil:
+		number, previous = all.header.Checkpoint, all.header.Previous
+	}
+	said, err := readCheckpoint(c.Data)
+	if err != nil || said.Node != all.node || said.Segment != all.segment || said.Number != number+1 || said.Previous != previous {
+		return false
+	}
+	for _, head := range said.Chains {
+		if head.Segment != all.segment {
+			continue
+		}
+		if c := all.chains[head.Organization]; c == nil || c.Sequence != head.Sequence || hex.EncodeToString(c.Hash[:]) != head.Hash {
+			return false
+		}
+	}
+	return true
+}
+
+// segmentText is all that was written to a segment: what its file holds, and behind that what only the ring does.
+type segmentText struct {
+	io.Reader
+	file *os.File
+	tail int64 // bytes that only the ring has
+	from int64 // where they begin
+}
+
+// openSegment opens a segment to be read, beside a gateway or without one. It changes nothing.
+func openSegment(dir string, number int) (*segmentText, error) {
+	// The ring first: what is not in it any more when the file is opened is in the file.
+	ring, err := readRing(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(segmentPath(dir, number))
+	if err != nil {
+		return nil, err
+	}
+	s := &segmentText{Reader: f, file: f}
+	if ring.number != number {
+		return s, nil
+	}
+	all, err := scanFrom(f, filepath.Base(dir), segmentName(number))
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if tail := all.follow(ring.behind(number, all.size)); len(tail) > 0 {
+		s.Reader = io.MultiReader(io.LimitReader(f, all.size), bytes.NewReader(tail))
+		s.from, s.tail = all.size, int64(len(tail))
+	}
+	return s, nil
+}
+
+// size is how much there is to read, or more: the file may be laid out ahead, and grow.
+func (s *segmentText) size() (int64, error) {
+	if s.tail > 0 {
+		return s.from + s.tail, nil
+	}
+	at, err := s.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return at.Size(), nil
+}
+
+// Close ends the reading.
+func (s *segmentText) Close() error { return s.file.Close() }

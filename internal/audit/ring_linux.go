@@ -1,0 +1,146 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ring is the journal's ring, mapped. Its pages stay in memory and dirty, so that copying into it costs nothing else, which
+// copying into a mapping of the segment does: a fault for each page, again after each sync.
+type ring struct {
+	path string
+	file *os.File
+	at   os.FileInfo
+
+	// mu is held while bytes of it are written to a segment's file, and guards what follows.
+	mu     sync.Mutex
+	window []byte
+	owner  *ringFile // whose bytes are in it; nil: nobody's
+}
+
+// createRing makes a ring where there may be another one, of which nothing is needed. Its blocks are allocated at once, so
+// that a full disk is an error here and no signal later.
+func createRing(path string) (*ring, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", errNoRing, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	r := &ring{path: path, file: f}
+	if err := r.layOut(); err != nil {
+		if !noSpace(err) {
+			err = fmt.Errorf("%w: %w", errNoRing, err)
+		}
+		return nil, errors.Join(err, f.Close(), os.Remove(path))
+	}
+	return r, nil
+}
+
+func (r *ring) layOut() (err error) {
+	fd := int(r.file.Fd())
+	if err := unix.Fallocate(fd, 0, 0, ringHead+ringSize); err != nil {
+		return os.NewSyscallError("fallocate", err)
+	}
+	if _, err := r.file.WriteAt([]byte(ringMark), 0); err != nil {
+		return err
+	}
+	if r.at, err = r.file.Stat(); err != nil {
+		return err
+	}
+	r.window, err = unix.Mmap(fd, 0, ringHead+ringSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return os.NewSyscallError("mmap", err)
+}
+
+// noSpace reports whether an error is that of a full disk, and not of a file system that cannot.
+func noSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EFBIG) || errors.Is(err, unix.EDQUOT)
+}
+
+// word is a word of the head. The window begins with a page, so that it is aligned.
+func (r *ring) word(at int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&r.window[at])) //nolint:gosec // it is in the window, and aligned
+}
+
+// turn empties the ring for a segment. Killed in between it has nothing of any.
+func (r *ring) turn(number int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = nil
+	_, err := guarded(func() int {
+		r.word(ringNumberAt).Store(0)
+		r.word(ringWrittenAt).Store(0)
+		r.word(ringNumberAt).Store(uint64(number))
+		return 0
+	})
+	return err
+}
+
+// give lets a segment's file have the ring.
+func (r *ring) give(m *ringFile) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = m
+}
+
+// leave keeps what is in the ring from being written to the segment by anybody who still syncs it.
+func (r *ring) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = nil
+}
+
+// there reports whether the ring is where others find it, and whole.
+func (r *ring) there() bool {
+	at, err := os.Lstat(r.path)
+	return err == nil && os.SameFile(at, r.at) && at.Size() == ringHead+ringSize
+}
+
+// put copies bytes behind those that the segment has, then says so. There must be room for them.
+func (r *ring) put(p []byte, at int64) (int, error) {
+	return guarded(func() int {
+		bytes := r.window[ringHead:]
+		n := copy(bytes[at%ringSize:], p)
+		copy(bytes, p[n:])
+		r.word(ringWrittenAt).Store(uint64(at) + uint64(len(p)))
+		return len(p)
+	})
+}
+
+// tell says how much of the segment is written.
+func (r *ring) tell(written int64) error {
+	_, err := guarded(func() int { r.word(ringWrittenAt).Store(uint64(written)); return 0 })
+	return err
+}
+
+// remove takes the ring away: everything in it is in the segments.
+func (r *ring) remove() error { return errors.Join(os.Remove(r.path), r.release()) }
+
+// release leaves the ring's file as it is.
+func (r *ring) release() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	window := r.window
+	r.window, r.owner = nil, nil
+	return errors.Join(os.NewSyscallError("munmap", unix.Munmap(window)), r.file.Close())
+}
+
+// guarded runs f, which touches a mapping. When somebody has cut the file off, or the disk fails, the kernel sends a signal,
+// which would end the process.
+func guarded(f func() int) (n int, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if fault := recover(); fault != nil {
+			n, err = 0, fmt.Errorf("%w: %v", errFault, fault)
+		}
+	}()
+	return f(), nil
+}
