@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +17,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(killedVariable); dir != "" {
+		appendUntilKilled(dir)
+	}
 	sharedSigner() // not by a test in a bubble of synctest, whose channels no other can use
 	goleak.VerifyTestMain(m)
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -290,15 +289,14 @@ func (j *Journal) tell(err error) {
 func (j *Journal) put(lines []byte) error {
 	if j.torn {
 		if err := j.segment.file.Truncate(j.segment.size); err != nil {
+			j.noteFault(err)
 			return err
 		}
 		j.torn = false
 	}
 	if n, err := j.segment.file.Write(lines); err != nil {
 		j.torn = n > 0 && j.segment.file.Truncate(j.segment.size) != nil
-		if errors.Is(err, errFault) && j.failure == nil {
-			j.cutOff(err)
-		}
+		j.noteFault(err)
 		return err
 	}
 	j.segment.size += int64(len(lines))

@@ -252,12 +252,15 @@ func (j *Journal) notice() {
 		j.failure = errGone
 		j.options.Log.Error("a file of the audit journal was removed or replaced: records in it that the store does not have are lost", "segment", j.segment.name)
 	case at.Size() < j.segment.size:
-		j.cutOff(errFault)
+		j.noteFault(errFault)
 	}
 }
 
-// cutOff ends the writing of a file that is not as it was left.
-func (j *Journal) cutOff(err error) {
+// noteFault ends the segment when an error says that a file of it is not as it was left.
+func (j *Journal) noteFault(err error) {
+	if !errors.Is(err, errFault) || j.failure != nil {
+		return
+	}
 	j.failure = err
 	j.options.Log.Error("a file of the audit journal was cut off, or its disk fails", "segment", j.segment.name)
 	signal(j.rotation)

@@ -1,0 +1,208 @@
+package audit
+
+import (
+	"bufio"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// killedVariable names the directory of journals for a process that appends to one until it is killed.
+const killedVariable = "DURWARD_TEST_AUDIT_KILLED"
+
+// knownSigner signs with a key that each process of this test has.
+type knownSigner struct{}
+
+var knownKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
+func (knownSigner) Sign(message []byte) []byte { return ed25519.Sign(knownKey, message) }
+
+func (knownSigner) Verify(message, signature []byte) bool {
+	return ed25519.Verify(knownKey.Public().(ed25519.PublicKey), message, signature)
+}
+
+func killedOptions(dir string) Options {
+	return Options{Dir: dir, Signer: knownSigner{}, SegmentSize: 400 << 10, CheckpointEvery: 20 * time.Millisecond}
+}
+
+// appendUntilKilled writes the id of each record when it was acknowledged.
+func appendUntilKilled(dir string) {
+	err := func() error {
+		j, err := Open(killedOptions(dir))
+		if err != nil {
+			return err
+		}
+		for i := 0; ; i++ {
+			e := intent("create_issue")
+			e.UserID = fmt.Sprint(i % 5)
+			switch {
+			case i%97 == 0:
+				e.Session = strings.Repeat("x", 20_000)
+			case i%307 == 306:
+				e.Session = strings.Repeat("y", ringSize*2/3)
+			}
+			if err := j.Append([]string{acme, other}[i%2], e); err != nil {
+				return err
+			}
+			if _, err := fmt.Println(e.ID); err != nil {
+				return err
+			}
+			j.Outcome(acme, plainOutcome(e))
+		}
+	}()
+	fmt.Println("error", err)
+	os.Exit(1)
+}
+
+// snapshot is the files below a directory: their sizes, times and contents.
+func snapshot(t *testing.T, root string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		text, err2 := os.ReadFile(path)
+		files[path] = fmt.Sprint(info.Size(), info.ModTime(), info.Mode(), sha256.Sum256(text))
+		return errors.Join(err, err2)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// exportedIDs reads the ids of all records, as an export shows them.
+func exportedIDs(t *testing.T, root string) map[string]bool {
+	t.Helper()
+	ids := make(map[string]bool)
+	if err := Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
+		e, err := EntryOf(r)
+		ids[e.ID] = true
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// TestKilled is Z-D02: whenever a process is killed, what it acknowledged is there: for who reads the directory, which
+// changes nothing in it, and after the next start.
+func TestKilled(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // the same in every run
+	var root string
+	var acknowledged []string
+	inRing, all := 0, 0
+	for round := range 30 {
+		if round%6 == 0 {
+			root, acknowledged = t.TempDir(), nil
+		}
+		records := untilKilled(t, root, 1+random.IntN(600))
+		acknowledged, all = append(acknowledged, records...), all+len(records)
+		before := snapshot(t, root)
+		verifyKilled(t, root, acknowledged)
+		if changed := cmp.Diff(before, snapshot(t, root)); changed != "" {
+			t.Errorf("reading changed something: %s", changed)
+		}
+		files := wholeFiles(t, root)
+		j := openJournal(t, killedOptions(root))
+		if files < wholeFiles(t, root) {
+			inRing++
+		}
+		verifyKilled(t, root, acknowledged)
+		kill(t, j) // the next one goes on in another segment
+		if t.Failed() {
+			return
+		}
+	}
+	if inRing < 10 {
+		t.Errorf("%d of 30 times the ring had what no file had", inRing)
+	}
+	t.Logf("%d records were acknowledged; %d of 30 times the ring had some of them alone", all, inRing)
+}
+
+// untilKilled returns the records that a process acknowledged before it was killed.
+func untilKilled(t *testing.T, root string, records int) (ids []string) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), killedVariable+"="+root)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(out)
+	for {
+		line, err := in.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || strings.HasPrefix(line, "error") {
+			t.Fatal(line, err)
+		}
+		if ids = append(ids, strings.TrimSpace(line)); len(ids) == records {
+			if err := child.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = child.Wait() // it was killed
+	if len(ids) < records {
+		t.Fatalf("%d records, and it ended", len(ids))
+	}
+	return ids
+}
+
+// wholeFiles counts the records that are in the segments' files.
+func wholeFiles(t *testing.T, root string) (records int) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "*", "*"+segmentSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		all, err := scan(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records += all.records
+	}
+	return records
+}
+
+func verifyKilled(t *testing.T, root string, acknowledged []string) {
+	t.Helper()
+	report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), knownSigner{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		t.Errorf("found in what nobody touched: %s", f)
+	}
+	ids, missing := exportedIDs(t, root), 0
+	for _, id := range acknowledged {
+		if !ids[id] {
+			missing++
+		}
+	}
+	if missing > 0 {
+		t.Errorf("%d of %d records that were acknowledged are gone", missing, len(acknowledged))
+	}
+}

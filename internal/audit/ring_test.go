@@ -1,0 +1,245 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// longSegment is the text of a segment that is some rings long, and where its checkpoints are.
+func longSegment(t testing.TB, rings int) (node, text string) {
+	t.Helper()
+	j := openJournal(t, testOptions(t, t.TempDir()))
+	for i := 0; j.segment.size < int64(rings)*ringSize; i++ {
+		e := intent("create_issue")
+		e.UserID, e.Session = strconv.Itoa(i%7), strings.Repeat("x", i%100)
+		if err := j.Append([]string{acme, other}[i%2], e); err != nil {
+			t.Fatal(err)
+		}
+		if i%50 == 0 {
+			if err := j.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	abandon(t, j)
+	return j.node, readSegment(t, j.dir, 1)
+}
+
+// ringAt is what the ring holds when so much of a text is written.
+func ringAt(text string, written int) []byte {
+	data := make([]byte, ringSize)
+	for from := max(0, written-ringSize); from < written; {
+		end := min(from/ringSize*ringSize+ringSize, written)
+		copy(data[from%ringSize:], text[from:end])
+		from = end
+	}
+	return data
+}
+
+// intents appends some.
+func intents(t testing.TB, j *Journal, n int) {
+	t.Helper()
+	for range n {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func writeRing(t testing.TB, dir string, number uint64, written int64, data []byte) {
+	t.Helper()
+	head := make([]byte, ringHead)
+	copy(head, ringMark)
+	binary.NativeEndian.PutUint64(head[ringNumberAt:], number)
+	binary.NativeEndian.PutUint64(head[ringWrittenAt:], uint64(written))
+	if err := os.WriteFile(filepath.Join(dir, ringName), append(head, data...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mixPages is a ring after a power cut: each page is of one of some moments, or of two of them.
+func mixPages(random *rand.Rand, moments ...[]byte) []byte {
+	const page, sector = 4096, 512
+	mixed := make([]byte, len(moments[0]))
+	for from := 0; from < len(mixed); from += page {
+		copy(mixed[from:from+page], moments[random.IntN(len(moments))][from:])
+		if random.IntN(4) == 0 {
+			torn := from + sector*random.IntN(page/sector)
+			copy(mixed[torn:from+page], moments[random.IntN(len(moments))][torn:])
+		}
+	}
+	return mixed
+}
+
+// TestStaleRing is Z-D03 for the ring: whatever mix of old and new pages it is, what is taken from it is what was written
+// behind what is in the file; and of a ring that is whole all is taken.
+func TestStaleRing(t *testing.T) {
+	node, text := longSegment(t, 3)
+	strange, strangeText := longSegment(t, 1)
+	if node == strange {
+		t.Fatal("two nodes have one name")
+	}
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same in every run
+	zeros, lines := make([]byte, ringSize), strings.SplitAfter(text, "\n")
+	taken, refused := 0, 0
+	for i := range 150 {
+		written := len(strings.Join(lines[:len(lines)-random.IntN(len(lines)/2)], ""))
+		inFile := max(written-random.IntN(ringRoomForTest), 1000)
+		whole := ringAt(text, written)
+		r := ringText{number: 1, written: int64(written), data: whole}
+		if i%3 > 0 {
+			earlier := written - random.IntN(min(written, 50_000))
+			r.data = mixPages(random, whole, whole, whole, ringAt(text, earlier), ringAt(text, max(0, earlier-ringSize)), ringAt(strangeText, len(strangeText)), zeros)
+		}
+		if i%3 > 1 {
+			r.written = int64(written - random.IntN(10_000)) // old, and no end of a line
+		}
+		all, err := scanFrom(strings.NewReader(text[:inFile]), node, "00000001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := all.size
+		got := text[:size] + string(all.follow(r.behind(1, size)))
+		if !strings.HasPrefix(text[:written], got) || !strings.HasSuffix(got, "\n") {
+			t.Fatalf("%d: what was never written so is taken from the ring behind %d bytes", i, inFile)
+		}
+		if i%3 == 0 && len(got) != written {
+			t.Fatalf("%d: %d of %d bytes are taken from a whole ring", i, len(got), written)
+		}
+		if len(got) > int(size) {
+			taken++
+		}
+		if len(got) < written {
+			refused++
+		}
+	}
+	if taken < 50 || refused < 50 {
+		t.Errorf("%d times something was taken and %d times something refused: the model is none", taken, refused)
+	}
+}
+
+// ringRoomForTest is how much a ring may have that the file has not.
+const ringRoomForTest = ringSize / 2
+
+// TestRingBehind: only what a ring can hold is asked of it.
+func TestRingBehind(t *testing.T) {
+	text := strings.Repeat("0123456789abcde\n", ringSize/8)
+	for _, c := range []struct {
+		number  int
+		written int64
+		at      int64
+		want    int64
+	}{
+		{1, 100, 40, 60},
+		{1, 100, 100, 0},
+		{1, 100, 200, 0},
+		{2, 100, 40, 0},
+		{1, ringSize + 100, ringSize - 50, 150},
+		{1, ringSize + 100, 100, ringSize},
+		{1, ringSize + 100, 99, 0},
+		{1, 2 * ringSize, ringSize, ringSize},
+	} {
+		r := ringText{number: c.number, written: c.written, data: ringAt(text, int(c.written))}
+		want := ""
+		if c.want > 0 {
+			want = text[c.at : c.at+c.want]
+		}
+		if got := r.behind(1, c.at); string(got) != want {
+			t.Errorf("%+v: %d bytes", c, len(got))
+		}
+	}
+}
+
+// TestRingForeign: what is no ring of this journal, or a part of one, gives nothing, and is in nobody's way; what a link leads
+// to is left alone.
+func TestRingForeign(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(outside, []byte("outside"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, strangeText := longSegment(t, 1)
+	whole := make([]byte, ringSize)
+	for name, replace := range map[string]func(t *testing.T, dir, ring string) error{
+		"missing": func(*testing.T, string, string) error { return nil },
+		"empty":   func(_ *testing.T, _, ring string) error { return os.WriteFile(ring, nil, 0o600) },
+		"zeros": func(_ *testing.T, _, ring string) error {
+			return os.WriteFile(ring, make([]byte, ringHead+ringSize), 0o600)
+		},
+		"other bytes": func(_ *testing.T, _, ring string) error {
+			return os.WriteFile(ring, bytes.Repeat([]byte{'\n', 'x'}, (ringHead+ringSize)/2), 0o600)
+		},
+		"of another node": func(t *testing.T, dir, _ string) error {
+			writeRing(t, dir, 1, int64(len(strangeText)), ringAt(strangeText, len(strangeText)))
+			return nil
+		},
+		"of no segment":        func(t *testing.T, dir, _ string) error { writeRing(t, dir, 77, 1<<20, whole); return nil },
+		"of a negative number": func(t *testing.T, dir, _ string) error { writeRing(t, dir, 1<<63, 1<<20, whole); return nil },
+		"with more than there is": func(t *testing.T, dir, _ string) error {
+			writeRing(t, dir, 1, 1<<40, whole)
+			return nil
+		},
+		"of negative length": func(t *testing.T, dir, _ string) error { writeRing(t, dir, 1, -1, whole); return nil },
+		"a link":             func(_ *testing.T, _, ring string) error { return os.Symlink(outside, ring) },
+		"a link to nothing":  func(_ *testing.T, _, ring string) error { return os.Symlink(outside+"-", ring) },
+		"a directory": func(_ *testing.T, _, ring string) error {
+			return os.MkdirAll(filepath.Join(ring, "within"), 0o700)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			j := openJournal(t, testOptions(t, root))
+			intents(t, j, 3)
+			abandon(t, j) // which leaves no ring
+			path := filepath.Join(j.dir, ringName)
+			if err := replace(t, j.dir, path); err != nil {
+				t.Fatal(err)
+			}
+			before := wantClean(t, root, new(memory))
+			again := openJournal(t, testOptions(t, root))
+			intents(t, again, 3)
+			after := wantClean(t, root, new(memory))
+			if before.Records != 3 || after.Records != 6 || again.node != j.node {
+				t.Errorf("%d records, then %d", before.Records, after.Records)
+			}
+			if text := readFile(t, outside); text != "outside" {
+				t.Errorf("what is outside is %q", text)
+			}
+			if _, err := os.Lstat(outside + "-"); err == nil {
+				t.Error("something was made outside")
+			}
+		})
+	}
+}
+
+// FuzzRing: whatever the bytes of a ring are, it is read without an end of the process, and nothing is found in what it adds
+// to a log that is whole.
+func FuzzRing(f *testing.F) {
+	j := openJournal(f, testOptions(f, f.TempDir()))
+	intents(f, j, 5)
+	text := readSegment(f, j.dir, 1)
+	half := strings.Index(text[len(text)/2:], "\n") + len(text)/2 + 1
+	f.Add(uint64(1), uint64(len(text)), []byte(text[half:]))
+	f.Add(uint64(1), uint64(len(text)-1), []byte(text[half:]))
+	f.Add(uint64(1), uint64(len(text)), []byte(text[half+1:]))
+	f.Add(uint64(1<<63), uint64(1<<63), []byte("\n"))
+	f.Fuzz(func(t *testing.T, number, written uint64, behind []byte) {
+		dir := filepath.Join(t.TempDir(), j.node)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		appendFile(t, segmentPath(dir, 1), text[:half])
+		writeRing(t, dir, number, int64(written), ringAt(text[:half]+string(behind), half+len(behind)))
+		s, err := openSegment(dir, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		wantClean(t, filepath.Dir(dir), new(memory))
+	})
+}
