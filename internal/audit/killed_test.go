@@ -111,7 +111,7 @@ func TestKilled(t *testing.T) {
 		if round%6 == 0 {
 			root, acknowledged = t.TempDir(), nil
 		}
-		records := untilKilled(t, root, 1+random.IntN(600))
+		records := untilKilled(t, root, 1+random.IntN(400))
 		acknowledged, all = append(acknowledged, records...), all+len(records)
 		before := snapshot(t, root)
 		verifyKilled(t, root, acknowledged)

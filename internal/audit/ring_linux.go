@@ -122,7 +122,13 @@ func (r *ring) tell(written int64) error {
 }
 
 // remove takes the ring away: everything in it is in the segments.
-func (r *ring) remove() error { return errors.Join(os.Remove(r.path), r.release()) }
+func (r *ring) remove() error {
+	err := os.Remove(r.path)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil // somebody did
+	}
+	return errors.Join(err, r.release())
+}
 
 // release leaves the ring's file as it is.
 func (r *ring) release() error {
