@@ -16,18 +16,23 @@ const (
 	// ringRoom is how much of the ring may wait to be written to the file. What is copied into it meanwhile replaces nothing of
 	// that, and nothing that somebody may need who has read the ring and reads the file next.
 	ringRoom = ringSize / 2
+	// usualLine is about as long as an intent's line, cacheLine what a processor has of memory at least.
+	usualLine = 256
+	cacheLine = 64
 )
 
 // ringFile is a segment that is written through the journal's ring: what is copied there is in the page cache, as after
 // write(2), at a tenth of its cost. The file is laid out ahead with zeros, so that there is room on the disk for what is
 // acknowledged: a full one is an error before.
 type ringFile struct {
-	file *os.File
-	ring *ring
-	laid int64
+	file   *os.File
+	direct *os.File // the same without the page cache; nil: there is no such thing here
+	ring   *ring
+	laid   int64
 
 	written atomic.Int64 // how much is in the ring or was; it moves with the journal's lock held
 	flushed atomic.Int64 // how much of it is in the file; it moves with the ring's lock held
+	held    int64        // from where on the ring has, or had, all of it; the ring's lock guards it
 }
 
 // createFile makes the file of the segment that has the ring; without a ring it is written to directly.
@@ -43,6 +48,7 @@ func createFile(path string, r *ring) (file, error) {
 	err = m.layOut(1)
 	switch {
 	case err == nil:
+		m.direct = openDirect(path)
 		r.give(m)
 		return m, nil
 	case noSpace(err):
@@ -93,6 +99,9 @@ func (m *ringFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Prefetch implements file.
+func (m *ringFile) Prefetch() { m.ring.prefetch(m.written.Load()) }
+
 // writeAround writes to the file what is too long for the ring.
 func (m *ringFile) writeAround(p []byte) (int, error) {
 	m.ring.mu.Lock()
@@ -107,6 +116,7 @@ func (m *ringFile) writeAround(p []byte) (int, error) {
 	end := written + int64(len(p))
 	m.flushed.Store(end)
 	m.written.Store(end)
+	m.held = end
 	return len(p), m.ring.tell(end)
 }
 
@@ -124,20 +134,46 @@ func (m *ringFile) flush(to int64) error {
 	} else if at.Size() < to {
 		return errFault // it was laid out
 	}
-	bytes := m.ring.window[ringHead:]
-	for from < to {
-		place := from % ringSize
-		n, err := m.file.WriteAt(bytes[place:min(place+to-from, ringSize)], from)
-		from += int64(n)
-		m.flushed.Store(from)
-		if errors.Is(err, unix.EFAULT) {
-			return fmt.Errorf("%w: %w", errFault, err)
+	if page := from / directSize * directSize; m.direct != nil && page < m.held {
+		// The ring does not have the page's beginning.
+		if err := m.flushCached(min(to, page+directSize)); err != nil {
+			return err
 		}
+	}
+	if m.direct != nil {
+		err := m.flushDirect(to)
+		if !errors.Is(err, unix.EINVAL) {
+			return faulted(err)
+		}
+		m.direct, err = nil, m.direct.Close() // a file system with other bounds
 		if err != nil {
 			return err
 		}
 	}
+	return m.flushCached(to)
+}
+
+// flushCached is flush by way of the page cache.
+func (m *ringFile) flushCached(to int64) error {
+	bytes := m.ring.window[ringHead:]
+	for from := m.flushed.Load(); from < to; {
+		place := from % ringSize
+		n, err := m.file.WriteAt(bytes[place:min(place+to-from, ringSize)], from)
+		from += int64(n)
+		m.flushed.Store(from)
+		if err != nil {
+			return faulted(err)
+		}
+	}
 	return nil
+}
+
+// faulted tells an error that says that the ring was cut off from others.
+func faulted(err error) error {
+	if errors.Is(err, unix.EFAULT) {
+		return fmt.Errorf("%w: %w", errFault, err)
+	}
+	return err
 }
 
 // Settle implements file. It may run beside Write.
@@ -167,7 +203,7 @@ func (m *ringFile) Truncate(size int64) error {
 		return err
 	}
 	m.flushed.Store(size)
-	m.laid = size
+	m.laid, m.held = size, size
 	return nil
 }
 
@@ -200,4 +236,10 @@ func (m *ringFile) Close() error {
 }
 
 // Release implements file.
-func (m *ringFile) Release() error { return m.file.Close() }
+func (m *ringFile) Release() error {
+	err := m.file.Close()
+	if m.direct != nil {
+		err = errors.Join(err, m.direct.Close())
+	}
+	return err
+}

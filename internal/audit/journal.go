@@ -93,6 +93,8 @@ func (o Options) withDefaults() Options {
 type file interface {
 	// Write appends. What it took is in the kernel's hands.
 	Write([]byte) (int, error)
+	// Prefetch makes the next Write quicker when something else is done first.
+	Prefetch()
 	// Cheap reports whether Write costs so little that concurrent callers need not share it.
 	Cheap() bool
 	// Truncate takes away what is behind size, which is within what the last Write has added.
@@ -119,6 +121,9 @@ func createPlain(path string) (file, error) {
 
 // Cheap implements file.
 func (plainFile) Cheap() bool { return false }
+
+// Prefetch implements file.
+func (plainFile) Prefetch() {}
 
 // Settle implements file.
 func (plainFile) Settle() error { return nil }

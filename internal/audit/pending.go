@@ -22,6 +22,7 @@ func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 		j.mu.Unlock()
 		return err
 	}
+	j.segment.file.Prefetch()
 	j.add(c, e, 0)
 	joined := j.joined
 	if joined == nil && j.segment.file.Cheap() {

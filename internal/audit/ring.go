@@ -26,7 +26,7 @@ const (
 	ringName = "ring"
 	ringMark = "durring1"
 	ringHead = 4096
-	ringSize = 1 << 20
+	ringSize = 1 << 18
 
 	ringNumberAt  = 8
 	ringWrittenAt = 16

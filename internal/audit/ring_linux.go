@@ -23,6 +23,7 @@ type ring struct {
 	mu     sync.Mutex
 	window []byte
 	owner  *ringFile // whose bytes are in it; nil: nobody's
+	tail   []byte    // of a page that is written before it is full
 }
 
 // createRing makes a ring where there may be another one, of which nothing is needed. Its blocks are allocated at once, so
@@ -35,7 +36,7 @@ func createRing(path string) (*ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ring{path: path, file: f}
+	r := &ring{path: path, file: f, tail: alignedPage()}
 	if err := r.layOut(); err != nil {
 		if !noSpace(err) {
 			err = fmt.Errorf("%w: %w", errNoRing, err)
@@ -65,7 +66,7 @@ func noSpace(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EFBIG) || errors.Is(err, unix.EDQUOT)
 }
 
-// word is a word of the head. The window begins with a page, so that it is aligned.
+// word is a word of the ring. The window begins with a page, so that what is aligned in it is aligned.
 func (r *ring) word(at int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&r.window[at])) //nolint:gosec // it is in the window, and aligned
 }
@@ -102,6 +103,17 @@ func (r *ring) leave() {
 func (r *ring) there() bool {
 	at, err := os.Lstat(r.path)
 	return err == nil && os.SameFile(at, r.at) && at.Size() == ringHead+ringSize
+}
+
+// prefetch brings the place of the next line into the processor's cache. Otherwise whatever waits for stores next, as the release
+// of a lock does, waits for memory. It reads: a store there would be waited for, too.
+func (r *ring) prefetch(at int64) {
+	_, _ = guarded(func() int { // if this fails, so does put, which tells
+		for i := range int64(usualLine / cacheLine) {
+			r.word(ringHead + int((at+i*cacheLine)%ringSize/cacheLine*cacheLine)).Load()
+		}
+		return 0
+	})
 }
 
 // put copies bytes behind those that the segment has, then says so. There must be room for them.
