@@ -310,7 +310,8 @@ type ToolPins interface {
 type Audits interface {
 	// RecordAudit records what WithAudit put into ctx, in a transaction of its own: for events that write nothing else.
 	RecordAudit(ctx context.Context) error
-	// AddAuditChunks stores chunks that nodes ship. One that is there already (same chain and First) is left as it is.
+	// AddAuditChunks stores chunks that nodes ship. One that is there already (same chain and First) is left as it is. The
+	// chunks' data is the caller's again when it returns without an error.
 	AddAuditChunks(ctx context.Context, chunks []AuditChunk) error
 	// AuditChunks lists chunks that overlap the time of the filter, those with the latest To first.
 	AuditChunks(ctx context.Context, f AuditFilter) ([]AuditChunk, error)

@@ -30,7 +30,7 @@ func BenchmarkCall(b *testing.B) {
 	before := processor(b)
 	defer func() { reportProcessor(b, before, 1) }()
 	for b.Loop() {
-		Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`))
+		Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`), new(Room))
 		if err := j.Append(acme, e); err != nil {
 			b.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func BenchmarkShip(b *testing.B) {
 	const calls = 5000
 	for range calls {
 		e := intent("create_issue")
-		Name(e, []byte("{}"))
+		Name(e, []byte("{}"), new(Room))
 		j.Later(acme, e)
 		j.Outcome(acme, plainOutcome(e))
 	}

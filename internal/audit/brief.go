@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
+	"unsafe"
 
 	"github.com/durward-gateway/durward/storage"
 )
@@ -17,21 +18,24 @@ const (
 	briefDigestSize = hashLength
 )
 
-// Name gives an entry the id of its time, in brief, and the digest of the arguments unless there are none: one piece of
-// memory. A brief id may stand for the id of an entry for Append and Later, and for the call of an outcome for Outcome, nowhere else.
-func Name(e *storage.AuditEntry, arguments []byte) {
-	var both [briefSize + briefDigestSize]byte
+// Room is the place of the names of one entry.
+type Room [briefSize + briefDigestSize]byte
+
+// Name gives an entry the id of its time, in brief, and the digest of the arguments unless there are none. The texts stand in
+// room, which nobody may change afterwards: memory of their own would cost as much as making them. A brief id may stand for
+// the id of an entry for Append and Later, and for the call of an outcome for Outcome, nowhere else.
+func Name(e *storage.AuditEntry, arguments []byte, room *Room) {
 	random := rand.Uint64() >> 4 //nolint:gosec // no secret, see NewID
-	binary.BigEndian.PutUint64(both[:], sixes(random>>12))
-	binary.BigEndian.PutUint16(both[8:], uint16(sixes(random<<36&(1<<48-1))>>48))
-	if len(arguments) == 0 {
-		e.ID = string(both[:briefSize])
-		return
+	binary.BigEndian.PutUint64(room[:], sixes(random>>12))
+	binary.BigEndian.PutUint16(room[8:], uint16(sixes(random<<36&(1<<48-1))>>48))
+	if len(arguments) > 0 {
+		sum := sha256.Sum256(arguments)
+		putDigest((*[briefDigestSize]byte)(room[briefSize:]), &sum)
 	}
-	sum := sha256.Sum256(arguments)
-	putDigest((*[briefDigestSize]byte)(both[briefSize:]), &sum)
-	text := string(both[:])
-	e.ID, e.ArgumentsDigest = text[:briefSize], text[briefSize:]
+	text := unsafe.String(&room[0], len(room)) //nolint:gosec // what it says does not change
+	if e.ID = text[:briefSize]; len(arguments) > 0 {
+		e.ArgumentsDigest = text[briefSize:]
+	}
 }
 
 // wholeID is the id that a brief one stands for, of an entry of that time; other ids are what they are.

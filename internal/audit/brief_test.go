@@ -78,7 +78,7 @@ func TestBriefRead(t *testing.T) {
 // TestBriefTime: the time of a brief entry is found, for chunks that are made of files.
 func TestBriefTime(t *testing.T) {
 	e := intent("create_issue")
-	Name(e, []byte("{}"))
+	Name(e, []byte("{}"), new(Room))
 	outcome := plainOutcome(e)
 	alone := &storage.AuditEntry{ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "decision", Outcome: outcome.Outcome}
 	for _, text := range [][]byte{appendOwnOf(nil, e), appendEntry(nil, alone)} {
@@ -97,7 +97,7 @@ func TestBriefOutcomes(t *testing.T) {
 		var intents []*storage.AuditEntry
 		for range n {
 			e := intent("create_issue")
-			Name(e, []byte("{}"))
+			Name(e, []byte("{}"), new(Room))
 			if err := j.Append(acme, e); err != nil {
 				t.Fatal(err)
 			}

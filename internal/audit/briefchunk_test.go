@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/s2"
 	"pgregory.net/rapid"
 
 	"github.com/durward-gateway/durward/storage"
@@ -43,7 +44,7 @@ func TestBriefChunk(t *testing.T) {
 		}
 		c, _ := w.finish(nil)
 		raw := c
-		raw.Data = append([]byte{rawChunkFormat}, w.body...)
+		raw.Data = w.body
 		for _, c := range []storage.AuditChunk{c, raw} {
 			records, err := ReadChunk(&c)
 			// A text that is none can be cut at another place when its hash is computed: the texts count.
@@ -66,11 +67,19 @@ func TestBriefChunkRoom(t *testing.T) {
 		text := fmt.Sprintf(`{"I":"AAAAAAAAAA","t":1795332000123456789,"o":"%s"`, strings.Repeat("x", 1000))
 		w.add(&record{sequence: int64(i) + 1, text: []byte(text)}, math.MaxInt64)
 	}
-	reader := chunkReader{body: w.body[64:], format: chunkFormat, room: 1500}
+	reader := chunkReader{body: w.body[bodyStart+64:], format: chunkFormat, room: 1500}
 	for i := range 3 {
 		if _, _, ok := reader.next(); ok != (i < 2) {
 			t.Errorf("record %d: %v", i, ok)
 		}
+	}
+}
+
+// TestManyRecords: neither does one of more records than there can be.
+func TestManyRecords(t *testing.T) {
+	c := storage.AuditChunk{Data: append([]byte{chunkFormat}, s2.Encode(nil, make([]byte, maxChunk/2))...)}
+	if records, err := ReadChunk(&c); len(records) != maxRecords || !errors.Is(err, ErrTampered) {
+		t.Errorf("%d records, %v", len(records), err)
 	}
 }
 
@@ -90,7 +99,7 @@ func TestRawChunk(t *testing.T) {
 			j := openJournal(t, testOptions(t, root))
 			for n := range 2000 {
 				e := intent("create_issue")
-				Name(e, []byte(fmt.Sprint(n)))
+				Name(e, []byte(fmt.Sprint(n)), new(Room))
 				e.Arguments = []byte(c.arguments)
 				if err := j.Append(acme, e); err != nil {
 					t.Fatal(err)

@@ -38,14 +38,16 @@ const (
 	// that is written, whole: a query holds those of pageChunks.
 	maxChunk = 64 << 20
 	maxWhole = 4 << 20
+	// maxRecords is more than there can be in one that is written, however short they are.
+	maxRecords = 1 << 18
 )
 
 // chunkWriter collects records of one chain.
 type chunkWriter struct {
 	number uint64 // of all chunks that this process has begun
 	chunk  storage.AuditChunk
-	body   []byte
-	whole  int // the length of all texts, whole
+	body   []byte // with the format byte of a raw chunk in front
+	whole  int    // the length of all texts, whole
 	last   [sha256.Size]byte
 	from   int64 // the earliest time, Unix nanoseconds
 	to     int64
@@ -54,12 +56,15 @@ type chunkWriter struct {
 
 var chunksBegun atomic.Uint64
 
-// newChunk begins a chunk; buffer is used for its records.
+// bodyStart is where a chunk's body begins in its data.
+const bodyStart = 1
+
+// newChunk begins a chunk; buffer is used for its records, and is what finish returns, or not.
 func newChunk(node, segment, organization string, previous *[sha256.Size]byte, first int64, buffer []byte) *chunkWriter {
 	w := &chunkWriter{
 		number: chunksBegun.Add(1),
 		chunk:  storage.AuditChunk{OrganizationID: organization, Node: node, Segment: segment, First: first, Last: first - 1},
-		body:   buffer[:0], from: math.MaxInt64, to: math.MinInt64,
+		body:   append(buffer[:0], rawChunkFormat), from: math.MaxInt64, to: math.MinInt64,
 	}
 	w.body = append(w.body, previous[:]...)
 	w.body = append(w.body, previous[:]...) // the place of the last hash
@@ -98,17 +103,19 @@ func (w *chunkWriter) add(r *record, at int64) {
 	w.from, w.to = min(w.from, at), max(w.to, at)
 }
 
-// finish packs the chunk. scratch is used, and returned for the next one.
+// finish packs the chunk. scratch is used, and returned for the next one. The chunk's data may be the buffer itself, which can be
+// used again when the store has it.
 func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []byte) {
-	copy(w.body[sha256.Size:], w.last[:])
-	if most := s2.MaxEncodedLen(len(w.body)); cap(scratch) < most {
+	body := w.body[bodyStart:]
+	copy(body[sha256.Size:], w.last[:])
+	if most := s2.MaxEncodedLen(len(body)); cap(scratch) < most {
 		scratch = make([]byte, most)
 	}
-	format, packed := byte(rawChunkFormat), w.body
-	if len(w.body) <= packSample || worthPacking(w.body[(len(w.body)-packSample)/2:][:packSample], scratch) {
-		format, packed = chunkFormat, s2.Encode(scratch[:cap(scratch)], w.body)
+	w.chunk.Data = w.body
+	if len(body) <= packSample || worthPacking(body[(len(body)-packSample)/2:][:packSample], scratch) {
+		packed := s2.Encode(scratch[:cap(scratch)], body)
+		w.chunk.Data = append(append(make([]byte, 0, bodyStart+len(packed)), chunkFormat), packed...)
 	}
-	w.chunk.Data = append(append(make([]byte, 0, 1+len(packed)), format), packed...)
 	// To is behind the last record whatever precision a store has.
 	w.chunk.From, w.chunk.To = time.Unix(0, w.from).UTC().Truncate(precision), time.Unix(0, w.to).UTC().Truncate(precision).Add(precision)
 	return w.chunk, scratch

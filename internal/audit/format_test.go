@@ -220,3 +220,35 @@ func FuzzLongText(f *testing.F) {
 		nanosOf(text)
 	})
 }
+
+// TestLaterFormat: a journal that a later durward has left is neither ended nor shipped by this one, which cannot read it, and
+// does not keep it from recording.
+func TestLaterFormat(t *testing.T) {
+	root, node := t.TempDir(), "0123456789abcdef"
+	dir := filepath.Join(root, node)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first := marshal(header{Format: segmentFormat + 1, Node: node, Segment: segmentName(1), Time: time.Now().UTC()})
+	text := string(first) + "\nwhat nobody here knows\n"
+	if err := os.WriteFile(segmentPath(dir, 1), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := new(memory)
+	trail, err := NewTrail(testOptions(t, root), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trail.Append(acme, intent("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := trail.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if trail.Node() == node || len(store.chunks) != 1 || store.chunks[0].Node == node {
+		t.Errorf("node %s has shipped %d chunks", trail.Node(), len(store.chunks))
+	}
+	if left, err := os.ReadFile(segmentPath(dir, 1)); err != nil || string(left) != text {
+		t.Errorf("%q, %v", left, err)
+	}
+}

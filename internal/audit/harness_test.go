@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -71,6 +72,7 @@ func (m *memory) AddAuditChunks(_ context.Context, chunks []storage.AuditChunk) 
 		if !slices.ContainsFunc(m.chunks, func(have storage.AuditChunk) bool {
 			return have.OrganizationID == c.OrganizationID && have.Node == c.Node && have.Segment == c.Segment && have.First == c.First
 		}) {
+			c.Data = bytes.Clone(c.Data)
 			m.chunks = append(m.chunks, c)
 		}
 	}

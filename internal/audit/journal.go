@@ -215,7 +215,7 @@ func Open(o Options) (*Journal, error) {
 		ripe: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	var err error
-	if j.dir, j.unlock, err = claim(o.Dir); err != nil {
+	if j.dir, j.unlock, err = claim(o.Dir, o.Log); err != nil {
 		return nil, fmt.Errorf("opening the audit journal: %w", err)
 	}
 	j.node = filepath.Base(j.dir)

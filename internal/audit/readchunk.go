@@ -49,6 +49,9 @@ func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 		}
 		r := storage.AuditRecord{OrganizationID: c.OrganizationID, Node: c.Node, Segment: c.Segment, Sequence: chain.Sequence + 1, Text: text, Previous: chain.Hash}
 		r.Hash, scratch = next(&chain, text, scratch)
+		if len(records) == maxRecords {
+			return records, cmp.Or(wrong, error(&RecordError{r.Sequence, fmt.Errorf("%w: there are more than %d records", ErrTampered, maxRecords)}))
+		}
 		if wrong == nil && !bytes.Equal(r.Hash[:hashMark], mark) {
 			wrong = &RecordError{r.Sequence, ErrTampered}
 		}

@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,7 +56,7 @@ func segmentPath(dir string, number int) string {
 }
 
 // claim takes a journal's directory that no process has, or makes one with a new node's name.
-func claim(root string) (dir string, unlock func(), err error) {
+func claim(root string, log *slog.Logger) (dir string, unlock func(), err error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", nil, err
 	}
@@ -63,14 +65,20 @@ func claim(root string) (dir string, unlock func(), err error) {
 		return "", nil, err
 	}
 	for _, dir := range nodes {
-		if numbers, err := segments(dir); err != nil || len(numbers) == 0 {
+		numbers, err := segments(dir)
+		if err != nil || len(numbers) == 0 {
 			continue // somebody removed them: under this name their numbers would begin anew
 		}
-		if unlock, err = lock(filepath.Join(dir, lockFile)); err == nil {
-			return dir, unlock, nil
-		}
-		if !errors.Is(err, errLocked) {
+		unlock, err = lock(filepath.Join(dir, lockFile))
+		switch {
+		case errors.Is(err, errLocked):
+		case err != nil:
 			return "", nil, err
+		case ofLaterFormat(dir, numbers):
+			log.Warn("a later durward has left an audit journal; it is left alone until that one runs again", "node", filepath.Base(dir))
+			unlock()
+		default:
+			return dir, unlock, nil
 		}
 	}
 	var id [8]byte
@@ -84,6 +92,21 @@ func claim(root string) (dir string, unlock func(), err error) {
 	}
 	unlock, err = lock(filepath.Join(dir, lockFile))
 	return dir, unlock, err
+}
+
+// ofLaterFormat reports whether one of the journal's segments has a format that a later durward has brought: this one can neither end
+// nor ship it.
+func ofLaterFormat(dir string, numbers []int) bool {
+	return slices.ContainsFunc(numbers, func(number int) bool {
+		f, err := os.Open(segmentPath(dir, number))
+		if err != nil {
+			return false // told by what opens it next
+		}
+		defer f.Close()
+		first, err := newLines(f).next()
+		var h header
+		return err == nil && json.Unmarshal(first, &h) == nil && h.Format > segmentFormat
+	})
 }
 
 // errLocked: another process has the journal.

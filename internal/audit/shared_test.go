@@ -286,7 +286,7 @@ func TestChunkOfLongParts(t *testing.T) {
 	for i := range 2 {
 		w.add(&record{sequence: int64(i) + 1, text: []byte(`{"I":""`), shared: s}, 0)
 	}
-	reader := chunkReader{body: w.body[64:], format: chunkFormat, room: 10}
+	reader := chunkReader{body: w.body[bodyStart+64:], format: chunkFormat, room: 10}
 	if _, _, ok := reader.next(); ok {
 		t.Error("more is read than there is room for")
 	}

@@ -81,6 +81,7 @@ type shippedChain struct {
 
 type batch struct {
 	chunks      []storage.AuditChunk
+	buffers     [][]byte // in which their data may stand
 	checkpoints []storage.AuditCheckpoint
 }
 
@@ -326,10 +327,7 @@ func (s *shipper) finish(c *shippedChain) {
 	}
 	var chunk storage.AuditChunk
 	chunk, s.scratch = c.open.finish(s.scratch)
-	s.batch.chunks = append(s.batch.chunks, chunk)
-	if len(s.buffers) < keptBuffers {
-		s.buffers = append(s.buffers, c.open.body)
-	}
+	s.batch.chunks, s.batch.buffers = append(s.batch.chunks, chunk), append(s.batch.buffers, c.open.body)
 	c.open = nil
 }
 
@@ -339,7 +337,8 @@ func (s *shipper) send(ctx context.Context) error {
 		if err := s.store.AddAuditChunks(ctx, s.batch.chunks); err != nil {
 			return err
 		}
-		s.batch.chunks = nil
+		s.buffers = append(s.buffers, s.batch.buffers[:min(len(s.batch.buffers), keptBuffers-len(s.buffers))]...)
+		s.batch.chunks, s.batch.buffers = nil, nil
 	}
 	for len(s.batch.checkpoints) > 0 {
 		err := s.store.AddAuditCheckpoint(ctx, s.batch.checkpoints[0])

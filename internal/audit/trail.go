@@ -227,7 +227,7 @@ func (t *Trail) adopt(ctx context.Context, o Options) {
 		return
 	}
 	for _, dir := range dirs {
-		if numbers, err := segments(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 {
+		if numbers, err := segments(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
 			continue
 		}
 		if err := t.adoptOne(ctx, o, dir); err != nil && !errors.Is(err, errLocked) {

@@ -18,6 +18,7 @@ type callAudit struct {
 	trail      *audit.Trail
 	intents    []string // ids of the records that were written before the credential left
 	intent     [1]string
+	room       audit.Room // of the first record's names
 	started    time.Time
 	outcome    string
 	status     int
@@ -167,7 +168,11 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 		add(e, "api_key_id", c.Caller.Key.ID)
 	}
 	clipNames(e)
-	audit.Name(e, arguments)
+	room := &c.audit.room
+	if i > 0 {
+		room = new(audit.Room)
+	}
+	audit.Name(e, arguments, room)
 	c.Core.Audit.addArguments(e, arguments)
 }
 
