@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"unsafe"
@@ -8,35 +9,67 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directSize is the unit in which a file is written past the page cache: the size of a page, which is enough for all disks.
-const directSize = 4096
-
-// openDirect opens a file to be written past the page cache, straight from the ring: bringing it there, and from there to the
-// disk twenty times a second, costs more than all else that is done for the disk. It returns nil where that is not possible.
-func openDirect(path string) *os.File {
-	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_DIRECT, 0)
+// openDirect opens a file once more to be written past the page cache, straight from the ring: bringing it there, and from there to
+// the disk twenty times a second, costs more than all else that is done for the disk. It returns nil where that is not possible.
+func openDirect(f *os.File) *os.File {
+	direct, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_WRONLY|unix.O_DIRECT, 0)
 	if err != nil {
 		return nil
 	}
-	return f
+	return direct
 }
 
 // flushDirect writes to the file what is in the ring alone, in whole pages: from the one that begins before it, with zeros
-// behind it. The error is EINVAL where the file system wants it otherwise.
+// behind it.
 func (m *ringFile) flushDirect(to int64) error {
-	for from := m.flushed.Load(); from < to; {
-		start := from / directSize * directSize
-		n, err := pwritev(m.direct, m.ring.pages(start, to), start)
-		if err == nil && start+int64(n) <= from {
-			err = io.ErrShortWrite
-		}
-		if err != nil {
-			return os.NewSyscallError("pwritev", err)
-		}
-		from = min(start+int64(n), to)
-		m.flushed.Store(from)
+	from := m.flushed.Load()
+	start := from / directSize * directSize
+	parts, err := m.pages(from, to)
+	if err != nil {
+		return err
 	}
+	m.known = false // until all of it is there
+	n, err := pwritev(m.direct, parts, start)
+	end := start + int64(n)
+	if err == nil && end <= from {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return faulted(os.NewSyscallError("pwritev", err))
+	}
+	m.flushed.Store(min(end, to))
+	m.known = end >= to
 	return nil
+}
+
+// pages is what is written to the file for what the ring has between two places, in whole pages. The first one begins with what the
+// file has; the last one, behind which others write into the ring, is a copy with zeros behind it, and is the file's page then.
+func (m *ringFile) pages(from, to int64) (parts [][]byte, err error) {
+	parts = make([][]byte, 0, 4)
+	if used := from % directSize; used > 0 {
+		end := min(to, from-used+directSize)
+		if err := m.ring.copyTo(m.page[used:][:end-from], from); err != nil {
+			return nil, err
+		}
+		clear(m.page[used+end-from:])
+		parts = append(parts, m.page)
+		from = end
+	}
+	for last := to / directSize * directSize; from < last; {
+		place := from % ringSize
+		part := m.ring.window[ringHead+place : ringHead+min(place+last-from, ringSize)]
+		parts = append(parts, part)
+		from += int64(len(part))
+	}
+	if from < to {
+		if err := m.ring.copyTo(m.room[:to-from], from); err != nil {
+			return nil, err
+		}
+		clear(m.room[to-from:])
+		parts = append(parts, m.room)
+		m.page, m.room = m.room, m.page
+	}
+	return parts, nil
 }
 
 func pwritev(f *os.File, parts [][]byte, at int64) (n int, err error) {
@@ -53,25 +86,6 @@ func pwritev(f *os.File, parts [][]byte, at int64) (n int, err error) {
 		return 0, err
 	}
 	return n, failed
-}
-
-// pages is what the ring has of a segment between two places, of which the first one is the beginning of a page. The last
-// page, unless it is full, is a copy with zeros behind: others are writing there. The ring's lock is held.
-func (r *ring) pages(start, to int64) [][]byte {
-	bytes, last := r.window[ringHead:], to/directSize*directSize
-	parts := make([][]byte, 0, 3)
-	for start < last {
-		place := start % ringSize
-		part := bytes[place:min(place+last-start, ringSize)]
-		parts = append(parts, part)
-		start += int64(len(part))
-	}
-	if to > last {
-		used := copy(r.tail, bytes[last%ringSize:][:to-last])
-		clear(r.tail[used:])
-		parts = append(parts, r.tail)
-	}
-	return parts
 }
 
 // alignedPage is memory that begins where a page does.

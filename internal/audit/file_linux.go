@@ -13,9 +13,6 @@ const (
 	// fileStep is how much of a segment is laid out at first, and largeStep how much at once when that was filled.
 	fileStep  = 256 << 10
 	largeStep = 1 << 20
-	// ringRoom is how much of the ring may wait to be written to the file. What is copied into it meanwhile replaces nothing of
-	// that, and nothing that somebody may need who has read the ring and reads the file next.
-	ringRoom = ringSize / 2
 	// usualLine is about as long as an intent's line, cacheLine what a processor has of memory at least.
 	usualLine = 256
 	cacheLine = 64
@@ -32,7 +29,11 @@ type ringFile struct {
 
 	written atomic.Int64 // how much is in the ring or was; it moves with the journal's lock held
 	flushed atomic.Int64 // how much of it is in the file; it moves with the ring's lock held
-	held    int64        // from where on the ring has, or had, all of it; the ring's lock guards it
+
+	// page is the page of the file that flushed is in, as the file has it, when it is known; room is a place for the next one.
+	// What is on the disk is not taken from the ring again, which somebody may have damaged. The ring's lock guards them.
+	page, room []byte
+	known      bool
 }
 
 // createFile makes the file of the segment that has the ring; without a ring it is written to directly.
@@ -44,11 +45,11 @@ func createFile(path string, r *ring) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &ringFile{file: f, ring: r}
+	m := &ringFile{file: f, ring: r, page: alignedPage(), room: alignedPage()}
 	err = m.layOut(1)
 	switch {
 	case err == nil:
-		m.direct = openDirect(path)
+		m.direct = openDirect(f)
 		r.give(m)
 		return m, nil
 	case noSpace(err):
@@ -63,16 +64,28 @@ func createFile(path string, r *ring) (file, error) {
 
 // layOut makes the file at least that long.
 func (m *ringFile) layOut(size int64) error {
+	if err := m.uncut(); err != nil {
+		return err // made long again, what was cut off would be zeros
+	}
 	step := int64(fileStep)
 	if m.laid > 0 {
 		step = largeStep
 	}
 	size = (size + step - 1) / step * step
-	if err := unix.Fallocate(int(m.file.Fd()), 0, m.laid, size-m.laid); err != nil {
-		return os.NewSyscallError("fallocate", err)
+	if err := fallocate(m.file, m.laid, size-m.laid); err != nil {
+		return err
 	}
 	m.laid = size
 	return nil
+}
+
+// uncut returns errFault when the file is shorter than it was laid out.
+func (m *ringFile) uncut() error {
+	at, err := m.file.Stat()
+	if err == nil && at.Size() < m.laid {
+		err = errFault
+	}
+	return err
 }
 
 // Write implements file.
@@ -107,23 +120,27 @@ func (m *ringFile) writeAround(p []byte) (int, error) {
 	m.ring.mu.Lock()
 	defer m.ring.mu.Unlock()
 	written := m.written.Load()
-	if err := m.flush(written); err != nil {
+	if err := errors.Join(m.flush(written), m.uncut()); err != nil {
+		return 0, err
+	}
+	// First the ring, which may be gone: what is refused must be in no file. Until the file has it, whoever reads the ring finds
+	// that what is there does not continue the file.
+	end := written + int64(len(p))
+	if err := m.ring.tell(end); err != nil {
 		return 0, err
 	}
 	if n, err := m.file.WriteAt(p, written); err != nil {
-		return n, err
+		return n, errors.Join(err, m.ring.tell(written))
 	}
-	end := written + int64(len(p))
+	m.known = false
 	m.flushed.Store(end)
 	m.written.Store(end)
-	m.held = end
-	return len(p), m.ring.tell(end)
+	return len(p), nil
 }
 
 // flush writes to the file what is in the ring alone, up to a place. The ring's lock is held.
 func (m *ringFile) flush(to int64) error {
-	from := m.flushed.Load()
-	if from >= to {
+	if m.flushed.Load() >= to {
 		return nil
 	}
 	if m.ring.owner != m {
@@ -134,27 +151,41 @@ func (m *ringFile) flush(to int64) error {
 	} else if at.Size() < to {
 		return errFault // it was laid out
 	}
-	if page := from / directSize * directSize; m.direct != nil && page < m.held {
-		// The ring does not have the page's beginning.
-		if err := m.flushCached(min(to, page+directSize)); err != nil {
+	if err := m.ring.whole(to); err != nil {
+		return err
+	}
+	for m.flushed.Load() < to {
+		if err := m.flushSome(to); err != nil {
 			return err
 		}
 	}
-	if m.direct != nil {
-		err := m.flushDirect(to)
-		if !errors.Is(err, unix.EINVAL) {
-			return faulted(err)
-		}
-		m.direct, err = nil, m.direct.Close() // a file system with other bounds
-		if err != nil {
-			return err
-		}
+	return m.ring.whole(to) // cut off meanwhile it gave zeros
+}
+
+// flushSome is flush for as much as one way of writing takes.
+func (m *ringFile) flushSome(to int64) error {
+	from := m.flushed.Load()
+	switch {
+	case m.direct == nil:
+		return m.flushCached(to)
+	case from%directSize != 0 && !m.known:
+		return m.flushCached(min(to, from/directSize*directSize+directSize))
 	}
-	return m.flushCached(to)
+	err := m.flushDirect(to)
+	if err == nil || errors.Is(err, errFault) {
+		return err
+	}
+	// A file system with other bounds, or a disk that fails: which of them, the page cache will tell.
+	err, m.direct = m.direct.Close(), nil
+	if errors.Is(err, os.ErrClosed) {
+		err = nil
+	}
+	return err
 }
 
 // flushCached is flush by way of the page cache.
 func (m *ringFile) flushCached(to int64) error {
+	m.known = false
 	bytes := m.ring.window[ringHead:]
 	for from := m.flushed.Load(); from < to; {
 		place := from % ringSize
@@ -203,7 +234,7 @@ func (m *ringFile) Truncate(size int64) error {
 		return err
 	}
 	m.flushed.Store(size)
-	m.laid, m.held = size, size
+	m.laid, m.known = size, false
 	return nil
 }
 
@@ -237,9 +268,12 @@ func (m *ringFile) Close() error {
 
 // Release implements file.
 func (m *ringFile) Release() error {
+	m.ring.mu.Lock()
+	defer m.ring.mu.Unlock()
 	err := m.file.Close()
 	if m.direct != nil {
 		err = errors.Join(err, m.direct.Close())
+		m.direct = nil
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -26,53 +27,146 @@ func ringFor(t testing.TB, number int) *ring {
 	return r
 }
 
-// TestRingFile: whatever is written, in whatever pieces and however often it is synced, is what the file holds once it is
-// settled, and after its end.
+// TestRingFile: whatever is written, in whatever pieces and however it comes to the file, what a kill would leave there and in the
+// ring is what was written at each step: nothing of another segment, nothing that was taken away.
 func TestRingFile(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		path, r := filepath.Join(t.TempDir(), "segment"), ringFor(t, 1)
 		defer r.remove()
+		copy(r.window[ringHead:], bytes.Repeat([]byte{'#'}, ringSize)) // of another segment
 		f, err := createFile(path, r)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if !f.Cheap() {
+		m, ok := f.(*ringFile)
+		if !ok || m.direct == nil {
 			rt.Fatal(noRing)
 		}
 		var want []byte
-		sizes := rapid.OneOf(rapid.IntRange(1, 2_000), rapid.IntRange(1, 3*fileStep))
+		check := func() {
+			rt.Helper()
+			ring, err := readRing(filepath.Dir(r.path))
+			if err != nil {
+				rt.Fatal(err)
+			}
+			got, err := os.ReadFile(path)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			at := m.flushed.Load()
+			if ring.written != int64(len(want)) || !bytes.Equal(got[:at], want[:at]) || !bytes.Equal(ring.behind(1, at), want[at:]) {
+				rt.Fatalf("not what was written: %d bytes, of them %d in the file; the ring has %d behind them and says %d", len(want), at, len(ring.behind(1, at)), ring.written)
+			}
+			if rest := bytes.TrimRight(got[at:], "\x00"); !bytes.HasPrefix(want[at:], rest) {
+				rt.Fatalf("the file has %d bytes of something behind %d", len(rest), at)
+			}
+		}
+		sizes := rapid.OneOf(rapid.IntRange(1, 2_000), rapid.IntRange(ringRoom-2, ringRoom+2), rapid.IntRange(1, 3*ringSize))
+		toBound := rapid.Bool()
 		for i := range rapid.IntRange(1, 60).Draw(rt, "writes") {
-			piece := bytes.Repeat([]byte{byte('a' + i%26)}, sizes.Draw(rt, "size"))
+			size := sizes.Draw(rt, "size")
+			if toBound.Draw(rt, "to a page's bound") {
+				size = directSize - len(want)%directSize
+			}
+			piece := bytes.Repeat([]byte{byte('a' + i%26)}, size)
 			if n, err := f.Write(piece); err != nil || n != len(piece) {
 				rt.Fatal(n, err)
 			}
-			switch rapid.IntRange(0, 5).Draw(rt, "then") {
+			before := len(want)
+			want = append(want, piece...)
+			check()
+			switch rapid.IntRange(0, 6).Draw(rt, "then") {
 			case 0:
 				if err := f.Sync(); err != nil {
 					rt.Fatal(err)
 				}
 			case 1:
-				piece = piece[:len(piece)/2]
-				if err := f.Truncate(int64(len(want) + len(piece))); err != nil {
+				want = want[:before+rapid.IntRange(0, size).Draw(rt, "kept")]
+				if err := f.Truncate(int64(len(want))); err != nil {
 					rt.Fatal(err)
 				}
+			case 2:
+				if i%8 == 0 && m.direct != nil {
+					_ = m.direct.Close() // writing past the page cache fails from now on
+				}
 			}
-			want = append(want, piece...)
-		}
-		if err := f.Settle(); err != nil {
-			rt.Fatal(err)
-		}
-		got, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(bytes.TrimRight(got, "\x00"), want) {
-			rt.Fatalf("%d bytes instead of %d, %v", len(bytes.TrimRight(got, "\x00")), len(want), err)
+			check()
 		}
 		if err := f.Close(); err != nil {
 			rt.Fatal(err)
 		}
-		if got, err = os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			rt.Fatalf("%d bytes instead of %d at the end, %v", len(got), len(want), err)
 		}
 	})
+}
+
+// TestCutOffUnnoticed: a segment that was cut off and would be made long again at once is not: what follows would stand behind a hole.
+func TestCutOffUnnoticed(t *testing.T) {
+	for name, more := range map[string]func(*Journal) error{
+		"a long line": func(j *Journal) error {
+			e := intent("long")
+			e.Session = strings.Repeat("x", ringRoom+1)
+			return j.Append(acme, e)
+		},
+		"laid out": func(j *Journal) error {
+			e := intent("long")
+			e.Session = strings.Repeat("x", fileStep)
+			return j.Append(acme, e)
+		},
+		"written": func(j *Journal) error {
+			_ = j.Append(acme, intent("short"))
+			return j.settle()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			j := openJournal(t, testOptions(t, root))
+			intents(t, j, 5)
+			if err := j.syncTo(j.writtenSoFar()); err != nil {
+				t.Fatal(err)
+			}
+			j.syncing.Lock() // what looks at the file every 50 ms waits
+			if err := os.Truncate(segmentPath(j.dir, 1), 0); err != nil {
+				t.Fatal(err)
+			}
+			err := more(j)
+			j.syncing.Unlock()
+			if !errors.Is(err, errFault) {
+				t.Errorf("error %v", err)
+			}
+			for range 2 {
+				if err := j.advance(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			intents(t, j, 5)
+			kill(t, j)
+			again := openJournal(t, testOptions(t, root))
+			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedSigner())
+			if err != nil || report.Records != 5 || len(report.Findings) == 0 || again.segment.number != 3 {
+				t.Errorf("%+v, %v; then segment %d", report, err, again.segment.number)
+			}
+		})
+	}
+}
+
+// TestNoBeginning: a segment of which the beginning was cut off is set aside at the next start, not removed.
+func TestNoBeginning(t *testing.T) {
+	root := t.TempDir()
+	j := openJournal(t, testOptions(t, root))
+	intents(t, j, 50)
+	kill(t, j)
+	path := segmentPath(j.dir, 1)
+	text := []byte(readSegment(t, j.dir, 1))
+	clear(text[:100])
+	if err := errors.Join(os.Remove(filepath.Join(j.dir, ringName)), os.WriteFile(path, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	openJournal(t, testOptions(t, root))
+	if left := readFile(t, path+damagedSuffix); left != string(text) {
+		t.Errorf("%d bytes are left of %d", len(left), len(text))
+	}
 }
 
 // TestCutOff: somebody cuts a segment off that is being written: the process lives, nothing is acknowledged that is not in

@@ -19,14 +19,22 @@ import (
 //	0     ringMark
 //	8     number of the segment that is written; 0: none
 //	16    how many bytes of it are written
-//	4096  its last bytes: byte n stands at n modulo ringSize
+//	4096  its last bytes: byte n stands at n modulo the size of what is here
 //
 // After a power cut any page of it may be old: it counts only so far as it continues what is in the segment's file.
 const (
 	ringName = "ring"
 	ringMark = "durring1"
 	ringHead = 4096
-	ringSize = 1 << 18
+	ringSize = 1 << 20
+	// ringRoom is how much of the ring may wait to be written to the file. What is copied into it meanwhile replaces nothing of
+	// that, and nothing that somebody may need who has read the ring and reads the file next.
+	ringRoom = ringSize / 2
+	// mostRing bounds what is read: another durward's ring may be larger.
+	mostRing = 64 << 20
+
+	// directSize is the unit in which a file is written past the page cache: the size of a page, which is enough for all disks.
+	directSize = 4096
 
 	ringNumberAt  = 8
 	ringWrittenAt = 16
@@ -43,11 +51,15 @@ type ringText struct {
 func readRing(dir string) (ringText, error) {
 	path := filepath.Join(dir, ringName)
 	at, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && (!at.Mode().IsRegular() || at.Size() != ringHead+ringSize) {
+	if errors.Is(err, os.ErrNotExist) {
 		return ringText{}, nil
 	}
 	if err != nil {
 		return ringText{}, err
+	}
+	size := at.Size() - ringHead
+	if !at.Mode().IsRegular() || size <= 0 || size > mostRing || size%directSize != 0 {
+		return ringText{}, nil
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblocking, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -61,7 +73,7 @@ func readRing(dir string) (ringText, error) {
 	if opened, err := f.Stat(); err != nil || !os.SameFile(at, opened) {
 		return ringText{}, err
 	}
-	all := make([]byte, ringHead+ringSize)
+	all := make([]byte, ringHead+size)
 	// The head first: what is copied into the ring after it was read is behind what it says.
 	for _, part := range [...][]byte{all[:ringHead], all[ringHead:]} {
 		if _, err := io.ReadFull(f, part); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -79,12 +91,12 @@ func readRing(dir string) (ringText, error) {
 
 // behind is what the ring holds of a segment behind a place in it.
 func (r *ringText) behind(number int, at int64) []byte {
-	missing := r.written - at
-	if r.number != number || missing <= 0 || missing > ringSize {
+	missing, size := r.written-at, int64(len(r.data))
+	if r.number != number || missing <= 0 || missing > size {
 		return nil
 	}
-	from := at % ringSize
-	text := bytes.Clone(r.data[from:min(from+missing, ringSize)])
+	from := at % size
+	text := bytes.Clone(r.data[from:min(from+missing, size)])
 	return append(text, r.data[:missing-int64(len(text))]...)
 }
 

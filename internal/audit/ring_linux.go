@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is the journal's ring, mapped. Its pages stay in memory and dirty, so that copying into it costs nothing else, which
-// copying into a mapping of the segment does: a fault for each page, again after each sync.
+// ring is the journal's ring, mapped. Its pages are written to again and again, and forced to no disk, so that copying into it
+// costs nothing else, which copying into a mapping of the segment does: a fault for each page, again after each sync.
 type ring struct {
 	path string
 	file *os.File
@@ -23,7 +23,7 @@ type ring struct {
 	mu     sync.Mutex
 	window []byte
 	owner  *ringFile // whose bytes are in it; nil: nobody's
-	tail   []byte    // of a page that is written before it is full
+	number int       // of the segment
 }
 
 // createRing makes a ring where there may be another one, of which nothing is needed. Its blocks are allocated at once, so
@@ -36,7 +36,7 @@ func createRing(path string) (*ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ring{path: path, file: f, tail: alignedPage()}
+	r := &ring{path: path, file: f}
 	if err := r.layOut(); err != nil {
 		if !noSpace(err) {
 			err = fmt.Errorf("%w: %w", errNoRing, err)
@@ -47,9 +47,8 @@ func createRing(path string) (*ring, error) {
 }
 
 func (r *ring) layOut() (err error) {
-	fd := int(r.file.Fd())
-	if err := unix.Fallocate(fd, 0, 0, ringHead+ringSize); err != nil {
-		return os.NewSyscallError("fallocate", err)
+	if err := fallocate(r.file, 0, ringHead+ringSize); err != nil {
+		return err
 	}
 	if _, err := r.file.WriteAt([]byte(ringMark), 0); err != nil {
 		return err
@@ -57,8 +56,16 @@ func (r *ring) layOut() (err error) {
 	if r.at, err = r.file.Stat(); err != nil {
 		return err
 	}
-	r.window, err = unix.Mmap(fd, 0, ringHead+ringSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	r.window, err = unix.Mmap(int(r.file.Fd()), 0, ringHead+ringSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	return os.NewSyscallError("mmap", err)
+}
+
+func fallocate(f *os.File, at, size int64) error {
+	for {
+		if err := unix.Fallocate(int(f.Fd()), 0, at, size); !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("fallocate", err)
+		}
+	}
 }
 
 // noSpace reports whether an error is that of a full disk, and not of a file system that cannot.
@@ -75,9 +82,10 @@ func (r *ring) word(at int) *atomic.Uint64 {
 func (r *ring) turn(number int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.owner = nil
+	r.owner, r.number = nil, number
 	_, err := guarded(func() int {
 		r.word(ringNumberAt).Store(0)
+		copy(r.window, ringMark) // somebody may have written over it
 		r.word(ringWrittenAt).Store(0)
 		r.word(ringNumberAt).Store(uint64(number))
 		return 0
@@ -114,6 +122,34 @@ func (r *ring) prefetch(at int64) {
 		}
 		return 0
 	})
+}
+
+// whole returns errFault when somebody has cut the ring off or written over it, so that it does not say any more that it has the
+// segment up to a place. The ring's lock is held.
+func (r *ring) whole(to int64) error {
+	at, err := r.file.Stat()
+	if err != nil {
+		return err
+	}
+	if at.Size() != ringHead+ringSize {
+		return errFault
+	}
+	same, err := guarded(func() int {
+		if string(r.window[:len(ringMark)]) == ringMark && r.word(ringNumberAt).Load() == uint64(r.number) && r.word(ringWrittenAt).Load() >= uint64(to) {
+			return 1
+		}
+		return 0
+	})
+	if err == nil && same == 0 {
+		err = errFault
+	}
+	return err
+}
+
+// copyTo copies what the ring has from a place on, within a page.
+func (r *ring) copyTo(part []byte, from int64) error {
+	_, err := guarded(func() int { return copy(part, r.window[ringHead+from%ringSize:]) })
+	return err
 }
 
 // put copies bytes behind those that the segment has, then says so. There must be room for them.
@@ -156,8 +192,12 @@ func (r *ring) release() error {
 func guarded(f func() int) (n int, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if fault := recover(); fault != nil {
+		switch fault := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // of memory, see debug.SetPanicOnFault
 			n, err = 0, fmt.Errorf("%w: %v", errFault, fault)
+		default:
+			panic(fault)
 		}
 	}()
 	return f(), nil

@@ -158,6 +158,76 @@ func TestRingGone(t *testing.T) {
 	}
 }
 
+// TestRingDamaged: somebody cuts the ring off or writes over it while something is only there: the process lives, what the disk had
+// stays as it was, and what comes then is recorded.
+func TestRingDamaged(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"cut off":              func(path string) error { return os.Truncate(path, 0) },
+		"without its data":     func(path string) error { return os.Truncate(path, ringHead) },
+		"within the page":      func(path string) error { return os.Truncate(path, ringHead+1_000) },
+		"behind what is there": func(path string) error { return os.Truncate(path, ringHead+50_000) },
+		"cut off and made long again": func(path string) error {
+			return errors.Join(os.Truncate(path, 0), os.Truncate(path, ringHead+ringSize))
+		},
+		"written over": func(path string) error {
+			return os.WriteFile(path, bytes.Repeat([]byte{'q'}, ringHead+ringSize), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			j := openJournal(t, testOptions(t, root))
+			intents(t, j, 9)
+			if err := errors.Join(j.Checkpoint(), j.syncTo(j.writtenSoFar())); err != nil {
+				t.Fatal(err)
+			}
+			j.syncing.Lock() // what writes the ring to the file every 50 ms waits
+			intents(t, j, 1)
+			if err := damage(filepath.Join(j.dir, ringName)); err != nil {
+				t.Fatal(err)
+			}
+			j.syncing.Unlock()
+			if err := j.settle(); !errors.Is(err, errFault) {
+				t.Errorf("error %v", err)
+			}
+			_ = j.syncTo(j.writtenSoFar())
+			for range 3 {
+				_ = j.advance() // another ring may be too late for this one
+			}
+			intents(t, j, 5)
+			kill(t, j)
+			openJournal(t, testOptions(t, root))
+			if report := wantClean(t, root, new(memory)); report.Records != 14 {
+				t.Errorf("%d records", report.Records)
+			}
+		})
+	}
+}
+
+// TestLongLineRefused: a line that goes around a ring which was cut off is refused, and is not there.
+func TestLongLineRefused(t *testing.T) {
+	root := t.TempDir()
+	j := openJournal(t, testOptions(t, root))
+	intents(t, j, 5)
+	j.syncing.Lock()
+	if err := errors.Join(j.settle(), os.Truncate(filepath.Join(j.dir, ringName), 0)); err != nil {
+		t.Fatal(err)
+	}
+	e := intent("long")
+	e.Session = strings.Repeat("x", ringRoom+1)
+	err := j.Append(acme, e)
+	j.syncing.Unlock()
+	if !errors.Is(err, ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
+	for range 2 {
+		_ = j.advance()
+	}
+	kill(t, j)
+	if ids := exportedIDs(t, root); ids[e.ID] || len(ids) != 5 {
+		t.Errorf("%d records, the refused one among them: %v", len(ids), ids[e.ID])
+	}
+}
+
 // TestRingUnwritable: the segment's file takes nothing of the ring. The segment ends with all that was acknowledged.
 func TestRingUnwritable(t *testing.T) {
 	root := t.TempDir()

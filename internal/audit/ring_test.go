@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -90,7 +91,7 @@ func TestStaleRing(t *testing.T) {
 	taken, refused := 0, 0
 	for i := range 150 {
 		written := len(strings.Join(lines[:len(lines)-random.IntN(len(lines)/2)], ""))
-		inFile := max(written-random.IntN(ringRoomForTest), 1000)
+		inFile := max(written-random.IntN(ringRoom), 1000)
 		whole := ringAt(text, written)
 		r := ringText{number: 1, written: int64(written), data: whole}
 		if i%3 > 0 {
@@ -123,9 +124,6 @@ func TestStaleRing(t *testing.T) {
 		t.Errorf("%d times something was taken and %d times something refused: the model is none", taken, refused)
 	}
 }
-
-// ringRoomForTest is how much a ring may have that the file has not.
-const ringRoomForTest = ringSize / 2
 
 // TestRingBehind: only what a ring can hold is asked of it.
 func TestRingBehind(t *testing.T) {
@@ -242,4 +240,20 @@ func FuzzRing(f *testing.F) {
 		defer s.Close()
 		wantClean(t, filepath.Dir(dir), new(memory))
 	})
+}
+
+// TestRingDocumented: whoever reads a ring by the documentation finds what is there.
+func TestRingDocumented(t *testing.T) {
+	text := readFile(t, filepath.Join("..", "..", "docs", "audit.md"))
+	for _, says := range []string{
+		fmt.Sprintf("a file of %d,%03d,%03d bytes", (ringHead+ringSize)/1_000_000, (ringHead+ringSize)/1_000%1_000, (ringHead+ringSize)%1_000),
+		fmt.Sprintf("when %d KiB wait", ringRoom>>10),
+		fmt.Sprintf("| 0 to 7 | `%s` |", ringMark),
+		fmt.Sprintf("| %d to %d | the last bytes of the segment: byte `n`, from 0, stands at %d + `n` mod %d |", ringHead, ringHead+ringSize-1, ringHead, ringSize),
+		fmt.Sprintf("whole pages of %d bytes", directSize),
+	} {
+		if !strings.Contains(text, says) {
+			t.Errorf("docs/audit.md does not say %q", says)
+		}
+	}
 }

@@ -135,6 +135,9 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
+// maxHeader is more than a segment's first line is long.
+const maxHeader = 1 << 10
+
 // maxSegment is more than any segment's number.
 const maxSegment = 1 << 30
 
@@ -242,7 +245,7 @@ func (j *Journal) turnRing(number int) (err error) {
 		j.ring, err = createRing(filepath.Join(j.dir, ringName))
 		switch {
 		case errors.Is(err, errNoRing):
-			j.options.Log.Debug("the audit journal is written without a ring", "error", err.Error())
+			j.options.Log.Info("the audit journal is written without a ring", "error", err.Error())
 			return nil
 		case err != nil:
 			return err
@@ -350,6 +353,11 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	all, err := scan(path)
 	if err != nil {
 		return true, err
+	}
+	if all.size == 0 && all.torn > maxHeader {
+		// More than a first line that was not finished: its beginning was cut off.
+		j.options.Log.Error("a segment of the audit journal has no beginning and is set aside", "segment", segmentName(number))
+		return true, os.Rename(path, path+damagedSuffix)
 	}
 	if all.size == 0 {
 		return false, os.Remove(path)
