@@ -151,7 +151,7 @@ func (m *ringFile) flush(to int64) error {
 	} else if at.Size() < to {
 		return errFault // it was laid out
 	}
-	if err := m.ring.whole(to); err != nil {
+	if err := errors.Join(m.ring.whole(to), m.ring.filled(m.flushed.Load(), to)); err != nil {
 		return err
 	}
 	for m.flushed.Load() < to {

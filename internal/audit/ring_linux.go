@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -146,21 +147,50 @@ func (r *ring) whole(to int64) error {
 	return err
 }
 
+// filled returns errFault when there is a NUL byte between two places: no line has one, and a ring that was cut off and made long
+// again has nothing else. The ring's lock is held.
+func (r *ring) filled(from, to int64) error {
+	data := r.window[ringHead:]
+	n, err := guarded(func() int {
+		for from < to {
+			place := from % ringSize
+			part := data[place:min(place+to-from, ringSize)]
+			if bytes.IndexByte(part, 0) >= 0 {
+				return 1
+			}
+			from += int64(len(part))
+		}
+		return 0
+	})
+	if err == nil && n > 0 {
+		err = errFault
+	}
+	return err
+}
+
 // copyTo copies what the ring has from a place on, within a page.
 func (r *ring) copyTo(part []byte, from int64) error {
 	_, err := guarded(func() int { return copy(part, r.window[ringHead+from%ringSize:]) })
 	return err
 }
 
-// put copies bytes behind those that the segment has, then says so. There must be room for them.
+// put copies bytes behind those that the segment has, then says so. There must be room for them. The error is errFault when the ring
+// does not say any more what was put there before.
 func (r *ring) put(p []byte, at int64) (int, error) {
-	return guarded(func() int {
-		bytes := r.window[ringHead:]
-		n := copy(bytes[at%ringSize:], p)
-		copy(bytes, p[n:])
+	n, err := guarded(func() int {
+		if r.word(ringNumberAt).Load() != uint64(r.number) || r.word(ringWrittenAt).Load() != uint64(at) {
+			return 0
+		}
+		data := r.window[ringHead:]
+		n := copy(data[at%ringSize:], p)
+		copy(data, p[n:])
 		r.word(ringWrittenAt).Store(uint64(at) + uint64(len(p)))
 		return len(p)
 	})
+	if err == nil && n < len(p) {
+		err = errFault
+	}
+	return n, err
 }
 
 // tell says how much of the segment is written.

@@ -169,6 +169,9 @@ func TestRingDamaged(t *testing.T) {
 		"cut off and made long again": func(path string) error {
 			return errors.Join(os.Truncate(path, 0), os.Truncate(path, ringHead+ringSize))
 		},
+		"zeros in place of its data": func(path string) error {
+			return errors.Join(os.Truncate(path, ringHead), os.Truncate(path, ringHead+ringSize))
+		},
 		"written over": func(path string) error {
 			return os.WriteFile(path, bytes.Repeat([]byte{'q'}, ringHead+ringSize), 0o600)
 		},
@@ -200,6 +203,31 @@ func TestRingDamaged(t *testing.T) {
 				t.Errorf("%d records", report.Records)
 			}
 		})
+	}
+}
+
+// TestRingEmptied: a ring that was cut off and made long again takes nothing.
+func TestRingEmptied(t *testing.T) {
+	root := t.TempDir()
+	j := openJournal(t, testOptions(t, root))
+	intents(t, j, 5)
+	j.syncing.Lock()
+	path := filepath.Join(j.dir, ringName)
+	if err := errors.Join(j.settle(), os.Truncate(path, 0), os.Truncate(path, ringHead+ringSize)); err != nil {
+		t.Fatal(err)
+	}
+	err := j.Append(acme, intent("refused"))
+	j.syncing.Unlock()
+	if !errors.Is(err, errFault) {
+		t.Errorf("error %v", err)
+	}
+	for range 3 {
+		_ = j.advance()
+	}
+	intents(t, j, 5)
+	kill(t, j)
+	if ids := exportedIDs(t, root); len(ids) != 10 {
+		t.Errorf("%d records", len(ids))
 	}
 }
 

@@ -237,8 +237,8 @@ func (j *Journal) rotate() error {
 // turnRing gives the ring to a segment. Everything in it is in the former segment's file, or is given up. Without one, where
 // the system knows none, segments are written to directly.
 func (j *Journal) turnRing(number int) (err error) {
-	if j.ring != nil && !j.ring.there() {
-		_ = j.ring.release() // its file is another one, or none
+	if j.ring != nil && (!j.ring.there() || errors.Is(j.failure, errFault)) {
+		_ = j.ring.release() // its file is another one, or none, or has no blocks
 		j.ring = nil
 	}
 	if j.ring == nil {

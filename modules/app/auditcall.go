@@ -19,6 +19,7 @@ type callAudit struct {
 	intents    []string // ids of the records that were written before the credential left
 	intent     [1]string
 	room       audit.Room // of the first record's names
+	refused    error      // why the call must not be made
 	started    time.Time
 	outcome    string
 	status     int
@@ -39,8 +40,8 @@ const (
 // allowed it. It must be called before a credential leaves. An error means that the call must not be made: it could not be
 // recorded. It wraps storage.ErrUnavailable.
 func (c *Call) AuditIntent(ctx context.Context) error {
-	if len(c.audit.intents) > 0 {
-		return nil
+	if len(c.audit.intents) > 0 || c.audit.refused != nil {
+		return c.audit.refused
 	}
 	a := c.Core.Audit
 	if a == nil {
@@ -61,7 +62,8 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 		return nil
 	}
 	c.audit.outcome = "unavailable"
-	return fmt.Errorf("recording a call: %w", errors.Join(storage.ErrUnavailable, err))
+	c.audit.refused = fmt.Errorf("recording a call: %w", errors.Join(storage.ErrUnavailable, err))
+	return c.audit.refused
 }
 
 // AuditOutcome says what became of the call: a word of ours, and the status of the upstream's answer, 0 when there was
