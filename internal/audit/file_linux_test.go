@@ -61,9 +61,10 @@ func TestRingFile(t *testing.T) {
 				rt.Fatalf("the file has %d bytes of something behind %d", len(rest), at)
 			}
 		}
-		sizes := rapid.OneOf(rapid.IntRange(1, 2_000), rapid.IntRange(1, 2_000), rapid.IntRange(ringRoom-2, ringRoom+2), rapid.IntRange(1, 2*ringSize))
+		small := rapid.IntRange(1, 2_000)
+		sizes := rapid.OneOf(small, small, small, small, small, rapid.IntRange(ringRoom-2, ringRoom+2), rapid.IntRange(1, 2*ringSize))
 		toBound := rapid.Bool()
-		for i := range rapid.IntRange(1, 20).Draw(rt, "writes") {
+		for i := range rapid.IntRange(1, 12).Draw(rt, "writes") {
 			size := sizes.Draw(rt, "size")
 			if toBound.Draw(rt, "to a page's bound") {
 				size = directSize - len(want)%directSize
@@ -86,7 +87,7 @@ func TestRingFile(t *testing.T) {
 					rt.Fatal(err)
 				}
 			case 2:
-				if i%8 == 0 && m.direct != nil {
+				if i%4 == 0 && m.direct != nil {
 					_ = m.direct.Close() // writing past the page cache fails from now on
 				}
 			}
@@ -140,7 +141,10 @@ func TestCutOffUnnoticed(t *testing.T) {
 			}
 			err := more(j)
 			j.syncing.Unlock()
-			if !errors.Is(err, errFault) {
+			records := 5
+			if err == nil {
+				records++ // it was noticed before, and the next segment has it
+			} else if !errors.Is(err, errFault) {
 				t.Errorf("error %v", err)
 			}
 			for range 2 {
@@ -152,7 +156,7 @@ func TestCutOffUnnoticed(t *testing.T) {
 			kill(t, j)
 			again := openJournal(t, testOptions(t, root))
 			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedSigner())
-			if err != nil || report.Records != 5 || len(report.Findings) == 0 || again.segment.number != 3 {
+			if err != nil || report.Records != records || len(report.Findings) == 0 || again.segment.number != 3 {
 				t.Errorf("%+v, %v; then segment %d", report, err, again.segment.number)
 			}
 		})

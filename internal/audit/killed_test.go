@@ -107,7 +107,7 @@ func TestKilled(t *testing.T) {
 	var root string
 	var acknowledged []string
 	inRing, all := 0, 0
-	for round := range 30 {
+	for round := range 12 {
 		if round%6 == 0 {
 			root, acknowledged = t.TempDir(), nil
 		}
