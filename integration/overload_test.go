@@ -217,7 +217,8 @@ func TestMemoryPressure(t *testing.T) {
 type upload struct {
 	body     *io.PipeWriter
 	sent     chan struct{}       // closed when there is nothing to send, or nobody who takes it
-	answered chan *http.Response // nil: none came
+	answered chan *http.Response // closed when none comes any more
+	err      error               // why none came; readable once answered is closed
 	response *http.Response
 }
 
@@ -236,11 +237,12 @@ func (r *running) beginUpload(size int) *upload {
 	request.Header.Set("Accept", bothKinds)
 	request.Header.Set("Mcp-Session-Id", r.session)
 	go func() {
-		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
-		if err != nil {
-			response = nil
+		var response *http.Response
+		response, u.err = (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+		if u.err == nil {
+			u.answered <- response
 		}
-		u.answered <- response
+		close(u.answered)
 		_ = reader.Close()
 	}()
 	go func() {
@@ -263,7 +265,7 @@ func (u *upload) refused(t *testing.T) bool {
 	case u.response = <-u.answered:
 	}
 	if u.response == nil {
-		t.Error("a body was cut off without an answer")
+		t.Errorf("a body was cut off without an answer: %v", u.err)
 	} else if u.response.StatusCode != http.StatusServiceUnavailable || u.response.Header.Get("Retry-After") == "" {
 		t.Errorf("%s %v", u.response.Status, u.response.Header)
 	}

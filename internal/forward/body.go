@@ -28,12 +28,13 @@ func (e *BodyError) Error() string {
 
 func (e *BodyError) Unwrap() error { return e.Cause }
 
-// lingerFor is how long the rest of a refused body is read on.
-const lingerFor = 500 * time.Millisecond
+// lingerFor is how long the rest of a refused body is read on. A client far away, or on a machine that is out of breath, may
+// take seconds to see the answer; one that sees it stops sending, which ends this.
+const lingerFor = 5 * time.Second
 
 // Answer lets write answer the request so that the client gets to read it: an HTTP/1 connection closes after the answer
 // (the rest of the body would be taken for the next request), but not before what the client is still sending was read,
-// for half a second at most. A connection that is closed with unread data is reset, and the reset takes the answer away
+// for five seconds at most. A connection that is closed with unread data is reset, and the reset takes the answer away
 // from a client that is still writing (RFC 9112 section 9.6). net/http's server does the same, but only for bodies that
 // nobody has wrapped, and Caddy wraps them.
 func (e *BodyError) Answer(w http.ResponseWriter, write func()) {

@@ -1,12 +1,17 @@
 package forward
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // TestRefusedBodyIsAnswered: a client that sends more than is accepted reads the refusal, not a reset connection, also
@@ -36,3 +41,79 @@ func TestRefusedBodyIsAnswered(t *testing.T) {
 		response.Body.Close()
 	}
 }
+
+// TestLinger: what a refused client is still sending is read for five seconds, so that also a slow one gets to read its
+// answer, and no longer.
+func TestLinger(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		sends      int // bytes, one each 110 ms
+		sent       int
+		connection time.Duration
+	}{
+		{"a client that comes to its end", 40, 40, 4400 * time.Millisecond},
+		{"a client without an end", 1000, 45, 5 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, served := net.Pipe()
+				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					AnswerUnread(w, r, func() { http.Error(w, "not now", http.StatusServiceUnavailable) })
+				})}
+				listener := &oneConnection{connections: make(chan net.Conn, 1), closed: make(chan struct{})}
+				listener.connections <- served
+				go func() { _ = server.Serve(listener) }()
+				defer server.Close()
+
+				begun := time.Now()
+				if _, err := fmt.Fprintf(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", test.sends); err != nil {
+					t.Fatal(err)
+				}
+				reader := bufio.NewReader(client)
+				response, err := http.ReadResponse(reader, nil)
+				if err != nil || response.StatusCode != http.StatusServiceUnavailable || !response.Close {
+					t.Fatalf("%v, %v", response, err)
+				}
+				ended := make(chan time.Duration, 1)
+				go func() {
+					if _, err := io.Copy(io.Discard, reader); err != nil {
+						t.Error(err)
+					}
+					ended <- time.Since(begun)
+				}()
+				sent := 0
+				for range test.sends {
+					time.Sleep(110 * time.Millisecond)
+					if _, err := client.Write([]byte("x")); err != nil {
+						break
+					}
+					sent++
+				}
+				if sent != test.sent {
+					t.Errorf("%d bytes were taken, want %d", sent, test.sent)
+				}
+				if took := <-ended; took != test.connection {
+					t.Errorf("the connection ended after %v, want %v", took, test.connection)
+				}
+			})
+		})
+	}
+}
+
+// oneConnection listens for what somebody puts into it.
+type oneConnection struct {
+	connections chan net.Conn
+	closed      chan struct{}
+}
+
+func (l *oneConnection) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.connections:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *oneConnection) Close() error   { close(l.closed); return nil }
+func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
