@@ -396,7 +396,8 @@ func rawUpstream(t *testing.T, answer string) (address string, asked *atomic.Int
 // TestAttackSlowness: W03, upstreams that never begin, and such that begin and fall silent.
 func TestAttackSlowness(t *testing.T) {
 	t.Parallel()
-	const handler = "{\n transport {\n  response_header_timeout 500ms\n  read_timeout 500ms\n }\n }\n"
+	// The first one is also what those get that do begin.
+	const handler = "{\n transport {\n  response_header_timeout 5s\n  read_timeout 500ms\n }\n }\n"
 	g := startGateway(t, settings{whole: true, site: "durward_auth\n durward_policy\n durward_credential\n durward_mcp " + handler + " durward_sse " + handler + " durward_platform"})
 	token := g.token(alice)
 	hang := func(w http.ResponseWriter, r *http.Request, text string) {
@@ -421,6 +422,7 @@ func TestAttackSlowness(t *testing.T) {
 	for _, path := range []string{"/never", "/headers", "/event"} {
 		s := g.createServer(silent.server.URL+path, map[string]any{"events_url": silent.server.URL + path})
 		t.Run("W03 /mcp"+path, func(t *testing.T) {
+			t.Parallel()
 			a, err := g.try(http.MethodPost, s.path, token, pingMessage)
 			if path == "/never" {
 				a.wantRPC(t, http.StatusBadGateway, -32603, "1", "UpstreamError")
@@ -429,6 +431,7 @@ func TestAttackSlowness(t *testing.T) {
 			}
 		})
 		t.Run("W03 /sse"+path, func(t *testing.T) {
+			t.Parallel()
 			if path == "/never" {
 				g.send(http.MethodGet, "/sse/"+s.Slug, token, nil).wantError(t, http.StatusBadGateway, "UpstreamError")
 				return
