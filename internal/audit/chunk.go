@@ -59,7 +59,7 @@ var chunksBegun atomic.Uint64
 // bodyStart is where a chunk's body begins in its data.
 const bodyStart = 1
 
-// newChunk begins a chunk; buffer is used for its records, and is what finish returns, or not.
+// newChunk begins a chunk. Its records are put together in buffer, which belongs to it until the store has the chunk.
 func newChunk(node, segment, organization string, previous *[sha256.Size]byte, first int64, buffer []byte) *chunkWriter {
 	w := &chunkWriter{
 		number: chunksBegun.Add(1),

@@ -128,6 +128,7 @@ func TestCutOffUnnoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			j := openJournal(t, testOptions(t, root))
+			leaveAlone(j)
 			first := intent("long")
 			if strings.HasSuffix(name, "room") {
 				first.Session = strings.Repeat("x", largeStep+1)
@@ -135,29 +136,59 @@ func TestCutOffUnnoticed(t *testing.T) {
 			if err := errors.Join(j.Append(acme, first), j.syncTo(j.writtenSoFar())); err != nil {
 				t.Fatal(err)
 			}
-			j.syncing.Lock() // what looks at the file every 50 ms waits
 			if err := os.Truncate(segmentPath(j.dir, 1), 0); err != nil {
 				t.Fatal(err)
 			}
-			err := more(j)
-			j.syncing.Unlock()
-			records := 5
-			if err == nil {
-				records++ // it was noticed before, and the next segment has it
-			} else if !errors.Is(err, errFault) {
+			if err := more(j); !errors.Is(err, errFault) {
 				t.Errorf("error %v", err)
 			}
-			for range 2 {
-				if err := j.advance(); err != nil {
-					t.Fatal(err)
-				}
+			if err := j.advance(); err != nil {
+				t.Fatal(err)
 			}
 			intents(t, j, 5)
 			kill(t, j)
 			again := openJournal(t, testOptions(t, root))
 			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedSigner())
-			if err != nil || report.Records != records || len(report.Findings) == 0 || again.segment.number != 3 {
+			if err != nil || report.Records != 5 || len(report.Findings) == 0 || again.segment.number != 3 {
 				t.Errorf("%+v, %v; then segment %d", report, err, again.segment.number)
+			}
+		})
+	}
+}
+
+// TestCutOffFullDisk: a segment that was cut off is over, and the next one cannot be begun at once, for want of space. It is as soon
+// as there is some.
+func TestCutOffFullDisk(t *testing.T) {
+	for name, size := range map[string]int64{"all of it": 0, "its beginning": 2 * maxHeader} {
+		t.Run(name, func(t *testing.T) {
+			root, full := t.TempDir(), false
+			o := testOptions(t, root)
+			o.create = func(path string, r *ring) (file, error) {
+				if full {
+					return nil, errDisk
+				}
+				return createFile(path, r)
+			}
+			j := openJournal(t, o)
+			leaveAlone(j)
+			intents(t, j, 50)
+			path := segmentPath(j.dir, 1)
+			if err := errors.Join(os.Truncate(path, 0), os.WriteFile(path, bytes.Repeat([]byte{'x'}, int(size)), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			full = true
+			for range 2 {
+				if err := j.advance(); !errors.Is(err, errDisk) {
+					t.Errorf("error %v", err)
+				}
+			}
+			full = false
+			if err := j.advance(); err != nil {
+				t.Fatal(err)
+			}
+			intents(t, j, 5)
+			if j.segment.number != 2 {
+				t.Errorf("segment %d", j.segment.number)
 			}
 		})
 	}

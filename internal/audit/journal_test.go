@@ -209,6 +209,13 @@ func kill(t testing.TB, j *Journal) {
 	j.unlock()
 }
 
+// leaveAlone ends what a journal does by itself: what a test does to its files is noticed by what the test does next.
+func leaveAlone(j *Journal) {
+	close(j.stop)
+	j.work.Wait()
+	j.stop = make(chan struct{}) // closed by Close
+}
+
 // tear puts text where the next record of an abandoned journal would stand.
 func tear(t testing.TB, j *Journal, text string) {
 	t.Helper()

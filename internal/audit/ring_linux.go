@@ -102,11 +102,7 @@ func (r *ring) give(m *ringFile) {
 }
 
 // leave keeps what is in the ring from being written to the segment by anybody who still syncs it.
-func (r *ring) leave() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.owner = nil
-}
+func (r *ring) leave() { r.give(nil) }
 
 // there reports whether the ring is where others find it, and whole.
 func (r *ring) there() bool {

@@ -351,6 +351,9 @@ func (j *Journal) sign(c Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
 func (j *Journal) recover(number int) (kept bool, err error) {
 	path := segmentPath(j.dir, number)
 	all, err := scan(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil // set aside or removed when this was tried before, and no segment could be begun behind it
+	}
 	if err != nil {
 		return true, err
 	}
