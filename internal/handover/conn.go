@@ -169,6 +169,14 @@ func (c *Conn) retire() {
 	}
 }
 
+// arrives reports whether a request, or the handshake before it, is on its way to the server, which would drop it. Only the
+// client, the network and this machine can delay it.
+func (c *Conn) arrives() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.passed && !c.multiplexed && c.phase == begins
+}
+
 // pending reports whether the server must not be shut down now. It would drop a request that is on its way to it, and close
 // the connection of one that is answered without having said so, while the next request is on its way. A stream, whose
 // client waits for more of it, is not pending, and neither is an idle connection that waits for a request: it is passed on.

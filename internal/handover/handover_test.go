@@ -81,7 +81,7 @@ func (s *site) start(name string, handle func(http.ResponseWriter, *http.Request
 // retire ends the server as Caddy's reload does.
 func (v *server) retire(ctx context.Context) {
 	v.site.t.Helper()
-	v.listener.Retire(ctx)
+	v.listener.Retire(ctx, ctx)
 	v.stop()
 }
 
@@ -267,7 +267,7 @@ func TestSuccessorFails(t *testing.T) {
 		t.Error("the second was asked")
 	}
 	one.await(1)
-	one.listener.Retire(short(t, patience)) // nobody follows
+	one.listener.Retire(t.Context(), t.Context()) // nobody follows
 	kept.send(request)
 	kept.want("one")
 	one.stop()
@@ -293,7 +293,7 @@ func TestRequestUnderWay(t *testing.T) {
 	retired := make(chan struct{})
 	go func() {
 		defer close(retired)
-		one.listener.Retire(short(t, patience))
+		one.listener.Retire(short(t, patience), t.Context())
 	}()
 	<-one.listener.left
 	fresh := s.dial()
@@ -319,6 +319,44 @@ func TestRequestUnderWay(t *testing.T) {
 	two.stop()
 }
 
+// TestArrival: a request that has begun to arrive is waited for when calls are not any more, until it is at its handler, and not for
+// ever.
+func TestArrival(t *testing.T) {
+	s := newSite(t)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	one := s.start("one", func(http.ResponseWriter, *http.Request) bool {
+		entered <- struct{}{}
+		<-leave
+		return true
+	})
+	arrives := s.dial()
+	arrives.send(request[:30])
+	for one.listener.onTheirWay() < 1 {
+		runtime.Gosched()
+	}
+	two := s.start("two", nil)
+	over, end := context.WithCancel(t.Context())
+	end()
+	one.listener.Retire(over, over)
+	retired := make(chan struct{})
+	go func() {
+		defer close(retired)
+		one.listener.Retire(over, t.Context())
+	}()
+	select {
+	case <-retired:
+		t.Error("it did not wait for the request")
+	case <-time.After(10 * lookEvery):
+	}
+	arrives.send(request[30:])
+	<-entered
+	<-retired
+	close(leave)
+	arrives.want("one")
+	one.stop()
+	two.stop()
+}
+
 // TestStream: a stream does not hold up the succession, and goes on.
 func TestStream(t *testing.T) {
 	s := newSite(t)
@@ -337,7 +375,7 @@ func TestStream(t *testing.T) {
 	if one.listener.onTheirWay() != 0 {
 		t.Error("its client could have had it all")
 	}
-	one.listener.Retire(t.Context())
+	one.listener.Retire(t.Context(), t.Context())
 	close(leave)
 	stream.want("event one")
 	one.stop()
@@ -358,7 +396,8 @@ func TestPipelined(t *testing.T) {
 			w.send(request + second)
 			w.want("one")
 			two := s.start("two", nil)
-			one.listener.Retire(short(t, 100*time.Millisecond))
+			briefly := short(t, 100*time.Millisecond)
+			one.listener.Retire(briefly, briefly)
 			w.send(smuggled)
 			one.stop()
 			two.stop()
