@@ -514,7 +514,7 @@ func (l *lines) next() ([]byte, error) {
 func (l *lines) torn() (int64, error) {
 	torn, at := int64(0), int64(0)
 	for part, buffer := l.buffer, make([]byte, 64<<10); ; {
-		if used := len(bytes.TrimRight(part, "\x00")); used > 0 {
+		if used := len(trimZeros(part)); used > 0 {
 			torn = at + int64(used)
 		}
 		at += int64(len(part))
@@ -526,4 +526,14 @@ func (l *lines) torn() (int64, error) {
 			return torn, err
 		}
 	}
+}
+
+var zeroPage [directSize]byte
+
+// trimZeros returns b without the zeros at its end: bytes.TrimRight, which looks at each of them, a page at a time.
+func trimZeros(b []byte) []byte {
+	for len(b) >= directSize && bytes.Equal(b[len(b)-directSize:], zeroPage[:]) {
+		b = b[:len(b)-directSize]
+	}
+	return bytes.TrimRight(b, "\x00")
 }
