@@ -29,9 +29,24 @@ type site struct {
 	sockets Sockets
 	address string
 	tls     *tls.Config
+	hide    bool // each connection in one of another kind, as proxy_protocol does
 }
 
 func newSite(t *testing.T) *site { return &site{t: t} }
+
+// hiding hides the connections of a listener from the server's hooks.
+type hiding struct {
+	net.Listener
+	hide bool
+}
+
+func (h hiding) Accept() (net.Conn, error) {
+	c, err := h.Listener.Accept()
+	if err != nil || !h.hide {
+		return c, err
+	}
+	return struct{ net.Conn }{c}, nil
+}
 
 // server is one of them; its answers carry its name.
 type server struct {
@@ -72,7 +87,7 @@ func (s *site) start(name string, handle func(http.ResponseWriter, *http.Request
 		if s.tls != nil {
 			_ = v.http.ServeTLS(listener, "", "")
 		} else {
-			_ = v.http.Serve(listener)
+			_ = v.http.Serve(hiding{listener, s.hide})
 		}
 	}()
 	return v
@@ -355,6 +370,56 @@ func TestArrival(t *testing.T) {
 	arrives.want("one")
 	one.stop()
 	two.stop()
+}
+
+// TestNothingArrives: a client that has made its handshake and sends nothing, and connections that the server does not know as ours,
+// are not waited for as requests are.
+func TestNothingArrives(t *testing.T) {
+	over, end := context.WithCancel(t.Context())
+	end()
+	t.Run("handshake", func(t *testing.T) {
+		certificate := httptest.NewUnstartedServer(nil)
+		certificate.StartTLS()
+		t.Cleanup(certificate.Close)
+		s := newSite(t)
+		s.tls = certificate.TLS.Clone()
+		s.tls.NextProtos = []string{"http/1.1"}
+		one := s.start("one", nil)
+		c := tls.Client(s.dial().Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the certificate is the test's own
+		if err := c.HandshakeContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		two := s.start("two", nil)
+		arriving := short(t, patience)
+		one.listener.Retire(over, arriving) // the server's part of the handshake may not be over yet
+		if arriving.Err() != nil {
+			t.Error("it was waited for")
+		}
+		_ = c.Close()
+		one.stop()
+		two.stop()
+	})
+	t.Run("hidden", func(t *testing.T) {
+		s := newSite(t)
+		s.hide = true
+		one := s.start("one", nil)
+		w := s.dial()
+		w.send(request)
+		w.want("one")
+		two := s.start("two", nil)
+		w.send("P")
+		for one.listener.any(func(c *Conn) bool { c.mu.Lock(); defer c.mu.Unlock(); return !c.heard }) {
+			runtime.Gosched()
+		}
+		arriving := short(t, patience)
+		one.listener.Retire(over, arriving)
+		if arriving.Err() != nil {
+			t.Error("it was waited for")
+		}
+		_ = w.Close()
+		one.stop()
+		two.stop()
+	})
 }
 
 // TestStream: a stream does not hold up the succession, and goes on.
