@@ -187,10 +187,48 @@ func TestCutOffFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			intents(t, j, 5)
-			if j.segment.number != 2 {
-				t.Errorf("segment %d", j.segment.number)
+			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedSigner())
+			if err != nil || report.Records != 5 || len(report.Findings) == 0 || j.segment.number != 2 {
+				t.Errorf("segment %d; %+v, %v", j.segment.number, report, err)
 			}
 		})
+	}
+}
+
+// TestCutOffLast: a gateway that ends before it could begin another segment behind one that was cut off leaves that one aside, and
+// the next start does not use its number again: what is lost with it is found.
+func TestCutOffLast(t *testing.T) {
+	root, full := t.TempDir(), false
+	o := testOptions(t, root)
+	o.create = func(path string, r *ring) (file, error) {
+		if full {
+			return nil, errDisk
+		}
+		return createFile(path, r)
+	}
+	j := openJournal(t, o)
+	leaveAlone(j)
+	intents(t, j, 5)
+	j.mu.Lock()
+	err := j.rotate()
+	j.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	intents(t, j, 5)
+	full = true
+	if err := os.Truncate(segmentPath(j.dir, 2), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.advance(); !errors.Is(err, errDisk) {
+		t.Errorf("error %v", err)
+	}
+	kill(t, j)
+	again := openJournal(t, testOptions(t, root))
+	intents(t, again, 5)
+	report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedSigner())
+	if err != nil || report.Records != 10 || len(report.Findings) == 0 || again.segment.number != 3 || again.node != j.node {
+		t.Errorf("segment %d; %+v, %v", again.segment.number, report, err)
 	}
 }
 

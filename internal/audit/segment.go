@@ -34,14 +34,17 @@ func segmentNumber(name string) (int, bool) {
 }
 
 // segments lists the numbers of the segments in a journal's directory.
-func segments(dir string) ([]int, error) {
+func segments(dir string) ([]int, error) { return numbersOf(dir, segmentSuffix) }
+
+// numbersOf lists the numbers of the files with that suffix, in order.
+func numbersOf(dir, suffix string) ([]int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var numbers []int
 	for _, entry := range entries {
-		if name, ok := strings.CutSuffix(entry.Name(), segmentSuffix); ok {
+		if name, ok := strings.CutSuffix(entry.Name(), suffix); ok {
 			if n, ok := segmentNumber(name); ok {
 				numbers = append(numbers, n)
 			}
@@ -166,6 +169,14 @@ func (j *Journal) resume() (number int, err error) {
 		if number = n; kept {
 			number++
 		}
+	}
+	// One that was set aside had its number.
+	aside, err := numbersOf(j.dir, segmentSuffix+damagedSuffix)
+	if err != nil {
+		return 0, err
+	}
+	if n := len(aside); n > 0 {
+		number = max(number, aside[n-1]+1)
 	}
 	// All of it is in the segments now. Without it a page of it cannot come back at the next power cut.
 	if err := os.Remove(filepath.Join(j.dir, ringName)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -347,7 +358,8 @@ func (j *Journal) sign(c Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
 }
 
 // recover makes a segment that has no final checkpoint end with one: of what is in its file and in the ring, without an
-// unfinished last line. It never touches a whole line. A file that has none is removed, which kept tells.
+// unfinished last line. It never touches a whole line. A file of which the beginning was cut off is set aside; one that was
+// never begun is removed, which kept tells.
 func (j *Journal) recover(number int) (kept bool, err error) {
 	path := segmentPath(j.dir, number)
 	all, err := scan(path)
@@ -357,8 +369,8 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if all.size == 0 && all.torn > maxHeader {
-		// More than a first line that was not finished: its beginning was cut off.
+	// More than a first line that was not finished, or this process has finished it.
+	if all.size == 0 && (all.torn > maxHeader || number == j.segment.number) {
 		j.options.Log.Error("a segment of the audit journal has no beginning and is set aside", "segment", segmentName(number))
 		return true, os.Rename(path, path+damagedSuffix)
 	}
