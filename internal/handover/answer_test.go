@@ -179,7 +179,7 @@ func TestSlowServer(t *testing.T) {
 				shut := make(chan struct{})
 				go func() {
 					defer close(shut)
-					one.Retire(t.Context(), t.Context())
+					one.Retire(t.Context())
 					if held := time.Since(began) > slow/2; held != test.holds {
 						t.Errorf("it waited: %v", held)
 					}

@@ -33,8 +33,6 @@ type Conn struct {
 	deadlines   int  // that the server has set for reading since it was idle
 	closing     bool // the server's Close is held back until it is clear whether the connection can be passed on
 	told        bool // the protocol that TLS settled on has been looked at
-	hooked      bool // State is told of this connection: nothing that the server uses in its place hides it
-	heard       bool // something was read since the server last wrote
 
 	in, out deadline // for reading and for writing
 	copying bool     // a ReadFrom is under way
@@ -90,7 +88,6 @@ func State(c net.Conn, state http.ConnState) {
 			_ = own.Conn.Close()
 		}
 	case http.StateNew:
-		own.hooked = true
 	}
 }
 
@@ -148,7 +145,7 @@ func (c *Conn) saw(p []byte) {
 	if c.phase == fresh || c.phase == idle {
 		c.phase, c.answer = begins, answer{}
 	}
-	c.waiting, c.heard = false, true
+	c.waiting = false
 }
 
 // pass gives the connection to the next listener. It is called with the lock held and releases it.
@@ -170,14 +167,6 @@ func (c *Conn) retire() {
 		c.interrupted = true
 		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
 	}
-}
-
-// arrives reports whether a request, or the client's part of the handshake before it, is on its way to the server, which would
-// drop it. A client that has made its handshake and sends nothing is not waited for so long.
-func (c *Conn) arrives() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.passed && !c.multiplexed && c.phase == begins && c.hooked && c.heard
 }
 
 // pending reports whether the server must not be shut down now. It would drop a request that is on its way to it, and close
@@ -248,7 +237,6 @@ func (c *Conn) writes(p []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer.writes(p)
-	c.heard = false
 	return !c.passed
 }
 

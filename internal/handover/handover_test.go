@@ -29,24 +29,9 @@ type site struct {
 	sockets Sockets
 	address string
 	tls     *tls.Config
-	hide    bool // each connection in one of another kind, as proxy_protocol does
 }
 
 func newSite(t *testing.T) *site { return &site{t: t} }
-
-// hiding hides the connections of a listener from the server's hooks.
-type hiding struct {
-	net.Listener
-	hide bool
-}
-
-func (h hiding) Accept() (net.Conn, error) {
-	c, err := h.Listener.Accept()
-	if err != nil || !h.hide {
-		return c, err
-	}
-	return struct{ net.Conn }{c}, nil
-}
 
 // server is one of them; its answers carry its name.
 type server struct {
@@ -87,7 +72,7 @@ func (s *site) start(name string, handle func(http.ResponseWriter, *http.Request
 		if s.tls != nil {
 			_ = v.http.ServeTLS(listener, "", "")
 		} else {
-			_ = v.http.Serve(hiding{listener, s.hide})
+			_ = v.http.Serve(listener)
 		}
 	}()
 	return v
@@ -96,7 +81,7 @@ func (s *site) start(name string, handle func(http.ResponseWriter, *http.Request
 // retire ends the server as Caddy's reload does.
 func (v *server) retire(ctx context.Context) {
 	v.site.t.Helper()
-	v.listener.Retire(ctx, ctx)
+	v.listener.Retire(ctx)
 	v.stop()
 }
 
@@ -282,7 +267,7 @@ func TestSuccessorFails(t *testing.T) {
 		t.Error("the second was asked")
 	}
 	one.await(1)
-	one.listener.Retire(t.Context(), t.Context()) // nobody follows
+	one.listener.Retire(short(t, patience)) // nobody follows
 	kept.send(request)
 	kept.want("one")
 	one.stop()
@@ -308,7 +293,7 @@ func TestRequestUnderWay(t *testing.T) {
 	retired := make(chan struct{})
 	go func() {
 		defer close(retired)
-		one.listener.Retire(short(t, patience), t.Context())
+		one.listener.Retire(short(t, patience))
 	}()
 	<-one.listener.left
 	fresh := s.dial()
@@ -334,94 +319,6 @@ func TestRequestUnderWay(t *testing.T) {
 	two.stop()
 }
 
-// TestArrival: a request that has begun to arrive is waited for when calls are not any more, until it is at its handler, and not for
-// ever.
-func TestArrival(t *testing.T) {
-	s := newSite(t)
-	entered, leave := make(chan struct{}), make(chan struct{})
-	one := s.start("one", func(http.ResponseWriter, *http.Request) bool {
-		entered <- struct{}{}
-		<-leave
-		return true
-	})
-	arrives := s.dial()
-	arrives.send(request[:30])
-	for one.listener.onTheirWay() < 1 {
-		runtime.Gosched()
-	}
-	two := s.start("two", nil)
-	over, end := context.WithCancel(t.Context())
-	end()
-	one.listener.Retire(over, over)
-	retired := make(chan struct{})
-	go func() {
-		defer close(retired)
-		one.listener.Retire(over, t.Context())
-	}()
-	select {
-	case <-retired:
-		t.Error("it did not wait for the request")
-	case <-time.After(10 * lookEvery):
-	}
-	arrives.send(request[30:])
-	<-entered
-	<-retired
-	close(leave)
-	arrives.want("one")
-	one.stop()
-	two.stop()
-}
-
-// TestNothingArrives: a client that has made its handshake and sends nothing, and connections that the server does not know as ours,
-// are not waited for as requests are.
-func TestNothingArrives(t *testing.T) {
-	over, end := context.WithCancel(t.Context())
-	end()
-	t.Run("handshake", func(t *testing.T) {
-		certificate := httptest.NewUnstartedServer(nil)
-		certificate.StartTLS()
-		t.Cleanup(certificate.Close)
-		s := newSite(t)
-		s.tls = certificate.TLS.Clone()
-		s.tls.NextProtos = []string{"http/1.1"}
-		one := s.start("one", nil)
-		c := tls.Client(s.dial().Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the certificate is the test's own
-		if err := c.HandshakeContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		two := s.start("two", nil)
-		arriving := short(t, patience)
-		one.listener.Retire(over, arriving) // the server's part of the handshake may not be over yet
-		if arriving.Err() != nil {
-			t.Error("it was waited for")
-		}
-		_ = c.Close()
-		one.stop()
-		two.stop()
-	})
-	t.Run("hidden", func(t *testing.T) {
-		s := newSite(t)
-		s.hide = true
-		one := s.start("one", nil)
-		w := s.dial()
-		w.send(request)
-		w.want("one")
-		two := s.start("two", nil)
-		w.send("P")
-		for one.listener.any(func(c *Conn) bool { c.mu.Lock(); defer c.mu.Unlock(); return !c.heard }) {
-			runtime.Gosched()
-		}
-		arriving := short(t, patience)
-		one.listener.Retire(over, arriving)
-		if arriving.Err() != nil {
-			t.Error("it was waited for")
-		}
-		_ = w.Close()
-		one.stop()
-		two.stop()
-	})
-}
-
 // TestStream: a stream does not hold up the succession, and goes on.
 func TestStream(t *testing.T) {
 	s := newSite(t)
@@ -440,7 +337,7 @@ func TestStream(t *testing.T) {
 	if one.listener.onTheirWay() != 0 {
 		t.Error("its client could have had it all")
 	}
-	one.listener.Retire(t.Context(), t.Context())
+	one.listener.Retire(t.Context())
 	close(leave)
 	stream.want("event one")
 	one.stop()
@@ -461,8 +358,7 @@ func TestPipelined(t *testing.T) {
 			w.send(request + second)
 			w.want("one")
 			two := s.start("two", nil)
-			briefly := short(t, 100*time.Millisecond)
-			one.listener.Retire(briefly, briefly)
+			one.listener.Retire(short(t, 100*time.Millisecond))
 			w.send(smuggled)
 			one.stop()
 			two.stop()

@@ -195,10 +195,9 @@ const (
 
 // Retire lets the next listener take over: new connections are its own from now on, and those on which no request has
 // begun are passed on to it. It returns when no request is between its first byte and the end of its answer, streams
-// apart, and no client keeps a connection that cannot be passed on; for requests that have begun to arrive and are not at
-// their handler yet at the latest when arriving ends, for all else when ctx does. The server of the listener should be shut
-// down then. Without a next listener it does nothing.
-func (l *Listener) Retire(ctx, arriving context.Context) {
+// apart, and no client keeps a connection that cannot be passed on; at the latest when ctx ends. The server of the listener
+// should be shut down then. Without a next listener it does nothing.
+func (l *Listener) Retire(ctx context.Context) {
 	if !l.succeeded() {
 		return
 	}
@@ -208,10 +207,6 @@ func (l *Listener) Retire(ctx, arriving context.Context) {
 	defer ticker.Stop()
 	for looks := 0; ; {
 		switch {
-		case arriving.Err() == nil && l.any((*Conn).arrives):
-			looks = 0
-		case ctx.Err() != nil:
-			return
 		case l.any((*Conn).pending) || l.any((*Conn).kept):
 			looks = 0
 		case looks < settle && l.any((*Conn).veiled):
@@ -219,7 +214,11 @@ func (l *Listener) Retire(ctx, arriving context.Context) {
 		default:
 			return
 		}
-		<-ticker.C
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

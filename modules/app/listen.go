@@ -118,13 +118,10 @@ func delaysShutdown(ctx caddy.Context) bool {
 	return false
 }
 
-// longestHandover bounds how long a reload waits for requests that are at a handler of the old configuration, until the
-// begin of their answer, and for clients that keep connections which cannot be passed on; longestArrival for requests on
-// their way to a handler, which are lost otherwise. The new configuration serves meanwhile.
-const (
-	longestHandover = 500 * time.Millisecond
-	longestArrival  = 5 * time.Second
-)
+// longestHandover bounds how long a reload waits for requests that are on their way to a handler of the old
+// configuration, or to the begin of their answer, and for clients that keep connections which cannot be passed on. The new
+// one serves meanwhile.
+const longestHandover = 500 * time.Millisecond
 
 // handOver passes connections on to the next configuration, whose servers are listening.
 func (l *listening) handOver(ctx context.Context) {
@@ -132,13 +129,11 @@ func (l *listening) handOver(ctx context.Context) {
 	l.mu.Lock()
 	listeners := l.listeners
 	l.mu.Unlock()
-	arriving, end := context.WithTimeout(ctx, longestArrival)
-	defer end()
-	ctx, cancel := context.WithTimeout(arriving, longestHandover)
+	ctx, cancel := context.WithTimeout(ctx, longestHandover)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, listener := range listeners {
-		all.Go(func() { listener.Retire(ctx, arriving) })
+		all.Go(func() { listener.Retire(ctx) })
 	}
 	all.Wait()
 }
