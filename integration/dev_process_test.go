@@ -50,10 +50,11 @@ type devOutcome struct {
 // command runs the binary to its end.
 func (h devHome) command(t *testing.T, arguments ...string) devOutcome {
 	t.Helper()
+	binary := durward(t) // the first test has it built, which takes its time
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, durward(t), arguments...)
+	cmd := exec.CommandContext(ctx, binary, arguments...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = h.path, h.environment(), &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
