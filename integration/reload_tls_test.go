@@ -13,8 +13,8 @@ import (
 
 // TestReloadUnderLoadTLS: calls over TLS across reloads, also on kept connections of HTTP/1.1, which cannot be passed on:
 // at most one is lost in all, and none that ran, as long as each connection has two calls a second. RELOAD_RATE and RELOAD_COUNT make it longer.
+// No other test of the package runs beside it: what needs more than half a second for its handshake is lost, as is said.
 func TestReloadUnderLoadTLS(t *testing.T) {
-	t.Parallel()
 	rate, reloads := rig.Number(t, "RELOAD_RATE", 100), rig.Number(t, "RELOAD_COUNT", 4)
 	g := startGateway(t, settings{global: "skip_install_trust\n\tauto_https disable_redirects"})
 	up := newNumbered(t)
@@ -45,9 +45,7 @@ func TestReloadUnderLoadTLS(t *testing.T) {
 	slices.Sort(c.took)
 	judged := lost
 	if os.Getenv("RELOAD_COUNT") == "" && c.took[len(c.took)/2] > time.Second/4 {
-		// So slow a machine needs so many connections that each has under two calls a second, and a request takes longer from
-		// its connection's first byte to its handler than the half second for which it is waited for.
-		judged.kept, judged.read = 0, 0
+		judged.kept = 0 // so slow a machine needs so many connections that each has under two calls a second
 	}
 	if judged.total() > 1 {
 		t.Errorf("%s", lost)

@@ -156,21 +156,28 @@ func TestCutOffUnnoticed(t *testing.T) {
 	}
 }
 
+// journalOn is a journal that does nothing by itself, on a disk that has no room for further segments while full says so.
+func journalOn(t *testing.T, root string, full *bool) *Journal {
+	t.Helper()
+	o := testOptions(t, root)
+	o.create = func(path string, r *ring) (file, error) {
+		if *full {
+			return nil, errDisk
+		}
+		return createFile(path, r)
+	}
+	j := openJournal(t, o)
+	leaveAlone(j)
+	return j
+}
+
 // TestCutOffFullDisk: a segment that was cut off is over, and the next one cannot be begun at once, for want of space. It is as soon
 // as there is some.
 func TestCutOffFullDisk(t *testing.T) {
 	for name, size := range map[string]int64{"all of it": 0, "its beginning": 2 * maxHeader} {
 		t.Run(name, func(t *testing.T) {
 			root, full := t.TempDir(), false
-			o := testOptions(t, root)
-			o.create = func(path string, r *ring) (file, error) {
-				if full {
-					return nil, errDisk
-				}
-				return createFile(path, r)
-			}
-			j := openJournal(t, o)
-			leaveAlone(j)
+			j := journalOn(t, root, &full)
 			intents(t, j, 50)
 			path := segmentPath(j.dir, 1)
 			if err := errors.Join(os.Truncate(path, 0), os.WriteFile(path, bytes.Repeat([]byte{'x'}, int(size)), 0o600)); err != nil {
@@ -199,15 +206,7 @@ func TestCutOffFullDisk(t *testing.T) {
 // the next start does not use its number again: what is lost with it is found.
 func TestCutOffLast(t *testing.T) {
 	root, full := t.TempDir(), false
-	o := testOptions(t, root)
-	o.create = func(path string, r *ring) (file, error) {
-		if full {
-			return nil, errDisk
-		}
-		return createFile(path, r)
-	}
-	j := openJournal(t, o)
-	leaveAlone(j)
+	j := journalOn(t, root, &full)
 	intents(t, j, 5)
 	j.mu.Lock()
 	err := j.rotate()

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,28 +44,26 @@ func next(t *testing.T, heard chan string, want string) {
 }
 
 // nothingTold wants nothing to be told that do has not asked for with next. That everything has changed is told where a poll
-// does not end in time, too, and then what it finds anew; but not each time.
+// does not end in time, too, and by that feed what it finds anew; but not each time.
 func nothingTold(t *testing.T, do func(), feeds ...chan string) {
 	t.Helper()
 	for range 5 {
 		do()
-		everything, again := false, []string(nil)
+		everything := false
 		for _, heard := range feeds {
+			var told []string
 			for len(heard) > 0 {
-				if organization := <-heard; organization == "" {
-					everything = true
-				} else {
-					again = append(again, organization)
-				}
+				told = append(told, <-heard)
+			}
+			if slices.Contains(told, "") {
+				everything = true
+			} else if len(told) > 0 {
+				t.Errorf("that these have changed was told once more: %q", told)
 			}
 		}
-		if everything {
-			continue
+		if !everything {
+			return
 		}
-		if len(again) > 0 {
-			t.Errorf("that these have changed was told once more: %q", again)
-		}
-		return
 	}
 	t.Error("each time it was told that everything has changed")
 }
