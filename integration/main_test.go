@@ -10,6 +10,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if url := os.Getenv(probed); url != "" {
+		if err := probeFor(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := pgtest.Main{M: m}.Run()
 	if err := rig.RemoveBinary(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

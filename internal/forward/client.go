@@ -2,6 +2,7 @@ package forward
 
 import (
 	"net/http"
+	"runtime"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type Client struct {
 	last  bool // the deadline that runs is the answer's last one
 	begun time.Time
 	until time.Time // the deadline that runs; zero: none
+	turn  turn
 }
 
 // Client bounds writes to w by the forwarder's limit.
@@ -28,6 +30,7 @@ func (c *Client) Write(p []byte) (int, error) {
 	c.begin()
 	n, err := c.w.Write(p)
 	c.end()
+	c.giveWay(n)
 	return n, err
 }
 
@@ -46,6 +49,7 @@ func (c *Client) Send(p []byte) error {
 		err = c.rc.Flush()
 	}
 	c.end()
+	c.giveWay(len(p))
 	return err
 }
 
@@ -79,6 +83,13 @@ func (c *Client) begin() {
 	}
 	c.until = c.begun.Add(c.limit)
 	_ = c.rc.SetWriteDeadline(c.until)
+}
+
+// giveWay lets others run when n more bytes have ended this answer's turn.
+func (c *Client) giveWay(n int) {
+	if c.turn.over(n, c.begun) {
+		runtime.Gosched()
+	}
 }
 
 func (c *Client) end() {
