@@ -100,7 +100,7 @@ conformance: ## the official MCP conformance suites, 30 runs each, directly and 
 	.ci/with-go env CONFORMANCE_RUNS=30 go test -count=1 -timeout=30m -v -run Conformance ./integration/...
 
 .PHONY: bench
-bench: ## performance against plain Caddy, about 10 minutes (BENCH="-rounds 1 -secs 1 -only P1" for a look)
+bench: ## performance against plain Caddy, about 13 minutes (BENCH="-rounds 1 -secs 1 -only P1" for a look)
 	.ci/with-go go run ./integration/bench/run $(BENCH)
 
 .PHONY: chart-test

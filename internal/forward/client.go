@@ -2,7 +2,6 @@ package forward
 
 import (
 	"net/http"
-	"runtime"
 	"time"
 )
 
@@ -17,7 +16,6 @@ type Client struct {
 	last  bool // the deadline that runs is the answer's last one
 	begun time.Time
 	until time.Time // the deadline that runs; zero: none
-	turn  turn
 }
 
 // Client bounds writes to w by the forwarder's limit.
@@ -30,7 +28,6 @@ func (c *Client) Write(p []byte) (int, error) {
 	c.begin()
 	n, err := c.w.Write(p)
 	c.end()
-	c.giveWay(n)
 	return n, err
 }
 
@@ -49,7 +46,6 @@ func (c *Client) Send(p []byte) error {
 		err = c.rc.Flush()
 	}
 	c.end()
-	c.giveWay(len(p))
 	return err
 }
 
@@ -83,13 +79,6 @@ func (c *Client) begin() {
 	}
 	c.until = c.begun.Add(c.limit)
 	_ = c.rc.SetWriteDeadline(c.until)
-}
-
-// giveWay lets others run when n more bytes have ended this answer's turn.
-func (c *Client) giveWay(n int) {
-	if c.turn.over(n, c.begun) {
-		runtime.Gosched()
-	}
 }
 
 func (c *Client) end() {

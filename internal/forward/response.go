@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -250,6 +251,7 @@ type body struct {
 	answer *http1.Answer
 	watch  watch
 	idle   time.Duration
+	turn   turn
 }
 
 var errClosed = errors.New("answer is closed")
@@ -258,14 +260,21 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.watch.expired.Load() {
 		return 0, &Error{Class: ErrIdle}
 	}
+	n, err := b.read(p)
+	if b.turn.over(n, time.Now) { //nolint:forbidigo // the scheduler is on the real clock
+		runtime.Gosched()
+	}
+	return n, b.explain(err)
+}
+
+func (b *body) read(p []byte) (int, error) {
 	if b.answer.Ready() {
-		n, err := b.answer.Body.Read(p)
-		return n, b.explain(err)
+		return b.answer.Body.Read(p)
 	}
 	bound := b.watch.begin(b.idle)
 	n, err := b.answer.Body.Read(p)
 	b.watch.end(bound)
-	return n, b.explain(err)
+	return n, err
 }
 
 func (b *body) explain(err error) error {

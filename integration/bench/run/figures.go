@@ -75,7 +75,7 @@ func wants(figures []figure, numbers ...string) bool {
 
 // measurement is what was found for a figure.
 type measurement struct {
-	values  []float64 // one per round; the median counts
+	values  []float64 // one per round, or per slice of the open loop; the median counts
 	foreign []float64 // what other processes took of the machine in each round, 0 to 1; nil: not known
 	failed  int       // requests, streams or starts that went wrong
 	note    string    // what the figure does not say about how it was measured

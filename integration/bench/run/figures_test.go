@@ -162,4 +162,12 @@ func TestDerivedPairsRounds(t *testing.T) {
 	if m := d.from(samples); len(m.values) != 0 {
 		t.Errorf("open: %+v", m)
 	}
+	slice := func(name string, throughput float64, latencies ...float64) sample {
+		return sample{Name: name, Scenario: "mcp", Rate: 400, Throughput: throughput, Latencies: latencies}
+	}
+	d.together = true
+	samples = append(samples, slice("durward", 3, 5, 2), slice("durward", 4, 1, 3), slice("caddy", 2, 6, 7)) // the second turn begins elsewhere
+	if m := d.from(samples); !cmp.Equal(m.values, []float64{3, 2}) || m.note != "the p99 of all calls together 5 us, plain Caddy's 7 us" {
+		t.Errorf("slices: %+v", m)
+	}
 }

@@ -39,10 +39,10 @@ func main() {
 	var o options
 	flag.StringVar(&o.bench, "rig", "integration/bench", "directory of the rig")
 	flag.IntVar(&o.rounds, "rounds", 5, "interleaved rounds of each comparison")
-	flag.Float64Var(&o.seconds, "secs", 2, "seconds of each sample")
+	flag.Float64Var(&o.seconds, "secs", 2, "seconds of each sample but those of P3")
 	flag.StringVar(&o.only, "only", "", "figures to measure, such as P1,P8 (default: all but P6)")
 	flag.IntVar(&o.scale, "p6", 1_000_000, "policies, servers, keys and live counters of P6")
-	flag.DurationVar(&o.bound, "bound", 15*time.Minute, "give up after this time, building not counted")
+	flag.DurationVar(&o.bound, "bound", 30*time.Minute, "give up after this time, building not counted")
 	flag.StringVar(&o.profile, "profile", "", "instead of measuring, write profiles of the gateway under load to this directory")
 	flag.IntVar(&o.body, "body", 0, "bytes of each call that is profiled (default: 220)")
 	flag.Parse()
