@@ -167,7 +167,22 @@ func TestDerivedPairsRounds(t *testing.T) {
 	}
 	d.together = true
 	samples = append(samples, slice("durward", 3, 5, 2), slice("durward", 4, 1, 3), slice("caddy", 2, 6, 7)) // the second turn begins elsewhere
-	if m := d.from(samples); !cmp.Equal(m.values, []float64{3, 2}) || m.note != "the p99 of all calls together 5 us, plain Caddy's 7 us" {
+	if m := d.from(samples); !cmp.Equal(m.values, []float64{3, 2}) || m.note != "2 slices; the p99 of all their calls together 5 us, plain Caddy's 7 us" {
 		t.Errorf("slices: %+v", m)
+	}
+	var slices []sample
+	for n := range 24 {
+		ours, theirs := slice("durward", 6), slice("caddy", 1)
+		if n < 12 {
+			ours, theirs = slice("durward", 1), slice("caddy", 1)
+			theirs.Foreign = 2 * noise
+		}
+		slices = append(slices, ours, theirs)
+	}
+	if m := d.from(slices); len(m.values) != 12 || m.values[0] != 6 {
+		t.Errorf("with disturbed slices: %+v", m)
+	}
+	if m := d.from(slices[:2*(12+enough-1)]); len(m.values) != 12+enough-1 || median(m.foreign) <= noise {
+		t.Errorf("with too many of them: %+v", m)
 	}
 }
