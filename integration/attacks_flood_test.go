@@ -103,7 +103,8 @@ func TestAttackFlood(t *testing.T) {
 	s := g.createServer(upstream.url, upstream.eventsEntry())
 	token := g.token(alice)
 	paths := []string{"/sse/" + s.Slug, s.path}
-	// What the upstream has sent is still on its way through the gateway then, which makes garbage of it.
+	// An upstream that is held back does not mean rest: the gateway still carries what was sent before, and its garbage would be
+	// counted.
 	heldBack := func() {
 		last, used, since := int64(-1), 0.0, time.Now()
 		g.eventually("the upstream is held back, and the gateway at rest", func() bool {

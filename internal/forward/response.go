@@ -261,10 +261,11 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, &Error{Class: ErrIdle}
 	}
 	n, err := b.read(p)
+	err = b.explain(err)          // by what has ended until now
 	if b.turn.over(n, time.Now) { //nolint:forbidigo // the scheduler is on the real clock
 		runtime.Gosched()
 	}
-	return n, b.explain(err)
+	return n, err
 }
 
 func (b *body) read(p []byte) (int, error) {

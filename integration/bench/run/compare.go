@@ -182,6 +182,9 @@ func (d *derived) from(samples []sample) (m measurement) {
 	}
 	gateway, caddy := of("durward"), of("caddy")
 	if d.open {
+		for _, s := range gateway { // what fails, fails, whoever else was busy
+			m.failed += s.Bad
+		}
 		gateway, caddy = undisturbed(gateway, caddy)
 	}
 	for i := range min(len(gateway), len(caddy)) {
@@ -190,7 +193,9 @@ func (d *derived) from(samples []sample) (m measurement) {
 		}
 		m.values = append(m.values, d.value(gateway[i], caddy[i]))
 		m.foreign = append(m.foreign, max(gateway[i].Foreign, caddy[i].Foreign))
-		m.failed += gateway[i].Bad + gateway[i].Failed + gateway[i].Broken
+		if !d.open {
+			m.failed += gateway[i].Bad + gateway[i].Failed + gateway[i].Broken
+		}
 	}
 	if d.together && len(m.values) > 0 {
 		m.note = fmt.Sprintf("%d slices; the p99 of all their calls together %.0f us, plain Caddy's %.0f us", len(m.values), ninetyNinth(gateway), ninetyNinth(caddy))

@@ -123,7 +123,7 @@ func report(out io.Writer, figures []figure, measured map[string]measurement) er
 	return errors.Join(problems...)
 }
 
-// noise is what others may take of the machine before a figure is in doubt; compare repeats samples above it.
+// noise is what others may take of the machine before a figure is in doubt; compare repeats samples above it, and turns of slices above it are left out.
 const noise = 0.08
 
 // remarks is the note, and that the machine was not quiet. Ratios of processor time stand that; throughput and latency do

@@ -175,11 +175,11 @@ func TestDerivedPairsRounds(t *testing.T) {
 		ours, theirs := slice("durward", 6), slice("caddy", 1)
 		if n < 12 {
 			ours, theirs = slice("durward", 1), slice("caddy", 1)
-			theirs.Foreign = 2 * noise
+			theirs.Foreign, ours.Bad = 2*noise, 1
 		}
 		slices = append(slices, ours, theirs)
 	}
-	if m := d.from(slices); len(m.values) != 12 || m.values[0] != 6 {
+	if m := d.from(slices); len(m.values) != 12 || m.values[0] != 6 || m.failed != 12 {
 		t.Errorf("with disturbed slices: %+v", m)
 	}
 	if m := d.from(slices[:2*(12+enough-1)]); len(m.values) != 12+enough-1 || median(m.foreign) <= noise {
