@@ -133,7 +133,11 @@ func TestRefreshKilled(t *testing.T) {
 					t.Fatal("the provider is not asked")
 				}
 				failed := storm(rest, client, u, s)
-				<-killed
+				select {
+				case <-killed:
+				case <-time.After(callTimeout):
+					t.Fatal("the node is not killed")
+				}
 				got := p.count()
 				if tc.tolerant && (len(failed) > 0 || got.refreshes != 1 || got.reused != 1) {
 					t.Errorf("%d calls failed, the first with %v; the provider saw %+v", len(failed), append(failed, answer{})[0], got)

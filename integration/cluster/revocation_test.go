@@ -145,6 +145,7 @@ func (n *node) listen(client *http.Client, r right) *stream {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &stream{ended: make(chan struct{}), close: cancel}
 	var response *http.Response
+	hung := time.AfterFunc(2*callTimeout, cancel) // where no head of an answer comes
 	eventually(t, "a stream to open at "+n.name, func() bool {
 		var err error
 		if response, err = n.open(ctx, client, http.MethodGet, "/sse/"+r.server.slug, r.token, nil); err != nil {
@@ -155,6 +156,7 @@ func (n *node) listen(client *http.Client, r right) *stream {
 		}
 		return response.StatusCode == http.StatusOK
 	})
+	hung.Stop()
 	begun := make(chan struct{})
 	go func() {
 		defer close(s.ended)
