@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,7 +30,7 @@ func (m *ringFile) flushDirect(to int64) error {
 		return err
 	}
 	m.known = false // until all of it is there
-	n, err := pwritev(m.direct, parts, start)
+	n, err := m.writeDirect(parts, start)
 	end := start + int64(n)
 	if err == nil && end <= from {
 		err = io.ErrShortWrite
@@ -40,6 +41,20 @@ func (m *ringFile) flushDirect(to int64) error {
 	m.flushed.Store(min(end, to))
 	m.known = end >= to
 	return nil
+}
+
+// writeDirect writes whole pages, and may write fewer.
+func (m *ringFile) writeDirect(parts [][]byte, at int64) (int, error) {
+	if m.ring.aio != nil {
+		n, err := m.ring.aio.write(m.direct, parts, at)
+		if err == nil || errors.Is(err, unix.EFAULT) {
+			return n, err
+		}
+		// A system that takes no such writes to this file, or a disk that fails: which of them, the next write will tell.
+		m.ring.aio = nil // no other ring gets it: it may be what has failed
+	}
+	m.unsynced++
+	return pwritev(m.direct, parts, at)
 }
 
 // pages is what is written to the file for what the ring has between two places, in whole pages. The first one begins with what the

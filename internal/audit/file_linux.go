@@ -34,6 +34,9 @@ type ringFile struct {
 	// What is on the disk is not taken from the ring again, which somebody may have damaged. The ring's lock guards them.
 	page, room []byte
 	known      bool
+	// unsynced counts the writes that did not force themselves to the disk, synced those of them that were forced since. The ring's
+	// lock guards them.
+	unsynced, synced int64
 }
 
 // createFile makes the file of the segment that has the ring; without a ring it is written to directly.
@@ -129,6 +132,7 @@ func (m *ringFile) writeAround(p []byte) (int, error) {
 	if err := m.ring.tell(end); err != nil {
 		return 0, err
 	}
+	m.unsynced++
 	if n, err := m.file.WriteAt(p, written); err != nil {
 		return n, errors.Join(err, m.ring.tell(written))
 	}
@@ -186,6 +190,7 @@ func (m *ringFile) flushSome(to int64) error {
 // flushCached is flush by way of the page cache.
 func (m *ringFile) flushCached(to int64) error {
 	m.known = false
+	m.unsynced++
 	bytes := m.ring.window[ringHead:]
 	for from := m.flushed.Load(); from < to; {
 		place := from % ringSize
@@ -240,10 +245,31 @@ func (m *ringFile) Truncate(size int64) error {
 
 // Sync implements file. It may run beside Write.
 func (m *ringFile) Sync() error {
-	if err := m.Settle(); err != nil {
+	writes, err := m.settleTo()
+	if err != nil || writes == 0 {
 		return err
 	}
-	raw, err := m.file.SyscallConn()
+	if err := fdatasync(m.file); err != nil {
+		return err
+	}
+	m.ring.mu.Lock()
+	defer m.ring.mu.Unlock()
+	m.synced = max(m.synced, writes)
+	return nil
+}
+
+// settleTo is Settle, and returns up to which of the unsynced writes the file is to be forced to the disk; 0: there are none.
+func (m *ringFile) settleTo() (writes int64, err error) {
+	m.ring.mu.Lock()
+	defer m.ring.mu.Unlock()
+	if err := m.flush(m.written.Load()); err != nil || m.unsynced == m.synced {
+		return 0, err
+	}
+	return m.unsynced, nil
+}
+
+func fdatasync(f *os.File) error {
+	raw, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}

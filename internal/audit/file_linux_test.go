@@ -76,7 +76,7 @@ func TestRingFile(t *testing.T) {
 			before := len(want)
 			want = append(want, piece...)
 			check()
-			switch rapid.IntRange(0, 6).Draw(rt, "then") {
+			switch rapid.IntRange(0, 7).Draw(rt, "then") {
 			case 0:
 				if err := f.Sync(); err != nil {
 					rt.Fatal(err)
@@ -90,6 +90,8 @@ func TestRingFile(t *testing.T) {
 				if i%4 == 0 && m.direct != nil {
 					_ = m.direct.Close() // writing past the page cache fails from now on
 				}
+			case 3:
+				m.ring.aio = nil
 			}
 			check()
 		}

@@ -25,6 +25,7 @@ type ring struct {
 	window []byte
 	owner  *ringFile // whose bytes are in it; nil: nobody's
 	number int       // of the segment
+	aio    *aio      // nil: there is no such thing here
 }
 
 // createRing makes a ring where there may be another one, of which nothing is needed. Its blocks are allocated at once, so
@@ -44,6 +45,7 @@ func createRing(path string) (*ring, error) {
 		}
 		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
+	r.aio = takeAIO()
 	return r, nil
 }
 
@@ -210,6 +212,10 @@ func (r *ring) release() error {
 	defer r.mu.Unlock()
 	window := r.window
 	r.window, r.owner = nil, nil
+	if r.aio != nil {
+		r.aio.giveBack()
+		r.aio = nil
+	}
 	return errors.Join(os.NewSyscallError("munmap", unix.Munmap(window)), r.file.Close())
 }
 

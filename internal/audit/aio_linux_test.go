@@ -1,0 +1,175 @@
+//go:build amd64 || arm64
+
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ringFileFor makes a segment's file that is written past the page cache and without waiting in the kernel.
+func ringFileFor(t *testing.T) *ringFile {
+	t.Helper()
+	r := ringFor(t, 1)
+	f, err := createFile(filepath.Join(filepath.Dir(r.path), "segment"), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = f.Release() // a test may have
+		if err := r.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	m, ok := f.(*ringFile)
+	if !ok || m.direct == nil {
+		t.Fatal(noRing)
+	}
+	if r.aio == nil {
+		t.Fatal("this system has no asynchronous writes: see fs.aio-max-nr")
+	}
+	return m
+}
+
+// writeSome writes something and syncs it, and returns what the sync said.
+func writeSome(t *testing.T, m *ringFile) error {
+	t.Helper()
+	if _, err := m.Write(bytes.Repeat([]byte{'x'}, 5_000)); err != nil {
+		t.Fatal(err)
+	}
+	return m.Sync()
+}
+
+// TestSyncs: a write that forces itself to the disk is all that a sync takes. Every other one is forced by the sync behind it, and
+// by the next one where that fails.
+func TestSyncs(t *testing.T) {
+	m := ringFileFor(t)
+	state := func(unsynced, synced int64) {
+		t.Helper()
+		if m.unsynced != unsynced || m.synced != synced {
+			t.Errorf("%d writes that did not force themselves to the disk, %d of them are there; instead of %d and %d", m.unsynced, m.synced, unsynced, synced)
+		}
+	}
+	sync := func() {
+		t.Helper()
+		if err := writeSome(t, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sync()
+	state(0, 0)
+	m.ring.aio = nil
+	sync()
+	state(1, 1)
+	if err := m.direct.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sync()
+	state(3, 3) // the one that fails counts too
+	if _, err := m.Write(bytes.Repeat([]byte{'x'}, ringRoom+1)); err != nil {
+		t.Fatal(err)
+	}
+	state(4, 3)
+	whole := m.file
+	read, _, err := os.Pipe() // cannot be synced
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	m.file = read
+	for range 2 {
+		if err := m.Sync(); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("a sync that fails: %v", err)
+		}
+	}
+	m.file = whole
+	state(4, 3)
+	if err := m.Sync(); err != nil {
+		t.Error(err)
+	}
+	state(4, 4)
+}
+
+// brokenPipe takes a write and fails at it.
+func brokenPipe(t *testing.T) *os.File {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = write.Close() }) // a test may have
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return write
+}
+
+// TestAIORefused: a kernel that takes no asynchronous write, or fails at one, loses nothing: plain ones do it, and at last the page
+// cache.
+func TestAIORefused(t *testing.T) {
+	broken := brokenPipe(t)
+	for name, tc := range map[string]struct {
+		spoil  func(m *ringFile)
+		direct bool // still
+	}{
+		"when it is handed in": {func(m *ringFile) { m.ring.aio = &aio{done: m.ring.aio.done, number: m.ring.aio.number} }, true},
+		"when it is done":      {func(m *ringFile) { m.direct = broken }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := ringFileFor(t)
+			if err := writeSome(t, m); err != nil {
+				t.Fatal(err)
+			}
+			tc.spoil(m)
+			for range 3 {
+				if err := writeSome(t, m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := os.ReadFile(m.file.Name())
+			if want := bytes.Repeat([]byte{'x'}, 20_000); err != nil || !bytes.Equal(trimZeros(got), want) {
+				t.Errorf("%d bytes, %v", len(trimZeros(got)), err)
+			}
+			if m.ring.aio != nil || (m.direct != nil) != tc.direct || m.unsynced < 3 || m.synced != m.unsynced {
+				t.Errorf("asynchronous: %v, past the page cache: %v, %d of %d writes synced", m.ring.aio != nil, m.direct != nil, m.synced, m.unsynced)
+			}
+		})
+	}
+}
+
+// TestAIO: what is written comes to its place, what a file does not take is an error, and what the next one writes is its own.
+func TestAIO(t *testing.T) {
+	a := takeAIO()
+	if a == nil {
+		t.Fatal("this system has no asynchronous writes: see fs.aio-max-nr")
+	}
+	defer a.giveBack()
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	broken := brokenPipe(t)
+	for range 3 {
+		if n, err := a.write(f, [][]byte{[]byte("one "), []byte("two "), []byte("three")}, 3); n != 13 || err != nil {
+			t.Fatal(n, err)
+		}
+		if n, err := a.write(broken, [][]byte{[]byte("more")}, 0); n != 0 || !errors.Is(err, unix.EPIPE) {
+			t.Fatal(n, err)
+		}
+	}
+	if got, err := os.ReadFile(f.Name()); string(got) != "\x00\x00\x00one two three" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.write(f, [][]byte{[]byte("late")}, 0); err == nil {
+		t.Error("a file that was closed is written to")
+	}
+}
