@@ -73,7 +73,7 @@ func takeAIO() *aio {
 		return nil
 	}
 	a.done, a.number = os.NewFile(uintptr(fd), "eventfd"), uint32(fd)
-	if err := retried(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&a.context)), 0, 0); err != nil {
+	if err := retried(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&a.context)), 0, 0); err != nil { //nolint:gosec // the kernel fills it in
 		_ = a.done.Close()
 		return nil
 	}
@@ -92,7 +92,7 @@ func (a *aio) giveBack() {
 func (a *aio) write(f *os.File, parts [][]byte, at int64) (n int, err error) {
 	a.parts = a.parts[:0]
 	for _, p := range parts {
-		vector := unix.Iovec{Base: unsafe.SliceData(p)}
+		vector := unix.Iovec{Base: unsafe.SliceData(p)} //nolint:gosec // parts are kept until the kernel has read them
 		vector.SetLen(len(p))
 		a.parts = append(a.parts, vector)
 	}
@@ -102,8 +102,8 @@ func (a *aio) write(f *os.File, parts [][]byte, at int64) (n int, err error) {
 	}
 	if gone := raw.Control(func(fd uintptr) {
 		a.block = controlBlock{
-			flags: unix.RWF_DSYNC, opcode: opWriteParts, file: uint32(fd), parts: unsafe.SliceData(a.parts), count: uint64(len(a.parts)), offset: at,
-			features: tellsEventFD, done: a.number,
+			flags: unix.RWF_DSYNC, opcode: opWriteParts, file: uint32(fd), offset: at, features: tellsEventFD, done: a.number,
+			parts: unsafe.SliceData(a.parts), count: uint64(len(a.parts)), //nolint:gosec // a keeps them
 		}
 		n, err = a.exchange()
 	}); gone != nil {
@@ -116,12 +116,12 @@ func (a *aio) write(f *os.File, parts [][]byte, at int64) (n int, err error) {
 // exchange hands the block to the kernel and waits until it is done with it.
 func (a *aio) exchange() (int, error) {
 	a.blocks[0] = &a.block
-	if err := retried(unix.SYS_IO_SUBMIT, a.context, 1, uintptr(unsafe.Pointer(&a.blocks)), 0); err != nil {
+	if err := retried(unix.SYS_IO_SUBMIT, a.context, 1, uintptr(unsafe.Pointer(&a.blocks)), 0); err != nil { //nolint:gosec // a is kept, and nothing moves it
 		return 0, err
 	}
 	var times [8]byte
-	_, _ = a.done.Read(times[:]) // if this fails, the next line waits: until then the memory is the kernel's
-	if err := retried(unix.SYS_IO_GETEVENTS, a.context, 1, 1, uintptr(unsafe.Pointer(&a.ended))); err != nil {
+	_, _ = a.done.Read(times[:])                                                                               // if this fails, the next line waits: until then the memory is the kernel's
+	if err := retried(unix.SYS_IO_GETEVENTS, a.context, 1, 1, uintptr(unsafe.Pointer(&a.ended))); err != nil { //nolint:gosec // as above
 		return 0, err
 	}
 	if a.ended.result < 0 {
