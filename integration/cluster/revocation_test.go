@@ -156,7 +156,9 @@ func (n *node) listen(client *http.Client, r right) *stream {
 		}
 		return response.StatusCode == http.StatusOK
 	})
-	hung.Stop()
+	if !hung.Stop() {
+		t.Fatalf("a stream at %s opened too late", n.name)
+	}
 	begun := make(chan struct{})
 	go func() {
 		defer close(s.ended)

@@ -3,6 +3,7 @@
 package audit
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"sync"
@@ -11,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// aio writes without waiting in the kernel (io_submit(2)). A goroutine that waits there for a disk keeps its processor from
-// the others until the scheduler notices, which takes up to 10 ms: where there is one processor, every call that comes in
-// meanwhile waits for the journal's disk. It makes one write at a time.
+// aio writes and syncs without waiting in the kernel (io_submit(2)). A goroutine that waits there for a disk keeps its processor
+// from the others until the scheduler notices, which takes up to 10 ms: where there is one processor, every call that comes in
+// meanwhile waits for the journal's disk. It does one thing at a time.
 type aio struct {
 	context uintptr
 	done    *os.File // the eventfd(2) that tells of an end; who reads it waits in the scheduler
@@ -22,13 +23,12 @@ type aio struct {
 	blocks  [1]*controlBlock
 	ended   writeEvent
 	parts   []unix.Iovec
+	lost    bool // what was handed in may not have ended
 }
 
 // controlBlock is struct iocb of linux/aio_abi.h, as little-endian processors have it.
 type controlBlock struct {
-	_        uint64
-	_        uint32
-	flags    uint32 // RWF_*
+	_        [2]uint64
 	opcode   uint16
 	_        int16
 	file     uint32
@@ -48,11 +48,16 @@ type writeEvent struct {
 }
 
 const (
+	opSync       = 3 // IOCB_CMD_FDSYNC, since Linux 4.18
 	opWriteParts = 8 // IOCB_CMD_PWRITEV
 	tellsEventFD = 1 // IOCB_FLAG_RESFD
 )
 
-// idleAIOs are those that no ring has: giving one back to the kernel takes it 40 ms, which would be the end's of each journal.
+// errNotTaken is what the system does not do in this way. Nothing has happened.
+var errNotTaken = errors.New("the system takes no such operation")
+
+// idleAIOs are those that no ring has: the kernel waits for each processor before it has taken one back (io_destroy(2)), 40 ms,
+// which would be the end's of each journal.
 var idleAIOs struct {
 	sync.Mutex
 	all []*aio
@@ -73,55 +78,82 @@ func takeAIO() *aio {
 		return nil
 	}
 	a.done, a.number = os.NewFile(uintptr(fd), "eventfd"), uint32(fd)
-	if err := retried(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&a.context)), 0, 0); err != nil { //nolint:gosec // the kernel fills it in
+	if _, err := retried(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&a.context)), 0, 0); err != nil { //nolint:gosec // the kernel fills it in
 		_ = a.done.Close()
 		return nil
 	}
 	return a
 }
 
-// giveBack lets another ring have it. Nothing is being written.
+// giveBack lets another ring have it.
 func (a *aio) giveBack() {
+	if a == nil || a.lost {
+		return
+	}
 	idleAIOs.Lock()
 	defer idleAIOs.Unlock()
 	idleAIOs.all = append(idleAIOs.all, a)
 }
 
-// write writes parts to a place of a file and forces them to the disk, as fdatasync(2) after pwritev(2) does. It may write
-// less.
-func (a *aio) write(f *os.File, parts [][]byte, at int64) (n int, err error) {
-	a.parts = a.parts[:0]
+// write writes parts to a place of a file, as pwritev(2) does, and may write less.
+func (a *aio) write(f *os.File, parts [][]byte, at int64) (int, error) {
 	for _, p := range parts {
 		vector := unix.Iovec{Base: unsafe.SliceData(p)} //nolint:gosec // parts are kept until the kernel has read them
 		vector.SetLen(len(p))
 		a.parts = append(a.parts, vector)
 	}
+	n, err := a.exchange(f, controlBlock{
+		opcode: opWriteParts, offset: at,
+		parts: unsafe.SliceData(a.parts), count: uint64(len(a.parts)), //nolint:gosec // a keeps them
+	})
+	runtime.KeepAlive(parts)
+	// They may be unmapped, and this place be the heap's, where the collector takes no stale pointer.
+	clear(a.parts)
+	a.parts = a.parts[:0]
+	return n, err
+}
+
+// sync forces a file to the disk, as fdatasync(2) does. A flag of the writes (RWF_DSYNC) would do it in one step, but FUSE may leave
+// it to who serves the files, and gVisor drops it.
+func (a *aio) sync(f *os.File) error {
+	_, err := a.exchange(f, controlBlock{opcode: opSync})
+	return err
+}
+
+// exchange hands a block to the kernel and waits until it is done with it.
+func (a *aio) exchange(f *os.File, block controlBlock) (n int, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
 	if gone := raw.Control(func(fd uintptr) {
-		a.block = controlBlock{
-			flags: unix.RWF_DSYNC, opcode: opWriteParts, file: uint32(fd), offset: at, features: tellsEventFD, done: a.number,
-			parts: unsafe.SliceData(a.parts), count: uint64(len(a.parts)), //nolint:gosec // a keeps them
-		}
-		n, err = a.exchange()
+		block.file, block.features, block.done = uint32(fd), tellsEventFD, a.number
+		a.block = block
+		n, err = a.handIn()
 	}); gone != nil {
 		return 0, gone
 	}
-	runtime.KeepAlive(parts)
 	return n, err
 }
 
-// exchange hands the block to the kernel and waits until it is done with it.
-func (a *aio) exchange() (int, error) {
+func (a *aio) handIn() (int, error) {
+	if a.lost {
+		return 0, errNotTaken
+	}
 	a.blocks[0] = &a.block
-	if err := retried(unix.SYS_IO_SUBMIT, a.context, 1, uintptr(unsafe.Pointer(&a.blocks)), 0); err != nil { //nolint:gosec // a is kept, and nothing moves it
-		return 0, err
+	submitted, err := retried(unix.SYS_IO_SUBMIT, a.context, 1, uintptr(unsafe.Pointer(&a.blocks)), 0) //nolint:gosec // a is kept, and nothing moves it
+	if err != nil || submitted != 1 {
+		return 0, errors.Join(errNotTaken, err)
 	}
 	var times [8]byte
-	_, _ = a.done.Read(times[:])                                                                               // if this fails, the next line waits: until then the memory is the kernel's
-	if err := retried(unix.SYS_IO_GETEVENTS, a.context, 1, 1, uintptr(unsafe.Pointer(&a.ended))); err != nil { //nolint:gosec // as above
+	// If this fails, the next call waits: until then the memory is the kernel's.
+	_, _ = a.done.Read(times[:])
+	ended, err := retried(unix.SYS_IO_GETEVENTS, a.context, 1, 1, uintptr(unsafe.Pointer(&a.ended))) //nolint:gosec // as above
+	if err == nil && ended != 1 {
+		err = unix.EIO
+	}
+	if err != nil {
+		a.lost = true
 		return 0, err
 	}
 	if a.ended.result < 0 {
@@ -130,15 +162,17 @@ func (a *aio) exchange() (int, error) {
 	return int(a.ended.result), nil
 }
 
-// retried makes a system call until no signal interrupts it.
-func retried(call, one, two, three, four uintptr) error {
+// retried makes a system call; a signal that comes in is no answer.
+//
+//go:uintptrescapes
+func retried(call, one, two, three, four uintptr) (uintptr, error) {
 	for {
-		switch _, _, number := unix.Syscall6(call, one, two, three, four, 0, 0); number {
+		switch result, _, number := unix.Syscall6(call, one, two, three, four, 0, 0); number {
 		case 0:
-			return nil
+			return result, nil
 		case unix.EINTR:
 		default:
-			return number
+			return 0, number
 		}
 	}
 }

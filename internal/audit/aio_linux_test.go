@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,7 @@ func ringFileFor(t *testing.T) *ringFile {
 	if !ok || m.direct == nil {
 		t.Fatal(noRing)
 	}
-	if r.aio == nil {
+	if r.aio == nil || r.syncing.aio == nil {
 		t.Fatal("this system has no asynchronous writes: see fs.aio-max-nr")
 	}
 	return m
@@ -45,14 +46,14 @@ func writeSome(t *testing.T, m *ringFile) error {
 	return m.Sync()
 }
 
-// TestSyncs: a write that forces itself to the disk is all that a sync takes. Every other one is forced by the sync behind it, and
-// by the next one where that fails.
+// TestSyncs: what was written to the file or cut off it is forced to the disk by the sync behind it, by the next one where that fails,
+// and once.
 func TestSyncs(t *testing.T) {
 	m := ringFileFor(t)
-	state := func(unsynced, synced int64) {
+	state := func(writes, synced int64) {
 		t.Helper()
-		if m.unsynced != unsynced || m.synced != synced {
-			t.Errorf("%d writes that did not force themselves to the disk, %d of them are there; instead of %d and %d", m.unsynced, m.synced, unsynced, synced)
+		if m.writes != writes || m.synced != synced {
+			t.Errorf("%d writes, %d of them are on the disk; instead of %d and %d", m.writes, m.synced, writes, synced)
 		}
 	}
 	sync := func() {
@@ -62,19 +63,24 @@ func TestSyncs(t *testing.T) {
 		}
 	}
 	sync()
-	state(0, 0)
+	state(1, 1)
+	m.ring.aio.giveBack()
 	m.ring.aio = nil
 	sync()
-	state(1, 1)
+	state(2, 2)
+	m.ring.syncing.aio.giveBack()
+	m.ring.syncing.aio = nil
+	sync()
+	state(3, 3)
 	if err := m.direct.Close(); err != nil {
 		t.Fatal(err)
 	}
 	sync()
-	state(3, 3) // the one that fails counts too
+	state(5, 5) // the one that fails counts too
 	if _, err := m.Write(bytes.Repeat([]byte{'x'}, ringRoom+1)); err != nil {
 		t.Fatal(err)
 	}
-	state(4, 3)
+	state(6, 5)
 	whole := m.file
 	read, _, err := os.Pipe() // cannot be synced
 	if err != nil {
@@ -88,11 +94,29 @@ func TestSyncs(t *testing.T) {
 		}
 	}
 	m.file = whole
-	state(4, 3)
+	state(6, 5)
 	if err := m.Sync(); err != nil {
 		t.Error(err)
 	}
-	state(4, 4)
+	state(6, 6)
+	if err := m.Truncate(5_000); err != nil {
+		t.Fatal(err)
+	}
+	state(7, 6)
+	m.file = read
+	if err := m.Sync(); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("the sync of what was cut off: %v", err)
+	}
+	m.file = whole
+	if err := m.Sync(); err != nil {
+		t.Error(err)
+	}
+	state(7, 7)
+	m.file = read
+	if err := m.Sync(); err != nil {
+		t.Errorf("all of it is on the disk, and was synced once more: %v", err)
+	}
+	m.file = whole
 }
 
 // brokenPipe takes a write and fails at it.
@@ -109,15 +133,27 @@ func brokenPipe(t *testing.T) *os.File {
 	return write
 }
 
-// TestAIORefused: a kernel that takes no asynchronous write, or fails at one, loses nothing: plain ones do it, and at last the page
-// cache.
+// spoilt gives a ring others for its writes and its syncs.
+func spoilt(m *ringFile, others aio) {
+	for _, a := range []**aio{&m.ring.aio, &m.ring.syncing.aio} {
+		if (*a).context != 0 {
+			(*a).giveBack()
+		}
+		another := others
+		*a = &another
+	}
+}
+
+// TestAIORefused: a kernel that takes no asynchronous write or sync, or fails at a write, loses nothing: plain ones do it, and at
+// last the page cache.
 func TestAIORefused(t *testing.T) {
 	broken := brokenPipe(t)
 	for name, tc := range map[string]struct {
 		spoil  func(m *ringFile)
 		direct bool // still
 	}{
-		"when it is handed in": {func(m *ringFile) { m.ring.aio = &aio{done: m.ring.aio.done, number: m.ring.aio.number} }, true},
+		"when it is handed in": {func(m *ringFile) { spoilt(m, aio{}) }, true},
+		"since one was lost":   {func(m *ringFile) { spoilt(m, aio{lost: true}) }, true},
 		"when it is done":      {func(m *ringFile) { m.direct = broken }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +162,7 @@ func TestAIORefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.spoil(m)
+			defer spoilt(m, aio{lost: true}) // no other test gets it
 			for range 3 {
 				if err := writeSome(t, m); err != nil {
 					t.Fatal(err)
@@ -135,8 +172,8 @@ func TestAIORefused(t *testing.T) {
 			if want := bytes.Repeat([]byte{'x'}, 20_000); err != nil || !bytes.Equal(trimZeros(got), want) {
 				t.Errorf("%d bytes, %v", len(trimZeros(got)), err)
 			}
-			if m.ring.aio != nil || (m.direct != nil) != tc.direct || m.unsynced < 3 || m.synced != m.unsynced {
-				t.Errorf("asynchronous: %v, past the page cache: %v, %d of %d writes synced", m.ring.aio != nil, m.direct != nil, m.synced, m.unsynced)
+			if (m.direct != nil) != tc.direct || m.writes < 4 || m.synced != m.writes {
+				t.Errorf("past the page cache: %v, %d of %d writes synced", m.direct != nil, m.synced, m.writes)
 			}
 		})
 	}
@@ -166,10 +203,22 @@ func TestAIO(t *testing.T) {
 	if got, err := os.ReadFile(f.Name()); string(got) != "\x00\x00\x00one two three" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
+	if err := a.sync(f); err != nil {
+		t.Error(err)
+	}
+	if err := a.sync(broken); !errors.Is(err, errNotTaken) {
+		t.Errorf("a sync of what has none: %v", err)
+	}
+	if kept := a.parts[:cap(a.parts)]; slices.ContainsFunc(kept, func(p unix.Iovec) bool { return p.Base != nil }) {
+		t.Error("it still points to what was written, which may be memory of others by now")
+	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.write(f, [][]byte{[]byte("late")}, 0); err == nil {
 		t.Error("a file that was closed is written to")
+	}
+	if err := a.sync(f); err == nil || errors.Is(err, errNotTaken) {
+		t.Errorf("the sync of a file that was closed: %v", err)
 	}
 }

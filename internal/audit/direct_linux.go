@@ -45,15 +45,14 @@ func (m *ringFile) flushDirect(to int64) error {
 
 // writeDirect writes whole pages, and may write fewer.
 func (m *ringFile) writeDirect(parts [][]byte, at int64) (int, error) {
+	m.writes++
 	if m.ring.aio != nil {
 		n, err := m.ring.aio.write(m.direct, parts, at)
 		if err == nil || errors.Is(err, unix.EFAULT) {
 			return n, err
 		}
-		// A system that takes no such writes to this file, or a disk that fails: which of them, the next write will tell.
-		m.ring.aio = nil // no other ring gets it: it may be what has failed
+		// A system that takes no such writes to this file, or a disk that fails: which of them, a plain one will tell.
 	}
-	m.unsynced++
 	return pwritev(m.direct, parts, at)
 }
 

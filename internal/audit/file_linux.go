@@ -34,9 +34,9 @@ type ringFile struct {
 	// What is on the disk is not taken from the ring again, which somebody may have damaged. The ring's lock guards them.
 	page, room []byte
 	known      bool
-	// unsynced counts the writes that did not force themselves to the disk, synced those of them that were forced since. The ring's
-	// lock guards them.
-	unsynced, synced int64
+	// writes counts what was written to the file or cut off it, synced what of that was forced to the disk since. The ring's lock
+	// guards them.
+	writes, synced int64
 }
 
 // createFile makes the file of the segment that has the ring; without a ring it is written to directly.
@@ -132,7 +132,7 @@ func (m *ringFile) writeAround(p []byte) (int, error) {
 	if err := m.ring.tell(end); err != nil {
 		return 0, err
 	}
-	m.unsynced++
+	m.writes++
 	if n, err := m.file.WriteAt(p, written); err != nil {
 		return n, errors.Join(err, m.ring.tell(written))
 	}
@@ -190,7 +190,7 @@ func (m *ringFile) flushSome(to int64) error {
 // flushCached is flush by way of the page cache.
 func (m *ringFile) flushCached(to int64) error {
 	m.known = false
-	m.unsynced++
+	m.writes++
 	bytes := m.ring.window[ringHead:]
 	for from := m.flushed.Load(); from < to; {
 		place := from % ringSize
@@ -235,6 +235,7 @@ func (m *ringFile) Truncate(size int64) error {
 	if err := m.flush(size); err != nil {
 		return err
 	}
+	m.writes++
 	if err := m.file.Truncate(size); err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func (m *ringFile) Sync() error {
 	if err != nil || writes == 0 {
 		return err
 	}
-	if err := fdatasync(m.file); err != nil {
+	if err := m.ring.sync(m.file); err != nil {
 		return err
 	}
 	m.ring.mu.Lock()
@@ -258,14 +259,14 @@ func (m *ringFile) Sync() error {
 	return nil
 }
 
-// settleTo is Settle, and returns up to which of the unsynced writes the file is to be forced to the disk; 0: there are none.
+// settleTo is Settle, and returns up to which of the writes the file is to be forced to the disk; 0: they are there.
 func (m *ringFile) settleTo() (writes int64, err error) {
 	m.ring.mu.Lock()
 	defer m.ring.mu.Unlock()
-	if err := m.flush(m.written.Load()); err != nil || m.unsynced == m.synced {
+	if err := m.flush(m.written.Load()); err != nil || m.writes == m.synced {
 		return 0, err
 	}
-	return m.unsynced, nil
+	return m.writes, nil
 }
 
 func fdatasync(f *os.File) error {

@@ -91,6 +91,7 @@ func TestRingFile(t *testing.T) {
 					_ = m.direct.Close() // writing past the page cache fails from now on
 				}
 			case 3:
+				m.ring.aio.giveBack()
 				m.ring.aio = nil
 			}
 			check()

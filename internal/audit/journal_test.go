@@ -431,6 +431,38 @@ func TestFailedSync(t *testing.T) {
 	wantClean(t, dir, new(memory))
 }
 
+// TestFailedLastSync: the same when it is the one that ends a segment. The kernel tells of a page that it could not write once.
+func TestFailedLastSync(t *testing.T) {
+	dir := t.TempDir()
+	o, disk := faultyOptions(t, dir, createFile)
+	j := openJournal(t, o)
+	leaveAlone(j)
+	if err := j.Append(acme, intent("unsure")); err != nil {
+		t.Fatal(err)
+	}
+	rotate := func() error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.rotate()
+	}
+	first := disk()
+	first.set(func() { first.sync = errDisk })
+	if err := rotate(); !errors.Is(err, errDisk) {
+		t.Fatal(err)
+	}
+	first.set(func() { first.sync = nil })
+	if err := j.Append(acme, intent("after")); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errDisk) {
+		t.Errorf("acknowledged: %v", err)
+	}
+	if err := rotate(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(acme, intent("after")); err != nil || disk() == first {
+		t.Errorf("the journal went on with the same file: %v; %v", disk() == first, err)
+	}
+	wantClean(t, dir, new(memory))
+}
+
 // TestSyncAlways: concurrent calls share syncs, and none returns before its own.
 func TestSyncAlways(t *testing.T) {
 	t.Run("ring", func(t *testing.T) { testSyncAlways(t, createFile) })

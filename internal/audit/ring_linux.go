@@ -25,7 +25,13 @@ type ring struct {
 	window []byte
 	owner  *ringFile // whose bytes are in it; nil: nobody's
 	number int       // of the segment
-	aio    *aio      // nil: there is no such thing here
+	aio    *aio      // of writes; nil: there is no such thing here
+
+	// syncing has what syncs the segments, one after the other and beside the writes.
+	syncing struct {
+		sync.Mutex
+		aio *aio
+	}
 }
 
 // createRing makes a ring where there may be another one, of which nothing is needed. Its blocks are allocated at once, so
@@ -45,7 +51,7 @@ func createRing(path string) (*ring, error) {
 		}
 		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
-	r.aio = takeAIO()
+	r.aio, r.syncing.aio = takeAIO(), takeAIO()
 	return r, nil
 }
 
@@ -212,11 +218,26 @@ func (r *ring) release() error {
 	defer r.mu.Unlock()
 	window := r.window
 	r.window, r.owner = nil, nil
-	if r.aio != nil {
-		r.aio.giveBack()
-		r.aio = nil
-	}
+	r.aio.giveBack()
+	r.aio = nil
+	r.syncing.Lock()
+	defer r.syncing.Unlock()
+	r.syncing.aio.giveBack()
+	r.syncing.aio = nil
 	return errors.Join(os.NewSyscallError("munmap", unix.Munmap(window)), r.file.Close())
+}
+
+// sync forces a segment's file to the disk.
+func (r *ring) sync(f *os.File) error {
+	r.syncing.Lock()
+	defer r.syncing.Unlock()
+	if r.syncing.aio != nil {
+		// What was tried and failed is not tried again: the kernel tells of a page that it could not write once.
+		if err := r.syncing.aio.sync(f); !errors.Is(err, errNotTaken) {
+			return os.NewSyscallError("fdatasync", err)
+		}
+	}
+	return fdatasync(f)
 }
 
 // guarded runs f, which touches a mapping. When somebody has cut the file off, or the disk fails, the kernel sends a signal,

@@ -314,7 +314,11 @@ func (j *Journal) end() error {
 		}
 		j.segment.ended = true
 	}
-	return j.segment.file.Sync()
+	if err := j.segment.file.Sync(); err != nil {
+		j.failure = fmt.Errorf("syncing: %w", err) // as in sync
+		return err
+	}
+	return nil
 }
 
 // checkpoint writes a checkpoint of what moved since the last one, and of all chains of the segment when it is its final

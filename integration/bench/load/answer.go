@@ -25,7 +25,7 @@ func readAnswer(r *bufio.Reader) (a answer, err error) {
 	if len(line) < len("HTTP/1.1 200\r\n") || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
 		return a, errAnswer
 	}
-	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil {
+	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil || (line[12] != ' ' && line[12] != '\r') {
 		return a, errAnswer
 	}
 	length, chunked := -1, false
@@ -33,16 +33,21 @@ func readAnswer(r *bufio.Reader) (a answer, err error) {
 		if line, err = r.ReadSlice('\n'); err != nil {
 			return a, err
 		}
-		name, value, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\r\n")), []byte(":"))
-		if len(name) == 0 {
+		if line = bytes.TrimSuffix(line, []byte("\r\n")); len(line) == 0 {
 			break
+		}
+		name, value, found := bytes.Cut(line, []byte(":"))
+		if !found {
+			return a, errAnswer
 		}
 		value = bytes.TrimSpace(value)
 		switch {
 		case bytes.EqualFold(name, []byte("Content-Length")):
-			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 {
+			n, err := strconv.ParseUint(string(value), 10, 31)
+			if err != nil || (length >= 0 && length != int(n)) {
 				return a, errAnswer
 			}
+			length = int(n)
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			chunked = bytes.EqualFold(value, []byte("chunked"))
 		case bytes.EqualFold(name, []byte("Connection")):
@@ -74,8 +79,14 @@ func discardChunks(r *bufio.Reader) error {
 		if size == 0 {
 			break
 		}
-		if _, err := r.Discard(int(size) + len("\r\n")); err != nil {
+		if _, err := r.Discard(int(size)); err != nil {
 			return err
+		}
+		if line, err = r.ReadSlice('\n'); err != nil {
+			return err
+		}
+		if string(line) != "\r\n" {
+			return errAnswer
 		}
 	}
 	for { // trailers

@@ -4,8 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestReadAnswer: an answer is read to its last byte and no further, and what is none is an error, not a wait.
@@ -24,6 +28,11 @@ func TestReadAnswer(t *testing.T) {
 		"neither":           {"HTTP/1.1 200 OK\r\n\r\nhello", answer{status: 200}, errAnswer},
 		"a length of words": {"HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello", answer{status: 200}, errAnswer},
 		"a chunk of words":  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfive\r\n", answer{status: 200}, errAnswer},
+		"a longer chunk":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello!!0\r\n\r\n", answer{status: 200}, errAnswer},
+		"two lengths":       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello", answer{status: 200}, errAnswer},
+		"a signed length":   {"HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello", answer{status: 200}, errAnswer},
+		"a longer status":   {"HTTP/1.1 2000 OK\r\nContent-Length: 5\r\n\r\nhello", answer{status: 200}, errAnswer},
+		"no field":          {"HTTP/1.1 200 OK\r\nContent-Length\r\n\r\nhello", answer{status: 200}, errAnswer},
 		"no answer":         {"hello\r\n", answer{}, errAnswer},
 		"cut off":           {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", answer{status: 200}, io.EOF},
 	} {
@@ -39,4 +48,51 @@ func TestReadAnswer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBadAnswers: what is left of an answer that cannot be read is not taken for the next one.
+func TestBadAnswers(t *testing.T) {
+	t.Parallel()
+	answers := []string{"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		done <- serve(listener, answers)
+	}()
+	w := &worker{addr: listener.Addr().String(), reqs: [][]byte{[]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n")}, at: new(atomic.Uint64)}
+	for range answers {
+		w.hit(time.Now())
+	}
+	w.drop()
+	if err := errors.Join(<-done, listener.Close()); err != nil {
+		t.Error(err)
+	}
+	if len(w.lat) != 0 || w.bad != 3 || w.code != http.StatusInternalServerError {
+		t.Errorf("%d good answers and %d bad ones, at last %d", len(w.lat), w.bad, w.code)
+	}
+}
+
+// serve gives these answers, one for each request, to one connection after the other.
+func serve(listener net.Listener, answers []string) error {
+	for len(answers) > 0 {
+		conn, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		for reader := bufio.NewReader(conn); len(answers) > 0; answers = answers[1:] {
+			if _, err := http.ReadRequest(reader); err != nil {
+				break // the client is gone
+			}
+			if _, err := io.WriteString(conn, answers[0]); err != nil {
+				return err
+			}
+		}
+		if err := conn.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

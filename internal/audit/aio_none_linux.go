@@ -7,11 +7,15 @@ import (
 	"os"
 )
 
+var errNotTaken = errors.ErrUnsupported
+
 // aio is nothing on these processors.
 type aio struct{}
 
 func takeAIO() *aio { return nil }
 
-func (*aio) write(*os.File, [][]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
+func (*aio) write(*os.File, [][]byte, int64) (int, error) { return 0, errNotTaken }
+
+func (*aio) sync(*os.File) error { return errNotTaken }
 
 func (*aio) giveBack() {}
