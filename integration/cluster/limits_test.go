@@ -75,12 +75,12 @@ func (c *cluster) pressLimit(s server, rate, rounds int) (passed []admitted, ref
 	const (
 		callers  = 4                      // of each node
 		pause    = 200 * time.Millisecond // of a caller whose call could not be counted
-		patience = 10 * window            // of all but what the rounds take
+		patience = 10 * window            // until the limit is full
 	)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	began, uncounted, gaveUp := time.Now(), 0, false
-	late := began.Add(time.Duration(rounds)*window + patience)
+	late := began.Add(patience)
 	full := func() bool { // with mu held
 		if rounds > 1 {
 			return time.Since(began) > time.Duration(rounds)*window

@@ -56,8 +56,8 @@ const (
 // errNotTaken is what the system does not do in this way. Nothing has happened.
 var errNotTaken = errors.New("the system takes no such operation")
 
-// idleAIOs are those that no ring has: the kernel waits for each processor before it has taken one back (io_destroy(2)), 40 ms,
-// which would be the end's of each journal.
+// idleAIOs are those that no ring has. Giving one back to the kernel takes 40 ms, for it waits for each processor (io_destroy(2)): every
+// journal would take so much longer to end.
 var idleAIOs struct {
 	sync.Mutex
 	all []*aio
@@ -107,7 +107,7 @@ func (a *aio) write(f *os.File, parts [][]byte, at int64) (int, error) {
 		parts: unsafe.SliceData(a.parts), count: uint64(len(a.parts)), //nolint:gosec // a keeps them
 	})
 	runtime.KeepAlive(parts)
-	// They may be unmapped, and this place be the heap's, where the collector takes no stale pointer.
+	// The ring may be unmapped and the heap grow to its place: the collector stumbles over pointers there.
 	clear(a.parts)
 	a.parts = a.parts[:0]
 	return n, err
@@ -129,14 +129,15 @@ func (a *aio) exchange(f *os.File, block controlBlock) (n int, err error) {
 	if gone := raw.Control(func(fd uintptr) {
 		block.file, block.features, block.done = uint32(fd), tellsEventFD, a.number
 		a.block = block
-		n, err = a.handIn()
+		n, err = a.await()
 	}); gone != nil {
 		return 0, gone
 	}
 	return n, err
 }
 
-func (a *aio) handIn() (int, error) {
+// await hands in the block and returns what came of it.
+func (a *aio) await() (int, error) {
 	if a.lost {
 		return 0, errNotTaken
 	}

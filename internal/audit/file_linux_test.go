@@ -211,10 +211,7 @@ func TestCutOffLast(t *testing.T) {
 	root, full := t.TempDir(), false
 	j := journalOn(t, root, &full)
 	intents(t, j, 5)
-	j.mu.Lock()
-	err := j.rotate()
-	j.mu.Unlock()
-	if err != nil {
+	if err := turn(j); err != nil {
 		t.Fatal(err)
 	}
 	intents(t, j, 5)

@@ -31,10 +31,7 @@ func TestFresh(t *testing.T) {
 					t.Fatal(err)
 				}
 			case 1:
-				j.mu.Lock()
-				err := j.rotate()
-				j.mu.Unlock()
-				if err != nil {
+				if err := turn(j); err != nil {
 					t.Fatal(err)
 				}
 			case 2, 3:

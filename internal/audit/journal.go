@@ -167,8 +167,11 @@ type Journal struct {
 	ripe     chan struct{}                 // much is to be shipped
 	recent   recentShared
 
+	// syncing is held while a segment is synced, and taken before mu: beside one that fails, of which the kernel tells once, another
+	// sync of the same file would succeed.
 	syncing sync.Mutex
-	synced  atomic.Int64 // how much of all that was written is known to be on the disk
+	synced  atomic.Int64 // how much of all that was written is known to be on the disk, or was given up
+	unsure  unsure       // what was given up last; mu guards it
 
 	stop chan struct{}
 	work sync.WaitGroup
@@ -298,6 +301,8 @@ func (j *Journal) Close() error {
 	j.mu.Unlock()
 	close(j.stop)
 	j.work.Wait()
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	err := j.end()

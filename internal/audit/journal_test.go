@@ -298,6 +298,7 @@ type faulty struct {
 	write, sync     error
 	short           int // bytes that are written before the error
 	truncate        error
+	syncs           func() error // what a sync does instead
 	written, synced int
 }
 
@@ -323,10 +324,14 @@ func (f *faulty) Truncate(size int64) error {
 
 func (f *faulty) Sync() error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.synced++
-	if f.sync != nil {
-		return f.sync
+	fault, instead := f.sync, f.syncs
+	f.mu.Unlock()
+	switch {
+	case instead != nil:
+		return instead()
+	case fault != nil:
+		return errors.Join(f.file.Settle(), fault)
 	}
 	return f.file.Sync()
 }
@@ -431,7 +436,7 @@ func TestFailedSync(t *testing.T) {
 	wantClean(t, dir, new(memory))
 }
 
-// TestFailedLastSync: the same when it is the one that ends a segment. The kernel tells of a page that it could not write once.
+// TestFailedLastSync: the same when it is the one that ends a segment, all of which is in the file.
 func TestFailedLastSync(t *testing.T) {
 	dir := t.TempDir()
 	o, disk := faultyOptions(t, dir, createFile)
@@ -440,27 +445,112 @@ func TestFailedLastSync(t *testing.T) {
 	if err := j.Append(acme, intent("unsure")); err != nil {
 		t.Fatal(err)
 	}
-	rotate := func() error {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		return j.rotate()
+	mark := j.writtenSoFar()
+	first := disk()
+	first.set(func() { first.sync = errDisk })
+	if err := turn(j); err != nil || disk() == first {
+		t.Fatalf("the journal went on with the same file: %v; %v", disk() == first, err)
+	}
+	if err := j.syncTo(mark); !errors.Is(err, errDisk) {
+		t.Errorf("who waits for what was written before is told %v", err)
+	}
+	if err := j.Append(acme, intent("after")); err != nil {
+		t.Error(err)
+	}
+	if err := j.syncTo(j.writtenSoFar()); err != nil {
+		t.Error(err)
+	}
+	wantClean(t, dir, new(memory))
+}
+
+// TestWaitBehindFailedSync: who waits for a sync that fails, or for the one behind it, is told so, also when the segment is given up
+// before they come to ask.
+func TestWaitBehindFailedSync(t *testing.T) {
+	o, disk := faultyOptions(t, t.TempDir(), createFile)
+	j := openJournal(t, o)
+	leaveAlone(j)
+	marks := make([]int64, 3)
+	for i := range marks {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			t.Fatal(err)
+		}
+		marks[i] = j.writtenSoFar()
+		if i == 0 {
+			if err := j.syncTo(marks[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	first := disk()
 	first.set(func() { first.sync = errDisk })
-	if err := rotate(); !errors.Is(err, errDisk) {
-		t.Fatal(err)
+	if err := j.syncTo(marks[1]); !errors.Is(err, errDisk) {
+		t.Error(err)
 	}
-	first.set(func() { first.sync = nil })
-	if err := j.Append(acme, intent("after")); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errDisk) {
-		t.Errorf("acknowledged: %v", err)
+	first.set(func() { first.sync = nil }) // the kernel tells of it once
+	for _, segment := range []string{"that failed", "behind it"} {
+		for i, mark := range marks {
+			if err := j.syncTo(mark); errors.Is(err, errDisk) != (i > 0) {
+				t.Errorf("in the segment %s who waits for record %d is told %v", segment, i, err)
+			}
+		}
+		if err := j.advance(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := rotate(); err != nil {
-		t.Fatal(err)
+	if disk() == first {
+		t.Error("the journal went on with the same file")
 	}
-	if err := j.Append(acme, intent("after")); err != nil || disk() == first {
-		t.Errorf("the journal went on with the same file: %v; %v", disk() == first, err)
+}
+
+// TestSyncsByTurns: no segment ends while a sync of it runs, which may be the one that the kernel tells of a fault.
+func TestSyncsByTurns(t *testing.T) {
+	for name, end := range map[string]func(j *Journal) error{"a segment": (*Journal).advance, "the journal": (*Journal).Close} {
+		t.Run(name, func(t *testing.T) {
+			o, disk := faultyOptions(t, t.TempDir(), createFile)
+			j := openJournal(t, o)
+			leaveAlone(j)
+			if err := j.Append(acme, intent("create_issue")); err != nil {
+				t.Fatal(err)
+			}
+			running, failing := make(chan struct{}), make(chan struct{})
+			first := disk()
+			first.set(func() {
+				first.syncs = func() error {
+					close(running)
+					<-failing
+					return errDisk
+				}
+			})
+			failed, ended := make(chan error), make(chan error)
+			mark := j.writtenSoFar()
+			go func() { failed <- j.syncTo(mark) }()
+			<-running
+			first.set(func() { first.syncs = nil })
+			j.mu.Lock()
+			j.options.SegmentAge = 0 // it is over
+			j.mu.Unlock()
+			go func() { ended <- end(j) }()
+			close(failing)
+			if err := <-failed; !errors.Is(err, errDisk) {
+				t.Errorf("the sync that failed: %v", err)
+			}
+			if err := <-ended; (err != nil) != (name == "the journal") {
+				t.Errorf("the end: %v", err)
+			}
+			if err := j.syncTo(mark); !errors.Is(err, errDisk) {
+				t.Errorf("who waits behind it is told %v", err)
+			}
+		})
 	}
-	wantClean(t, dir, new(memory))
+}
+
+// turn has a journal begin another segment.
+func turn(j *Journal) error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.rotate()
 }
 
 // TestSyncAlways: concurrent calls share syncs, and none returns before its own.

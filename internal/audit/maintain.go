@@ -10,32 +10,45 @@ import (
 func (j *Journal) syncTo(mark int64) error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
-	if j.synced.Load() >= mark {
-		return nil
-	}
 	j.mu.Lock()
 	current, target, failure := j.segment.file, j.written, j.failure
+	if j.unsure.has(mark) {
+		failure = j.unsure.cause
+	} else if j.synced.Load() >= mark {
+		failure, current = nil, nil
+	}
 	j.mu.Unlock()
-	if failure != nil {
+	if failure != nil || current == nil {
 		return failure
 	}
 	if err := current.Sync(); err != nil {
-		if j.synced.Load() >= mark {
-			return nil // the segment ended meanwhile, and was synced then
-		}
-		// What was written since the last sync may be gone, whatever a second sync says: this segment is over.
 		j.mu.Lock()
-		if j.failure == nil && current == j.segment.file {
-			j.failure = fmt.Errorf("syncing: %w", err)
-			j.options.Log.Error("the audit journal cannot be synced", "error", err.Error())
-		}
-		j.mu.Unlock()
+		defer j.mu.Unlock()
 		signal(j.rotation)
-		return err
+		return j.noteUnsynced(err)
 	}
 	j.noteSynced(target)
 	return nil
 }
+
+// noteUnsynced notes that a sync has failed: what was written since the last one may be gone, whatever a second one says, as the
+// kernel tells once of what it could not write. The segment is over.
+func (j *Journal) noteUnsynced(err error) error {
+	if j.failure == nil {
+		j.failure = fmt.Errorf("syncing: %w", err)
+		j.options.Log.Error("the audit journal cannot be synced", "error", err.Error())
+	}
+	return j.failure
+}
+
+// unsure is what of all that was written a segment that was given up may have lost.
+type unsure struct {
+	from, to int64
+	cause    error
+}
+
+// has reports whether what ends at mark belongs to it.
+func (u unsure) has(mark int64) bool { return u.from < mark && mark <= u.to }
 
 func (j *Journal) noteSynced(mark int64) {
 	for {
@@ -96,6 +109,8 @@ func (j *Journal) maintain() {
 
 // advance makes the checkpoint or the segment that is due.
 func (j *Journal) advance() error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.notice()

@@ -79,11 +79,7 @@ func TestOutcomes(t *testing.T) {
 		"a flush of a single": {1, (*Journal).Flush, []int{1, 1}},
 		"a checkpoint":        {5, (*Journal).Checkpoint, []int{5, 1}},
 		"the end":             {5, (*Journal).Close, []int{5, 1}},
-		"another segment": {5, func(j *Journal) error {
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			return j.rotate()
-		}, []int{5, 1}},
+		"another segment":     {5, turn, []int{5, 1}},
 		"a moment": {5, func(*Journal) error {
 			time.Sleep(laterDelay + time.Millisecond) //nolint:forbidigo // the clock of synctest
 			synctest.Wait()

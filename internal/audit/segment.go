@@ -90,7 +90,7 @@ func claim(root string, log *slog.Logger) (dir string, unlock func(), err error)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, err
 	}
-	if err := syncDir(root); err != nil {
+	if err := syncPath(root); err != nil {
 		return "", nil, err
 	}
 	unlock, err = lock(filepath.Join(dir, lockFile))
@@ -130,12 +130,12 @@ func nodeDirs(root string) ([]string, error) {
 	return dirs, nil
 }
 
-func syncDir(path string) error {
-	dir, err := os.Open(path)
+func syncPath(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // maxHeader is more than a segment's first line is long.
@@ -200,7 +200,7 @@ func (j *Journal) open(number int) error {
 		Format: segmentFormat, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash,
 	}), '\n')
 	_, err = f.Write(first)
-	if err = errors.Join(err, f.Sync(), syncDir(j.dir)); err != nil {
+	if err = errors.Join(err, f.Sync(), syncPath(j.dir)); err != nil {
 		return errors.Join(err, f.Release(), os.Remove(path))
 	}
 	j.segment = segment{file: f, number: number, name: segmentName(number), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
@@ -214,14 +214,15 @@ func (j *Journal) open(number int) error {
 }
 
 // rotate ends the segment and begins the next. When the disk may have lost what was written, the segment ends with what
-// is there.
+// is there. The locks of syncs and of the journal are held.
 func (j *Journal) rotate() error {
 	former := j.segment
-	if j.failure == nil {
-		if err := j.end(); err != nil {
-			return err
-		}
-	} else {
+	if err := j.end(); err != nil && j.failure == nil {
+		return err
+	}
+	failed := j.failure != nil
+	if failed {
+		j.unsure = unsure{from: j.synced.Load(), to: j.written, cause: j.failure}
 		j.giveUp()
 		j.tell(j.failure)
 		j.dropFresh() // the file may have less
@@ -235,7 +236,6 @@ func (j *Journal) rotate() error {
 			}
 		}
 	}
-	failed := j.failure != nil
 	if err := j.open(former.number + 1); err != nil {
 		return err
 	}
@@ -315,8 +315,7 @@ func (j *Journal) end() error {
 		j.segment.ended = true
 	}
 	if err := j.segment.file.Sync(); err != nil {
-		j.failure = fmt.Errorf("syncing: %w", err) // as in sync
-		return err
+		return j.noteUnsynced(err)
 	}
 	return nil
 }
@@ -394,7 +393,7 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 		j.last.number, j.last.hash = c.Number, checkpointHash(c)
 	}
 	if all.final && len(more) == 0 {
-		return true, nil
+		return true, syncPath(path) // who ended it may not have come to that
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

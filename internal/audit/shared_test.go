@@ -61,10 +61,7 @@ func TestShared(t *testing.T) {
 					t.Fatal(err)
 				}
 			case 5:
-				j.mu.Lock()
-				err := j.rotate()
-				j.mu.Unlock()
-				if err != nil {
+				if err := turn(j); err != nil {
 					t.Fatal(err)
 				}
 			case 6:
@@ -219,11 +216,11 @@ func TestRecentOfSegment(t *testing.T) {
 	if err := j.Append(acme, intent("create_issue")); err != nil {
 		t.Fatal(err)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.rotate(); err != nil {
+	if err := turn(j); err != nil {
 		t.Fatal(err)
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	for i := range j.recent {
 		if j.recent[i][0].chain != nil || j.recent[i][1].chain != nil {
 			t.Error("a chain of the former segment is kept")

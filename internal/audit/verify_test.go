@@ -56,10 +56,7 @@ func newScene(t *testing.T) *scene {
 		if segment == 4 {
 			break
 		}
-		s.journal.mu.Lock()
-		err := s.journal.rotate()
-		s.journal.mu.Unlock()
-		if err != nil {
+		if err := turn(s.journal); err != nil {
 			t.Fatal(err)
 		}
 		if segment < 3 {

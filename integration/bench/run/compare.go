@@ -29,6 +29,8 @@ type sample struct {
 	Bad        int     `json:"bad"`
 	// Latencies are those of the open loop, in microseconds.
 	Latencies []float64 `json:"latencies_us"`
+	// Awake says that processors could not go to sleep during the open loop.
+	Awake bool `json:"awake"`
 
 	Foreign float64 `json:"foreign"` // what other processes took of all processors, 0 to 1
 
@@ -199,6 +201,9 @@ func (d *derived) from(samples []sample) (m measurement) {
 	}
 	if d.together && len(m.values) > 0 {
 		m.note = fmt.Sprintf("%d slices; the p99 of all their calls together %.0f us, plain Caddy's %.0f us", len(m.values), ninetyNinth(gateway), ninetyNinth(caddy))
+		if slices.ContainsFunc(slices.Concat(gateway, caddy), func(s sample) bool { return !s.Awake }) {
+			m.note += "; idle processors went to sleep, see docs/performance.md"
+		}
 	}
 	return m
 }

@@ -145,7 +145,7 @@ func TestEveryPromiseIsMeasured(t *testing.T) {
 
 func TestDerivedPairsRounds(t *testing.T) {
 	samples := []sample{
-		{Name: "caddy", Scenario: "mcp", Throughput: 100}, {Name: "caddy", Scenario: "mcp", Rate: 400, Throughput: 1},
+		{Name: "caddy", Scenario: "mcp", Throughput: 100}, {Name: "caddy", Scenario: "mcp", Rate: 400, Throughput: 1, Awake: true},
 		{Name: "durward", Scenario: "mcp", Throughput: 150}, {Name: "nginx", Scenario: "mcp", Throughput: 900},
 		{Name: "durward", Scenario: "mcp", Throughput: 100, Bad: 3}, {Name: "caddy", Scenario: "mcp", Throughput: 200},
 		{Name: "durward", Scenario: "mcpsse", Throughput: 7}, {Name: "durward", Scenario: "mcp", Throughput: 8}, // no partner
@@ -163,12 +163,16 @@ func TestDerivedPairsRounds(t *testing.T) {
 		t.Errorf("open: %+v", m)
 	}
 	slice := func(name string, throughput float64, latencies ...float64) sample {
-		return sample{Name: name, Scenario: "mcp", Rate: 400, Throughput: throughput, Latencies: latencies}
+		return sample{Name: name, Scenario: "mcp", Rate: 400, Throughput: throughput, Latencies: latencies, Awake: true}
 	}
 	d.together = true
 	samples = append(samples, slice("durward", 3, 5, 2), slice("durward", 4, 1, 3), slice("caddy", 2, 6, 7)) // the second turn begins elsewhere
 	if m := d.from(samples); !cmp.Equal(m.values, []float64{3, 2}) || m.note != "2 slices; the p99 of all their calls together 5 us, plain Caddy's 7 us" {
 		t.Errorf("slices: %+v", m)
+	}
+	samples[len(samples)-1].Awake = false
+	if m := d.from(samples); !strings.HasSuffix(m.note, "plain Caddy's 7 us; idle processors went to sleep, see docs/performance.md") {
+		t.Errorf("processors that sleep: %q", m.note)
 	}
 	var slices []sample
 	for n := range 24 {
