@@ -171,7 +171,7 @@ type Journal struct {
 	// sync of the same file would succeed.
 	syncing sync.Mutex
 	synced  atomic.Int64 // how much of all that was written is known to be on the disk, or was given up
-	unsure  unsure       // what was given up last; mu guards it
+	unsure  unsure       // mu guards it
 
 	stop chan struct{}
 	work sync.WaitGroup
@@ -308,6 +308,7 @@ func (j *Journal) Close() error {
 	err := j.end()
 	if err != nil {
 		j.giveUp()
+		j.tell(err)
 	}
 	err = errors.Join(err, j.segment.file.Close())
 	if j.ring != nil && err == nil {

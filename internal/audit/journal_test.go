@@ -438,8 +438,13 @@ func TestFailedSync(t *testing.T) {
 
 // TestFailedLastSync: the same when it is the one that ends a segment, all of which is in the file.
 func TestFailedLastSync(t *testing.T) {
+	t.Run("ring", func(t *testing.T) { testFailedLastSync(t, createFile) })
+	t.Run("without a ring", func(t *testing.T) { testFailedLastSync(t, createDirect) })
+}
+
+func testFailedLastSync(t *testing.T, create func(path string, r *ring) (file, error)) {
 	dir := t.TempDir()
-	o, disk := faultyOptions(t, dir, createFile)
+	o, disk := faultyOptions(t, dir, create)
 	j := openJournal(t, o)
 	leaveAlone(j)
 	if err := j.Append(acme, intent("unsure")); err != nil {
@@ -466,7 +471,12 @@ func TestFailedLastSync(t *testing.T) {
 // TestWaitBehindFailedSync: who waits for a sync that fails, or for the one behind it, is told so, also when the segment is given up
 // before they come to ask.
 func TestWaitBehindFailedSync(t *testing.T) {
-	o, disk := faultyOptions(t, t.TempDir(), createFile)
+	t.Run("ring", func(t *testing.T) { testWaitBehindFailedSync(t, createFile) })
+	t.Run("without a ring", func(t *testing.T) { testWaitBehindFailedSync(t, createDirect) })
+}
+
+func testWaitBehindFailedSync(t *testing.T, create func(path string, r *ring) (file, error)) {
+	o, disk := faultyOptions(t, t.TempDir(), create)
 	j := openJournal(t, o)
 	leaveAlone(j)
 	marks := make([]int64, 3)
@@ -500,6 +510,20 @@ func TestWaitBehindFailedSync(t *testing.T) {
 	if disk() == first {
 		t.Error("the journal went on with the same file")
 	}
+	// Another one fails behind it.
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	second := disk()
+	second.set(func() { second.sync = errDisk })
+	if err := turn(j); err != nil || disk() == second {
+		t.Fatal(err)
+	}
+	for i, mark := range append(marks, j.writtenSoFar()) {
+		if err := j.syncTo(mark); errors.Is(err, errDisk) != (i > 0) {
+			t.Errorf("behind both who waits for record %d is told %v", i, err)
+		}
+	}
 }
 
 // TestSyncsByTurns: no segment ends while a sync of it runs, which may be the one that the kernel tells of a fault.
@@ -521,7 +545,7 @@ func TestSyncsByTurns(t *testing.T) {
 					return errDisk
 				}
 			})
-			failed, ended := make(chan error), make(chan error)
+			failed, ended := make(chan error, 1), make(chan error, 1)
 			mark := j.writtenSoFar()
 			go func() { failed <- j.syncTo(mark) }()
 			<-running
@@ -530,6 +554,12 @@ func TestSyncsByTurns(t *testing.T) {
 			j.options.SegmentAge = 0 // it is over
 			j.mu.Unlock()
 			go func() { ended <- end(j) }()
+			select {
+			case err := <-ended:
+				t.Errorf("it ended beside a sync that runs: %v", err)
+				ended <- err
+			case <-time.After(50 * time.Millisecond):
+			}
 			close(failing)
 			if err := <-failed; !errors.Is(err, errDisk) {
 				t.Errorf("the sync that failed: %v", err)

@@ -32,19 +32,27 @@ func (j *Journal) syncTo(mark int64) error {
 }
 
 // noteUnsynced notes that a sync has failed: what was written since the last one may be gone, whatever a second one says, as the
-// kernel tells once of what it could not write. The segment is over.
+// kernel tells once of what it could not write. The segment is over. The journal's lock is held.
 func (j *Journal) noteUnsynced(err error) error {
+	j.options.Log.Error("the audit journal cannot be synced", "error", err.Error())
 	if j.failure == nil {
 		j.failure = fmt.Errorf("syncing: %w", err)
-		j.options.Log.Error("the audit journal cannot be synced", "error", err.Error())
 	}
 	return j.failure
 }
 
-// unsure is what of all that was written a segment that was given up may have lost.
+// unsure is what of all that was written the segments that were given up may have lost, with all between them: who is so late to ask for
+// that is refused for nothing.
 type unsure struct {
 	from, to int64
-	cause    error
+	cause    error // of the last one
+}
+
+func (u *unsure) add(from, to int64, cause error) {
+	if u.cause == nil {
+		u.from = from
+	}
+	u.to, u.cause = to, cause
 }
 
 // has reports whether what ends at mark belongs to it.

@@ -222,7 +222,7 @@ func (j *Journal) rotate() error {
 	}
 	failed := j.failure != nil
 	if failed {
-		j.unsure = unsure{from: j.synced.Load(), to: j.written, cause: j.failure}
+		j.unsure.add(j.synced.Load(), j.written, j.failure)
 		j.giveUp()
 		j.tell(j.failure)
 		j.dropFresh() // the file may have less
@@ -317,6 +317,7 @@ func (j *Journal) end() error {
 	if err := j.segment.file.Sync(); err != nil {
 		return j.noteUnsynced(err)
 	}
+	j.noteSynced(j.written)
 	return nil
 }
 
