@@ -32,6 +32,7 @@ func TestParseAction(t *testing.T) {
 		{"list of resources", "resources/list", Action{Kind: ResourcesList}},
 		{"list of prompts", "prompts/list", Action{Kind: PromptsList}},
 
+		{"a tool that is named approve, with approval", "tools/call:approve:approve", Action{Kind: ToolsCall, Name: "approve", Approve: true}},
 		{"M07 doubled suffix", "tools/call:x:approve:approve", Action{}},
 		{"M07 suffix of nothing", "tools/call::approve", Action{}},
 		{"M07 suffix in the middle", "tools/call:x:approve:y", Action{}},
@@ -101,7 +102,7 @@ func TestM07NamesThatNoGrantReaches(t *testing.T) {
 }
 
 func FuzzParseAction(f *testing.F) {
-	for _, s := range []string{"*", "tools/call:x:approve", "tools/call:x:approve:approve", "tools/call:get_*", "resources/read:a*", "sse/stream", "prompts/get:x", "tools/list"} {
+	for _, s := range []string{"*", "tools/call:x:approve", "tools/call:x:approve:approve", "tools/call:approve:approve", "tools/call:get_*", "resources/read:a*", "sse/stream", "prompts/get:x", "tools/list"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -115,7 +116,8 @@ func FuzzParseAction(f *testing.F) {
 		if a.Kind == ToolsCall && a.Name != "" && !ToolName(a.Name) {
 			t.Fatalf("%q grants a name that cannot be called", s)
 		}
-		if a.Approve && (a.Kind != ToolsCall || !strings.HasSuffix(s, approveSuffix) || strings.Count(s, approveSuffix) != 1) {
+		// The tool may be named approve.
+		if a.Approve && (a.Kind != ToolsCall || !strings.HasSuffix(s, approveSuffix) || strings.Count(strings.TrimPrefix(s, kindWords[ToolsCall]+":"), approveSuffix) != 1) {
 			t.Fatalf("%q asks", s)
 		}
 	})
