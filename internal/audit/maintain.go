@@ -11,14 +11,14 @@ func (j *Journal) syncTo(mark int64) error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
 	j.mu.Lock()
-	current, target, failure := j.segment.file, j.written, j.failure
-	if j.unsure.has(mark) {
-		failure = j.unsure.cause
-	} else if j.synced.Load() >= mark {
-		failure, current = nil, nil
-	}
+	current, target, failure, unsure := j.segment.file, j.written, j.failure, j.unsure
 	j.mu.Unlock()
-	if failure != nil || current == nil {
+	switch {
+	case unsure.has(mark):
+		return unsure.cause
+	case j.synced.Load() >= mark:
+		return nil
+	case failure != nil:
 		return failure
 	}
 	if err := current.Sync(); err != nil {
