@@ -273,6 +273,10 @@ func TestAgentRules(t *testing.T) {
 			g.send(http.MethodGet, path, stranger, nil, "Accept", "text/event-stream").wantError(t, http.StatusForbidden, "Forbidden")
 		}
 		g.send(http.MethodGet, "/api/servers", stranger, nil).want(t, http.StatusOK)
+		explained := g.object(stranger, http.MethodPost, "/api/v2/policies/explain", members{"server": s.Slug, "action": "tools/call:x"})
+		if reason, _ := explained["reason"].(string); explained["decision"] != "deny" || !strings.Contains(reason, "not registered") {
+			t.Errorf("%v", explained)
+		}
 		agent := g.registerAgent(admin, "assistant")
 		a := g.send(http.MethodPost, s.path, known, pingMessage, "Accept", bothKinds)
 		if a.status != http.StatusOK {

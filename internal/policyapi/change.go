@@ -100,7 +100,7 @@ func (e *Edit) reference(text string, inBody bool, id []any, place ...any) valid
 	if inBody {
 		return wrong(text, place...)
 	}
-	problem := wrong("the policy refers to what does not exist any more")
+	problem := wrong("the policy is for a server or an agent that does not exist any more: make a new one")
 	problem.Loc = id
 	return problem
 }

@@ -113,10 +113,8 @@ func readRules(o *validate.Object) validate.Field[[]storage.Rule] {
 			field.Value[i] = readRule(object)
 		}
 	}
-	for _, p := range rules.Check(field.Value) {
-		if o.Wrong(p.Loc...) {
-			continue
-		}
+	found := slices.DeleteFunc(rules.Check(field.Value), func(p rules.Problem) bool { return o.Wrong(p.Loc...) })
+	for _, p := range found {
 		problem := validate.Problem{Loc: p.Loc, Msg: p.Message, Type: p.Type, Input: p.Input}
 		if p.Type == validate.ValueError {
 			problem.Msg = "Value error, " + p.Message

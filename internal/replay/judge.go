@@ -50,24 +50,49 @@ type Missing struct {
 	Streams   bool // whether a stream needed a grant, which the configuration says
 }
 
-// Judge judges entries by one policy as though it were active. It is for one goroutine.
-type Judge struct {
+// Scope is which calls a policy decides about, or would if it were active.
+type Scope struct {
 	policy   storage.Policy
 	excluded []string // agents whom another active policy governs
-	slug     string
-	set      *rules.Set
 }
 
-// NewJudge makes the judge of a policy of any status. present are the policies of its server: for which agents the policy
-// would decide depends on those that are active. It fails when the policy would not be accepted any more.
-func NewJudge(p storage.Policy, present []storage.Policy) (*Judge, error) {
+// NewScope is the scope of a policy of any status. present are the policies of its server: for which agents the policy
+// would decide depends on those that are active.
+func NewScope(p storage.Policy, present []storage.Policy) Scope {
 	p.Status, p.Shadow = storage.PolicyActive, false
-	j := &Judge{policy: p}
+	s := Scope{policy: p}
 	for _, other := range present {
 		if other.ID != p.ID && other.ServerID == p.ServerID && other.Status == storage.PolicyActive && len(p.ApplicationIDs) == 0 {
-			j.excluded = append(j.excluded, other.ApplicationIDs...)
+			s.excluded = append(s.excluded, other.ApplicationIDs...)
 		}
 	}
+	return s
+}
+
+// Holds reports whether an entry of the audit log is a decision on a call that the policy decides about.
+func (s *Scope) Holds(e *storage.AuditEntry) bool {
+	kind := kindOf(e.Method)
+	return kind != 0 && e.ServerID == s.policy.ServerID && decided(e) && s.governs(e.AgentID) && (kind == rules.SSEStream || e.Tool != "")
+}
+
+// governs reports whether the policy would decide for an agent, "" for a client that was not registered.
+func (s *Scope) governs(agent string) bool {
+	if len(s.policy.ApplicationIDs) > 0 {
+		return agent != "" && slices.Contains(s.policy.ApplicationIDs, agent)
+	}
+	return agent == "" || !slices.Contains(s.excluded, agent)
+}
+
+// Judge judges entries by one policy as though it were active. It is for one goroutine.
+type Judge struct {
+	Scope
+	slug string
+	set  *rules.Set
+}
+
+// NewJudge makes the judge of a policy, as NewScope does. It fails when the policy would not be accepted any more.
+func NewJudge(p storage.Policy, present []storage.Policy) (*Judge, error) {
+	j := &Judge{Scope: NewScope(p, present)}
 	return j, j.compile("")
 }
 
@@ -80,21 +105,13 @@ func (j *Judge) compile(slug string) error {
 	return nil
 }
 
-// governs reports whether the policy would decide for an agent, "" for a client that was not registered.
-func (j *Judge) governs(agent string) bool {
-	if len(j.policy.ApplicationIDs) > 0 {
-		return agent != "" && slices.Contains(j.policy.ApplicationIDs, agent)
-	}
-	return agent == "" || !slices.Contains(j.excluded, agent)
-}
-
 // Judge says what the policy would have made of an entry. The difference is set when it is Changed, what is missing when
 // it is Unjudged. Its error is the context's.
 func (j *Judge) Judge(ctx context.Context, e *storage.AuditEntry) (Verdict, Difference, Missing, error) {
-	kind := kindOf(e.Method)
-	if kind == 0 || e.ServerID != j.policy.ServerID || !decided(e) || !j.governs(e.AgentID) || kind != rules.SSEStream && e.Tool == "" {
+	if !j.Holds(e) {
 		return Elsewhere, Difference{}, Missing{}, nil
 	}
+	kind := kindOf(e.Method)
 	if e.Detail["name_bytes"] != nil && kind != rules.ToolsCall {
 		return Unjudged, Difference{}, Missing{Arguments: true}, nil // only the beginning of the URI was recorded
 	}

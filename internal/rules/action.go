@@ -94,6 +94,31 @@ func ParseAction(s string) (Action, error) {
 	return Action{}, fmt.Errorf("must be *, tools/call:<tool>, tools/call:<tool>:approve, resources/read:<pattern>, prompts/get:<pattern>, sse/stream, tools/list, resources/list or prompts/list")
 }
 
+// ParseCall reads what one call is about: tools/call:TOOL, resources/read:URI, prompts/get:PROMPT or sse/stream. Unlike in an
+// action, a * in a URI or a prompt's name is a character like any other. Its error is a text for whoever wrote it.
+func ParseCall(s string) (Kind, string, error) {
+	if s == kindWords[SSEStream] {
+		return SSEStream, "", nil
+	}
+	for _, k := range []Kind{ToolsCall, ResourcesRead, PromptsGet} {
+		name, ok := strings.CutPrefix(s, kindWords[k]+":")
+		switch {
+		case !ok:
+			continue
+		case name == "":
+			return 0, "", fmt.Errorf("names nothing after the colon")
+		case k != ToolsCall:
+			return k, name, nil
+		case strings.HasSuffix(name, approveSuffix):
+			return 0, "", fmt.Errorf("the suffix %s is a word of rules, and no part of a tool's name: leave it out", approveSuffix)
+		case strings.HasSuffix(name, wildcard):
+			return 0, "", fmt.Errorf("name one tool, not a pattern of many")
+		}
+		return k, name, wrongToolName(name)
+	}
+	return 0, "", fmt.Errorf("name one call: tools/call:<tool>, resources/read:<uri>, prompts/get:<prompt> or sse/stream")
+}
+
 func parseTool(s string) (Action, error) {
 	a := Action{Kind: ToolsCall}
 	a.Name, a.Approve = strings.CutSuffix(s, approveSuffix)

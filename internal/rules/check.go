@@ -38,9 +38,11 @@ const (
 	MaxExpressions = 2000 // in all conditions of a policy
 	MaxRuleName    = 255  // characters
 	maxInput       = 512  // bytes of a text that is still given back
+	maxProblems    = 1000 // after which nothing more is looked for
 )
 
-// Check says everything that is wrong with a policy's rules, in their order; nil when nothing is.
+// Check says everything that is wrong with a policy's rules, in their order; nil when nothing is. Of more than a thousand
+// problems it says the first ones.
 func Check(rules []storage.Rule) []Problem {
 	if len(rules) > MaxRules {
 		return []Problem{{Loc: []any{"rules"}, Message: fmt.Sprintf("List should have at most %d items", MaxRules), Type: typeTooLong}}
@@ -48,12 +50,15 @@ func Check(rules []storage.Rule) []Problem {
 	var reader conditionReader
 	names := make(map[string]bool, len(rules))
 	for i := range rules {
+		if reader.full() {
+			return reader.problems[:maxProblems]
+		}
 		checkRule(&reader, &rules[i], []any{"rules", i}, names)
 	}
 	if reader.expressions > MaxExpressions {
 		reader.report([]any{"rules"}, typeTooLong, "Rules should have at most %d expressions", MaxExpressions)
 	}
-	return reader.problems
+	return reader.problems[:min(len(reader.problems), maxProblems)]
 }
 
 func checkRule(r *conditionReader, rule *storage.Rule, loc []any, names map[string]bool) {
@@ -80,6 +85,9 @@ func checkRule(r *conditionReader, rule *storage.Rule, loc []any, names map[stri
 			wrong(text, typeValueError, "lists are filtered by what may be called, and cannot be denied", "actions", i)
 		}
 		asks = asks || err == nil && a.Approve
+		if r.full() {
+			return
+		}
 	}
 	if len(rule.Actions) == 0 {
 		r.report(below(loc, "actions"), typeTooShort, "List should have at least 1 item")
@@ -87,6 +95,9 @@ func checkRule(r *conditionReader, rule *storage.Rule, loc []any, names map[stri
 	for i, entry := range rule.RolesGroups {
 		if err := wrongSubject(entry); err != nil {
 			wrong(entry, typeValueError, err.Error(), "roles_groups", i)
+		}
+		if r.full() {
+			return
 		}
 	}
 	if len(rule.RolesGroups) == 0 {

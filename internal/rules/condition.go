@@ -49,6 +49,9 @@ func (r *conditionReader) report(loc []any, kind, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Loc: loc, Message: fmt.Sprintf(format, args...), Type: kind})
 }
 
+// full reports whether nothing more is to be looked for.
+func (r *conditionReader) full() bool { return len(r.problems) >= maxProblems }
+
 // below is a new place under loc.
 func below(loc []any, steps ...any) []any {
 	return append(append(make([]any, 0, len(loc)+len(steps)), loc...), steps...)

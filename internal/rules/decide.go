@@ -13,6 +13,7 @@ var (
 	reasonName      = Reason{text: "The name may not be used through the gateway."}
 	reasonNoPolicy  = Reason{text: "No active policy of the server governs the caller."}
 	reasonNoGrant   = Reason{text: "No rule grants it."}
+	reasonOpen      = Reason{text: "It is open to every connected user unless a rule denies it, and none does."}
 	reasonCondition = Reason{text: "No rule grants it: the condition of every rule that might is not met."}
 )
 
@@ -37,9 +38,12 @@ func (s *Set) judge(ctx context.Context, c Call, explain bool) Decision {
 	case !callable(c.Kind, c.Name):
 		return Decision{Hidden: true, Reason: reasonName}
 	}
-	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments, checked: c.Checked}
+	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments, checked: c.Checked, open: c.Open}
 	defer j.done()
 	d := Decision{Reason: reasonNoPolicy}
+	if c.Open {
+		d = Decision{Effect: Allow, Reason: reasonOpen}
+	}
 	if p := s.governing(c.Principal.agentID); p != nil {
 		v := j.decide(p)
 		d = Decision{Effect: v.effect, PolicyID: p.id, PolicyName: p.name, Revision: p.revision, Rule: v.rule(p), OutOfBand: v.outOfBand, Reason: v.reason(p)}
@@ -75,6 +79,7 @@ type judge struct {
 	onlyStart bool // name is only what the names that are meant start with
 	raw       []byte
 	checked   bool
+	open      bool // what no rule denies is allowed
 	unknown   []*cel.AttributePatternType
 	eval      *evaluation // made when a condition needs it
 	memo      memo        // of a list; nil for a call
@@ -105,6 +110,8 @@ func (v verdict) reason(p *policy) Reason {
 	switch {
 	case v.number >= 0:
 		return Reason{text: reasonsOfRules[v.effect], rule: p.rules[v.number].name}
+	case v.effect == Allow:
+		return reasonOpen
 	case v.conditional:
 		return reasonCondition
 	}
@@ -132,6 +139,9 @@ func (j *judge) decide(p *policy) verdict {
 	}
 	if n := j.first(p, found, Allow, false); n >= 0 {
 		return verdict{effect: Allow, number: n}
+	}
+	if j.open {
+		return verdict{effect: Allow, number: -1}
 	}
 	return verdict{number: -1, conditional: j.eval != nil && len(j.eval.notes) > 0}
 }

@@ -27,15 +27,15 @@ func TestDecide(t *testing.T) {
 		{"plain grant", []storage.Rule{grant("g", "tools/call:x")}, x, Allow, "g", false},
 		{"case counts", []storage.Rule{grant("g", "tools/call:X")}, x, Deny, "", true},
 		{"star grants a tool", []storage.Rule{grant("g", "*")}, x, Allow, "g", false},
-		{"star grants a resource", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a", nil, false}, Allow, "g", false},
-		{"star grants a prompt", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "p q", nil, false}, Allow, "g", false},
-		{"star grants the stream", []storage.Rule{grant("g", "*")}, Call{sales, SSEStream, "", nil, false}, Allow, "g", false},
+		{"star grants a resource", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a", nil, false, false}, Allow, "g", false},
+		{"star grants a prompt", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "p q", nil, false, false}, Allow, "g", false},
+		{"star grants the stream", []storage.Rule{grant("g", "*")}, Call{sales, SSEStream, "", nil, false, false}, Allow, "g", false},
 		{"star denies a tool", []storage.Rule{grant("g", "*"), deny("d", "*")}, x, Deny, "d", true},
-		{"star denies the stream", []storage.Rule{grant("g", "*"), deny("d", "*")}, Call{sales, SSEStream, "", nil, false}, Deny, "d", true},
-		{"stream is denied", []storage.Rule{grant("g", "*"), deny("d", "sse/stream")}, Call{sales, SSEStream, "", nil, false}, Deny, "d", true},
+		{"star denies the stream", []storage.Rule{grant("g", "*"), deny("d", "*")}, Call{sales, SSEStream, "", nil, false, false}, Deny, "d", true},
+		{"stream is denied", []storage.Rule{grant("g", "*"), deny("d", "sse/stream")}, Call{sales, SSEStream, "", nil, false, false}, Deny, "d", true},
 		{"stream denied, tool not", []storage.Rule{grant("g", "*"), deny("d", "sse/stream")}, x, Allow, "g", false},
-		{"all tools are no stream", []storage.Rule{grant("g", "tools/call:*")}, Call{sales, SSEStream, "", nil, false}, Deny, "", true},
-		{"tools are no prompts", []storage.Rule{grant("g", "tools/call:x")}, Call{sales, PromptsGet, "x", nil, false}, Deny, "", true},
+		{"all tools are no stream", []storage.Rule{grant("g", "tools/call:*")}, Call{sales, SSEStream, "", nil, false, false}, Deny, "", true},
+		{"tools are no prompts", []storage.Rule{grant("g", "tools/call:x")}, Call{sales, PromptsGet, "x", nil, false, false}, Deny, "", true},
 		{"list words grant nothing", []storage.Rule{grant("g", "tools/list", "resources/list", "prompts/list")}, x, Deny, "", true},
 		{"M01 deny wins", []storage.Rule{grant("g", "tools/call:x"), deny("d", "tools/call:x")}, x, Deny, "d", true},
 		{"M01 deny of a prefix wins", []storage.Rule{grant("g", "tools/call:x"), deny("d", "tools/call:x*")}, x, Deny, "d", true},
@@ -57,10 +57,10 @@ func TestDecide(t *testing.T) {
 		{"condition cannot be evaluated, deny", []storage.Rule{grant("g", "*"), when(deny("d", "tools/call:x"), "R.attr.m == 1")}, x, Deny, "d", false},
 		{"condition can never be evaluated, deny", []storage.Rule{grant("g", "*"), when(deny("d", "tools/call:x"), "1 / 0 == 1")}, x, Deny, "d", true},
 		{"denied for its arguments", []storage.Rule{grant("g", "*"), when(deny("d", "tools/call:x"), "R.attr.n == 1")}, x, Deny, "d", false},
-		{"resource by its uri", []storage.Rule{when(grant("g", "resources/read:*"), "R.attr.uri.endsWith('.md')")}, Call{sales, ResourcesRead, "file:///a.md", nil, false}, Allow, "g", false},
-		{"another resource by its uri", []storage.Rule{when(grant("g", "resources/read:*"), "R.attr.uri.endsWith('.md')")}, Call{sales, ResourcesRead, "file:///a.txt", nil, false}, Deny, "", true},
-		{"resources have no other arguments", []storage.Rule{when(grant("g", "*"), "size(R.attr) == 1")}, Call{sales, ResourcesRead, "file:///a", []byte(`{"x":1,"y":2}`), false}, Allow, "g", false},
-		{"filters of a stream", []storage.Rule{when(grant("g", "sse/stream"), "R.attr.object_type == 'issue'")}, Call{sales, SSEStream, "", []byte(`{"object_type":"issue"}`), false}, Allow, "g", false},
+		{"resource by its uri", []storage.Rule{when(grant("g", "resources/read:*"), "R.attr.uri.endsWith('.md')")}, Call{sales, ResourcesRead, "file:///a.md", nil, false, false}, Allow, "g", false},
+		{"another resource by its uri", []storage.Rule{when(grant("g", "resources/read:*"), "R.attr.uri.endsWith('.md')")}, Call{sales, ResourcesRead, "file:///a.txt", nil, false, false}, Deny, "", true},
+		{"resources have no other arguments", []storage.Rule{when(grant("g", "*"), "size(R.attr) == 1")}, Call{sales, ResourcesRead, "file:///a", []byte(`{"x":1,"y":2}`), false, false}, Allow, "g", false},
+		{"filters of a stream", []storage.Rule{when(grant("g", "sse/stream"), "R.attr.object_type == 'issue'")}, Call{sales, SSEStream, "", []byte(`{"object_type":"issue"}`), false, false}, Allow, "g", false},
 
 		{"M21 role", []storage.Rule{forSubjects(grant("g", "*"), "role:dev")}, x, Allow, "g", false},
 		{"M21 group", []storage.Rule{forSubjects(grant("g", "*"), "group:sales")}, x, Allow, "g", false},
@@ -71,15 +71,15 @@ func TestDecide(t *testing.T) {
 		{"M21 case counts", []storage.Rule{forSubjects(grant("g", "*"), "Dev")}, x, Deny, "", true},
 		{"M21 names are not split", []storage.Rule{forSubjects(grant("g", "*"), "dev,support", "dev support", " dev")}, x, Deny, "", true},
 		{"M21 star and an explicit deny", []storage.Rule{grant("g", "*"), forSubjects(deny("d", "*"), "group:sales")}, x, Deny, "d", true},
-		{"M21 star is not for nobody", []storage.Rule{grant("g", "*")}, Call{nil, ToolsCall, "x", nil, false}, Deny, "", true},
+		{"M21 star is not for nobody", []storage.Rule{grant("g", "*")}, Call{nil, ToolsCall, "x", nil, false, false}, Deny, "", true},
 
-		{"resource that climbs", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a/../b", nil, false}, Deny, "", true},
-		{"resource with a control", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a\x00", nil, false}, Deny, "", true},
-		{"no resource", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "", nil, false}, Deny, "", true},
-		{"no prompt", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "", nil, false}, Deny, "", true},
-		{"no kind", []storage.Rule{grant("g", "*")}, Call{sales, 0, "x", nil, false}, Deny, "", true},
-		{"a list is no call", []storage.Rule{grant("g", "*")}, Call{sales, ToolsList, "", nil, false}, Deny, "", true},
-		{"any is no call", []storage.Rule{grant("g", "*")}, Call{sales, Any, "", nil, false}, Deny, "", true},
+		{"resource that climbs", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a/../b", nil, false, false}, Deny, "", true},
+		{"resource with a control", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a\x00", nil, false, false}, Deny, "", true},
+		{"no resource", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "", nil, false, false}, Deny, "", true},
+		{"no prompt", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "", nil, false, false}, Deny, "", true},
+		{"no kind", []storage.Rule{grant("g", "*")}, Call{sales, 0, "x", nil, false, false}, Deny, "", true},
+		{"a list is no call", []storage.Rule{grant("g", "*")}, Call{sales, ToolsList, "", nil, false, false}, Deny, "", true},
+		{"any is no call", []storage.Rule{grant("g", "*")}, Call{sales, Any, "", nil, false, false}, Deny, "", true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -257,5 +257,50 @@ func TestDoneContextDenies(t *testing.T) {
 	}
 	if d := s.Decide(ctx, tool("y", "")); d.Effect != Allow {
 		t.Errorf("without a condition: %+v", d)
+	}
+}
+
+// What is open is allowed unless a rule denies it, for drafts in the shadow too.
+func TestOpen(t *testing.T) {
+	stream := Call{Principal: sales, Kind: SSEStream, Open: true}
+	draft := active(grant("some", "tools/call:x"))
+	draft.ID, draft.Status, draft.Shadow = "draft", storage.PolicyDraft, true
+	denying := active(when(deny("no", "sse/stream"), "R.attr.object_type == 'issue'"))
+	denying.ID, denying.Status, denying.Shadow = "denying", storage.PolicyDraft, true
+	s := compile(t, active(grant("g", "tools/call:x")), draft, denying)
+	got := s.Decide(t.Context(), stream)
+	if got.Effect != Allow || got.Rule != "" || got.PolicyID != "p1" || got.Hidden {
+		t.Errorf("%+v", got)
+	}
+	// A deny that cannot be evaluated matches.
+	if len(got.Shadow) != 1 || got.Shadow[0].PolicyID != "denying" || got.Shadow[0].Effect != Deny {
+		t.Errorf("%+v", got.Shadow)
+	}
+	if said := s.Foresee(t.Context(), stream, Lacking{}); !said.Certain || said.Effect != Allow {
+		t.Errorf("%+v", said)
+	}
+	for name, s := range map[string]*Set{"none": compile(t), "a deny": compile(t, active(deny("d", "sse/stream")))} {
+		want := map[string]Effect{"none": Allow, "a deny": Deny}[name]
+		if got := s.Decide(t.Context(), stream); got.Effect != want || got.Reason.String() == "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if said := s.Foresee(t.Context(), stream, Lacking{Arguments: true, Roles: true, Claims: true}); !said.Certain || said.Effect != want {
+			t.Errorf("%s: %+v", name, said)
+		}
+	}
+	stream.Open = false
+	if got := s.Decide(t.Context(), stream); got.Effect != Deny {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCheckStops(t *testing.T) {
+	many := make([]string, 10*maxProblems)
+	for i := range many {
+		many[i] = "x"
+	}
+	rule := grant("g", many...)
+	if got := len(Check([]storage.Rule{rule, grant("g", "y")})); got != maxProblems {
+		t.Errorf("%d problems", got)
 	}
 }

@@ -25,6 +25,8 @@ type Call struct {
 	Arguments []byte
 	// Checked: the strict reader has accepted the text that Arguments are a part of, and they are not read again as a whole.
 	Checked bool
+	// Open: what no rule denies is allowed, as streams of /sse are unless the configuration demands a grant.
+	Open bool
 }
 
 // Decision is what a set says to a call.
@@ -36,7 +38,8 @@ type Decision struct {
 	PolicyID   string
 	PolicyName string
 	Revision   int
-	// Rule is the name of the rule that decided. A denied call without one met no rule that denies: nothing grants it.
+	// Rule is the name of the rule that decided. A denied call without one met no rule that denies: nothing grants it; an
+	// allowed one is Open, and nothing denies it.
 	Rule string
 	// OutOfBand: a rule that asks demands that channel.
 	OutOfBand bool

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
@@ -76,6 +77,9 @@ type fault struct {
 
 // compileExpression compiles a text. All that is wrong with it comes back at once.
 func compileExpression(text string) (*expression, []fault) {
+	if strings.TrimSpace(text) == "" {
+		return nil, []fault{{message: "an expression must not be empty", line: 1, column: 1}}
+	}
 	env := environment()
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {

@@ -22,7 +22,8 @@ type Foreseen struct {
 	Effect  Effect
 	// PolicyID is of the policy that governs the caller, "" for none: that never depends on what is not known.
 	PolicyID string
-	// Rule is the name of a rule that decides so, "" of a denial when none grants and none is sure to deny.
+	// Rule is the name of a rule that decides so, "" of a denial when none grants and none is sure to deny, and of a call that
+	// is Open and that no rule grants.
 	Rule   string
 	Lacked Lacking
 }
@@ -35,13 +36,16 @@ func (s *Set) Foresee(ctx context.Context, c Call, lacking Lacking) Foreseen {
 		return Foreseen{Certain: true}
 	}
 	p := s.governing(c.Principal.agentID)
+	if p == nil && c.Open {
+		return Foreseen{Certain: true, Effect: Allow}
+	}
 	if p == nil {
 		return Foreseen{Certain: true}
 	}
 	if c.Kind == ResourcesRead {
 		lacking.Arguments, lacking.Members = false, nil // they have none: conditions see the URI
 	}
-	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments, checked: c.Checked}
+	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments, checked: c.Checked, open: c.Open}
 	if lacking.Arguments {
 		j.raw, j.unknown = nil, unknownArguments
 	}
@@ -74,7 +78,7 @@ func (f *foresight) decide(p *policy) Foreseen {
 	}
 	asks := f.rules(p, found, Ask)
 	allows := f.rules(p, found, Allow)
-	asked, allowed := asks.number >= 0, allows.number >= 0
+	asked, allowed := asks.number >= 0, allows.number >= 0 || f.open
 	var possible []Foreseen
 	if denies.possible || !asked && !allowed {
 		denied := Foreseen{Effect: Deny}
@@ -86,7 +90,7 @@ func (f *foresight) decide(p *policy) Foreseen {
 	if asks.possible {
 		possible = append(possible, Foreseen{Effect: Ask, Rule: ruleName(p, asks.number)})
 	}
-	if allows.possible && !asked {
+	if (allows.possible || f.open) && !asked {
 		possible = append(possible, Foreseen{Effect: Allow, Rule: ruleName(p, allows.number)})
 	}
 	if len(possible) > 1 {

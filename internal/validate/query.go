@@ -179,7 +179,7 @@ func (q *Query) elements(name string, l List, one func(string, int) (string, boo
 	}
 	out := make([]string, 0, len(values))
 	for i, s := range values {
-		if value, ok := one(s, i); ok && !slices.Contains(out, value) {
+		if value, ok := one(s, i); l.Hold || ok && !slices.Contains(out, value) {
 			out = append(out, value)
 		}
 	}

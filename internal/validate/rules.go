@@ -48,7 +48,8 @@ type List struct {
 	Flags Flags
 	Min   int
 	Max   int // zero means DefaultMaxList
-	// Hold keeps the places of wrong elements, as zero values, for callers that report more about the others.
+	// Hold keeps the places of wrong elements, as zero values, and in a query those of repetitions, for callers that report
+	// more about the others.
 	Hold bool
 }
 

@@ -19,6 +19,9 @@ type SSERules struct {
 	RequireGrant bool `json:"require_grant,omitempty"`
 }
 
+// StreamsOpen reports whether streams of /sse that no rule denies are open to every connected user.
+func (a *App) StreamsOpen() bool { return a.SSE == nil || !a.SSE.RequireGrant }
+
 // PinRules say what becomes of tools whose definition changed after it was first seen.
 type PinRules struct {
 	// Withhold a changed tool until an administrator accepts it. Default: false, the change is flagged in the audit log and

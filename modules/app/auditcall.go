@@ -158,9 +158,6 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 		if e.Method == "" {
 			e.Method = judged.Call.Kind.String()
 		}
-		if c.Events != nil && c.Decision != nil {
-			e.Decision = "allow" // also when no rule grants the stream: it is open to whoever is connected
-		}
 		c.addRoles(e)
 		for _, s := range judged.Decision.Shadow {
 			e.Shadow = append(e.Shadow, storage.AuditShadow{PolicyID: s.PolicyID, Revision: s.Revision, Decision: s.Effect.String(), Rule: s.Rule})

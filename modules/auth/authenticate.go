@@ -92,7 +92,7 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 		return false
 	}
 	if !call.AgentAllowed() {
-		app.WriteError(w, app.Forbidden, "This client is not registered as an agent; an administrator must register it")
+		app.WriteError(w, app.Forbidden, app.TextAgentRequired)
 		return true
 	}
 	if !slug.Valid(name) {

@@ -74,7 +74,7 @@ func createAgent(q *request) (any, error) {
 			o.Report(validate.ValueError, "Value error, give application_directory_id or application_directory, not both", "application_directory")
 		case described.Set() && described.Value != nil:
 			a.Application = application(described.Value)
-		case !given && !described.Present && !o.Wrong("application_directory_id"):
+		case !given && !described.Set() && !o.Wrong("application_directory_id") && !o.Wrong("application_directory"):
 			o.Report(validate.Missing, "Field required: application_directory_id or application_directory", "application_directory_id")
 		}
 		a.WriteConfirmationsRequired = o.Bool("write_confirmations_required", 0).Or(true)

@@ -81,6 +81,8 @@ func TestAgentCreationProblems(t *testing.T) {
 		want []string
 	}{
 		{"nothing", object{}, []string{"body.application_directory_id missing"}},
+		{"two nulls", object{"application_directory_id": nil, "application_directory": nil}, []string{"body.application_directory_id missing"}},
+		{"null", object{"application_directory": nil}, []string{"body.application_directory_id missing"}},
 		{"an empty body", "", []string{"body missing"}},
 		{"both", object{"application_directory_id": application, "application_directory": object{"external_id": "x"}}, []string{"body.application_directory value_error"}},
 		{"no uuid", object{"application_directory_id": "x"}, []string{"body.application_directory_id uuid_parsing"}},

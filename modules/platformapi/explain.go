@@ -29,8 +29,17 @@ type question struct {
 	userID    string
 	roles     validate.Field[[]string]
 	groups    validate.Field[[]string]
-	action    rules.Action
+	action    string
+	kind      rules.Kind // of action
+	name      string     // of action
 	arguments []byte
+}
+
+// explainedCaller is who would make a call, and what of them is not known.
+type explainedCaller struct {
+	principal *rules.Principal
+	machine   bool
+	lacking   rules.Lacking
 }
 
 // explainPolicies says what the policies decide about a call and why, without making it.
@@ -40,7 +49,7 @@ func explainPolicies(q *request) (any, error) {
 		return nil, err
 	}
 	other := asked.userID != "" && asked.userID != q.Call.Caller.UserID
-	if (other || asked.roles.Present || asked.groups.Present) && !q.Call.Caller.Admin {
+	if (other || asked.roles.Set() || asked.groups.Set()) && !q.Call.Caller.Admin {
 		return nil, routes.Refused(app.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
 	}
 	v := explanation{Notes: []string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
@@ -62,7 +71,7 @@ func explainPolicies(q *request) (any, error) {
 	if draft != nil && draft.ServerID != server.ID {
 		return nil, validate.Problems{{Loc: []any{"body", "policy_id"}, Type: validate.ValueError, Msg: "Value error, the policy is one of another server"}}
 	}
-	principal, err := q.explainedPrincipal(&asked, other, &v)
+	who, err := q.explainedCaller(&asked, other, &v)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +82,7 @@ func explainPolicies(q *request) (any, error) {
 	if draft != nil {
 		policies, v.Displaced = asThoughActive(draft.Policy, policies)
 	}
-	v.ServerID, v.Server, v.Action = server.ID, server.Slug, asked.action.String()
+	v.ServerID, v.Server, v.Action = server.ID, server.Slug, asked.action
 	set, err := q.Core.CompileRules(q.Context(), &server, policies)
 	if q.Context().Err() != nil {
 		return nil, err
@@ -83,14 +92,24 @@ func explainPolicies(q *request) (any, error) {
 		v.Decision, v.Reason = rules.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
 		return v, nil
 	}
-	v.decide(set.Explain(q.Context(), rules.Call{Principal: principal, Kind: asked.action.Kind, Name: asked.action.Name, Arguments: asked.arguments}))
-	if asked.action.Kind == rules.SSEStream && v.Decision == rules.Deny.String() && v.Rule == nil && !q.handler.sseGrant {
-		v.Decision, v.Reason, v.Hidden = rules.Allow.String(), "Streams are open to every connected user unless a rule denies them, and none does", false
+	call := rules.Call{
+		Principal: who.principal, Kind: asked.kind, Name: asked.name, Arguments: asked.arguments,
+		Open: asked.kind == rules.SSEStream && q.handler.streamsOpen,
 	}
-	if v.Decision == rules.Ask.String() && q.Call.Caller.Machine && !other {
-		v.Notes = append(v.Notes, "Nobody can be asked behind this token: the call is denied")
+	v.decide(set.Explain(q.Context(), call))
+	v.Certain = set.Foresee(q.Context(), call, who.lacking).Certain
+	switch {
+	case v.AgentID == nil && q.Call.AgentRequired():
+		v.refuse(app.TextAgentRequired)
+	case v.Decision == rules.Ask.String() && who.machine:
+		v.refuse(v.Reason + " Nobody can be asked behind the token of a machine.")
 	}
 	return v, nil
+}
+
+// refuse says that the gateway refuses, whatever the policies would decide.
+func (v *explanation) refuse(reason string) {
+	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Certain = rules.Deny.String(), reason, false, false, true
 }
 
 // question reads the body.
@@ -114,7 +133,7 @@ func (q *request) question() (question, error) {
 		name := validate.Text{Min: 1, Max: maxNameText}
 		asked.roles = o.Texts("roles", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
 		asked.groups = o.Texts("groups", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
-		asked.action = callAction(o)
+		asked.readAction(o)
 		asked.arguments = o.Document("arguments", validate.Nullable, int(q.Core.Sizes.API)).Value
 		o.Only() // an answer to another question than was meant is worse than none
 	})
@@ -129,21 +148,19 @@ func either(o *validate.Object, name, alias string) string {
 	return name
 }
 
-// callAction reads an action that is one call, not a pattern of many.
-func callAction(o *validate.Object) rules.Action {
-	text := o.Text("action", validate.Text{Flags: validate.Required, Min: 1, Max: maxAction})
-	if text.Value == "" {
-		return rules.Action{}
+// readAction reads an action that is one call, not a pattern of many.
+func (asked *question) readAction(o *validate.Object) {
+	asked.action = o.Text("action", validate.Text{Flags: validate.Required, Min: 1, Max: maxAction}).Value
+	if asked.action == "" {
+		return
 	}
-	action, err := rules.ParseAction(text.Value)
-	if err != nil || action.Kind < rules.ToolsCall || action.Kind > rules.SSEStream || action.Prefix || action.Approve {
-		o.Report(validate.ValueError, "Value error, name one call: tools/call:<tool>, resources/read:<uri>, prompts/get:<prompt> or sse/stream; the name of a tool has at most 128 characters, of A-Z a-z 0-9 _ . / -", "action")
+	var err error
+	if asked.kind, asked.name, err = rules.ParseCall(asked.action); err != nil {
+		o.Report(validate.ValueError, "Value error, "+err.Error(), "action")
 	}
-	return action
 }
 
-// explainedPrincipal is who would make the call, and what of them is not known here.
-func (q *request) explainedPrincipal(asked *question, other bool, v *explanation) (*rules.Principal, error) {
+func (q *request) explainedCaller(asked *question, other bool, v *explanation) (explainedCaller, error) {
 	agent := q.Call.Agent
 	switch {
 	case asked.agentID.Null:
@@ -151,7 +168,7 @@ func (q *request) explainedPrincipal(asked *question, other bool, v *explanation
 	case asked.agentID.Set():
 		named, err := q.Core.Store.Agent(q.Context(), q.Organization(), asked.agentID.Value)
 		if err != nil {
-			return nil, routes.Missing(err, errNoAgent)
+			return explainedCaller{}, routes.Missing(err, errNoAgent)
 		}
 		agent = &named
 	case other:
@@ -161,12 +178,14 @@ func (q *request) explainedPrincipal(asked *question, other bool, v *explanation
 	if agent != nil {
 		v.AgentID = &agent.ID
 	}
+	who := explainedCaller{machine: q.Call.Caller.Machine}
 	v.UserID, v.Roles, v.Groups, v.RolesKnown = q.Call.Caller.UserID, q.Call.Caller.Roles, q.Call.Caller.Groups, true
 	if other {
 		u, err := q.Core.Store.User(q.Context(), q.Organization(), asked.userID)
 		if err != nil {
-			return nil, routes.Missing(err, errNoUser)
+			return explainedCaller{}, routes.Missing(err, errNoUser)
 		}
+		who.machine = u.Kind == storage.UserMachine
 		v.UserID, v.Roles, v.Groups, v.RolesKnown = u.ID, nil, nil, asked.roles.Set() && asked.groups.Set()
 		v.Notes = append(v.Notes, "The claims of this user's token are not known here: conditions see none")
 		if !v.RolesKnown {
@@ -175,7 +194,8 @@ func (q *request) explainedPrincipal(asked *question, other bool, v *explanation
 	}
 	if !other && !asked.roles.Set() && !asked.groups.Set() {
 		v.Roles, v.Groups = routes.List(v.Roles), routes.List(v.Groups)
-		return q.Call.PrincipalAs(agent), nil
+		who.principal = q.Call.PrincipalAs(agent)
+		return who, nil
 	}
 	if !other {
 		v.Notes = append(v.Notes, "With other roles or groups than the token's, the token's claims are left out: conditions see none")
@@ -185,7 +205,9 @@ func (q *request) explainedPrincipal(asked *question, other bool, v *explanation
 	if agent != nil {
 		id = agent.ID
 	}
-	return rules.NewPrincipal(v.UserID, v.Roles, v.Groups, id, nil), nil
+	who.principal = rules.NewPrincipal(v.UserID, v.Roles, v.Groups, id, nil)
+	who.lacking = rules.Lacking{Claims: true, Roles: !v.RolesKnown}
+	return who, nil
 }
 
 // asThoughActive is what would decide about a server were p active, and the names of the active policies that would have to
@@ -216,6 +238,7 @@ func overlap(a, b []string) bool {
 // explanation is what was decided and why.
 type explanation struct {
 	Decision   string          `json:"decision"` // allow, deny or ask
+	Certain    bool            `json:"certain"`  // whatever is not known here: see roles_known and notes
 	Reason     string          `json:"reason"`
 	Hidden     bool            `json:"hidden"` // no arguments could change the denial: lists do not show it
 	OutOfBand  bool            `json:"out_of_band"`

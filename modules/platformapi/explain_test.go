@@ -27,6 +27,7 @@ func TestExplain(t *testing.T) {
 		object{"name": "All", "authorized": true, "actions": []string{"tools/call:*"}},
 	}})
 	scoped := a.policy(a.adam, object{"name": "Scoped", "mcp_server_id": server, "application_ids": []string{agent}, "rules": []any{}})
+	machine := a.machine("acme", "batch")
 	explain := func(who *app.Caller, body object) object {
 		t.Helper()
 		full := object{"server": server, "action": "tools/call:create_issue"}
@@ -40,7 +41,7 @@ func TestExplain(t *testing.T) {
 	}
 	got := explain(a.alice, object{"arguments": object{"priority": 2}})
 	want := object{
-		"decision": "allow", "reason": got["reason"], "hidden": false, "out_of_band": false, "rule": "Engineers create",
+		"decision": "allow", "certain": true, "reason": got["reason"], "hidden": false, "out_of_band": false, "rule": "Engineers create",
 		"policy": object{"id": active, "name": "Active", "revision": 1.0}, "conditions": []any{
 			object{"rule": "Nothing urgent", "expr": "request.resource.attr.priority == 1", "value": false, "error": nil},
 		}, "displaced_policy_names": []any{}, "shadow": []any{},
@@ -70,7 +71,7 @@ func TestExplain(t *testing.T) {
 		}},
 		{"ask", a.alice, object{"action": "tools/call:delete_issue"}, func(v object) bool { return v["decision"] == "ask" && v["out_of_band"] == true }},
 		{"hidden", a.alice, object{"action": "tools/call:drop"}, func(v object) bool { return v["decision"] == "deny" && v["hidden"] == true && v["rule"] == nil }},
-		{"a stream is open", a.alice, object{"action": "sse/stream"}, func(v object) bool { return v["decision"] == "allow" }},
+		{"a stream is open", a.alice, object{"action": "sse/stream"}, func(v object) bool { return v["decision"] == "allow" && len(v["shadow"].([]any)) == 0 }},
 		{"a draft", a.alice, object{"policy_id": draft, "server": nil, "action": "tools/call:drop"}, func(v object) bool {
 			return v["decision"] == "allow" && v["policy"].(object)["id"] == draft && cmp.Equal(v["displaced_policy_names"], []any{"Active"}) && len(v["shadow"].([]any)) == 0
 		}},
@@ -82,11 +83,23 @@ func TestExplain(t *testing.T) {
 		}},
 		{"a server without policies", a.alice, object{"mcp_server_id": other}, func(v object) bool { return v["decision"] == "deny" && v["policy"] == nil }},
 		{"another user", a.adam, object{"user": a.alice.UserID}, func(v object) bool {
-			return v["decision"] == "deny" && v["roles_known"] == false && v["user_id"] == a.alice.UserID && len(v["notes"].([]any)) == 3
+			return v["decision"] == "deny" && v["certain"] == true && v["roles_known"] == false && v["user_id"] == a.alice.UserID && len(v["notes"].([]any)) == 3
+		}},
+		{"another user whose groups decide", a.adam, object{"user": a.alice.UserID, "arguments": object{"priority": 2}}, func(v object) bool {
+			return v["decision"] == "deny" && v["certain"] == false
 		}},
 		{"another user with groups", a.adam, object{"user_id": a.alice.UserID, "groups": []string{"engineering"}, "roles": []string{}, "arguments": object{"priority": 2}}, func(v object) bool {
-			return v["decision"] == "allow" && v["roles_known"] == true
+			return v["decision"] == "allow" && v["certain"] == true && v["roles_known"] == true
 		}},
+		{"another user who is denied whatever their groups are", a.adam, object{"user_id": a.alice.UserID, "action": "tools/call:drop"}, func(v object) bool {
+			return v["decision"] == "deny" && v["certain"] == true
+		}},
+		{"a machine, behind which nobody can be asked", a.adam, object{"user_id": machine, "action": "tools/call:delete_issue"}, func(v object) bool {
+			return v["decision"] == "deny" && v["rule"] == "Deleting asks" && v["out_of_band"] == false
+		}},
+		{"null roles and groups are none given", a.alice, object{"roles": nil, "groups": nil, "arguments": object{"priority": 2}}, func(v object) bool { return v["decision"] == "allow" }},
+		{"a resource with a blank", a.alice, object{"action": "resources/read:file:///a b"}, func(v object) bool { return v["decision"] == "deny" && v["hidden"] == true }},
+		{"a resource whose name ends in a star", a.alice, object{"action": "resources/read:a*"}, func(v object) bool { return v["action"] == "resources/read:a*" }},
 		{"oneself by id", a.alice, object{"user_id": a.alice.UserID, "arguments": object{"priority": 2}}, func(v object) bool { return v["decision"] == "allow" }},
 		{"oneself with other groups", a.adam, object{"groups": []string{"engineering"}, "arguments": object{"priority": 2}}, func(v object) bool {
 			return v["decision"] == "allow" && len(v["notes"].([]any)) == 1
@@ -96,7 +109,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
-	a.handler.sseGrant = true
+	a.handler.streamsOpen = false
 	if got := explain(a.alice, object{"action": "sse/stream"}); got["decision"] != "deny" {
 		t.Errorf("a stream without the grant that is demanded: %v", got)
 	}
@@ -112,13 +125,16 @@ func TestExplain(t *testing.T) {
 		ask(a.alice, object{"mcp_server_id": "A B", "policy_id": "x", "agent_id": 1, "user_id": "y", "action": "tools/call:a*", "arguments": []any{}, "roles": "a"}).wantProblems(
 			"body.policy_id uuid_parsing", "body.mcp_server_id uuid_parsing", "body.agent_id string_type", "body.user_id uuid_parsing", "body.roles list_type",
 			"body.action value_error", "body.arguments dict_type")
-		for _, action := range []string{"*", "tools/list", "tools/call:x:approve", "tools/call:", "resources/read:*", "resources/read:a*", "sse", "tools/call:a b"} {
+		for action, reason := range map[string]string{
+			"*": "name one call", "tools/list": "name one call", "sse": "name one call", "tools/call:": "names nothing", "resources/read:": "names nothing",
+			"tools/call:x:approve": "leave it out", "tools/call:x*": "not a pattern", "tools/call:a b": "A-Z a-z 0-9",
+		} {
 			w := ask(a.alice, object{"server": server, "action": action})
-			if w.wantProblems("body.action value_error"); strings.Contains(w.body, "tools/list") || strings.Contains(w.body, ":approve>") || !strings.Contains(w.body, "or sse/stream") {
+			if w.wantProblems("body.action value_error"); !strings.Contains(w.body, reason) {
 				t.Errorf("%s: %s", action, w.body)
 			}
 		}
-		for _, body := range []object{{"user_id": a.adam.UserID}, {"roles": []string{"admin"}}, {"groups": nil}} {
+		for _, body := range []object{{"user_id": a.adam.UserID}, {"roles": []string{"admin"}}, {"groups": []string{}}} {
 			body["mcp_server_id"], body["action"] = server, "sse/stream"
 			ask(a.alice, body).wantError(403, app.Forbidden)
 		}

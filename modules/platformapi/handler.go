@@ -28,8 +28,8 @@ type Handler struct {
 
 	logger *zap.Logger
 	now    func() time.Time
-	// sseGrant: streams of /sse need a rule that grants them.
-	sseGrant bool
+	// streamsOpen: streams of /sse need no rule that grants them.
+	streamsOpen bool
 }
 
 // CaddyModule returns the Caddy module information.
@@ -43,7 +43,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.now = time.Now
 	a, err := app.Attach(ctx)
 	if err == nil {
-		h.sseGrant = a.SSE != nil && a.SSE.RequireGrant
+		h.streamsOpen = a.StreamsOpen()
 	}
 	return err
 }

@@ -127,7 +127,7 @@ func newAPI(t *testing.T) *api {
 	}
 	a.core.Approvals = approval.New(approval.Options{Store: a.store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{console}, Now: now})
 	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
-	a.handler = &Handler{now: now, logger: zap.New(zapcore.NewCore(encoder, zapcore.AddSync(a.log), zap.DebugLevel))}
+	a.handler = &Handler{now: now, streamsOpen: true, logger: zap.New(zapcore.NewCore(encoder, zapcore.AddSync(a.log), zap.DebugLevel))}
 	a.adam = a.caller("acme", "adam", true)
 	a.alice = a.caller("acme", "alice", false)
 	a.eve = a.caller("rival", "eve", true)
@@ -137,17 +137,36 @@ func newAPI(t *testing.T) *api {
 // console is the client that the callers' tokens are from, with which users decide on held calls.
 const console = "console"
 
-func (a *api) caller(organization, name string, admin bool) *app.Caller {
+// machine is the id of a user that is none.
+func (a *api) machine(organization, name string) string {
 	a.t.Helper()
-	const issuer = "https://id.example.test"
-	o, err := a.store.ResolveOrganization(a.t.Context(), storage.OrganizationClaim{
-		Issuer: issuer, Slug: organization, DerivedID: uuid.NewSHA1(uuid.NameSpaceURL, []byte(organization)).String(),
+	u, err := a.store.ResolveUser(a.t.Context(), storage.UserClaim{
+		OrganizationID: a.organization(organization).ID, Issuer: issuer, Subject: name, DerivedID: derived(name), Kind: storage.UserMachine,
 	}, start)
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return u.ID
+}
+
+const issuer = "https://id.example.test"
+
+func derived(name string) string { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)).String() }
+
+func (a *api) organization(slug string) storage.Organization {
+	a.t.Helper()
+	o, err := a.store.ResolveOrganization(a.t.Context(), storage.OrganizationClaim{Issuer: issuer, Slug: slug, DerivedID: derived(slug)}, start)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return o
+}
+
+func (a *api) caller(organization, name string, admin bool) *app.Caller {
+	a.t.Helper()
+	o := a.organization(organization)
 	u, err := a.store.ResolveUser(a.t.Context(), storage.UserClaim{
-		OrganizationID: o.ID, Issuer: issuer, Subject: name, DerivedID: uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)).String(),
+		OrganizationID: o.ID, Issuer: issuer, Subject: name, DerivedID: derived(name),
 		Kind: storage.UserPerson, Name: name,
 	}, start)
 	if err != nil {

@@ -121,9 +121,18 @@ func (q *request) reportPolicy(o *validate.Object, edit *policyapi.Edit, problem
 	if q.Sound() && o.Err() == nil {
 		return
 	}
+	if slices.ContainsFunc(problems, func(p validate.Problem) bool { return slices.Equal(p.Loc, []any{"body", "mcp_server_id"}) }) {
+		without := *edit
+		without.ServerID.Value = ""
+		edit = &without
+	}
+	q.noteReferences(edit)
+}
+
+// noteReferences looks up what an edit refers to, and notes what is not there.
+func (q *request) noteReferences(edit *policyapi.Edit) {
 	broken := &storage.ReferenceError{}
-	refused := slices.ContainsFunc(problems, func(p validate.Problem) bool { return slices.Equal(p.Loc, []any{"body", "mcp_server_id"}) })
-	if id := edit.ServerID.Value; id != "" && !refused {
+	if id := edit.ServerID.Value; id != "" {
 		_, err := q.Core.Store.Server(q.Context(), q.Organization(), id)
 		broken.Server = errors.Is(err, storage.ErrNotFound)
 		q.noteFailure(err)
@@ -163,7 +172,7 @@ func policyRefusal(err error, edit *policyapi.Edit, place ...any) error {
 // overlapping is 409 with the policy that holds the place.
 func overlapping(err *storage.OverlapError) error {
 	return &routes.Refusal{ServiceError: app.ServiceError{
-		Name: app.Conflict, Message: fmt.Sprintf("The active policy %q governs this server and agent already; only one can", err.PolicyName),
+		Name: app.Conflict, Message: fmt.Sprintf("The active policy %q governs this server and one of these agents already, and only one can: disable it, or name other agents", err.PolicyName),
 		Details: map[string]any{"field": "status", "policy_id": err.PolicyID, "policy_name": err.PolicyName},
 	}}
 }

@@ -273,6 +273,8 @@ func TestSavePolicy(t *testing.T) {
 		t.Errorf("%v", changed)
 	}
 	save(object{"name": "Q", "mcp_server_id": other}).wantError(409, app.Conflict)
+	save(object{"name": "Q", "mcp_server_id": other, "application_ids": []string{uuid.NewString()}}).wantProblems("body.application_ids.0 value_error")
+	save(object{"name": "Q", "mcp_server_id": uuid.NewString(), "status": "INACTIVE"}).wantProblems("body.status value_error", "body.mcp_server_id value_error")
 	save(object{"id": uuid.NewString()}).wantError(404, app.PolicyNotFound)
 	save(object{"id": "x"}).wantProblems("body.id uuid_parsing")
 	save(object{"id": nil}).wantProblems("body.id string_type")
@@ -319,6 +321,7 @@ func TestSwitchPolicies(t *testing.T) {
 	}
 	statuses("DRAFT", "DRAFT", "DRAFT") // O03
 	put("enable?id=" + one + "&id=" + archived).wantProblems("query.id.1 value_error")
+	put("enable?id=" + one + "&id=" + one + "&id=" + archived).wantProblems("query.id.2 value_error")
 	put("enable?id="+one+"&id="+two+"&id="+clash).wantError(409, app.Conflict)
 	statuses("DRAFT", "DRAFT", "DRAFT")
 	if diff := cmp.Diff(object{"enabledPolicies": 2.0}, put("enable?id="+one+"&id="+two+","+one).want(200)); diff != "" {

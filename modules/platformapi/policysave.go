@@ -2,6 +2,7 @@ package platformapi
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/durward-gateway/durward/internal/policyapi"
 	"github.com/durward-gateway/durward/internal/validate"
@@ -14,6 +15,7 @@ type policyTarget struct {
 	policy storage.PolicyView
 	found  bool
 	place  []any // where the body names it
+	taken  bool  // the name belongs to a policy of another server
 	err    error // why there is none although there has to be one
 }
 
@@ -32,6 +34,12 @@ func savePolicy(q *request) (any, error) {
 		q.reportPolicy(o, &edit, target.problems(&edit))
 	}); err != nil {
 		return nil, err
+	}
+	if target.taken {
+		q.noteReferences(&edit)
+		if err := q.Wrong(); err != nil {
+			return nil, err
+		}
 	}
 	if target.err != nil {
 		return nil, target.err
@@ -78,7 +86,7 @@ func (q *request) policyTarget(id validate.Field[string], edit *policyapi.Edit) 
 		case err != nil:
 			t.err = err
 		case t.policy.ServerID != edit.ServerID.Value:
-			t.err = routes.Conflict("name", "A policy of that name exists already, for another server")
+			t.taken, t.err = true, routes.Conflict("name", "A policy of that name exists already, for another server")
 		default:
 			t.found = true
 		}
@@ -92,7 +100,7 @@ func (t *policyTarget) problems(edit *policyapi.Edit) validate.Problems {
 	case t.found:
 		changed := t.policy.Policy
 		return edit.Apply(&changed, t.place...)
-	case t.err == nil:
+	case t.err == nil || t.taken:
 		_, problems := edit.New()
 		return problems
 	}
@@ -125,11 +133,16 @@ func disablePolicies(q *request) (any, error) {
 
 // setStatus gives all policies that the query names another status, or none of them (attack O03).
 func (q *request) setStatus(status storage.PolicyStatus) (int, error) {
-	ids := q.Query.UUIDs("id", validate.List{})
-	if err := q.Shape(); err != nil || len(ids) == 0 {
+	named := q.Query.UUIDs("id", validate.List{Hold: true})
+	if err := q.Shape(); err != nil || len(named) == 0 {
 		return 0, err
 	}
-	for i, id := range ids {
+	var ids []string
+	for i, id := range named {
+		if slices.Contains(ids, id) {
+			continue
+		}
+		ids = append(ids, id)
 		p, err := q.Core.Store.Policy(q.Context(), q.Organization(), id)
 		if err != nil {
 			return 0, routes.Missing(err, errNoPolicy)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/replay"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -41,8 +42,8 @@ type differenceCount struct {
 	Count    int    `json:"count"`
 }
 
-// shadowReport is what a draft's present revision would have changed. Calls are those that the policies of its server
-// decided while it was in the shadow; Different of them would have been decided otherwise.
+// shadowReport is what a draft's present revision would have changed. Calls are those that it would have decided while it
+// was in the shadow; Different of them it would have decided otherwise.
 type shadowReport struct {
 	PolicyID  string            `json:"policy_id"`
 	Revision  int               `json:"revision"`
@@ -70,7 +71,11 @@ func reportShadow(q *request) (any, error) {
 	if p.UpdatedAt.After(from) {
 		from = p.UpdatedAt
 	}
-	found := differences{policy: &p.Policy, counts: make(map[differenceCount]int)}
+	present, err := q.Core.Store.ServerPolicies(q.Context(), q.Organization(), p.ServerID)
+	if err != nil {
+		return nil, err
+	}
+	found := differences{policy: &p.Policy, scope: replay.NewScope(p.Policy, present), counts: make(map[differenceCount]int)}
 	if err := q.Core.Audit.Records(q.Context(), q.Organization(), from, now.Add(time.Second), found.add); err != nil {
 		return nil, unread(err)
 	}
@@ -83,6 +88,7 @@ func reportShadow(q *request) (any, error) {
 // differences collects the differences of one policy's revision, of which the newest are kept.
 type differences struct {
 	policy *storage.Policy
+	scope  replay.Scope
 	calls  int
 	total  int
 	counts map[differenceCount]int // with a Count of 0
@@ -94,8 +100,11 @@ func (d *differences) add(r *storage.AuditRecord) error {
 		return nil // the others need not be read
 	}
 	e, err := audit.EntryOf(r)
-	if err != nil || e.Kind != storage.AuditCall || e.Call != "" || e.ServerID != d.policy.ServerID {
+	if err != nil {
 		return nil // what was tampered with is for the verification to find
+	}
+	if !d.scope.Holds(&e) {
+		return nil
 	}
 	d.calls++
 	for _, s := range e.Shadow {

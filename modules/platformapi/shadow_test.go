@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/replay"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -24,11 +25,13 @@ func record(t *testing.T, e storage.AuditEntry) *storage.AuditRecord {
 }
 
 func TestDifferences(t *testing.T) {
-	d := differences{policy: &storage.Policy{ID: "draft", ServerID: "server", Revision: 2}, counts: make(map[differenceCount]int)}
+	draft := storage.Policy{ID: "draft", ServerID: "server", Revision: 2}
+	scoped := storage.Policy{ID: "scoped", ServerID: "server", Status: storage.PolicyActive, ApplicationIDs: []string{"governed"}}
+	d := differences{policy: &draft, scope: replay.NewScope(draft, []storage.Policy{draft, scoped}), counts: make(map[differenceCount]int)}
 	call := func(n int, change func(*storage.AuditEntry)) {
 		e := storage.AuditEntry{
 			ID: fmt.Sprint(n), At: start.Add(time.Duration(n) * time.Second), Kind: storage.AuditCall, Event: "decision", ServerID: "server", UserID: "u", Method: "tools/call",
-			Tool: "t", Decision: "allow", Rule: "r", Shadow: []storage.AuditShadow{{PolicyID: "draft", Revision: 2, Decision: "deny"}},
+			Tool: "t", Decision: "allow", Rule: "r", PolicyID: "active", Shadow: []storage.AuditShadow{{PolicyID: "draft", Revision: 2, Decision: "deny"}},
 		}
 		change(&e)
 		if err := d.add(record(t, e)); err != nil {
@@ -43,6 +46,8 @@ func TestDifferences(t *testing.T) {
 		func(e *storage.AuditEntry) { e.ServerID = "another" },
 		func(e *storage.AuditEntry) { e.Kind = storage.AuditAdmin },
 		func(e *storage.AuditEntry) { e.Call = "0" }, // an outcome
+		func(e *storage.AuditEntry) { e.Method, e.Tool, e.Shadow = "tools/list", "", nil },
+		func(e *storage.AuditEntry) { e.AgentID, e.Shadow = "governed", nil }, // by another policy
 		func(e *storage.AuditEntry) {
 			e.AgentID, e.Shadow[0].Decision, e.Shadow[0].Rule, e.Rule = "a", "ask", "s", ""
 		},
@@ -69,7 +74,7 @@ func TestDifferences(t *testing.T) {
 	for _, tt := range []struct {
 		page storage.PageRequest
 		want []string
-	}{{storage.PageRequest{Number: 1, Limit: 2}, []string{"8", "7"}}, {storage.PageRequest{Number: 2, Limit: 2}, []string{"0"}}, {storage.PageRequest{Number: 1 << 30, Limit: 100}, nil}} {
+	}{{storage.PageRequest{Number: 1, Limit: 2}, []string{"10", "9"}}, {storage.PageRequest{Number: 2, Limit: 2}, []string{"0"}}, {storage.PageRequest{Number: 1 << 30, Limit: 100}, nil}} {
 		if diff := cmp.Diff(tt.want, ids(tt.page)); diff != "" {
 			t.Error(diff)
 		}
