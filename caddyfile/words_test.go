@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestWordsAreDocumented: every word of the global option has its row in docs/operating.md, and the comment of parseOption
+// TestWordsAreDocumented: every word of the global option has its row in docs/configuration.md, and the comment of parseOption
 // has it too.
 func TestWordsAreDocumented(t *testing.T) {
 	for _, place := range []struct{ path, before, after string }{
-		{"../docs/operating.md", "(?m)^\\| `", "[ `]"},
+		{"../docs/configuration.md", "(?m)^\\| `", "[ `]"},
 		{"global.go", `(?m)^//\t\t`, `\s`},
 	} {
 		text, err := os.ReadFile(place.path)

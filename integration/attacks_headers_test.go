@@ -13,7 +13,7 @@ const secretInEnvironment = "canary-of-the-environment"
 
 // TestAttackHeaders: what clients put in headers reaches the upstream only when it is on the allow-list, and never in
 // place of what the gateway puts there. Nothing is read of forwarding headers (H04), from a trusted proxy neither (H05): what
-// is to be known of clients comes with the connection (docs/operating.md, "API keys and guessing").
+// is to be known of clients comes with the connection (docs/configuration.md, "API keys and guessing").
 func TestAttackHeaders(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{env: []string{"ATTACK_SECRET=" + secretInEnvironment}})

@@ -174,7 +174,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// checkChains computes the hashes of exported records as docs/audit.md says, and returns the number of chains.
+// checkChains computes the hashes of exported records as docs/audit-format.md says, and returns the number of chains.
 func checkChains(t *testing.T, exported []byte) int {
 	t.Helper()
 	type head struct {

@@ -22,7 +22,7 @@ const (
 	ChannelOutOfBand ApprovalChannel = "out_of_band"
 )
 
-// Application is a client of the identity provider as it is registered here: the seed's application directory.
+// Application is a client of the identity provider as it is registered here: what the API calls an entry of the application directory.
 type Application struct {
 	ID             string
 	OrganizationID string

@@ -13,9 +13,9 @@ var (
 	testText   = regexp.MustCompile(`\bTest\w+`)
 )
 
-// TestTable: the tests that docs/operating.md names for each fault are where it says, and no fault is left out.
+// TestTable: the tests that README.md names for each fault are where it says, and no fault is left out.
 func TestTable(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operating.md")
+	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestEntry(t *testing.T) {
 		if !timeOf(got).Equal(at) || nanosOf(got) != at.UnixNano() || !timeOf(want).Equal(at) || nanosOf(want) != at.UnixNano() {
 			t.Fatalf("time of %s is %v", got, timeOf(got))
 		}
-		// A chain of long entries is what storage says it is, one of short entries what docs/audit.md says.
+		// A chain of long entries is what storage says it is, one of short entries what docs/audit-format.md says.
 		chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "s", Sequence: 4}
 		same := chain
 		r := chain.Next(want)
@@ -80,7 +80,7 @@ func TestEntry(t *testing.T) {
 }
 
 // TestSharedEntry: an entry with a shared part is read as it was given, is cut into the same parts again, and is hashed as
-// docs/audit.md says.
+// docs/audit-format.md says.
 func TestSharedEntry(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.SampledFrom([]string{"", `,"0":{`, `{"0":1}}`, `,"0":17}`, "0", "}", "\u2028", "\xff"}))
 	rapid.Check(t, func(t *rapid.T) {

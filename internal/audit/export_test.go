@@ -83,7 +83,7 @@ func TestEverythingOnce(t *testing.T) {
 	}
 }
 
-// byHand computes the hash of a line of an export as docs/audit.md says, with nothing of ours.
+// byHand computes the hash of a line of an export as docs/audit-format.md says, with nothing of ours.
 func byHand(t *testing.T, line []byte) (hash, said string) {
 	t.Helper()
 	var r struct {

@@ -67,7 +67,7 @@ func (a Action) String() string {
 	return b.String()
 }
 
-// ParseAction reads an action as the contract's grammar has it, byte for byte: nothing is trimmed or folded (attack
+// ParseAction reads an action as docs/policies.md has it ("Actions"), byte for byte: nothing is trimmed or folded (attack
 // M07). Its error is a text for the one who wrote the rule.
 //
 //   - | tools/call:TOOL[:approve] | resources/read:PATTERN | prompts/get:PATTERN | sse/stream |

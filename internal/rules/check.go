@@ -11,7 +11,7 @@ import (
 type Problem struct {
 	Loc     []any  // below "body": "rules", 2, "actions", 0
 	Message string // for the one who wrote the rule
-	Type    string // a word of the contract's list for 422 answers
+	Type    string // a `type` of 422 answers (docs/api.md)
 	Input   any    // what is wrong; nil: left out
 	// Line and Column are where in an expression, from 1, in characters; 0 when the problem is not inside one.
 	Line, Column int

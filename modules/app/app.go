@@ -87,14 +87,14 @@ type App struct {
 	// What the audit log keeps of calls, and who gets a copy of it.
 	Audit *AuditRules `json:"audit,omitempty"`
 
-	// A reference to a table of what models cost, `{file./path}`, that goes before the one that ships with the gateway.
+	// A reference to a table of what models cost, `{file./path}`, that takes precedence over the one that ships with the gateway.
 	Prices string `json:"prices,omitempty"`
 
 	// Accounts with providers of models that every organization can use, besides those that it has itself.
 	Providers []ConfiguredProvider `json:"provider,omitempty"`
 
 	// Names under which every organization can ask for models, besides its own. An organization's own alias of the same name
-	// goes before.
+	// takes precedence.
 	Aliases []ConfiguredAlias `json:"alias,omitempty"`
 
 	// Event streams: how many, and their times.

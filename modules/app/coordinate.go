@@ -15,7 +15,7 @@ import (
 
 // LimitRules say how rate limits are counted by nodes that share counters.
 type LimitRules struct {
-	// What a node does while the counters that nodes share cannot be reached: `local` holds it to the limit through the
+	// What a node does while the counters that nodes share cannot be reached: `local` holds it to the limit divided by the
 	// number of nodes, `closed` refuses with 503 what is limited, `open` holds it to the whole limit. Default: `local`.
 	OnStoreFailure string `json:"on_store_failure,omitempty"`
 	// `exact` asks the shared counters for every call; `share` lets nodes take small leases, and at most 5 % too much through.

@@ -20,7 +20,7 @@ type Streams struct {
 	// How many streams may be open at this node. One more is answered 503. Default: 10000.
 	Max int `json:"max,omitempty"`
 	// How long an upstream may be silent in the middle of an answer or a stream; comments count as a sign of life.
-	// `read_timeout` in a handler's transport goes before it. Default: 5m.
+	// `read_timeout` in a handler's transport takes precedence over it. Default: 5m.
 	Idle caddy.Duration `json:"idle,omitempty"`
 	// How long calls may run on once the process is to exit; event streams end within half of it. Default: 30s.
 	Drain caddy.Duration `json:"drain,omitempty"`

@@ -49,8 +49,20 @@ type OIDC struct {
 	// Accept only tokens whose type says that they are access tokens (RFC 9068: `at+jwt`). Default: false.
 	RequireType bool `json:"require_typ,omitempty"`
 
-	// Where claims are, by name: `org`, `org_slug`, `user`, `roles`, `groups`, `teams`, `projects`, `agent`, `name`, `email`. A
-	// path is the name of a member, or names joined by dots. Several paths are tried in order. Default: the usual names.
+	// Where claims are, by name. A path is the name of a member, or names joined by dots; naming a claim replaces its default
+	// paths. The first path that is present decides, except for `roles`, `groups`, `teams` and `projects`, which are the union
+	// of all paths, and for `name` and `email`, which are the first that holds a text. Default:
+	//
+	//   - `org`: org_id, organization_id, organization
+	//   - `org_slug`: organization_slug, org_slug, organization_name, user.organization_slug, user.organization_name
+	//   - `user`: sub
+	//   - `roles`: roles, realm_access.roles
+	//   - `groups`: groups
+	//   - `teams`: teams
+	//   - `projects`: projects
+	//   - `agent`: azp, client_id, cid
+	//   - `name`: name, preferred_username
+	//   - `email`: email
 	Claims map[string][]string `json:"claim,omitempty"`
 
 	// The role that makes an administrator. Default: `admin`.
