@@ -42,10 +42,18 @@ var directions = []struct {
 		links:   func(string) bool { return false },
 	},
 	{
-		name:    "stores import storage and nothing else of the project",
-		of:      below("storage"),
+		name:    "the stores' records import storage and the standard library",
+		of:      in("storage/records"),
 		imports: func(_, imported string) bool { return imported == "storage" },
-		links:   neither("github.com/caddyserver/caddy", "go.uber.org/zap"),
+		links:   func(string) bool { return false },
+	},
+	{
+		name: "stores import storage and the records, and nothing else of the project",
+		of:   below("storage"),
+		imports: func(pkg, imported string) bool {
+			return imported == "storage" || imported == "storage/records" && (pkg == "storage/sqlite" || pkg == "storage/postgres")
+		},
+		links: neither("github.com/caddyserver/caddy", "go.uber.org/zap"),
 	},
 	{
 		name:    "internal imports internal and storage, and knows nothing of Caddy or zap",

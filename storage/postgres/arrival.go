@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 const (
@@ -90,15 +93,15 @@ func (a *Arrival) Close() error {
 // same source that was begun goes on: resumed. With anew whatever a copy has left is deleted. ErrNotEmpty for a database
 // that holds anything else, ErrOtherSource for one that a copy of another store was begun in.
 func (a *Arrival) Begin(ctx context.Context, tables []storage.Table, source string, anew bool) (resumed bool, err error) {
-	err = a.writeAcross(ctx, migrationLock, func(ctx context.Context, tx *writeTx) error {
-		begun, err := one(ctx, tx, scanInt, hasArrivalSQL)
+	err = a.write(ctx, a.main, records.Everyone, migrationLock, func(ctx context.Context, tx *writeTx) error {
+		begun, err := records.One(ctx, tx, records.ScanInt, hasArrivalSQL)
 		if err != nil {
 			return err
 		}
 		if begun == 0 {
 			return a.beginFirst(ctx, tx, tables, source)
 		}
-		former, err := one(ctx, tx, func(r row) (text string, err error) {
+		former, err := records.One(ctx, tx, func(r records.Row) (text string, err error) {
 			err = r.Scan(&text)
 			return text, err
 		}, arrivalSourceSQL)
@@ -112,12 +115,12 @@ func (a *Arrival) Begin(ctx context.Context, tables []storage.Table, source stri
 			return nil
 		}
 		for _, t := range tables {
-			made := statementsOf(t)
-			if _, err := tx.exec(ctx, made.empty); err != nil {
+			made := arrivalStatements(t)
+			if _, err := tx.Exec(ctx, made.empty); err != nil {
 				return err
 			}
 		}
-		if _, err := tx.exec(ctx, dropArrivalSQL); err != nil {
+		if _, err := tx.Exec(ctx, dropArrivalSQL); err != nil {
 			return err
 		}
 		return a.beginFirst(ctx, tx, tables, source)
@@ -127,8 +130,8 @@ func (a *Arrival) Begin(ctx context.Context, tables []storage.Table, source stri
 
 func (a *Arrival) beginFirst(ctx context.Context, tx *writeTx, tables []storage.Table, source string) error {
 	for _, t := range tables {
-		made := statementsOf(t)
-		rows, err := one(ctx, tx, scanInt, made.count)
+		made := records.TableStatements(t)
+		rows, err := records.One(ctx, tx, records.ScanInt, made.Count)
 		if err != nil {
 			return err
 		}
@@ -136,21 +139,18 @@ func (a *Arrival) beginFirst(ctx context.Context, tx *writeTx, tables []storage.
 			return fmt.Errorf("%w: %s has rows; a gateway has run on it, or a copy came to its end", ErrNotEmpty, t.Name)
 		}
 	}
-	if _, err := tx.exec(ctx, makeArrivalSQL); err != nil {
+	if _, err := tx.Exec(ctx, makeArrivalSQL); err != nil {
 		return err
 	}
-	_, err := tx.exec(ctx, nameArrivalSQL, source)
+	_, err := tx.Exec(ctx, nameArrivalSQL, source)
 	return err
 }
 
 // LastKey is the primary key of the last row of a table, nil when it has none: where a copy in the order of keys goes on.
 func (a *Arrival) LastKey(ctx context.Context, t storage.Table) (key []any, err error) {
-	made := statementsOf(t)
-	err = a.readAcross(ctx, func(ctx context.Context, q querier) error {
-		values, err := one(ctx, q, func(r row) ([]any, error) {
-			values, _, err := scanValues(r, t)
-			return values, err
-		}, made.last)
+	made := records.TableStatements(t)
+	err = a.read(ctx, a.main, records.Everyone, func(ctx context.Context, q records.Querier) error {
+		values, err := records.One(ctx, q, func(r records.Row) ([]any, error) { return records.ScanValues(r, t) }, made.Last)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
 		}
@@ -195,17 +195,34 @@ func (a *Arrival) AddRows(ctx context.Context, t storage.Table, rows [][]any) er
 			args[i] = bytes
 		}
 	}
-	made := statementsOf(t)
-	return a.writeAcross(ctx, noLock, func(ctx context.Context, tx *writeTx) error {
-		_, err := tx.exec(ctx, made.insert, args...)
+	made := arrivalStatements(t)
+	return a.write(ctx, a.main, records.Everyone, noLock, func(ctx context.Context, tx *writeTx) error {
+		_, err := tx.Exec(ctx, made.insert, args...)
 		return err
 	})
 }
 
 // Finish says that everything has arrived: gateways may start.
 func (a *Arrival) Finish(ctx context.Context) error {
-	return a.writeAcross(ctx, migrationLock, func(ctx context.Context, tx *writeTx) error {
-		_, err := tx.exec(ctx, dropArrivalSQL)
+	return a.write(ctx, a.main, records.Everyone, migrationLock, func(ctx context.Context, tx *writeTx) error {
+		_, err := tx.Exec(ctx, dropArrivalSQL)
 		return err
 	})
+}
+
+// arrivalTexts are statements made of the names that a table and its columns have in the schema, which no input reaches.
+type arrivalTexts struct{ insert, empty string }
+
+func arrivalStatements(t storage.Table) arrivalTexts {
+	columns, arrays := make([]string, len(t.Columns)), make([]string, len(t.Columns))
+	types := map[storage.ColumnKind]string{storage.TextColumn: "text[]", storage.IntegerColumn: "bigint[]", storage.BytesColumn: "bytea[]"}
+	for i, c := range t.Columns {
+		columns[i] = records.Quoted(c.Name)
+		arrays[i] = "$" + strconv.Itoa(i+1) + "::" + types[c.Kind]
+	}
+	table := records.Quoted(t.Name)
+	return arrivalTexts{
+		insert: "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")",
+		empty:  "TRUNCATE " + table + " CASCADE",
+	}
 }

@@ -1,6 +1,10 @@
 package postgres
 
-import "context"
+import (
+	"context"
+
+	"github.com/durward-gateway/durward/storage/records"
+)
 
 const checkSQL = `SELECT current_user, (SELECT CASE WHEN rolsuper OR rolbypassrls THEN 1 ELSE 0 END FROM pg_roles WHERE rolname = current_user),
 	(SELECT COALESCE(max(reset_val), '') FROM pg_settings WHERE name = 'synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')`
@@ -9,17 +13,17 @@ const checkSQL = `SELECT current_user, (SELECT CASE WHEN rolsuper OR rolbypassrl
 // what is wrong and how to mend it.
 func (s *Store) Check(ctx context.Context) (findings []string, err error) {
 	var user, commit, fsync, pages string
-	var bypasses bool
-	err = s.read(ctx, "", func(ctx context.Context, q querier) error {
-		_, err := one(ctx, q, func(r row) (struct{}, error) {
-			return struct{}{}, r.Scan(&user, flagColumn{&bypasses}, &commit, &fsync, &pages)
+	var bypasses int
+	err = s.read(ctx, s.main, records.Of(""), func(ctx context.Context, q records.Querier) error {
+		_, err := records.One(ctx, q, func(r records.Row) (struct{}, error) {
+			return struct{}{}, r.Scan(&user, &bypasses, &commit, &fsync, &pages)
 		}, checkSQL)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if bypasses {
+	if bypasses != 0 {
 		findings = append(findings, "The database user "+user+" is a superuser or has BYPASSRLS, so that row-level security does not hold it: "+
 			"connect as a user that only owns durward's database.")
 	}

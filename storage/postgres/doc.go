@@ -1,14 +1,14 @@
 // Package postgres is the store of several nodes: one PostgreSQL database (14 or later) that all of them share.
 //
-// Files, tables, columns and statements are those of storage/sqlite, but for what PostgreSQL says otherwise (strpos for
-// instr, = ANY for json_each, sums that are cast); a test compares the two. All SQL is constant text with numbered
-// parameters. Text compares by its bytes, whatever the locale.
+// What it keeps, and by which statements, is said in storage/records; this package is how PostgreSQL does it. Tables and
+// columns are those of storage/sqlite (a test compares the two). All SQL is constant text with numbered parameters. Text
+// compares by its bytes, whatever the locale.
 //
 // # Two walls
 //
 // Every statement names its organization, and row-level security shows it no other rows: each transaction names its
 // organization in the setting durward.organization, which the policies of all tables compare with. What looks across
-// organizations goes through readAcross and its like, and nothing else does. Superusers and roles with BYPASSRLS are not
+// organizations does so in the scope records.Everyone, and nothing else does. Superusers and roles with BYPASSRLS are not
 // held by the second wall: Store.Check tells of them.
 //
 // # Order

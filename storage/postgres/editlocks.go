@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 const (
@@ -24,7 +25,7 @@ const editPoll = 20 * time.Millisecond
 // one whose connection breaks; then the version of what is edited is what refuses the second writer.
 type editLocks struct {
 	connect func(ctx context.Context) (*pgx.Conn, error)
-	local   keyLocks
+	local   records.KeyLocks
 	turn    chan struct{} // holds the one token of whoever uses conn
 	conn    *pgx.Conn     // nil: to be made
 	closed  atomic.Bool
@@ -36,7 +37,7 @@ func newEditLocks(connect func(ctx context.Context) (*pgx.Conn, error)) *editLoc
 
 // acquire waits until the key is free or ctx ends. release must be called exactly once; it waits for timeout at the most.
 func (l *editLocks) acquire(ctx context.Context, key storage.ConnectionKey, timeout time.Duration) (release func(), err error) {
-	releaseLocal, err := l.local.acquire(ctx, key)
+	releaseLocal, err := l.local.Acquire(ctx, key)
 	if err != nil {
 		return nil, err
 	}

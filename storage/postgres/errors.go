@@ -12,10 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/records"
 )
-
-// editError carries an error of a caller's edit out of a transaction unchanged.
-type editError struct{ error }
 
 // finalError is an error after which nothing is tried again.
 type finalError struct{ error }
@@ -90,20 +88,13 @@ func lostConnection(err error) bool {
 // translate turns an error of the driver into storage's words. ctx is the one that the statements ran under: after its
 // end the driver reports broken connections instead of the cause.
 func (s *Store) translate(ctx context.Context, err error) error {
-	var edit editError
 	var refused *pgconn.PgError
 	var connecting *pgconn.ConnectError
-	var references *storage.ReferenceError
-	var target *storage.TargetError
+	if told, ok := records.Told(err); ok {
+		return told
+	}
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &edit):
-		return edit.error
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrConflict), errors.As(err, &references),
-		errors.As(err, &target), errors.Is(err, storage.ErrTooManyPending),
-		errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrText),
-		errors.Is(err, ErrSchema):
+	case err == nil, errors.Is(err, ErrSchema):
 		return err
 	case errors.Is(err, errReadOnly):
 		return unavailable(textReadOnly, nil)

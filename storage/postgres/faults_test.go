@@ -10,6 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 // patient bounds what waits in these tests: ten times and more what a loaded machine needs.
@@ -104,7 +105,7 @@ func TestReservedConnections(t *testing.T) {
 	var all sync.WaitGroup
 	for range s.main.Config().MaxConns {
 		all.Go(func() {
-			if err := s.readSnapshot(context.Background(), "a", func(context.Context, querier) error {
+			if err := s.readSnapshot(context.Background(), s.main, records.Of("a"), func(context.Context, records.Querier) error {
 				holding <- struct{}{}
 				<-hold
 				return nil
@@ -149,7 +150,7 @@ func TestTimeouts(t *testing.T) {
 	patientStore := openAt(t, dsn, Options{Timeout: patient})
 	c := seed(t, patientStore, "a")
 	s := openAt(t, dsn, Options{Timeout: 2 * time.Second})
-	err := patientStore.write(t.Context(), "a", func(context.Context, *writeTx) error {
+	err := writeOf(t.Context(), patientStore, "a", func(context.Context, *writeTx) error {
 		wantUnavailable(t, put(s, c), "")
 		return storage.ErrNotFound
 	})
@@ -159,8 +160,8 @@ func TestTimeouts(t *testing.T) {
 	if err := put(patientStore, c); err != nil {
 		t.Error(err)
 	}
-	err = s.read(t.Context(), "a", func(ctx context.Context, q querier) error {
-		_, err := one(ctx, q, scanInt, `SELECT 1 FROM pg_sleep(600)`)
+	err = s.read(t.Context(), s.main, records.Of("a"), func(ctx context.Context, q records.Querier) error {
+		_, err := records.One(ctx, q, records.ScanInt, `SELECT 1 FROM pg_sleep(600)`)
 		return err
 	})
 	wantUnavailable(t, err, "in time")
@@ -178,9 +179,9 @@ func TestDeadlocksAreRetried(t *testing.T) {
 	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
 		all.Go(func() {
 			first := true
-			if err := s.writeAcross(context.Background(), noLock, func(ctx context.Context, tx *writeTx) error {
+			if err := s.write(context.Background(), s.main, records.Everyone, noLock, func(ctx context.Context, tx *writeTx) error {
 				for i, o := range order {
-					if _, err := tx.exec(ctx, `UPDATE servers SET client_id = client_id || 'x' WHERE organization_id = $1`, o); err != nil {
+					if _, err := tx.Exec(ctx, `UPDATE servers SET client_id = client_id || 'x' WHERE organization_id = $1`, o); err != nil {
 						return err
 					}
 					if i == 0 && first {

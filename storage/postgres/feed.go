@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 const (
@@ -227,13 +228,13 @@ func (f *feed) hear(ctx context.Context, payload string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	return reader{f.conn, everyOrganization}.query(ctx, changedSQL, []any{seq}, func(r row) error {
+	return reader{f.conn, records.Everyone}.Query(ctx, changedSQL, []any{seq}, func(r records.Row) (more bool, err error) {
 		var organization string
 		if err := r.Scan(&organization); err != nil {
-			return err
+			return false, err
 		}
 		f.tell(seq, organization)
-		return nil
+		return true, nil
 	})
 }
 
@@ -260,7 +261,7 @@ func (f *feed) read(ctx context.Context) error {
 		seq          int64
 		organization string
 	}
-	changes, err := many(ctx, reader{f.conn, everyOrganization}, func(r row) (c change, err error) {
+	changes, err := records.Many(ctx, reader{f.conn, records.Everyone}, func(r records.Row) (c change, err error) {
 		err = r.Scan(&c.position, &c.micros, &c.seq, &c.organization)
 		return c, err
 	}, pollSQL, f.position)
@@ -292,7 +293,7 @@ func (f *feed) prune(ctx context.Context) error {
 	if f.poll%pruneEvery != 0 {
 		return nil
 	}
-	err := reader{f.conn, everyOrganization}.query(ctx, pruneSQL, []any{changeLogLength}, func(row) error { return nil })
+	err := reader{f.conn, records.Everyone}.Query(ctx, pruneSQL, []any{changeLogLength}, func(records.Row) (more bool, err error) { return true, nil })
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) { // a standby has its own to do that; the connection is good
 		return nil

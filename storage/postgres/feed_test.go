@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 // heardBy collects what a store tells its listeners.
@@ -166,8 +167,8 @@ func TestPollsFindWhatCommitsLate(t *testing.T) {
 	numbered, commit := make(chan struct{}), make(chan struct{})
 	var late sync.WaitGroup
 	late.Go(func() {
-		if err := s.write(context.Background(), "a", func(ctx context.Context, tx *writeTx) error {
-			_, err := tx.change(ctx, a.OrganizationID)
+		if err := writeOf(context.Background(), s, "a", func(ctx context.Context, tx *writeTx) error {
+			_, err := tx.Change(ctx, a.OrganizationID)
 			close(numbered)
 			<-commit
 			return err
@@ -304,7 +305,7 @@ func TestStaleFeedEndsWhatIsKept(t *testing.T) {
 			t.Errorf("after %v: %d times", time.Since(began), told.Load())
 		}
 		for _, err := range []error{
-			s.read(ctx, "a", nil), s.readToAuthenticate(ctx, "=a", nil), s.readAcross(ctx, nil), s.readSnapshot(ctx, "a", nil), s.Ping(ctx),
+			s.read(ctx, s.main, "=a", nil), s.read(ctx, s.authenticate, "=a", nil), s.readSnapshot(ctx, s.main, "=a", nil), s.Ping(ctx),
 		} {
 			wantUnavailable(t, err, "other nodes")
 		}
@@ -326,8 +327,8 @@ func TestChangeLogIsPruned(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
 	s := openAt(t, dsn, Options{Timeout: patient})
-	if err := s.writeAcross(t.Context(), noLock, func(ctx context.Context, tx *writeTx) error {
-		_, err := tx.exec(ctx, `INSERT INTO change_log (organization_id, epoch) SELECT 'a', n FROM generate_series(1, 10500) n`)
+	if err := s.write(t.Context(), s.main, records.Everyone, noLock, func(ctx context.Context, tx *writeTx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO change_log (organization_id, epoch) SELECT 'a', n FROM generate_series(1, 10500) n`)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -337,7 +338,7 @@ func TestChangeLogIsPruned(t *testing.T) {
 	if err := f.read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := texts(t, s, everyOrganization, `SELECT count(*)::text FROM change_log`); left[0] != "10000" {
+	if left := texts(t, s, records.Everyone, `SELECT count(*)::text FROM change_log`); left[0] != "10000" {
 		t.Errorf("%s changes are left", left[0])
 	}
 }

@@ -3,6 +3,8 @@ package postgres
 import (
 	"crypto/sha256"
 	"encoding/binary"
+
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 // lockKey is the key of an advisory lock of the database.
@@ -11,14 +13,22 @@ type lockKey int64
 // noLock is no lock.
 const noLock lockKey = 0
 
-// Locks that are not an organization's. The text before the first zero byte tells kinds of locks apart.
-var (
-	migrationLock = newLockKey("migration")
-	identityLock  = newLockKey("identity") // who is who, across organizations
-	directoryLock = newLockKey("directory")
-)
+// migrationLock is held while the schema is changed.
+var migrationLock = newLockKey("migration")
 
-func organizationLock(organization string) lockKey { return newLockKey("organization", organization) }
+// keyOf is the key of a lock of the records.
+func keyOf(lock records.Lock) lockKey {
+	switch lock.Kind {
+	case records.OrganizationLock:
+		return newLockKey("organization", lock.Organization)
+	case records.IdentityLock:
+		return newLockKey("identity")
+	case records.DirectoryLock:
+		return newLockKey("directory")
+	default:
+		return noLock
+	}
+}
 
 // newLockKey hashes what is locked. Two things with one key would only wait for each other.
 func newLockKey(names ...string) lockKey {

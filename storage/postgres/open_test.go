@@ -12,6 +12,7 @@ import (
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 // execute runs a statement outside the store.
@@ -84,7 +85,7 @@ func TestOpenRefuses(t *testing.T) {
 // schema describes columns, constraints, indexes and policies.
 func schema(t *testing.T, s *Store) []string {
 	t.Helper()
-	return texts(t, s, everyOrganization, `
+	return texts(t, s, records.Everyone, `
 		SELECT table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable FROM information_schema.columns WHERE table_schema = current_schema()
 		UNION ALL SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = current_schema()::regnamespace
 		UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema()
@@ -106,7 +107,7 @@ func TestMigrateForwardAndBack(t *testing.T) {
 		}
 		schemas[version] = schema(t, s)
 	}
-	if tables := texts(t, s, everyOrganization, `SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()`); len(tables) != 1 {
+	if tables := texts(t, s, records.Everyone, `SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()`); len(tables) != 1 {
 		t.Errorf("what is left of an empty schema is %v", tables)
 	}
 	for version := range len(steps) {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 // Options tunes a store. The zero value is right for production.
@@ -44,13 +45,15 @@ const (
 
 // Store is a storage.RemoteStore in a PostgreSQL database.
 type Store struct {
+	*records.Store
+
 	options      Options
 	main         *pgxpool.Pool
 	authenticate *pgxpool.Pool // for what every request waits for: other work never uses these up
 	timeout      time.Duration
 	edits        *editLocks
-	changes      listeners[string]
-	drifts       listeners[time.Duration]
+	changes      records.Listeners[string]
+	drifts       records.Listeners[time.Duration]
 	closed       atomic.Bool
 
 	connecting sync.Mutex
@@ -90,6 +93,7 @@ func New(dsn string, opts Options) (*Store, error) {
 		return nil, errors.New("opening the store: the database's address cannot be read") // the cause may quote the password
 	}
 	s := &Store{options: opts, timeout: opts.Timeout}
+	s.Store = records.New(driver{s}, dialect)
 	s.edits = newEditLocks(func(ctx context.Context) (*pgx.Conn, error) { return s.connectAlone(ctx, config.ConnConfig) })
 	authentication := max(opts.MaxConns/authenticationShare, 2)
 	if s.main, err = s.pool(config, opts.MaxConns-authentication-ownConns); err == nil {
@@ -133,7 +137,7 @@ func (s *Store) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	heard, err := openFeed(ctx, &feed{connect: s.edits.connect, notify: s.changes.notify, now: time.Now, clock: s.options.Clock, drift: s.drifts.notify})
+	heard, err := openFeed(ctx, &feed{connect: s.edits.connect, notify: s.changes.Notify, now: time.Now, clock: s.options.Clock, drift: s.drifts.Notify})
 	if err != nil {
 		return s.translate(ctx, err)
 	}
@@ -203,20 +207,20 @@ func (s *Store) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 
 // Ping implements storage.Store: it reads, looks whether a write would be refused, and whether other nodes are heard of.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.read(ctx, "", func(ctx context.Context, q querier) error {
-		_, err := one(ctx, q, scanInt, schemaVersionSQL)
+	if err := s.read(ctx, s.main, records.Of(""), func(ctx context.Context, q records.Querier) error {
+		_, err := records.One(ctx, q, records.ScanInt, schemaVersionSQL)
 		return err
 	}); err != nil {
 		return err
 	}
-	return s.write(ctx, "", func(context.Context, *writeTx) error { return nil })
+	return s.write(ctx, s.main, records.Of(""), keyOf(records.Lock{Kind: records.OrganizationLock}), func(context.Context, *writeTx) error { return nil })
 }
 
 // OnChange implements storage.Store.
-func (s *Store) OnChange(f func(organization string)) (cancel func()) { return s.changes.add(f) }
+func (s *Store) OnChange(f func(organization string)) (cancel func()) { return s.changes.Add(f) }
 
 // OnClock implements storage.RemoteStore.
-func (s *Store) OnClock(f func(ahead time.Duration)) (cancel func()) { return s.drifts.add(f) }
+func (s *Store) OnClock(f func(ahead time.Duration)) (cancel func()) { return s.drifts.Add(f) }
 
 // Close implements storage.Store. Closing twice is harmless.
 func (s *Store) Close() error {

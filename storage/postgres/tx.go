@@ -4,47 +4,62 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
-// querier reads: from the pool, in a snapshot, or in a write transaction.
-type querier interface {
-	// query runs a text and hands its rows on.
-	query(ctx context.Context, query string, args []any, each func(row) error) error
+// driver is what the records see of a store.
+type driver struct{ s *Store }
+
+func (d driver) Read(ctx context.Context, a records.Access, f func(ctx context.Context, q records.Querier) error) error {
+	return d.s.read(ctx, d.pool(a), a.Scope, f)
 }
 
-// row is one row of a result.
-type row interface{ Scan(dest ...any) error }
+func (d driver) ReadSnapshot(ctx context.Context, a records.Access, f func(ctx context.Context, q records.Querier) error) error {
+	return d.s.readSnapshot(ctx, d.pool(a), a.Scope, f)
+}
+
+func (d driver) Write(ctx context.Context, a records.Access, lock records.Lock, f func(ctx context.Context, tx records.Tx) error) error {
+	return d.s.write(ctx, d.pool(a), a.Scope, keyOf(lock), func(ctx context.Context, tx *writeTx) error { return f(ctx, tx) })
+}
+
+func (d driver) LockConnection(ctx context.Context, key storage.ConnectionKey) (release func(), err error) {
+	if release, err = d.s.edits.acquire(ctx, key, d.s.timeout); err != nil {
+		return nil, d.s.translate(ctx, err)
+	}
+	return release, nil
+}
+
+// pool keeps what authenticates away from other work.
+func (d driver) pool(a records.Access) *pgxpool.Pool {
+	if a.Authenticates {
+		return d.s.authenticate
+	}
+	return d.s.main
+}
 
 // sender is a pool, a connection or a transaction.
 type sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// scope is whose rows the database shows: those of one organization, or all.
-type scope string
-
-// everyOrganization is the scope of the few statements that look across organizations.
-const everyOrganization scope = "*"
-
-func scopeOf(organization string) scope { return scope("=" + organization) }
-
+// setScopeSQL tells the database whose rows to show until the transaction ends.
 const setScopeSQL = `SELECT set_config('durward.organization', $1, true)`
 
 // reader reads within a scope. Each query goes out together with its scope, in one round trip: without a transaction
 // around them the two are one.
 type reader struct {
 	on    sender
-	scope scope
+	scope records.Scope
 }
 
-func (r reader) query(ctx context.Context, query string, args []any, each func(row) error) error {
+// Query implements records.Querier.
+func (r reader) Query(ctx context.Context, query string, args []any, each func(records.Row) (more bool, err error)) error {
 	var batch pgx.Batch
 	batch.Queue(setScopeSQL, storable(string(r.scope)))
 	batch.Queue(query, storableArgs(args)...)
@@ -64,32 +79,22 @@ func (r reader) query(ctx context.Context, query string, args []any, each func(r
 }
 
 // handOn hands rows on and closes them.
-func handOn(rows pgx.Rows, each func(row) error) (pgconn.CommandTag, error) {
+func handOn(rows pgx.Rows, each func(records.Row) (more bool, err error)) (pgconn.CommandTag, error) {
 	defer rows.Close()
 	for rows.Next() {
-		if err := each(rows); err != nil {
+		more, err := each(rows)
+		if err != nil {
 			return pgconn.CommandTag{}, err
+		}
+		if !more {
+			rows.Close()
 		}
 	}
 	return rows.CommandTag(), rows.Err()
 }
 
-// read runs f in the scope of an organization. Each of its queries sees a state of its own.
-func (s *Store) read(ctx context.Context, organization string, f func(ctx context.Context, q querier) error) error {
-	return s.readFrom(ctx, s.main, scopeOf(organization), f)
-}
-
-// readToAuthenticate is read on the connections that are kept for authentication.
-func (s *Store) readToAuthenticate(ctx context.Context, scope scope, f func(ctx context.Context, q querier) error) error {
-	return s.readFrom(ctx, s.authenticate, scope, f)
-}
-
-// readAcross is read over all organizations.
-func (s *Store) readAcross(ctx context.Context, f func(ctx context.Context, q querier) error) error {
-	return s.readFrom(ctx, s.main, everyOrganization, f)
-}
-
-func (s *Store) readFrom(ctx context.Context, pool *pgxpool.Pool, scope scope, f func(ctx context.Context, q querier) error) error {
+// read runs f in a scope. Each of its queries sees a state of its own.
+func (s *Store) read(ctx context.Context, pool *pgxpool.Pool, scope records.Scope, f func(ctx context.Context, q records.Querier) error) error {
 	if err := s.fresh(); err != nil {
 		return err
 	}
@@ -99,23 +104,18 @@ func (s *Store) readFrom(ctx context.Context, pool *pgxpool.Pool, scope scope, f
 }
 
 // readSnapshot runs f in a read transaction: all its queries see one state.
-func (s *Store) readSnapshot(ctx context.Context, organization string, f func(ctx context.Context, q querier) error) error {
-	if err := s.fresh(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout*2/5)
-	defer cancel()
-	return s.translate(ctx, again(func() error {
-		tx, err := s.main.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+func (s *Store) readSnapshot(ctx context.Context, pool *pgxpool.Pool, scope records.Scope, f func(ctx context.Context, q records.Querier) error) error {
+	return s.read(ctx, pool, scope, func(ctx context.Context, _ records.Querier) error {
+		tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 		if err != nil {
 			return err
 		}
 		defer rollback(ctx, tx)
-		if err := f(ctx, reader{tx, scopeOf(organization)}); err != nil {
+		if err := f(ctx, reader{tx, scope}); err != nil {
 			return err
 		}
 		return tx.Commit(ctx)
-	}))
+	})
 }
 
 // fresh is an error when nothing may be read, because what would be kept of it could be changed by another node without
@@ -134,44 +134,27 @@ func rollback(ctx context.Context, tx pgx.Tx) { _ = tx.Rollback(context.WithoutC
 type writeTx struct {
 	tx      pgx.Tx
 	feed    *feed
-	scope   scope
-	rows    int64 // inserted, changed and deleted so far
+	scope   records.Scope
+	wrote   bool
 	changed []string
 	numbers []int64 // of the changes
-	// record says that what WithAudit asks for is recorded although nothing else is written.
-	record bool
 	// edited: a caller's edit has run, which must not run twice.
 	edited bool
 }
 
-// write runs f in a write transaction of an organization, which also records what storage.WithAudit asks for. Writes of
-// one organization run one after the other, on whatever node: what f finds stays so until it commits. When the commit
-// has returned it is durable; then the change listeners run.
-func (s *Store) write(ctx context.Context, organization string, f func(ctx context.Context, tx *writeTx) error) error {
-	return s.writeTo(ctx, s.main, scopeOf(organization), organizationLock(organization), f)
-}
-
-// writeToAuthenticate is write on the connections that are kept for authentication.
-func (s *Store) writeToAuthenticate(ctx context.Context, scope scope, lock lockKey, f func(ctx context.Context, tx *writeTx) error) error {
-	return s.writeTo(ctx, s.authenticate, scope, lock, f)
-}
-
-// writeAcross is write over all organizations, one after the other with those that take the same lock.
-func (s *Store) writeAcross(ctx context.Context, lock lockKey, f func(ctx context.Context, tx *writeTx) error) error {
-	return s.writeTo(ctx, s.main, everyOrganization, lock, f)
-}
-
-func (s *Store) writeTo(ctx context.Context, pool *pgxpool.Pool, scope scope, lock lockKey, f func(ctx context.Context, tx *writeTx) error) error {
+// write runs f in a write transaction, after others that have the lock. When the commit has returned it is durable; then the
+// change listeners run.
+func (s *Store) write(ctx context.Context, pool *pgxpool.Pool, scope records.Scope, lock lockKey, f func(ctx context.Context, tx *writeTx) error) error {
 	if err := s.connected(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var w *writeTx
-	var records []storage.AuditRecord
-	err := again(func() (err error) {
+	err := again(func() error {
 		w = &writeTx{feed: s.feed.Load(), scope: scope}
-		if records, err = s.commit(ctx, pool, w, lock, f); err != nil && w.edited {
+		err := s.commit(ctx, pool, w, lock, f)
+		if err != nil && w.edited {
 			return finalError{err}
 		}
 		return err
@@ -180,12 +163,7 @@ func (s *Store) writeTo(ctx context.Context, pool *pgxpool.Pool, scope scope, lo
 		return s.translate(ctx, err)
 	}
 	for _, organization := range w.changed {
-		s.changes.notify(organization)
-	}
-	if len(records) > 0 {
-		if told := storage.AuditOf(ctx).Committed; told != nil {
-			told(records)
-		}
+		s.changes.Notify(organization)
 	}
 	return nil
 }
@@ -197,29 +175,25 @@ const (
 	lockSQL = `SELECT pg_advisory_xact_lock($1)`
 )
 
-func (s *Store) commit(ctx context.Context, pool *pgxpool.Pool, w *writeTx, lock lockKey, f func(ctx context.Context, tx *writeTx) error) (records []storage.AuditRecord, err error) {
+func (s *Store) commit(ctx context.Context, pool *pgxpool.Pool, w *writeTx, lock lockKey, f func(ctx context.Context, tx *writeTx) error) (err error) {
 	if w.tx, err = pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}); err != nil {
-		return nil, err
+		return err
 	}
 	defer rollback(ctx, w.tx) // also when f panics
 	if err := w.begin(ctx, lock); err != nil {
-		return nil, err
+		return err
 	}
-	audited := storage.AuditOf(ctx)
-	if records, err = w.audited(ctx, audited, f); err != nil {
-		return nil, err
+	if err := f(ctx, w); err != nil {
+		return err
 	}
 	if err := w.tx.Commit(ctx); err != nil {
-		if len(records) > 0 {
-			audited.Release()
-		}
 		s.doubt(w)
 		if lostConnection(err) { // nobody knows whether it is committed
 			err = finalError{err}
 		}
-		return nil, err
+		return err
 	}
-	return records, nil
+	return nil
 }
 
 // doubt is for a commit that failed: it may be there all the same, or come to be there later, as when its connection broke
@@ -227,7 +201,7 @@ func (s *Store) commit(ctx context.Context, pool *pgxpool.Pool, w *writeTx, lock
 func (s *Store) doubt(w *writeTx) {
 	w.feed.notMine(w.numbers)
 	for _, organization := range w.changed {
-		s.changes.notify(organization)
+		s.changes.Notify(organization)
 	}
 }
 
@@ -249,13 +223,8 @@ func (t *writeTx) begin(ctx context.Context, lock lockKey) error {
 	return checkWriter(oldest)
 }
 
-// across runs f with the rows of all organizations.
-func (t *writeTx) across(ctx context.Context, f func() error) error {
-	return t.within(ctx, everyOrganization, f)
-}
-
-// within runs f in another scope.
-func (t *writeTx) within(ctx context.Context, other scope, f func() error) error {
+// Within implements records.Tx.
+func (t *writeTx) Within(ctx context.Context, other records.Scope, f func() error) error {
 	if other == t.scope {
 		return f()
 	}
@@ -269,37 +238,61 @@ func (t *writeTx) within(ctx context.Context, other scope, f func() error) error
 	return err
 }
 
-func (t *writeTx) query(ctx context.Context, query string, args []any, each func(row) error) error {
+// Query implements records.Querier.
+func (t *writeTx) Query(ctx context.Context, query string, args []any, each func(records.Row) (more bool, err error)) error {
 	rows, err := t.tx.Query(ctx, query, storableArgs(args)...)
 	if err != nil {
 		return err
 	}
 	tag, err := handOn(rows, each)
-	if err == nil && !tag.Select() {
-		t.rows += tag.RowsAffected()
-	}
+	t.wrote = t.wrote || err == nil && !tag.Select() && tag.RowsAffected() > 0
 	return err
 }
 
-// exec runs a statement that returns nothing and says how many rows it wrote.
-func (t *writeTx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+// Exec implements records.Tx.
+func (t *writeTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	args, err := storedArgs(query, args)
 	if err != nil {
 		return 0, err
 	}
-	tag, err := t.tx.Exec(ctx, query, args...)
-	t.rows += tag.RowsAffected()
+	return t.count(t.tx.Exec(ctx, query, args...))
+}
+
+func (t *writeTx) count(tag pgconn.CommandTag, err error) (int64, error) {
+	t.wrote = t.wrote || tag.RowsAffected() > 0
 	return tag.RowsAffected(), err
 }
 
-// edit runs a caller's edit.
-func (t *writeTx) edit(f func() error) error {
-	t.edited = true
-	if err := f(); err != nil {
-		return editError{err}
+// ExecEach implements records.Tx, in one round trip.
+func (t *writeTx) ExecEach(ctx context.Context, query string, args [][]any) error {
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	var batch pgx.Batch
+	for _, some := range args {
+		stored, err := storedArgs(query, some)
+		if err != nil {
+			return err
+		}
+		batch.Queue(query, stored...)
+	}
+	results := t.tx.SendBatch(ctx, &batch)
+	for range args {
+		if _, err := t.count(results.Exec()); err != nil {
+			return errors.Join(err, results.Close())
+		}
+	}
+	return results.Close()
 }
+
+// Edit implements records.Tx.
+func (t *writeTx) Edit(edit func() error) error {
+	t.edited = true
+	return records.Edited(edit())
+}
+
+// Wrote implements records.Tx.
+func (t *writeTx) Wrote() bool { return t.wrote }
 
 // changeSQL counts the organization's epoch up, writes the change log and tells other nodes to read it, when the
 // transaction commits.
@@ -308,11 +301,10 @@ const changeSQL = `WITH counted AS (INSERT INTO epochs (organization_id, epoch) 
 	logged AS (INSERT INTO change_log (organization_id, epoch) SELECT $1, epoch FROM counted RETURNING seq, epoch)
 	SELECT epoch, seq, pg_notify('durward_changes', seq::text)::text FROM logged`
 
-// change records in the transaction that the organization's facts change ("": every organization's) and returns its new
-// epoch, which no other write of that organization has.
-func (t *writeTx) change(ctx context.Context, organization string) (epoch int64, err error) {
+// Change implements records.Tx.
+func (t *writeTx) Change(ctx context.Context, organization string) (epoch int64, err error) {
 	type change struct{ epoch, seq int64 }
-	c, err := one(ctx, t, func(r row) (c change, err error) {
+	c, err := records.One(ctx, t, func(r records.Row) (c change, err error) {
 		err = r.Scan(&c.epoch, &c.seq, nil)
 		return c, err
 	}, changeSQL, organization)
@@ -321,90 +313,9 @@ func (t *writeTx) change(ctx context.Context, organization string) (epoch int64,
 	}
 	t.feed.mine(c.seq)
 	t.numbers = append(t.numbers, c.seq)
-	t.rows++
+	t.wrote = true
 	if !slices.Contains(t.changed, organization) {
 		t.changed = append(t.changed, organization)
 	}
 	return c.epoch, nil
-}
-
-// one reads a single row; ErrNotFound when there is none.
-func one[T any](ctx context.Context, q querier, scan func(row) (T, error), query string, args ...any) (v T, err error) {
-	found := false
-	err = q.query(ctx, query, args, func(r row) (err error) {
-		if !found {
-			v, err = scan(r)
-		}
-		found = true
-		return err
-	})
-	if err == nil && !found {
-		err = storage.ErrNotFound
-	}
-	return v, err
-}
-
-// many reads all rows.
-func many[T any](ctx context.Context, q querier, scan func(row) (T, error), query string, args ...any) (all []T, err error) {
-	err = q.query(ctx, query, args, func(r row) error {
-		v, err := scan(r)
-		if err == nil {
-			all = append(all, v)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-// exists reports whether the query has a row.
-func exists(ctx context.Context, q querier, query string, args ...any) (bool, error) {
-	_, err := one(ctx, q, scanInt, query, args...)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func scanInt(r row) (n int, err error) {
-	err = r.Scan(&n)
-	return n, err
-}
-
-// execOne runs a statement that must hit a row; ErrNotFound when it does not.
-func execOne(ctx context.Context, tx *writeTx, query string, args ...any) error {
-	n, err := tx.exec(ctx, query, args...)
-	if err == nil && n == 0 {
-		err = storage.ErrNotFound
-	}
-	return err
-}
-
-// listeners are the functions registered with OnChange or OnClock, called in the order of their registration.
-type listeners[T any] struct {
-	mu  sync.Mutex
-	all []*func(T)
-}
-
-func (l *listeners[T]) add(f func(T)) (cancel func()) {
-	entry := &f
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, entry) // what notify has read stays as it is
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.all = slices.DeleteFunc(slices.Clone(l.all), func(e *func(T)) bool { return e == entry })
-	}
-}
-
-func (l *listeners[T]) notify(told T) {
-	l.mu.Lock()
-	all := l.all
-	l.mu.Unlock()
-	for _, f := range all {
-		(*f)(told)
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 var start = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
@@ -48,10 +49,15 @@ func seed(t testing.TB, s *Store, organization string) storage.Connection {
 	return c
 }
 
+// writeOf runs f in a write transaction of an organization.
+func writeOf(ctx context.Context, s *Store, organization string, f func(ctx context.Context, tx *writeTx) error) error {
+	return s.write(ctx, s.main, records.Of(organization), keyOf(records.Lock{Kind: records.OrganizationLock, Organization: organization}), f)
+}
+
 // texts reads one column in a scope.
-func texts(t *testing.T, s *Store, scope scope, query string, args ...any) []string {
+func texts(t *testing.T, s *Store, scope records.Scope, query string, args ...any) []string {
 	t.Helper()
-	all, err := many(t.Context(), reader{s.main, scope}, func(r row) (text string, err error) {
+	all, err := records.Many(t.Context(), reader{s.main, scope}, func(r records.Row) (text string, err error) {
 		err = r.Scan(&text)
 		return text, err
 	}, query, args...)
@@ -69,7 +75,8 @@ func TestSecondWall(t *testing.T) {
 	seed(t, s, "a")
 	seed(t, s, "b")
 	const all = `SELECT organization_id FROM servers ORDER BY 1`
-	for scope, want := range map[scope][]string{scopeOf("a"): {"a"}, scopeOf("b"): {"b"}, scopeOf("c"): nil, everyOrganization: {"a", "b"}, "": nil, "a": nil, scopeOf(""): nil} {
+	for scope, want := range map[records.Scope][]string{records.Of("a"): {"a"}, records.Of("b"): {"b"}, records.Of("c"): nil, records.Everyone: {"a", "b"}, "": nil, "a": nil,
+		records.Of(""): nil} {
 		if diff := cmp.Diff(want, texts(t, s, scope, all)); diff != "" {
 			t.Errorf("%q sees (-want +got)\n%s", scope, diff)
 		}
@@ -85,8 +92,8 @@ func TestSecondWall(t *testing.T) {
 			t.Fatalf("without a scope %v are seen (error %v)", seen, err)
 		}
 	}
-	err := s.write(t.Context(), "a", func(ctx context.Context, tx *writeTx) error {
-		n, err := tx.exec(ctx, `DELETE FROM connections`)
+	err := writeOf(t.Context(), s, "a", func(ctx context.Context, tx *writeTx) error {
+		n, err := tx.Exec(ctx, `DELETE FROM connections`)
 		if err == nil && n != 1 {
 			t.Errorf("%d connections were deleted, not the organization's one", n)
 		}
@@ -99,8 +106,8 @@ func TestSecondWall(t *testing.T) {
 		`INSERT INTO epochs (organization_id, epoch) VALUES ('b2', 1)`, `UPDATE servers SET organization_id = 'b'`,
 		`INSERT INTO organizations (id, issuer, slug, created_at) VALUES ('c', '', '', 0)`,
 	} {
-		err := s.write(t.Context(), "a", func(ctx context.Context, tx *writeTx) error {
-			_, err := tx.exec(ctx, statement)
+		err := writeOf(t.Context(), s, "a", func(ctx context.Context, tx *writeTx) error {
+			_, err := tx.Exec(ctx, statement)
 			return err
 		})
 		if err == nil || !strings.Contains(err.Error(), "row-level security") {
@@ -113,7 +120,7 @@ func TestSecondWall(t *testing.T) {
 func TestEveryTableIsWalled(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
-	open := texts(t, s, everyOrganization, `SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+	open := texts(t, s, records.Everyone, `SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
 		AND NOT (relrowsecurity AND relforcerowsecurity) ORDER BY 1`)
 	if diff := cmp.Diff([]string{"audit_checkpoints", "data_keys", "schema_migrations", "usage_batches"}, open); diff != "" {
 		t.Errorf("tables without a wall (-want +got)\n%s", diff)

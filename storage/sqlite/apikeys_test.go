@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/storagetest"
 )
 
 var keyTime = time.UnixMicro(1_700_000_000_000_000).UTC()
@@ -89,11 +90,12 @@ func TestRevokedKeyIsDurable(t *testing.T) {
 func TestAPIKeyLookupIsIndexed(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
-	for query, want := range map[string]string{
-		apiKeyByHMACSQL:     "(hmac=?)",
-		revokeKeysOfUserSQL: "(organization_id=? AND user_id=?)",
-		referredSQL:         "(organization_id=? AND kind=? AND target=?)",
+	for name, want := range map[string]string{
+		"apiKeyByHMACSQL":     "(hmac=?)",
+		"revokeKeysOfUserSQL": "(organization_id=? AND user_id=?)",
+		"referredSQL":         "(organization_id=? AND kind=? AND target=?)",
 	} {
+		query := storagetest.Statement(t, "../records", name)
 		var id, parent, unused int
 		var plan string
 		row := s.writer.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN `+query, "a", "b", "c", "d")

@@ -88,7 +88,10 @@ func migrate(ctx context.Context, db *sql.DB) error {
 }
 
 // schemaVersion reads the number of the last migration, 0 for an empty file.
-func schemaVersion(ctx context.Context, q querier) (int, error) {
+func schemaVersion(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+},
+) (int, error) {
 	steps, err := migrations()
 	if err != nil {
 		return 0, err

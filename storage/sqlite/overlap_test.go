@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/storagetest"
 )
 
 // M23: two processes that make policies active at once on one file, each with its own connections; what one has committed
@@ -58,7 +59,7 @@ func TestSchemaRefusesOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.writer.ExecContext(t.Context(), insertActiveSQL, c.OrganizationID, c.ServerID, "", "1"); err == nil {
+	if _, err := s.writer.ExecContext(t.Context(), storagetest.Statement(t, "../records", "insertActiveSQL"), c.OrganizationID, c.ServerID, "", "1"); err == nil {
 		t.Error("two policies govern all agents of one server")
 	}
 }

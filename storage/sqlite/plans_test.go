@@ -3,6 +3,8 @@ package sqlite
 import (
 	"strings"
 	"testing"
+
+	"github.com/durward-gateway/durward/storage/storagetest"
 )
 
 // P6: what requests wait for is found by an index on all that it asks for, however much else the organization has. An
@@ -11,20 +13,23 @@ import (
 func TestReadsUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
-	for _, c := range []struct{ name, query, wants string }{
-		{"user by subject", userBySubjectSQL, "(organization_id=? AND issuer=? AND subject=?)"},
-		{"user", userSQL, "(organization_id=? AND id=?)"},
-		{"agent by client", agentByClientSQL, "(organization_id=? AND external_id=?)"},
-		{"server by slug", serverBySlugSQL, "(organization_id=? AND slug=?)"},
-		{"connection", connectionSQL, "(organization_id=? AND user_id=? AND server_id=?)"},
-		{"policies of a server", serverPoliciesSQL, "(organization_id=? AND server_id=?)"},
-		{"policies that go with a server", livePoliciesOfServerSQL, "(organization_id=? AND server_id=?)"},
-		{"approval that can be used", takeableSQL, "(organization_id=? AND user_id=? AND binding=?)"},
-		{"attempt", liveAttemptSQL, "(state_hash=?)"},
-		{"pins of tools", pinsNamedSQL, "(organization_id=? AND server_id=? AND name=?)"},
+	reads := dialect.Reads()
+	reads["policies that go with a server"] = storagetest.Statement(t, "../records", "livePoliciesOfServerSQL")
+	for _, c := range []struct{ name, wants string }{
+		{"user by subject", "(organization_id=? AND issuer=? AND subject=?)"},
+		{"user", "(organization_id=? AND id=?)"},
+		{"agent by client", "(organization_id=? AND external_id=?)"},
+		{"server by slug", "(organization_id=? AND slug=?)"},
+		{"connection", "(organization_id=? AND user_id=? AND server_id=?)"},
+		{"policies of a server", "(organization_id=? AND server_id=?)"},
+		{"policies that go with a server", "(organization_id=? AND server_id=?)"},
+		{"approval that can be used", "(organization_id=? AND user_id=? AND binding=?)"},
+		{"attempt", "(state_hash=?)"},
+		{"pins of tools", "(organization_id=? AND server_id=? AND name=?)"},
 	} {
-		arguments := make([]any, strings.Count(c.query, "$")) // at least as many as there are
-		rows, err := s.writer.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+c.query, arguments...)
+		query := reads[c.name]
+		arguments := make([]any, strings.Count(query, "$")) // at least as many as there are
+		rows, err := s.writer.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+query, arguments...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,9 +13,6 @@ import (
 // OpenReadOnly opens the store at path for reading, beside a gateway that runs on it or without one. Methods that write
 // must not be called. The schema is not brought up to date: ErrSchema when it is not that of this program.
 func OpenReadOnly(ctx context.Context, path string, opts Options) (*Store, error) {
-	if opts.Timeout <= 0 {
-		opts.Timeout = 5 * time.Second
-	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
@@ -23,8 +20,8 @@ func OpenReadOnly(ctx context.Context, path string, opts Options) (*Store, error
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
-	s := &Store{timeout: opts.Timeout}
-	if err := s.openReadOnly(ctx, path, readers, opts.Timeout, url.Values{"mode": {"ro"}, "_query_only": {"1"}}); err != nil {
+	s := newStore(opts)
+	if err := s.openReadOnly(ctx, path, readers, s.timeout, url.Values{"mode": {"ro"}, "_query_only": {"1"}}); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the store %s: %w", path, err), s.Close())
 	}
 	return s, nil

@@ -15,6 +15,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
 // readers is how many reads run at once. SQLite reads come from the page cache: more connections than cores buy nothing.
@@ -29,23 +30,31 @@ type Options struct {
 
 // Store is a storage.Store in one SQLite file.
 type Store struct {
+	*records.Store
+
 	writer  *sql.DB // one connection: SQLite has one writer, queueing in Go honours contexts
 	readers *sql.DB
 	reads   *preparedReads // on readers
 	timeout time.Duration
-	locks   keyLocks
-	changes listeners
+	locks   records.KeyLocks
+	changes records.Listeners[string]
 	closed  atomic.Bool
 	// failing is set when the disk refused a write, until one succeeds: Ping then tries a real one.
 	failing atomic.Bool
 }
 
-// Open opens or makes the store at path, with its directory, and brings the schema up to date. The files are readable by
-// their owner only. A file that a newer durward wrote, or that is not durward's, is refused with ErrSchema.
-func Open(ctx context.Context, path string, opts Options) (*Store, error) {
+func newStore(opts Options) *Store {
 	if opts.Timeout <= 0 {
 		opts.Timeout = 5 * time.Second
 	}
+	s := &Store{timeout: opts.Timeout}
+	s.Store = records.New(driver{s}, dialect)
+	return s
+}
+
+// Open opens or makes the store at path, with its directory, and brings the schema up to date. The files are readable by
+// their owner only. A file that a newer durward wrote, or that is not durward's, is refused with ErrSchema.
+func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
@@ -53,7 +62,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	if err := prepareFiles(path); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
-	s := &Store{timeout: opts.Timeout}
+	s := newStore(opts)
 	if err := s.open(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the store %s: %w", path, err), s.Close())
 	}
@@ -112,11 +121,14 @@ func pool(path string, busy time.Duration, size int, params url.Values) (*sql.DB
 	return db, nil
 }
 
+// tryWriteSQL writes something: no organization has this id, so that nobody's caches drop.
+const tryWriteSQL = `INSERT INTO epochs (organization_id, epoch) VALUES ('ping', 1) ON CONFLICT (organization_id) DO UPDATE SET epoch = epochs.epoch + 1`
+
 // Ping implements storage.Store: it reads, and takes the write lock.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.read(ctx, func(ctx context.Context, q querier) error {
-		var version int
-		return q.QueryRowContext(ctx, schemaVersionSQL).Scan(&version)
+	if err := s.read(ctx, func(ctx context.Context, q records.Querier) error {
+		_, err := records.One(ctx, q, records.ScanInt, schemaVersionSQL)
+		return err
 	}); err != nil {
 		return err
 	}
@@ -124,15 +136,13 @@ func (s *Store) Ping(ctx context.Context) error {
 		if !s.failing.Load() {
 			return nil // nothing was written: the commit costs no sync
 		}
-		// No organization has this id, so that nobody's caches drop.
-		_, err := tx.ExecContext(ctx, `INSERT INTO epochs (organization_id, epoch) VALUES ('ping', 1)
-			ON CONFLICT (organization_id) DO UPDATE SET epoch = epochs.epoch + 1`)
+		_, err := tx.Exec(ctx, tryWriteSQL)
 		return err
 	})
 }
 
 // OnChange implements storage.Store.
-func (s *Store) OnChange(f func(organization string)) (cancel func()) { return s.changes.add(f) }
+func (s *Store) OnChange(f func(organization string)) (cancel func()) { return s.changes.Add(f) }
 
 // Close implements storage.Store. Closing twice is harmless.
 func (s *Store) Close() error {

@@ -3,32 +3,47 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
-	"sync"
+	"strings"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/records"
 )
 
-// querier reads: on the read-only connections, in a snapshot, or in a write transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+// driver is what the records see of a store. Scopes and locks are nothing here: there is one writer.
+type driver struct{ s *Store }
+
+func (d driver) Read(ctx context.Context, _ records.Access, f func(ctx context.Context, q records.Querier) error) error {
+	return d.s.read(ctx, f)
 }
 
-// row is what *sql.Row and *sql.Rows share.
-type row interface{ Scan(dest ...any) error }
+func (d driver) ReadSnapshot(ctx context.Context, _ records.Access, f func(ctx context.Context, q records.Querier) error) error {
+	return d.s.readSnapshot(ctx, f)
+}
+
+func (d driver) Write(ctx context.Context, _ records.Access, _ records.Lock, f func(ctx context.Context, tx records.Tx) error) error {
+	return d.s.write(ctx, func(ctx context.Context, tx *writeTx) error { return f(ctx, tx) })
+}
+
+func (d driver) LockConnection(ctx context.Context, key storage.ConnectionKey) (release func(), err error) {
+	if release, err = d.s.locks.Acquire(ctx, key); err != nil {
+		return nil, d.s.translate(ctx, err)
+	}
+	return release, nil
+}
 
 // read runs f on the read-only connections. Each of its queries sees a state of its own.
-func (s *Store) read(ctx context.Context, f func(ctx context.Context, q querier) error) error {
+func (s *Store) read(ctx context.Context, f func(ctx context.Context, q records.Querier) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.translate(ctx, f(ctx, s.reads))
 }
 
 // readSnapshot runs f in a read transaction: all its queries see one state.
-func (s *Store) readSnapshot(ctx context.Context, f func(ctx context.Context, q querier) error) error {
-	return s.read(ctx, func(ctx context.Context, _ querier) error {
+func (s *Store) readSnapshot(ctx context.Context, f func(ctx context.Context, q records.Querier) error) error {
+	return s.read(ctx, func(ctx context.Context, _ records.Querier) error {
 		tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 		if err != nil {
 			return err
@@ -41,74 +56,151 @@ func (s *Store) readSnapshot(ctx context.Context, f func(ctx context.Context, q 
 	})
 }
 
-// writeTx is a write transaction and the organizations whose facts it changes.
-type writeTx struct {
-	*sql.Tx
-	changed []string
-	// record says that what WithAudit asks for is recorded although nothing else is written.
-	record bool
+// handOn hands rows on and closes them.
+func handOn(rows *sql.Rows, each func(records.Row) (more bool, err error)) error {
+	defer func() { _ = rows.Close() }() // Err says what went wrong
+	for rows.Next() {
+		more, err := each(rows)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return rows.Close()
+		}
+	}
+	return rows.Err()
 }
 
-// write runs f in a write transaction, which also records what storage.WithAudit asks for. When the commit has returned
-// it is on the disk; then the change listeners run.
+// listed writes lists of texts for json_each. Texts are in hexadecimal: JSON, and SQLite's reader of it, would have other
+// ones in the place of those that are not UTF-8 or have a NUL.
+func listed(args []any) []any {
+	for i, arg := range args {
+		texts, ok := arg.([]string)
+		if !ok {
+			continue
+		}
+		coded := make([]string, len(texts))
+		for j, text := range texts {
+			coded[j] = hex.EncodeToString([]byte(text))
+		}
+		list, err := json.Marshal(coded)
+		if err != nil {
+			panic(err) // it is made of plain letters
+		}
+		args = slices.Clone(args)
+		args[i] = string(list)
+	}
+	return args
+}
+
+// writeTx is a write transaction and the organizations whose facts it changes.
+type writeTx struct {
+	tx      *sql.Tx
+	wrote   bool
+	changed []string
+}
+
+// write runs f in a write transaction. When the commit has returned it is on the disk; then the change listeners run.
 func (s *Store) write(ctx context.Context, f func(ctx context.Context, tx *writeTx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	changed, records, err := s.commit(ctx, f)
+	changed, err := s.commit(ctx, f)
 	if err != nil {
+		s.failing.CompareAndSwap(false, isDiskError(err))
 		return s.translate(ctx, err)
 	}
 	for _, organization := range changed {
-		s.changes.notify(organization)
+		s.changes.Notify(organization)
 	}
-	if len(records) > 0 {
-		if told := storage.AuditOf(ctx).Committed; told != nil {
-			told(records)
+	return nil
+}
+
+func (s *Store) commit(ctx context.Context, f func(ctx context.Context, tx *writeTx) error) (changed []string, err error) {
+	tx, err := s.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // also when f panics; after a commit this does nothing
+	w := &writeTx{tx: tx}
+	if err := f(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	if s.failing.Load() || len(w.changed) > 0 {
+		s.failing.Store(false)
+	}
+	return w.changed, nil
+}
+
+// Query implements records.Querier. A statement that writes and returns rows has written when it returns one.
+func (t *writeTx) Query(ctx context.Context, query string, args []any, each func(records.Row) (more bool, err error)) error {
+	rows, err := t.tx.QueryContext(ctx, query, listed(args)...)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(query, "SELECT") {
+		return handOn(rows, each)
+	}
+	return handOn(rows, func(r records.Row) (more bool, err error) {
+		t.wrote = true
+		return each(r)
+	})
+}
+
+// Exec implements records.Tx.
+func (t *writeTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	return t.count(t.tx.ExecContext(ctx, query, args...))
+}
+
+func (t *writeTx) count(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	t.wrote = t.wrote || n > 0
+	return n, err
+}
+
+// ExecEach implements records.Tx. The statement is prepared once.
+func (t *writeTx) ExecEach(ctx context.Context, query string, args [][]any) error {
+	if len(args) == 0 {
+		return nil
+	}
+	statement, err := t.tx.PrepareContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = statement.Close() }() // the transaction's end says what went wrong
+	for _, some := range args {
+		if _, err := t.count(statement.ExecContext(ctx, some...)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) commit(ctx context.Context, f func(ctx context.Context, tx *writeTx) error) (changed []string, records []storage.AuditRecord, err error) {
-	tx, err := s.writer.BeginTx(ctx, nil)
-	if err != nil {
-		s.failing.CompareAndSwap(false, isDiskError(err))
-		return nil, nil, err
-	}
-	defer func() { _ = tx.Rollback() }() // also when f panics; after a commit this does nothing
-	w := &writeTx{Tx: tx}
-	audited := storage.AuditOf(ctx)
-	if records, err = w.audited(ctx, audited, f); err == nil {
-		if err = tx.Commit(); err != nil && len(records) > 0 {
-			audited.Release()
-		}
-	}
-	if err != nil {
-		s.failing.CompareAndSwap(false, isDiskError(err))
-		return nil, nil, err
-	}
-	if s.failing.Load() || len(w.changed) > 0 {
-		s.failing.Store(false)
-	}
-	return w.changed, records, nil
-}
-
 // changeLogLength is how many rows of the change log are kept.
 const changeLogLength = 10_000
 
-// change records in the transaction that the organization's facts change ("": every organization's) and returns its new
-// epoch, which no other write of that organization has.
-func (t *writeTx) change(ctx context.Context, organization string) (epoch int64, err error) {
-	if err := t.QueryRowContext(ctx, `INSERT INTO epochs (organization_id, epoch) VALUES ($1, 1)
-		ON CONFLICT (organization_id) DO UPDATE SET epoch = epochs.epoch + 1 RETURNING epoch`, organization).Scan(&epoch); err != nil {
+const (
+	countEpochSQL  = `INSERT INTO epochs (organization_id, epoch) VALUES ($1, 1) ON CONFLICT (organization_id) DO UPDATE SET epoch = epochs.epoch + 1 RETURNING epoch`
+	logChangeSQL   = `INSERT INTO change_log (organization_id, epoch) VALUES ($1, $2) RETURNING seq`
+	trimChangesSQL = `DELETE FROM change_log WHERE seq <= $1`
+)
+
+// Change implements records.Tx.
+func (t *writeTx) Change(ctx context.Context, organization string) (epoch int64, err error) {
+	if err := t.tx.QueryRowContext(ctx, countEpochSQL, organization).Scan(&epoch); err != nil {
 		return 0, err
 	}
+	t.wrote = true
 	var seq int64
-	if err := t.QueryRowContext(ctx, `INSERT INTO change_log (organization_id, epoch) VALUES ($1, $2) RETURNING seq`,
-		organization, epoch).Scan(&seq); err != nil {
+	if err := t.tx.QueryRowContext(ctx, logChangeSQL, organization, epoch).Scan(&seq); err != nil {
 		return 0, err
 	}
-	if _, err := t.ExecContext(ctx, `DELETE FROM change_log WHERE seq <= $1`, seq-changeLogLength); err != nil {
+	if _, err := t.Exec(ctx, trimChangesSQL, seq-changeLogLength); err != nil {
 		return 0, err
 	}
 	if !slices.Contains(t.changed, organization) {
@@ -117,79 +209,11 @@ func (t *writeTx) change(ctx context.Context, organization string) (epoch int64,
 	return epoch, nil
 }
 
-// one reads a single row; ErrNotFound when there is none.
-func one[T any](ctx context.Context, q querier, scan func(row) (T, error), query string, args ...any) (T, error) {
-	v, err := scan(q.QueryRowContext(ctx, query, args...))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = storage.ErrNotFound
-	}
-	return v, err
-}
+// Edit implements records.Tx.
+func (t *writeTx) Edit(edit func() error) error { return records.Edited(edit()) }
 
-// many reads all rows.
-func many[T any](ctx context.Context, q querier, scan func(row) (T, error), query string, args ...any) ([]T, error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err says what went wrong
-	var all []T
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, rows.Err()
-}
+// Within implements records.Tx.
+func (t *writeTx) Within(_ context.Context, _ records.Scope, f func() error) error { return f() }
 
-// exists reports whether the query has a row.
-func exists(ctx context.Context, q querier, query string, args ...any) (bool, error) {
-	var n int
-	err := q.QueryRowContext(ctx, query, args...).Scan(&n)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// execOne runs a statement that must hit a row; ErrNotFound when it does not.
-func execOne(ctx context.Context, tx *writeTx, query string, args ...any) error {
-	result, err := tx.ExecContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	n, err := result.RowsAffected()
-	if err == nil && n == 0 {
-		err = storage.ErrNotFound
-	}
-	return err
-}
-
-// listeners are the functions registered with OnChange, called in the order of their registration.
-type listeners struct {
-	mu  sync.Mutex
-	all []*func(organization string)
-}
-
-func (l *listeners) add(f func(organization string)) (cancel func()) {
-	entry := &f
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, entry) // what notify has read stays as it is
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.all = slices.DeleteFunc(slices.Clone(l.all), func(e *func(string)) bool { return e == entry })
-	}
-}
-
-func (l *listeners) notify(organization string) {
-	l.mu.Lock()
-	all := l.all
-	l.mu.Unlock()
-	for _, f := range all {
-		(*f)(organization)
-	}
-}
+// Wrote implements records.Tx.
+func (t *writeTx) Wrote() bool { return t.wrote }

@@ -1,0 +1,193 @@
+package records
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	connectionColumns = `organization_id, user_id, server_id, id, status, kind, client_id, scope, origin, resource, issuer,
+		expires_at, reason, created_at, updated_at, sealed_credential, version`
+	connectionWhere = ` WHERE organization_id = $1 AND user_id = $2 AND server_id = $3`
+
+	connectionSQL          = `SELECT ` + connectionColumns + ` FROM connections` + connectionWhere
+	connectionExistsSQL    = `SELECT 1 FROM connections` + connectionWhere
+	connectionsOfServerSQL = `SELECT ` + connectionColumns + ` FROM connections WHERE organization_id = $1 AND server_id = $2 ORDER BY user_id`
+
+	insertConnectionSQL = `INSERT INTO connections (` + connectionColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+	putConnectionSQL = insertConnectionSQL + ` ON CONFLICT (organization_id, user_id, server_id) DO UPDATE SET
+			id = excluded.id, status = excluded.status, kind = excluded.kind, client_id = excluded.client_id,
+			scope = excluded.scope, origin = excluded.origin, resource = excluded.resource, issuer = excluded.issuer,
+			expires_at = excluded.expires_at, reason = excluded.reason, created_at = excluded.created_at,
+			updated_at = excluded.updated_at, sealed_credential = excluded.sealed_credential, version = excluded.version`
+	swapConnectionSQL = `UPDATE connections SET id = $4, status = $5, kind = $6, client_id = $7, scope = $8, origin = $9,
+			resource = $10, issuer = $11, expires_at = $12, reason = $13, created_at = $14, updated_at = $15,
+			sealed_credential = $16, version = $17` + connectionWhere + ` AND version = $18`
+	deleteConnectionSQL = `DELETE FROM connections` + connectionWhere
+	deleteAttemptsSQL   = `DELETE FROM attempts` + connectionWhere
+)
+
+func scanConnection(r Row) (c storage.Connection, err error) {
+	err = r.Scan(&c.OrganizationID, &c.UserID, &c.ServerID, &c.ID, &c.Status, &c.Kind, &c.ClientID, &c.Scope, &c.Origin,
+		&c.Resource, &c.Issuer, timeColumn{&c.ExpiresAt}, &c.Reason, timeColumn{&c.CreatedAt}, timeColumn{&c.UpdatedAt},
+		&c.SealedCredential, &c.Version)
+	return c, err
+}
+
+// connectionContent is a connection without credential and version, as the statements want it. All values are comparable.
+func connectionContent(c storage.Connection) []any {
+	return []any{c.OrganizationID, c.UserID, c.ServerID, c.ID, string(c.Status), string(c.Kind), c.ClientID, c.Scope, c.Origin,
+		c.Resource, c.Issuer, c.ExpiresAt.UnixMicro(), c.Reason, c.CreatedAt.UnixMicro(), c.UpdatedAt.UnixMicro()}
+}
+
+func connectionArgs(c storage.Connection, more ...any) []any {
+	return append(append(connectionContent(c), c.SealedCredential, c.Version), more...)
+}
+
+// Connection implements storage.Connections.
+func (s *Store) Connection(ctx context.Context, key storage.ConnectionKey) (c storage.Connection, err error) {
+	err = s.read(ctx, key.OrganizationID, func(ctx context.Context, q Querier) (err error) {
+		c, err = One(ctx, q, scanConnection, connectionSQL, key.OrganizationID, key.UserID, key.ServerID)
+		return err
+	})
+	return c, err
+}
+
+// writeExclusively runs f in a write transaction when no edit of the connection is under way.
+func (s *Store) writeExclusively(ctx context.Context, key storage.ConnectionKey, f func(ctx context.Context, tx Tx) error) error {
+	release, err := s.driver.LockConnection(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.write(ctx, key.OrganizationID, f)
+}
+
+// storeConnection writes c under a new version, which is the organization's new epoch: no other state of the connection,
+// not even one before a deletion, ever had it.
+func storeConnection(ctx context.Context, tx Tx, c storage.Connection, query string, more ...any) (storage.Connection, error) {
+	found, err := exists(ctx, tx, serverExistsSQL, c.OrganizationID, c.ServerID)
+	if err != nil {
+		return c, err
+	}
+	if !found {
+		return c, fmt.Errorf("the connection's server: %w", storage.ErrNotFound)
+	}
+	if c.Version, err = tx.Change(ctx, c.OrganizationID); err != nil {
+		return c, err
+	}
+	c.ExpiresAt = c.ExpiresAt.UTC().Truncate(time.Microsecond)
+	c.CreatedAt = c.CreatedAt.UTC().Truncate(time.Microsecond)
+	c.UpdatedAt = c.UpdatedAt.UTC().Truncate(time.Microsecond)
+	return c, execOne(ctx, tx, query, connectionArgs(c, more...)...)
+}
+
+// CreateConnection implements storage.Connections.
+func (s *Store) CreateConnection(ctx context.Context, c storage.Connection) error {
+	return s.writeExclusively(ctx, c.ConnectionKey, func(ctx context.Context, tx Tx) error {
+		present, err := exists(ctx, tx, connectionExistsSQL, c.OrganizationID, c.UserID, c.ServerID)
+		if err != nil {
+			return err
+		}
+		if present {
+			return &storage.ConflictError{Field: "connection"}
+		}
+		_, err = storeConnection(ctx, tx, c, insertConnectionSQL)
+		return err
+	})
+}
+
+// PutConnection implements storage.Connections.
+func (s *Store) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {
+	var stored storage.Connection
+	err := s.writeExclusively(ctx, c.ConnectionKey, func(ctx context.Context, tx Tx) (err error) {
+		stored, err = storeConnection(ctx, tx, c, putConnectionSQL)
+		return err
+	})
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	return stored, nil
+}
+
+// UpdateConnection implements storage.Connections. No transaction is open while edit runs. An edit that changes nothing
+// writes nothing. The result of an edit that succeeded is stored even when ctx has ended meanwhile: a refresh token that
+// the provider has already rotated would otherwise be lost (A12).
+func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(ctx context.Context, c *storage.Connection) error) (storage.Connection, error) {
+	release, err := s.driver.LockConnection(ctx, key)
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	defer release() // also when edit panics
+	former, err := s.Connection(ctx, key)
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	c := former
+	c.SealedCredential = slices.Clone(c.SealedCredential)
+	if err := edit(ctx, &c); err != nil {
+		return storage.Connection{}, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	c.ConnectionKey, c.Version = former.ConnectionKey, former.Version
+	if slices.Equal(connectionContent(c), connectionContent(former)) && bytes.Equal(c.SealedCredential, former.SealedCredential) {
+		return s.Connection(ctx, key) // it may have gone meanwhile
+	}
+	var stored storage.Connection
+	err = s.write(ctx, key.OrganizationID, func(ctx context.Context, tx Tx) (err error) {
+		present, err := One(ctx, tx, scanConnection, connectionSQL, key.OrganizationID, key.UserID, key.ServerID)
+		if err != nil {
+			return err
+		}
+		if present.Version != former.Version {
+			return &storage.UnavailableError{Reason: "another node changed the connection under the edit"}
+		}
+		stored, err = storeConnection(ctx, tx, c, swapConnectionSQL, former.Version)
+		return err
+	})
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	return stored, nil
+}
+
+// DeleteConnection implements storage.Connections.
+func (s *Store) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
+	var former storage.Connection
+	var none error
+	err := s.writeExclusively(ctx, key, func(ctx context.Context, tx Tx) (err error) {
+		deleted, err := tx.Exec(ctx, deleteAttemptsSQL, key.OrganizationID, key.UserID, key.ServerID)
+		if err != nil {
+			return err
+		}
+		former, err = One(ctx, tx, scanConnection, connectionSQL, key.OrganizationID, key.UserID, key.ServerID)
+		if errors.Is(err, storage.ErrNotFound) {
+			none = err
+			if deleted == 0 {
+				return nil
+			}
+			_, err = tx.Change(ctx, key.OrganizationID) // the attempts are gone all the same, and nobody may offer them
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if err := execOne(ctx, tx, deleteConnectionSQL, key.OrganizationID, key.UserID, key.ServerID); err != nil {
+			return err
+		}
+		_, err = tx.Change(ctx, key.OrganizationID)
+		return err
+	})
+	if err = cmp.Or(err, none); err != nil {
+		return storage.Connection{}, err
+	}
+	return former, nil
+}

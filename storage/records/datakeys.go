@@ -1,0 +1,43 @@
+package records
+
+import (
+	"context"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	dataKeysSQL      = `SELECT version, master_key_id, wrapped, created_at FROM data_keys ORDER BY version`
+	rewrapDataKeySQL = `UPDATE data_keys SET master_key_id = $3, wrapped = $4 WHERE version = $1 AND wrapped = $2`
+	addDataKeySQL    = `INSERT INTO data_keys (version, master_key_id, wrapped, created_at) VALUES ($1, $2, $3, $4)`
+)
+
+func scanDataKey(r Row) (k storage.DataKey, err error) {
+	err = r.Scan(&k.Version, &k.MasterKeyID, &k.Wrapped, timeColumn{&k.CreatedAt})
+	return k, err
+}
+
+// DataKeys implements storage.DataKeys.
+func (s *Store) DataKeys(ctx context.Context) (keys []storage.DataKey, err error) {
+	err = s.read(ctx, "", func(ctx context.Context, q Querier) (err error) {
+		keys, err = Many(ctx, q, scanDataKey, dataKeysSQL)
+		return err
+	})
+	return keys, err
+}
+
+// AddDataKey implements storage.DataKeys.
+func (s *Store) AddDataKey(ctx context.Context, k storage.DataKey) error {
+	return s.write(ctx, "", func(ctx context.Context, tx Tx) error {
+		_, err := tx.Exec(ctx, addDataKeySQL, k.Version, k.MasterKeyID, k.Wrapped, k.CreatedAt.UnixMicro())
+		return err
+	})
+}
+
+// RewrapDataKey puts what another master key has made of a data key in the place of its former wrapping.
+// storage.ErrNotFound when it is wrapped in another way by now.
+func (s *Store) RewrapDataKey(ctx context.Context, k storage.DataKey, former []byte) error {
+	return s.write(ctx, "", func(ctx context.Context, tx Tx) error {
+		return execOne(ctx, tx, rewrapDataKeySQL, k.Version, former, k.MasterKeyID, k.Wrapped)
+	})
+}

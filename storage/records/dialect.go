@@ -1,0 +1,72 @@
+package records
+
+// Dialect is what databases have different words for; everything else is one text for all of them. Its values are
+// constants.
+type Dialect struct {
+	// Position is the function that tells where in a text another one begins, from 1; 0 is nowhere. It takes the other one
+	// literally: no pattern, nothing to escape, no backtracking.
+	Position string
+	// ListBegin and ListEnd stand around a parameter that is a list of texts, behind a column that has to be one of them.
+	ListBegin, ListEnd string
+	// ForUpdate and ForKeyShare lock the rows that a statement reads until the transaction ends, the latter against their
+	// deletion only. They are empty where transactions that write run one after the other anyway.
+	ForUpdate, ForKeyShare string
+	// OnlyOwn narrows the deletion of what has expired to organization $2, behind a condition. It is empty where everybody's
+	// can be deleted at once: an index finds them faster than one organization's.
+	OnlyOwn string
+	// PinsNamed is where pins are read from: those of server $2 of organization $1 whose names the list $3 has, each found by
+	// an index.
+	PinsNamed string
+	// TableColumns lists table, column, type and place in the primary key (from 1; 0: none) of every column there is, by
+	// table. It leaves out what belongs to the database and not to the store.
+	TableColumns string
+}
+
+// has says that a text has another one in it.
+func (d Dialect) has(text, other string) string {
+	return d.Position + `(` + text + `, ` + other + `) > 0`
+}
+
+// in says that the value before it is one of a list.
+func (d Dialect) in(list string) string { return d.ListBegin + list + d.ListEnd }
+
+// texts are the statements that the dialect has a word in, each made where its record is.
+type texts struct {
+	countAgents, listAgents                                  string
+	forgetOver                                               string
+	forgetExpired                                            string
+	auditHead                                                string
+	countEntries, listEntries, lockEntry                     string
+	countPolicies, listPolicies, listAgentNames, overlapping string
+	countViews, listViews                                    string
+	pinsNamed                                                string
+	addSpend                                                 string
+}
+
+func (d Dialect) texts() *texts {
+	var t texts
+	t.agents(d)
+	t.approvals(d)
+	t.attempts(d)
+	t.audit(d)
+	t.entries(d)
+	t.policies(d)
+	t.views(d)
+	t.pins(d)
+	t.usage(d)
+	return &t
+}
+
+// Reads are what requests wait for, by name. Drivers may prepare them, and hold their plans to account.
+func (d Dialect) Reads() map[string]string {
+	t := d.texts()
+	return map[string]string{
+		"organization": organizationByIDSQL, "organization by slug": organizationBySlugSQL, "user": userSQL, "user by subject": userBySubjectSQL,
+		"entry": visibleEntrySQL, "number of entries": t.countEntries, "entries": t.listEntries,
+		"server": serverSQL, "server by slug": serverBySlugSQL, "number of servers": t.countViews, "servers": t.listViews, "OAuth client": oauthClientSQL,
+		"connection": connectionSQL, "attempt": liveAttemptSQL, "agent": agentSQL, "agent by client": agentByClientSQL,
+		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed,
+		"API key by HMAC": apiKeyByHMACSQL, "rate limits": enabledRateLimitsSQL,
+		"providers": llmProvidersSQL, "mappings": mappingsSQL, "smart models": smartModelsSQL,
+	}
+}

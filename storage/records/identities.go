@@ -1,0 +1,230 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// seenInterval is how stale SeenAt may be: a write per request would make every request wait for the disk.
+const seenInterval = time.Minute
+
+const (
+	organizationByIDSQL   = `SELECT id, issuer, slug, created_at FROM organizations WHERE id = $1`
+	organizationBySlugSQL = `SELECT id, issuer, slug, created_at FROM organizations WHERE issuer = $1 AND slug = $2`
+
+	putOrganizationSQL = `INSERT INTO organizations (id, issuer, slug, created_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE SET slug = excluded.slug`
+
+	userColumns      = `id, organization_id, issuer, subject, kind, name, email, created_at, seen_at, revoked_at`
+	userSQL          = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND id = $2`
+	userBySubjectSQL = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND issuer = $2 AND subject = $3`
+	userIDTakenSQL   = `SELECT 1 FROM users WHERE id = $1 AND NOT (issuer = $2 AND subject = $3) LIMIT 1`
+
+	putUserSQL = `INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		ON CONFLICT (organization_id, id) DO UPDATE SET kind = excluded.kind, name = excluded.name, email = excluded.email, seen_at = excluded.seen_at`
+	revokeUserSQL = `UPDATE users SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
+)
+
+func scanOrganization(r Row) (o storage.Organization, err error) {
+	err = r.Scan(&o.ID, &o.Issuer, &o.Slug, timeColumn{&o.CreatedAt})
+	return o, err
+}
+
+func scanUser(r Row) (u storage.User, err error) {
+	err = r.Scan(&u.ID, &u.OrganizationID, &u.Issuer, &u.Subject, &u.Kind, &u.Name, &u.Email,
+		timeColumn{&u.CreatedAt}, timeColumn{&u.SeenAt}, timeColumn{&u.RevokedAt})
+	return u, err
+}
+
+// ResolveOrganization implements storage.Identities.
+func (s *Store) ResolveOrganization(ctx context.Context, claim storage.OrganizationClaim, now time.Time) (storage.Organization, error) {
+	if claim.Issuer == "" || claim.ID == "" && (claim.Slug == "" || claim.DerivedID == "") {
+		return storage.Organization{}, errors.New("resolving an organization: the claim names none")
+	}
+	var o storage.Organization
+	var stale bool
+	err := s.readToAuthenticate(ctx, Everyone, func(ctx context.Context, q Querier) (err error) {
+		o, stale, err = resolveOrganization(ctx, q, claim, now)
+		return err
+	})
+	if err == nil && stale {
+		err = s.writeToAuthenticate(ctx, Everyone, IdentityLock, func(ctx context.Context, tx Tx) (err error) {
+			if o, stale, err = resolveOrganization(ctx, tx, claim, now); err != nil || !stale {
+				return err
+			}
+			_, err = tx.Exec(ctx, putOrganizationSQL, o.ID, o.Issuer, o.Slug, o.CreatedAt.UnixMicro())
+			return err
+		})
+	}
+	if err != nil {
+		return storage.Organization{}, err
+	}
+	return o, nil
+}
+
+// resolveOrganization finds what the claim names; stale says that it must be written. Slugs are names within an issuer:
+// another issuer's slug finds another organization, and never becomes the slug of an organization that it only shares.
+func resolveOrganization(ctx context.Context, q Querier, claim storage.OrganizationClaim, now time.Time) (o storage.Organization, stale bool, err error) {
+	id := claim.ID
+	if id == "" {
+		o, err = One(ctx, q, scanOrganization, organizationBySlugSQL, claim.Issuer, claim.Slug)
+		if !errors.Is(err, storage.ErrNotFound) {
+			return o, false, err
+		}
+		id = claim.DerivedID
+	}
+	o, err = One(ctx, q, scanOrganization, organizationByIDSQL, id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		o = storage.Organization{ID: id, Issuer: claim.Issuer, CreatedAt: now.UTC().Truncate(time.Microsecond)}
+		stale = true
+	case err != nil:
+		return o, false, err
+	case o.Issuer != claim.Issuer && !claim.Shared:
+		return o, false, storage.ErrForeignOrganization
+	case o.Issuer != claim.Issuer:
+		return o, false, nil
+	}
+	// A slug alone renames nothing: it leads here only when the organization has moved on to another slug.
+	if claim.Slug == "" || claim.Slug == o.Slug || claim.ID == "" && o.Slug != "" {
+		return o, stale, nil
+	}
+	_, err = One(ctx, q, scanOrganization, organizationBySlugSQL, claim.Issuer, claim.Slug)
+	if errors.Is(err, storage.ErrNotFound) {
+		o.Slug = claim.Slug
+		return o, true, nil
+	}
+	return o, stale, err
+}
+
+// ResolveUser implements storage.Identities.
+func (s *Store) ResolveUser(ctx context.Context, claim storage.UserClaim, now time.Time) (storage.User, error) {
+	if claim.Issuer == "" || claim.Subject == "" || claim.DerivedID == "" {
+		return storage.User{}, errors.New("resolving a user: the claim names none")
+	}
+	var u storage.User
+	var stale bool
+	err := s.readToAuthenticate(ctx, Of(claim.OrganizationID), func(ctx context.Context, q Querier) (err error) {
+		u, stale, err = resolveUser(ctx, q, claim, now)
+		return err
+	})
+	if err == nil && stale {
+		lock := NoLock
+		if u.ID == "" {
+			lock = IdentityLock // on first sight others must not take the id, in whatever organization
+		}
+		err = s.writeToAuthenticate(ctx, Of(claim.OrganizationID), lock, func(ctx context.Context, tx Tx) (err error) {
+			if u, stale, err = resolveUser(ctx, tx, claim, now); err != nil || !stale {
+				return err
+			}
+			if u.ID == "" {
+				if err := tx.Within(ctx, Everyone, func() (err error) {
+					u.ID, err = freeUserID(ctx, tx, claim)
+					return err
+				}); err != nil {
+					return err
+				}
+			}
+			_, err = tx.Exec(ctx, putUserSQL, u.ID, u.OrganizationID, u.Issuer, u.Subject, u.Kind, u.Name, u.Email,
+				u.CreatedAt.UnixMicro(), u.SeenAt.UnixMicro(), u.RevokedAt.UnixMicro())
+			return err
+		})
+	}
+	if err != nil {
+		return storage.User{}, err
+	}
+	return u, nil
+}
+
+// resolveUser finds who the claim names; stale says that the row must be written. On first sight the id is still "".
+func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now time.Time) (u storage.User, stale bool, err error) {
+	now = now.UTC().Truncate(time.Microsecond)
+	u, err = One(ctx, q, scanUser, userBySubjectSQL, claim.OrganizationID, claim.Issuer, claim.Subject)
+	if errors.Is(err, storage.ErrNotFound) {
+		stale = true
+		u = storage.User{OrganizationID: claim.OrganizationID, Issuer: claim.Issuer, Subject: claim.Subject, CreatedAt: now, SeenAt: now}
+	} else if err != nil {
+		return u, false, err
+	}
+	if now.Sub(u.SeenAt) >= seenInterval {
+		u.SeenAt, stale = now, true
+	}
+	// A token without a name or address says nothing about them: tokens of one user differ in their scopes.
+	if claim.Name != "" && claim.Name != u.Name {
+		u.Name, stale = claim.Name, true
+	}
+	if claim.Email != "" && claim.Email != u.Email {
+		u.Email, stale = claim.Email, true
+	}
+	if claim.Kind != u.Kind {
+		u.Kind, stale = claim.Kind, true
+	}
+	return u, stale, nil
+}
+
+// freeUserID picks the first of the claim's ids that no other identity has, in any organization: identities are compared
+// by issuer and subject exactly, and an id that two of them share would be one user's way to the other's connections.
+// ConflictError on user when both are taken, which takes a subject made to collide.
+func freeUserID(ctx context.Context, q Querier, claim storage.UserClaim) (string, error) {
+	for _, id := range []string{claim.ID, claim.DerivedID} {
+		if id == "" {
+			continue
+		}
+		taken, err := exists(ctx, q, userIDTakenSQL, id, claim.Issuer, claim.Subject)
+		if err != nil || !taken {
+			return id, err
+		}
+	}
+	return "", &storage.ConflictError{Field: "user"}
+}
+
+// Organization implements [storage.Identities].
+func (s *Store) Organization(ctx context.Context, id string) (o storage.Organization, err error) {
+	err = s.readToAuthenticate(ctx, Of(id), func(ctx context.Context, q Querier) (err error) {
+		o, err = One(ctx, q, scanOrganization, organizationByIDSQL, id)
+		return err
+	})
+	return o, err
+}
+
+// User implements storage.Identities.
+func (s *Store) User(ctx context.Context, organization, id string) (u storage.User, err error) {
+	err = s.readToAuthenticate(ctx, Of(organization), func(ctx context.Context, q Querier) (err error) {
+		u, err = One(ctx, q, scanUser, userSQL, organization, id)
+		return err
+	})
+	return u, err
+}
+
+// RevokeUser implements storage.Identities.
+func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time.Time) (u storage.User, err error) {
+	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		if u, err = One(ctx, tx, scanUser, userSQL, organization, id); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, endApprovalsOfUserSQL, organization, id); err != nil {
+			return err
+		}
+		changed, err := revokeKeysOfUser(ctx, tx, organization, id, at)
+		if err != nil {
+			return err
+		}
+		if micros(at).After(u.RevokedAt) {
+			u.RevokedAt, changed = micros(at), true
+			if err := execOne(ctx, tx, revokeUserSQL, organization, id, u.RevokedAt.UnixMicro()); err != nil {
+				return err
+			}
+		}
+		if changed {
+			_, err = tx.Change(ctx, organization)
+		}
+		return err
+	})
+	if err != nil {
+		return storage.User{}, err
+	}
+	return u, nil
+}

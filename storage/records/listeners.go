@@ -1,0 +1,36 @@
+package records
+
+import (
+	"slices"
+	"sync"
+)
+
+// Listeners are the functions registered with OnChange or OnClock, called in the order of their registration. The zero
+// value is ready.
+type Listeners[T any] struct {
+	mu  sync.Mutex
+	all []*func(T)
+}
+
+// Add registers f until cancel is called.
+func (l *Listeners[T]) Add(f func(T)) (cancel func()) {
+	entry := &f
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, entry) // what Notify has read stays as it is
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = slices.DeleteFunc(slices.Clone(l.all), func(e *func(T)) bool { return e == entry })
+	}
+}
+
+// Notify calls every function.
+func (l *Listeners[T]) Notify(told T) {
+	l.mu.Lock()
+	all := l.all
+	l.mu.Unlock()
+	for _, f := range all {
+		(*f)(told)
+	}
+}

@@ -1,0 +1,87 @@
+package records
+
+import (
+	"context"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Store is the records of a storage.Store. A store embeds it, and adds what its database has to do with: Ping, OnChange,
+// Close.
+type Store struct {
+	driver  Driver
+	dialect Dialect
+	texts   *texts
+}
+
+// New makes the records of a store. It does not use the driver yet.
+func New(driver Driver, dialect Dialect) *Store {
+	return &Store{driver: driver, dialect: dialect, texts: dialect.texts()}
+}
+
+func (s *Store) read(ctx context.Context, organization string, f func(ctx context.Context, q Querier) error) error {
+	return s.driver.Read(ctx, Access{Scope: Of(organization)}, f)
+}
+
+// readToAuthenticate is read for what every request waits for.
+func (s *Store) readToAuthenticate(ctx context.Context, scope Scope, f func(ctx context.Context, q Querier) error) error {
+	return s.driver.Read(ctx, Access{Scope: scope, Authenticates: true}, f)
+}
+
+// readAcross is read over all organizations.
+func (s *Store) readAcross(ctx context.Context, f func(ctx context.Context, q Querier) error) error {
+	return s.driver.Read(ctx, Access{Scope: Everyone}, f)
+}
+
+func (s *Store) readSnapshot(ctx context.Context, organization string, f func(ctx context.Context, q Querier) error) error {
+	return s.driver.ReadSnapshot(ctx, Access{Scope: Of(organization)}, f)
+}
+
+// write runs f in a write transaction of an organization. Those of one organization run one after the other.
+func (s *Store) write(ctx context.Context, organization string, f func(ctx context.Context, tx Tx) error) error {
+	return s.commit(ctx, Access{Scope: Of(organization)}, Lock{OrganizationLock, organization}, false, f)
+}
+
+// writeToAuthenticate is write for what requests wait for.
+func (s *Store) writeToAuthenticate(ctx context.Context, scope Scope, lock LockKind, f func(ctx context.Context, tx Tx) error) error {
+	return s.commit(ctx, Access{Scope: scope, Authenticates: true}, Lock{Kind: lock}, false, f)
+}
+
+// writeAcross is write over all organizations.
+func (s *Store) writeAcross(ctx context.Context, lock LockKind, f func(ctx context.Context, tx Tx) error) error {
+	return s.commit(ctx, Access{Scope: Everyone}, Lock{Kind: lock}, false, f)
+}
+
+// commit is where every write comes through. It records in the transaction what storage.WithAudit asks for, once, when f
+// wrote anything or always says so.
+func (s *Store) commit(ctx context.Context, a Access, lock Lock, always bool, f func(ctx context.Context, tx Tx) error) error {
+	audited := storage.AuditOf(ctx)
+	if audited == nil || len(audited.Entries) == 0 {
+		return s.driver.Write(ctx, a, lock, f)
+	}
+	claimed := false
+	var records []storage.AuditRecord
+	err := s.driver.Write(ctx, a, lock, func(ctx context.Context, tx Tx) (err error) {
+		records = nil
+		if err := f(ctx, tx); err != nil || !tx.Wrote() && !always {
+			return err
+		}
+		if claimed = claimed || audited.Claim(); !claimed {
+			return nil
+		}
+		return tx.Within(ctx, Of(audited.OrganizationID), func() (err error) {
+			records, err = s.appendAudit(ctx, tx, audited)
+			return err
+		})
+	})
+	if claimed && (err != nil || len(records) == 0) {
+		audited.Release()
+	}
+	if err != nil {
+		return err
+	}
+	if len(records) > 0 && audited.Committed != nil {
+		audited.Committed(records)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package records
+
+import (
+	"context"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	pinColumns = `organization_id, server_id, name, hash, definition, seen_hash, seen_definition, first_seen_at, changed_at, accepted_at, accepted_by`
+	pinsSQL    = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 ORDER BY name`
+	pinSQL     = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = $3`
+	putPinSQL  = `INSERT INTO tool_pins (` + pinColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT (organization_id, server_id, name) DO UPDATE SET hash = excluded.hash, definition = excluded.definition,
+			seen_hash = excluded.seen_hash, seen_definition = excluded.seen_definition, changed_at = excluded.changed_at,
+			accepted_at = excluded.accepted_at, accepted_by = excluded.accepted_by`
+)
+
+func (t *texts) pins(d Dialect) {
+	t.pinsNamed = `SELECT ` + pinColumns + ` FROM ` + d.PinsNamed
+}
+
+func scanPin(r Row) (p storage.ToolPin, err error) {
+	err = r.Scan(&p.OrganizationID, &p.ServerID, &p.Name, &p.Hash, rawColumn{&p.Definition}, &p.SeenHash, rawColumn{&p.SeenDefinition},
+		timeColumn{&p.FirstSeenAt}, timeColumn{&p.ChangedAt}, timeColumn{&p.AcceptedAt}, &p.AcceptedBy)
+	return p, err
+}
+
+func putPins(ctx context.Context, tx Tx, pins ...storage.ToolPin) error {
+	args := make([][]any, len(pins))
+	for i, p := range pins {
+		args[i] = []any{p.OrganizationID, p.ServerID, p.Name, p.Hash, string(p.Definition), p.SeenHash, string(p.SeenDefinition),
+			p.FirstSeenAt.UnixMicro(), p.ChangedAt.UnixMicro(), p.AcceptedAt.UnixMicro(), p.AcceptedBy}
+	}
+	return tx.ExecEach(ctx, putPinSQL, args)
+}
+
+// pinsOf reads the pins that there are of tools.
+func (s *Store) pinsOf(ctx context.Context, q Querier, organization, serverID string, tools []storage.ObservedTool) ([]storage.ToolPin, error) {
+	names := make([]string, len(tools))
+	for i := range tools {
+		names[i] = tools[i].Name
+	}
+	return Many(ctx, q, scanPin, s.texts.pinsNamed, organization, serverID, names)
+}
+
+// ToolPins implements storage.ToolPins.
+func (s *Store) ToolPins(ctx context.Context, organization, serverID string) (pins []storage.ToolPin, err error) {
+	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
+		pins, err = Many(ctx, q, scanPin, pinsSQL, organization, serverID)
+		return err
+	})
+	return pins, err
+}
+
+// ObserveTools implements storage.ToolPins. A list that shows what was seen before costs a read only.
+func (s *Store) ObserveTools(ctx context.Context, organization, serverID string, tools []storage.ObservedTool, now time.Time) (changed []storage.ToolPin, err error) {
+	observe := func(ctx context.Context, q Querier) (write []storage.ToolPin, err error) {
+		found, err := exists(ctx, q, serverExistsSQL, organization, serverID)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, storage.ErrNotFound
+		}
+		pins, err := s.pinsOf(ctx, q, organization, serverID, tools)
+		if err != nil {
+			return nil, err
+		}
+		write, changed = observed(organization, serverID, pins, tools, micros(now))
+		return write, nil
+	}
+	var write []storage.ToolPin
+	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
+		write, err = observe(ctx, q)
+		return err
+	})
+	if err != nil || len(write) == 0 {
+		return nil, err
+	}
+	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		if write, err = observe(ctx, tx); err != nil || len(write) == 0 {
+			return err
+		}
+		if err := putPins(ctx, tx, write...); err != nil {
+			return err
+		}
+		_, err := tx.Change(ctx, organization)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changed, nil
+}
+
+// observed compares what is listed with the pins: which of them must be written, and which of those show another
+// definition than before. When one name is listed twice, the definition that is not the pinned one counts: which of them
+// a client takes is not known.
+func observed(organization, serverID string, pins []storage.ToolPin, tools []storage.ObservedTool, now time.Time) (write, changed []storage.ToolPin) {
+	pinned := make(map[string]storage.ToolPin, len(pins))
+	for _, p := range pins {
+		pinned[p.Name] = p
+	}
+	seen := make(map[string]storage.ObservedTool, len(tools))
+	var names []string
+	for _, tool := range tools {
+		p, known := pinned[tool.Name]
+		if !known {
+			p = storage.ToolPin{OrganizationID: organization, ServerID: serverID, Name: tool.Name, Hash: tool.Hash,
+				Definition: tool.Definition, FirstSeenAt: now}
+			pinned[tool.Name] = p
+		}
+		former, twice := seen[tool.Name]
+		if !twice {
+			names = append(names, tool.Name)
+		}
+		if !twice || former.Hash == p.Hash {
+			seen[tool.Name] = tool
+		}
+	}
+	for _, name := range names {
+		p, tool := pinned[name], seen[name]
+		if p.SeenHash == tool.Hash {
+			continue
+		}
+		fresh := p.SeenHash == "" && tool.Hash == p.Hash
+		p.SeenHash, p.SeenDefinition = tool.Hash, tool.Definition
+		if !fresh {
+			p.ChangedAt = now
+			changed = append(changed, p)
+		}
+		write = append(write, p)
+	}
+	return write, changed
+}
+
+// AcceptTool implements storage.ToolPins.
+func (s *Store) AcceptTool(ctx context.Context, organization, serverID, name, hash, by string, now time.Time) (p storage.ToolPin, err error) {
+	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
+		if p, err = One(ctx, tx, scanPin, pinSQL, organization, serverID, name); err != nil {
+			return err
+		}
+		if p.SeenHash != hash {
+			return &storage.ConflictError{Field: "hash"}
+		}
+		p.Hash, p.Definition, p.AcceptedAt, p.AcceptedBy = p.SeenHash, p.SeenDefinition, micros(now), by
+		if err := putPins(ctx, tx, p); err != nil {
+			return err
+		}
+		_, err = tx.Change(ctx, organization)
+		return err
+	})
+	if err != nil {
+		return storage.ToolPin{}, err
+	}
+	return p, nil
+}
