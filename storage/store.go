@@ -115,6 +115,8 @@ type Identities interface {
 	// organization, is never given to a second one: ConflictError on user when DerivedID is taken too. ErrNotFound when the
 	// organization is unknown.
 	ResolveUser(ctx context.Context, claim UserClaim, now time.Time) (User, error)
+	// Organizations reads all of them, by id: for command lines, which belong to none.
+	Organizations(ctx context.Context) ([]Organization, error)
 	// Organization reads one organization.
 	Organization(ctx context.Context, id string) (Organization, error)
 	// User reads one user of an organization.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/replay"
+	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -87,6 +88,10 @@ func (o replayOptions) run(ctx context.Context, out, progress io.Writer) error {
 	if o.policy == "" {
 		return errors.New("say which policy to replay with --policy and its id, which GET /api/v2/policies lists")
 	}
+	id, ok := validate.UUID(o.policy)
+	if !ok {
+		return fmt.Errorf("--policy %q is no id of a policy: it takes a uuid, which GET /api/v2/policies lists", o.policy)
+	}
 	if o.limit < 0 {
 		return fmt.Errorf("--limit %d is less than none", o.limit)
 	}
@@ -99,7 +104,7 @@ func (o replayOptions) run(ctx context.Context, out, progress io.Writer) error {
 		return err
 	}
 	defer store.Close()
-	policy, err := findPolicy(ctx, store, o.policy)
+	policy, err := findPolicy(ctx, store, id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("no policy in %s has the id %s; GET /api/v2/policies lists the policies of an organization", o.source.place(), o.policy)
 	}
@@ -188,18 +193,12 @@ const maxDays = 36_500
 
 // findPolicy looks for a policy in all organizations: a command line has none.
 func findPolicy(ctx context.Context, store storage.Store, id string) (storage.PolicyView, error) {
-	// Creating a policy is recorded, so its organization has a chain.
-	chains, err := store.AuditChains(ctx, "")
+	organizations, err := store.Organizations(ctx)
 	if err != nil {
 		return storage.PolicyView{}, err
 	}
-	seen := make(map[string]bool)
-	for _, c := range chains {
-		if c.OrganizationID == "" || seen[c.OrganizationID] {
-			continue
-		}
-		seen[c.OrganizationID] = true
-		p, err := store.Policy(ctx, c.OrganizationID, id)
+	for _, o := range organizations {
+		p, err := store.Policy(ctx, o.ID, id)
 		if err == nil || !errors.Is(err, storage.ErrNotFound) {
 			return p, err
 		}

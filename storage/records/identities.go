@@ -15,6 +15,8 @@ const (
 	organizationByIDSQL   = `SELECT id, issuer, slug, created_at FROM organizations WHERE id = $1`
 	organizationBySlugSQL = `SELECT id, issuer, slug, created_at FROM organizations WHERE issuer = $1 AND slug = $2`
 
+	organizationsSQL = `SELECT id, issuer, slug, created_at FROM organizations ORDER BY id`
+
 	putOrganizationSQL = `INSERT INTO organizations (id, issuer, slug, created_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET slug = excluded.slug`
 
@@ -179,6 +181,15 @@ func freeUserID(ctx context.Context, q Querier, claim storage.UserClaim) (string
 		}
 	}
 	return "", &storage.ConflictError{Field: "user"}
+}
+
+// Organizations implements [storage.Identities].
+func (s *Store) Organizations(ctx context.Context) (all []storage.Organization, err error) {
+	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
+		all, err = Many(ctx, q, scanOrganization, organizationsSQL)
+		return err
+	})
+	return all, err
 }
 
 // Organization implements [storage.Identities].

@@ -1,6 +1,8 @@
 package storagetest
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +26,11 @@ func testOrganizations(t *testing.T, b *bundle) {
 
 	first := must(storage.OrganizationClaim{Issuer: issuer, ID: id})
 	equal(t, first, storage.Organization{ID: id, Issuer: issuer, CreatedAt: start})
+	all, err := b.Organizations(ctx)
+	noError(t, err)
+	if !slices.Contains(all, first) || !slices.IsSortedFunc(all, func(a, b storage.Organization) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Errorf("%+v", all)
+	}
 	later, err := b.ResolveOrganization(ctx, storage.OrganizationClaim{Issuer: issuer, ID: id}, start.Add(time.Hour))
 	noError(t, err)
 	equal(t, later, first)
