@@ -179,6 +179,22 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("a key that is not there: %+v", found["master key"])
 	}
 
+	if err := os.Chmod(h.directory, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := (doctorOptions{config: configFlags{file: h.config}, format: "text"}).run(t.Context(), &text); err == nil {
+		t.Error("a key that is lost is no error")
+	}
+	for _, line := range []string{
+		"error    master key: " + h.reference("lost") + " does not resolve", "error    identity provider " + h.issuer.URL + ": its metadata cannot be read",
+		h.directory + " (the database's directory) has mode 0755", " 2 errors, 2 warnings, 1 note\n",
+	} {
+		if !strings.Contains(text.String(), line) {
+			t.Errorf("no %q in\n%s", line, &text)
+		}
+	}
+
 	t.Setenv("DURWARD_TEST_DSN", pgtest.Database(t))
 	h.configure(t, map[string]any{"driver": "postgres", "dsn": "{env.DURWARD_TEST_DSN}"}, "old")
 	found = h.examine(t)
