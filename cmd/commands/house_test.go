@@ -19,7 +19,13 @@ import (
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main{M: m}.Run()) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asBinary) != "" {
+		Main("v1.2.3")
+		os.Exit(0)
+	}
+	os.Exit(pgtest.Main{M: m}.Run())
+}
 
 // house is a gateway's configuration with what it names: a store with a provider whose secret is sealed, and master keys.
 type house struct {
