@@ -78,7 +78,7 @@ type budgetEdit struct {
 
 func readBudget(o *validate.Object, create bool) budgetEdit {
 	return budgetEdit{
-		name:     nameField(o, required(create)),
+		name:     o.Name(required(create), maxName),
 		scope:    readScope(o, create),
 		period:   o.Text("period", validate.Text{Flags: required(create), Enum: []string{string(storage.BudgetDay), string(storage.BudgetMonth)}}),
 		amount:   amountField(o, "amount", required(create)),

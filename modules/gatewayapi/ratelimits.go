@@ -43,7 +43,7 @@ type limitEdit struct {
 
 func readLimit(o *validate.Object, create bool) limitEdit {
 	return limitEdit{
-		name:  nameField(o, required(create)),
+		name:  o.Name(required(create), maxName),
 		scope: readScope(o, create),
 		traffic: o.Text("traffic_type", validate.Text{
 			Enum: []string{string(storage.TrafficAll), string(storage.TrafficLLM), string(storage.TrafficMCP)},
