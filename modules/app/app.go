@@ -133,6 +133,7 @@ type App struct {
 	serving *Core
 
 	opening opening
+	attached  attached
 }
 
 // CaddyModule returns the Caddy module information.

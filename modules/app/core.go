@@ -75,8 +75,8 @@ type Core struct {
 }
 
 // Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the
-// handler belongs to.
-func Attach(ctx caddy.Context) (*App, error) {
+// handler belongs to. needs are the handlers without which this one refuses every request: they stand before it.
+func Attach(ctx caddy.Context, needs ...string) (*App, error) {
 	configured, err := ctx.AppIfConfigured("durward")
 	if errors.Is(err, caddy.ErrNotConfigured) {
 		return nil, errors.New("the durward app is not configured (a global option `durward` in the Caddyfile, apps.durward in JSON)")
@@ -101,6 +101,7 @@ func Attach(ctx caddy.Context) (*App, error) {
 	}
 	a.addHosts(ctx)
 	a.listening.share(ctx)
+	a.attached.add(ctx, needs, a.logger)
 	return a, nil
 }
 

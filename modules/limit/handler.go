@@ -53,7 +53,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.mcp = len(h.Traffic) == 0 || slices.Contains(h.Traffic, trafficMCP)
 	h.llm = len(h.Traffic) == 0 || slices.Contains(h.Traffic, trafficLLM)
 	var err error
-	h.app, err = app.Attach(ctx)
+	h.app, err = app.Attach(ctx, app.AuthHandler)
 	return err
 }
 

@@ -50,10 +50,10 @@ func (x *exchange) route(ctx context.Context, request *llmwire.Request, model *a
 		}
 		return nil, gone
 	case err != nil:
-		x.handler.logger.Error("routing a smart model", zap.String("organization", who.OrganizationID), zap.String("alias", model.Alias), zap.Error(err))
+		x.handler.Logger.Error("routing a smart model", zap.String("organization", who.OrganizationID), zap.String("alias", model.Alias), zap.Error(err))
 		return nil, refusedUnknown
 	case decision.Err != nil:
-		x.handler.logger.Warn("the determiner of a smart model failed, its default slot answers", zap.String("organization", who.OrganizationID),
+		x.handler.Logger.Warn("the determiner of a smart model failed, its default slot answers", zap.String("organization", who.OrganizationID),
 			zap.String("alias", model.Alias), zap.Error(decision.Err))
 	}
 	x.w.Header().Set("X-Durward-Route-Reason", string(decision.Reason))
@@ -82,7 +82,7 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	}
 	switch {
 	case err != nil:
-		x.handler.logger.Error("counting a call to a smart model", zap.Error(err))
+		x.handler.Logger.Error("counting a call to a smart model", zap.Error(err))
 		return refusedStore
 	case over != nil:
 		app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)

@@ -36,7 +36,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	}
 	if !x.receipt(response) && (!usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response))) {
 		x.outcome = "upstream_error"
-		x.handler.logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
+		x.handler.Logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
 		x.failed(ctx, forward.ErrUpstream)
 		return
 	}
@@ -125,7 +125,7 @@ func (x *exchange) filtered(body []byte) ([]byte, error) {
 	}
 	kept, err := filter.Message(body)
 	if err != nil && filter.Refusal != nil {
-		x.handler.logger.Warn("filtering a list", zap.String("server", x.call.Server.Slug), zap.Error(err))
+		x.handler.Logger.Warn("filtering a list", zap.String("server", x.call.Server.Slug), zap.Error(err))
 		return filter.Refusal, nil
 	}
 	return kept, err
@@ -145,7 +145,7 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 	}
 	x.abort = true
 	if errors.Is(err, legacysse.ErrEndpoint) {
-		x.handler.logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
+		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
 	}
 	if x.outcome = "cut"; errors.Is(err, forward.ErrClientGone) {
 		x.outcome = "client_gone"
