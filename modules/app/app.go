@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -147,22 +148,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.slogger = ctx.Slogger()
 	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents)
-	if err := a.Sizes.check(); err != nil {
-		return err
-	}
-	if err := a.Streams.check(); err != nil {
-		return err
-	}
-	if err := a.checkMemoryLimit(); err != nil {
-		return err
-	}
-	if err := a.Agents.check(); err != nil {
-		return err
-	}
-	if err := a.Audit.check(); err != nil {
-		return err
-	}
-	if err := a.LimitRules.check(); err != nil {
+	if err := cmp.Or(a.Sizes.check(), a.Streams.check(), a.checkMemoryLimit(), a.Agents.check(), a.Audit.check(), a.LimitRules.check()); err != nil {
 		return err
 	}
 	if err := a.loadGuests(ctx); err != nil {
@@ -170,18 +156,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	// Development mode widens the rules: what was fetched under them is not for a configuration without it.
 	a.egressID = digest(a.Egress, a.development())
-	metrics, err := registerMetrics(ctx.GetMetricsRegistry())
-	if err != nil {
-		return fmt.Errorf("registering metrics: %w", err)
-	}
-	a.metrics = metrics
-	if err := a.acquireResources(); err != nil {
-		return err
-	}
-	if err := a.acquireCoordination(); err != nil {
-		return err
-	}
-	if err := a.subscribeToExit(ctx); err != nil {
+	if err := a.acquire(ctx); err != nil {
 		return err
 	}
 	if a.PublicURL == "" {
@@ -201,6 +176,20 @@ func (a *App) loadGuests(ctx caddy.Context) error {
 	store, err := ctx.LoadModule(a, "StoreRaw")
 	if err != nil {
 		return fmt.Errorf("loading store: %w", err)
+// acquire takes what the app shares with other configurations of the process; Cleanup gives it back.
+func (a *App) acquire(ctx caddy.Context) (err error) {
+	if a.metrics, err = registerMetrics(ctx.GetMetricsRegistry()); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	if err := a.acquireResources(); err != nil {
+		return err
+	}
+	if err := a.acquireCoordination(); err != nil {
+		return err
+	}
+	return a.subscribeToExit(ctx)
+}
+
 	}
 	a.store = store.(StoreOpener)
 	if len(a.IdentitiesRaw) == 0 {
