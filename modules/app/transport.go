@@ -21,7 +21,7 @@ import (
 // `versions` names 2. Only net/http has buffers of a size that can be chosen.
 type Transport struct {
 	reverseproxy.HTTPTransport
-	// Which HTTP client is used: "net_http", or "" for the gateway's own.
+	// The HTTP client that is used: `net_http` for Go's own. Default: the gateway's own, unless `versions` names 2.
 	Client string `json:"client,omitempty"`
 }
 

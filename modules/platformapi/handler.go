@@ -1,5 +1,5 @@
-// Package platformapi is the handler durward_platform: the API of servers, the server directory and connections, and the
-// health checks. It is the last handler of the pipeline and answers every address that is nobody's with 404.
+// Package platformapi is the handler durward_platform: the API of servers, the server directory, connections, agents,
+// policies, approvals, users and the audit log, and the health checks. It is the last handler of the pipeline and answers every address that is nobody's with 404.
 package platformapi
 
 import (
