@@ -55,7 +55,7 @@ type Core struct {
 	// Usage is the books of what models are used, and the budgets.
 	Usage *Usage
 
-	doors
+	allowedHosts
 	logins
 	approvals
 	asking
@@ -162,7 +162,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	core := &Core{
 		PublicURL: public.String(), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
 		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, Limits: a.limitsTogether(), rulesID: a.rulesID + public.String(), agents: a.agentRules(),
-		doors: doors{
+		allowedHosts: allowedHosts{
 			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),
 			development: a.development(),
 		},
