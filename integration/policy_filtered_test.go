@@ -48,7 +48,7 @@ var withheld = []string{
 }
 
 // TestConformanceFiltered: under a policy that grants a part, the official suites find what we expect: what is refused is
-// refused in the words of the contract, and everything else is as at the reference server itself. Nothing of what is
+// refused in the documented words, and everything else is as at the reference server itself. Nothing of what is
 // refused reaches that server.
 func TestConformanceFiltered(t *testing.T) {
 	t.Parallel()

@@ -231,7 +231,7 @@ func TestIndexAgainstReference(t *testing.T) {
 	})
 }
 
-// applies says the contract's words one after the other.
+// applies says one after the other what docs/limits.md says of scopes.
 func applies(sc Scoped, s *Subject) (subject string, ok bool) {
 	if sc.Traffic != storage.TrafficAll && sc.Traffic != s.Traffic {
 		return "", false

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// This file is a second evaluator, written from the contract's sentences without an index, without sharing and without
+// This file is a second evaluator, written from the sentences of docs/policies.md without an index, without sharing and without
 // the interpreter: every rule is looked at, conditions are a handful of expressions with an answer of their own. The
 // property tests compare the two.
 
@@ -192,8 +192,8 @@ type refPolicy struct {
 	rules []refRule
 }
 
-// refDecide is the contract's paragraph "Evaluation". With unknown arguments it says whether the item is listed: Deny
-// when it is denied whatever they are.
+// refDecide is how docs/policies.md says that policies are evaluated. With unknown arguments it says whether the item is
+// listed: Deny when it is denied whatever they are.
 func refDecide(policies []refPolicy, call refCall) (effect Effect, outOfBand bool) {
 	var governing *refPolicy
 	for i := range policies {

@@ -91,8 +91,9 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	return nil
 }
 
-// leave ends what enter counted of a call that was refused on the way to its targets. What a limit or a budget refuses counts as
-// nothing, but whose determiner was asked and who then left, or had no target to go to, would come for nothing again and again.
+// leave takes back what enter charged for a call that was refused before it reached a target: always when a limit or a budget
+// refused it, otherwise only if its determiner was not asked. A caller could else have determiners asked again and again, free
+// of charge, by leaving early or by calling a model without targets.
 func (x *exchange) leave(refused *refusal) {
 	if x.entered != nil && (!x.determined || refused.status == http.StatusTooManyRequests) {
 		x.entered.Cancel()

@@ -216,8 +216,8 @@ func (x *run) fields(c candidate, what zap.Field) []zap.Field {
 	}
 }
 
-// admit counts the call against limits and budgets as one to the target, and no longer as one to the target before, of whose room
-// in a budget with room for a single call it may be in need. What that target may have done stays counted (attack T07).
+// admit charges the call to target c and refunds the previous target first, because a small budget may have room for one call
+// only. What the previous target may have done stays counted (attack T07).
 func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	x.endHold()
 	core, organization := x.call.Core, x.call.Caller.OrganizationID
