@@ -2,6 +2,9 @@
 
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /src
+# Apart from the sources, so that a change of those fetches nothing anew.
+COPY go.mod go.sum ./
+RUN go mod download
 COPY . .
 RUN make build
 
@@ -21,9 +24,11 @@ ENV XDG_CONFIG_HOME=/var/lib/durward/config \
 VOLUME /var/lib/durward
 EXPOSE 80 443 443/udp
 
-# The Caddyfile answers at this address with a site of its own:
+# The Caddyfile above answers at this address with a site for this machine only. One
+# of your own needs it too, or another DURWARD_HEALTH_URL:
 #   http://127.0.0.1:8080 {
-#     durward
+#     bind 127.0.0.1
+#     durward platform
 #   }
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
     CMD wget -q -T 2 -O /dev/null "$DURWARD_HEALTH_URL" || exit 1

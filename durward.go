@@ -8,7 +8,7 @@ package durward
 import (
 	// The Caddyfile's words.
 	_ "github.com/durward-gateway/durward/caddyfile"
-	// The subcommands: dev, token, tour and what stands in for Caddy's upgrade.
+	// The subcommands, and what stands in for Caddy's upgrade.
 	_ "github.com/durward-gateway/durward/cmd/commands"
 	// The modules.
 	_ "github.com/durward-gateway/durward/modules/standard"

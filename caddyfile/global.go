@@ -90,7 +90,8 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		}
 //	}
 func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
-	d.Next() // the option's name
+	d.Next()    // the option's name
+	start := *d // whose line names what is wrong with the option as a whole
 	if existing != nil {
 		return nil, d.Err("the durward option may be given once")
 	}
@@ -108,7 +109,22 @@ func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
 			return nil, err
 		}
 	}
+	if err := requireGuests(&start, config); err != nil {
+		return nil, err
+	}
 	return httpcaddyfile.App{Name: optionName, Value: caddyconfig.JSON(config, nil)}, nil
+}
+
+// requireGuests refuses an option without what every gateway needs. The app refuses that too, but where Caddy begins with
+// the HTTP app, its error comes through every route and handler on the way to the first of ours.
+func requireGuests(d *caddyfile.Dispenser, config *app.App) error {
+	switch {
+	case config.StoreRaw == nil:
+		return d.Err("no store is configured; add `store sqlite PATH` to the durward option")
+	case len(config.IdentitiesRaw) == 0:
+		return d.Err("no identity provider is configured; add `identity oidc ISSUER` to the durward option")
+	}
+	return nil
 }
 
 func parsePublicURL(d *caddyfile.Dispenser, a *app.App) error {

@@ -95,6 +95,23 @@ func TestDevTourOfItsOwn(t *testing.T) {
 			t.Errorf("the banner lacks %q", want)
 		}
 	}
+	// A browser that opens the gateway's address is told the same; whoever came by another name is not.
+	for host, want := range map[string]int{"": http.StatusOK, "gate.example.com": http.StatusForbidden} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != want || (want == http.StatusOK) != strings.Contains(string(page), "claude mcp add --transport http demo "+d.url+"/mcp/demo") {
+			t.Errorf("the page for host %q: %d, %v\n%s", host, response.StatusCode, err, page)
+		}
+	}
 	if strings.Count(string(text), "✓") != 17 || devKey.Match(text) || strings.Contains(string(text), "✗") || strings.Contains(string(text), `"level"`) {
 		t.Errorf("standard output:\n%s", text)
 	}

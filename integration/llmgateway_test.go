@@ -32,7 +32,7 @@ func TestGatewayAdministration(t *testing.T) {
 	})
 	budget := g.object(boss, http.MethodPost, base+"/admin/budgets", members{"name": "Month", "scope_type": "org", "period": "month", "amount": 100})
 
-	// The seed's endpoints.
+	// The endpoints that the gateway has had from the start.
 	shown := g.send(http.MethodGet, keyPath, boss, nil).want(t, http.StatusOK)
 	if strings.Contains(string(shown.body), raw) || strings.Contains(string(shown.body), `"key":`) {
 		t.Errorf("the raw key is shown again: %s", shown.body)

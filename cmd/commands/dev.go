@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -18,12 +17,11 @@ import (
 
 	"github.com/durward-gateway/durward/caddyfile"
 	"github.com/durward-gateway/durward/cmd/commands/devmode"
-	"github.com/durward-gateway/durward/modules/devidp/idp"
+	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
 const (
-	defaultListen = "127.0.0.1:8080"
-	defaultData   = "./data"
+	defaultData = "./data"
 	// startTimeout is how long the gateway may take from being configured to being ready.
 	startTimeout = 30 * time.Second
 	readyPoll    = 20 * time.Millisecond
@@ -51,7 +49,7 @@ only.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			var o devOptions
-			cmd.Flags().StringVar(&o.listen, "listen", defaultListen, "Loopback address to listen on; port 0 chooses a free one")
+			cmd.Flags().StringVar(&o.listen, "listen", welcome.DefaultListen, "Loopback address to listen on; port 0 chooses a free one")
 			cmd.Flags().StringVar(&o.data, "data", defaultData, "Directory that keeps everything")
 			cmd.Flags().BoolVar(&o.reset, "reset", false, "Delete what development mode keeps in the data directory, and start afresh")
 			cmd.Flags().BoolVar(&o.tour, "tour", false, "Run the tour once everything runs, and go on running")
@@ -99,7 +97,7 @@ func (o devOptions) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	gateway := "http://" + address.String()
-	fmt.Fprint(out, o.banner(gateway, directory))
+	fmt.Fprint(out, welcome.New(gateway, directory.Path()).Banner())
 	if o.tour {
 		o.showTour(ctx, out, gateway)
 	}
@@ -169,24 +167,6 @@ func probe(ctx context.Context, client *http.Client, url string) (int, error) {
 		return 0, err
 	}
 	return response.StatusCode, response.Body.Close()
-}
-
-func (o devOptions) banner(gateway string, directory *devmode.Directory) devmode.Banner {
-	b := devmode.Banner{URL: gateway, Command: devmode.Command(), Data: directory.Path()}
-	if gateway != defaultGateway {
-		b.URLFlag = " --url " + gateway
-	}
-	for _, user := range idp.Users() {
-		about := "organization " + user.Organization
-		if len(user.Roles) > 0 {
-			about += ", role " + strings.Join(user.Roles, ", ")
-		}
-		if len(user.Groups) > 0 {
-			about += ", group " + strings.Join(user.Groups, ", ")
-		}
-		b.Users = append(b.Users, devmode.User{Email: user.Email, About: about})
-	}
-	return b
 }
 
 // showTour runs the tour against this process. A failure is shown and leaves everything running, to be looked into.

@@ -125,7 +125,8 @@ func examineSQLite(ctx context.Context, config *gatewayConfig, r *doctor.Report)
 		return nil
 	}
 	r.Add("store")
-	r.Add("modes of the store's files", doctor.Private(files("the database", path, path+"-wal", path+"-shm", filepath.Dir(path))...)...)
+	private := append(files("the database", path, path+"-wal", path+"-shm"), files("the database's directory", filepath.Dir(path))...)
+	r.Add("modes of the store's files", doctor.Private(private...)...)
 	return keys
 }
 

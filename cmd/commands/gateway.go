@@ -6,10 +6,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
 // defaultGateway is where `durward dev` listens unless it is told otherwise.
-const defaultGateway = "http://" + defaultListen
+const defaultGateway = welcome.DefaultURL
 
 // parseGateway reads the address of a gateway and returns its origin.
 func parseGateway(text string) (string, error) {

@@ -19,7 +19,13 @@ import (
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main{M: m}.Run()) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asBinary) != "" {
+		Main("v1.2.3")
+		os.Exit(0)
+	}
+	os.Exit(pgtest.Main{M: m}.Run())
+}
 
 // house is a gateway's configuration with what it names: a store with a provider whose secret is sealed, and master keys.
 type house struct {
@@ -177,6 +183,22 @@ func TestDoctor(t *testing.T) {
 	}
 	if !holds(found["master key"], doctor.Error, "lost") {
 		t.Errorf("a key that is not there: %+v", found["master key"])
+	}
+
+	if err := os.Chmod(h.directory, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := (doctorOptions{config: configFlags{file: h.config}, format: "text"}).run(t.Context(), &text); err == nil {
+		t.Error("a key that is lost is no error")
+	}
+	for _, line := range []string{
+		"error    master key: " + h.reference("lost") + " does not resolve", "error    identity provider " + h.issuer.URL + ": its metadata cannot be read",
+		h.directory + " (the database's directory) has mode 0755", " 2 errors, 2 warnings, 1 note\n",
+	} {
+		if !strings.Contains(text.String(), line) {
+			t.Errorf("no %q in\n%s", line, &text)
+		}
 	}
 
 	t.Setenv("DURWARD_TEST_DSN", pgtest.Database(t))

@@ -3,7 +3,10 @@ package commands
 import (
 	"errors"
 	"slices"
+	"strings"
+	"unicode"
 
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 )
@@ -25,7 +28,6 @@ To add plugins, name them in xcaddy.json or on the command line:
 func init() {
 	// RegisterCommand refuses a name that is taken and hands out no root command, so
 	// the tree is reached through a command of our own, once it hangs in it.
-	var own *cobra.Command
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "packages",
 		Short: "Explains how this binary is upgraded and extended",
@@ -36,26 +38,53 @@ func init() {
 			cmd.Run = func(cmd *cobra.Command, _ []string) { cmd.Println(howToBuild) }
 		},
 	})
-	cobra.OnInitialize(func() {
-		if own != nil {
-			replaceBinarySwappers(own.Root())
-		}
-	})
+	// Before the chosen command starts; this is not reached where help is asked for.
+	cobra.OnInitialize(func() { adjust(own.Root()) })
+	// Before help lists the commands: its template passes the description through this
+	// function of cobra's first.
+	cobra.AddTemplateFunc("trimTrailingWhitespaces", describe)
 }
 
-// replaceBinarySwappers runs after the command line was read and before the chosen
-// command starts, which is the last moment to change what it will do.
+// own is the command through which the tree is reached.
+var own *cobra.Command
+
+// describe is cobra's function of the same place, which cuts white space off the end,
+// for a tree that is adjusted before the rest of help is written.
+func describe(text string) string {
+	for _, cmd := range own.Root().Commands() {
+		if isBinarySwapper(cmd) && text == cmd.Long {
+			text = errBinarySwap.Error() // the template has read the description already
+		}
+	}
+	adjust(own.Root())
+	return strings.TrimRightFunc(text, unicode.IsSpace)
+}
+
+// adjust makes of Caddy's tree of commands durward's.
+func adjust(root *cobra.Command) {
+	if root.Name() == caddy.CustomBinaryName {
+		root.Example = examples
+	}
+	replaceBinarySwappers(root)
+}
+
 func replaceBinarySwappers(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		if !slices.Contains(binarySwappers, cmd.Name()) {
+		if !isBinarySwapper(cmd) {
 			continue
 		}
 		cmd.Hidden = true
+		cmd.Use = cmd.Name()
 		cmd.Short = "Not available in durward"
 		cmd.Long = errBinarySwap.Error()
+		if flag := cmd.Flags().Lookup("keep-backup"); flag != nil {
+			flag.Hidden = true // still taken, so that whoever gives it is told why as well
+		}
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = refuseBinarySwap
 	}
 }
+
+func isBinarySwapper(cmd *cobra.Command) bool { return slices.Contains(binarySwappers, cmd.Name()) }
 
 func refuseBinarySwap(*cobra.Command, []string) error { return errBinarySwap }

@@ -85,25 +85,9 @@ func (o rekeyOptions) run(ctx context.Context, out, progress io.Writer) (err err
 
 // rotateDataKeys goes on with a rotation that was begun, or begins one.
 func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKey, takeUp time.Duration, out, progress io.Writer) error {
-	ring, err := seal.OpenKeyring(ctx, masters, store, time.Now)
+	ring, err := rotationKeyring(ctx, store, masters, out)
 	if err != nil {
 		return err
-	}
-	left, err := rekey.Older(ctx, store, ring)
-	if err != nil {
-		return err
-	}
-	if left > 0 {
-		fmt.Fprintf(out, "going on with the rotation to data key %d: %s left\n", ring.Newest(), counted(left, "value"))
-	} else {
-		version, err := rekey.AddDataKey(ctx, store, masters[0], time.Now())
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "made data key %d\n", version)
-		if ring, err = seal.OpenKeyring(ctx, masters, store, time.Now); err != nil {
-			return err
-		}
 	}
 	keys, err := store.DataKeys(ctx)
 	if err != nil {
@@ -139,6 +123,29 @@ func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKe
 		}
 		return nil
 	}
+}
+
+// rotationKeyring opens the keyring whose newest data key everything is to be sealed with: that of a rotation which left
+// something to do, or a new one.
+func rotationKeyring(ctx context.Context, store keyStore, masters []seal.MasterKey, out io.Writer) (*seal.Keyring, error) {
+	ring, err := seal.OpenKeyring(ctx, masters, store, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	left, err := rekey.Older(ctx, store, ring)
+	if err != nil {
+		return nil, err
+	}
+	if left > 0 {
+		fmt.Fprintf(out, "going on with the rotation to data key %d: %s left\n", ring.Newest(), counted(left, "value"))
+		return ring, nil
+	}
+	version, err := rekey.AddDataKey(ctx, store, masters[0], time.Now())
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "made data key %d\n", version)
+	return seal.OpenKeyring(ctx, masters, store, time.Now)
 }
 
 // resealLines writes a line of progress now and then.

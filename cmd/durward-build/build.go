@@ -174,17 +174,17 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// mainSource is Caddy's own main with durward and the plugins linked in.
+// mainSource is durward's main with the plugins linked in.
 func mainSource(plugins []plugin) []byte {
 	var src bytes.Buffer
 	src.WriteString("package main\n\nimport (\n\t_ \"time/tzdata\"\n\n")
-	fmt.Fprintf(&src, "\tcaddycmd %q\n\t_ %q\n\t_ %q\n", caddyModule+"/cmd", caddyModule+"/modules/standard", ourModule)
+	fmt.Fprintf(&src, "\t_ %q\n\t_ %q\n\t%q\n", caddyModule+"/modules/standard", ourModule, ourModule+"/cmd/commands")
 	for _, p := range plugins {
 		if p.ModulePath != ourModule {
 			fmt.Fprintf(&src, "\t_ %q\n", p.ModulePath)
 		}
 	}
-	src.WriteString(")\n\nfunc main() { caddycmd.Main() }\n")
+	src.WriteString(")\n\nfunc main() { commands.Main(\"\") }\n")
 	return src.Bytes()
 }
 

@@ -67,8 +67,8 @@ func TestBuildWithPlugin(t *testing.T) {
 			t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	if version := output(t, binary, "version"); !strings.HasPrefix(version, shipped.CaddyVersion+" ") {
-		t.Errorf("version is %q, the manifest says %s", version, shipped.CaddyVersion)
+	if version := output(t, binary, "version"); !strings.HasPrefix(version, "durward (devel), Caddy "+shipped.CaddyVersion+" ") || strings.Count(version, "\n") != 1 {
+		t.Errorf("version is %q, the manifest says Caddy %s", version, shipped.CaddyVersion)
 	}
 }
 

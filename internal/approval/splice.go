@@ -129,8 +129,7 @@ type member struct {
 	value []byte
 }
 
-// edit rewrites members of the object that is the member of that name of a message. added is appended unless there is a
-// member of its name.
+// edit rewrites members of the object at message[name]. added is appended if no member has its name.
 func edit(message []byte, name string, judge func(name string, value []byte) ([]byte, verdict, error), added *member) ([]byte, error) {
 	out, err := rewrite(message, func(outer string, object []byte) ([]byte, verdict, error) {
 		if outer != name {

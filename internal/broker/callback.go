@@ -71,19 +71,9 @@ func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, chec
 	// From here on a browser that goes away does not stop us: the code can be redeemed once.
 	ctx, cancel := b.apart(ctx, providerDeadline)
 	defer cancel()
-	a, err := b.store.TakeAttempt(ctx, hash, b.now().UTC())
-	if errors.Is(err, storage.ErrNotFound) {
-		return CallbackResult{}, ErrState
-	}
+	a, server, err := b.take(ctx, hash)
 	if err != nil {
-		return CallbackResult{}, fmt.Errorf("taking attempt: %w", err)
-	}
-	server, err := b.store.Server(ctx, a.OrganizationID, a.ServerID)
-	if errors.Is(err, storage.ErrNotFound) {
-		return CallbackResult{}, ErrState
-	}
-	if err != nil {
-		return CallbackResult{}, fmt.Errorf("reading server: %w", err)
+		return CallbackResult{}, err
 	}
 	r := CallbackResult{ConnectionKey: a.ConnectionKey, Server: server}
 	whose, err := check(ctx, a.ConnectionKey)
@@ -94,14 +84,7 @@ func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, chec
 		r.Refused = true
 		return r, nil
 	}
-	made, err := b.openAttempt(a)
-	if err == nil && query == nil {
-		query, err = url.ParseQuery(made.Answer)
-	}
-	var ready exchange
-	if err == nil {
-		ready, err = b.prepare(ctx, server, a, made, query)
-	}
+	made, ready, query, err := b.judge(ctx, server, a, query)
 	if err == nil && whose == Unproven {
 		r.Held, err = b.keepAnswer(ctx, a, made, query)
 		return r, err
@@ -111,17 +94,58 @@ func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, chec
 		g, err = b.redeem(ctx, server, a, ready)
 	}
 	if err != nil {
-		f := &failure{public: "The connection could not be made.", cause: err}
-		_ = errors.As(err, &f)
-		b.log.Warn("connection attempt failed", "organization", a.OrganizationID, "user", a.UserID, "server", server.Slug,
-			"reason", f.public, "error", f.cause.Error())
-		b.noteFailure(ctx, a, kindOf(&server.Entry), f.public)
-		r.Reason, r.ReturnURL = f.public, withOutcome(made.ReturnURL, false, server.Slug)
+		r.Reason = b.failAttempt(ctx, server, a, err)
+		r.ReturnURL = withOutcome(made.ReturnURL, false, server.Slug)
 		return r, nil
 	}
 	r.OK, r.ReturnURL = true, withOutcome(made.ReturnURL, true, server.Slug)
 	r.Undo, err = b.undoToken(a.ConnectionKey, g.ID)
 	return r, err
+}
+
+// take spends an attempt, which must exist as its server must.
+func (b *Broker) take(ctx context.Context, hash []byte) (storage.Attempt, storage.Server, error) {
+	a, err := b.store.TakeAttempt(ctx, hash, b.now().UTC())
+	if errors.Is(err, storage.ErrNotFound) {
+		return storage.Attempt{}, storage.Server{}, ErrState
+	}
+	if err != nil {
+		return storage.Attempt{}, storage.Server{}, fmt.Errorf("taking attempt: %w", err)
+	}
+	server, err := b.store.Server(ctx, a.OrganizationID, a.ServerID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return storage.Attempt{}, storage.Server{}, ErrState
+	}
+	if err != nil {
+		return storage.Attempt{}, storage.Server{}, fmt.Errorf("reading server: %w", err)
+	}
+	return a, server, nil
+}
+
+// judge opens an attempt and makes of the provider's answer, which is the kept one when query is nil, what can be redeemed.
+// After an error the attempt is there as far as it could be opened.
+func (b *Broker) judge(ctx context.Context, server storage.Server, a storage.Attempt, query url.Values) (attempt, exchange, url.Values, error) {
+	made, err := b.openAttempt(a)
+	if err != nil {
+		return made, exchange{}, nil, err
+	}
+	if query == nil {
+		if query, err = url.ParseQuery(made.Answer); err != nil {
+			return made, exchange{}, nil, err
+		}
+	}
+	ready, err := b.prepare(ctx, server, a, made, query)
+	return made, ready, query, err
+}
+
+// failAttempt notes why an attempt failed and returns what its user is told.
+func (b *Broker) failAttempt(ctx context.Context, server storage.Server, a storage.Attempt, err error) (public string) {
+	f := &failure{public: "The connection could not be made.", cause: err}
+	_ = errors.As(err, &f)
+	b.log.Warn("connection attempt failed", "organization", a.OrganizationID, "user", a.UserID, "server", server.Slug,
+		"reason", f.public, "error", f.cause.Error())
+	b.noteFailure(ctx, a, kindOf(&server.Entry), f.public)
+	return f.public
 }
 
 func (b *Broker) openAttempt(a storage.Attempt) (attempt, error) {

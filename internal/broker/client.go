@@ -60,19 +60,12 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		usable = false // the administrator has pointed the server elsewhere
 	}
 
-	c := storage.OAuthClient{
-		OrganizationID: s.OrganizationID, ServerID: s.ID, Issuer: d.Endpoints.Issuer, RedirectURI: b.app.RedirectURI,
-		Endpoints: d.Endpoints, Scopes: d.Scopes, IssuerInResponse: d.IssuerInResponse, CreatedAt: b.now().UTC(),
+	if !usable {
+		stored = storage.OAuthClient{}
 	}
-	if usable && stored.Kind == storage.ClientRegistered {
-		c.Kind, c.ClientID, c.SealedSecret, c.AuthMethod = stored.Kind, stored.ClientID, stored.SealedSecret, stored.AuthMethod
-	} else if err := b.newClient(ctx, s, d, &c); err != nil {
-		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
-	}
-	if !usable || !sameRecord(c, stored) {
-		if err := b.store.PutOAuthClient(ctx, c); err != nil {
-			return storage.OAuthClient{}, fmt.Errorf("storing OAuth client: %w", err)
-		}
+	c, err := b.putClient(ctx, s, d, stored)
+	if err != nil {
+		return storage.OAuthClient{}, err
 	}
 	if s.Status == storage.ServerPending {
 		if err := b.activate(ctx, s); err != nil {
@@ -80,6 +73,27 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		}
 	}
 	b.sightings.note(s.ID, sightOf(s, c), b.now())
+	return c, nil
+}
+
+// putClient makes and stores the client that we are for what was discovered. One that was registered, if stored is that, is
+// kept; a stored client that cannot be used any more is given as the zero value.
+func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Discovery, stored storage.OAuthClient) (storage.OAuthClient, error) {
+	c := storage.OAuthClient{
+		OrganizationID: s.OrganizationID, ServerID: s.ID, Issuer: d.Endpoints.Issuer, RedirectURI: b.app.RedirectURI,
+		Endpoints: d.Endpoints, Scopes: d.Scopes, IssuerInResponse: d.IssuerInResponse, CreatedAt: b.now().UTC(),
+	}
+	if stored.Kind == storage.ClientRegistered {
+		c.Kind, c.ClientID, c.SealedSecret, c.AuthMethod = stored.Kind, stored.ClientID, stored.SealedSecret, stored.AuthMethod
+	} else if err := b.newClient(ctx, s, d, &c); err != nil {
+		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
+	}
+	if sameRecord(c, stored) {
+		return c, nil
+	}
+	if err := b.store.PutOAuthClient(ctx, c); err != nil {
+		return storage.OAuthClient{}, fmt.Errorf("storing OAuth client: %w", err)
+	}
 	return c, nil
 }
 

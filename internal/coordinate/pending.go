@@ -27,7 +27,7 @@ type pending struct {
 	all map[correction]*change
 }
 
-// correction names what is corrected. Everything that is to be charged has the second 0.
+// correction identifies what to correct. The second 0 means a charge still to be made.
 type correction struct {
 	key window.Key
 	at  uint32

@@ -15,23 +15,37 @@ import (
 // Record is a directory entry as it is written in configuration, in the catalogue and in the API. Members that are left
 // out take the defaults of Entry.
 type Record struct {
-	Name        string                 `json:"name"`
-	Description string                 `json:"description,omitempty"`
-	Icon        string                 `json:"icon,omitempty"`
-	Slug        string                 `json:"slug,omitempty"`
-	URL         string                 `json:"url"`
-	Protocol    storage.Protocol       `json:"protocol,omitempty"`
-	Provider    storage.Provider       `json:"provider,omitempty"`
-	AuthParams  storage.AuthParams     `json:"auth_params,omitzero"`
-	Scopes      []string               `json:"scopes,omitempty"`
-	OAuth       storage.OAuthEndpoints `json:"oauth,omitzero"`
-	// Public: an OAuth client without a secret suffices, so that no administrator need supply one.
+	// The name that people read. Required.
+	Name string `json:"name"`
+	// What the server is for. Default: none.
+	Description string `json:"description,omitempty"`
+	// The address of a picture. Default: none.
+	Icon string `json:"icon,omitempty"`
+	// The name in addresses. Default: one that is made of the name.
+	Slug string `json:"slug,omitempty"`
+	// The server's address. Required.
+	URL string `json:"url"`
+	// What is spoken at the address: `mcp` or `sse`. Default: `mcp`.
+	Protocol storage.Protocol `json:"protocol,omitempty"`
+	// How users connect their accounts. Default: `oauth2`.
+	Provider storage.Provider `json:"provider,omitempty"`
+	// Where the credential goes in a request, for a provider that takes one which users type in. Default: the usual place of
+	// the provider's kind.
+	AuthParams storage.AuthParams `json:"auth_params,omitzero"`
+	// The OAuth scopes that are asked for. Default: none.
+	Scopes []string `json:"scopes,omitempty"`
+	// The addresses of the authorization server. Default: they are discovered.
+	OAuth storage.OAuthEndpoints `json:"oauth,omitzero"`
+	// Whether an OAuth client without a secret suffices, so that no administrator need supply one. Default: false.
 	Public bool `json:"public,omitempty"`
-	// RequiresAuth defaults to true, except for the provider none.
-	RequiresAuth *bool           `json:"requires_auth,omitempty"`
-	Categories   []string        `json:"categories,omitempty"`
-	EventsURL    string          `json:"events_url,omitempty"`
-	Meta         json.RawMessage `json:"meta,omitempty"`
+	// Whether calls need a connected account. Default: true, except for the provider `none`.
+	RequiresAuth *bool `json:"requires_auth,omitempty"`
+	// The categories that the directory lists it under. Default: none.
+	Categories []string `json:"categories,omitempty"`
+	// The address of the server's event stream. Default: none; with the protocol `sse`, the server's address.
+	EventsURL string `json:"events_url,omitempty"`
+	// A JSON object that the gateway keeps and does not read. Default: none.
+	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
 // Entry turns a record into a directory entry of a source, with its defaults. The id, organization and times are the

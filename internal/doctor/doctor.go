@@ -75,9 +75,16 @@ func (r *Report) WriteText(w io.Writer) error {
 		counts[f.Severity]++
 		fmt.Fprintf(&b, "%-8s %s: %s\n         %s\n", f.Severity, f.Check, f.Found, f.Mend)
 	}
-	fmt.Fprintf(&b, "%d passed, %d errors, %d warnings, %d notes\n", len(r.Passed), counts[Error], counts[Warning], counts[Note])
+	fmt.Fprintf(&b, "%d passed, %s, %s, %s\n", len(r.Passed), count(counts[Error], "error"), count(counts[Warning], "warning"), count(counts[Note], "note"))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // WriteJSON writes the report as one JSON object.

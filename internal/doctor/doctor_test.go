@@ -63,6 +63,7 @@ func TestFindings(t *testing.T) {
 		{"one master key", MasterKeys([]MasterKey{{"{env.A}", "one", nil}}, []string{"one", "one"}), nil},
 		{"a new store", MasterKeys([]MasterKey{{"{env.A}", "one", nil}, {"{env.B}", "two", nil}}, nil), nil},
 		{"lost", MasterKeys([]MasterKey{{"{env.A}", "", lost}}, []string{"one"}), []string{"error {env.A}", "error not configured"}},
+		{"lost, as its error says", MasterKeys([]MasterKey{{"{env.A}", "", errors.New("{env.A} is not set")}}, nil), []string{"error {env.A} is not set"}},
 		{"another", MasterKeys([]MasterKey{{"{env.A}", "two", nil}}, []string{"one"}), []string{"error not configured"}},
 		{"rotating", MasterKeys([]MasterKey{{"{env.B}", "two", nil}, {"{env.A}", "one", nil}}, []string{"one"}), []string{"note still wrapped by master key one"}},
 		{"rotated", MasterKeys([]MasterKey{{"{env.B}", "two", nil}, {"{env.A}", "one", nil}}, []string{"two"}), []string{"note {env.A} wraps nothing"}},
@@ -117,7 +118,7 @@ error    store: gone <&>
          Bring it back.
 note     disk: half
          Wait.
-1 passed, 1 errors, 0 warnings, 1 notes
+1 passed, 1 error, 0 warnings, 1 note
 `, text.String()); diff != "" {
 		t.Error(diff)
 	}

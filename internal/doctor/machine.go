@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 )
 
@@ -50,7 +51,11 @@ func MasterKeys(given []MasterKey, wrapping []string) (findings []Finding) {
 	known, used := make(map[string]bool), make(map[string]bool)
 	for _, k := range given {
 		if k.Err != nil {
-			findings = append(findings, Finding{Severity: Error, Found: fmt.Sprintf("%s: %v", k.Reference, k.Err),
+			found := k.Err.Error()
+			if !strings.Contains(found, k.Reference) {
+				found = k.Reference + ": " + found
+			}
+			findings = append(findings, Finding{Severity: Error, Found: found,
 				Mend: "Put the key where the configuration says. Without it nothing that is stored can be opened: restore it from where you keep it apart from the database."})
 		}
 		if k.Err == nil && known[k.ID] {
@@ -144,17 +149,17 @@ type Issuer struct {
 	Trip     time.Duration
 }
 
-// Identity judges an identity provider.
+// Identity judges an identity provider, which the report's check names.
 func Identity(i Issuer) (findings []Finding) {
 	switch {
 	case i.Err != nil:
-		return []Finding{{Severity: Error, Found: fmt.Sprintf("%s: %v: tokens are refused with 503 once the keys that are known are an hour old", i.Name, i.Err),
+		return []Finding{{Severity: Error, Found: fmt.Sprintf("%v: tokens are refused with 503 once the keys that are known are an hour old", i.Err),
 			Mend: "Check the issuer's address, this machine's DNS and firewall, and the certificates that it trusts."}}
 	case i.Says != i.Name:
-		findings = append(findings, Finding{Severity: Error, Found: fmt.Sprintf("%s calls itself %q: its tokens are refused", i.Name, i.Says),
+		findings = append(findings, Finding{Severity: Error, Found: fmt.Sprintf("it calls itself %q: its tokens are refused", i.Says),
 			Mend: "Configure the issuer exactly as it calls itself, a slash at the end included."})
 	case i.Keys == 0:
-		findings = append(findings, Finding{Severity: Error, Found: i.Name + " publishes no keys: no token can be checked", Mend: "Make a signing key at the identity provider."})
+		findings = append(findings, Finding{Severity: Error, Found: "it publishes no keys: no token can be checked", Mend: "Make a signing key at the identity provider."})
 	}
 	if !i.Date.IsZero() {
 		findings = append(findings, Clock(i.Name, i.Date, i.At, i.Trip, time.Second)...)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// deadline is one of a connection's two. Servers move theirs several times a request, nearly always to a later time, and
-// each move of a socket's is a timer's: the socket keeps one that is too early, and what it ends too early goes on.
+// deadline is one of a connection's two. It defers moving the socket's timer: it keeps an earlier deadline and re-arms if
+// that fires too soon, since servers move deadlines several times a request and nearly always later.
 type deadline struct {
 	want  time.Time // the server's; zero: none
 	armed time.Time // the socket's; zero: none

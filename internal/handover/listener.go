@@ -189,7 +189,7 @@ func (l *Listener) list() []*Conn {
 const (
 	// lookEvery is how often it looks how far the requests are.
 	lookEvery = 5 * time.Millisecond
-	// settle is the number of looks that answers over TLS, whose end cannot be told, get to go on.
+	// settle is how many of those looks an answer over TLS gets to finish; its end cannot be observed.
 	settle = 10
 )
 

@@ -21,8 +21,8 @@ type host struct {
 	slots chan struct{} // one for each request under way; nil: no limit
 }
 
-// pool keeps idle connections, of each host the last used one on top, so that the others can grow old. Idle ones of all
-// hosts are in one list by age. One timer sweeps; it exists only from the first idle connection to the sweep that finds
+// pool keeps idle connections, most recently used first per host, so that unused ones age out. Idle ones of all hosts are
+// in one list by age. One timer sweeps; it exists only from the first idle connection to the sweep that finds
 // none.
 type pool struct {
 	now     func() time.Time

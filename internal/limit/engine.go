@@ -33,8 +33,8 @@ type step struct {
 
 var steps = sync.Pool{New: func() any { return new(step) }}
 
-// fill makes the charges of a cost for the counters of m that without, which may be nil, does not have, and returns
-// those counters in the same order.
+// fill sets the step's charges to cost for each counter of m, except those that without (which may be nil) has as well, and
+// returns the charged counters in the same order.
 func (s *step) fill(m *Matched, cost Cost, without *Matched) []counted {
 	asked := m.counters
 	if cost.Requests <= 0 {

@@ -159,7 +159,7 @@ func TestMeans(t *testing.T) {
 	}
 }
 
-// FuzzEstimateRequest holds the estimate against a plain reading of what docs/smart-models.md says of it over encoding/json, for bodies without
+// FuzzEstimateRequest holds the estimate against a plain second implementation over encoding/json, for bodies without
 // parts, and against bounds for all.
 func FuzzEstimateRequest(f *testing.F) {
 	for _, body := range []string{

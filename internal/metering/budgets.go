@@ -146,28 +146,7 @@ func (m *Meter) open(organization string, set *budgetSet, spends []storage.Budge
 
 // install makes the counters what the store and the book say. Calls that run hold on to theirs.
 func (m *Meter) install(organization string, l *ledger, set *budgetSet, spends []storage.BudgetSpend, now time.Time) {
-	cold := l.set == nil
-	for _, c := range l.counters {
-		id := c.of.budget
-		if set.byID[id] == nil || l.set.kept[id] != set.kept[id] {
-			c.gone = true
-			delete(l.counters, c.of)
-		}
-		c.spent = 0
-	}
-	pending := m.book.spends[organization]
-	for s := range pending {
-		was, is := budgetIdentity{}, set.kept[s.budget]
-		if !cold {
-			was = l.set.kept[s.budget]
-		}
-		if is == (budgetIdentity{}) || !cold && was != (budgetIdentity{}) && was != is {
-			delete(pending, s) // the store would add it to what another scope spends
-		}
-	}
-	if len(pending) == 0 {
-		delete(m.book.spends, organization)
-	}
+	pending := m.dropGone(organization, l, set)
 	l.set = set
 	fresh := make(map[*counter]bool)
 	over := func(s spender) bool { return s.start < set.byID[s.budget].Period.Start(now).Unix() }
@@ -202,6 +181,34 @@ func (m *Meter) install(organization string, l *ledger, set *budgetSet, spends [
 		}
 		m.watch(organization, set.byID[c.of.budget], c)
 	}
+}
+
+// dropGone forgets counters and spends of budgets that are no more, or have another scope, empties the other counters, and
+// returns the spends that are not stored yet.
+func (m *Meter) dropGone(organization string, l *ledger, set *budgetSet) map[spender]int64 {
+	cold := l.set == nil
+	for _, c := range l.counters {
+		id := c.of.budget
+		if set.byID[id] == nil || l.set.kept[id] != set.kept[id] {
+			c.gone = true
+			delete(l.counters, c.of)
+		}
+		c.spent = 0
+	}
+	pending := m.book.spends[organization]
+	for s := range pending {
+		was, is := budgetIdentity{}, set.kept[s.budget]
+		if !cold {
+			was = l.set.kept[s.budget]
+		}
+		if is == (budgetIdentity{}) || !cold && was != (budgetIdentity{}) && was != is {
+			delete(pending, s) // the store would add it to what another scope spends
+		}
+	}
+	if len(pending) == 0 {
+		delete(m.book.spends, organization)
+	}
+	return pending
 }
 
 // refresh reads again what was spent in organizations that are busy, where other nodes spend too, and forgets those in

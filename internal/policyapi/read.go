@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/durward-gateway/durward/internal/rules"
 	"github.com/durward-gateway/durward/internal/validate"
@@ -73,17 +72,9 @@ func Read(o *validate.Object, required validate.Flags) Edit {
 // Statuses are the words of a policy's lifecycle.
 var Statuses = []string{string(storage.PolicyDraft), string(storage.PolicyActive), string(storage.PolicyInactive), string(storage.PolicyArchived)}
 
-// Name reads a policy's name. Names end up in logs and on pages (attack H08).
+// Name reads a policy's name.
 func Name(o *validate.Object, required validate.Flags) validate.Field[string] {
-	name := o.Text("name", validate.Text{Flags: required, Min: 1, Max: MaxName})
-	switch {
-	case name.Value == "":
-	case strings.TrimSpace(name.Value) == "":
-		o.Report(validate.ValueError, "Value error, a name must not be blank", "name")
-	case strings.ContainsFunc(name.Value, unicode.IsControl):
-		o.Report(validate.ValueError, "Value error, control characters are not allowed", "name")
-	}
-	return name
+	return o.Name(required, MaxName)
 }
 
 // compact drops repetitions and what is no id, and remembers where the others stood.

@@ -180,36 +180,45 @@ func each(ctx context.Context, store Store, progress func(Progress), f func(t st
 		if at < 0 {
 			return fmt.Errorf("the schema has no %s.%s", c.table, c.column)
 		}
-		total, err := store.CountRows(ctx, t)
-		if err != nil {
-			return fmt.Errorf("counting %s: %w", t.Name, err)
-		}
-		var after []any
-		var rows int64
-		for {
-			page, err := store.Rows(ctx, t, after, pageRows)
-			if err != nil {
-				return fmt.Errorf("reading %s: %w", t.Name, err)
+		if err := eachRow(ctx, store, t, progress, func(row []any) error {
+			if row[at] == nil {
+				return nil
 			}
-			if len(page) == 0 {
-				break
-			}
-			for _, row := range page {
-				if row[at] == nil {
-					continue
-				}
-				if err := f(t, row, at, c.place(fields(t, row))); err != nil {
-					return err
-				}
-			}
-			after = t.KeyOf(page[len(page)-1])
-			rows += int64(len(page))
-			if progress != nil {
-				progress(Progress{Table: t.Name, Rows: rows, Total: max(total, rows)})
-			}
+			return f(t, row, at, c.place(fields(t, row)))
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// eachRow calls f for every row of a table, page by page.
+func eachRow(ctx context.Context, store Store, t storage.Table, progress func(Progress), f func(row []any) error) error {
+	total, err := store.CountRows(ctx, t)
+	if err != nil {
+		return fmt.Errorf("counting %s: %w", t.Name, err)
+	}
+	var after []any
+	var rows int64
+	for {
+		page, err := store.Rows(ctx, t, after, pageRows)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", t.Name, err)
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		for _, row := range page {
+			if err := f(row); err != nil {
+				return err
+			}
+		}
+		after = t.KeyOf(page[len(page)-1])
+		rows += int64(len(page))
+		if progress != nil {
+			progress(Progress{Table: t.Name, Rows: rows, Total: max(total, rows)})
+		}
+	}
 }
 
 // fields reads texts of a row by their names.

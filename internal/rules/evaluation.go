@@ -13,8 +13,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// evaluation is what conditions are evaluated with for one call, or one item of a list: the variables, the arguments
-// once something needs them, and notes on what came out. They are reused; none is kept by an expression.
+// evaluation is the reusable state of evaluating conditions for one call or list item: the variables, the arguments once
+// something needs them, and notes on what came out. Expressions must not keep it.
 type evaluation struct {
 	ctx       context.Context
 	principal *Principal

@@ -79,8 +79,8 @@ func (ix *index) finish() {
 	}
 }
 
-// match appends the postings of all patterns that match the name; of all prefixes of it alone when it only is how the
-// names start that are meant.
+// match appends the rules whose pattern matches name; with onlyStart, every rule whose pattern is sure to match all names
+// that begin with it.
 func (ix *index) match(into []*posting, name string, onlyStart bool) []*posting {
 	if !onlyStart {
 		if p := ix.exact[name]; p != nil {

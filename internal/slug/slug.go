@@ -13,7 +13,7 @@ import (
 // MaxLength is the largest length of a slug, in bytes and characters.
 const MaxLength = 63
 
-// Pattern is what a slug matches, anchored as the API's answers write it. Valid is the judge.
+// Pattern is what a slug matches, as the API names it in its errors. Valid is the judge.
 const Pattern = "^[a-z0-9-]+$"
 
 const (

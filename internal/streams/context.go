@@ -120,7 +120,7 @@ func (l *lifetime) Done() <-chan struct{} {
 
 // AfterFunc is what package context asks a foreign context for, and what a follower may use at once: tell is called on a
 // goroutine of its own when the lifetime is over, unless stop was called before, which reports whether it came in time. It
-// alone does not make a young call's end known before its time, see youth.
+// alone does not make the end of an unwatched call's request known before its time, see watchDelay.
 func (l *lifetime) AfterFunc(tell func()) (stop func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -102,9 +102,9 @@ type Right func(context.Context) (bool, error)
 type Registry struct {
 	mu   sync.Mutex
 	open list
-	// young are calls that have just begun, see youth; the others are in open.
-	young   list
-	growing bool
+	// unwatched are calls that have just begun, see watchDelay; the others are in open.
+	unwatched list
+	scheduled bool // there is a timer that watches them
 	// listening counts the Listen streams of each user, listeners those of all.
 	listening map[Owner]int
 	listeners int
@@ -124,7 +124,7 @@ type stream struct {
 	// Of the registry, under its lock.
 	expires time.Time // of the caller's token; zero: never
 	timer   *time.Timer
-	seen    bool // of a young call: it was there the last time
+	seen    bool // of an unwatched call: it was there the last time
 
 	in            *list // nil: in none
 	before, after *stream
@@ -153,8 +153,7 @@ func (s *stream) Value(key any) any {
 	return s.parent.Value(key)
 }
 
-// Cancel returns what ends the stream whose context ctx is, or is made of, with a cause of the caller's; nil when it is no
-// stream's.
+// Cancel returns the function that ends the stream of ctx, with a cause of the caller's, or nil if ctx belongs to none.
 func Cancel(ctx context.Context) context.CancelCauseFunc {
 	if s, ok := ctx.Value(streamKey{}).(*stream); ok {
 		return s.end
@@ -186,8 +185,8 @@ func (r *Registry) add(s *stream, expires time.Time, limits Limits) (refused Rea
 		r.open.add(s)
 		s.watch()
 	} else {
-		r.young.add(s)
-		r.grow()
+		r.unwatched.add(s)
+		r.scheduleWatch()
 	}
 	if !expires.IsZero() {
 		r.expireAt(s, expires)
@@ -303,7 +302,7 @@ func (r *Registry) find(match func(*stream) bool) (found []*stream) {
 
 // each goes through all streams. r.mu is held.
 func (r *Registry) each(f func(*stream)) {
-	for _, l := range [...]*list{&r.open, &r.young} {
+	for _, l := range [...]*list{&r.open, &r.unwatched} {
 		for s := l.first; s != nil; s = s.after {
 			f(s)
 		}
@@ -314,5 +313,5 @@ func (r *Registry) each(f func(*stream)) {
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.open.n + r.young.n
+	return r.open.n + r.unwatched.n
 }

@@ -220,8 +220,8 @@ func TestExpiryFarAway(t *testing.T) {
 		synctest.Wait()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.sweeping || r.growing || r.open.n+r.young.n > 0 {
-			t.Errorf("sweeping %v, growing %v, over %d streams", r.sweeping, r.growing, r.open.n+r.young.n)
+		if r.sweeping || r.scheduled || r.open.n+r.unwatched.n > 0 {
+			t.Errorf("sweeping %v, scheduled %v, over %d streams", r.sweeping, r.scheduled, r.open.n+r.unwatched.n)
 		}
 	})
 }

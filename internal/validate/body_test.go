@@ -327,3 +327,22 @@ func TestHeldPlaces(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestName(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{`{"name": "Ann\u00e9e 1"}`, ""},
+		{`{}`, `missing ["body","name"]`},
+		{`{"name": ""}`, `string_too_short ["body","name"]`},
+		{`{"name": "   "}`, `value_error ["body","name"]`},
+		{`{"name": "a\u0007"}`, `value_error ["body","name"]`},
+		{`{"name": "a\nb"}`, `value_error ["body","name"]`},
+		{`{"name": "123456789"}`, `string_too_long ["body","name"]`},
+		{`{"name": 1}`, `string_type ["body","name"]`},
+	} {
+		o := parse(t, tt.body)
+		o.Name(Required, 8)
+		if got := strings.Join(described(t, o.Err()), " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
+		}
+	}
+}

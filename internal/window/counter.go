@@ -53,7 +53,8 @@ func (n *counter) advance(second uint32) {
 	n.last = second
 }
 
-// forget drops the slots that no longer count at a second, which is at most 255-span after last.
+// forget drops the slots that have left the window at second. Ages are counted in a byte, so second must be at most 255-span
+// after last.
 func (n *counter) forget(second uint32) {
 	drop := 0
 	for drop < len(n.older) && n.older[drop].age(second) > span {

@@ -5,7 +5,7 @@ import "errors"
 // AgentRules say what becomes of clients that nobody registered. By default they may call what policies for all agents
 // allow, and no policy can name them.
 type AgentRules struct {
-	// Refuse clients that are not registered, with 403, on /mcp and /sse. Default: false.
+	// Refuse clients that are not registered, with 403, on `/mcp` and `/sse`. Default: false.
 	RequireRegistered bool `json:"require_registered,omitempty"`
 	// Register a client as an external agent when its first token is seen, at most 1,000 in an organization. Default:
 	// false; with the development identity provider, true.

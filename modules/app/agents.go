@@ -24,9 +24,9 @@ type standing struct {
 	revokedAt time.Time
 }
 
-// standingOf is how a caller that was resolved stands. With register, a client that is not known is registered. The key and
-// what loads are made for each look-up: nobody keeps them, since what is found is kept as long as nothing of the organization
-// is written.
+// standingOf looks up the caller's registered agent and revocation time. With register, an unknown client is registered. The
+// key and what loads are made for each look-up: nobody keeps them, since what is found is kept as long as nothing of the
+// organization is written.
 func (r *resources) standingOf(ctx context.Context, who *Caller, register bool) (standing, error) {
 	mode := "as registered"
 	if register {

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -35,7 +36,7 @@ type App struct {
 	// the site listens on.
 	PublicURL string `json:"public_url,omitempty"`
 
-	// Where servers, connections and everything else are kept. Required.
+	// The store, in which servers, connections and everything else are kept. Required.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=durward.stores inline_key=driver"`
 
 	// References to the master keys: 32 random bytes each, as base64 or hex. The first one encrypts; the others can still
@@ -43,7 +44,7 @@ type App struct {
 	// the development identity provider, which makes one in the data directory.
 	MasterKey []string `json:"master_key,omitempty"`
 
-	// Who issues the tokens that callers present. At least one is required.
+	// The identity providers that issue the tokens which callers present. At least one is required.
 	IdentitiesRaw []json.RawMessage `json:"identity,omitempty" caddy:"namespace=durward.identities inline_key=kind"`
 
 	// Origins of web pages that may call the gateway, besides the origin of the public URL. Default: none; with the
@@ -58,51 +59,58 @@ type App struct {
 	// development identity provider, loopback addresses over http and https.
 	Egress *Egress `json:"egress,omitempty"`
 
-	// Templates of servers, besides the catalogue that ships with the gateway.
+	// Templates of servers, besides the catalogue that ships with the gateway. Default: none; the development identity
+	// provider adds that of its demo server.
 	Directory *Directory `json:"directory,omitempty"`
 
-	// Upper bounds of what is read into memory.
+	// Upper bounds, in bytes, of what is read into memory. Default: that of each member.
 	Sizes *Sizes `json:"sizes,omitempty"`
 
 	// Where nodes count rate limits together. Default: in the store's database, when it can keep counters; else this node
 	// counts alone.
 	CoordinatorRaw json.RawMessage `json:"coordinate,omitempty" caddy:"namespace=durward.coordinators inline_key=kind"`
 
-	// How rate limits are counted.
+	// How nodes count rate limits together. Default: that of each member.
 	LimitRules *LimitRules `json:"limits,omitempty"`
 
-	// What becomes of clients that are not registered as agents.
+	// What becomes of clients that are not registered as agents. Default: they may call what policies for all agents allow;
+	// with the development identity provider, they are registered.
 	Agents *AgentRules `json:"agents,omitempty"`
 
 	// Clients (`azp` of their tokens) with which users decide on held calls out of band. Default: the gateway's own login
 	// client; with the development identity provider, `dev-console`.
 	ApprovalClients []string `json:"approval_clients,omitempty"`
 
-	// Who may open streams of /sse.
+	// Who may open streams of `/sse`. Default: every connected user, unless a rule denies it.
 	SSE *SSERules `json:"sse,omitempty"`
 
-	// What becomes of tools whose definition changed.
+	// What becomes of tools whose definition changed after it was first seen. Default: the change is flagged, and the tool
+	// can be called.
 	Pinning *PinRules `json:"pin,omitempty"`
 
-	// What the audit log keeps of calls, and who gets a copy of it.
+	// What the audit log keeps of calls, what becomes of calls when it cannot be written, and who gets a copy of it. Default:
+	// that of each member.
 	Audit *AuditRules `json:"audit,omitempty"`
 
-	// A reference to a table of what models cost, `{file./path}`, that takes precedence over the one that ships with the gateway.
+	// A reference to a table of what models cost, `{file./path}`. Where it names a model, its price takes precedence over that
+	// of the table which ships with the gateway; with another currency, it replaces that table. Default: none; only the shipped
+	// table applies.
 	Prices string `json:"prices,omitempty"`
 
-	// Accounts with providers of models that every organization can use, besides those that it has itself.
+	// Accounts with providers of models that every organization can use, besides those that it has itself. Default: none; the
+	// development identity provider adds demo models.
 	Providers []ConfiguredProvider `json:"provider,omitempty"`
 
-	// Names under which every organization can ask for models, besides its own. An organization's own alias of the same name
-	// takes precedence.
+	// Names under which every organization can ask for models, besides its own. Where an organization has an alias of the same
+	// name, its own takes precedence. Default: none; the development identity provider adds those of its demo models.
 	Aliases []ConfiguredAlias `json:"alias,omitempty"`
 
-	// Event streams: how many, and their times.
+	// How many event streams may be open, and their times. Default: that of each member.
 	Streams *Streams `json:"streams,omitempty"`
 
-	// The memory in bytes that the process may use. From 85 % on, new streams, new MCP sessions and large bodies are refused,
-	// from 95 % on every new call; what runs goes on. Go's garbage collector is held to it too. Default: `GOMEMLIMIT`, which
-	// is 90 % of the container's or the machine's memory when the environment does not say.
+	// The memory, in bytes, that the process may use: from 1 MiB to 1 PiB. From 85 % on, new streams, new MCP sessions and
+	// large bodies are refused, from 95 % on every new call; what runs goes on. Go's garbage collector is held to it too.
+	// Default: `GOMEMLIMIT`, which is 90 % of the container's or the machine's memory when the environment does not say.
 	MemoryLimit int64 `json:"memory_limit,omitempty"`
 
 	store      StoreOpener
@@ -125,6 +133,7 @@ type App struct {
 	coordination   *coordination // nil: this node counts alone
 
 	listening listening
+	attached  attached
 
 	// core is set once the public URL is known, at the latest when the first handler attaches. serving is the same once it
 	// is furnished: only then requests can pin it.
@@ -146,22 +155,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.slogger = ctx.Slogger()
 	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents)
-	if err := a.Sizes.check(); err != nil {
-		return err
-	}
-	if err := a.Streams.check(); err != nil {
-		return err
-	}
-	if err := a.checkMemoryLimit(); err != nil {
-		return err
-	}
-	if err := a.Agents.check(); err != nil {
-		return err
-	}
-	if err := a.Audit.check(); err != nil {
-		return err
-	}
-	if err := a.LimitRules.check(); err != nil {
+	if err := cmp.Or(a.Sizes.check(), a.Streams.check(), a.checkMemoryLimit(), a.Agents.check(), a.Audit.check(), a.LimitRules.check()); err != nil {
 		return err
 	}
 	if err := a.loadGuests(ctx); err != nil {
@@ -169,18 +163,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	// Development mode widens the rules: what was fetched under them is not for a configuration without it.
 	a.egressID = digest(a.Egress, a.development())
-	metrics, err := registerMetrics(ctx.GetMetricsRegistry())
-	if err != nil {
-		return fmt.Errorf("registering metrics: %w", err)
-	}
-	a.metrics = metrics
-	if err := a.acquireResources(); err != nil {
-		return err
-	}
-	if err := a.acquireCoordination(); err != nil {
-		return err
-	}
-	if err := a.subscribeToExit(ctx); err != nil {
+	if err := a.acquire(ctx); err != nil {
 		return err
 	}
 	if a.PublicURL == "" {
@@ -191,6 +174,20 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	return a.wire(public)
+}
+
+// acquire takes what the app shares with other configurations of the process; Cleanup gives it back.
+func (a *App) acquire(ctx caddy.Context) (err error) {
+	if a.metrics, err = registerMetrics(ctx.GetMetricsRegistry()); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	if err := a.acquireResources(); err != nil {
+		return err
+	}
+	if err := a.acquireCoordination(); err != nil {
+		return err
+	}
+	return a.subscribeToExit(ctx)
 }
 
 func (a *App) loadGuests(ctx caddy.Context) error {

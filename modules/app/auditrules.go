@@ -17,8 +17,8 @@ type AuditRules struct {
 	// Kinds of traffic whose calls go on when they cannot be recorded; what is lost is counted. `/readyz` says so. Default:
 	// none.
 	BestEffort []string `json:"best_effort,omitempty"`
-	// When a record must be on the disk before a credential leaves: `always`, or empty for at most 50 ms later. In both
-	// cases it survives the end of the process. Default: empty.
+	// When a record is on the disk: before the credential leaves (`always`), or at most 50 ms after it was written (empty). In
+	// both cases it survives the end of the process. Default: empty.
 	Sync string `json:"sync,omitempty"`
 	// Who gets a copy of every record, besides the store. Default: nobody.
 	Sinks []AuditSink `json:"sinks,omitempty"`
@@ -35,7 +35,7 @@ type AuditRules struct {
 type AuditSink struct {
 	// What it is: `file` appends NDJSON to a file or pipe, `log` writes to Caddy's logger `durward.audit`. Required.
 	Kind string `json:"kind,omitempty"`
-	// Of a file: its path. It is made with mode 0600. Required for a file.
+	// The path of a file, which is made with mode 0600. Required for a file, and of no meaning for anything else.
 	Path string `json:"path,omitempty"`
 }
 

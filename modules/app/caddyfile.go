@@ -25,12 +25,12 @@ func AppendArguments(d *caddyfile.Dispenser, list *[]string) error {
 	return nil
 }
 
-// UnmarshalTransport reads a directive whose block may hold `transport { ... }`. Syntax of the block:
+// unmarshalTransport reads a directive whose block may hold `transport { ... }`. Syntax of the block:
 //
 //	transport [net_http] {
 //		<words of Caddy's transport http>
 //	}
-func UnmarshalTransport(d *caddyfile.Dispenser) (*Transport, error) {
+func unmarshalTransport(d *caddyfile.Dispenser) (*Transport, error) {
 	d.Next() // the directive's name
 	if d.NextArg() {
 		return nil, d.ArgErr()

@@ -66,7 +66,8 @@ func (w *clockWatch) told(ahead time.Duration) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A gap about a bound is passed again and again: what is not worse than what was said waits.
+	// A gap close to a bound passes it again and again: unless it is worse than what was last logged, it is logged only as a
+	// reminder.
 	if passed <= w.said && (w.said == 0 || w.now().Sub(w.saidAt) < clockReminder) {
 		return
 	}

@@ -55,7 +55,7 @@ type Core struct {
 	// Usage is the books of what models are used, and the budgets.
 	Usage *Usage
 
-	doors
+	allowedHosts
 	logins
 	approvals
 	asking
@@ -75,8 +75,8 @@ type Core struct {
 }
 
 // Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the
-// handler belongs to.
-func Attach(ctx caddy.Context) (*App, error) {
+// handler belongs to. needs are the handlers without which this one refuses every request: they stand before it.
+func Attach(ctx caddy.Context, needs ...string) (*App, error) {
 	configured, err := ctx.AppIfConfigured("durward")
 	if errors.Is(err, caddy.ErrNotConfigured) {
 		return nil, errors.New("the durward app is not configured (a global option `durward` in the Caddyfile, apps.durward in JSON)")
@@ -101,6 +101,7 @@ func Attach(ctx caddy.Context) (*App, error) {
 	}
 	a.addHosts(ctx)
 	a.listening.share(ctx)
+	a.attached.add(ctx, needs, a.logger)
 	return a, nil
 }
 
@@ -160,39 +161,20 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	}
 	core := &Core{
 		PublicURL: public.String(), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
-		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(), Metrics: a.metrics, Log: a.slogger, resources: a.resources, Limits: a.limitsTogether(), rulesID: a.rulesID + public.String(), agents: a.agentRules(),
-		doors: doors{
+		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(),
+		Metrics: a.metrics, Log: a.slogger, Limits: a.limitsTogether(), Tasks: &a.resources.tasks, Desk: &desk,
+		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
+		allowedHosts: allowedHosts{
 			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),
 			development: a.development(),
 		},
 	}
-	if core.masters, err = a.masterKeys(); err != nil {
-		return nil, err
-	}
-	if err := broker.CheckReturnURLs(a.returnURLs(core.PublicURL)); err != nil {
-		return nil, err
-	}
-	core.Audit = a.newAudit()
-	core.Store = &auditedStore{Store: a.resources.store, audit: core.Audit}
-	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
-		return nil, err
-	}
-	if core.Usage, err = a.newUsage(core); err != nil {
-		return nil, err
-	}
-	if err := core.bindLogins(); err != nil {
-		return nil, err
-	}
-	if core.directory, err = a.readOnlyEntries(core); err != nil {
-		return nil, err
-	}
-	if err := core.bindModels(a); err != nil {
-		return nil, err
-	}
 	if a.Pinning != nil {
 		core.pinning = *a.Pinning
 	}
-	core.Tasks, core.Desk = &a.resources.tasks, &desk
+	if err := a.bind(core); err != nil {
+		return nil, err
+	}
 	core.unready.Store(true)
 	if !a.resources.pin() {
 		return nil, errors.New("the store is closing")
@@ -206,6 +188,31 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		core.resources.unpin() // not the app's: its Cleanup has dropped them by the time the last stream ends
 	}
 	return core, nil
+}
+
+// bind gives a core what the configuration may have wrong.
+func (a *App) bind(core *Core) (err error) {
+	if core.masters, err = a.masterKeys(); err != nil {
+		return err
+	}
+	if err := broker.CheckReturnURLs(a.returnURLs(core.PublicURL)); err != nil {
+		return err
+	}
+	core.Audit = a.newAudit()
+	core.Store = &auditedStore{Store: a.resources.store, audit: core.Audit}
+	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
+		return err
+	}
+	if core.Usage, err = a.newUsage(core); err != nil {
+		return err
+	}
+	if err := core.bindLogins(); err != nil {
+		return err
+	}
+	if core.directory, err = a.readOnlyEntries(core); err != nil {
+		return err
+	}
+	return core.bindModels(a)
 }
 
 // furnish makes what takes the data keys of the store. Nobody has the core yet, so that nobody sees half of it.

@@ -11,9 +11,9 @@ import (
 
 // Directory adds templates of servers to the catalogue that ships with the gateway. They are read-only in the API.
 type Directory struct {
-	// References to files, `{file./path}`, each holding a JSON array of entries.
+	// References to files, `{file./path}`, each holding a JSON array of entries. Default: none.
 	Files []string `json:"files,omitempty"`
-	// Entries.
+	// Entries that are written out here. Default: none.
 	Entries []directory.Record `json:"entries,omitempty"`
 }
 

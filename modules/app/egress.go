@@ -12,9 +12,11 @@ type Guard = *netguard.Guard
 
 // Egress widens what the gateway may connect to: public addresses over https, and nothing else.
 type Egress struct {
-	// Ranges in CIDR notation, not public, that may be connected to over https.
+	// Ranges in CIDR notation, not public, that may be connected to over https. Default: none; with the development identity
+	// provider, loopback addresses.
 	Allow []string `json:"allow,omitempty"`
-	// Ranges in CIDR notation to which plain http may be spoken. They need not be listed under `allow` too.
+	// Ranges in CIDR notation to which plain http may be spoken. They need not be listed under `allow` too. Default: none;
+	// with the development identity provider, loopback addresses.
 	HTTP []string `json:"http,omitempty"`
 }
 

@@ -10,15 +10,15 @@ import (
 	"github.com/durward-gateway/durward/internal/loopback"
 )
 
-// doors are the names under which clients may call the gateway and the web pages that may.
-type doors struct {
+// allowedHosts are the names under which clients may call the gateway and the web pages that may.
+type allowedHosts struct {
 	hosts       []string // host names without ports, lower case
 	origins     []string // scheme://host[:port], lower case
 	development bool     // every loopback name and origin is fine
 }
 
 // addHost lets clients use a name. Names with a wildcard are not names.
-func (d *doors) addHost(host string) {
+func (d *allowedHosts) addHost(host string) {
 	host = strings.ToLower(host)
 	if !strings.Contains(host, "*") && !slices.Contains(d.hosts, host) {
 		d.hosts = append(d.hosts, host)
@@ -27,7 +27,7 @@ func (d *doors) addHost(host string) {
 
 // hostAllowed reports whether the Host header of a request names this gateway. A name that merely resolves to us is a
 // DNS rebinding attack: the browser that sends it believes to speak to somebody else.
-func (d *doors) hostAllowed(hostport string) bool {
+func (d *allowedHosts) hostAllowed(hostport string) bool {
 	return slices.Contains(d.hosts, hostname(hostport)) || (d.development && loopback.IsHost(hostport))
 }
 
@@ -44,7 +44,7 @@ func hostname(hostport string) string {
 }
 
 // originAllowed reports whether a page of that origin may call the gateway (MCP transports, "Origin validation").
-func (d *doors) originAllowed(origin string) bool {
+func (d *allowedHosts) originAllowed(origin string) bool {
 	return slices.Contains(d.origins, strings.ToLower(origin)) || (d.development && loopback.IsOrigin(origin))
 }
 

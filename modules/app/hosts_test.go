@@ -6,11 +6,11 @@ import (
 )
 
 func TestHostsThatTheGatewayAnswersUnder(t *testing.T) {
-	production := doors{}
+	production := allowedHosts{}
 	for _, host := range []string{"gate.example.com", "Api.Example.com", "2001:db8::1", "*.example.org"} {
 		production.addHost(host)
 	}
-	development := doors{development: true}
+	development := allowedHosts{development: true}
 	development.addHost("127.0.0.1")
 	for _, test := range []struct {
 		host                    string
@@ -63,8 +63,8 @@ func TestOriginsThatMayCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	production := doors{origins: append(origins, "https://gate.example.com")}
-	development := doors{origins: []string{"http://127.0.0.1:8080"}, development: true}
+	production := allowedHosts{origins: append(origins, "https://gate.example.com")}
+	development := allowedHosts{origins: []string{"http://127.0.0.1:8080"}, development: true}
 	for _, test := range []struct {
 		origin                  string
 		production, development bool

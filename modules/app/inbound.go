@@ -77,12 +77,12 @@ func (in *Inbound) read(w http.ResponseWriter) (outcome string) {
 
 // Modern reports whether the request is of the revision 2026-07-28 or later, which has no sessions.
 func (in *Inbound) Modern() bool {
-	return jsonrpc.Modern(in.said())
+	return jsonrpc.Modern(in.declaredVersion())
 }
 
-// said is the revision that the request names; "" when it names none. The name of the header is canonical: looking for it
+// declaredVersion is the revision that the request names; "" when it names none. The name of the header is canonical: looking for it
 // that way again would cost more than the look itself.
-func (in *Inbound) said() string {
+func (in *Inbound) declaredVersion() string {
 	if values := in.Request.Header[jsonrpc.HeaderProtocolVersion]; len(values) > 0 {
 		return values[0]
 	}
@@ -92,8 +92,8 @@ func (in *Inbound) said() string {
 // Version is the revision that client and upstream agreed on: clients name it with every request from 2025-06-18 on. The
 // one that initialize asked for is what is known of other clients. "" when nothing is.
 func (in *Inbound) Version() string {
-	if said := in.said(); said != "" {
-		return said
+	if declared := in.declaredVersion(); declared != "" {
+		return declared
 	}
 	return in.Session.ProtocolVersion
 }
@@ -323,7 +323,7 @@ func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
 
 // batchAllowed: the header says the one revision that has batches, or nothing, and so does the session.
 func (in *Inbound) batchAllowed() bool {
-	version := strings.TrimSpace(in.said())
+	version := strings.TrimSpace(in.declaredVersion())
 	return (version == "" || version == LastBatchVersion) &&
 		(in.Session.ProtocolVersion == "" || in.Session.ProtocolVersion == LastBatchVersion)
 }

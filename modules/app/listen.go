@@ -105,8 +105,8 @@ func (l *listening) share(ctx caddy.Context) {
 	}
 }
 
-// AttendClient has it noticed at once when the client of the request with that context leaves, which takes up to 0.05 s
-// otherwise: for those who begin to wait.
+// AttendClient makes the departure of the request's client noticed at once from now on, instead of within 0.05 s. It is for
+// callers that are about to wait.
 func AttendClient(ctx context.Context) { handover.Attend(ctx) }
 
 func delaysShutdown(ctx caddy.Context) bool {

@@ -10,9 +10,11 @@ import (
 // Metrics are the gateway's collectors. No label names a user, an organization, a key or an argument: their number would
 // have no bound, and whoever may read metrics may not read those.
 type Metrics struct {
-	// Authentications counts verified requests by result: ok, missing, invalid, forbidden, unavailable.
+	// Authentications counts verified requests by result: ok, missing, invalid, forbidden, limited,
+	// unavailable.
 	Authentications *prometheus.CounterVec
-	// Calls counts proxied requests by family (mcp, sse) and result: the class of the status, or the gateway's refusal.
+	// Calls counts proxied requests by family (mcp, sse, llm) and result: ok, refused, denied, limited, unavailable,
+	// not_connected, upstream_error, client_gone and further refusals of the gateway's.
 	Calls *prometheus.CounterVec
 	// UpstreamSeconds is the time until an upstream's response headers, by family.
 	UpstreamSeconds *prometheus.HistogramVec

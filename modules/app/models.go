@@ -168,21 +168,9 @@ func (c *Core) merge(set *storage.ModelSet) *Models {
 	}
 	for i := range set.Mappings {
 		mapping := &set.Mappings[i]
-		model := &Model{Alias: mapping.Alias, Description: mapping.Description, CreatedAt: mapping.CreatedAt}
-		for _, t := range mapping.Targets {
-			account := accounts[t.ProviderID]
-			if account == nil {
-				continue // of the configuration, which has it no more
-			}
-			timeouts := t.Timeouts
-			if account.stored != nil {
-				timeouts = within(timeouts, account.stored.Timeouts)
-			} else {
-				timeouts = within(timeouts, c.configured.timeouts[account.ID])
-			}
-			model.Targets = append(model.Targets, ModelTarget{Account: account, Model: t.Model, Weight: t.Weight, Timeouts: timeouts})
+		m.byAlias[mapping.Alias] = &Model{
+			Alias: mapping.Alias, Description: mapping.Description, CreatedAt: mapping.CreatedAt, Targets: c.storedTargets(mapping.Targets, accounts),
 		}
-		m.byAlias[mapping.Alias] = model
 	}
 	for i := range set.Mappings {
 		mapping := &set.Mappings[i]
@@ -203,6 +191,22 @@ func (c *Core) merge(set *storage.ModelSet) *Models {
 	}
 	m.aliases = slices.Sorted(maps.Keys(m.byAlias))
 	return m
+}
+
+// storedTargets are the targets of a mapping whose accounts are there.
+func (c *Core) storedTargets(stored []storage.ModelTarget, accounts map[string]*ModelAccount) (targets []ModelTarget) {
+	for _, t := range stored {
+		account := accounts[t.ProviderID]
+		if account == nil {
+			continue // of the configuration, which has it no more
+		}
+		around := c.configured.timeouts[account.ID]
+		if account.stored != nil {
+			around = account.stored.Timeouts
+		}
+		targets = append(targets, ModelTarget{Account: account, Model: t.Model, Weight: t.Weight, Timeouts: within(t.Timeouts, around)})
+	}
+	return targets
 }
 
 func (c *Core) storedAccount(p *storage.LLMProvider) *ModelAccount {

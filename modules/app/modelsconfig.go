@@ -22,25 +22,26 @@ import (
 type ConfiguredProvider struct {
 	// How it is spoken to: the name of a module of `durward.providers`, such as `openai` or `anthropic`. Required.
 	Kind string `json:"kind,omitempty"`
-	// By which aliases and rate limits know it. Default: the kind.
+	// The name by which aliases and rate limits know it. Default: the kind.
 	Name string `json:"name,omitempty"`
-	// Where it is. Default: the kind's own.
+	// The address that its clients are given as base URL. Default: `https://api.openai.com/v1` for the kind `openai`,
+	// `https://api.anthropic.com` for `anthropic`; a kind that has no address of its own needs one.
 	BaseURL string `json:"base_url,omitempty"`
-	// A reference to its API key. Default: none is sent.
+	// A reference to its API key, `{env.NAME}` or `{file./path}`. Default: none is sent.
 	Key string `json:"key,omitempty"`
 	// How long a connection may take. Default: 5s.
 	ConnectTimeout caddy.Duration `json:"connect_timeout,omitempty"`
 	// How long an answer may take to begin. Default: 5m.
 	ResponseTimeout caddy.Duration `json:"response_timeout,omitempty"`
-	// How long an answer may be silent. Default: that of `streams`.
+	// How long an answer may be silent once it has begun. Default: `idle` of `streams`.
 	IdleTimeout caddy.Duration `json:"idle_timeout,omitempty"`
 }
 
 // ConfiguredAlias is a name under which every organization can ask for models.
 type ConfiguredAlias struct {
-	// What callers write as `model`. Required.
+	// The name that callers write as `model`. Required.
 	Name string `json:"name,omitempty"`
-	// What callers read about it. Default: none.
+	// The description that callers read about it. Default: none.
 	Description string `json:"description,omitempty"`
 	// The models that answer. At least one is required.
 	Targets []ConfiguredTarget `json:"targets,omitempty"`
@@ -54,7 +55,8 @@ type ConfiguredTarget struct {
 	Provider string `json:"provider,omitempty"`
 	// The provider's name of the model. Required.
 	Model string `json:"model,omitempty"`
-	// The target's share of the calls that begin with it. Default: 0; when all are 0, the first one is tried first.
+	// The target's share of the calls that begin with it, in relation to the weights of the others. Default: 0; when all are 0,
+	// the first one is tried first.
 	Weight int `json:"weight,omitempty"`
 }
 

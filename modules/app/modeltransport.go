@@ -14,8 +14,8 @@ import (
 // modelHeaderTimeout is how long a model may take to begin its answer, where nothing else is said.
 const modelHeaderTimeout = 5 * time.Minute
 
-// NewModelForwarder is NewForwarder for providers of models: WithConnectTimeout bounds its connecting.
-func (a *App) NewModelForwarder(ctx caddy.Context, transport *Transport) (*forward.Forwarder, func(), error) {
+// newModelForwarder is newForwarder for providers of models: WithConnectTimeout bounds its connecting.
+func (a *App) newModelForwarder(ctx caddy.Context, transport *Transport) (*forward.Forwarder, func(), error) {
 	options, limits, err := transport.options(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("transport: %w", err)

@@ -51,7 +51,7 @@ type DataDirectory interface {
 type ModelProvider interface {
 	// BaseURL is where the provider is when an account does not say; "" when it must.
 	BaseURL() string
-	// Path is an endpoint's, which is put behind the base URL. ok is false for what the kind does not serve.
+	// Path is the path of an endpoint, to be appended to the base URL. ok is false for one that the kind does not serve.
 	Path(endpoint limit.Endpoint) (path string, ok bool)
 	// Authorize puts an account's secret, which may be empty, and what else every request needs on the headers of a request.
 	Authorize(h http.Header, secret seal.Secret)
@@ -108,7 +108,7 @@ type DevelopmentIdentity interface {
 	Seed(ctx context.Context, store storage.Store, configured storage.ConfiguredModels) error
 }
 
-// DevelopmentModels are models beside those of the configuration, which go before them where names are the same.
+// DevelopmentModels are models in addition to those of the configuration, which take precedence where names are the same.
 type DevelopmentModels struct {
 	Providers []ConfiguredProvider
 	Aliases   []ConfiguredAlias

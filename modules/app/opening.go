@@ -22,10 +22,10 @@ import (
 const (
 	// openPatience is how long Start waits for the first try: where the database is there, a mistake still fails the start.
 	openPatience = 6 * time.Second
-	// openAgain is the wait after the first try, which doubles, and openAtLeast the longest one: the gateway is to serve
-	// within two seconds of the database's return.
-	openAgain   = 250 * time.Millisecond
-	openAtLeast = time.Second
+	// firstRetryDelay is the wait after the first try, which doubles up to maxRetryDelay: the gateway is to serve within two
+	// seconds of the database's return.
+	firstRetryDelay = 250 * time.Millisecond
+	maxRetryDelay   = time.Second
 	// openReminder is how often the log repeats why the store is still away.
 	openReminder = 30 * time.Second
 )
@@ -142,7 +142,7 @@ func (a *App) openUntilDone(ctx context.Context, core *Core, first chan<- error)
 	defer close(a.opening.done)
 	var said string
 	var saidAt, began time.Time
-	wait := openAgain
+	wait := firstRetryDelay
 	for {
 		err := a.openInTurn(ctx, core)
 		if err == nil {
@@ -176,7 +176,7 @@ func (a *App) openUntilDone(ctx context.Context, core *Core, first chan<- error)
 		case <-ctx.Done():
 			return
 		}
-		wait = min(2*wait, openAtLeast)
+		wait = min(2*wait, maxRetryDelay)
 	}
 }
 

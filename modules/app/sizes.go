@@ -6,19 +6,20 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Sizes are upper bounds in bytes. A zero member takes its default.
+// Sizes are upper bounds in bytes, of 1 GiB at the most. A zero member takes its default.
 type Sizes struct {
-	// A request body of the platform API. Default: 1 MiB.
+	// The largest request body of the platform API. Default: 1048576 (1 MiB).
 	API int64 `json:"api,omitempty"`
-	// A `meta` object. Default: 64 KiB.
+	// The largest `meta` object. Default: 65536 (64 KiB).
 	Meta int64 `json:"meta,omitempty"`
-	// A request body on /mcp. Default: 4 MiB.
+	// The largest request body on `/mcp`. Default: 4194304 (4 MiB).
 	MCP int64 `json:"mcp,omitempty"`
-	// A request body on /sse. Default: 64 KiB.
+	// The largest request body on `/sse`. Default: 65536 (64 KiB).
 	SSE int64 `json:"sse,omitempty"`
-	// A request for a model. Default: 16 MiB.
+	// The largest request for a model. Default: 16777216 (16 MiB).
 	LLM int64 `json:"llm,omitempty"`
-	// One event of an upstream's stream on /sse; on /mcp an event may be sixteen times as large. Default: 1 MiB.
+	// The largest event of an upstream's stream on `/sse`; on `/mcp` an event may be sixteen times as large. Default: 1048576
+	// (1 MiB).
 	Event int64 `json:"event,omitempty"`
 }
 

@@ -17,7 +17,7 @@ import (
 type Streams struct {
 	// How many streams a user may have open at this node, over all servers. One more is answered 429. Default: 100.
 	MaxPerUser int `json:"max_per_user,omitempty"`
-	// How many streams may be open at this node. One more is answered 503. Default: 10000.
+	// How many streams may be open at this node, of all users. One more is answered 503. Default: 10000.
 	Max int `json:"max,omitempty"`
 	// How long an upstream may be silent in the middle of an answer or a stream; comments count as a sign of life.
 	// `read_timeout` in a handler's transport takes precedence over it. Default: 5m.

@@ -21,7 +21,7 @@ import (
 // `versions` names 2. Only net/http has buffers of a size that can be chosen.
 type Transport struct {
 	reverseproxy.HTTPTransport
-	// Which HTTP client is used: "net_http", or "" for the gateway's own.
+	// The HTTP client that is used: `net_http` for Go's own. Default: the gateway's own, unless `versions` names 2.
 	Client string `json:"client,omitempty"`
 }
 
@@ -32,9 +32,9 @@ func (t *Transport) netHTTP() bool {
 	return t.Client == clientNetHTTP || slices.Contains(t.Versions, "2")
 }
 
-// NewForwarder makes the forwarder of a handler. transport may be nil. headerTimeout is how long an answer may take to
+// newForwarder makes the forwarder of a handler. transport may be nil. headerTimeout is how long an answer may take to
 // begin, unless the transport says otherwise. The returned function frees what is idle.
-func (a *App) NewForwarder(ctx caddy.Context, transport *Transport, headerTimeout time.Duration) (*forward.Forwarder, func(), error) {
+func (a *App) newForwarder(ctx caddy.Context, transport *Transport, headerTimeout time.Duration) (*forward.Forwarder, func(), error) {
 	options, limits, err := transport.options(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("transport: %w", err)

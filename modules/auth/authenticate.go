@@ -20,7 +20,7 @@ import (
 // authenticate sets the caller, or answers the refusal and reports it. Every error path refuses: an error that is not
 // known to be the client's fault is a 503, never an anonymous caller (CVE-2026-59822).
 func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
-	at := doorOf(r.URL.Path)
+	at := surfaceOf(r.URL.Path)
 	presented := presented(r.Header, at)
 	if presented.raw == "" || presented.key && at == elsewhere {
 		h.count(call, "missing")
@@ -60,8 +60,8 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	return true
 }
 
-// enter lets a proven caller in, unless they hold a key that opens another door (attack K07).
-func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, at door) (refused bool) {
+// enter lets a proven caller in, unless they hold a key for another surface (attack K07).
+func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, at surface) (refused bool) {
 	key := call.Caller.Key
 	if key == nil || at == proxies && key.Scopes.MCP && call.Caller.UserID != "" || at == models && key.Scopes.LLM() {
 		h.count(call, "ok")

@@ -19,7 +19,7 @@ type credential struct {
 // presented returns the credential of a request. Where API keys are good at all they may also come in the header of
 // Anthropic's clients; what does not begin like a key is none of ours there. A request with several credentials has sent
 // none that counts, unless they are one: whose it is cannot be told.
-func presented(h http.Header, at door) credential {
+func presented(h http.Header, at surface) credential {
 	raw, sent := bearer(h)
 	c := credential{raw, sent, strings.HasPrefix(raw, apikey.Begin)}
 	values := h["X-Api-Key"]
@@ -32,16 +32,16 @@ func presented(h http.Header, at door) credential {
 	return credential{values[0], true, true}
 }
 
-// door is what API keys may or may not open.
-type door int
+// surface is a part of the gateway's addresses on which API keys are good or not.
+type surface int
 
 const (
-	elsewhere door = iota // keys are good for nothing
-	proxies               // keys with the scope mcp, as their users
-	models                // keys with the scope llm, or of models
+	elsewhere surface = iota // keys are good for nothing
+	proxies                  // keys with the scope mcp, as their users
+	models                   // keys with the scope llm, or of models
 )
 
-func doorOf(path string) door {
+func surfaceOf(path string) door {
 	if strings.HasPrefix(path, app.ModelsPrefix) {
 		return models
 	}

@@ -11,7 +11,7 @@ import (
 
 // challenge answers 401.
 func (h *Handler) challenge(w http.ResponseWriter, r *http.Request, core *app.Core, sent bool) {
-	if doorOf(r.URL.Path) != models {
+	if surfaceOf(r.URL.Path) != models {
 		app.Challenge(w, r, core, sent)
 		return
 	}
@@ -32,7 +32,7 @@ var codes = map[app.ErrorName]string{
 // refuse answers an error, in the form that the clients of the path read.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, name app.ErrorName, message string) {
 	refusal := &app.ServiceError{Name: name, Message: message}
-	if doorOf(r.URL.Path) != models {
+	if surfaceOf(r.URL.Path) != models {
 		refusal.Write(w)
 		return
 	}

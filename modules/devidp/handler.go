@@ -19,7 +19,8 @@ func init() {
 	caddy.RegisterModule(Identity{})
 }
 
-// Handler serves the development identity provider under `/dev/idp`. It needs `identity dev` in the app.
+// Handler serves the development identity provider under `/dev/idp`, and at `/` a page that says what runs and how to use
+// it. It needs `identity dev` in the app.
 type Handler struct {
 	provider app.DevelopmentIdentity
 }

@@ -22,6 +22,8 @@ import (
 const (
 	// issuerPath is where the provider is on the gateway's site.
 	issuerPath = "/dev/idp"
+	// welcomePath is where the page is that says what runs.
+	welcomePath = "/"
 	// ownerIssuer owns organizations and users in the store: the provider is one issuer, whatever address it listens on.
 	ownerIssuer = "urn:durward:dev"
 	// demoSlug names the demo third party in the directory, and the server that is made from it.
@@ -99,11 +101,11 @@ func (i *Identity) Rules() app.IdentityRules {
 }
 
 // Handler implements app.DevelopmentIdentity.
-func (i *Identity) Handler() http.Handler { return i.surroundings.provider }
+func (i *Identity) Handler() http.Handler { return i.surroundings.handler }
 
 // Owns implements app.DevelopmentIdentity.
 func (i *Identity) Owns(path string) bool {
-	return path == issuerPath || strings.HasPrefix(path, issuerPath+"/") || slices.Contains(i.surroundings.provider.RootPaths(), path)
+	return path == welcomePath || path == issuerPath || strings.HasPrefix(path, issuerPath+"/") || slices.Contains(i.surroundings.provider.RootPaths(), path)
 }
 
 // Records implements app.DevelopmentIdentity.

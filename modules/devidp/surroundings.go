@@ -21,6 +21,7 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/demo"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 	"github.com/durward-gateway/durward/modules/devidp/models"
+	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
 // demoAddressFile keeps the address of the demo third party, chosen once: what was connected to it stays valid after a
@@ -33,6 +34,7 @@ var pool = caddy.NewUsagePool()
 // surroundings are the running providers.
 type surroundings struct {
 	provider *idp.Provider
+	handler  http.Handler // of the gateway's site: the provider, and a page that says what runs
 	demo     *demo.Demo
 	demoURL  string
 	server   *http.Server
@@ -70,7 +72,7 @@ func open(b app.Binding) (*surroundings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &surroundings{provider: provider, demoURL: "http://" + listener.Addr().String()}
+	s := &surroundings{provider: provider, handler: site(provider, welcome.New(b.PublicURL, b.DataDirectory)), demoURL: "http://" + listener.Addr().String()}
 	if s.demo, err = demo.Open(demo.Options{Dir: b.DataDirectory, BaseURL: s.demoURL, Now: b.Now}); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -80,6 +82,18 @@ func open(b app.Binding) (*surroundings, error) {
 	s.server = &http.Server{Handler: served, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(listener) }() // ends with Destruct
 	return s, nil
+}
+
+// site serves the page at / and leaves everything else to the provider.
+func site(provider, page http.Handler) http.Handler {
+	page = loopback.Guard(page)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == welcomePath && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			page.ServeHTTP(w, r)
+			return
+		}
+		provider.ServeHTTP(w, r)
+	})
 }
 
 // listen opens the address that the file keeps, or chooses one and keeps it.

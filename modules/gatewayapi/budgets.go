@@ -1,6 +1,8 @@
 package gatewayapi
 
 import (
+	"time"
+
 	"github.com/durward-gateway/durward/internal/limit"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -78,7 +80,7 @@ type budgetEdit struct {
 
 func readBudget(o *validate.Object, create bool) budgetEdit {
 	return budgetEdit{
-		name:     nameField(o, required(create)),
+		name:     o.Name(required(create), maxName),
 		scope:    readScope(o, create),
 		period:   o.Text("period", validate.Text{Flags: required(create), Enum: []string{string(storage.BudgetDay), string(storage.BudgetMonth)}}),
 		amount:   amountField(o, "amount", required(create)),
@@ -119,70 +121,14 @@ func listBudgets(q *request) (any, error) {
 	return q.viewBudgets(budgets...)
 }
 
-func getBudget(q *request) (any, error) {
-	if err := q.Shape(); err != nil {
-		return nil, err
-	}
-	b, err := q.Core.Store.Budget(q.Context(), q.Organization(), q.id())
-	if err != nil {
-		return nil, routes.Missing(err, errNoBudget)
-	}
-	return q.viewBudget(b)
-}
+var budgets = scoped[storage.Budget]{
+	unknown: errNoBudget,
+	new: func(organization string, now time.Time) storage.Budget {
+		return storage.Budget{OrganizationID: organization, AlertPercent: defaultAlertPercent, HardStop: true, Enabled: true, CreatedAt: now, UpdatedAt: now}
+	},
+	read:   func(o *validate.Object, create bool) edit[storage.Budget] { return readBudget(o, create) },
+	view:   (*request).viewBudget,
+	fields: func(b *storage.Budget) scopedFields { return scopedFields{&b.ID, &b.UpdatedAt, b.Scope} },
 
-func createBudget(q *request) (any, error) {
-	now := q.now()
-	b := storage.Budget{
-		OrganizationID: q.Organization(), AlertPercent: defaultAlertPercent, HardStop: true, Enabled: true, CreatedAt: now, UpdatedAt: now,
-	}
-	if err := q.Read(false, func(o *validate.Object) {
-		q.Note(notWrong(o, readBudget(o, true).apply(&b)).Err())
-		q.scopeExists(o, b.Scope)
-	}); err != nil {
-		return nil, err
-	}
-	var err error
-	if b.ID, err = q.newID(); err != nil {
-		return nil, err
-	}
-	if err := q.Core.Store.CreateBudget(q.Context(), b); err != nil {
-		return nil, answered(err, errNoBudget)
-	}
-	return q.viewBudget(b)
-}
-
-func updateBudget(q *request) (any, error) {
-	present, lookup := q.Core.Store.Budget(q.Context(), q.Organization(), q.id())
-	var edit budgetEdit
-	if err := q.Read(false, func(o *validate.Object) {
-		edit = readBudget(o, false)
-		if lookup != nil {
-			return
-		}
-		changed := present
-		q.Note(notWrong(o, edit.apply(&changed)).Err())
-		if changed.Scope != present.Scope {
-			q.scopeExists(o, changed.Scope)
-		}
-	}); err != nil {
-		return nil, err
-	}
-	if lookup != nil {
-		return nil, routes.Missing(lookup, errNoBudget)
-	}
-	b, err := q.Core.Store.UpdateBudget(q.Context(), q.Organization(), present.ID, func(b *storage.Budget) error {
-		b.UpdatedAt = q.now()
-		return edit.apply(b).Err()
-	})
-	if err != nil {
-		return nil, answered(err, errNoBudget)
-	}
-	return q.viewBudget(b)
-}
-
-func deleteBudget(q *request) (any, error) {
-	if err := q.Shape(); err != nil {
-		return nil, err
-	}
-	return deleted(q.Core.Store.DeleteBudget(q.Context(), q.Organization(), q.id()), errNoBudget)
+	get: storage.Store.Budget, create: storage.Store.CreateBudget, update: storage.Store.UpdateBudget, remove: storage.Store.DeleteBudget,
 }

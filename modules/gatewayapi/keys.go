@@ -112,7 +112,7 @@ var errRevoked = routes.Refused(app.Unauthorized, "The token is no longer good")
 
 // readKey reads what every key has.
 func readKey(o *validate.Object, k *storage.APIKey, own bool) {
-	k.Name = nameField(o, validate.Required).Value
+	k.Name = o.Name(validate.Required, maxName).Value
 	scopes := o.Texts("scopes", validate.List{Flags: validate.Nullable, Min: 1, Max: maxScopes, Hold: true}, validate.Text{Max: 255})
 	k.Scopes = scopes.Or([]string{apikey.ScopeLLM})
 	for i, scope := range scopes.Value {

@@ -101,7 +101,7 @@ type providerEdit struct {
 
 func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
 	e := providerEdit{
-		name:     nameField(o, required(create)),
+		name:     o.Name(required(create), maxName),
 		kind:     o.Text("kind", validate.Text{Flags: required(create), Enum: q.Core.ModelKinds()}),
 		baseURL:  o.Text("base_url", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxURL}),
 		secret:   o.Text("api_key", validate.Text{Flags: validate.Nullable | validate.Secret, Min: 1, Max: maxSecret, Pattern: app.ProviderSecretText}),

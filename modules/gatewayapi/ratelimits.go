@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/limit"
 	"github.com/durward-gateway/durward/internal/validate"
@@ -43,7 +44,7 @@ type limitEdit struct {
 
 func readLimit(o *validate.Object, create bool) limitEdit {
 	return limitEdit{
-		name:  nameField(o, required(create)),
+		name:  o.Name(required(create), maxName),
 		scope: readScope(o, create),
 		traffic: o.Text("traffic_type", validate.Text{
 			Enum: []string{string(storage.TrafficAll), string(storage.TrafficLLM), string(storage.TrafficMCP)},
@@ -98,70 +99,16 @@ func listLimits(q *request) (any, error) {
 	return views(limits, viewLimit), err
 }
 
-func getLimit(q *request) (any, error) {
-	if err := q.Shape(); err != nil {
-		return nil, err
-	}
-	l, err := q.Core.Store.RateLimit(q.Context(), q.Organization(), q.id())
-	if err != nil {
-		return nil, routes.Missing(err, errNoLimit)
-	}
-	return viewLimit(l), nil
-}
+var rateLimits = scoped[storage.RateLimit]{
+	unknown: errNoLimit,
+	new: func(organization string, now time.Time) storage.RateLimit {
+		return storage.RateLimit{OrganizationID: organization, Traffic: storage.TrafficAll, Enabled: true, CreatedAt: now, UpdatedAt: now}
+	},
+	read:   func(o *validate.Object, create bool) edit[storage.RateLimit] { return readLimit(o, create) },
+	view:   func(_ *request, l storage.RateLimit) (any, error) { return viewLimit(l), nil },
+	fields: func(l *storage.RateLimit) scopedFields { return scopedFields{&l.ID, &l.UpdatedAt, l.Scope} },
 
-func createLimit(q *request) (any, error) {
-	now := q.now()
-	l := storage.RateLimit{OrganizationID: q.Organization(), Traffic: storage.TrafficAll, Enabled: true, CreatedAt: now, UpdatedAt: now}
-	if err := q.Read(false, func(o *validate.Object) {
-		q.Note(notWrong(o, readLimit(o, true).apply(&l)).Err())
-		q.scopeExists(o, l.Scope)
-	}); err != nil {
-		return nil, err
-	}
-	var err error
-	if l.ID, err = q.newID(); err != nil {
-		return nil, err
-	}
-	if err := q.Core.Store.CreateRateLimit(q.Context(), l); err != nil {
-		return nil, answered(err, errNoLimit)
-	}
-	return viewLimit(l), nil
-}
-
-func updateLimit(q *request) (any, error) {
-	present, lookup := q.Core.Store.RateLimit(q.Context(), q.Organization(), q.id())
-	var edit limitEdit
-	if err := q.Read(false, func(o *validate.Object) {
-		edit = readLimit(o, false)
-		if lookup != nil {
-			return
-		}
-		changed := present
-		q.Note(notWrong(o, edit.apply(&changed)).Err())
-		if changed.Scope != present.Scope {
-			q.scopeExists(o, changed.Scope)
-		}
-	}); err != nil {
-		return nil, err
-	}
-	if lookup != nil {
-		return nil, routes.Missing(lookup, errNoLimit)
-	}
-	l, err := q.Core.Store.UpdateRateLimit(q.Context(), q.Organization(), present.ID, func(l *storage.RateLimit) error {
-		l.UpdatedAt = q.now()
-		return edit.apply(l).Err()
-	})
-	if err != nil {
-		return nil, answered(err, errNoLimit)
-	}
-	return viewLimit(l), nil
-}
-
-func deleteLimit(q *request) (any, error) {
-	if err := q.Shape(); err != nil {
-		return nil, err
-	}
-	return deleted(q.Core.Store.DeleteRateLimit(q.Context(), q.Organization(), q.id()), errNoLimit)
+	get: storage.Store.RateLimit, create: storage.Store.CreateRateLimit, update: storage.Store.UpdateRateLimit, remove: storage.Store.DeleteRateLimit,
 }
 
 // statusView is a limit with what its counters hold; for one that is for each subject apart, the fullest of them.

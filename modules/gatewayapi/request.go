@@ -2,9 +2,7 @@ package gatewayapi
 
 import (
 	"errors"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 
@@ -111,19 +109,6 @@ func targetProblem(e *storage.TargetError) error {
 		msg = "Value error, this must be another alias, and not that of a smart model"
 	}
 	return validate.Problems{{Loc: loc, Msg: msg, Type: validate.ValueError}}
-}
-
-// nameField reads a name for people. Names end up in logs and on pages.
-func nameField(o *validate.Object, flags validate.Flags) validate.Field[string] {
-	name := o.Text("name", validate.Text{Flags: flags, Min: 1, Max: maxName})
-	switch {
-	case name.Value == "":
-	case strings.TrimSpace(name.Value) == "":
-		o.Report(validate.ValueError, "Value error, a name must not be blank", "name")
-	case strings.ContainsFunc(name.Value, unicode.IsControl):
-		o.Report(validate.ValueError, "Value error, control characters are not allowed", "name")
-	}
-	return name
 }
 
 // set changes a value that the request has something for.

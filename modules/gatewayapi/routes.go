@@ -40,11 +40,11 @@ var table = routes.MustTable(
 	routes.At(http.MethodDelete, ownKeyPath, routes.User, routes.OwnOrganization, routes.AuditConnection, revokeOwnKey),
 
 	routes.At(http.MethodGet, limitsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listLimits),
-	routes.At(http.MethodPost, limitsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createLimit),
+	routes.At(http.MethodPost, limitsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, rateLimits.serveCreate),
 	routes.At(http.MethodGet, limitsPath+"/status", routes.Admin, routes.OwnOrganization, routes.AuditRead, limitStatus),
-	routes.At(http.MethodGet, limitPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, getLimit),
-	routes.At(http.MethodPut, limitPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateLimit),
-	routes.At(http.MethodDelete, limitPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteLimit),
+	routes.At(http.MethodGet, limitPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, rateLimits.serveGet),
+	routes.At(http.MethodPut, limitPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, rateLimits.serveUpdate),
+	routes.At(http.MethodDelete, limitPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, rateLimits.serveDelete),
 
 	routes.At(http.MethodGet, providersPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listProviders),
 	routes.At(http.MethodPost, providersPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createProvider),
@@ -67,8 +67,8 @@ var table = routes.MustTable(
 
 	routes.At(http.MethodGet, usagePath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listUsage),
 	routes.At(http.MethodGet, budgetsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listBudgets),
-	routes.At(http.MethodPost, budgetsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createBudget),
-	routes.At(http.MethodGet, budgetPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, getBudget),
-	routes.At(http.MethodPut, budgetPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateBudget),
-	routes.At(http.MethodDelete, budgetPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteBudget),
+	routes.At(http.MethodPost, budgetsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, budgets.serveCreate),
+	routes.At(http.MethodGet, budgetPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, budgets.serveGet),
+	routes.At(http.MethodPut, budgetPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, budgets.serveUpdate),
+	routes.At(http.MethodDelete, budgetPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, budgets.serveDelete),
 )

@@ -22,7 +22,7 @@ func init() {
 // keys are fetched when the first token arrives, so that the gateway starts while the issuer is down; they are refreshed
 // as they are used, and if the issuer goes away they stay good for an hour.
 type OIDC struct {
-	// The issuer, exactly as in the `iss` of its tokens: no slash is added or dropped. Required.
+	// The issuer's address, exactly as in the `iss` of its tokens: no slash is added or dropped. Required.
 	Issuer string `json:"issuer,omitempty"`
 
 	// Audiences that are good on every address of the gateway. Default: the public URL.
@@ -75,7 +75,7 @@ type OIDC struct {
 	// public URL followed by /login/callback. Default: none, and there are no pages to log in at.
 	LoginClient string `json:"login_client,omitempty"`
 
-	// A reference to that client's secret. Default: none, for a public client.
+	// A reference to that client's secret, `{env.NAME}` or `{file./path}`. Default: none, for a public client.
 	LoginSecret string `json:"login_secret,omitempty"`
 
 	// What a browser must prove that comes back from connecting an account: `login`, that the account's user is logged in with

@@ -25,9 +25,10 @@ func init() {
 // that. Calls to servers (`/mcp/{name}`, `/sse/{name}`) are charged once they are decided on, right before the caller's
 // credential is asked for, and calls to models once their alias is known. Every matching limit is charged, or none.
 //
-// Counters outlive a reload of the configuration. They do not outlive the process.
+// Counters outlive a reload of the configuration. Those that nodes share (`coordinate`) outlive a node, too; those of a node
+// that counts alone end with its process.
 type Handler struct {
-	// What counts: mcp (`/mcp` and `/sse`), llm. Default: both.
+	// The kinds of traffic that count: `mcp` (which is `/mcp` and `/sse`) and `llm`. Default: both.
 	Traffic []string `json:"traffic,omitempty"`
 
 	app    *app.App
@@ -53,7 +54,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.mcp = len(h.Traffic) == 0 || slices.Contains(h.Traffic, trafficMCP)
 	h.llm = len(h.Traffic) == 0 || slices.Contains(h.Traffic, trafficLLM)
 	var err error
-	h.app, err = app.Attach(ctx)
+	h.app, err = app.Attach(ctx, app.AuthHandler)
 	return err
 }
 

@@ -33,7 +33,7 @@ func (x *exchange) relay(ctx context.Context, run *run, response *forward.Respon
 		x.relayWhole(ctx, run, response)
 	default:
 		run.unknown = true // it may have worked for it
-		x.handler.logger.Warn("a provider's answer is neither JSON nor an event stream", run.fields(run.to, zap.Int("status", response.Status))...)
+		x.handler.Logger.Warn("a provider's answer is neither JSON nor an event stream", run.fields(run.to, zap.Int("status", response.Status))...)
 		x.finish(run, outcomeUpstream, response.Status, llmwire.Usage{})
 		x.refuse(refusedUpstream)
 	}

@@ -50,10 +50,10 @@ func (x *exchange) route(ctx context.Context, request *llmwire.Request, model *a
 		}
 		return nil, gone
 	case err != nil:
-		x.handler.logger.Error("routing a smart model", zap.String("organization", who.OrganizationID), zap.String("alias", model.Alias), zap.Error(err))
+		x.handler.Logger.Error("routing a smart model", zap.String("organization", who.OrganizationID), zap.String("alias", model.Alias), zap.Error(err))
 		return nil, refusedUnknown
 	case decision.Err != nil:
-		x.handler.logger.Warn("the determiner of a smart model failed, its default slot answers", zap.String("organization", who.OrganizationID),
+		x.handler.Logger.Warn("the determiner of a smart model failed, its default slot answers", zap.String("organization", who.OrganizationID),
 			zap.String("alias", model.Alias), zap.Error(decision.Err))
 	}
 	x.w.Header().Set("X-Durward-Route-Reason", string(decision.Reason))
@@ -82,7 +82,7 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	}
 	switch {
 	case err != nil:
-		x.handler.logger.Error("counting a call to a smart model", zap.Error(err))
+		x.handler.Logger.Error("counting a call to a smart model", zap.Error(err))
 		return refusedStore
 	case over != nil:
 		app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)
@@ -91,8 +91,9 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	return nil
 }
 
-// leave ends what enter counted of a call that was refused on the way to its targets. What a limit or a budget refuses counts as
-// nothing, but whose determiner was asked and who then left, or had no target to go to, would come for nothing again and again.
+// leave takes back what enter charged for a call that was refused before it reached a target: always when a limit or a budget
+// refused it, otherwise only if its determiner was not asked. A caller could else have determiners asked again and again, free
+// of charge, by leaving early or by calling a model without targets.
 func (x *exchange) leave(refused *refusal) {
 	if x.entered != nil && (!x.determined || refused.status == http.StatusTooManyRequests) {
 		x.entered.Cancel()

@@ -11,9 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/limit"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -26,14 +24,9 @@ func init() {
 // them, `messages` as Anthropic's has it, and `models`. Requests and answers pass byte for byte, except for the name of the
 // model and what counting needs. It needs durward_auth before it; policies are about calls to servers and say nothing here.
 type Handler struct {
-	// How connections to providers are made, in the words of Caddy's `transport http`. Default: those of the gateway's own client.
-	Transport *app.Transport `json:"transport,omitempty"`
+	app.Carrier
 
-	app       *app.App
-	logger    *zap.Logger
-	forwarder *forward.Forwarder
-	closeIdle func()
-	now       func() time.Time
+	now func() time.Time
 }
 
 // CaddyModule returns the Caddy module information.
@@ -43,24 +36,12 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app and makes the forwarder.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.logger = ctx.Logger()
 	h.now = time.Now
-	var err error
-	if h.app, err = app.Attach(ctx); err != nil {
+	a, err := h.CarryModels(ctx, app.AuthHandler)
+	if err != nil {
 		return err
 	}
-	if h.forwarder, h.closeIdle, err = h.app.NewModelForwarder(ctx, h.Transport); err != nil {
-		return err
-	}
-	h.app.ProvideModels(h.ask)
-	return nil
-}
-
-// Cleanup closes idle connections; those in use close with their calls.
-func (h *Handler) Cleanup() error {
-	if h.closeIdle != nil {
-		h.closeIdle()
-	}
+	a.ProvideModels(h.ask)
 	return nil
 }
 
@@ -98,19 +79,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h.servePrompt(&a, call)
 	}
 	return nil
-}
-
-// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
-//
-//	durward_llm {
-//		transport [net_http] {
-//			<words of Caddy's transport http>
-//		}
-//	}
-func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	var err error
-	h.Transport, err = app.UnmarshalTransport(d)
-	return err
 }
 
 // Interface guards

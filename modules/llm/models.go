@@ -16,7 +16,7 @@ const owner = "durward"
 func (h *Handler) serveModels(a *answerer, call *app.Call, alias string) {
 	known, err := call.Core.Models(a.r.Context(), call.Caller.OrganizationID)
 	if err != nil {
-		h.logger.Warn("reading models", zap.Error(err))
+		h.Logger.Warn("reading models", zap.Error(err))
 		a.refuse(refusedStore)
 		return
 	}

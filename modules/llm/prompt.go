@@ -109,7 +109,7 @@ func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) 
 	}
 	known, err := x.call.Core.Models(x.r.Context(), x.call.Caller.OrganizationID)
 	if err != nil {
-		x.handler.logger.Warn("reading models", zap.Error(err))
+		x.handler.Logger.Warn("reading models", zap.Error(err))
 		x.no(refusedStore)
 		return nil, nil, false
 	}

@@ -134,7 +134,7 @@ type failure struct {
 func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmroute.Result, failure) {
 	if refused, err := x.admit(ctx, c); refused != nil || err != nil {
 		if err != nil {
-			x.handler.logger.Error("counting a call to a model", zap.Error(err))
+			x.handler.Logger.Error("counting a call to a model", zap.Error(err))
 			return nil, llmroute.Unknown, failure{refusedStore, true}
 		}
 		return nil, llmroute.Unknown, failure{refused, x.tried == 0 && !refused.here}
@@ -142,11 +142,11 @@ func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmr
 	x.to = c
 	x.tried++
 	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
-		x.handler.logger.Error("recording a call to a model", zap.Error(err))
+		x.handler.Logger.Error("recording a call to a model", zap.Error(err))
 		return nil, llmroute.Unknown, failure{refusedRecord, true}
 	}
 	core, started := x.call.Core, x.handler.now()
-	response, err := x.handler.forwarder.Do(app.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
+	response, err := x.handler.Forwarder.Do(app.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
 		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.request.Body(c.Model),
 		Credential: core.Credential(c.Account),
 		Rules:      c.Account.Provider.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
@@ -175,7 +175,7 @@ func (x *run) judge(c candidate, response *forward.Response) (llmroute.Result, f
 		x.warn(c, "a provider takes no more requests", zap.Int("status", s))
 		return llmroute.Unknown, failure{refusal: refusedBusy(response)}
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusPaymentRequired:
-		x.handler.logger.Error("a provider refuses the gateway's account: look at its key and its credit", x.fields(c, zap.Int("status", s))...)
+		x.handler.Logger.Error("a provider refuses the gateway's account: look at its key and its credit", x.fields(c, zap.Int("status", s))...)
 		return llmroute.Unknown, failure{refusal: refusedUpstream}
 	case s >= http.StatusInternalServerError:
 		x.warn(c, "a provider failed", zap.Int("status", s))
@@ -207,7 +207,7 @@ func (x *run) failed(ctx context.Context, c candidate, err error) (llmroute.Resu
 }
 
 func (x *run) warn(c candidate, text string, what zap.Field) {
-	x.handler.logger.Warn(text, x.fields(c, what)...)
+	x.handler.Logger.Warn(text, x.fields(c, what)...)
 }
 
 func (x *run) fields(c candidate, what zap.Field) []zap.Field {
@@ -216,8 +216,8 @@ func (x *run) fields(c candidate, what zap.Field) []zap.Field {
 	}
 }
 
-// admit counts the call against limits and budgets as one to the target, and no longer as one to the target before, of whose room
-// in a budget with room for a single call it may be in need. What that target may have done stays counted (attack T07).
+// admit charges the call to target c and refunds the previous target first, because a small budget may have room for one call
+// only. What the previous target may have done stays counted (attack T07).
 func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	x.endHold()
 	core, organization := x.call.Core, x.call.Caller.OrganizationID

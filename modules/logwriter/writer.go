@@ -33,11 +33,11 @@ func finish(context.Context) {
 	writers.Wait()
 }
 
-// Writer passes a log's lines on to another writer without ever making who logs wait. Up to 4 MiB of lines wait; more are
+// Writer passes a log's lines on to another writer without ever blocking the caller. Up to 4 MiB of lines wait; more are
 // dropped, counted (`durward_log_lines_dropped_total`), and the log says where and how many. Lines that wait outlive a reload of the
 // configuration; at the exit they have two seconds to leave.
 type Writer struct {
-	// Where the lines go. Default: stderr.
+	// The log writer that the lines go to. Default: stderr.
 	WriterRaw json.RawMessage `json:"writer,omitempty" caddy:"namespace=caddy.logging.writers inline_key=output"`
 
 	opener caddy.WriterOpener

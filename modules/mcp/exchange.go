@@ -75,7 +75,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 		}
 	}
 	started := time.Now()
-	response, err := x.handler.forwarder.Do(ctx, &forward.Request{
+	response, err := x.handler.Forwarder.Do(ctx, &forward.Request{
 		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Upstream, Body: x.Body, Credential: credential,
 		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx),
 	})
@@ -86,7 +86,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 // unrecorded answers for a call that the audit log cannot take.
 func (x *exchange) unrecorded(err error) {
 	x.outcome = "unavailable"
-	x.handler.logger.Error("recording a call", zap.Error(err))
+	x.handler.Logger.Error("recording a call", zap.Error(err))
 	app.WriteError(x.w, app.Unavailable, app.TextUnrecorded)
 }
 
@@ -109,7 +109,7 @@ func (x *exchange) failed(ctx context.Context, err error) {
 		x.outcome = "client_gone"
 	default:
 		x.outcome = "upstream_error"
-		x.handler.logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
+		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
 		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, forward.PublicText, app.UpstreamError)
 	}
 }

@@ -9,9 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -27,13 +25,7 @@ const headerTimeout = 5 * time.Minute
 // that a session of 2024-11-05 has for messages, are replaced by sealed ones that are good for this user, agent and server
 // only. It needs durward_auth, durward_policy and durward_credential before it.
 type Handler struct {
-	// How connections to upstreams are made, in the words of Caddy's `transport http`.
-	Transport *app.Transport `json:"transport,omitempty"`
-
-	app       *app.App
-	logger    *zap.Logger
-	forwarder *forward.Forwarder
-	closeIdle func()
+	app.Carrier
 }
 
 // CaddyModule returns the Caddy module information.
@@ -43,21 +35,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app and makes the forwarder.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.logger = ctx.Logger()
-	var err error
-	if h.app, err = app.Attach(ctx); err != nil {
-		return err
-	}
-	h.forwarder, h.closeIdle, err = h.app.NewForwarder(ctx, h.Transport, headerTimeout)
-	return err
-}
-
-// Cleanup closes idle connections; those in use close with their requests.
-func (h *Handler) Cleanup() error {
-	if h.closeIdle != nil {
-		h.closeIdle()
-	}
-	return nil
+	return h.Carry(ctx, headerTimeout, app.AuthHandler, app.PolicyHandler, app.CredentialHandler)
 }
 
 // ServeHTTP serves /mcp/{name} and passes on everything else.
@@ -82,19 +60,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		panic(http.ErrAbortHandler)
 	}
 	return nil
-}
-
-// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
-//
-//	durward_mcp {
-//		transport [net_http] {
-//			<words of Caddy's transport http>
-//		}
-//	}
-func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	var err error
-	h.Transport, err = app.UnmarshalTransport(d)
-	return err
 }
 
 // Interface guards

@@ -98,7 +98,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
-			h := &Handler{logger: zap.NewNop(), forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) { return tc.answer, nil })), forward.Limits{})}
+			h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) { return tc.answer, nil })), forward.Limits{})}}
 			call := &app.Call{
 				Decision: &app.Decision{Off: true},
 				Caller:   &app.Caller{}, Credentials: noCredential{},

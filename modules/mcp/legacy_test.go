@@ -54,10 +54,10 @@ type legacy struct {
 
 func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response) *legacy {
 	l := new(legacy)
-	l.Handler = &Handler{logger: zap.NewNop(), forwarder: forward.New(forward.Over(roundTrip(func(r *http.Request) (*http.Response, error) {
+	l.Handler = &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(r *http.Request) (*http.Response, error) {
 		l.got = r
 		return answer(r), nil
-	})), limits)}
+	})), limits)}}
 	l.call = &app.Call{
 		Decision: &app.Decision{Off: true},
 		Caller:   &app.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},

@@ -88,14 +88,14 @@ func TestTokensOfResults(t *testing.T) {
 				return status[0].Tokens.Used
 			}
 			var reserved int64
-			h := &Handler{logger: zap.NewNop(), forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
+			h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
 				reserved = tokens()
 				body, length := brokenBody(tc.answer, io.EOF), int64(len(tc.answer))
 				if tc.broken != nil {
 					body, length = brokenBody(tc.answer, tc.broken), -1
 				}
 				return &http.Response{StatusCode: tc.status, Header: http.Header{"Content-Type": {tc.kind}}, ContentLength: length, Body: body}, nil
-			})), forward.Limits{})}
+			})), forward.Limits{})}}
 			c := &app.Call{
 				Decision: &app.Decision{Off: true, Filter: tc.filter}, Caller: &app.Caller{OrganizationID: "acme"}, Credentials: noCredential{},
 				Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},

@@ -29,9 +29,9 @@ func served(t *testing.T, core *app.Core, r *http.Request) (*httptest.ResponseRe
 		Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 		Streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
 	}
-	h := &Handler{logger: zap.NewNop(), forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
+	h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: 2, Body: brokenBody("{}", io.EOF)}, nil
-	})), forward.Limits{})}
+	})), forward.Limits{})}}
 	call := &app.Call{
 		Decision: &app.Decision{Off: true},
 		Core:     core, Credentials: noCredential{}, Caller: &app.Caller{OrganizationID: "a", UserID: "alice"},

@@ -38,7 +38,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 			return
 		}
 		x.outcome = "error"
-		x.handler.logger.Error("getting the credential", zap.Error(err))
+		x.handler.Logger.Error("getting the credential", zap.Error(err))
 		app.WriteError(x.w, app.Unavailable, "The connection cannot be read at the moment")
 		return
 	}

@@ -40,7 +40,7 @@ func refusing(t *testing.T, version, body string, session mcpsession.Session) (*
 		r.Header.Set("MCP-Protocol-Version", version)
 	}
 	return &exchange{
-		Inbound: &app.Inbound{Request: r, Message: message, Session: session}, handler: &Handler{logger: zap.NewNop()}, w: w, r: r,
+		Inbound: &app.Inbound{Request: r, Message: message, Session: session}, handler: &Handler{Carrier: app.Carrier{Logger: zap.NewNop()}}, w: w, r: r,
 		call: &app.Call{Core: &app.Core{PublicURL: "https://gate.example"}, Credentials: lost{}, Server: &storage.Server{ID: "server-id"}},
 	}, w
 }

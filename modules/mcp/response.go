@@ -24,45 +24,18 @@ const maxErrorBody = 64 << 10
 
 // relay passes the upstream's answer on.
 func (x *exchange) relay(ctx context.Context, response *forward.Response) {
-	if stepUp(response) {
-		x.refuseScope(ctx)
-		x.outcome = "scope"
+	switch {
+	case x.refused(ctx, response):
 		return
-	}
-	if name := refusingPage(response); name != "" {
-		x.outcome = "refused"
-		(&app.ServiceError{Name: name, Message: "The upstream server does not take this request"}).Write(x.w)
+	case response.Status >= http.StatusBadRequest:
+		x.relayRefusal(ctx, response)
 		return
-	}
-	if !x.receipt(response) && (!usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response))) {
-		x.outcome = "upstream_error"
-		x.handler.logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
-		x.failed(ctx, forward.ErrUpstream)
-		return
-	}
-	var refusal []byte
-	if response.Status >= http.StatusBadRequest {
-		var err error
-		if refusal, err = response.ReadAll(maxErrorBody); err == nil {
-			refusal, err = x.filtered(refusal) // some clients read an error's body like any other
-		}
-		if err != nil {
-			x.failed(ctx, err)
-			return
-		}
 	}
 	if err := x.sealSession(response); err != nil {
 		x.failed(ctx, err)
 		return
 	}
 	response.CopyHeader(x.w.Header())
-	if response.Status >= http.StatusBadRequest {
-		x.call.MeterText(ctx, refusal)
-		x.w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
-		x.w.WriteHeader(response.Status)
-		_, _ = x.w.Write(refusal)
-		return
-	}
 	if x.mayAnnounce(response) {
 		x.replaceEndpoint(response)
 	}
@@ -90,6 +63,47 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	if err := response.Relay(x.w, x.call.Core.Sizes.MCPEvent()); err != nil {
 		x.interrupted(ctx, response, err)
 	}
+}
+
+// refused answers for an upstream that refuses the gateway rather than its user, or does not speak MCP, and reports it.
+func (x *exchange) refused(ctx context.Context, response *forward.Response) bool {
+	if stepUp(response) {
+		x.refuseScope(ctx)
+		x.outcome = "scope"
+		return true
+	}
+	if name := refusingPage(response); name != "" {
+		x.outcome = "refused"
+		(&app.ServiceError{Name: name, Message: "The upstream server does not take this request"}).Write(x.w)
+		return true
+	}
+	if !x.receipt(response) && (!usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response))) {
+		x.outcome = "upstream_error"
+		x.handler.Logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
+		x.failed(ctx, forward.ErrUpstream)
+		return true
+	}
+	return false
+}
+
+// relayRefusal passes on an error answer, whole.
+func (x *exchange) relayRefusal(ctx context.Context, response *forward.Response) {
+	refusal, err := response.ReadAll(maxErrorBody)
+	if err == nil {
+		refusal, err = x.filtered(refusal) // some clients read an error's body like any other
+	}
+	if err == nil {
+		err = x.sealSession(response)
+	}
+	if err != nil {
+		x.failed(ctx, err)
+		return
+	}
+	response.CopyHeader(x.w.Header())
+	x.call.MeterText(ctx, refusal)
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
+	x.w.WriteHeader(response.Status)
+	_, _ = x.w.Write(refusal)
 }
 
 // filter takes out of the answer what policies hide from its caller. Only an answer that may hold a list is looked at.
@@ -125,7 +139,7 @@ func (x *exchange) filtered(body []byte) ([]byte, error) {
 	}
 	kept, err := filter.Message(body)
 	if err != nil && filter.Refusal != nil {
-		x.handler.logger.Warn("filtering a list", zap.String("server", x.call.Server.Slug), zap.Error(err))
+		x.handler.Logger.Warn("filtering a list", zap.String("server", x.call.Server.Slug), zap.Error(err))
 		return filter.Refusal, nil
 	}
 	return kept, err
@@ -145,7 +159,7 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 	}
 	x.abort = true
 	if errors.Is(err, legacysse.ErrEndpoint) {
-		x.handler.logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
+		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
 	}
 	if x.outcome = "cut"; errors.Is(err, forward.ErrClientGone) {
 		x.outcome = "client_gone"

@@ -20,7 +20,7 @@ func init() {
 // Handler runs handlers one after another. The last one has to answer every request: what it passes on is answered 404,
 // and no handler after this one sees it.
 type Handler struct {
-	// The handlers, in the order in which a request passes them. At least one is required.
+	// The handlers that a request passes, in this order. At least one is required.
 	HandlersRaw []json.RawMessage `json:"handle,omitempty" caddy:"namespace=http.handlers inline_key=handler"`
 
 	first caddyhttp.Handler

@@ -1,5 +1,5 @@
-// Package platformapi is the handler durward_platform: the API of servers, the server directory and connections, and the
-// health checks. It is the last handler of the pipeline and answers every address that is nobody's with 404.
+// Package platformapi is the handler durward_platform: the API of servers, the server directory, connections, agents,
+// policies, approvals, users and the audit log, and the health checks. It is the last handler of the pipeline and answers every address that is nobody's with 404.
 package platformapi
 
 import (
@@ -19,8 +19,8 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves the platform API (`/api/servers`, `/api/server-directory`), `/healthz` and `/readyz`. It needs
-// durward_auth before it, and never calls what comes after it.
+// Handler serves the platform API below `/api/` (servers, the server directory, connections, agents, policies, approvals,
+// users, the audit log), `/healthz` and `/readyz`. It needs durward_auth before it, and never calls what comes after it.
 type Handler struct {
 	// Serve `/healthz` and `/readyz` only, and answer 404 to everything else: for sites that carry calls and no API.
 	// Default: false.
@@ -41,7 +41,11 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	h.now = time.Now
-	a, err := app.Attach(ctx)
+	var needs []string
+	if !h.HealthOnly {
+		needs = []string{app.AuthHandler}
+	}
+	a, err := app.Attach(ctx, needs...)
 	if err == nil {
 		h.streamsOpen = a.StreamsOpen()
 	}

@@ -4,9 +4,7 @@ import (
 	"crypto/rand"
 	"regexp"
 	"strings"
-	"unicode"
 
-	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/internal/slug"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/storage"
@@ -20,22 +18,6 @@ const (
 
 // clientText is what client ids and secrets are made of (RFC 6749 appendix A.1, A.2).
 var clientText = regexp.MustCompile(`\A[\x20-\x7e]+\z`)
-
-// serverName reads a server's name. It has to hold something that tells it from others: names are compared without case
-// and blanks. Names end up in logs and on pages (attack H08).
-func serverName(o *validate.Object, flags validate.Flags) validate.Field[string] {
-	name := o.Text("name", validate.Text{Flags: flags, Min: 1, Max: directory.MaxName})
-	if name.Value == "" {
-		return name
-	}
-	switch {
-	case strings.TrimSpace(name.Value) == "":
-		o.Report(validate.ValueError, "Value error, a name must not be blank", "name")
-	case strings.ContainsFunc(name.Value, unicode.IsControl):
-		o.Report(validate.ValueError, "Value error, control characters are not allowed", "name")
-	}
-	return name
-}
 
 // serverSlug reads a slug that somebody chose.
 func serverSlug(o *validate.Object, flags validate.Flags) validate.Field[string] {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -90,7 +91,7 @@ func createServer(q *request) (any, error) {
 	var chosen, secret string
 	if err := q.Read(false, func(o *validate.Object) {
 		// Clients write null for what they leave out.
-		s.Name = serverName(o, validate.Required).Value
+		s.Name = o.Name(validate.Required, directory.MaxName).Value
 		s.DirectoryID = o.UUID("mcp_server_directory_id", validate.Required).Value
 		chosen = serverSlug(o, validate.Nullable).Value
 		s.ClientID = clientID(o).Value

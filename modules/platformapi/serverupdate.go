@@ -3,6 +3,7 @@ package platformapi
 import (
 	"encoding/json"
 
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -24,7 +25,7 @@ func updateServer(q *request) (any, error) {
 	id := q.ID("server_id")
 	var edit serverEdit
 	if err := q.Read(false, func(o *validate.Object) {
-		edit.name = serverName(o, 0)
+		edit.name = o.Name(0, directory.MaxName)
 		edit.slug = serverSlug(o, 0)
 		edit.clientID = clientID(o)
 		edit.clientSecret = clientSecret(o)

@@ -80,8 +80,8 @@ func (h *held) stream(a *storage.Approval) error {
 	return nil
 }
 
-// takeOrAsk uses up the approval, when the call still needs one. When that one is not good for it any longer, the next one
-// is returned, which is to be asked for.
+// takeOrAsk consumes the approval, or returns a new one to ask for when it no longer fits. A call that needs none any more
+// gets neither.
 func (h *held) takeOrAsk(ctx context.Context, id string) (next, used *storage.Approval, err error) {
 	if h.decision.Effect == rules.Allow {
 		return nil, nil, nil

@@ -9,9 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -25,13 +23,7 @@ const headerTimeout = 30 * time.Second
 // Handler serves `/sse/{name}`: the events of a third party as server-sent events, filtered as the client asks. It needs
 // durward_auth, durward_policy and durward_credential before it.
 type Handler struct {
-	// How connections to upstreams are made, in the words of Caddy's `transport http`.
-	Transport *app.Transport `json:"transport,omitempty"`
-
-	app       *app.App
-	logger    *zap.Logger
-	forwarder *forward.Forwarder
-	closeIdle func()
+	app.Carrier
 }
 
 // CaddyModule returns the Caddy module information.
@@ -41,21 +33,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app and makes the forwarder.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.logger = ctx.Logger()
-	var err error
-	if h.app, err = app.Attach(ctx); err != nil {
-		return err
-	}
-	h.forwarder, h.closeIdle, err = h.app.NewForwarder(ctx, h.Transport, headerTimeout)
-	return err
-}
-
-// Cleanup closes idle connections; those in use close with their streams.
-func (h *Handler) Cleanup() error {
-	if h.closeIdle != nil {
-		h.closeIdle()
-	}
-	return nil
+	return h.Carry(ctx, headerTimeout, app.AuthHandler, app.PolicyHandler, app.CredentialHandler)
 }
 
 // ServeHTTP serves /sse/{name} and passes on everything else.
@@ -77,19 +55,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	call.AuditOutcome(s.outcome, s.status)
 	call.Core.Metrics.Calls.WithLabelValues("sse", s.outcome).Inc()
 	return nil
-}
-
-// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
-//
-//	durward_sse {
-//		transport [net_http] {
-//			<words of Caddy's transport http>
-//		}
-//	}
-func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	var err error
-	h.Transport, err = app.UnmarshalTransport(d)
-	return err
 }
 
 // Interface guards

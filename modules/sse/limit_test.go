@@ -51,9 +51,9 @@ func TestLimitedStream(t *testing.T) {
 	defer limits.Close()
 	const piece = "event: data_update\ndata: {\"n\":\"0123456789\"}\n\n" // 18 bytes: 5 tokens
 	answer := strings.Repeat(piece, 5)
-	h := &Handler{logger: zap.NewNop(), forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
+	h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, ContentLength: -1, Body: io.NopCloser(strings.NewReader(answer))}, nil
-	})), forward.Limits{})}
+	})), forward.Limits{})}}
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 	open := func() *httptest.ResponseRecorder {
 		c := &app.Call{

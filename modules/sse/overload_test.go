@@ -43,7 +43,7 @@ func TestRefusedStreams(t *testing.T) {
 			_, done := call.OpenStream(t.Context(), streams.Listen)
 			defer done()
 			w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sse/demo", nil)
-			if err := (&Handler{logger: zap.NewNop()}).ServeHTTP(w, app.WithCall(r, call), nil); err != nil {
+			if err := (&Handler{Carrier: app.Carrier{Logger: zap.NewNop()}}).ServeHTTP(w, app.WithCall(r, call), nil); err != nil {
 				t.Fatal(err)
 			}
 			if w.Code != tc.status || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `{"error":"`+tc.error+`"`) {

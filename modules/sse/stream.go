@@ -74,7 +74,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 	}
 	s.status = response.Status
 	if response.Status != http.StatusOK || response.Kind != forward.Events {
-		s.handler.logger.Warn("upstream's answer is not an event stream", zap.String("server", s.call.Server.Slug), zap.Int("status", response.Status))
+		s.handler.Logger.Warn("upstream's answer is not an event stream", zap.String("server", s.call.Server.Slug), zap.Int("status", response.Status))
 		response.Discard()
 		s.refuse(ctx, forward.ErrUpstream)
 		return nil
@@ -88,7 +88,7 @@ func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*fo
 		return nil, err
 	}
 	started := time.Now()
-	response, err := s.handler.forwarder.Do(ctx, &forward.Request{
+	response, err := s.handler.Forwarder.Do(ctx, &forward.Request{
 		Method: http.MethodGet, URL: target, Query: s.options.query(), Header: s.r.Header, EventsOnly: true, Credential: credential,
 		HTTP1: s.r.ProtoMajor == 1,
 	})
@@ -99,7 +99,7 @@ func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*fo
 // unrecorded answers for a stream that the audit log cannot take.
 func (s *stream) unrecorded(err error) {
 	s.outcome = "unavailable"
-	s.handler.logger.Error("recording the opening of a stream", zap.Error(err))
+	s.handler.Logger.Error("recording the opening of a stream", zap.Error(err))
 	app.WriteError(s.w, app.Unavailable, app.TextUnrecorded)
 }
 
@@ -128,7 +128,7 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		s.ended(reason)
 	default:
 		s.outcome = "upstream_error"
-		s.handler.logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
+		s.handler.Logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
 		app.WriteError(s.w, app.UpstreamError, forward.PublicText)
 	}
 }
@@ -240,7 +240,7 @@ func (s *stream) end(ctx context.Context, err error) {
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errUncounted):
 		s.outcome = "unavailable"
-		s.handler.logger.Error("counting what a stream delivers", zap.String("server", s.call.Server.Slug), zap.Error(err))
+		s.handler.Logger.Error("counting what a stream delivers", zap.String("server", s.call.Server.Slug), zap.Error(err))
 		s.out.event(app.EventError, app.ServiceError{Name: app.Unavailable, Message: app.TextUncounted})
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, io.EOF):
@@ -251,7 +251,7 @@ func (s *stream) end(ctx context.Context, err error) {
 		s.out.disconnected(streams.Timeout)
 	default:
 		s.outcome = "upstream_error"
-		s.handler.logger.Warn("carrying the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
+		s.handler.Logger.Warn("carrying the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
 		s.out.failed(forward.PublicText)
 	}
 }

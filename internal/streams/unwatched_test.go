@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestYoungCallsEndWithTheirRequests: who asks sees it at once, who follows is told before the call has grown; what the
+// TestUnwatchedCallsEndWithTheirRequests: who asks sees it at once, who follows is told before the call is watched; what the
 // gateway ends ends at once.
-func TestYoungCallsEndWithTheirRequests(t *testing.T) {
-	for name, age := range map[string]time.Duration{"new": 0, "young": youth, "grown": 3 * youth} {
+func TestUnwatchedCallsEndWithTheirRequests(t *testing.T) {
+	for name, age := range map[string]time.Duration{"new": 0, "unwatched": watchDelay, "watched": 3 * watchDelay} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var r Registry
@@ -46,7 +46,7 @@ func TestYoungCallsEndWithTheirRequests(t *testing.T) {
 				}
 				<-all
 				synctest.Wait()
-				if took := time.Since(start); took > 2*youth || age > 2*youth && took > 0 || len(told) != 2 {
+				if took := time.Since(start); took > 2*watchDelay || age > 2*watchDelay && took > 0 || len(told) != 2 {
 					t.Errorf("told of the end after %v", took)
 				}
 			})
@@ -54,8 +54,8 @@ func TestYoungCallsEndWithTheirRequests(t *testing.T) {
 	}
 }
 
-// TestNobodyLooksAfterNoCalls: no timer stays behind, and a call that comes then is looked after like the first.
-func TestNobodyLooksAfterNoCalls(t *testing.T) {
+// TestNobodyWatchesNoCalls: no timer stays behind, and a call that comes then is watched like the first.
+func TestNobodyWatchesNoCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Registry
 		for range 3 {
@@ -64,17 +64,17 @@ func TestNobodyLooksAfterNoCalls(t *testing.T) {
 			_, early := openOne(request, &r)
 			early()
 			early()
-			time.Sleep(youth / 2)
+			time.Sleep(watchDelay / 2)
 			told := make(chan struct{})
 			watch(ctx, func() { close(told) })
 			gone()
 			<-told
 			done()
-			time.Sleep(2 * youth)
+			time.Sleep(2 * watchDelay)
 			synctest.Wait()
 			r.mu.Lock()
-			if r.growing || r.open.n != 0 || r.young.n != 0 || r.open.first != nil || r.young.first != nil {
-				t.Errorf("growing %v, %d old and %d young calls", r.growing, r.open.n, r.young.n)
+			if r.scheduled || r.open.n != 0 || r.unwatched.n != 0 || r.open.first != nil || r.unwatched.first != nil {
+				t.Errorf("scheduled %v, %d watched and %d unwatched calls", r.scheduled, r.open.n, r.unwatched.n)
 			}
 			r.mu.Unlock()
 		}

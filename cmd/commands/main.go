@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"runtime/debug"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+)
+
+const ourModule = "github.com/durward-gateway/durward"
+
+const description = `durward is an edge gateway in front of MCP servers: it knows who is calling and puts
+that person's own third-party credential on the request at the last moment. It is
+Caddy, with the durward modules linked in, so everything that is said of Caddy's
+configuration, reloads and certificates holds here too.
+
+To try it on this machine, with nothing else installed:
+
+	$ durward dev
+
+and, in a second terminal, the main job step by step:
+
+	$ durward tour
+
+In production it is driven by a Caddyfile:
+
+	$ durward run --config Caddyfile
+`
+
+// examples stand in help in place of Caddy's, which name another binary.
+const examples = `  $ durward dev
+  $ durward run --config Caddyfile
+  $ durward validate --config Caddyfile
+  $ durward reload --config Caddyfile
+  $ durward stop`
+
+// Main is the main function of a binary that is durward rather than a Caddy with durward in it. version is what the
+// linker was told, or "": then it is what the Go toolchain recorded.
+func Main(version string) {
+	if version == "" {
+		version = recordedVersion(debug.ReadBuildInfo())
+	}
+	caddy.CustomBinaryName = "durward"
+	caddy.CustomLongDescription = description
+	caddy.CustomVersion = "durward " + version + ", Caddy" // Caddy puts its own version behind it
+	caddycmd.Main()
+}
+
+// recordedVersion is that of this module, which is the main one or, in a custom build, a dependency: a tag, a
+// pseudo-version, or "(devel)".
+func recordedVersion(info *debug.BuildInfo, ok bool) string {
+	const unknown = "(devel)"
+	if !ok {
+		return unknown
+	}
+	for _, module := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if module.Path != ourModule {
+			continue
+		}
+		if module.Replace != nil {
+			module = module.Replace // by a directory, which has no version, or by a fork
+		}
+		if module.Version != "" {
+			return module.Version
+		}
+	}
+	return unknown
+}

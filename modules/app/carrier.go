@@ -1,0 +1,68 @@
+package app
+
+import (
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+)
+
+// Carrier is what handlers that carry requests to upstreams have in common.
+type Carrier struct {
+	// How connections to upstreams are made, in the words of Caddy's `transport http`. Default: the gateway's own HTTP/1.1
+	// client, with 5m for an answer to begin on `/mcp` and of models, and 30s on `/sse`.
+	Transport *Transport `json:"transport,omitempty"`
+
+	// Logger and Forwarder are there once the handler is provisioned.
+	Logger    *zap.Logger        `json:"-"`
+	Forwarder *forward.Forwarder `json:"-"`
+
+	closeIdle func()
+}
+
+// Carry is called by a handler's Provision: it finds the app and makes the forwarder. headerTimeout is how long an upstream
+// may take to begin its answer, unless the transport says otherwise; needs is as in Attach.
+func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration, needs ...string) error {
+	c.Logger = ctx.Logger()
+	a, err := Attach(ctx, needs...)
+	if err != nil {
+		return err
+	}
+	c.Forwarder, c.closeIdle, err = a.newForwarder(ctx, c.Transport, headerTimeout)
+	return err
+}
+
+// CarryModels is Carry for calls to models, and returns the app.
+func (c *Carrier) CarryModels(ctx caddy.Context, needs ...string) (*App, error) {
+	c.Logger = ctx.Logger()
+	a, err := Attach(ctx, needs...)
+	if err != nil {
+		return nil, err
+	}
+	c.Forwarder, c.closeIdle, err = a.newModelForwarder(ctx, c.Transport)
+	return a, err
+}
+
+// Cleanup closes idle connections; those in use close with their requests.
+func (c *Carrier) Cleanup() error {
+	if c.closeIdle != nil {
+		c.closeIdle()
+	}
+	return nil
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	<directive> {
+//		transport [net_http] {
+//			<words of Caddy's transport http>
+//		}
+//	}
+func (c *Carrier) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	var err error
+	c.Transport, err = unmarshalTransport(d)
+	return err
+}

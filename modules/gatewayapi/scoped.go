@@ -1,0 +1,105 @@
+package gatewayapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// edit is what a body says about an object of type T.
+type edit[T any] interface {
+	// apply changes an object and returns what is wrong with it then, as a whole.
+	apply(*T) validate.Problems
+}
+
+// scoped is a kind of object that has a scope: rate limits and budgets.
+type scoped[T any] struct {
+	// unknown answers one that does not exist, or is another organization's.
+	unknown error
+	// new is one with the defaults, before a body is read.
+	new    func(organization string, now time.Time) T
+	read   func(o *validate.Object, create bool) edit[T]
+	view   func(*request, T) (any, error)
+	fields func(*T) scopedFields
+
+	get    func(s storage.Store, ctx context.Context, organization, id string) (T, error)
+	create func(s storage.Store, ctx context.Context, v T) error
+	update func(s storage.Store, ctx context.Context, organization, id string, edit func(*T) error) (T, error)
+	remove func(s storage.Store, ctx context.Context, organization, id string) error
+}
+
+// scopedFields are the fields that every kind has.
+type scopedFields struct {
+	id        *string
+	updatedAt *time.Time
+	scope     storage.Scope
+}
+
+func (k *scoped[T]) serveGet(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	v, err := k.get(q.Core.Store, q.Context(), q.Organization(), q.id())
+	if err != nil {
+		return nil, routes.Missing(err, k.unknown)
+	}
+	return k.view(q, v)
+}
+
+func (k *scoped[T]) serveCreate(q *request) (any, error) {
+	v := k.new(q.Organization(), q.now())
+	if err := q.Read(false, func(o *validate.Object) {
+		q.Note(notWrong(o, k.read(o, true).apply(&v)).Err())
+		q.scopeExists(o, k.fields(&v).scope)
+	}); err != nil {
+		return nil, err
+	}
+	id, err := q.newID()
+	if err != nil {
+		return nil, err
+	}
+	*k.fields(&v).id = id
+	if err := k.create(q.Core.Store, q.Context(), v); err != nil {
+		return nil, answered(err, k.unknown)
+	}
+	return k.view(q, v)
+}
+
+func (k *scoped[T]) serveUpdate(q *request) (any, error) {
+	present, lookup := k.get(q.Core.Store, q.Context(), q.Organization(), q.id())
+	var changes edit[T]
+	if err := q.Read(false, func(o *validate.Object) {
+		changes = k.read(o, false)
+		if lookup != nil {
+			return
+		}
+		changed := present
+		q.Note(notWrong(o, changes.apply(&changed)).Err())
+		if scope := k.fields(&changed).scope; scope != k.fields(&present).scope {
+			q.scopeExists(o, scope)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if lookup != nil {
+		return nil, routes.Missing(lookup, k.unknown)
+	}
+	v, err := k.update(q.Core.Store, q.Context(), q.Organization(), *k.fields(&present).id, func(v *T) error {
+		*k.fields(v).updatedAt = q.now()
+		return changes.apply(v).Err()
+	})
+	if err != nil {
+		return nil, answered(err, k.unknown)
+	}
+	return k.view(q, v)
+}
+
+func (k *scoped[T]) serveDelete(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	return deleted(k.remove(q.Core.Store, q.Context(), q.Organization(), q.id()), k.unknown)
+}
