@@ -3,7 +3,6 @@ package policyapi
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/durward-gateway/durward/internal/rules"
 	"github.com/durward-gateway/durward/internal/validate"

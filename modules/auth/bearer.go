@@ -41,7 +41,7 @@ const (
 	models                   // keys with the scope llm, or of models
 )
 
-func surfaceOf(path string) door {
+func surfaceOf(path string) surface {
 	if strings.HasPrefix(path, app.ModelsPrefix) {
 		return models
 	}

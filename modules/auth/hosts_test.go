@@ -254,7 +254,7 @@ func TestPanicsEndTheRequestAndNothingElse(t *testing.T) {
 	if strings.Contains(got.body, "canary") || strings.Contains(g.logged(), "canary-in-panic") {
 		t.Error("the value of a panic can be a secret")
 	}
-	if !strings.Contains(g.logged(), "a handler panicked") || !strings.Contains(g.logged(), "doors_test.go") {
+	if !strings.Contains(g.logged(), "a handler panicked") || !strings.Contains(g.logged(), "hosts_test.go") {
 		t.Error("the log does not say where")
 	}
 	g.then = func(w http.ResponseWriter, _ *http.Request) {
