@@ -236,6 +236,10 @@ func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, li
 		v.find(where)
 		return
 	}
+	if stored && !c.At.Equal(said.Time.Truncate(precision)) && !c.At.Equal(said.Time) {
+		where.Problem = fmt.Sprintf("checkpoint %d is from another time than the store says", c.Number)
+		v.find(where)
+	}
 	if known := n.checkpoints[c.Number]; known != nil {
 		if checkpointHash(&known.AuditCheckpoint) != checkpointHash(c) {
 			where.Problem = fmt.Sprintf("there are two different checkpoints %d: the journal or the store was rolled back", c.Number)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/s2"
 
@@ -279,6 +280,21 @@ func TestTampering(t *testing.T) {
 		"store: a chunk that cannot be unpacked": {func(t *testing.T, s *scene) {
 			s.chunk(t).Data = []byte{chunkFormat, 0xff, 0xff}
 		}, "cannot be unpacked"},
+		"store: when a chunk is from": {func(t *testing.T, s *scene) {
+			c := s.chunk(t)
+			c.From, c.To = time.UnixMicro(1).UTC(), time.UnixMicro(2).UTC()
+		}, "are from another time than the store says"},
+		"store: when a chunk ends": {func(t *testing.T, s *scene) {
+			c := s.chunk(t)
+			c.To = c.To.Add(-precision)
+		}, "are from another time than the store says"},
+		"store: when a chunk begins": {func(t *testing.T, s *scene) {
+			c := s.chunk(t)
+			c.From = c.From.Add(precision)
+		}, "are from another time than the store says"},
+		"store: when a checkpoint is from": {func(t *testing.T, s *scene) {
+			s.store.checkpoints[1].At = time.UnixMicro(1).UTC()
+		}, "checkpoint 2 is from another time than the store says"},
 		"store: a chunk dropped": {func(t *testing.T, s *scene) {
 			c := *s.chunk(t)
 			s.store.chunks = slices.DeleteFunc(s.store.chunks, func(have storage.AuditChunk) bool {

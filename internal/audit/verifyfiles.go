@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 
@@ -264,6 +265,11 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 	if errors.As(err, &wrong) {
 		v.find(Finding{Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: wrong.Sequence, Problem: "in the store " + wrong.Err.Error()})
 	}
+	if err == nil && len(records) > 0 {
+		if from, to := spanOf(records); !c.From.Equal(from) || !c.To.Equal(to) {
+			v.find(Finding{Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: c.First, Problem: fmt.Sprintf("records %d to %d are from another time than the store says: whoever asks for theirs does not find them", c.First, c.Last)})
+		}
+	}
 	evidence := n.chain(c.OrganizationID, c.Segment)
 	s := span{first: c.First, last: c.Last}
 	if len(records) > 0 {
@@ -278,6 +284,17 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 			v.meet(n, evidence, c.OrganizationID, c.Segment, r.Sequence, r.Hash)
 		}
 	}
+}
+
+// spanOf is the span of time of a chunk with these records, as chunkWriter.finish makes it. Whoever reads asks the store by it, and no
+// hash covers it.
+func spanOf(records []storage.AuditRecord) (from, to time.Time) {
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for i := range records {
+		at := nanosOf(records[i].Text)
+		first, last = min(first, at), max(last, at)
+	}
+	return chunkSpan(first, last)
 }
 
 // readOwn reads what the store itself has recorded for an organization.
