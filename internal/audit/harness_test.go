@@ -68,14 +68,20 @@ func (m *memory) AddAuditChunks(_ context.Context, chunks []storage.AuditChunk) 
 	if m.err != nil {
 		return m.err
 	}
+	var fresh []storage.AuditChunk
 	for _, c := range chunks {
-		if !slices.ContainsFunc(m.chunks, func(have storage.AuditChunk) bool {
+		at := slices.IndexFunc(m.chunks, func(have storage.AuditChunk) bool {
 			return have.OrganizationID == c.OrganizationID && have.Node == c.Node && have.Segment == c.Segment && have.First == c.First
-		}) {
+		})
+		switch {
+		case at < 0:
 			c.Data = bytes.Clone(c.Data)
-			m.chunks = append(m.chunks, c)
+			fresh = append(fresh, c)
+		case !bytes.Equal(m.chunks[at].Data, c.Data):
+			return &storage.ConflictError{Field: "first"}
 		}
 	}
+	m.chunks = append(m.chunks, fresh...)
 	return nil
 }
 
@@ -148,6 +154,17 @@ func (m *memory) AddAuditCheckpoint(_ context.Context, c storage.AuditCheckpoint
 	}
 	m.checkpoints = append(m.checkpoints, c)
 	return nil
+}
+
+func (m *memory) AuditCheckpoint(_ context.Context, node string, number int64) (storage.AuditCheckpoint, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.checkpoints {
+		if c.Node == node && c.Number == number {
+			return c, nil
+		}
+	}
+	return storage.AuditCheckpoint{}, storage.ErrNotFound
 }
 
 func (m *memory) AuditCheckpoints(_ context.Context, node string) ([]storage.AuditCheckpoint, error) {

@@ -58,8 +58,9 @@ func segmentPath(dir string, number int) string {
 	return filepath.Join(dir, segmentName(number)+segmentSuffix)
 }
 
-// claim takes a journal's directory that no process has, or makes one with a new node's name.
-func claim(root string, log *slog.Logger) (dir string, unlock func(), err error) {
+// claim takes a journal's directory that no process has and that trusted (nil: any) lets it go on with, or makes one with a new node's
+// name.
+func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir string, unlock func(), err error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", nil, err
 	}
@@ -80,6 +81,8 @@ func claim(root string, log *slog.Logger) (dir string, unlock func(), err error)
 		case ofLaterFormat(dir, numbers):
 			log.Warn("a later durward has left an audit journal; it is left alone until that one runs again", "node", filepath.Base(dir))
 			unlock()
+		case trusted != nil && !trusted(dir):
+			unlock() // it was told why
 		default:
 			return dir, unlock, nil
 		}

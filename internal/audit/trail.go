@@ -20,6 +20,8 @@ const (
 	shipCheck    = 500 * time.Millisecond
 	shipBacklog  = 8 << 20 // bytes of lines that are shipped without waiting, as what is kept in memory is at ripeFresh
 	shipDeadline = 30 * time.Second
+	// examineDeadline is how long a start waits for the store to say what it has of a journal.
+	examineDeadline = 10 * time.Second
 )
 
 // Trail is a node's part of the audit log: its journal, what carries it to the store, and the sinks. It is safe for
@@ -45,11 +47,13 @@ type Trail struct {
 // writes any more are ended and shipped too.
 func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 	o = o.withDefaults()
+	t := &Trail{store: store, log: o.Log, stop: make(chan struct{})}
+	o.trusted = t.trusted
 	j, err := Open(o)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trail{journal: j, store: store, log: o.Log, stop: make(chan struct{})}
+	t.journal = j
 	t.refusals = bucket{rate: refusalsPerSecond, size: refusalBurst, now: o.Now}
 	t.shipper = shipperOf(j, store)
 	t.work.Go(func() { t.run(o) })
@@ -139,7 +143,7 @@ func (t *Trail) run(o Options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	t.work.Go(func() { <-t.stop; cancel() })
-	t.adopt(ctx, o)
+	adopted := t.adopt(ctx, o)
 	t.recall(ctx)
 	tick := time.NewTicker(shipCheck)
 	defer tick.Stop()
@@ -167,6 +171,9 @@ func (t *Trail) run(o Options) {
 			} else {
 				t.log.Info("the audit log is shipped again")
 			}
+		}
+		if !failing && !adopted {
+			adopted = t.adopt(ctx, o)
 		}
 		reported = t.report(reported)
 	}
@@ -219,21 +226,40 @@ func (t *Trail) recall(ctx context.Context) {
 	}
 }
 
-// adopt ends and ships what other nodes left in the directory: gateways that ran on this machine beside another one.
-func (t *Trail) adopt(ctx context.Context, o Options) {
+// trusted reports whether the journal that somebody has left in a directory can be gone on with.
+func (t *Trail) trusted(dir string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), examineDeadline)
+	defer cancel()
+	doubt, err := examine(ctx, t.store, dir)
+	switch {
+	case err != nil:
+		t.log.Warn("an audit journal cannot be held against the store: another one is begun, and it is shipped later", "node", filepath.Base(dir), "error", err.Error())
+	case doubt.reason != "":
+		t.log.Error("an audit journal does not continue what the store has of it, as when an older state of one of them was put back: another one is begun; run durward audit verify",
+			"node", filepath.Base(dir), "because", doubt.reason)
+	}
+	return err == nil && doubt.reason == ""
+}
+
+// adopt ends and ships what other nodes left in the directory: gateways that ran on this machine beside another one. It reports whether
+// it need not be tried again.
+func (t *Trail) adopt(ctx context.Context, o Options) bool {
 	dirs, err := nodeDirs(o.Dir)
 	if err != nil {
 		t.log.Error("listing audit journals", "error", err.Error())
-		return
+		return true
 	}
+	done := true
 	for _, dir := range dirs {
 		if numbers, err := segments(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
 			continue
 		}
 		if err := t.adoptOne(ctx, o, dir); err != nil && !errors.Is(err, errLocked) {
 			t.log.Error("shipping the audit journal of another node", "node", filepath.Base(dir), "error", err.Error())
+			done = done && !errors.Is(err, storage.ErrUnavailable)
 		}
 	}
+	return done
 }
 
 func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
@@ -242,11 +268,16 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 		return err
 	}
 	defer unlock()
+	// Of one that the store has otherwise, what is not there is shipped all the same, and the rest is kept.
+	doubt, err := examine(ctx, t.store, dir)
+	if err != nil {
+		return err
+	}
 	j := &Journal{options: o, dir: dir, node: filepath.Base(dir)}
 	if _, err := j.resume(); err != nil {
 		return err
 	}
-	s := &shipper{dir: dir, node: j.node, store: t.store, log: t.log, growing: func() int { return maxSegment }}
+	s := &shipper{dir: dir, node: j.node, store: t.store, log: t.log, refused: doubt.chains, growing: func() int { return maxSegment }}
 	if err := s.ship(ctx); err != nil {
 		return err
 	}

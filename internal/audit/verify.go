@@ -498,7 +498,7 @@ func (v *verification) readJournals(dir string) error {
 		}
 		n := v.node(filepath.Base(dir))
 		for _, path := range kept {
-			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none"})
+			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none, or the store has something else in its place"})
 		}
 		for _, number := range numbers {
 			if err := v.readSegment(n, dir, number); err != nil {
