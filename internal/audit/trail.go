@@ -36,7 +36,7 @@ type Trail struct {
 	feeds []*feed
 	taps  atomic.Pointer[[]*feed] // what records are offered to
 
-	refusals bucket
+	refusals *refusals
 
 	stop   chan struct{}
 	work   sync.WaitGroup
@@ -54,7 +54,7 @@ func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 		return nil, err
 	}
 	t.journal = j
-	t.refusals = bucket{rate: refusalsPerSecond, size: refusalBurst, now: o.Now}
+	t.refusals = newRefusals(o.Now)
 	t.shipper = shipperOf(j, store)
 	t.work.Go(func() { t.run(o) })
 	return t, nil
@@ -164,6 +164,7 @@ func (t *Trail) run(o Options) {
 			}
 		}
 		waited = 0
+		t.recordUnrecorded()
 		err := t.shipFor(ctx)
 		if (err != nil) != failing {
 			if failing = err != nil; failing {
@@ -291,6 +292,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 func (t *Trail) Close() (err error) {
 	t.closed.Do(func() {
 		close(t.stop)
+		t.recordUnrecorded()
 		err = t.journal.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), shipDeadline)
 		defer cancel()
@@ -299,38 +301,4 @@ func (t *Trail) Close() (err error) {
 		t.work.Wait()
 	})
 	return err
-}
-
-// Refusals of tokens that are recorded: an attacker who sends tokens must not fill the disk.
-const (
-	refusalsPerSecond = 10
-	refusalBurst      = 100
-)
-
-// AllowRefusal reports whether one more refused token is recorded.
-func (t *Trail) AllowRefusal() bool { return t.refusals.take() }
-
-// bucket is a token bucket.
-type bucket struct {
-	rate, size float64
-	now        func() time.Time
-	dropped    atomic.Int64
-
-	mu    sync.Mutex
-	spent float64
-	at    time.Time
-}
-
-func (b *bucket) take() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now()
-	b.spent = max(0, b.spent-now.Sub(b.at).Seconds()*b.rate)
-	b.at = now
-	if b.spent+1 > b.size {
-		b.dropped.Add(1)
-		return false
-	}
-	b.spent++
-	return true
 }

@@ -196,7 +196,7 @@ func (a *Audit) refused(organization string, e storage.AuditEntry) {
 		return
 	}
 	t, err := a.open()
-	if err != nil || !t.AllowRefusal() {
+	if err != nil || !t.AllowRefusal(organization, e.UserID) {
 		return // counted
 	}
 	identify(&e)
