@@ -150,9 +150,47 @@ type checkpointEvidence struct {
 
 // chainEvidence is all that is known of a chain.
 type chainEvidence struct {
-	journal []([sha256.Size]byte) // hashes of the records in the journal, from the first
+	journal []journalRun          // of the records in the journal
 	spans   []span                // in the store
 	heads   map[int64][]statement // what checkpoints say about it
+}
+
+// journalRun is the hashes of records that follow one another. A sequence is what a line says: one edit must not take the memory of all
+// that it skips.
+type journalRun struct {
+	first  int64
+	hashes [][sha256.Size]byte
+}
+
+func (r *journalRun) last() int64 { return r.first + int64(len(r.hashes)) - 1 }
+
+// add takes a record of the journal, whose sequence is after those before.
+func (c *chainEvidence) add(sequence int64, hash [sha256.Size]byte) {
+	if n := len(c.journal); n == 0 || c.journal[n-1].last() != sequence-1 {
+		c.journal = append(c.journal, journalRun{first: sequence})
+	}
+	r := &c.journal[len(c.journal)-1]
+	r.hashes = append(r.hashes, hash)
+}
+
+// at is the hash of a record in the journal.
+func (c *chainEvidence) at(sequence int64) (hash [sha256.Size]byte, ok bool) {
+	i, found := slices.BinarySearchFunc(c.journal, sequence, func(r journalRun, sequence int64) int { return cmp.Compare(r.first, sequence) })
+	if !found {
+		i--
+	}
+	if i < 0 || sequence > c.journal[i].last() {
+		return hash, false
+	}
+	return c.journal[i].hashes[sequence-c.journal[i].first], true
+}
+
+// inJournal is the last record in the journal.
+func (c *chainEvidence) inJournal() int64 {
+	if n := len(c.journal); n > 0 {
+		return c.journal[n-1].last()
+	}
+	return 0
 }
 
 // span is a run of records in the store.
@@ -426,7 +464,7 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 }
 
 func (c *chainEvidence) last() int64 {
-	last := int64(len(c.journal))
+	last := c.inJournal()
 	for _, s := range c.spans {
 		last = max(last, s.last)
 	}
@@ -451,11 +489,11 @@ func (v *verification) checkChain(n *nodeEvidence, name chainName, c *chainEvide
 			at(s.first, "does not follow the record before it")
 		}
 		sequence, hash = s.last, s.hash
-		if s.last <= int64(len(c.journal)) && s.last > 0 && c.journal[s.last-1] != s.hash {
+		if written, ok := c.at(s.last); ok && written != s.hash {
 			at(s.last, "is another one in the journal than in the store")
 		}
 	}
-	if sequence > 0 && int64(len(c.journal)) > sequence && c.journal[sequence-1] != hash {
+	if written, ok := c.at(sequence); ok && c.inJournal() > sequence && written != hash {
 		at(sequence, "is another one in the journal than in the store")
 	}
 	last := c.last()

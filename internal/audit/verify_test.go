@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -378,6 +380,28 @@ func TestTampering(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestVerifyCrafted: one line that says of itself that it comes after millions takes the memory of one.
+func TestVerifyCrafted(t *testing.T) {
+	s := newScene(t)
+	lines := s.lines(t, 5)
+	for i, sequence := range []string{"4000007", "8000014", "999999999999999999"} {
+		hash, chain := [32]byte{byte(i)}, storage.AuditChain{OrganizationID: "crafted" + strconv.Itoa(i)}
+		line := wholeLine(chain.OrganizationID, 7, &hash, []byte(`{"i":"","t":1}`))
+		lines = slices.Insert(lines, len(lines)-1, bytes.Replace(line, []byte(`"n":7`), []byte(`"n":`+sequence), 1))
+	}
+	s.rewrite(t, 5, lines)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	findings := verify(t, s.root, s.store)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 {
+		t.Errorf("%d bytes are taken", used)
+	}
+	if n := len(slices.DeleteFunc(findings, func(f Finding) bool { return !strings.HasPrefix(f.Organization, "crafted") })); n != 3 {
+		t.Errorf("%d of 3 are found", n)
 	}
 }
 

@@ -111,9 +111,6 @@ func (r *segmentReader) takeRecord(record *record) {
 		if record.sequence <= c.Sequence {
 			return
 		}
-		for int64(len(evidence.journal)) < record.sequence-1 && record.sequence-c.Sequence < 1<<24 {
-			evidence.journal = append(evidence.journal, [32]byte{})
-		}
 	} else {
 		where.Problem = r.check(c, record)
 		if where.Problem != "" {
@@ -122,7 +119,7 @@ func (r *segmentReader) takeRecord(record *record) {
 	}
 	// What follows is held against what this line says, so that one edit is told once.
 	c.Sequence, c.Hash = record.sequence, record.hash
-	evidence.journal = append(evidence.journal, record.hash)
+	evidence.add(record.sequence, record.hash)
 }
 
 // check moves the chain on by a record and says what is wrong with the record. What is wrong with a shared part is said
@@ -214,8 +211,8 @@ func (v *verification) readStore(ctx context.Context, store Source) error {
 	for _, n := range v.nodes {
 		for name, c := range n.chains {
 			for sequence := range c.heads {
-				if sequence >= 1 && sequence <= int64(len(c.journal)) {
-					v.meet(n, c, name.organization, name.segment, sequence, c.journal[sequence-1])
+				if hash, ok := c.at(sequence); ok {
+					v.meet(n, c, name.organization, name.segment, sequence, hash)
 				}
 			}
 		}
@@ -278,7 +275,7 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 	evidence.spans = append(evidence.spans, s)
 	for i := range records {
 		if r := &records[i]; wrong == nil || r.Sequence < wrong.Sequence {
-			if r.Sequence > int64(len(evidence.journal)) {
+			if _, ok := evidence.at(r.Sequence); !ok {
 				v.report.Records++
 			}
 			v.meet(n, evidence, c.OrganizationID, c.Segment, r.Sequence, r.Hash)
