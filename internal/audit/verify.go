@@ -438,6 +438,9 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 	case final == nil && !newest:
 		v.find(Finding{Node: n.name, Segment: name, Problem: "the segment ends without its final checkpoint"})
 	}
+	if file != nil && file.header == nil && n.stored(name) {
+		v.find(Finding{Node: n.name, Segment: name, Problem: "its file has no beginning, and the store has something of it: it was cut off"})
+	}
 	if file != nil && file.header != nil && file.header.Checkpoint > 0 {
 		before := n.checkpoints[file.header.Checkpoint]
 		if before == nil || checkpointHash(&before.AuditCheckpoint) != file.header.Previous {
@@ -461,6 +464,21 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 			})
 		}
 	}
+}
+
+// stored reports whether the store has something of a segment.
+func (n *nodeEvidence) stored(segment string) bool {
+	for _, c := range n.checkpoints {
+		if c.stored && c.Segment == segment {
+			return true
+		}
+	}
+	for name, c := range n.chains {
+		if name.segment == segment && len(c.spans) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *chainEvidence) last() int64 {

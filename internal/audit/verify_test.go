@@ -257,6 +257,18 @@ func TestTampering(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ""}, // then only a note says so, see TestVerifyNotes
+		"journal: the growing segment emptied": {func(t *testing.T, s *scene) {
+			s.ship(t)
+			if err := os.Truncate(segmentPath(s.dir, 5), 0); err != nil {
+				t.Fatal(err)
+			}
+		}, "segment 00000005: its file has no beginning, and the store has something of it"},
+		"journal: the growing segment cut off within its first line": {func(t *testing.T, s *scene) {
+			s.ship(t)
+			if err := os.Truncate(segmentPath(s.dir, 5), 20); err != nil {
+				t.Fatal(err)
+			}
+		}, "segment 00000005: its file has no beginning, and the store has something of it"},
 		"journal: the growing segment deleted": {func(t *testing.T, s *scene) {
 			s.ship(t)
 			if err := os.Remove(segmentPath(s.dir, 5)); err != nil {
