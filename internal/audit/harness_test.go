@@ -38,6 +38,7 @@ type memory struct {
 	checkpoints []storage.AuditCheckpoint
 	keys        []storage.DataKey
 	err         error // of every write
+	heads       func([]storage.AuditChain) []storage.AuditChain
 }
 
 func (m *memory) RecordAudit(ctx context.Context) error {
@@ -137,6 +138,9 @@ func (m *memory) AuditChains(_ context.Context, node string) ([]storage.AuditCha
 		if node == "" || c.Node == node {
 			all = append(all, c)
 		}
+	}
+	if m.heads != nil {
+		all = m.heads(all)
 	}
 	return all, nil
 }

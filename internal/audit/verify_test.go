@@ -117,6 +117,18 @@ func repack(t *testing.T, c *storage.AuditChunk, change func(body []byte) []byte
 	c.Data = append([]byte{chunkFormat}, s2.Encode(nil, change(body))...)
 }
 
+// editHeads is memory.heads that changes where the chains of the store's own records end.
+func editHeads(edit func(c *storage.AuditChain)) func([]storage.AuditChain) []storage.AuditChain {
+	return func(all []storage.AuditChain) []storage.AuditChain {
+		for i := range all {
+			if all[i].Segment == storage.AuditStoreSegment {
+				edit(&all[i])
+			}
+		}
+		return all
+	}
+}
+
 // TestTampering: whatever is edited, removed, moved, cut off or put back is found, and where.
 func TestTampering(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -365,6 +377,17 @@ func TestTampering(t *testing.T) {
 				*r = chain.Next(text)
 			}
 		}, "is not the record that checkpoint "},
+		"store: the head of a chain moved back": {func(_ *testing.T, s *scene) {
+			s.store.heads = editHeads(func(c *storage.AuditChain) { c.Sequence-- })
+		}, "organization " + acme + ", record 40: is not where the store says that the chain ends"},
+		"store: the hash of the head of a chain changed": {func(_ *testing.T, s *scene) {
+			s.store.heads = editHeads(func(c *storage.AuditChain) { c.Hash = [32]byte{} })
+		}, "organization " + acme + ", record 40: is not where the store says that the chain ends"},
+		"store: the heads of chains dropped": {func(_ *testing.T, s *scene) {
+			s.store.heads = func(all []storage.AuditChain) []storage.AuditChain {
+				return slices.DeleteFunc(all, func(c storage.AuditChain) bool { return c.Segment == storage.AuditStoreSegment })
+			}
+		}, "organization " + acme + ", record 40: is not where the store says that the chain ends"},
 		"store: all emptied": {func(t *testing.T, s *scene) {
 			*s.store = memory{}
 		}, "are gone"},

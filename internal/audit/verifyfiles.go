@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -207,6 +209,9 @@ func (v *verification) readStore(ctx context.Context, store Source) error {
 			})
 		}
 	}
+	if err := v.checkHeads(ctx, store, chains); err != nil {
+		return err
+	}
 	// Journals are read first: what they hold is held against the checkpoints only where the store has it not.
 	for _, n := range v.nodes {
 		for name, c := range n.chains {
@@ -214,6 +219,51 @@ func (v *verification) readStore(ctx context.Context, store Source) error {
 				if hash, ok := c.at(sequence); ok {
 					v.meet(n, c, name.organization, name.segment, sequence, hash)
 				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkHeads holds what the store says about where the chains of its own records end, which the next record follows, against those
+// records. before is what it said before they were read: beside a gateway there may be more since.
+func (v *verification) checkHeads(ctx context.Context, store Source, before []storage.AuditChain) error {
+	after, err := store.AuditChains(ctx, "")
+	if err != nil {
+		return fmt.Errorf("reading chains: %w", err)
+	}
+	type chainKey struct{ node, organization string }
+	now := make(map[chainKey]storage.AuditChain)
+	for _, c := range after {
+		if c.Segment == storage.AuditStoreSegment {
+			now[chainKey{c.Node, c.OrganizationID}] = c
+		}
+	}
+	wrong := func(n *nodeEvidence, organization string, sequence int64) {
+		v.find(Finding{
+			Node: n.name, Segment: storage.AuditStoreSegment, Organization: organization, Sequence: sequence,
+			Problem: "is not where the store says that the chain ends",
+		})
+	}
+	for _, c := range before {
+		if c.Segment != storage.AuditStoreSegment {
+			continue
+		}
+		n := v.node(c.Node)
+		for _, s := range n.chain(c.OrganizationID, c.Segment).spans {
+			if s.last == c.Sequence && s.hash != c.Hash {
+				wrong(n, c.OrganizationID, s.last)
+			}
+		}
+	}
+	for _, n := range v.nodes {
+		for name, c := range n.chains {
+			if name.segment != storage.AuditStoreSegment || len(c.spans) == 0 {
+				continue
+			}
+			last := slices.MaxFunc(c.spans, func(a, b span) int { return cmp.Compare(a.last, b.last) })
+			if head := now[chainKey{n.name, name.organization}]; head.Sequence < last.last || head.Sequence == last.last && head.Hash != last.hash {
+				wrong(n, name.organization, last.last)
 			}
 		}
 	}
