@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -134,7 +135,16 @@ func (f *feed) close() {
 // FileSink appends NDJSON to a file, which may be a pipe.
 type FileSink struct {
 	path string
-	file *os.File
+	file sinkFile
+	torn bool // it may end with a part of a line
+}
+
+// sinkFile is an *os.File.
+type sinkFile interface {
+	io.WriteCloser
+	Stat() (os.FileInfo, error)
+	Truncate(size int64) error
+	SetWriteDeadline(t time.Time) error
 }
 
 // NewFileSink makes a sink for the file at path. The file is opened, and made with mode 0600, at the first record.
@@ -152,18 +162,48 @@ func (s *FileSink) Write(ctx context.Context, records []Exported) error {
 			return fmt.Errorf("opening audit sink: %w", err)
 		}
 		s.file = f
+		s.torn = s.torn || endsTorn(s.path)
 	}
 	var lines []byte
+	if s.torn {
+		lines = append(lines, '\n') // what is torn stays a line of its own
+	}
 	for _, r := range records {
 		lines = append(append(lines, marshal(r)...), '\n')
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = s.file.SetWriteDeadline(deadline) // files on a disk know none
 	}
-	if _, err := s.file.Write(lines); err != nil {
+	if n, err := s.file.Write(lines); err != nil {
+		if n > 0 && !s.cutBack(n) {
+			s.torn = lines[n-1] != '\n'
+		}
 		return errors.Join(fmt.Errorf("writing audit sink: %w", err), s.Close())
 	}
+	s.torn = false
 	return nil
+}
+
+// cutBack takes away the last bytes that were written, where that can be done.
+func (s *FileSink) cutBack(n int) bool {
+	at, err := s.file.Stat()
+	return err == nil && at.Mode().IsRegular() && at.Size() >= int64(n) && s.file.Truncate(at.Size()-int64(n)) == nil
+}
+
+// endsTorn reports whether a file ends with a part of a line, as when the process was killed while it wrote.
+func endsTorn(path string) bool {
+	at, err := os.Stat(path)
+	if err != nil || !at.Mode().IsRegular() || at.Size() == 0 {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false // it may be only for writing
+	}
+	defer f.Close()
+	var last [1]byte
+	_, err = f.ReadAt(last[:], at.Size()-1)
+	return err == nil && last[0] != '\n'
 }
 
 // Close implements Sink.
