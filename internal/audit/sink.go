@@ -63,6 +63,8 @@ type feed struct {
 	stop    chan struct{}
 	done    chan struct{}
 	lost    atomic.Int64
+	passing atomic.Int64           // how many records the sink is given at the moment
+	over    atomic.Bool            // nobody waits for the sink any more
 	failure atomic.Pointer[string] // the last error
 }
 
@@ -89,7 +91,7 @@ func (f *feed) run() {
 		case r := <-f.queue:
 			f.pass(r)
 		case <-f.stop:
-			for {
+			for !f.over.Load() {
 				select {
 				case r := <-f.queue:
 					f.pass(r)
@@ -97,6 +99,7 @@ func (f *feed) run() {
 					return
 				}
 			}
+			return
 		}
 	}
 }
@@ -112,16 +115,19 @@ func (f *feed) pass(first storage.AuditRecord) {
 			more = false
 		}
 	}
+	f.passing.Store(int64(len(records)))
 	ctx, cancel := context.WithTimeout(context.Background(), sinkDeadline)
 	defer cancel()
-	if err := f.sink.Write(ctx, records); err != nil {
-		f.lost.Add(int64(len(records)))
+	err := f.sink.Write(ctx, records)
+	n := f.passing.Swap(0) // 0: they are lost already, see close
+	if err != nil {
+		f.lost.Add(n)
 		text := err.Error()
 		f.failure.Store(&text)
 	}
 }
 
-// close gives the sink a moment to take what waits.
+// close gives the sink a moment to take what waits. The rest is lost to it.
 func (f *feed) close() {
 	close(f.stop)
 	timer := time.NewTimer(sinkDeadline)
@@ -129,6 +135,16 @@ func (f *feed) close() {
 	select {
 	case <-f.done:
 	case <-timer.C:
+		f.over.Store(true)
+		f.lost.Add(f.passing.Swap(0))
+	}
+	for {
+		select {
+		case <-f.queue:
+			f.lost.Add(1)
+		default:
+			return
+		}
 	}
 }
 

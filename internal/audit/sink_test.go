@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -115,4 +118,56 @@ func TestSinkPipe(t *testing.T) {
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, `{"organization_id":`) || !strings.Contains(last, `"last"`) {
 		t.Errorf("%.300s", last)
 	}
+}
+
+// lockedBuffer is what a log is written to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// TestSinkLosses: what a sink has not taken at the end is counted and told, and no count falls when sinks are replaced.
+func TestSinkLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told lockedBuffer
+		o := testOptions(t, t.TempDir())
+		o.Log = slog.New(slog.NewTextHandler(&told, nil))
+		trail := &Trail{log: o.Log, past: make(map[string]int64), stop: make(chan struct{}), refusals: newRefusals(time.Now), journal: new(Journal)}
+		hangs := &stuck{release: make(chan struct{})}
+		give := func(n int) {
+			for range n {
+				trail.offer(storage.AuditRecord{OrganizationID: acme, Text: appendEntry(nil, intent("create_issue"))})
+			}
+		}
+		trail.SetSinks([]Sink{hangs})
+		give(1)
+		synctest.Wait() // the sink has it
+		give(sinkQueue + 5)
+		trail.SetSinks([]Sink{hangs})
+		if n := trail.Losses()["stuck"]; n != 5 {
+			t.Errorf("%d are lost when sinks are replaced", n)
+		}
+		give(3)
+		time.Sleep(2 * sinkDeadline) //nolint:forbidigo // the clock of synctest
+		if n := trail.Losses()["stuck"]; n != 5+sinkQueue+1 {
+			t.Errorf("%d are lost of the former one", n)
+		}
+		trail.report()
+		trail.SetSinks(nil)
+		trail.work.Wait()
+		trail.report()
+		if n := trail.Losses()["stuck"]; n != 5+sinkQueue+1+3 {
+			t.Errorf("%d are lost in the end", n)
+		}
+		if text := told.String(); strings.Count(text, "audit records are lost") != 2 || !strings.Contains(text, "records=3") {
+			t.Errorf("%s", text)
+		}
+		close(hangs.release)
+	})
 }

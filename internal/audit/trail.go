@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,9 +33,12 @@ type Trail struct {
 	store   storage.Audits
 	log     *slog.Logger
 
-	mu    sync.Mutex
-	feeds []*feed
-	taps  atomic.Pointer[[]*feed] // what records are offered to
+	mu     sync.Mutex
+	feeds  []*feed
+	former []*feed                 // those that are ending
+	past   map[string]int64        // what those that have ended lost, by the sink's name
+	told   map[string]int64        // the losses that were logged
+	taps   atomic.Pointer[[]*feed] // what records are offered to
 
 	refusals *refusals
 
@@ -47,7 +51,7 @@ type Trail struct {
 // writes any more are ended and shipped too.
 func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 	o = o.withDefaults()
-	t := &Trail{store: store, log: o.Log, stop: make(chan struct{})}
+	t := &Trail{store: store, log: o.Log, past: make(map[string]int64), stop: make(chan struct{})}
 	o.trusted = t.trusted
 	j, err := Open(o)
 	if err != nil {
@@ -108,15 +112,24 @@ func (t *Trail) SetSinks(sinks []Sink) {
 	}
 	t.mu.Lock()
 	former := t.feeds
-	t.feeds = feeds
+	t.feeds, t.former = feeds, append(t.former, former...)
 	t.mu.Unlock()
 	t.taps.Store(&feeds)
 	if len(feeds) > 0 {
 		t.journal.Observe(t.offer)
 	}
 	for _, f := range former {
-		t.work.Go(f.close)
+		t.work.Go(func() { t.closeFeed(f) })
 	}
+}
+
+// closeFeed ends a feed, and keeps what it has lost: a count never falls.
+func (t *Trail) closeFeed(f *feed) {
+	f.close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.former = slices.DeleteFunc(t.former, func(one *feed) bool { return one == f })
+	t.past[f.sink.Name()] += f.lost.Load()
 }
 
 // Losses is what could not be recorded or passed on since the start, by where.
@@ -124,8 +137,11 @@ func (t *Trail) Losses() map[string]int64 {
 	losses := map[string]int64{"journal": t.journal.Lost(), "refusals": t.refusals.dropped.Load()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, f := range t.feeds {
+	for _, f := range slices.Concat(t.feeds, t.former) {
 		losses[f.sink.Name()] += f.lost.Load()
+	}
+	for name, n := range t.past {
+		losses[name] += n
 	}
 	return losses
 }
@@ -149,7 +165,6 @@ func (t *Trail) run(o Options) {
 	defer tick.Stop()
 	var waited time.Duration
 	var failing bool
-	reported := t.Losses()
 	for {
 		select {
 		case <-t.stop:
@@ -176,7 +191,7 @@ func (t *Trail) run(o Options) {
 		if !failing && !adopted {
 			adopted = t.adopt(ctx, o)
 		}
-		reported = t.report(reported)
+		t.report()
 	}
 }
 
@@ -192,9 +207,11 @@ func (t *Trail) backlog() int64 {
 	return t.journal.writtenSoFar() - t.shipper.shipped
 }
 
-// report logs new losses.
-func (t *Trail) report(before map[string]int64) map[string]int64 {
+// report logs new losses. It is called by run, and when that has ended.
+func (t *Trail) report() {
 	losses := t.Losses()
+	before := t.told
+	t.told = losses
 	for where, n := range losses {
 		if n <= before[where] {
 			continue
@@ -209,7 +226,6 @@ func (t *Trail) report(before map[string]int64) map[string]int64 {
 		t.mu.Unlock()
 		t.log.Warn("audit records are lost", attributes...)
 	}
-	return losses
 }
 
 // recall learns where the chains of the store's own records stand, so that a checkpoint covers what a crash kept from the
@@ -299,6 +315,7 @@ func (t *Trail) Close() (err error) {
 		err = errors.Join(err, t.shipper.ship(ctx))
 		t.SetSinks(nil)
 		t.work.Wait()
+		t.report()
 	})
 	return err
 }

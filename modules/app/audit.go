@@ -59,8 +59,9 @@ func (t *trail) close() error {
 	if opened == nil {
 		return nil
 	}
-	auditCounters.forget(opened)
-	return opened.Close()
+	err := opened.Close()
+	auditCounters.forget(opened) // with what was lost at the end
+	return err
 }
 
 // Audit is a configuration's view of the audit log. A nil one, which only tests have, records nothing.
