@@ -195,6 +195,7 @@ type segment struct {
 	ended  bool              // it has its final checkpoint
 	number int
 	name   string
+	header string // the hash of its first line
 	began  time.Time
 	path   string
 	at     os.FileInfo // what its path led to when it began; nil: not known

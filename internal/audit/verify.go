@@ -110,7 +110,14 @@ func Verify(ctx context.Context, journals Journals, store Source, keys Verifier)
 		return v.report, ErrNothing
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.nodes)) {
-		v.checkNode(v.nodes[name])
+		n := v.nodes[name]
+		v.checkNode(n)
+		for _, name := range slices.Sorted(maps.Keys(n.files)) {
+			number, _ := segmentNumber(name)
+			if err := v.checkTail(n, filepath.Join(dir, n.name), number); err != nil {
+				return v.report, fmt.Errorf("reading segment %s again: %w", name, err)
+			}
+		}
 	}
 	return v.report, nil
 }
@@ -138,8 +145,9 @@ type nodeEvidence struct {
 
 // fileEvidence is a segment's file.
 type fileEvidence struct {
-	header *header
-	final  bool
+	header     *header
+	checkpoint int64 // the number of the last one; 0: none
+	final      bool
 }
 
 type checkpointEvidence struct {

@@ -83,6 +83,26 @@ func (s *scene) ship(t *testing.T) {
 	}
 }
 
+// twoCheckpoints gives the growing segment two more, one behind the other, and returns its lines.
+func (s *scene) twoCheckpoints(t *testing.T) [][]byte {
+	t.Helper()
+	lines := s.written(t)
+	for range 2 {
+		c := Checkpoint{Segment: s.journal.segment.name, Header: s.journal.segment.header, Chains: []Head{}}
+		var signed storage.AuditCheckpoint
+		signed, s.journal.last = s.journal.sign(c)
+		lines = append(lines, appendCheckpoint(nil, &signed))
+	}
+	s.rewrite(t, 5, lines)
+	return lines
+}
+
+// written is the lines of the growing segment, without what is laid out behind them.
+func (s *scene) written(t *testing.T) [][]byte {
+	t.Helper()
+	return slices.DeleteFunc(s.lines(t, 5), func(line []byte) bool { return len(line) == 0 || bytes.IndexByte(line, 0) >= 0 })
+}
+
 func (s *scene) lines(t *testing.T, segment int) [][]byte {
 	t.Helper()
 	return bytes.SplitAfter([]byte(strings.TrimSuffix(readFile(t, segmentPath(s.dir, segment)), "\n")+"\n"), []byte("\n"))
@@ -269,6 +289,37 @@ func TestTampering(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ""}, // then only a note says so, see TestVerifyNotes
+		"journal: the time in a header": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			lines[0] = bytes.Replace(lines[0], []byte(`"time":"2`), []byte(`"time":"3`), 1)
+			s.rewrite(t, 5, lines)
+		}, "was signed over another first line of the segment"},
+		"journal: the format in a header": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			lines[0] = bytes.Replace(lines[0], []byte(`"format":5`), []byte(`"format":4`), 1)
+			s.rewrite(t, 4, lines)
+		}, "segment 00000004, line "},
+		"journal: two checkpoints swapped": {func(t *testing.T, s *scene) {
+			lines := s.twoCheckpoints(t)
+			n := len(lines)
+			lines[n-1], lines[n-2] = lines[n-2], lines[n-1]
+			s.rewrite(t, 5, lines)
+		}, "follows checkpoint "},
+		"journal: a checkpoint removed that the store has": {func(t *testing.T, s *scene) {
+			lines := s.twoCheckpoints(t)
+			s.ship(t)
+			s.rewrite(t, 5, slices.Delete(lines, len(lines)-2, len(lines)-1))
+		}, "follows checkpoint "},
+		"journal: the last checkpoint removed that the store has": {func(t *testing.T, s *scene) {
+			lines := s.twoCheckpoints(t)
+			s.ship(t)
+			s.rewrite(t, 5, lines[:len(lines)-1])
+		}, ", which the store has, is gone from its file"},
+		"journal: the last records of the growing segment removed that the store has": {func(t *testing.T, s *scene) {
+			s.ship(t)
+			lines := s.written(t)
+			s.rewrite(t, 5, lines[:len(lines)-1])
+		}, ", which the store has, are gone from its file"},
 		"journal: the growing segment emptied": {func(t *testing.T, s *scene) {
 			s.ship(t)
 			if err := os.Truncate(segmentPath(s.dir, 5), 0); err != nil {
@@ -421,11 +472,11 @@ func TestTampering(t *testing.T) {
 // TestVerifyCrafted: one line that says of itself that it comes after millions takes the memory of one.
 func TestVerifyCrafted(t *testing.T) {
 	s := newScene(t)
-	lines := s.lines(t, 5)
+	lines := s.written(t)
 	for i, sequence := range []string{"4000007", "8000014", "999999999999999999"} {
 		hash, chain := [32]byte{byte(i)}, storage.AuditChain{OrganizationID: "crafted" + strconv.Itoa(i)}
 		line := wholeLine(chain.OrganizationID, 7, &hash, []byte(`{"i":"","t":1}`))
-		lines = slices.Insert(lines, len(lines)-1, bytes.Replace(line, []byte(`"n":7`), []byte(`"n":`+sequence), 1))
+		lines = append(lines, bytes.Replace(line, []byte(`"n":7`), []byte(`"n":`+sequence), 1))
 	}
 	s.rewrite(t, 5, lines)
 	var before, after runtime.MemStats

@@ -55,6 +55,71 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 	return nil
 }
 
+// checkTail finds what the store has of a segment and its file has not any more. When the file was read it may not have been there
+// yet: the file is read again, since nothing comes to the store that is not in it before.
+func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error {
+	name := segmentName(number)
+	if file := n.files[name]; file == nil || file.header == nil || !n.ahead(name, file.checkpoint, func(organization string) int64 {
+		return n.chain(organization, name).inJournal()
+	}, nil) {
+		return nil
+	}
+	f, err := openSegment(dir, number)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // shipped and removed since
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	all, err := scanFrom(f, n.name, name)
+	if err != nil {
+		return err
+	}
+	checkpoint := int64(0)
+	if all.checkpoint != nil {
+		checkpoint = all.checkpoint.Number
+	}
+	n.ahead(name, checkpoint, func(organization string) int64 {
+		if c := all.chains[organization]; c != nil {
+			return c.Sequence
+		}
+		return 0
+	}, v.find)
+	return nil
+}
+
+// ahead reports whether the store has more of a segment than its file, of which these are the last checkpoint and the last records, and
+// tells find (nil: nobody) what.
+func (n *nodeEvidence) ahead(segment string, checkpoint int64, last func(organization string) int64, find func(Finding)) (ahead bool) {
+	tell := func(f Finding) {
+		if ahead = true; find != nil {
+			find(f)
+		}
+	}
+	for number, c := range n.checkpoints {
+		if c.stored && c.Segment == segment && number > checkpoint {
+			tell(Finding{Node: n.name, Segment: segment, Problem: fmt.Sprintf("checkpoint %d, which the store has, is gone from its file", number)})
+		}
+	}
+	for name, c := range n.chains {
+		if name.segment != segment {
+			continue
+		}
+		in, stored := last(name.organization), int64(0)
+		for _, s := range c.spans {
+			stored = max(stored, s.last)
+		}
+		if stored > in {
+			tell(Finding{
+				Node: n.name, Segment: segment, Organization: name.organization, Sequence: in + 1,
+				Problem: fmt.Sprintf("records %d to %d, which the store has, are gone from its file", in+1, stored),
+			})
+		}
+	}
+	return ahead
+}
+
 type segmentReader struct {
 	*verification
 	node    *nodeEvidence
@@ -160,6 +225,16 @@ func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
 	if err != nil {
 		return // told by addCheckpoint
 	}
+	switch header := r.file.header; {
+	case header == nil: // told
+	case said.Header != "" && said.Header != header.hash():
+		r.find(fmt.Sprintf("checkpoint %d was signed over another first line of the segment", said.Number))
+	case r.file.checkpoint == 0 && said.Number != header.Checkpoint+1:
+		r.find(fmt.Sprintf("checkpoint %d follows checkpoint %d, which the segment follows", said.Number, header.Checkpoint))
+	case r.file.checkpoint > 0 && said.Number != r.file.checkpoint+1:
+		r.find(fmt.Sprintf("checkpoint %d follows checkpoint %d", said.Number, r.file.checkpoint))
+	}
+	r.file.checkpoint = said.Number
 	r.file.final = said.Final
 	for _, head := range said.Chains {
 		if head.Segment != r.name {
