@@ -109,6 +109,9 @@ func (m *memory) AuditRecords(_ context.Context, f storage.AuditFilter) ([]stora
 	for _, r := range slices.Backward(m.records) {
 		at := timeOf(r.Text)
 		if r.OrganizationID == f.OrganizationID && (f.From.IsZero() || !at.Before(f.From)) && (f.To.IsZero() || at.Before(f.To)) {
+			if r.At.IsZero() {
+				r.At = at.Truncate(precision)
+			}
 			all = append(all, r)
 		}
 	}

@@ -401,6 +401,9 @@ func TestTampering(t *testing.T) {
 			c := &s.store.checkpoints[1]
 			c.Data = bytes.Replace(c.Data, []byte(`"sequence":`), []byte(`"sequence":1`), 1)
 		}, "is not signed by a key of this gateway"},
+		"store: when a record is from": {func(_ *testing.T, s *scene) {
+			s.store.records[3].At = time.UnixMicro(1).UTC()
+		}, "record 4: is from another time than the store says"},
 		"store: a record edited": {func(t *testing.T, s *scene) {
 			r := &s.store.records[3]
 			r.Text = bytes.Replace(r.Text, []byte(`"allow"`), []byte(`"deny!"`), 1)

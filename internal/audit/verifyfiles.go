@@ -432,6 +432,9 @@ func (v *verification) readOwn(ctx context.Context, store Source, organization s
 		if r.Sum() != r.Hash {
 			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "the record or its hash was changed"})
 		}
+		if !r.At.Equal(timeOf(r.Text).Truncate(precision)) {
+			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "is from another time than the store says: whoever asks for its time does not find it"})
+		}
 		evidence := n.chain(r.OrganizationID, r.Segment)
 		evidence.spans = append(evidence.spans, span{first: r.Sequence, last: r.Sequence, previous: r.Previous, hash: r.Hash})
 		v.meet(n, evidence, r.OrganizationID, r.Segment, r.Sequence, r.Hash)

@@ -16,8 +16,8 @@ const (
 		ON CONFLICT (organization_id, node, segment) DO NOTHING`
 	putAuditHeadSQL = `INSERT INTO audit_heads (organization_id, node, segment, sequence, hash) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (organization_id, node, segment) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`
-	auditRecordColumns   = `organization_id, node, segment, sequence, text, previous, hash`
-	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	auditRecordColumns   = `organization_id, node, segment, sequence, text, previous, hash, at`
+	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	listAuditRecordsSQL  = `SELECT ` + auditRecordColumns + ` FROM audit_records WHERE organization_id = $1 AND at >= $2 AND at < $3
 		ORDER BY at DESC, node, segment, sequence DESC LIMIT $4`
 	auditChainsSQL = `SELECT organization_id, node, segment, sequence, hash FROM audit_heads WHERE $1 = '' OR node = $1
@@ -92,7 +92,7 @@ func scanAuditChain(r Row) (c storage.AuditChain, err error) {
 }
 
 func scanAuditRecord(r Row) (a storage.AuditRecord, err error) {
-	err = r.Scan(&a.OrganizationID, &a.Node, &a.Segment, &a.Sequence, &a.Text, hashColumn{&a.Previous}, hashColumn{&a.Hash})
+	err = r.Scan(&a.OrganizationID, &a.Node, &a.Segment, &a.Sequence, &a.Text, hashColumn{&a.Previous}, hashColumn{&a.Hash}, timeColumn{&a.At})
 	return a, err
 }
 
