@@ -17,7 +17,8 @@ const (
 	putAuditHeadSQL = `INSERT INTO audit_heads (organization_id, node, segment, sequence, hash) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (organization_id, node, segment) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`
 	auditRecordColumns   = `organization_id, node, segment, sequence, text, previous, hash, at`
-	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (organization_id, node, segment, sequence) DO NOTHING`
 	listAuditRecordsSQL  = `SELECT ` + auditRecordColumns + ` FROM audit_records WHERE organization_id = $1 AND at >= $2 AND at < $3
 		ORDER BY at DESC, node, segment, sequence DESC LIMIT $4`
 	auditChainsSQL = `SELECT organization_id, node, segment, sequence, hash FROM audit_heads WHERE $1 = '' OR node = $1
@@ -64,9 +65,15 @@ func (s *Store) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]s
 			return nil, fmt.Errorf("writing an audit entry: %w", err)
 		}
 		r := chain.Next(text)
-		if _, err := tx.Exec(ctx, insertAuditRecordSQL, r.OrganizationID, r.Node, r.Segment, r.Sequence, r.Text, r.Previous[:],
-			r.Hash[:], e.At.UnixMicro()); err != nil {
+		n, err := tx.Exec(ctx, insertAuditRecordSQL, r.OrganizationID, r.Node, r.Segment, r.Sequence, r.Text, r.Previous[:],
+			r.Hash[:], e.At.UnixMicro())
+		if err != nil {
 			return nil, err
+		}
+		if n == 0 {
+			// No conflict of what the caller writes.
+			return nil, fmt.Errorf("recording in the audit log: there is a record %d behind the end of the chain of node %s, organization %q; run durward audit verify: %w",
+				r.Sequence, r.Node, r.OrganizationID, storage.ErrUnavailable)
 		}
 		records[i] = r
 	}
