@@ -132,3 +132,75 @@ func TestAuditOfTraces(t *testing.T) {
 		})
 	}
 }
+
+// TestAuditOfRefusals: what is refused before it is a call, and what finds nothing to change, is in the log of the organization, with who
+// wanted it.
+func TestAuditOfRefusals(t *testing.T) {
+	t.Parallel()
+	provider := newLLMProvider(t, func(w http.ResponseWriter, _ *http.Request, _ string) { answerJSON(w, http.StatusOK, chatAnswer) })
+	g := startGateway(t, settings{env: []string{"PROVIDER_KEY=sk-configured"}, option: `provider openai house {
+			base_url ` + provider.URL + `/v1
+			key {env.PROVIDER_KEY}
+		}
+		alias small {
+			target house gpt-real
+		}`})
+	s := g.bareServer(newThirdParty(t).url()+"/open", nil)
+	boss, user := g.token(admin), g.token(alice)
+	key, id := g.makeKey(user, "mcp")
+	models, modelsID := g.makeKey(user, "llm")
+	g.send(http.MethodPost, s.path, models, pingMessage, "Accept", bothKinds).want(t, http.StatusForbidden)
+	g.api(user, http.MethodDelete, keysPath+"/"+id, nil)
+	g.send(http.MethodPost, s.path, key, pingMessage, "Accept", bothKinds).want(t, http.StatusUnauthorized)
+
+	const trace, unknown = "0af7651916cd43dd8448eb211c80319c", `{"model":"nope","messages":[]}`
+	ask := func(body string, status int) {
+		t.Helper()
+		g.send(http.MethodPost, chatPath, user, body, "Traceparent", "00-"+trace+"-b7ad6b7169203331-01", "X-Tag-Session-Id", "tag").want(t, status)
+	}
+	ask(unknown, http.StatusNotFound)
+	ask(chatAsked, http.StatusOK)
+	g.object(boss, http.MethodPost, llmBase+"/admin/rate-limits", members{"name": "None", "scope_type": "org", "requests_per_minute": 1, "traffic_type": "llm"})
+	for range 2 { // whether the call before counts in it or not
+		g.send(http.MethodPost, chatPath, user, chatAsked)
+	}
+	ask(chatAsked, http.StatusTooManyRequests)
+
+	server := g.object(boss, http.MethodGet, "/api/servers/"+s.ID, nil)
+	g.api(boss, http.MethodPut, "/api/servers/"+s.ID, members{"name": server["name"]})
+
+	var page struct {
+		Data []struct {
+			auditRow
+			Trace string `json:"trace_id"`
+		}
+	}
+	g.send(http.MethodGet, "/api/audit?limit=100", boss, nil).want(t, http.StatusOK).decode(t, &page)
+	found := make(map[string]bool)
+	for _, r := range page.Data {
+		reason, _ := r.Detail["reason"].(string)
+		what := ""
+		switch {
+		case r.Event == "token.refused":
+			what = reason
+			if key := r.Detail["api_key_id"]; r.UserID != alice["sub"] || key != id && key != modelsID {
+				t.Errorf("%+v", r)
+			}
+		case r.Event == "model.call":
+			what = r.Tool + " " + r.Outcome
+			if len(r.ArgumentsDigest) != 64 || r.Session != "" && (r.Session != "tag" || r.Trace != trace) {
+				t.Errorf("%+v", r)
+			}
+		case r.Event == "server.update" && r.Detail["unchanged"] == true:
+			what = "unchanged"
+		case r.Kind == "admin" && r.Outcome != "ok":
+			t.Errorf("%+v", r)
+		}
+		found[what] = true
+	}
+	for _, want := range []string{"the scopes of the API key do not cover this address", "the API key was revoked", "nope refused", "small ok", "small limited", "unchanged"} {
+		if !found[want] {
+			t.Errorf("not recorded: %s, in %v", want, found)
+		}
+	}
+}

@@ -93,6 +93,8 @@ type AuditRecord struct {
 	Text []byte
 	// Previous is the hash of the record before it in the chain; zero for the first one.
 	Previous, Hash [sha256.Size]byte
+	// At is where AuditRecords has found the record: its entry's time, in microseconds. No hash covers it. Zero in records from elsewhere.
+	At time.Time
 }
 
 // AuditChain is where a chain stands: what the next record follows.

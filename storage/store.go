@@ -312,8 +312,8 @@ type ToolPins interface {
 type Audits interface {
 	// RecordAudit records what WithAudit put into ctx, in a transaction of its own: for events that write nothing else.
 	RecordAudit(ctx context.Context) error
-	// AddAuditChunks stores chunks that nodes ship. One that is there already (same chain and First) is left as it is. The
-	// chunks' data is the caller's again when it returns without an error.
+	// AddAuditChunks stores chunks that nodes ship. One that is there already is left as it is; ConflictError on first when another one
+	// of the same chain and First is. The chunks' data is the caller's again when it returns without an error.
 	AddAuditChunks(ctx context.Context, chunks []AuditChunk) error
 	// AuditChunks lists chunks that overlap the time of the filter, those with the latest To first.
 	AuditChunks(ctx context.Context, f AuditFilter) ([]AuditChunk, error)
@@ -324,6 +324,8 @@ type Audits interface {
 	AuditChains(ctx context.Context, node string) ([]AuditChain, error)
 	// AddAuditCheckpoint stores a checkpoint. ConflictError on number.
 	AddAuditCheckpoint(ctx context.Context, c AuditCheckpoint) error
+	// AuditCheckpoint returns a node's checkpoint by its number.
+	AuditCheckpoint(ctx context.Context, node string, number int64) (AuditCheckpoint, error)
 	// AuditCheckpoints lists a node's checkpoints by number; node "" is all nodes.
 	AuditCheckpoints(ctx context.Context, node string) ([]AuditCheckpoint, error)
 }

@@ -32,6 +32,8 @@ type Checkpoint struct {
 	Time    time.Time `json:"time"`
 	// Previous is the hash of checkpoint Number-1, "" in the first one.
 	Previous string `json:"previous,omitempty"`
+	// Header is the hash of the segment's first line.
+	Header string `json:"header,omitempty"`
 	// Final: the segment has ended. Chains are all of its chains then, else those that moved since the last checkpoint.
 	Final bool `json:"final,omitempty"`
 	// Cut is the length in bytes of an unfinished last line that a crash left and the next start cut away.

@@ -116,9 +116,14 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 		packed := s2.Encode(scratch[:cap(scratch)], body)
 		w.chunk.Data = append(append(make([]byte, 0, bodyStart+len(packed)), chunkFormat), packed...)
 	}
-	// To is behind the last record whatever precision a store has.
-	w.chunk.From, w.chunk.To = time.Unix(0, w.from).UTC().Truncate(precision), time.Unix(0, w.to).UTC().Truncate(precision).Add(precision)
+	w.chunk.From, w.chunk.To = chunkSpan(w.from, w.to)
 	return w.chunk, scratch
+}
+
+// chunkSpan is the span of a chunk of which these are the times of the earliest record and the latest. Its end is behind the last record
+// whatever precision a store has.
+func chunkSpan(first, last int64) (from, to time.Time) {
+	return time.Unix(0, first).UTC().Truncate(precision), time.Unix(0, last).UTC().Truncate(precision).Add(precision)
 }
 
 // packSample is how much of a chunk, from its middle, is packed to see whether that is worth it.

@@ -38,6 +38,7 @@ type memory struct {
 	checkpoints []storage.AuditCheckpoint
 	keys        []storage.DataKey
 	err         error // of every write
+	heads       func([]storage.AuditChain) []storage.AuditChain
 }
 
 func (m *memory) RecordAudit(ctx context.Context) error {
@@ -68,14 +69,20 @@ func (m *memory) AddAuditChunks(_ context.Context, chunks []storage.AuditChunk) 
 	if m.err != nil {
 		return m.err
 	}
+	var fresh []storage.AuditChunk
 	for _, c := range chunks {
-		if !slices.ContainsFunc(m.chunks, func(have storage.AuditChunk) bool {
+		at := slices.IndexFunc(m.chunks, func(have storage.AuditChunk) bool {
 			return have.OrganizationID == c.OrganizationID && have.Node == c.Node && have.Segment == c.Segment && have.First == c.First
-		}) {
+		})
+		switch {
+		case at < 0:
 			c.Data = bytes.Clone(c.Data)
-			m.chunks = append(m.chunks, c)
+			fresh = append(fresh, c)
+		case !bytes.Equal(m.chunks[at].Data, c.Data):
+			return &storage.ConflictError{Field: "first"}
 		}
 	}
+	m.chunks = append(m.chunks, fresh...)
 	return nil
 }
 
@@ -102,6 +109,9 @@ func (m *memory) AuditRecords(_ context.Context, f storage.AuditFilter) ([]stora
 	for _, r := range slices.Backward(m.records) {
 		at := timeOf(r.Text)
 		if r.OrganizationID == f.OrganizationID && (f.From.IsZero() || !at.Before(f.From)) && (f.To.IsZero() || at.Before(f.To)) {
+			if r.At.IsZero() {
+				r.At = at.Truncate(precision)
+			}
 			all = append(all, r)
 		}
 	}
@@ -132,6 +142,9 @@ func (m *memory) AuditChains(_ context.Context, node string) ([]storage.AuditCha
 			all = append(all, c)
 		}
 	}
+	if m.heads != nil {
+		all = m.heads(all)
+	}
 	return all, nil
 }
 
@@ -148,6 +161,17 @@ func (m *memory) AddAuditCheckpoint(_ context.Context, c storage.AuditCheckpoint
 	}
 	m.checkpoints = append(m.checkpoints, c)
 	return nil
+}
+
+func (m *memory) AuditCheckpoint(_ context.Context, node string, number int64) (storage.AuditCheckpoint, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.checkpoints {
+		if c.Node == node && c.Number == number {
+			return c, nil
+		}
+	}
+	return storage.AuditCheckpoint{}, storage.ErrNotFound
 }
 
 func (m *memory) AuditCheckpoints(_ context.Context, node string) ([]storage.AuditCheckpoint, error) {

@@ -64,7 +64,8 @@ type Options struct {
 	SegmentAge      time.Duration
 	CheckpointEvery time.Duration
 
-	create func(path string, r *ring) (file, error) // for tests: a disk with faults
+	create  func(path string, r *ring) (file, error) // for tests: a disk with faults
+	trusted func(dir string) bool                    // whether a journal that was left is gone on with; nil: always
 }
 
 func (o Options) withDefaults() Options {
@@ -194,6 +195,7 @@ type segment struct {
 	ended  bool              // it has its final checkpoint
 	number int
 	name   string
+	header string // the hash of its first line
 	began  time.Time
 	path   string
 	at     os.FileInfo // what its path led to when it began; nil: not known
@@ -218,7 +220,7 @@ func Open(o Options) (*Journal, error) {
 		ripe: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	var err error
-	if j.dir, j.unlock, err = claim(o.Dir, o.Log); err != nil {
+	if j.dir, j.unlock, err = claim(o.Dir, o.Log, o.trusted); err != nil {
 		return nil, fmt.Errorf("opening the audit journal: %w", err)
 	}
 	j.node = filepath.Base(j.dir)

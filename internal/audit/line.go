@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -45,6 +46,12 @@ type header struct {
 	// Checkpoint and Previous are number and hash of the node's last checkpoint before; 0 and "" for the first segment.
 	Checkpoint int64  `json:"checkpoint"`
 	Previous   string `json:"previous,omitempty"`
+}
+
+// hash is what checkpoints know a header by.
+func (h *header) hash() string {
+	sum := sha256.Sum256(marshal(h))
+	return hex.EncodeToString(sum[:])
 }
 
 // Formats. In segments of format 4 ids, digests and outcomes are whole, in those of format 3 each outcome is a record of its own, in

@@ -58,8 +58,9 @@ func segmentPath(dir string, number int) string {
 	return filepath.Join(dir, segmentName(number)+segmentSuffix)
 }
 
-// claim takes a journal's directory that no process has, or makes one with a new node's name.
-func claim(root string, log *slog.Logger) (dir string, unlock func(), err error) {
+// claim takes a journal's directory that no process has and that trusted (nil: any) lets it go on with, or makes one with a new node's
+// name.
+func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir string, unlock func(), err error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", nil, err
 	}
@@ -80,6 +81,8 @@ func claim(root string, log *slog.Logger) (dir string, unlock func(), err error)
 		case ofLaterFormat(dir, numbers):
 			log.Warn("a later durward has left an audit journal; it is left alone until that one runs again", "node", filepath.Base(dir))
 			unlock()
+		case trusted != nil && !trusted(dir):
+			unlock() // it was told why
 		default:
 			return dir, unlock, nil
 		}
@@ -196,14 +199,13 @@ func (j *Journal) open(number int) error {
 		return err
 	}
 	now := j.options.Now().UTC()
-	first := append(marshal(header{
-		Format: segmentFormat, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash,
-	}), '\n')
+	h := header{Format: segmentFormat, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash}
+	first := append(marshal(h), '\n')
 	_, err = f.Write(first)
 	if err = errors.Join(err, f.Sync(), syncPath(j.dir)); err != nil {
 		return errors.Join(err, f.Release(), os.Remove(path))
 	}
-	j.segment = segment{file: f, number: number, name: segmentName(number), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
+	j.segment = segment{file: f, number: number, name: segmentName(number), header: h.hash(), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
 	j.segment.at, _ = os.Lstat(path)
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
@@ -328,7 +330,7 @@ func (j *Journal) checkpoint(final bool) error {
 	if err := j.flushAll(); err != nil {
 		return err
 	}
-	c := Checkpoint{Segment: j.segment.name, Final: final, Chains: make([]Head, 0, len(j.stored)+len(j.segment.chains))}
+	c := Checkpoint{Segment: j.segment.name, Header: j.segment.header, Final: final, Chains: make([]Head, 0, len(j.stored)+len(j.segment.chains))}
 	for _, moved := range j.segment.chains {
 		if (final || moved.moved) && moved.Sequence > 0 {
 			c.Chains = append(c.Chains, headOf(&moved.AuditChain))
@@ -408,6 +410,9 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	last, cut := j.last, max(all.torn-int64(len(more)), 0)
 	if !all.final {
 		c := Checkpoint{Segment: segmentName(number), Final: true, Cut: cut, Chains: []Head{}}
+		if all.header != nil {
+			c.Header = all.header.hash()
+		}
 		for _, chain := range all.chains {
 			c.Chains = append(c.Chains, headOf(chain))
 		}

@@ -39,6 +39,7 @@ type shipper struct {
 	mu      sync.Mutex
 	primed  bool
 	there   map[chainName]int64 // the last sequence that the store had at the start
+	refused map[chainName]bool  // chains of which it has other records, see examine
 	at      position
 	batch   batch // what the store has not taken yet: it must be sent again as it is
 	shipped int64 // bytes of lines, since the start
@@ -76,6 +77,7 @@ type shippedChain struct {
 	sequence     int64
 	hash         [sha256.Size]byte
 	there        int64 // the last sequence that the store had at the start
+	refused      bool  // the store has other records
 	open         *chunkWriter
 }
 
@@ -135,7 +137,7 @@ func (s *shipper) remove(number int) {
 	var err error
 	switch {
 	case s.at.damaged || !s.at.final:
-		s.log.Error("an audit segment is damaged and is kept; run durward audit verify", "segment", segmentName(number))
+		s.log.Error("an audit segment is damaged, or the store has something else in its place: it is kept; run durward audit verify", "segment", segmentName(number))
 		err = os.Rename(path, path+damagedSuffix)
 	default:
 		err = os.Remove(path)
@@ -288,7 +290,8 @@ func (s *shipper) collect(lines *lines) (more bool, err error) {
 func (s *shipper) chain(organization string) *shippedChain {
 	c := s.at.chains[organization]
 	if c == nil {
-		c = &shippedChain{organization: organization, there: s.there[chainName{organization, segmentName(s.at.number)}]}
+		name := chainName{organization, segmentName(s.at.number)}
+		c = &shippedChain{organization: organization, there: s.there[name], refused: s.refused[name]}
 		s.at.chains[organization] = c
 	}
 	return c
@@ -302,8 +305,8 @@ func (s *shipper) record(r *record) (begun *shippedChain) {
 	}
 	before := c.hash
 	c.sequence, c.hash = r.sequence, r.hash
-	s.at.damaged = s.at.damaged || r.shared != nil && r.shared.lost
-	if r.sequence <= c.there {
+	s.at.damaged = s.at.damaged || r.shared != nil && r.shared.lost || c.refused
+	if r.sequence <= c.there || c.refused {
 		return nil
 	}
 	if c.open != nil && (r.sequence != c.open.chunk.Last+1 || c.open.full()) {
@@ -333,19 +336,62 @@ func (s *shipper) finish(c *shippedChain) {
 
 // send gives the batch to the store, the records before the checkpoints that speak of them.
 func (s *shipper) send(ctx context.Context) error {
-	if len(s.batch.chunks) > 0 {
-		if err := s.store.AddAuditChunks(ctx, s.batch.chunks); err != nil {
-			return err
-		}
-		s.buffers = append(s.buffers, s.batch.buffers[:min(len(s.batch.buffers), keptBuffers-len(s.buffers))]...)
-		s.batch.chunks, s.batch.buffers = nil, nil
+	if err := s.sendChunks(ctx); err != nil {
+		return err
 	}
 	for len(s.batch.checkpoints) > 0 {
-		err := s.store.AddAuditCheckpoint(ctx, s.batch.checkpoints[0])
-		if err != nil && !errors.Is(err, storage.ErrConflict) { // it is there: shipped before a crash
+		c := &s.batch.checkpoints[0]
+		err := s.store.AddAuditCheckpoint(ctx, *c)
+		if errors.Is(err, storage.ErrConflict) {
+			var there storage.AuditCheckpoint
+			if there, err = s.store.AuditCheckpoint(ctx, c.Node, c.Number); err == nil && checkpointHash(&there) != checkpointHash(c) {
+				s.dispute("checkpoint", c.Number)
+			} // else it is there: shipped before a crash
+		}
+		if err != nil {
 			return err
 		}
 		s.batch.checkpoints = s.batch.checkpoints[1:]
 	}
 	return nil
+}
+
+// sendChunks gives the batch's records to the store, one chunk after the other when it has another one in the place of some.
+func (s *shipper) sendChunks(ctx context.Context) error {
+	if len(s.batch.chunks) == 0 {
+		return nil
+	}
+	err := s.store.AddAuditChunks(ctx, s.batch.chunks)
+	if err == nil {
+		s.sent(len(s.batch.chunks))
+	}
+	if !errors.Is(err, storage.ErrConflict) {
+		return err
+	}
+	for len(s.batch.chunks) > 0 {
+		err := s.store.AddAuditChunks(ctx, s.batch.chunks[:1])
+		if errors.Is(err, storage.ErrConflict) {
+			s.dispute("record", s.batch.chunks[0].First)
+		} else if err != nil {
+			return err
+		}
+		s.sent(1)
+	}
+	return nil
+}
+
+// sent takes the first chunks out of the batch.
+func (s *shipper) sent(n int) {
+	s.buffers = append(s.buffers, s.batch.buffers[:min(n, keptBuffers-len(s.buffers))]...)
+	s.batch.chunks, s.batch.buffers = s.batch.chunks[n:], s.batch.buffers[n:]
+	if len(s.batch.chunks) == 0 {
+		s.batch.chunks, s.batch.buffers = nil, nil
+	}
+}
+
+// dispute notes that the store has something else than the segment. Its file is kept.
+func (s *shipper) dispute(what string, number int64) {
+	s.at.damaged = true
+	s.log.Error("the store has something else in the place of what is in the audit journal, as when an older state of one of them was put back; run durward audit verify",
+		"node", s.node, "segment", segmentName(s.at.number), what, number)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -62,6 +63,8 @@ type feed struct {
 	stop    chan struct{}
 	done    chan struct{}
 	lost    atomic.Int64
+	passing atomic.Int64           // how many records the sink is given at the moment
+	over    atomic.Bool            // nobody waits for the sink any more
 	failure atomic.Pointer[string] // the last error
 }
 
@@ -88,7 +91,7 @@ func (f *feed) run() {
 		case r := <-f.queue:
 			f.pass(r)
 		case <-f.stop:
-			for {
+			for !f.over.Load() {
 				select {
 				case r := <-f.queue:
 					f.pass(r)
@@ -96,6 +99,7 @@ func (f *feed) run() {
 					return
 				}
 			}
+			return
 		}
 	}
 }
@@ -111,16 +115,19 @@ func (f *feed) pass(first storage.AuditRecord) {
 			more = false
 		}
 	}
+	f.passing.Store(int64(len(records)))
 	ctx, cancel := context.WithTimeout(context.Background(), sinkDeadline)
 	defer cancel()
-	if err := f.sink.Write(ctx, records); err != nil {
-		f.lost.Add(int64(len(records)))
+	err := f.sink.Write(ctx, records)
+	n := f.passing.Swap(0) // 0: they are lost already, see close
+	if err != nil {
+		f.lost.Add(n)
 		text := err.Error()
 		f.failure.Store(&text)
 	}
 }
 
-// close gives the sink a moment to take what waits.
+// close gives the sink a moment to take what waits. The rest is lost to it.
 func (f *feed) close() {
 	close(f.stop)
 	timer := time.NewTimer(sinkDeadline)
@@ -128,13 +135,32 @@ func (f *feed) close() {
 	select {
 	case <-f.done:
 	case <-timer.C:
+		f.over.Store(true)
+		f.lost.Add(f.passing.Swap(0))
+	}
+	for {
+		select {
+		case <-f.queue:
+			f.lost.Add(1)
+		default:
+			return
+		}
 	}
 }
 
 // FileSink appends NDJSON to a file, which may be a pipe.
 type FileSink struct {
 	path string
-	file *os.File
+	file sinkFile
+	torn bool // it may end with a part of a line
+}
+
+// sinkFile is an *os.File.
+type sinkFile interface {
+	io.WriteCloser
+	Stat() (os.FileInfo, error)
+	Truncate(size int64) error
+	SetWriteDeadline(t time.Time) error
 }
 
 // NewFileSink makes a sink for the file at path. The file is opened, and made with mode 0600, at the first record.
@@ -152,18 +178,48 @@ func (s *FileSink) Write(ctx context.Context, records []Exported) error {
 			return fmt.Errorf("opening audit sink: %w", err)
 		}
 		s.file = f
+		s.torn = s.torn || endsTorn(s.path)
 	}
 	var lines []byte
+	if s.torn {
+		lines = append(lines, '\n') // what is torn stays a line of its own
+	}
 	for _, r := range records {
 		lines = append(append(lines, marshal(r)...), '\n')
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = s.file.SetWriteDeadline(deadline) // files on a disk know none
 	}
-	if _, err := s.file.Write(lines); err != nil {
+	if n, err := s.file.Write(lines); err != nil {
+		if n > 0 && !s.cutBack(n) {
+			s.torn = lines[n-1] != '\n'
+		}
 		return errors.Join(fmt.Errorf("writing audit sink: %w", err), s.Close())
 	}
+	s.torn = false
 	return nil
+}
+
+// cutBack takes away the last bytes that were written, where that can be done.
+func (s *FileSink) cutBack(n int) bool {
+	at, err := s.file.Stat()
+	return err == nil && at.Mode().IsRegular() && at.Size() >= int64(n) && s.file.Truncate(at.Size()-int64(n)) == nil
+}
+
+// endsTorn reports whether a file ends with a part of a line, as when the process was killed while it wrote.
+func endsTorn(path string) bool {
+	at, err := os.Stat(path)
+	if err != nil || !at.Mode().IsRegular() || at.Size() == 0 {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false // it may be only for writing
+	}
+	defer f.Close()
+	var last [1]byte
+	_, err = f.ReadAt(last[:], at.Size()-1)
+	return err == nil && last[0] != '\n'
 }
 
 // Close implements Sink.

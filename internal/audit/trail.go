@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ const (
 	shipCheck    = 500 * time.Millisecond
 	shipBacklog  = 8 << 20 // bytes of lines that are shipped without waiting, as what is kept in memory is at ripeFresh
 	shipDeadline = 30 * time.Second
+	// examineDeadline is how long a start waits for the store to say what it has of a journal.
+	examineDeadline = 10 * time.Second
 )
 
 // Trail is a node's part of the audit log: its journal, what carries it to the store, and the sinks. It is safe for
@@ -30,11 +33,14 @@ type Trail struct {
 	store   storage.Audits
 	log     *slog.Logger
 
-	mu    sync.Mutex
-	feeds []*feed
-	taps  atomic.Pointer[[]*feed] // what records are offered to
+	mu     sync.Mutex
+	feeds  []*feed
+	former []*feed                 // those that are ending
+	past   map[string]int64        // what those that have ended lost, by the sink's name
+	told   map[string]int64        // the losses that were logged
+	taps   atomic.Pointer[[]*feed] // what records are offered to
 
-	refusals bucket
+	refusals *refusals
 
 	stop   chan struct{}
 	work   sync.WaitGroup
@@ -45,12 +51,14 @@ type Trail struct {
 // writes any more are ended and shipped too.
 func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 	o = o.withDefaults()
+	t := &Trail{store: store, log: o.Log, past: make(map[string]int64), stop: make(chan struct{})}
+	o.trusted = t.trusted
 	j, err := Open(o)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trail{journal: j, store: store, log: o.Log, stop: make(chan struct{})}
-	t.refusals = bucket{rate: refusalsPerSecond, size: refusalBurst, now: o.Now}
+	t.journal = j
+	t.refusals = newRefusals(o.Now)
 	t.shipper = shipperOf(j, store)
 	t.work.Go(func() { t.run(o) })
 	return t, nil
@@ -104,15 +112,24 @@ func (t *Trail) SetSinks(sinks []Sink) {
 	}
 	t.mu.Lock()
 	former := t.feeds
-	t.feeds = feeds
+	t.feeds, t.former = feeds, append(t.former, former...)
 	t.mu.Unlock()
 	t.taps.Store(&feeds)
 	if len(feeds) > 0 {
 		t.journal.Observe(t.offer)
 	}
 	for _, f := range former {
-		t.work.Go(f.close)
+		t.work.Go(func() { t.closeFeed(f) })
 	}
+}
+
+// closeFeed ends a feed, and keeps what it has lost: a count never falls.
+func (t *Trail) closeFeed(f *feed) {
+	f.close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.former = slices.DeleteFunc(t.former, func(one *feed) bool { return one == f })
+	t.past[f.sink.Name()] += f.lost.Load()
 }
 
 // Losses is what could not be recorded or passed on since the start, by where.
@@ -120,8 +137,11 @@ func (t *Trail) Losses() map[string]int64 {
 	losses := map[string]int64{"journal": t.journal.Lost(), "refusals": t.refusals.dropped.Load()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, f := range t.feeds {
+	for _, f := range slices.Concat(t.feeds, t.former) {
 		losses[f.sink.Name()] += f.lost.Load()
+	}
+	for name, n := range t.past {
+		losses[name] += n
 	}
 	return losses
 }
@@ -139,13 +159,12 @@ func (t *Trail) run(o Options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	t.work.Go(func() { <-t.stop; cancel() })
-	t.adopt(ctx, o)
+	adopted := t.adopt(ctx, o)
 	t.recall(ctx)
 	tick := time.NewTicker(shipCheck)
 	defer tick.Stop()
 	var waited time.Duration
 	var failing bool
-	reported := t.Losses()
 	for {
 		select {
 		case <-t.stop:
@@ -160,6 +179,7 @@ func (t *Trail) run(o Options) {
 			}
 		}
 		waited = 0
+		t.recordUnrecorded()
 		err := t.shipFor(ctx)
 		if (err != nil) != failing {
 			if failing = err != nil; failing {
@@ -168,7 +188,10 @@ func (t *Trail) run(o Options) {
 				t.log.Info("the audit log is shipped again")
 			}
 		}
-		reported = t.report(reported)
+		if !failing && !adopted {
+			adopted = t.adopt(ctx, o)
+		}
+		t.report()
 	}
 }
 
@@ -184,9 +207,11 @@ func (t *Trail) backlog() int64 {
 	return t.journal.writtenSoFar() - t.shipper.shipped
 }
 
-// report logs new losses.
-func (t *Trail) report(before map[string]int64) map[string]int64 {
+// report logs new losses. It is called by run, and when that has ended.
+func (t *Trail) report() {
 	losses := t.Losses()
+	before := t.told
+	t.told = losses
 	for where, n := range losses {
 		if n <= before[where] {
 			continue
@@ -201,7 +226,6 @@ func (t *Trail) report(before map[string]int64) map[string]int64 {
 		t.mu.Unlock()
 		t.log.Warn("audit records are lost", attributes...)
 	}
-	return losses
 }
 
 // recall learns where the chains of the store's own records stand, so that a checkpoint covers what a crash kept from the
@@ -219,21 +243,40 @@ func (t *Trail) recall(ctx context.Context) {
 	}
 }
 
-// adopt ends and ships what other nodes left in the directory: gateways that ran on this machine beside another one.
-func (t *Trail) adopt(ctx context.Context, o Options) {
+// trusted reports whether the journal that somebody has left in a directory can be gone on with.
+func (t *Trail) trusted(dir string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), examineDeadline)
+	defer cancel()
+	doubt, err := examine(ctx, t.store, dir)
+	switch {
+	case err != nil:
+		t.log.Warn("an audit journal cannot be held against the store: another one is begun, and it is shipped later", "node", filepath.Base(dir), "error", err.Error())
+	case doubt.reason != "":
+		t.log.Error("an audit journal does not continue what the store has of it, as when an older state of one of them was put back: another one is begun; run durward audit verify",
+			"node", filepath.Base(dir), "because", doubt.reason)
+	}
+	return err == nil && doubt.reason == ""
+}
+
+// adopt ends and ships what other nodes left in the directory: gateways that ran on this machine beside another one. It reports whether
+// it need not be tried again.
+func (t *Trail) adopt(ctx context.Context, o Options) bool {
 	dirs, err := nodeDirs(o.Dir)
 	if err != nil {
 		t.log.Error("listing audit journals", "error", err.Error())
-		return
+		return true
 	}
+	done := true
 	for _, dir := range dirs {
 		if numbers, err := segments(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
 			continue
 		}
 		if err := t.adoptOne(ctx, o, dir); err != nil && !errors.Is(err, errLocked) {
 			t.log.Error("shipping the audit journal of another node", "node", filepath.Base(dir), "error", err.Error())
+			done = done && !errors.Is(err, storage.ErrUnavailable)
 		}
 	}
+	return done
 }
 
 func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
@@ -242,11 +285,16 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 		return err
 	}
 	defer unlock()
+	// Of one that the store has otherwise, what is not there is shipped all the same, and the rest is kept.
+	doubt, err := examine(ctx, t.store, dir)
+	if err != nil {
+		return err
+	}
 	j := &Journal{options: o, dir: dir, node: filepath.Base(dir)}
 	if _, err := j.resume(); err != nil {
 		return err
 	}
-	s := &shipper{dir: dir, node: j.node, store: t.store, log: t.log, growing: func() int { return maxSegment }}
+	s := &shipper{dir: dir, node: j.node, store: t.store, log: t.log, refused: doubt.chains, growing: func() int { return maxSegment }}
 	if err := s.ship(ctx); err != nil {
 		return err
 	}
@@ -260,46 +308,14 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 func (t *Trail) Close() (err error) {
 	t.closed.Do(func() {
 		close(t.stop)
+		t.recordUnrecorded()
 		err = t.journal.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), shipDeadline)
 		defer cancel()
 		err = errors.Join(err, t.shipper.ship(ctx))
 		t.SetSinks(nil)
 		t.work.Wait()
+		t.report()
 	})
 	return err
-}
-
-// Refusals of tokens that are recorded: an attacker who sends tokens must not fill the disk.
-const (
-	refusalsPerSecond = 10
-	refusalBurst      = 100
-)
-
-// AllowRefusal reports whether one more refused token is recorded.
-func (t *Trail) AllowRefusal() bool { return t.refusals.take() }
-
-// bucket is a token bucket.
-type bucket struct {
-	rate, size float64
-	now        func() time.Time
-	dropped    atomic.Int64
-
-	mu    sync.Mutex
-	spent float64
-	at    time.Time
-}
-
-func (b *bucket) take() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now()
-	b.spent = max(0, b.spent-now.Sub(b.at).Seconds()*b.rate)
-	b.at = now
-	if b.spent+1 > b.size {
-		b.dropped.Add(1)
-		return false
-	}
-	b.spent++
-	return true
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -213,26 +212,4 @@ func TestSinks(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-}
-
-// TestRefusals: whoever sends bad tokens cannot fill the disk.
-func TestRefusals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := bucket{rate: refusalsPerSecond, size: refusalBurst, now: time.Now}
-		count := func(n int) (taken int) {
-			for range n {
-				if b.take() {
-					taken++
-				}
-			}
-			return taken
-		}
-		if n := count(1000); n != refusalBurst || b.dropped.Load() != 900 {
-			t.Errorf("%d taken, %d dropped", n, b.dropped.Load())
-		}
-		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
-		if n := count(1000); n != refusalsPerSecond {
-			t.Errorf("%d taken a second later", n)
-		}
-	})
 }

@@ -110,7 +110,14 @@ func Verify(ctx context.Context, journals Journals, store Source, keys Verifier)
 		return v.report, ErrNothing
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.nodes)) {
-		v.checkNode(v.nodes[name])
+		n := v.nodes[name]
+		v.checkNode(n)
+		for _, name := range slices.Sorted(maps.Keys(n.files)) {
+			number, _ := segmentNumber(name)
+			if err := v.checkTail(n, filepath.Join(dir, n.name), number); err != nil {
+				return v.report, fmt.Errorf("reading segment %s again: %w", name, err)
+			}
+		}
 	}
 	return v.report, nil
 }
@@ -138,8 +145,9 @@ type nodeEvidence struct {
 
 // fileEvidence is a segment's file.
 type fileEvidence struct {
-	header *header
-	final  bool
+	header     *header
+	checkpoint int64 // the number of the last one; 0: none
+	final      bool
 }
 
 type checkpointEvidence struct {
@@ -150,9 +158,47 @@ type checkpointEvidence struct {
 
 // chainEvidence is all that is known of a chain.
 type chainEvidence struct {
-	journal []([sha256.Size]byte) // hashes of the records in the journal, from the first
+	journal []journalRun          // of the records in the journal
 	spans   []span                // in the store
 	heads   map[int64][]statement // what checkpoints say about it
+}
+
+// journalRun is the hashes of records that follow one another. A sequence is what a line says: one edit must not take the memory of all
+// that it skips.
+type journalRun struct {
+	first  int64
+	hashes [][sha256.Size]byte
+}
+
+func (r *journalRun) last() int64 { return r.first + int64(len(r.hashes)) - 1 }
+
+// add takes a record of the journal, whose sequence is after those before.
+func (c *chainEvidence) add(sequence int64, hash [sha256.Size]byte) {
+	if n := len(c.journal); n == 0 || c.journal[n-1].last() != sequence-1 {
+		c.journal = append(c.journal, journalRun{first: sequence})
+	}
+	r := &c.journal[len(c.journal)-1]
+	r.hashes = append(r.hashes, hash)
+}
+
+// at is the hash of a record in the journal.
+func (c *chainEvidence) at(sequence int64) (hash [sha256.Size]byte, ok bool) {
+	i, found := slices.BinarySearchFunc(c.journal, sequence, func(r journalRun, sequence int64) int { return cmp.Compare(r.first, sequence) })
+	if !found {
+		i--
+	}
+	if i < 0 || sequence > c.journal[i].last() {
+		return hash, false
+	}
+	return c.journal[i].hashes[sequence-c.journal[i].first], true
+}
+
+// inJournal is the last record in the journal.
+func (c *chainEvidence) inJournal() int64 {
+	if n := len(c.journal); n > 0 {
+		return c.journal[n-1].last()
+	}
+	return 0
 }
 
 // span is a run of records in the store.
@@ -235,6 +281,10 @@ func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, li
 		where.Problem = fmt.Sprintf("checkpoint %d is not signed by a key of this gateway", c.Number)
 		v.find(where)
 		return
+	}
+	if stored && !c.At.Equal(said.Time.Truncate(precision)) && !c.At.Equal(said.Time) {
+		where.Problem = fmt.Sprintf("checkpoint %d is from another time than the store says", c.Number)
+		v.find(where)
 	}
 	if known := n.checkpoints[c.Number]; known != nil {
 		if checkpointHash(&known.AuditCheckpoint) != checkpointHash(c) {
@@ -396,6 +446,9 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 	case final == nil && !newest:
 		v.find(Finding{Node: n.name, Segment: name, Problem: "the segment ends without its final checkpoint"})
 	}
+	if file != nil && file.header == nil && n.stored(name) {
+		v.find(Finding{Node: n.name, Segment: name, Problem: "its file has no beginning, and the store has something of it: it was cut off"})
+	}
 	if file != nil && file.header != nil && file.header.Checkpoint > 0 {
 		before := n.checkpoints[file.header.Checkpoint]
 		if before == nil || checkpointHash(&before.AuditCheckpoint) != file.header.Previous {
@@ -421,8 +474,23 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 	}
 }
 
+// stored reports whether the store has something of a segment.
+func (n *nodeEvidence) stored(segment string) bool {
+	for _, c := range n.checkpoints {
+		if c.stored && c.Segment == segment {
+			return true
+		}
+	}
+	for name, c := range n.chains {
+		if name.segment == segment && len(c.spans) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *chainEvidence) last() int64 {
-	last := int64(len(c.journal))
+	last := c.inJournal()
 	for _, s := range c.spans {
 		last = max(last, s.last)
 	}
@@ -447,11 +515,11 @@ func (v *verification) checkChain(n *nodeEvidence, name chainName, c *chainEvide
 			at(s.first, "does not follow the record before it")
 		}
 		sequence, hash = s.last, s.hash
-		if s.last <= int64(len(c.journal)) && s.last > 0 && c.journal[s.last-1] != s.hash {
+		if written, ok := c.at(s.last); ok && written != s.hash {
 			at(s.last, "is another one in the journal than in the store")
 		}
 	}
-	if sequence > 0 && int64(len(c.journal)) > sequence && c.journal[sequence-1] != hash {
+	if written, ok := c.at(sequence); ok && c.inJournal() > sequence && written != hash {
 		at(sequence, "is another one in the journal than in the store")
 	}
 	last := c.last()
@@ -494,7 +562,7 @@ func (v *verification) readJournals(dir string) error {
 		}
 		n := v.node(filepath.Base(dir))
 		for _, path := range kept {
-			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none"})
+			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none, or the store has something else in its place"})
 		}
 		for _, number := range numbers {
 			if err := v.readSegment(n, dir, number); err != nil {

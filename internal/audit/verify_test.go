@@ -5,9 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/s2"
 
@@ -80,6 +83,26 @@ func (s *scene) ship(t *testing.T) {
 	}
 }
 
+// twoCheckpoints gives the growing segment two more, one behind the other, and returns its lines.
+func (s *scene) twoCheckpoints(t *testing.T) [][]byte {
+	t.Helper()
+	lines := s.written(t)
+	for range 2 {
+		c := Checkpoint{Segment: s.journal.segment.name, Header: s.journal.segment.header, Chains: []Head{}}
+		var signed storage.AuditCheckpoint
+		signed, s.journal.last = s.journal.sign(c)
+		lines = append(lines, appendCheckpoint(nil, &signed))
+	}
+	s.rewrite(t, 5, lines)
+	return lines
+}
+
+// written is the lines of the growing segment, without what is laid out behind them.
+func (s *scene) written(t *testing.T) [][]byte {
+	t.Helper()
+	return slices.DeleteFunc(s.lines(t, 5), func(line []byte) bool { return len(line) == 0 || bytes.IndexByte(line, 0) >= 0 })
+}
+
 func (s *scene) lines(t *testing.T, segment int) [][]byte {
 	t.Helper()
 	return bytes.SplitAfter([]byte(strings.TrimSuffix(readFile(t, segmentPath(s.dir, segment)), "\n")+"\n"), []byte("\n"))
@@ -112,6 +135,18 @@ func repack(t *testing.T, c *storage.AuditChunk, change func(body []byte) []byte
 		t.Fatal(err)
 	}
 	c.Data = append([]byte{chunkFormat}, s2.Encode(nil, change(body))...)
+}
+
+// editHeads is memory.heads that changes where the chains of the store's own records end.
+func editHeads(edit func(c *storage.AuditChain)) func([]storage.AuditChain) []storage.AuditChain {
+	return func(all []storage.AuditChain) []storage.AuditChain {
+		for i := range all {
+			if all[i].Segment == storage.AuditStoreSegment {
+				edit(&all[i])
+			}
+		}
+		return all
+	}
 }
 
 // TestTampering: whatever is edited, removed, moved, cut off or put back is found, and where.
@@ -254,6 +289,49 @@ func TestTampering(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ""}, // then only a note says so, see TestVerifyNotes
+		"journal: the time in a header": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 5)
+			lines[0] = bytes.Replace(lines[0], []byte(`"time":"2`), []byte(`"time":"3`), 1)
+			s.rewrite(t, 5, lines)
+		}, "was signed over another first line of the segment"},
+		"journal: the format in a header": {func(t *testing.T, s *scene) {
+			lines := s.lines(t, 4)
+			lines[0] = bytes.Replace(lines[0], []byte(`"format":5`), []byte(`"format":4`), 1)
+			s.rewrite(t, 4, lines)
+		}, "segment 00000004, line "},
+		"journal: two checkpoints swapped": {func(t *testing.T, s *scene) {
+			lines := s.twoCheckpoints(t)
+			n := len(lines)
+			lines[n-1], lines[n-2] = lines[n-2], lines[n-1]
+			s.rewrite(t, 5, lines)
+		}, "follows checkpoint "},
+		"journal: a checkpoint removed that the store has": {func(t *testing.T, s *scene) {
+			lines := s.twoCheckpoints(t)
+			s.ship(t)
+			s.rewrite(t, 5, slices.Delete(lines, len(lines)-2, len(lines)-1))
+		}, "follows checkpoint "},
+		"journal: the last checkpoint removed that the store has": {func(t *testing.T, s *scene) {
+			lines := s.twoCheckpoints(t)
+			s.ship(t)
+			s.rewrite(t, 5, lines[:len(lines)-1])
+		}, ", which the store has, is gone from its file"},
+		"journal: the last records of the growing segment removed that the store has": {func(t *testing.T, s *scene) {
+			s.ship(t)
+			lines := s.written(t)
+			s.rewrite(t, 5, lines[:len(lines)-1])
+		}, ", which the store has, are gone from its file"},
+		"journal: the growing segment emptied": {func(t *testing.T, s *scene) {
+			s.ship(t)
+			if err := os.Truncate(segmentPath(s.dir, 5), 0); err != nil {
+				t.Fatal(err)
+			}
+		}, "segment 00000005: its file has no beginning, and the store has something of it"},
+		"journal: the growing segment cut off within its first line": {func(t *testing.T, s *scene) {
+			s.ship(t)
+			if err := os.Truncate(segmentPath(s.dir, 5), 20); err != nil {
+				t.Fatal(err)
+			}
+		}, "segment 00000005: its file has no beginning, and the store has something of it"},
 		"journal: the growing segment deleted": {func(t *testing.T, s *scene) {
 			s.ship(t)
 			if err := os.Remove(segmentPath(s.dir, 5)); err != nil {
@@ -279,6 +357,21 @@ func TestTampering(t *testing.T) {
 		"store: a chunk that cannot be unpacked": {func(t *testing.T, s *scene) {
 			s.chunk(t).Data = []byte{chunkFormat, 0xff, 0xff}
 		}, "cannot be unpacked"},
+		"store: when a chunk is from": {func(t *testing.T, s *scene) {
+			c := s.chunk(t)
+			c.From, c.To = time.UnixMicro(1).UTC(), time.UnixMicro(2).UTC()
+		}, "are from another time than the store says"},
+		"store: when a chunk ends": {func(t *testing.T, s *scene) {
+			c := s.chunk(t)
+			c.To = c.To.Add(-precision)
+		}, "are from another time than the store says"},
+		"store: when a chunk begins": {func(t *testing.T, s *scene) {
+			c := s.chunk(t)
+			c.From = c.From.Add(precision)
+		}, "are from another time than the store says"},
+		"store: when a checkpoint is from": {func(t *testing.T, s *scene) {
+			s.store.checkpoints[1].At = time.UnixMicro(1).UTC()
+		}, "checkpoint 2 is from another time than the store says"},
 		"store: a chunk dropped": {func(t *testing.T, s *scene) {
 			c := *s.chunk(t)
 			s.store.chunks = slices.DeleteFunc(s.store.chunks, func(have storage.AuditChunk) bool {
@@ -308,6 +401,9 @@ func TestTampering(t *testing.T) {
 			c := &s.store.checkpoints[1]
 			c.Data = bytes.Replace(c.Data, []byte(`"sequence":`), []byte(`"sequence":1`), 1)
 		}, "is not signed by a key of this gateway"},
+		"store: when a record is from": {func(_ *testing.T, s *scene) {
+			s.store.records[3].At = time.UnixMicro(1).UTC()
+		}, "record 4: is from another time than the store says"},
 		"store: a record edited": {func(t *testing.T, s *scene) {
 			r := &s.store.records[3]
 			r.Text = bytes.Replace(r.Text, []byte(`"allow"`), []byte(`"deny!"`), 1)
@@ -335,6 +431,17 @@ func TestTampering(t *testing.T) {
 				*r = chain.Next(text)
 			}
 		}, "is not the record that checkpoint "},
+		"store: the head of a chain moved back": {func(_ *testing.T, s *scene) {
+			s.store.heads = editHeads(func(c *storage.AuditChain) { c.Sequence-- })
+		}, "organization " + acme + ", record 40: is not where the store says that the chain ends"},
+		"store: the hash of the head of a chain changed": {func(_ *testing.T, s *scene) {
+			s.store.heads = editHeads(func(c *storage.AuditChain) { c.Hash = [32]byte{} })
+		}, "organization " + acme + ", record 40: is not where the store says that the chain ends"},
+		"store: the heads of chains dropped": {func(_ *testing.T, s *scene) {
+			s.store.heads = func(all []storage.AuditChain) []storage.AuditChain {
+				return slices.DeleteFunc(all, func(c storage.AuditChain) bool { return c.Segment == storage.AuditStoreSegment })
+			}
+		}, "organization " + acme + ", record 40: is not where the store says that the chain ends"},
 		"store: all emptied": {func(t *testing.T, s *scene) {
 			*s.store = memory{}
 		}, "are gone"},
@@ -362,6 +469,28 @@ func TestTampering(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestVerifyCrafted: one line that says of itself that it comes after millions takes the memory of one.
+func TestVerifyCrafted(t *testing.T) {
+	s := newScene(t)
+	lines := s.written(t)
+	for i, sequence := range []string{"4000007", "8000014", "999999999999999999"} {
+		hash, chain := [32]byte{byte(i)}, storage.AuditChain{OrganizationID: "crafted" + strconv.Itoa(i)}
+		line := wholeLine(chain.OrganizationID, 7, &hash, []byte(`{"i":"","t":1}`))
+		lines = append(lines, bytes.Replace(line, []byte(`"n":7`), []byte(`"n":`+sequence), 1))
+	}
+	s.rewrite(t, 5, lines)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	findings := verify(t, s.root, s.store)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 {
+		t.Errorf("%d bytes are taken", used)
+	}
+	if n := len(slices.DeleteFunc(findings, func(f Finding) bool { return !strings.HasPrefix(f.Organization, "crafted") })); n != 3 {
+		t.Errorf("%d of 3 are found", n)
 	}
 }
 

@@ -1,12 +1,15 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -50,6 +53,71 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 		}
 	}
 	return nil
+}
+
+// checkTail finds what the store has of a segment and its file has not any more. When the file was read it may not have been there
+// yet: the file is read again, since nothing comes to the store that is not in it before.
+func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error {
+	name := segmentName(number)
+	if file := n.files[name]; file == nil || file.header == nil || !n.ahead(name, file.checkpoint, func(organization string) int64 {
+		return n.chain(organization, name).inJournal()
+	}, nil) {
+		return nil
+	}
+	f, err := openSegment(dir, number)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // shipped and removed since
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	all, err := scanFrom(f, n.name, name)
+	if err != nil {
+		return err
+	}
+	checkpoint := int64(0)
+	if all.checkpoint != nil {
+		checkpoint = all.checkpoint.Number
+	}
+	n.ahead(name, checkpoint, func(organization string) int64 {
+		if c := all.chains[organization]; c != nil {
+			return c.Sequence
+		}
+		return 0
+	}, v.find)
+	return nil
+}
+
+// ahead reports whether the store has more of a segment than its file, of which these are the last checkpoint and the last records, and
+// tells find (nil: nobody) what.
+func (n *nodeEvidence) ahead(segment string, checkpoint int64, last func(organization string) int64, find func(Finding)) (ahead bool) {
+	tell := func(f Finding) {
+		if ahead = true; find != nil {
+			find(f)
+		}
+	}
+	for number, c := range n.checkpoints {
+		if c.stored && c.Segment == segment && number > checkpoint {
+			tell(Finding{Node: n.name, Segment: segment, Problem: fmt.Sprintf("checkpoint %d, which the store has, is gone from its file", number)})
+		}
+	}
+	for name, c := range n.chains {
+		if name.segment != segment {
+			continue
+		}
+		in, stored := last(name.organization), int64(0)
+		for _, s := range c.spans {
+			stored = max(stored, s.last)
+		}
+		if stored > in {
+			tell(Finding{
+				Node: n.name, Segment: segment, Organization: name.organization, Sequence: in + 1,
+				Problem: fmt.Sprintf("records %d to %d, which the store has, are gone from its file", in+1, stored),
+			})
+		}
+	}
+	return ahead
 }
 
 type segmentReader struct {
@@ -110,9 +178,6 @@ func (r *segmentReader) takeRecord(record *record) {
 		if record.sequence <= c.Sequence {
 			return
 		}
-		for int64(len(evidence.journal)) < record.sequence-1 && record.sequence-c.Sequence < 1<<24 {
-			evidence.journal = append(evidence.journal, [32]byte{})
-		}
 	} else {
 		where.Problem = r.check(c, record)
 		if where.Problem != "" {
@@ -121,7 +186,7 @@ func (r *segmentReader) takeRecord(record *record) {
 	}
 	// What follows is held against what this line says, so that one edit is told once.
 	c.Sequence, c.Hash = record.sequence, record.hash
-	evidence.journal = append(evidence.journal, record.hash)
+	evidence.add(record.sequence, record.hash)
 }
 
 // check moves the chain on by a record and says what is wrong with the record. What is wrong with a shared part is said
@@ -160,6 +225,16 @@ func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
 	if err != nil {
 		return // told by addCheckpoint
 	}
+	switch header := r.file.header; {
+	case header == nil: // told
+	case said.Header != "" && said.Header != header.hash():
+		r.find(fmt.Sprintf("checkpoint %d was signed over another first line of the segment", said.Number))
+	case r.file.checkpoint == 0 && said.Number != header.Checkpoint+1:
+		r.find(fmt.Sprintf("checkpoint %d follows checkpoint %d, which the segment follows", said.Number, header.Checkpoint))
+	case r.file.checkpoint > 0 && said.Number != r.file.checkpoint+1:
+		r.find(fmt.Sprintf("checkpoint %d follows checkpoint %d", said.Number, r.file.checkpoint))
+	}
+	r.file.checkpoint = said.Number
 	r.file.final = said.Final
 	for _, head := range said.Chains {
 		if head.Segment != r.name {
@@ -209,13 +284,61 @@ func (v *verification) readStore(ctx context.Context, store Source) error {
 			})
 		}
 	}
+	if err := v.checkHeads(ctx, store, chains); err != nil {
+		return err
+	}
 	// Journals are read first: what they hold is held against the checkpoints only where the store has it not.
 	for _, n := range v.nodes {
 		for name, c := range n.chains {
 			for sequence := range c.heads {
-				if sequence >= 1 && sequence <= int64(len(c.journal)) {
-					v.meet(n, c, name.organization, name.segment, sequence, c.journal[sequence-1])
+				if hash, ok := c.at(sequence); ok {
+					v.meet(n, c, name.organization, name.segment, sequence, hash)
 				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkHeads holds what the store says about where the chains of its own records end, which the next record follows, against those
+// records. before is what it said before they were read: beside a gateway there may be more since.
+func (v *verification) checkHeads(ctx context.Context, store Source, before []storage.AuditChain) error {
+	after, err := store.AuditChains(ctx, "")
+	if err != nil {
+		return fmt.Errorf("reading chains: %w", err)
+	}
+	type chainKey struct{ node, organization string }
+	now := make(map[chainKey]storage.AuditChain)
+	for _, c := range after {
+		if c.Segment == storage.AuditStoreSegment {
+			now[chainKey{c.Node, c.OrganizationID}] = c
+		}
+	}
+	wrong := func(n *nodeEvidence, organization string, sequence int64) {
+		v.find(Finding{
+			Node: n.name, Segment: storage.AuditStoreSegment, Organization: organization, Sequence: sequence,
+			Problem: "is not where the store says that the chain ends",
+		})
+	}
+	for _, c := range before {
+		if c.Segment != storage.AuditStoreSegment {
+			continue
+		}
+		n := v.node(c.Node)
+		for _, s := range n.chain(c.OrganizationID, c.Segment).spans {
+			if s.last == c.Sequence && s.hash != c.Hash {
+				wrong(n, c.OrganizationID, s.last)
+			}
+		}
+	}
+	for _, n := range v.nodes {
+		for name, c := range n.chains {
+			if name.segment != storage.AuditStoreSegment || len(c.spans) == 0 {
+				continue
+			}
+			last := slices.MaxFunc(c.spans, func(a, b span) int { return cmp.Compare(a.last, b.last) })
+			if head := now[chainKey{n.name, name.organization}]; head.Sequence < last.last || head.Sequence == last.last && head.Hash != last.hash {
+				wrong(n, name.organization, last.last)
 			}
 		}
 	}
@@ -264,6 +387,11 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 	if errors.As(err, &wrong) {
 		v.find(Finding{Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: wrong.Sequence, Problem: "in the store " + wrong.Err.Error()})
 	}
+	if err == nil && len(records) > 0 {
+		if from, to := spanOf(records); !c.From.Equal(from) || !c.To.Equal(to) {
+			v.find(Finding{Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: c.First, Problem: fmt.Sprintf("records %d to %d are from another time than the store says: whoever asks for theirs does not find them", c.First, c.Last)})
+		}
+	}
 	evidence := n.chain(c.OrganizationID, c.Segment)
 	s := span{first: c.First, last: c.Last}
 	if len(records) > 0 {
@@ -272,12 +400,23 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 	evidence.spans = append(evidence.spans, s)
 	for i := range records {
 		if r := &records[i]; wrong == nil || r.Sequence < wrong.Sequence {
-			if r.Sequence > int64(len(evidence.journal)) {
+			if _, ok := evidence.at(r.Sequence); !ok {
 				v.report.Records++
 			}
 			v.meet(n, evidence, c.OrganizationID, c.Segment, r.Sequence, r.Hash)
 		}
 	}
+}
+
+// spanOf is the span of time of a chunk with these records, as chunkWriter.finish makes it. Whoever reads asks the store by it, and no
+// hash covers it.
+func spanOf(records []storage.AuditRecord) (from, to time.Time) {
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for i := range records {
+		at := nanosOf(records[i].Text)
+		first, last = min(first, at), max(last, at)
+	}
+	return chunkSpan(first, last)
 }
 
 // readOwn reads what the store itself has recorded for an organization.
@@ -292,6 +431,9 @@ func (v *verification) readOwn(ctx context.Context, store Source, organization s
 		n := v.node(r.Node)
 		if r.Sum() != r.Hash {
 			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "the record or its hash was changed"})
+		}
+		if !r.At.Equal(timeOf(r.Text).Truncate(precision)) {
+			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "is from another time than the store says: whoever asks for its time does not find it"})
 		}
 		evidence := n.chain(r.OrganizationID, r.Segment)
 		evidence.spans = append(evidence.spans, span{first: r.Sequence, last: r.Sequence, previous: r.Previous, hash: r.Hash})

@@ -102,7 +102,7 @@ func (c *Core) standing(ctx context.Context, v *verified) (*lastStanding, error)
 		v.standing.Store(s)
 	}
 	if s.refuses(v) {
-		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}
+		return nil, &bearerError{&token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}, &v.caller}
 	}
 	return s, nil
 }

@@ -151,7 +151,7 @@ func (c *Core) keyState(ctx context.Context, home *keyHome) (*knownKey, error) {
 		return nil, err
 	}
 	if err := known.good(time.Now()); err != nil {
-		return nil, err
+		return nil, &bearerError{err, &known.caller}
 	}
 	return known, nil
 }

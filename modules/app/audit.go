@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -59,8 +60,9 @@ func (t *trail) close() error {
 	if opened == nil {
 		return nil
 	}
-	auditCounters.forget(opened)
-	return opened.Close()
+	err := opened.Close()
+	auditCounters.forget(opened) // with what was lost at the end
+	return err
 }
 
 // Audit is a configuration's view of the audit log. A nil one, which only tests have, records nothing.
@@ -180,9 +182,36 @@ func (a *Audit) LoggedIn(who *Caller, client string) error {
 	})
 }
 
-// RefusedToken records that a token was refused. There is a bound to how many of them are recorded.
-func (a *Audit) RefusedToken(reason, path string) {
-	a.refused("", storage.AuditEntry{Kind: storage.AuditLogin, Event: "token.refused", Outcome: "refused", Detail: map[string]any{"reason": short(reason), "path": short(path)}})
+// bearerError is the refusal of a credential of which the gateway knows whose it is.
+type bearerError struct {
+	error
+	bearer *Caller
+}
+
+// Unwrap gives the refusal.
+func (e *bearerError) Unwrap() error { return e.error }
+
+// RefusedToken records that a credential was refused, in the log of its organization when the error knows whose it is. There is a bound
+// to how many of them are recorded.
+func (a *Audit) RefusedToken(refusal error, path string) {
+	var known *bearerError
+	if errors.As(refusal, &known) {
+		a.RefusedBearer(known.bearer, token.Reason(refusal), path)
+		return
+	}
+	a.RefusedBearer(new(Caller), token.Reason(refusal), path)
+}
+
+// RefusedBearer records that a credential of somebody was refused. There is a bound to how many of them are recorded.
+func (a *Audit) RefusedBearer(who *Caller, reason, path string) {
+	e := storage.AuditEntry{
+		Kind: storage.AuditLogin, Event: "token.refused", UserID: who.UserID, Client: who.Agent, Outcome: "refused",
+		Detail: map[string]any{"reason": short(reason), "path": short(path)},
+	}
+	if who.Key != nil {
+		add(&e, "api_key_id", who.Key.ID)
+	}
+	a.refused(who.OrganizationID, e)
 }
 
 // short bounds what a client can put into a record.
@@ -191,16 +220,32 @@ func short(text string) string { return text[:min(len(text), 256)] }
 // RefusedWrite records that a write through the API was refused. There is a bound to how many of them are recorded.
 func (a *Audit) RefusedWrite(organization string, e storage.AuditEntry) { a.refused(organization, e) }
 
+// Unchanged records a write that had nothing to change, within a few milliseconds.
+func (a *Audit) Unchanged(organization string, e storage.AuditEntry) {
+	if a == nil {
+		return
+	}
+	if t, err := a.open(); err == nil { // an error was told when it was opened
+		t.Later(organization, &e)
+	}
+}
+
 func (a *Audit) refused(organization string, e storage.AuditEntry) {
 	if a == nil {
 		return
 	}
 	t, err := a.open()
-	if err != nil || !t.AllowRefusal() {
+	if err != nil || !t.AllowRefusal(organization, cmp.Or(e.UserID, keyOf(&e))) {
 		return // counted
 	}
 	identify(&e)
 	t.Later(organization, &e)
+}
+
+// keyOf is the API key with which something was done; "" when it was none.
+func keyOf(e *storage.AuditEntry) string {
+	id, _ := e.Detail["api_key_id"].(string)
+	return id
 }
 
 // Query reads a page of the audit log, newest first.

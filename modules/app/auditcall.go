@@ -97,10 +97,17 @@ func (c *Call) FinishAudit(ctx context.Context) {
 }
 
 func (c *Call) recordRefusal(ctx context.Context, t *audit.Trail) {
-	c.audit.started = time.Now()
+	now := time.Now()
+	made := !c.audit.started.IsZero() && c.audit.refused == nil // it went on without a record (best_effort)
+	if c.audit.started.IsZero() {
+		c.audit.started = now
+	}
 	for i := 0; i == 0 || i < len(c.Judged); i++ {
 		var e storage.AuditEntry
 		c.auditEntry(ctx, i, &e)
+		if made {
+			e.Duration, e.UpstreamStatus = now.Sub(c.audit.started), c.audit.status
+		}
 		switch e.Outcome = c.audit.outcome; {
 		case e.Outcome != "":
 		case c.Decision == nil && c.audit.approvalID != "":

@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
@@ -23,20 +26,26 @@ type modelIntent struct {
 	started time.Time
 }
 
-// AuditModelIntent records that the call is about to leave for a provider with the secret of the gateway's account there. It
-// must be called before the secret leaves, for each target anew. An error means that the call must not be made; it wraps
-// storage.ErrUnavailable.
-func (c *Call) AuditModelIntent(ctx context.Context, account *ModelAccount, alias, model string) error {
-	a := c.Core.Audit
-	c.modelIntent = modelIntent{started: time.Now()}
-	if a == nil {
-		return nil
+// modelRequest is what records say of a request for a model, whoever it is sent to.
+type modelRequest struct{ trace, digest string }
+
+// AuditModelRequest notes what records say of the request.
+func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body []byte) {
+	if tag, ok := TrackingTag(header); ok {
+		c.Log.Session = tag
 	}
-	at := c.modelIntent.started.UTC()
+	if c.Core.Audit == nil {
+		return
+	}
+	sum := sha256.Sum256(body)
+	c.modelRequest = modelRequest{trace: TraceID(ctx, header), digest: hex.EncodeToString(sum[:])}
+}
+
+// modelEntry is the record of a request for a model.
+func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 	e := storage.AuditEntry{
 		ID: audit.NewID(at), At: at, Kind: storage.AuditCall, Event: eventModelCall, UserID: c.Caller.UserID, Client: c.Caller.Agent,
-		Method: AuditLLM, Tool: c.Log.Model, Decision: "allow",
-		Detail: map[string]any{"model_alias": alias, "provider_id": account.ID, "provider": clip(account.Name, maxKeptMethod), "model": clip(model, maxKeptMethod)},
+		Session: c.Log.Session, Method: AuditLLM, Tool: alias, Decision: "allow", ArgumentsDigest: c.modelRequest.digest, TraceID: c.modelRequest.trace,
 	}
 	if c.Agent != nil {
 		e.AgentID = c.Agent.ID
@@ -44,8 +53,40 @@ func (c *Call) AuditModelIntent(ctx context.Context, account *ModelAccount, alia
 	if c.Caller.Key != nil {
 		add(&e, "api_key_id", c.Caller.Key.ID)
 	}
-	e.TraceID = TraceID(ctx, nil)
-	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
+	clipNames(&e)
+	return e
+}
+
+// AuditModelRefused records that a request for a model went to no provider: a word of ours says why.
+func (c *Call) AuditModelRefused(alias, outcome string) {
+	if c.Core.Audit == nil {
+		return
+	}
+	t, err := c.Core.Audit.open()
+	if err != nil {
+		return // told when it was opened
+	}
+	e := c.modelEntry(time.Now().UTC(), alias)
+	if e.Outcome = outcome; outcome == "refused" {
+		e.Decision = "deny"
+	}
+	t.Later(c.Caller.OrganizationID, &e)
+}
+
+// AuditModelIntent records that the call is about to leave for a provider with the secret of the gateway's account there. It
+// must be called before the secret leaves, for each target anew. An error means that the call must not be made; it wraps
+// storage.ErrUnavailable.
+func (c *Call) AuditModelIntent(account *ModelAccount, alias, model string) error {
+	a := c.Core.Audit
+	c.modelIntent = modelIntent{started: time.Now()}
+	if a == nil {
+		return nil
+	}
+	e := c.modelEntry(c.modelIntent.started.UTC(), c.Log.Model)
+	for name, value := range map[string]string{"model_alias": alias, "provider_id": account.ID, "provider": clip(account.Name, maxKeptMethod), "model": clip(model, maxKeptMethod)} {
+		add(&e, name, value)
+	}
+	t, err := a.open()
 	if err == nil {
 		err = t.Append(c.Caller.OrganizationID, &e)
 	}

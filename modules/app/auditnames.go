@@ -11,8 +11,8 @@ import (
 // others.
 const (
 	maxKeptMethod = 256
-	// maxKeptName is longer than any name or beginning of one that a policy can hold.
-	maxKeptName = 8 << 10
+	// MaxKeptName is longer than any name or beginning of one that a policy can hold.
+	MaxKeptName = 8 << 10
 )
 
 // clip is the beginning of a text that is too long.
@@ -29,8 +29,8 @@ func clip(text string, limit int) string {
 // clipNames bounds an entry's names, and notes how long one was.
 func clipNames(e *storage.AuditEntry) {
 	e.Method = clip(e.Method, maxKeptMethod)
-	if len(e.Tool) > maxKeptName {
+	if len(e.Tool) > MaxKeptName {
 		add(e, "name_bytes", len(e.Tool))
-		e.Tool = clip(e.Tool, maxKeptName)
+		e.Tool = clip(e.Tool, MaxKeptName)
 	}
 }

@@ -10,11 +10,11 @@ import (
 func TestClipNames(t *testing.T) {
 	e := storage.AuditEntry{Method: strings.Repeat("m", 4<<20), Tool: "file:///" + strings.Repeat("é", 2<<20)}
 	clipNames(&e)
-	if len(e.Method) != maxKeptMethod || len(e.Tool) != maxKeptName || e.Detail["name_bytes"] != 8+(4<<20) {
+	if len(e.Method) != maxKeptMethod || len(e.Tool) != MaxKeptName || e.Detail["name_bytes"] != 8+(4<<20) {
 		t.Errorf("%d and %d bytes, %v", len(e.Method), len(e.Tool), e.Detail)
 	}
-	e = storage.AuditEntry{Method: "resources/read", Tool: "x" + strings.Repeat("é", maxKeptName)}
-	if clipNames(&e); len(e.Tool) != maxKeptName-1 || !strings.HasSuffix(e.Tool, "é") {
+	e = storage.AuditEntry{Method: "resources/read", Tool: "x" + strings.Repeat("é", MaxKeptName)}
+	if clipNames(&e); len(e.Tool) != MaxKeptName-1 || !strings.HasSuffix(e.Tool, "é") {
 		t.Errorf("cut inside a character: %d bytes", len(e.Tool))
 	}
 	e = storage.AuditEntry{Method: "tools/call", Tool: "search"}

@@ -4,26 +4,50 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"unicode"
 )
 
 // maxKeptArguments bounds the arguments of one record, in bytes.
 const maxKeptArguments = 16 << 10
 
-// redaction is the names of members whose values the audit log does not keep, in lower case.
+// redaction is the names of members whose values the audit log does not keep, as plainName writes them.
 type redaction map[string]bool
 
+// plainName is what the ways to write a name have in common: access_token, accessToken and Access-Token are one.
+func plainName(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '_' || c == '-' || unicode.IsSpace(c) {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, name)
+}
+
+// has reports whether the value of a member is replaced: also under a name with an x in front, as in headers, and of several.
+func (r redaction) has(name string) bool {
+	name = plainName(name)
+	for _, name := range [...]string{name, strings.TrimPrefix(name, "x")} {
+		if r[name] || r[strings.TrimSuffix(name, "s")] {
+			return true
+		}
+	}
+	return false
+}
+
 var alwaysRedacted = []string{
-	"authorization", "password", "passwd", "secret", "client_secret", "token", "access_token", "refresh_token", "api_key", "apikey",
+	"authorization", "password", "passwd", "secret", "client_secret", "token", "access_token", "refresh_token", "api_key",
 	"private_key", "credential", "cookie",
 }
 
 func newRedaction(names []string) redaction {
 	r := make(redaction, len(alwaysRedacted)+len(names))
 	for _, name := range alwaysRedacted {
-		r[name] = true
+		r[plainName(name)] = true
 	}
 	for _, name := range names {
-		r[strings.ToLower(name)] = true
+		if name = plainName(name); name != "" {
+			r[name] = true
+		}
 	}
 	return r
 }
@@ -52,7 +76,7 @@ func (r redaction) value(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, member := range v {
-			if r[strings.ToLower(name)] {
+			if r.has(name) {
 				v[name] = "REDACTED"
 				continue
 			}

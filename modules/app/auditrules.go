@@ -24,9 +24,9 @@ type AuditRules struct {
 	Sinks []AuditSink `json:"sinks,omitempty"`
 	// Keep the arguments of calls, up to 16 KiB each. Default: false, only their digest (SHA-256 of the bytes).
 	Arguments bool `json:"arguments,omitempty"`
-	// Names of members, at any depth and in any case, whose values are replaced in kept arguments. They are added to the
-	// default: authorization, password, passwd, secret, client_secret, token, access_token, refresh_token, api_key, apikey,
-	// private_key, credential, cookie.
+	// Names of members, at any depth, whose values are replaced in kept arguments. Case, `_`, `-` and blanks make no difference, nor do
+	// an `x` in front and an `s` behind. They are added to the default: authorization, password, passwd, secret, client_secret, token,
+	// access_token, refresh_token, api_key, private_key, credential, cookie.
 	Redact []string `json:"redact,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -23,8 +24,9 @@ func (s *auditedStore) record(ctx context.Context, organization string, e storag
 		} else if by.UserID != e.UserID {
 			add(&e, "by", by.UserID)
 		}
-		e.AgentID, e.Client, e.Session = by.AgentID, by.Client, by.Session
+		e.AgentID, e.Client, e.Session, e.TraceID = by.AgentID, by.Client, by.Session, by.TraceID
 	}
+	e.Outcome = cmp.Or(e.Outcome, "ok")
 	return s.audit.With(ctx, organization, e)
 }
 
@@ -72,31 +74,54 @@ func (s *auditedStore) TakeApproval(ctx context.Context, organization, userID, i
 }
 
 // credential is the entry of something that happens to a user's credential.
-func credential(event string, key storage.ConnectionKey) storage.AuditEntry {
-	return storage.AuditEntry{Kind: storage.AuditCredential, Event: event, UserID: key.UserID, ServerID: key.ServerID}
+func (s *auditedStore) credential(ctx context.Context, event string, key storage.ConnectionKey) storage.AuditEntry {
+	return storage.AuditEntry{
+		Kind: storage.AuditCredential, Event: event, UserID: key.UserID, ServerID: key.ServerID, Server: s.slug(ctx, key.OrganizationID, key.ServerID),
+	}
+}
+
+// slug is the name of a server in addresses; "" when it cannot be looked up.
+func (s *auditedStore) slug(ctx context.Context, organization, id string) string {
+	server, err := s.Store.Server(ctx, organization, id)
+	if err != nil {
+		return ""
+	}
+	return server.Slug
+}
+
+// ended says how a connection came out.
+func ended(e *storage.AuditEntry, event string, c *storage.Connection) {
+	if e.Event = event; c.Reason != "" {
+		add(e, "reason", c.Reason)
+	}
+	if e.Outcome = "ok"; c.Status != storage.ConnectionConnected {
+		e.Outcome = "error"
+	}
 }
 
 // CreateConnection implements storage.Connections.
 func (s *auditedStore) CreateConnection(ctx context.Context, c storage.Connection) error {
-	ctx, _, err := s.record(ctx, c.OrganizationID, credential(connectionEvent(nil, &c), c.ConnectionKey))
+	ctx, e, err := s.record(ctx, c.OrganizationID, s.credential(ctx, "", c.ConnectionKey))
 	if err != nil {
 		return err
 	}
+	ended(e, connectionEvent(nil, &c), &c)
 	return s.Store.CreateConnection(ctx, c)
 }
 
 // PutConnection implements storage.Connections.
 func (s *auditedStore) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {
-	ctx, _, err := s.record(ctx, c.OrganizationID, credential(connectionEvent(nil, &c), c.ConnectionKey))
+	ctx, e, err := s.record(ctx, c.OrganizationID, s.credential(ctx, "", c.ConnectionKey))
 	if err != nil {
 		return storage.Connection{}, err
 	}
+	ended(e, connectionEvent(nil, &c), &c)
 	return s.Store.PutConnection(ctx, c)
 }
 
 // UpdateConnection implements storage.Connections.
 func (s *auditedStore) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(context.Context, *storage.Connection) error) (storage.Connection, error) {
-	ctx, e, err := s.record(ctx, key.OrganizationID, credential("credential.refreshed", key))
+	ctx, e, err := s.record(ctx, key.OrganizationID, s.credential(ctx, "credential.refreshed", key))
 	if err != nil {
 		return storage.Connection{}, err
 	}
@@ -105,9 +130,7 @@ func (s *auditedStore) UpdateConnection(ctx context.Context, key storage.Connect
 		if err := edit(storage.WithAudit(ctx, nil), c); err != nil { // what it writes besides is something else
 			return err
 		}
-		if e.Event = connectionEvent(&before, c); c.Reason != "" {
-			add(e, "reason", c.Reason)
-		}
+		ended(e, connectionEvent(&before, c), c)
 		return nil
 	})
 }
@@ -127,20 +150,33 @@ func connectionEvent(before, after *storage.Connection) string {
 
 // DeleteConnection implements storage.Connections.
 func (s *auditedStore) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
-	ctx, _, err := s.record(ctx, key.OrganizationID, credential("credential.deleted", key))
+	ctx, _, err := s.record(ctx, key.OrganizationID, s.credential(ctx, "credential.deleted", key))
 	if err != nil {
 		return storage.Connection{}, err
 	}
 	return s.Store.DeleteConnection(ctx, key)
 }
 
+// CreateAttempt implements storage.Connections.
+func (s *auditedStore) CreateAttempt(ctx context.Context, a storage.Attempt) error {
+	if e := requested(ctx); e != nil { // an address may name the server by its slug
+		e.ServerID, e.Server = a.ServerID, s.slug(ctx, a.OrganizationID, a.ServerID)
+	}
+	return s.Store.CreateAttempt(ctx, a)
+}
+
 // RevokeUser implements storage.Identities.
 func (s *auditedStore) RevokeUser(ctx context.Context, organization, id string, at time.Time) (storage.User, error) {
+	outer := storage.AuditOf(ctx)
 	ctx, _, err := s.record(ctx, organization, storage.AuditEntry{Kind: storage.AuditLogin, Event: "user.revoked", UserID: id})
 	if err != nil {
 		return storage.User{}, err
 	}
-	return s.Store.RevokeUser(ctx, organization, id, at)
+	u, err := s.Store.RevokeUser(ctx, organization, id, at)
+	if err == nil && outer != nil {
+		outer.Claim() // this is the record of the request
+	}
+	return u, err
 }
 
 // made notes the id of what a write makes in the record of the request that asks for it.

@@ -67,9 +67,10 @@ type Call struct {
 	// Log collects what the access log says about the call.
 	Log CallLog
 
-	audit       callAudit
-	modelIntent modelIntent
-	limits      callLimits
+	audit        callAudit
+	modelIntent  modelIntent
+	modelRequest modelRequest
+	limits       callLimits
 	// What Inbound, Decision and Judged point to, mostly: a call needs no memory of its own for them.
 	inbound  Inbound
 	decision Decision

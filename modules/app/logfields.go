@@ -39,7 +39,7 @@ func (c *Call) placeholder(key string) (any, bool) {
 	case "durward.route_reason":
 		return c.Log.RouteReason, true
 	case "durward.tool":
-		return clip(c.Log.Tool, maxKeptName), true
+		return clip(c.Log.Tool, MaxKeptName), true
 	}
 	return nil, false
 }
@@ -56,7 +56,7 @@ func (c *Call) WriteLogFields(r *http.Request) {
 	}
 	for _, field := range []struct{ name, value string }{
 		{"org", c.Caller.OrganizationID}, {"user", c.Caller.UserID}, {"agent", c.Caller.Agent}, {"api_key", c.keyID()}, {"server", c.serverSlug()},
-		{"method", clip(c.Log.Method, maxKeptMethod)}, {"tool", clip(c.Log.Tool, maxKeptName)}, {"model", c.Log.Model},
+		{"method", clip(c.Log.Method, maxKeptMethod)}, {"tool", clip(c.Log.Tool, MaxKeptName)}, {"model", c.Log.Model},
 		{"routed_model", c.Log.RoutedModel}, {"route_reason", c.Log.RouteReason}, {"session", c.Log.Session},
 	} {
 		if field.value != "" {

@@ -45,12 +45,12 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	case errors.Is(err, token.ErrInvalid):
 		h.count(call, "invalid")
 		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
-		call.Core.Audit.RefusedToken(token.Reason(err), r.URL.Path)
+		call.Core.Audit.RefusedToken(err, r.URL.Path)
 		h.challenge(w, r, call.Core, true)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
 		h.count(call, "forbidden")
 		h.logger.Info("refusing a caller", zap.Error(err))
-		call.Core.Audit.RefusedToken("names no organization that it may act for", r.URL.Path)
+		call.Core.Audit.RefusedBearer(new(app.Caller), "names no organization that it may act for", r.URL.Path)
 		h.refuse(w, r, app.Forbidden, "The token names no organization that it may act for")
 	default:
 		h.count(call, "unavailable")
@@ -68,6 +68,7 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		return false
 	}
 	h.count(call, "forbidden")
+	call.Core.Audit.RefusedBearer(call.Caller, "the scopes of the API key do not cover this address", r.URL.Path)
 	h.refuse(w, r, app.Forbidden, "The scopes of this API key do not cover this address")
 	return true
 }

@@ -54,6 +54,7 @@ func (x *exchange) serve() {
 	if refused != nil {
 		x.leave(refused)
 		x.no(refused)
+		x.call.AuditModelRefused(model.Alias, x.outcome)
 		return
 	}
 	run := &run{handler: x.handler, call: x.call, request: request, model: answers, header: x.r.Header, requests: 1, entered: x.entered}
@@ -67,6 +68,9 @@ func (x *exchange) serve() {
 			x.leave(refused)
 		}
 		x.no(refused)
+		if run.tried == 0 { // else the tries are recorded
+			x.call.AuditModelRefused(model.Alias, x.outcome)
+		}
 		return
 	}
 	defer response.Close()
@@ -107,6 +111,7 @@ func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) 
 		x.refuse(&refusal{status: http.StatusBadRequest, message: "The request cannot be read."})
 		return nil, nil, false
 	}
+	x.call.AuditModelRequest(x.r.Context(), x.r.Header, body)
 	known, err := x.call.Core.Models(x.r.Context(), x.call.Caller.OrganizationID)
 	if err != nil {
 		x.handler.Logger.Warn("reading models", zap.Error(err))
@@ -116,6 +121,7 @@ func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) 
 	model, found := known.Find(request.Alias)
 	if !found || !mayUse(x.call.Caller, request.Alias) {
 		x.refuse(refusedUnknown)
+		x.call.AuditModelRefused(request.Alias, x.outcome)
 		return nil, nil, false
 	}
 	x.call.Asks(x.r.Context(), model.Alias)

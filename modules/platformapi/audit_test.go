@@ -3,10 +3,13 @@ package platformapi
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
@@ -54,5 +57,28 @@ func TestAuditFilters(t *testing.T) {
 	a := newAPI(t)
 	a.do(a.adam, http.MethodGet, "/api/audit?decision=foo&outcome=foo&kind=foo", nil).wantProblems(
 		"query.kind.0 enum", "query.decision enum", "query.outcome enum")
+	a.do(a.adam, http.MethodGet, "/api/audit?tool="+strings.Repeat("x", 8<<10), nil).want(http.StatusOK)
+	a.do(a.adam, http.MethodGet, "/api/audit?tool="+strings.Repeat("x", 8<<10+1), nil).wantProblems("query.tool string_too_long")
 	a.do(a.adam, http.MethodGet, "/api/audit?decision=allow&outcome=held&limit=0", nil).wantProblems("query.limit greater_than_equal")
+}
+
+// TestAuditSpan: without a beginning the log is read a week back from now, or from an end before that.
+func TestAuditSpan(t *testing.T) {
+	now := time.Date(2026, 3, 20, 12, 0, 0, 0, time.UTC)
+	for query, want := range map[string][2]string{
+		"":                          {"2026-03-13T12:00:00Z", "2026-03-20T12:00:01Z"},
+		"to=9999-12-31T23:59:59Z":   {"2026-03-13T12:00:00Z", "9999-12-31T23:59:59Z"},
+		"to=2026-03-10T00:00:00Z":   {"2026-03-03T00:00:00Z", "2026-03-10T00:00:00Z"},
+		"from=2026-01-01T00:00:00Z": {"2026-01-01T00:00:00Z", "2026-03-20T12:00:01Z"},
+	} {
+		parsed, err := validate.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := &request{Request: &routes.Request{Query: parsed}, handler: &Handler{now: func() time.Time { return now }}}
+		from, to := q.span()
+		if got := [2]string{from.Format(time.RFC3339), to.Format(time.RFC3339)}; got != want {
+			t.Errorf("%q: %v, want %v", query, got, want)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -16,8 +17,8 @@ import (
 const (
 	// auditDays is how far back the audit log is read when a request does not say.
 	auditDays = 7
-	// maxAuditText bounds what a filter is compared with, in characters.
-	maxAuditText = 2048
+	// maxAuditText bounds what a filter is compared with, in characters: as much as records keep of a name.
+	maxAuditText = app.MaxKeptName
 )
 
 // The words that records hold: a filter for any other would find nothing and look as though nothing had happened.
@@ -94,14 +95,18 @@ func viewAudit(r audit.Row) auditView {
 	return v
 }
 
-// span reads the time that is asked for: a week up to now when the request does not say.
+// span reads the time that is asked for: a week up to now when the request does not say, and up to an end that is before that.
 func (q *request) span() (from, to time.Time) {
 	from, to = q.Instant("from"), q.Instant("to")
 	if to.IsZero() {
 		to = q.handler.now().UTC().Add(time.Second)
 	}
 	if from.IsZero() {
-		from = to.AddDate(0, 0, -auditDays)
+		last := q.handler.now().UTC()
+		if to.Before(last) {
+			last = to
+		}
+		from = last.AddDate(0, 0, -auditDays)
 	}
 	return from, to
 }

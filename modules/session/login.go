@@ -121,7 +121,7 @@ func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool)
 func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	again := link{app.LoginPath + "?" + url.Values{"issuer": {attempt.Issuer}, "return": {attempt.Return}}.Encode(), "Try again"}
 	reason := zap.String("reason", token.Reason(err))
-	v.core.Audit.RefusedToken(token.Reason(err), app.LoginCallbackPath)
+	v.core.Audit.RefusedToken(err, app.LoginCallbackPath)
 	switch {
 	case errors.Is(err, oidclogin.ErrDenied):
 		v.logger.Info("a login was denied", reason)

@@ -16,8 +16,9 @@ const (
 		ON CONFLICT (organization_id, node, segment) DO NOTHING`
 	putAuditHeadSQL = `INSERT INTO audit_heads (organization_id, node, segment, sequence, hash) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (organization_id, node, segment) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`
-	auditRecordColumns   = `organization_id, node, segment, sequence, text, previous, hash`
-	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	auditRecordColumns   = `organization_id, node, segment, sequence, text, previous, hash, at`
+	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (organization_id, node, segment, sequence) DO NOTHING`
 	listAuditRecordsSQL  = `SELECT ` + auditRecordColumns + ` FROM audit_records WHERE organization_id = $1 AND at >= $2 AND at < $3
 		ORDER BY at DESC, node, segment, sequence DESC LIMIT $4`
 	auditChainsSQL = `SELECT organization_id, node, segment, sequence, hash FROM audit_heads WHERE $1 = '' OR node = $1
@@ -27,12 +28,14 @@ const (
 
 	auditChunkColumns   = `organization_id, node, segment, first, last, from_at, to_at, data`
 	insertAuditChunkSQL = `INSERT INTO audit_chunks (` + auditChunkColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (organization_id, node, segment, first) DO NOTHING`
+		ON CONFLICT (organization_id, node, segment, first) DO UPDATE SET last = excluded.last
+			WHERE audit_chunks.last = excluded.last AND audit_chunks.data = excluded.data`
 	listAuditChunksSQL = `SELECT ` + auditChunkColumns + ` FROM audit_chunks WHERE organization_id = $1 AND to_at >= $2 AND from_at < $3
 		ORDER BY to_at DESC, node, segment, first DESC LIMIT $4`
 
 	auditCheckpointColumns   = `node, number, segment, at, data, signature`
 	insertAuditCheckpointSQL = `INSERT INTO audit_checkpoints (` + auditCheckpointColumns + `) VALUES ($1, $2, $3, $4, $5, $6)`
+	auditCheckpointSQL       = `SELECT ` + auditCheckpointColumns + ` FROM audit_checkpoints WHERE node = $1 AND number = $2`
 	listAuditCheckpointsSQL  = `SELECT ` + auditCheckpointColumns + ` FROM audit_checkpoints WHERE $1 = '' OR node = $1 ORDER BY node, number`
 )
 
@@ -62,9 +65,15 @@ func (s *Store) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]s
 			return nil, fmt.Errorf("writing an audit entry: %w", err)
 		}
 		r := chain.Next(text)
-		if _, err := tx.Exec(ctx, insertAuditRecordSQL, r.OrganizationID, r.Node, r.Segment, r.Sequence, r.Text, r.Previous[:],
-			r.Hash[:], e.At.UnixMicro()); err != nil {
+		n, err := tx.Exec(ctx, insertAuditRecordSQL, r.OrganizationID, r.Node, r.Segment, r.Sequence, r.Text, r.Previous[:],
+			r.Hash[:], e.At.UnixMicro())
+		if err != nil {
 			return nil, err
+		}
+		if n == 0 {
+			// No conflict of what the caller writes.
+			return nil, fmt.Errorf("recording in the audit log: there is a record %d behind the end of the chain of node %s, organization %q; run durward audit verify: %w",
+				r.Sequence, r.Node, r.OrganizationID, storage.ErrUnavailable)
 		}
 		records[i] = r
 	}
@@ -90,7 +99,7 @@ func scanAuditChain(r Row) (c storage.AuditChain, err error) {
 }
 
 func scanAuditRecord(r Row) (a storage.AuditRecord, err error) {
-	err = r.Scan(&a.OrganizationID, &a.Node, &a.Segment, &a.Sequence, &a.Text, hashColumn{&a.Previous}, hashColumn{&a.Hash})
+	err = r.Scan(&a.OrganizationID, &a.Node, &a.Segment, &a.Sequence, &a.Text, hashColumn{&a.Previous}, hashColumn{&a.Hash}, timeColumn{&a.At})
 	return a, err
 }
 
@@ -133,9 +142,13 @@ func (s *Store) RecordAudit(ctx context.Context) error {
 func (s *Store) AddAuditChunks(ctx context.Context, chunks []storage.AuditChunk) error {
 	return s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
 		for _, c := range chunks {
-			if _, err := tx.Exec(ctx, insertAuditChunkSQL, c.OrganizationID, c.Node, c.Segment, c.First, c.Last,
-				c.From.UnixMicro(), lastMicro(c.To), c.Data); err != nil {
+			n, err := tx.Exec(ctx, insertAuditChunkSQL, c.OrganizationID, c.Node, c.Segment, c.First, c.Last,
+				c.From.UnixMicro(), lastMicro(c.To), c.Data)
+			if err != nil {
 				return err
+			}
+			if n == 0 {
+				return &storage.ConflictError{Field: "first"}
 			}
 		}
 		return nil
@@ -178,6 +191,15 @@ func (s *Store) AddAuditCheckpoint(ctx context.Context, c storage.AuditCheckpoin
 		_, err := tx.Exec(ctx, insertAuditCheckpointSQL, c.Node, c.Number, c.Segment, c.At.UnixMicro(), c.Data, c.Signature)
 		return err
 	})
+}
+
+// AuditCheckpoint implements storage.Audits.
+func (s *Store) AuditCheckpoint(ctx context.Context, node string, number int64) (c storage.AuditCheckpoint, err error) {
+	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
+		c, err = One(ctx, q, scanAuditCheckpoint, auditCheckpointSQL, node, number)
+		return err
+	})
+	return c, err
 }
 
 // AuditCheckpoints implements storage.Audits.

@@ -57,7 +57,7 @@ func (r *Route[Q]) Event() string { return event(r.Method, r.Path) }
 // entry is the record of a write by the caller.
 func (q *Request) entry() storage.AuditEntry {
 	caller := q.Call.Caller
-	e := storage.AuditEntry{Kind: auditKinds[q.audit], Event: event(q.HTTP.Method, q.path), UserID: caller.UserID, Client: caller.Agent, Detail: make(map[string]any)}
+	e := storage.AuditEntry{Kind: auditKinds[q.audit], Event: event(q.HTTP.Method, q.path), UserID: caller.UserID, Client: caller.Agent, Outcome: "ok", Detail: make(map[string]any)}
 	if q.Call.Agent != nil {
 		e.AgentID = q.Call.Agent.ID
 	}
@@ -87,6 +87,18 @@ func (q *Request) audited() error {
 	}
 	q.HTTP, q.Record = q.HTTP.WithContext(ctx), entry
 	return nil
+}
+
+// unchanged records a write that was granted and found nothing to change: no transaction of the store has.
+func (q *Request) unchanged() {
+	if q.audit != AuditAdminWrite || q.Record == nil {
+		return
+	}
+	if a := storage.AuditOf(q.HTTP.Context()); a != nil && a.Claim() {
+		e := *q.Record
+		e.Detail["unchanged"] = true
+		q.Core.Audit.Unchanged(a.OrganizationID, e)
+	}
 }
 
 // sent notes which members a body has, never their values.

@@ -55,6 +55,7 @@ func (a API[Q]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := chosen.Serve(a.Of(q))
 	if err == nil {
+		q.unchanged() //nolint:contextcheck // its record outlives the request
 		err = answer(w, body)
 	} else {
 		q.unaudited(err) //nolint:contextcheck // a record of a refusal outlives the request

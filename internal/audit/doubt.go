@@ -1,0 +1,194 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// doubt is how a journal does not continue what the store has of it: an older state of its directory was put back, a segment of it was
+// cut off, or a power cut took what had been shipped. Whoever went on with it would give sequences and numbers that are taken to what
+// the store then has no place for.
+type doubt struct {
+	reason string // "": there is none
+	// chains are those of which the store has other records.
+	chains map[chainName]bool
+}
+
+func (d *doubt) add(reason string, arguments ...any) {
+	if d.reason == "" {
+		d.reason = fmt.Sprintf(reason, arguments...)
+	}
+}
+
+// heldChain is a chain in the journal's files of which the store has records.
+type heldChain struct {
+	sequence int64 // of the last record in the store
+	covered  int64 // the first checkpoint over it; 0: none
+	there    bool  // the record is in the file
+	nanos    int64 // its time
+	hash     [sha256.Size]byte
+}
+
+// examine holds a journal that nobody writes against what the store has of it. What a checkpoint that both have covers is the same.
+func examine(ctx context.Context, store storage.Audits, dir string) (doubt, error) {
+	var d doubt
+	node := filepath.Base(dir)
+	numbers, err := segments(dir)
+	if err != nil || len(numbers) == 0 {
+		return d, err
+	}
+	aside, err := numbersOf(dir, segmentSuffix+damagedSuffix)
+	if err != nil {
+		return d, err
+	}
+	newest := slices.Max(slices.Concat(numbers, aside))
+	chains, err := store.AuditChains(ctx, node)
+	if err != nil {
+		return d, err
+	}
+	held := make(map[int]map[string]*heldChain) // by segment and organization
+	for _, c := range chains {
+		number, ok := segmentNumber(c.Segment)
+		if !ok {
+			continue // of the store's own records
+		}
+		if number > newest {
+			d.add("the store has records of segment %s", c.Segment)
+		}
+		if held[number] == nil {
+			held[number] = make(map[string]*heldChain)
+		}
+		held[number][c.OrganizationID] = &heldChain{sequence: c.Sequence}
+	}
+	var said []lastCheckpoint
+	for i, number := range numbers {
+		// The last one may be a file without a single line: then the one before it knows the last checkpoint.
+		if i < len(numbers)-2 && held[number] == nil {
+			continue
+		}
+		if said, err = readHeld(dir, number, held[number], said); err != nil {
+			return d, fmt.Errorf("reading segment %s: %w", segmentName(number), err)
+		}
+	}
+	common, err := d.checkpoints(ctx, store, node, said)
+	if err != nil {
+		return d, err
+	}
+	d.chains = make(map[chainName]bool)
+	for _, number := range numbers {
+		for organization, c := range held[number] {
+			if c.covered > 0 && c.covered <= common {
+				continue
+			}
+			name := chainName{organization, segmentName(number)}
+			if !c.there {
+				d.add("the store has more records of segment %s", name.segment)
+				continue
+			}
+			hash, err := storedHash(ctx, store, node, name, c)
+			if err != nil {
+				return d, err
+			}
+			if hash != c.hash {
+				d.add("the store has other records of segment %s", name.segment)
+				d.chains[name] = true
+			}
+		}
+	}
+	return d, nil
+}
+
+// readHeld reads in a segment where the held chains stand, and adds its checkpoints to those before.
+func readHeld(dir string, number int, held map[string]*heldChain, said []lastCheckpoint) ([]lastCheckpoint, error) {
+	f, err := openSegment(dir, number)
+	if errors.Is(err, os.ErrNotExist) {
+		return said, nil
+	}
+	if err != nil {
+		return said, err
+	}
+	defer f.Close()
+	var parser parser
+	for lines := newLines(f); ; {
+		text, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return said, nil
+		}
+		if err != nil {
+			return said, err
+		}
+		l, err := parser.parse(text)
+		switch {
+		case err != nil:
+		case l.header != nil:
+			if l.header.Checkpoint > 0 {
+				said = append(said, lastCheckpoint{number: l.header.Checkpoint, hash: l.header.Previous})
+			}
+		case l.checkpoint != nil:
+			said = append(said, lastCheckpoint{number: l.checkpoint.Number, hash: checkpointHash(l.checkpoint)})
+			c, err := readCheckpoint(l.checkpoint.Data)
+			if err != nil {
+				continue // not reached: the parser has read it
+			}
+			for _, head := range c.Chains {
+				if h := held[head.Organization]; h != nil && head.Segment == segmentName(number) && h.covered == 0 && head.Sequence >= h.sequence {
+					h.covered = c.Number
+				}
+			}
+		default:
+			if h := held[string(l.record.organization)]; h != nil && h.sequence == l.record.sequence {
+				h.there, h.hash, h.nanos = true, l.record.hash, nanosOf(l.record.text)
+			}
+		}
+	}
+}
+
+// checkpoints holds those that the journal knows against the store's, and returns the number of the last one that both have.
+func (d *doubt) checkpoints(ctx context.Context, store storage.Audits, node string, said []lastCheckpoint) (common int64, err error) {
+	last := int64(0)
+	for _, c := range said {
+		last = max(last, c.number)
+	}
+	switch _, err := store.AuditCheckpoint(ctx, node, last+1); {
+	case err == nil:
+		d.add("the store has checkpoint %d, which the journal has not", last+1)
+	case !errors.Is(err, storage.ErrNotFound):
+		return 0, err
+	}
+	for _, c := range slices.Backward(said) {
+		stored, err := store.AuditCheckpoint(ctx, node, c.number)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			continue // it was not shipped
+		case err != nil:
+			return 0, err
+		case checkpointHash(&stored) == c.hash:
+			return c.number, nil
+		}
+		d.add("the store has another checkpoint %d", c.number)
+	}
+	return 0, nil
+}
+
+// storedHash is the hash that the store has of a chain's last record there; zero when it has none at that time.
+func storedHash(ctx context.Context, store storage.Audits, node string, name chainName, c *heldChain) (hash [sha256.Size]byte, err error) {
+	at := time.Unix(0, c.nanos).UTC().Truncate(precision)
+	chunks, err := store.AuditChunks(ctx, storage.AuditFilter{OrganizationID: name.organization, From: at, To: at.Add(precision)})
+	for i := range chunks {
+		if chunk := &chunks[i]; chunk.Node == node && chunk.Segment == name.segment && chunk.Last == c.sequence {
+			if records, _ := ReadChunk(chunk); len(records) > 0 { // what is wrong with it Verify tells
+				hash = records[len(records)-1].Hash
+			}
+		}
+	}
+	return hash, err
+}

@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// TestRefusals: whoever is refused can fill neither the disk, nor what is recorded of the refusals of others.
+func TestRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRefusals(time.Now)
+		count := func(n int, organization, user string) (taken int) {
+			for range n {
+				if r.allow(organization, user) {
+					taken++
+				}
+			}
+			return taken
+		}
+		want := func(what string, got, want int) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s: %d are recorded, want %d", what, got, want)
+			}
+		}
+		want("wrong tokens", count(1000, "", ""), refusedTokensBurst)
+		want("a user", count(1000, acme, "mallory"), refusalBurst)
+		want("another user", count(1000, acme, "bob"), refusalBurst)
+		want("the same user elsewhere", count(1000, other, "mallory"), refusalBurst)
+		want("one after many", count(1, other, "alice"), 1)
+		if got := r.tell(); len(got) != 3 || got[""] != 1000-refusedTokensBurst || got[acme] != 2*(1000-refusalBurst) || got[other] != 1000-refusalBurst {
+			t.Errorf("not recorded: %v", got)
+		}
+		if got := r.tell(); got != nil {
+			t.Errorf("it is told again: %v", got)
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
+		want("wrong tokens a second later", count(1000, "", ""), refusedTokensPerSecond)
+		want("a user a second later", count(1000, acme, "mallory"), refusalsPerSecond)
+
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of synctest
+		total := 0
+		for i := range 2 * maxRefused {
+			total += count(1, acme, strconv.Itoa(i))
+		}
+		want("many users", total, allRefusalsBurst)
+		if len(r.users) > maxRefused+1 {
+			t.Errorf("%d users are remembered", len(r.users))
+		}
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of synctest
+		want("somebody else an hour later", count(1, other, "zoe"), 1)
+		if len(r.users) > maxRefused {
+			t.Errorf("%d users are remembered", len(r.users))
+		}
+	})
+}
+
+// TestUnrecorded: how many refusals were not recorded is, in each organization's own log.
+func TestUnrecorded(t *testing.T) {
+	store := new(memory)
+	trail := newTrail(t, testOptions(t, t.TempDir()), store)
+	for range refusalBurst + 7 {
+		trail.AllowRefusal(acme, "mallory")
+	}
+	if err := trail.Close(); err != nil {
+		t.Fatal(err)
+	}
+	page, err := Query(t.Context(), store, Filter{OrganizationID: acme, To: time.Now().Add(time.Hour)}, storage.PageRequest{Number: 1})
+	if err != nil || page.Total != 1 || page.Items[0].Event != "refusals.unrecorded" || page.Items[0].Detail["refusals"] != float64(7) {
+		t.Errorf("%+v, %v", page.Items, err)
+	}
+}

@@ -1,0 +1,173 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// shortFile takes some bytes and then none.
+type shortFile struct {
+	sinkFile
+	room int
+	keep bool // what it took cannot be taken away
+}
+
+func (f *shortFile) Write(b []byte) (int, error) {
+	n, err := f.sinkFile.Write(b[:min(f.room, len(b))])
+	if f.room -= n; err == nil && n < len(b) {
+		err = errDisk
+	}
+	return n, err
+}
+
+func (f *shortFile) Truncate(size int64) error {
+	if f.keep {
+		return errDisk
+	}
+	return f.sinkFile.Truncate(size)
+}
+
+func exported(tool string, n int) (all []Exported) {
+	for range n {
+		all = append(all, Export(&storage.AuditRecord{OrganizationID: acme, Text: appendEntry(nil, intent(tool))}))
+	}
+	return all
+}
+
+// TestSinkShort: what a disk takes only a part of is taken away again, or stays a line of its own: nothing is glued to it.
+func TestSinkShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		keep, killed bool
+		torn         int
+	}{"cut back": {}, "kept": {keep: true, torn: 1}, "killed": {keep: true, killed: true, torn: 1}} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sink")
+			s := NewFileSink(path)
+			write := func(n int) error { return s.Write(t.Context(), exported("create_issue", n)) }
+			if err := write(2); err != nil {
+				t.Fatal(err)
+			}
+			size := len(readFile(t, path))
+			s.file = &shortFile{sinkFile: s.file, room: size/2 + 10, keep: c.keep}
+			if err := write(2); err == nil {
+				t.Fatal("a part of it is taken for all")
+			}
+			if c.killed {
+				s = NewFileSink(path)
+			}
+			if err := write(2); err != nil {
+				t.Fatal(err)
+			}
+			_ = s.Close()
+			whole, torn := 0, 0
+			for line := range strings.SplitSeq(strings.TrimSuffix(readFile(t, path), "\n"), "\n") {
+				if strings.HasPrefix(line, `{"organization_id":`) && strings.HasSuffix(line, "}") && strings.Count(line, `"organization_id"`) == 1 {
+					whole++
+				} else {
+					torn++
+				}
+			}
+			if want := 4 + c.torn; whole != want || torn != c.torn {
+				t.Errorf("%d lines are whole and %d are not", whole, torn)
+			}
+		})
+	}
+}
+
+// TestSinkPipe: a pipe that was full in the middle of a line gets the next one as a line.
+func TestSinkPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	s := NewFileSink(path)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Write(ctx, exported("create_issue", 256)); err == nil {
+		t.Fatal("more is taken than there is room for")
+	}
+	if !s.torn {
+		t.Skip("the pipe was full at the end of a line")
+	}
+	var got bytes.Buffer
+	drained := make(chan struct{})
+	go func() { defer close(drained); _, _ = io.Copy(&got, reader) }()
+	if err := s.Write(t.Context(), exported("last", 1)); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	<-drained
+	lines := strings.Split(strings.TrimSuffix(got.String(), "\n"), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, `{"organization_id":`) || !strings.Contains(last, `"last"`) {
+		t.Errorf("%.300s", last)
+	}
+}
+
+// lockedBuffer is what a log is written to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// TestSinkLosses: what a sink has not taken at the end is counted and told, and no count falls when sinks are replaced.
+func TestSinkLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told lockedBuffer
+		o := testOptions(t, t.TempDir())
+		o.Log = slog.New(slog.NewTextHandler(&told, nil))
+		trail := &Trail{log: o.Log, past: make(map[string]int64), stop: make(chan struct{}), refusals: newRefusals(time.Now), journal: new(Journal)}
+		hangs := &stuck{release: make(chan struct{})}
+		give := func(n int) {
+			for range n {
+				trail.offer(storage.AuditRecord{OrganizationID: acme, Text: appendEntry(nil, intent("create_issue"))})
+			}
+		}
+		trail.SetSinks([]Sink{hangs})
+		give(1)
+		synctest.Wait() // the sink has it
+		give(sinkQueue + 5)
+		trail.SetSinks([]Sink{hangs})
+		if n := trail.Losses()["stuck"]; n != 5 {
+			t.Errorf("%d are lost when sinks are replaced", n)
+		}
+		give(3)
+		time.Sleep(2 * sinkDeadline) //nolint:forbidigo // the clock of synctest
+		if n := trail.Losses()["stuck"]; n != 5+sinkQueue+1 {
+			t.Errorf("%d are lost of the former one", n)
+		}
+		trail.report()
+		trail.SetSinks(nil)
+		trail.work.Wait()
+		trail.report()
+		if n := trail.Losses()["stuck"]; n != 5+sinkQueue+1+3 {
+			t.Errorf("%d are lost in the end", n)
+		}
+		if text := told.String(); strings.Count(text, "audit records are lost") != 2 || !strings.Contains(text, "records=3") {
+			t.Errorf("%s", text)
+		}
+		close(hangs.release)
+	})
+}
