@@ -38,6 +38,7 @@
 // where the rest of the expression would decide without it. An expression that names its arguments, as in
 // request.resource.attr.x, looks at those; one that uses the arguments in any other way looks at all of them.
 //
-// An expression has a limit of cost, loops look at the context, and functions whose work is a product of what they are
-// given are judged before they run. A limit that is met makes the expression unevaluable.
+// An expression has a limit of cost, to which a function counts for as much as it is given to look at; functions whose
+// work is a product of that are judged before they run; and all that is not bounded by its own length ends a quarter of a
+// second after the first of it began. A limit that is met makes the expression unevaluable.
 package rules

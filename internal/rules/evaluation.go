@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -17,6 +18,9 @@ import (
 // something needs them, and notes on what came out. Expressions must not keep it.
 type evaluation struct {
 	ctx       context.Context
+	until     time.Time       // when it has taken too long; zero until something needs it
+	limited   context.Context // ends then; nil until a loop needs it
+	cancel    context.CancelFunc
 	principal *Principal
 	arguments arguments
 	unknown   []*cel.AttributePatternType // what is not known; empty: all is
@@ -71,6 +75,10 @@ func (e *evaluation) about(k Kind, name string, raw []byte, checked bool, unknow
 }
 
 func (e *evaluation) release() {
+	if e.cancel != nil {
+		e.cancel()
+	}
+	e.until, e.limited, e.cancel = time.Time{}, nil, nil
 	e.ctx, e.principal, e.unknown, e.memo, e.name, e.lacking, e.lacked = nil, nil, nil, nil, "", nil, nil
 	e.request, e.resource = record{}, record{}
 	e.arguments.forget()
@@ -88,6 +96,8 @@ func (e *evaluation) ResolveName(name string) (any, bool) {
 		return &e.resource, true
 	case "P":
 		return e.principal.seen().value, true
+	case theEvaluation:
+		return e, true
 	}
 	return nil, false
 }
@@ -214,15 +224,33 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 	return broken, errNotBool
 }
 
+// overdue reports whether what is evaluated for the call has taken too long, or nobody waits for it. The first who asks
+// starts the clock: what is bounded never does.
+func (e *evaluation) overdue() bool {
+	if e.until.IsZero() {
+		e.until = time.Now().Add(evaluationTime)
+		return false
+	}
+	return e.ctx.Err() != nil || !time.Now().Before(e.until)
+}
+
+// deadline is the context that loops look at.
+func (e *evaluation) deadline() context.Context {
+	if e.limited == nil {
+		e.limited, e.cancel = context.WithDeadline(e.ctx, e.until)
+	}
+	return e.limited
+}
+
 // run evaluates and says why when it could not: the value is an error then, or nil when the evaluation was cancelled.
 func (e *evaluation) run(x *expression, program cel.Program, input interpreter.Activation) (ref.Val, error) {
 	var value ref.Val
 	var err error
-	if e.ctx.Err() != nil {
+	if e.ctx.Err() != nil || !x.bounded && e.overdue() {
 		return nil, errInterrupt
 	}
 	if x.reads.loops {
-		value, _, err = program.ContextEval(e.ctx, input)
+		value, _, err = program.ContextEval(e.deadline(), input)
 	} else {
 		value, _, err = program.Eval(input)
 	}

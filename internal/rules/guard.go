@@ -2,11 +2,11 @@ package rules
 
 import (
 	"errors"
+	"math/bits"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
-	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
@@ -16,36 +16,82 @@ import (
 )
 
 // The interpreter charges a function after it has run, which is too late for those whose work or result is a product of
-// what they are given: `distinct` on a list of the caller's that fills a request takes minutes, a `join` or two
-// `replace` in a row take all memory. Such calls are looked at first (attack M20).
+// what they are given: `distinct` or `lastIndexOf` on what fills a request takes minutes, a `join` or two `replace` in a
+// row take all memory. Such calls are looked at first (attack M20). One call that passes takes less than maxEvaluation.
 const (
-	maxComparisons = 1 << 20 // of elements with elements
-	maxText        = 4 << 20 // bytes of a text that is made
-	maxRegexSteps  = 1 << 25 // bytes of a text times instructions of a pattern
-	maxPattern     = 1000    // bytes of a pattern that is not written in the expression
+	maxComparisons = 1 << 20                  // of elements with elements
+	maxSearch      = costLimit * bytesPerStep // bytes of a text times bytes of what is looked for in it: what the cost limit would allow
+	maxText        = 4 << 20                  // bytes of a text that is made
+	maxRegexSteps  = 1 << 23                  // bytes of a text times instructions of a pattern
+	maxPattern     = 1000                     // bytes of a pattern that is not written in the expression
 )
 
 var errWork = errors.New("it would take too much work")
 
 // guards say, before one of these functions runs, whether it may.
 var guards = map[string]func(args []ref.Val) bool{
-	"distinct":        func(a []ref.Val) bool { return product(elements(a[0]), elements(a[0])) <= maxComparisons },
-	"sets.contains":   fewComparisons,
-	"sets.equivalent": fewComparisons,
-	"sets.intersects": fewComparisons,
-	"hasOnly":         fewComparisons,
-	"hasAny":          fewComparisons,
-	"hasAll":          fewComparisons,
-	"hasExactly":      fewComparisons,
-	"flatten":         func(a []ref.Val) bool { return weight(a[0], maxComparisons) < maxComparisons },
-	"join":            mayJoin,
-	"replace":         mayReplace,
-	"format":          mayFormat,
-	overloads.Matches: mayMatch,
+	"distinct":              func(a []ref.Val) bool { return fewComparisons([]ref.Val{a[0], a[0]}) },
+	"sets.contains":         fewComparisons,
+	"sets.equivalent":       fewComparisons,
+	"sets.intersects":       fewComparisons,
+	"hasOnly":               fewComparisons,
+	"hasAny":                fewComparisons,
+	"hasAll":                fewComparisons,
+	"hasExactly":            fewComparisons,
+	"flatten":               func(a []ref.Val) bool { return weight(a[0], maxComparisons) < maxComparisons },
+	"sort":                  maySort,
+	"@sortByAssociatedKeys": maySort,
+	"indexOf":               maySearch,
+	"lastIndexOf":           maySearch,
+	"split":                 maySplit,
+	"join":                  mayJoin,
+	"replace":               mayReplace,
+	"format":                mayFormat,
+	overloads.Matches:       mayMatch,
 }
 
+// fewComparisons of each element of one list with each of another. Comparing two takes no longer than looking at all of
+// either, so that the elements of one list meet all there is in the other.
 func fewComparisons(a []ref.Val) bool {
-	return product(elements(a[0]), elements(a[1])) <= maxComparisons
+	n, m := elements(a[0]), elements(a[1])
+	return product(n, m) <= maxComparisons &&
+		(product(n, extent(a[1], maxComparisons)) <= maxComparisons || product(m, extent(a[0], maxComparisons)) <= maxComparisons)
+}
+
+// extent is what there is to compare in the elements of a list: 1 for each that holds no others, more for a long text.
+// It stops at limit.
+func extent(v ref.Val, limit int) int {
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return 0
+	}
+	total := 0
+	for it := list.Iterator(); total < limit && it.HasNext() == types.True; {
+		switch e := it.Next().(type) {
+		case traits.Lister, traits.Mapper:
+			total += 1 + weight(e, limit-total)
+		default:
+			total += 1 + length(e)/bytesCompared
+		}
+	}
+	return total
+}
+
+// bytesCompared of a text take about as long as one small element.
+const bytesCompared = 256
+
+func maySort(a []ref.Val) bool {
+	n := elements(a[0])
+	return product(n, bits.Len(uint(n))) <= maxComparisons
+}
+
+// maySearch: the search of the library tries each place of the text, and compares there as far as it goes.
+func maySearch(a []ref.Val) bool { return product(length(a[0]), length(a[1])) <= maxSearch }
+
+func maySplit(a []ref.Val) bool {
+	text, _ := a[0].(types.String)
+	separator, _ := a[1].(types.String)
+	return strings.Count(string(text), string(separator)) <= maxComparisons/4 // of 16 bytes each
 }
 
 // elements is the length of a list or map; 0 for other values, which the function itself refuses.
@@ -63,8 +109,13 @@ func elements(v ref.Val) int {
 
 // length of a text in bytes; 0 for other values.
 func length(v ref.Val) int {
-	s, _ := v.(types.String)
-	return len(s)
+	switch v := v.(type) {
+	case types.String:
+		return len(v)
+	case types.Bytes:
+		return len(v)
+	}
+	return 0
 }
 
 // product stays in range: neither factor comes near the square root of it.
@@ -73,8 +124,8 @@ func product(a, b int) int { return max(a, 0) * max(b, 0) }
 // weight is how much there is in a value, elements and bytes, lists that are shared counted each time; it stops at limit.
 func weight(v ref.Val, limit int) int {
 	switch v := v.(type) {
-	case types.String:
-		return len(v) + 1
+	case types.String, types.Bytes:
+		return length(v) + 1
 	case traits.Lister:
 		total := 1
 		for it := v.Iterator(); total < limit && it.HasNext() == types.True; {
@@ -146,25 +197,27 @@ var bindings = sync.OnceValue(func() map[string]*functions.Overload {
 	return out
 })
 
-// guarded puts the guard before each call of such a function while an expression is planned.
-func guarded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+// guarded puts the guard before each call of such a function while an expression is planned, and a look at the time
+// before each that is not done at once.
+func (c *costs) guarded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
-	if !ok {
+	if !ok || immediate[call.Function()] {
 		return i, nil
 	}
 	guard, ok := guards[call.Function()]
 	if !ok {
-		return i, nil
+		return &paced{call}, nil
 	}
 	args := call.Args()
 	if call.Function() == overloads.Matches && len(args) == 2 {
 		if pattern, isConst := args[1].(interpreter.InterpretableConst); isConst {
-			// The interpreter compiles this pattern once; what is left to look at is the text.
+			// The interpreter compiles this pattern once, in place of this call; what is left to look at is the text.
 			text, _ := pattern.Value().(types.String)
 			size, err := types.RegexProgramSize(string(text))
 			if err != nil {
 				return nil, err
 			}
+			c.note(string(text), size)
 			args = []interpreter.InterpretableV2{&shortText{args[0], maxRegexSteps / max(size, 1)}, args[1]}
 			guard = func([]ref.Val) bool { return true }
 		} else {
@@ -177,14 +230,14 @@ func guarded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error)
 		bound = bindings()[call.Function()]
 	}
 	if bound == nil {
-		return i, nil
+		return &paced{call}, nil
 	}
-	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), args, func(values ...ref.Val) ref.Val {
+	return &paced{interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), args, func(values ...ref.Val) ref.Val {
 		if !guard(values) {
 			return types.WrapErr(errWork)
 		}
 		return invoke(bound, values)
-	}), nil
+	})}, nil
 }
 
 func invoke(f *functions.Overload, values []ref.Val) ref.Val {
@@ -208,8 +261,11 @@ type shortText struct {
 // Exec implements interpreter.InterpretableV2.
 func (s *shortText) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := s.InterpretableV2.Exec(frame)
-	if length(v) > s.limit {
+	switch {
+	case length(v) > s.limit:
 		return types.WrapErr(errWork)
+	case overdue(frame):
+		return types.WrapErr(interpreter.InterruptError{})
 	}
 	return v
 }
@@ -219,4 +275,27 @@ func (s *shortText) Eval(vars interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(vars, s.Exec)
 }
 
-var withGuards = cel.CustomDecoratorV2(guarded)
+// paced is a call that is not begun any more once the evaluation has taken too long.
+type paced struct{ interpreter.InterpretableCall }
+
+// Exec implements interpreter.InterpretableV2.
+func (p *paced) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	if overdue(frame) {
+		return types.WrapErr(interpreter.InterruptError{})
+	}
+	return p.InterpretableCall.Exec(frame)
+}
+
+// Eval implements interpreter.Interpretable.
+func (p *paced) Eval(vars interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(vars, p.Exec)
+}
+
+// theEvaluation is a variable that expressions cannot name: how what is planned finds the evaluation that it is run by.
+const theEvaluation = "@evaluation"
+
+func overdue(frame *interpreter.ExecutionFrame) bool {
+	v, _ := frame.ResolveName(theEvaluation)
+	e, ok := v.(*evaluation)
+	return ok && e.overdue()
+}

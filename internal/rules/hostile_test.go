@@ -6,9 +6,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cel.dev/cel-go/common/overloads"
 )
+
+// The limits of what is evaluated are tested without the clock, which says different things on a slow machine.
+func init() { evaluationTime = time.Hour }
 
 // M20: whatever an expression does with whatever arguments, it comes to an end soon, and what cannot be evaluated denies.
 // Without the limits some of these take hours or all memory, so that a failure shows as a test that does not end.
@@ -22,7 +26,7 @@ func TestM20HostileExpressions(t *testing.T) {
 		distinct[i] = strconv.Itoa(i)
 	}
 	args := `{"l":[` + strings.Join(distinct, ",") + `],"m":[` + strings.Repeat("7,", size/5) + `7],"s":"` + strings.Repeat("a", 10*size) +
-		`","deep":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `,"k":"` + strings.Repeat("(a|b)*", 100) + `","nul":null}`
+		`","deep":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `,"k":"` + strings.Repeat("(a|b)*", 100) + `","nul":null,"half":"` + strings.Repeat("a", 5*size) + `b","w":["` + strings.Repeat(`a","`, size) + `"],"rows":[` + strings.Repeat("["+strings.Repeat("1,", size/100)+"1],", 100) + `[2]]}`
 	a, b := strings.Repeat("a", 900), strings.Repeat("b", 900)
 	for _, expr := range []string{
 		"R.attr.l.distinct().size() == 1", "sets.equivalent(R.attr.m, R.attr.l)", "sets.intersects(R.attr.m, R.attr.l)", "sets.contains(R.attr.l, R.attr.m)",
@@ -32,6 +36,15 @@ func TestM20HostileExpressions(t *testing.T) {
 		"lists.range(1000).map(x, R.attr.s).join('').size() > 0", "lists.range(1000).map(x, 'a').join(R.attr.s).size() > 0",
 		fmt.Sprintf("'%s'.format([R.attr.s]).size() > 0", strings.Repeat("%s", 1000)), "'%.1000000000f'.format([1.0]).size() > 0",
 		"R.attr.s.matches('(((a{1,30}b?)*c?)*d?)*$') && false == true && 1 / 0 == 1 || 1 / 0 == 2",
+		// The search of the library tries every place, and the cost limit sees that afterwards.
+		"R.attr.s.lastIndexOf(R.attr.half) == 0 || true", "R.attr.s.indexOf(R.attr.half) == 0 || true", "R.attr.s.indexOf(R.attr.half, 1) == 0 || true",
+		"R.attr.s.lastIndexOf(R.attr.half, 700000) == 0 || true", "R.attr.s.split('').size() > 0", "R.attr.w.sort()[0] == ''", "R.attr.w.sortBy(x, x)[0] == ''",
+		"R.attr.rows.distinct().size() == 2", "sets.contains(R.attr.rows, R.attr.rows)",
+		// Functions that look at all they are given, each time.
+		"R.attr.l.all(x, R.attr.s.reverse() != '')", "R.attr.l.all(x, R.attr.l.reverse()[0] != '')", "R.attr.l.all(x, bytes(R.attr.s).size() > 0)", "R.attr.l.all(x, bytes(R.attr.s) + b'x' != b'')",
+		"R.attr.l.all(x, math.greatest(R.attr.m) == 7)", "R.attr.l.all(x, R.attr.s.size() > 0)", "R.attr.l.all(x, R.attr.s.upperAscii() != '')", "R.attr.l.all(x, R.attr.s.trim() != '')",
+		"R.attr.l.all(x, R.attr.s.split('b').size() == 1)", "R.attr.l.all(x, R.attr.m.slice(1, 1000) + R.attr.m != [])", "R.attr.l.all(x, !(R.attr.s in {'a': 1}))",
+		"R.attr.l.all(x, strings.quote(R.attr.s) != '')", "R.attr.l.all(x, !R.attr.s.matches('^(a|b)*c'))",
 		"R.attr.s.matches(R.attr.s)", "R.attr.k.matches(R.attr.k + '(')",
 		"R.attr.nul.x == 1", "R.attr.deep[0][0][0].x", "R.attr.l[-1] == 1",
 		"R.attr.l[9223372036854775807] == 1", "9223372036854775807 + R.attr.l[1] > 0", "-9223372036854775808 / (0 - R.attr.l[1]) > 0", "R.attr.l[1] % R.attr.l[0] == 0",
@@ -55,7 +68,8 @@ func TestM20HostileExpressions(t *testing.T) {
 		"R.attr.s.contains('aaaaaaaaaaaaaaaaaaaaaaaab') == false", "R.attr.s.startsWith('a') && R.attr.s.size() > 1000", "!R.attr.s.matches('^b+')", "42 in R.attr.m == false",
 		"sets.contains(R.attr.m, [7])", "lists.range(100).all(x, x < 100)", "R.attr.k.matches('^[(a|b)*]+$')", "'%s-%d'.format(['a', 1]) == 'a-1'", "['a','b'].join('-') == 'a-b'",
 		"'aXb'.replace('X', '-') == 'a-b'", "[1,1].distinct() == [1]", "[[1],[2]].flatten() == [1,2]", "'ab'.matches('a' + 'b')", "'aaa'.replace('a', 'b', 1) == 'baa'", "[3,1].sort() == [1,3]",
-		"sets.equivalent([1,2],[2,1]) && sets.intersects([1],[1])",
+		"sets.equivalent([1,2],[2,1]) && sets.intersects([1],[1])", "R.attr.s.indexOf('b') == -1 && 'a-b'.lastIndexOf('b') == 2 && 'a-b'.split('-') == ['a', 'b']",
+		"lists.range(100).all(x, 'name'.reverse() == 'eman' && [x].size() == 1)", "['b', 'a'].sortBy(x, x) == ['a', 'b'] && b'ab'.size() == 2 && ['a'] + ['b'] == ['a', 'b']",
 	} {
 		if granted, _, v := outcomeOf(t, expr, args); !granted {
 			t.Errorf("%s: %+v", expr, v)
@@ -73,10 +87,34 @@ func TestGuardsAreBound(t *testing.T) {
 		}
 	}
 	bound := bindings()
-	for _, overload := range []string{"list_join", "list_join_string", "string_replace_string_string", "string_replace_string_string_int", overloads.Matches} {
+	for _, overload := range []string{
+		"list_join", "list_join_string", "string_replace_string_string", "string_replace_string_string_int", overloads.Matches,
+		"string_index_of_string", "string_index_of_string_int", "string_last_index_of_string", "string_last_index_of_string_int", "string_split_string", "string_split_string_int", "sort", "@sortByAssociatedKeys",
+	} {
 		if bound[overload] == nil {
 			t.Errorf("no implementation of %s among %d", overload, len(bound))
 		}
+	}
+}
+
+// What is not bounded by its own length ends when its time is up, in loops and before each function; what is, never.
+func TestM20Deadline(t *testing.T) {
+	defer func(d time.Duration) { evaluationTime = d }(evaluationTime)
+	evaluationTime = 0
+	args := `{"n":1,"s":"x","l":[` + strings.Repeat("1,", 2*interruptEvery) + `1]}`
+	for expr, over := range map[string]bool{
+		"R.attr.l.all(x, x == 1)": true, "R.attr.s.contains('x')": true, "R.attr.s.matches('x')": true, "R.attr.s.matches(R.attr.s)": true, "R.attr.s.size() == 1": true, "R.attr.s.indexOf('x') == 0": true,
+		"R.attr.n == 1 && R.attr.s in ['x'] && has(R.attr.s)": false,
+	} {
+		d := compile(t, active(when(grant("r", "*"), expr))).Decide(t.Context(), tool("x", args))
+		if over != (d.Effect == Deny && len(d.Values) == 1 && d.Values[0].Error == errInterrupt.Error()) {
+			t.Errorf("%s: %+v", expr, d)
+		}
+	}
+	// All conditions of a call share it.
+	d := compile(t, active(when(grant("1", "*"), "R.attr.s.contains('y')"), when(deny("2", "*"), "R.attr.s.size() == 2"), grant("3", "*"))).Decide(t.Context(), tool("x", args))
+	if d.Effect != Deny || d.Rule != "2" {
+		t.Errorf("%+v", d)
 	}
 }
 
