@@ -18,10 +18,32 @@ type arguments struct {
 	checked bool  // the strict reader has accepted raw
 	err     error // of the whole: it is not an object
 
-	members map[string]any // those that were needed so far
+	index   []member // all members, in the order of the text, once one was needed
+	indexed bool
+	looked  []look // for which names
+
+	members map[string]any // those that were needed so far, for conditions
 	value   ref.Val        // a view of members
-	unfit   []string       // needed members that hold a number which cannot be judged
-	whole   bool           // all members were needed
+	unfit   []unfit        // needed members that cannot be judged
+	below   map[string]spellings
+	whole   bool      // all members were needed
+	names   spellings // of the whole then
+	twins   bool      // two members of one object fold to one name
+}
+
+// member of the arguments, as the text has it.
+type member struct{ name, value []byte }
+
+// look is one for a member, and which members some readers could take for it.
+type look struct {
+	name   string
+	others []string
+}
+
+// unfit says why a member cannot be judged.
+type unfit struct {
+	name string
+	err  error
 }
 
 // reset takes the arguments of another call; nil is {}.
@@ -55,12 +77,18 @@ func (a *arguments) forget() {
 		members, value = nil, nil
 	}
 	clear(members)
-	*a = arguments{members: members, value: value, unfit: a.unfit[:0]}
+	clear(a.index)
+	clear(a.looked)
+	index, looked := a.index[:0], a.looked[:0]
+	if cap(index) > keep || cap(looked) > keep {
+		index, looked = nil, nil
+	}
+	*a = arguments{members: members, value: value, index: index, looked: looked, unfit: a.unfit[:0]}
 }
 
 // provide makes the members that an expression reads. Its error makes that expression unevaluable: a number that no
-// double holds spoils the member that it is in, and with it every expression that could look at that member. What looks
-// at other members only is not touched by it.
+// double holds spoils the member that it is in, and with it every expression that could look at that member; so does a
+// name that some reader takes for another. What looks at other members only is not touched by it.
 func (a *arguments) provide(r *reads) error {
 	if !a.checked && !a.whole && a.err == nil {
 		a.checked = true
@@ -72,17 +100,19 @@ func (a *arguments) provide(r *reads) error {
 		return a.err
 	}
 	if r.arguments {
-		if a.all(); a.err == nil && len(a.unfit) > 0 {
-			return errNumber
+		switch a.all(); {
+		case a.err != nil:
+			return a.err
+		case a.twins || a.names.other(r.names):
+			return errSpelling
+		case len(a.unfit) > 0:
+			return a.unfit[0].err
 		}
-		return a.err
+		return nil
 	}
 	for _, name := range r.members {
-		if !a.whole {
-			a.one(name)
-		}
-		if slices.Contains(a.unfit, name) {
-			return errNumber
+		if err := a.one(name, r); err != nil {
+			return err
 		}
 	}
 	return a.err
@@ -99,26 +129,62 @@ func (a *arguments) all() {
 		a.err = errArguments
 		return
 	}
+	var ok bool
+	if a.names, ok = spelled(object); !ok {
+		a.twins = true
+	}
 	for _, m := range object.Members() {
 		a.make(m.Name, m.Value)
 	}
 }
 
 // one makes the member of that name, if there is one.
-func (a *arguments) one(name string) {
-	if _, done := a.members[name]; done {
-		return
+func (a *arguments) one(name string, r *reads) error {
+	at := slices.IndexFunc(a.looked, func(l look) bool { return l.name == name })
+	if at < 0 {
+		at = len(a.looked)
+		a.looked = append(a.looked, a.find(name))
 	}
-	text := strictjson.Find(a.raw, name)
-	if text == nil {
-		return
+	for _, other := range a.looked[at].others {
+		if !slices.Contains(r.members, other) {
+			return errSpelling
+		}
 	}
-	v, err := strictjson.Parse(text, strictjson.Limits{MaxBytes: len(text)})
-	if err != nil {
-		a.err = errArguments
-		return
+	for i := range a.unfit {
+		if a.unfit[i].name == name {
+			return a.unfit[i].err
+		}
 	}
-	a.make(name, v)
+	if len(r.names) > 0 && a.below[name].other(r.names) {
+		return errSpelling
+	}
+	return nil
+}
+
+// find looks for a member, which it makes, and for what some readers could take for it.
+func (a *arguments) find(name string) look {
+	if !a.indexed {
+		a.indexed = true
+		for name, value := range strictjson.Each(a.raw) {
+			a.index = append(a.index, member{name, value})
+		}
+	}
+	found := look{name: name}
+	for i := range a.index {
+		m := &a.index[i]
+		switch {
+		case string(m.name) == name:
+			v, err := strictjson.Parse(m.value, strictjson.Limits{MaxBytes: len(m.value)})
+			if err != nil {
+				a.err = errArguments
+				break
+			}
+			a.make(name, v)
+		case foldsTo(m.name, name):
+			found.others = append(found.others, string(m.name))
+		}
+	}
+	return found
 }
 
 func (a *arguments) make(name string, v strictjson.Value) {
@@ -127,8 +193,18 @@ func (a *arguments) make(name string, v strictjson.Value) {
 	}
 	value, ok := fromJSON(v)
 	if !ok {
-		a.unfit = append(a.unfit, name)
+		a.unfit = append(a.unfit, unfit{name, errNumber})
 		value = types.NullValue
 	}
 	a.members[name] = value
+	names, ok := spelled(v)
+	switch {
+	case !ok:
+		a.unfit = append(a.unfit, unfit{name, errSpelling})
+	case names != nil:
+		if a.below == nil {
+			a.below = make(map[string]spellings)
+		}
+		a.below[name] = names
+	}
 }

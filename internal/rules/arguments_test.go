@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -66,6 +67,69 @@ func TestNumbersThatCannotBeJudged(t *testing.T) {
 			t.Errorf("%s: %+v", expr, d)
 		}
 	}
+}
+
+// M04: what a reader that folds case could take for a name that an expression reads makes it unevaluable: a server with
+// such a reader would be told "evil" where the condition saw "safe".
+func TestM04CaseVariantsOfArguments(t *testing.T) {
+	many := ""
+	for _, c := range "abcdefghijklmnop" {
+		many += `"` + string(c) + `":1,`
+	}
+	for _, test := range []struct {
+		expr, args string
+		want       outcome
+	}{
+		{"R.attr.repo == 'safe'", `{"repo":"safe","REPO":"evil"}`, broken}, {"R.attr.repo == 'safe'", `{"REPO":"evil","repo":"safe"}`, broken},
+		{"R.attr.repo == 'safe'", `{"repo":"safe","\u0052epo":"evil"}`, broken}, {"R.attr.repo == 'safe'", `{"repo":"safe","Other":1,"other":2}`, yes},
+		{"R.attr.repo == 'safe' || true", `{"repo":"safe","rEpo":1}`, broken}, {"P.id == 'u-1'", `{"repo":"safe","REPO":"evil"}`, yes},
+		{"R.attr.token == 'a'", `{"token":"a","to\u212aen":"b"}`, broken}, {"R.attr.task == 'a'", `{"task":"a","ta\u017fk":"b"}`, broken}, {"R.attr['\u00e5'] == 'a'", `{"å":"a","\u212b":"b"}`, broken},
+		{"has(R.attr.path) && R.attr.path == 'x'", `{"Path":"x"}`, broken}, {"has(R.attr.path)", `{"Path":"x"}`, broken}, {"!has(R.attr.path)", `{"Path":"x"}`, broken}, {"!has(R.attr.path)", `{"paths":"x"}`, yes},
+		{"R.attr['repo'] == 'safe'", `{"repo":"safe","REPO":"evil"}`, broken}, {"request.resource.attr.repo == 'safe'", `{"repo":"safe","REPO":"evil"}`, broken},
+		// Whoever names both decides on both.
+		{"R.attr.repo == 'safe' && !has(R.attr.Repo)", `{"repo":"safe"}`, yes}, {"R.attr.repo == 'safe' && !has(R.attr.Repo)", `{"repo":"safe","Repo":"evil"}`, no}, {"R.attr.repo == 'safe' && !has(R.attr.Repo)", `{"repo":"safe","REPO":"evil"}`, broken},
+		// Below.
+		{"R.attr.o.repo == 'safe'", `{"o":{"repo":"safe","REPO":"evil"}}`, broken}, {"!has(R.attr.o.repo)", `{"o":{"Repo":"evil"}}`, broken}, {"!has(R.attr.o.repo)", `{"o":{"repos":"evil"}}`, yes},
+		{"R.attr.l.all(x, !has(x.repo))", `{"l":[{"REPO":1}]}`, broken}, {"R.attr.l.all(x, !has(x.repo))", `{"l":[{"repository":1}]}`, yes}, {"R.attr.l[0]['repo'] == 'safe'", `{"l":[{"repo":"safe","REPO":1}]}`, broken},
+		{"!('repo' in R.attr.o)", `{"o":{"Repo":1}}`, broken}, {"R.attr.o != {'repo': 1}", `{"o":{"Repo":1}}`, broken}, {"R.attr.o[P.id].repo == 'safe'", `{"o":{"u-1":{"Repo":1,"repo":"safe"}}}`, broken},
+		{"R.attr.o.a == 1", `{"o":{"a":1,"z":1,"Z":2}}`, broken}, {"R.attr.o.a == 1", `{"o":{"a":1,"l":[{"z":1,"Z":2}]}}`, broken}, {"R.attr.o.a == 1", `{"o":{"a":1},"p":{"A":1,"z":1,"Z":2}}`, yes},
+		{"R.attr.o.a == 1", `{"o":{` + many + `"A":2}}`, broken}, {"R.attr.o.a == 1", `{"o":{` + many + `"z":2}}`, yes},
+		// The whole.
+		{"size(R.attr) == 2", `{"repo":"safe","REPO":"evil"}`, broken}, {"size(R.attr) == 1", `{"o":{"a":1,"A":1}}`, broken}, {"size(R.attr) == 1", `{"Repo":1}`, yes},
+		{"!R.attr.exists(k, k == 'path')", `{"Path":1}`, broken}, {"!('path' in R.attr)", `{"Path":1}`, broken}, {"size(R.attr) == 1 && !has(R.attr.path)", `{"Path":1}`, broken}, {"R == R && !has(R.attr.path)", `{"Path":1}`, broken},
+	} {
+		if granted, denied, v := outcomeOf(t, test.expr, test.args); granted != test.want.grants() || denied != test.want.denies() {
+			t.Errorf("%s of %s: grant matches %v, deny matches %v: %+v", test.expr, test.args, granted, denied, v)
+		}
+	}
+	// What one expression was spoiled by does not touch another, in whatever order.
+	one, other, whole := deny("1", "*"), deny("2", "*"), deny("3", "*")
+	for range 3 { // evaluations are reused
+		d := compile(t, active(when(one, "R.attr.a == 2"), when(other, "R.attr.b.c == 2"), grant("g", "*"))).Decide(t.Context(), tool("x", `{"a":1,"b":{"c":1},"d":{"A":1,"z":1,"Z":1}}`))
+		if d.Effect != Allow {
+			t.Errorf("%+v", d)
+		}
+		d = compile(t, active(when(one, "R.attr.a == 2"), when(whole, "size(R.attr) == 0"), when(other, "R.attr.b.c == 2"), grant("g", "*"))).Decide(t.Context(), tool("x", `{"a":1,"b":{"c":1},"d":{"A":1,"z":1,"Z":1}}`))
+		if d.Rule != "3" || d.Values[0].Error != errSpelling.Error() {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// FuzzM04Folding holds what stands for a name against bytes.EqualFold, which encoding/json folds as.
+func FuzzM04Folding(f *testing.F) {
+	f.Add("repo", "REPO")
+	f.Add("k\u017f", "\u212aS")
+	f.Add("\u00df", "\u1e9e")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if !utf8.ValidString(a) || !utf8.ValidString(b) {
+			return
+		}
+		same := strings.EqualFold(a, b)
+		if (string(folded([]byte(a))) == string(folded([]byte(b)))) != same || foldsTo([]byte(a), b) != same {
+			t.Errorf("%q and %q", a, b)
+		}
+	})
 }
 
 func TestArgumentsThatAreNoObject(t *testing.T) {

@@ -38,6 +38,8 @@
 // where the rest of the expression would decide without it. An expression that names its arguments, as in
 // request.resource.attr.x, looks at those; one that uses the arguments in any other way looks at all of them.
 //
+// So does a name in the arguments that a reader who folds case could take for one that the expression looks at.
+//
 // An expression has a limit of cost, to which a function counts for as much as it is given to look at; functions whose
 // work is a product of that are judged before they run; and all that is not bounded by its own length ends a quarter of a
 // second after the first of it began. A limit that is met makes the expression unevaluable.

@@ -156,6 +156,7 @@ func (e *evaluation) condition(r *rule, c *condition) outcome {
 // Reasons why an expression cannot be evaluated that are not the expression's own.
 var (
 	errArguments  = errors.New("the arguments are not an object")
+	errSpelling   = errors.New("the arguments hold a name that some servers take for another")
 	errNumber     = errors.New("the arguments hold a number that cannot be represented exactly")
 	errClaims     = errors.New("the token holds a number that cannot be represented exactly")
 	errNotBool    = errors.New("the value is not true or false")

@@ -11,13 +11,14 @@ import (
 
 // reads is what an expression can look at, told from its text. It may say more than is so, never less.
 type reads struct {
-	arguments bool     // all of request.resource.attr
-	members   []string // else these of its members
-	principal bool     // request.principal
-	claims    bool     // its attr
-	roles     bool     // its roles or groups
-	action    bool     // request.action
-	loops     bool     // it holds a loop over a list or map
+	arguments bool       // all of request.resource.attr
+	members   []string   // else these of its members
+	names     []readName // of members below them, or of all that are looked at, however deep
+	principal bool       // request.principal
+	claims    bool       // its attr
+	roles     bool       // its roles or groups
+	action    bool       // request.action
+	loops     bool       // it holds a loop over a list or map
 }
 
 // any argument at all.
@@ -27,48 +28,93 @@ func (r *reads) anyArgument() bool { return r.arguments || len(r.members) > 0 }
 func (r *reads) unknowable() bool { return r.anyArgument() || r.action }
 
 func readsOf(e ast.Expr) reads {
-	var r reads
-	r.visit(e)
-	return r
+	v := visitor{}
+	v.visit(e)
+	if v.arguments {
+		for _, name := range v.members {
+			v.name(name)
+		}
+	}
+	if v.arguments || v.loops {
+		// Names of members are compared with texts there: R.attr.exists(k, k == 'path').
+		for _, text := range v.texts {
+			v.name(text)
+		}
+	}
+	return v.reads
+}
+
+// visitor goes over an expression.
+type visitor struct {
+	reads
+	texts []string // that are written in it
+}
+
+// name notes a look at members of that name, of something or other.
+func (r *reads) name(name string) {
+	if !slices.ContainsFunc(r.names, func(n readName) bool { return n.name == name }) {
+		r.names = append(r.names, readName{name, string(folded([]byte(name)))})
+	}
+}
+
+// literal notes a look by a name that is written as a text.
+func (v *visitor) literal(e ast.Expr) {
+	if e.Kind() == ast.LiteralKind {
+		if text, ok := e.AsLiteral().(types.String); ok {
+			v.name(string(text))
+		}
+	}
 }
 
 // visit follows paths like request.resource.attr.x from their root as far as they are written out, and takes a root
 // that is used in any other way for a look at everything below it. A loop variable that has the name of a root hides
 // it; taking it for the root is the safe mistake.
-func (r *reads) visit(e ast.Expr) {
+func (v *visitor) visit(e ast.Expr) {
 	if path, ok := pathOf(e); ok {
-		r.path(path)
+		v.path(path)
 		return
 	}
 	switch e.Kind() {
 	case ast.CallKind:
 		call := e.AsCall()
 		if call.IsMemberFunction() {
-			r.visit(call.Target())
+			v.visit(call.Target())
 		}
 		for _, a := range call.Args() {
-			r.visit(a)
+			v.visit(a)
+		}
+		switch call.FunctionName() {
+		case operators.Index:
+			v.literal(call.Args()[1])
+		case operators.In, operators.OldIn:
+			v.literal(call.Args()[0])
+		}
+	case ast.LiteralKind:
+		if text, ok := e.AsLiteral().(types.String); ok {
+			v.texts = append(v.texts, string(text))
 		}
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
-		r.loops = true
+		v.loops = true
 		for _, part := range []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
-			r.visit(part)
+			v.visit(part)
 		}
 	case ast.ListKind:
 		for _, element := range e.AsList().Elements() {
-			r.visit(element)
+			v.visit(element)
 		}
 	case ast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
-			r.visit(entry.AsMapEntry().Key())
-			r.visit(entry.AsMapEntry().Value())
+			v.visit(entry.AsMapEntry().Key())
+			v.literal(entry.AsMapEntry().Key())
+			v.visit(entry.AsMapEntry().Value())
 		}
 	case ast.SelectKind:
-		r.visit(e.AsSelect().Operand())
+		v.visit(e.AsSelect().Operand())
+		v.name(e.AsSelect().FieldName())
 	case ast.StructKind:
 		for _, field := range e.AsStruct().Fields() {
-			r.visit(field.AsStructField().Value())
+			v.visit(field.AsStructField().Value())
 		}
 	}
 }
@@ -94,6 +140,9 @@ func (r *reads) path(path []string) {
 			r.arguments = true
 		case !slices.Contains(r.members, path[2]):
 			r.members = append(r.members, path[2])
+		}
+		for i := 3; i < len(path); i++ {
+			r.name(path[i])
 		}
 	}
 }

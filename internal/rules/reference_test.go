@@ -25,7 +25,47 @@ var (
 type refExpr struct {
 	text    string
 	meaning func(args map[string]any, who refWho, action string) truth
-	reads   bool // arguments
+	reads   *refReads // of the arguments; nil: nothing
+}
+
+// refReads are the names of arguments that an expression looks at, and of members below them; nil: at all there is.
+type refReads struct{ top, below []string }
+
+// torn reports whether a reader that folds case could find something else under a name than the expression does.
+func (r *refReads) torn(args map[string]any) bool {
+	if r.top == nil {
+		return refTwins(args)
+	}
+	for _, name := range r.top {
+		if refVariant(args, name) || refTwins(args[name]) {
+			return true
+		}
+		for _, below := range r.below {
+			if o, ok := args[name].(map[string]any); ok && refVariant(o, below) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func refVariant(object map[string]any, name string) bool {
+	for other := range object {
+		if other != name && strings.EqualFold(other, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func refTwins(v any) bool {
+	object, _ := v.(map[string]any)
+	for name, below := range object {
+		if refVariant(object, name) || refTwins(below) {
+			return true
+		}
+	}
+	return false
 }
 
 type refWho struct {
@@ -41,23 +81,23 @@ func boolOf(b bool) truth {
 }
 
 var refExprs = []refExpr{
-	{"true", func(map[string]any, refWho, string) truth { return right }, false},
-	{"false", func(map[string]any, refWho, string) truth { return wrong }, false},
-	{"1 / 0 == 1", func(map[string]any, refWho, string) truth { return nil }, false},
+	{"true", func(map[string]any, refWho, string) truth { return right }, nil},
+	{"false", func(map[string]any, refWho, string) truth { return wrong }, nil},
+	{"1 / 0 == 1", func(map[string]any, refWho, string) truth { return nil }, nil},
 	{"R.attr.n == 1", func(a map[string]any, _ refWho, _ string) truth {
 		v, ok := a["n"]
 		if !ok {
 			return nil
 		}
 		return boolOf(v == 1)
-	}, true},
+	}, &refReads{top: []string{"n"}}},
 	{"request.resource.attr['n'] > 1", func(a map[string]any, _ refWho, _ string) truth {
 		n, ok := a["n"].(int)
 		if !ok {
 			return nil
 		}
 		return boolOf(n > 1)
-	}, true},
+	}, &refReads{top: []string{"n"}}},
 	{"R.attr.n != 1 || P.id == 'u1'", func(a map[string]any, w refWho, _ string) truth {
 		if w.id == "u1" {
 			return right
@@ -67,7 +107,7 @@ var refExprs = []refExpr{
 			return nil
 		}
 		return boolOf(v != 1)
-	}, true},
+	}, &refReads{top: []string{"n"}}},
 	{"R.attr.n == 1 && 'g1' in P.groups", func(a map[string]any, w refWho, _ string) truth {
 		if !slices.Contains(w.groups, "g1") {
 			return wrong
@@ -77,16 +117,30 @@ var refExprs = []refExpr{
 			return nil
 		}
 		return boolOf(v == 1)
-	}, true},
-	{"has(R.attr.s)", func(a map[string]any, _ refWho, _ string) truth { _, ok := a["s"]; return boolOf(ok) }, true},
-	{"size(R.attr) > 1", func(a map[string]any, _ refWho, _ string) truth { return boolOf(len(a) > 1) }, true},
-	{"P.agent == 'a1'", func(_ map[string]any, w refWho, _ string) truth { return boolOf(w.agent == "a1") }, false},
+	}, &refReads{top: []string{"n"}}},
+	{"has(R.attr.s)", func(a map[string]any, _ refWho, _ string) truth { _, ok := a["s"]; return boolOf(ok) }, &refReads{top: []string{"s"}}},
+	{"size(R.attr) > 1", func(a map[string]any, _ refWho, _ string) truth { return boolOf(len(a) > 1) }, &refReads{}},
+	{"has(R.attr.o.a) || R.attr.o['b'] == 1", func(a map[string]any, _ refWho, _ string) truth {
+		o, ok := a["o"].(map[string]any)
+		if !ok {
+			return nil
+		}
+		if _, ok := o["a"]; ok {
+			return right
+		}
+		b, ok := o["b"]
+		if !ok {
+			return nil
+		}
+		return boolOf(b == 1)
+	}, &refReads{top: []string{"o"}, below: []string{"a", "b"}}},
+	{"P.agent == 'a1'", func(_ map[string]any, w refWho, _ string) truth { return boolOf(w.agent == "a1") }, nil},
 	{"request.action.endsWith('b')", func(_ map[string]any, _ refWho, action string) truth {
 		return boolOf(strings.HasSuffix(action, "b"))
-	}, false},
+	}, nil},
 	{"request.principal.roles.exists(r, r == 'r1')", func(_ map[string]any, w refWho, _ string) truth {
 		return boolOf(slices.Contains(w.roles, "r1"))
-	}, false},
+	}, nil},
 }
 
 // refCondition is a condition as it is drawn: an index into refExprs, or a group.
@@ -119,18 +173,23 @@ type refCall struct {
 func (c refCondition) possible(call refCall) []truth {
 	if c.op == "" {
 		e := refExprs[c.expr]
-		if !call.known && e.reads {
-			// Unknown, unless the answer is the same for any: the expressions here look at n and s alone.
+		if !call.known && e.reads != nil {
+			// Unknown, unless the answer is the same for any: the expressions here look at n, s and o alone.
 			var out []truth
 			for _, args := range refArguments {
-				out = append(out, e.meaning(args, call.who, call.action))
+				if !e.reads.torn(args) {
+					out = append(out, e.meaning(args, call.who, call.action))
+				}
 			}
 			out = distinctTruths(out)
 			if len(out) > 1 {
 				// Three-valued: what depends on arguments can be anything.
 				return []truth{right, wrong, nil}
 			}
-			return out
+			return distinctTruths(append(out, nil)) // arguments that are torn spoil it
+		}
+		if e.reads != nil && e.reads.torn(call.args) {
+			return []truth{nil}
 		}
 		return []truth{e.meaning(call.args, call.who, call.action)}
 	}
@@ -180,6 +239,8 @@ func distinctTruths(in []truth) []truth {
 // refArguments are the arguments that are tried.
 var refArguments = []map[string]any{
 	{}, {"n": 1}, {"n": 2}, {"n": 0}, {"s": "x"}, {"n": 1, "s": "x"}, {"n": 2, "s": "x"}, {"n": "text"}, {"n": 1, "s": "x", "z": true},
+	{"N": 1}, {"n": 1, "N": 1}, {"n": 1, "\u017f": "x"}, {"s": "x", "o": map[string]any{"a": 1}}, {"n": 2, "o": map[string]any{"b": 1}}, {"o": map[string]any{"A": 1, "b": 1}}, {"o": map[string]any{"b": 2, "z": 1, "Z": 2}},
+	{"n": 2, "z": map[string]any{"A": 1, "a": 2}}, {"O": map[string]any{"a": 1}, "o": map[string]any{"a": 1}},
 }
 
 type refRule struct {

@@ -1,32 +1,37 @@
 package strictjson
 
-import "bytes"
+import (
+	"bytes"
+	"iter"
+)
 
-// Find returns the text of the value of the member of that name in b, the text of one object; nil when there is none.
+// Each goes over the members of b, the text of one object: their names, and the texts of their values.
 //
-// b must have been accepted by a Scanner, as a text or as a part of one: Find goes by quotation marks and brackets alone
-// and judges nothing, which costs a tenth of reading it again. Of another text it may return anything that lies in it.
-func Find(b []byte, name string) []byte {
-	f := finder{b: b}
-	if !f.enter() {
-		return nil
-	}
-	for f.member() {
-		found := f.named(name)
-		value := f.value()
-		if found {
-			return value
+// b must have been accepted by a Scanner, as a text or as a part of one: Each goes by quotation marks and brackets alone
+// and judges nothing, which costs a tenth of reading it again. Of another text it may give anything that lies in it.
+func Each(b []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		f := finder{b: b}
+		if !f.enter() {
+			return
+		}
+		for f.member() {
+			name := f.name
+			if bytes.IndexByte(name, '\\') >= 0 {
+				name = AppendUnescaped(nil, name)
+			}
+			if value := f.value(); !yield(name, value) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // finder walks over one object without looking into its values.
 type finder struct {
-	b       []byte
-	pos     int
-	name    []byte // of the present member, without quotation marks
-	escaped bool
+	b    []byte
+	pos  int
+	name []byte // of the present member, as it is written between quotation marks
 }
 
 func (f *finder) enter() bool {
@@ -57,7 +62,6 @@ func (f *finder) member() bool {
 	start := f.pos + 1
 	f.text()
 	f.name = f.b[start:max(start, f.pos-1)]
-	f.escaped = bytes.IndexByte(f.name, '\\') >= 0
 	f.blanks()
 	if f.pos >= len(f.b) || f.b[f.pos] != ':' {
 		return false
@@ -65,13 +69,6 @@ func (f *finder) member() bool {
 	f.pos++
 	f.blanks()
 	return true
-}
-
-func (f *finder) named(name string) bool {
-	if f.escaped {
-		return string(AppendUnescaped(nil, f.name)) == name
-	}
-	return string(f.name) == name
 }
 
 // text goes past a string: to the first quotation mark with an even number of backslashes before it.
