@@ -40,12 +40,13 @@ const (
 // requestRule is the allow-list towards the upstream. Keys are canonical, as net/http's server makes them; anything else
 // does not match and stays behind. Mcp-Session-Id is not on it: the gateway's own id is sealed, the caller gives the
 // upstream's. Other names that end in -session-id are tracking only; Mcp-Param-*, which mirrors a tool's argument and
-// must be forwarded (SEP-2243), is not such a name even when the argument is called so.
+// must be forwarded (SEP-2243), is not such a name even when the argument is called so. Accept-Language stays behind: a
+// tool that is described to each caller in their language would be another tool for each (attack M13).
 func requestRule(name string) occurrence {
 	switch name {
 	case "Content-Type", "User-Agent", "Last-Event-Id", "Traceparent":
 		return once
-	case "Accept", "Accept-Language", "Tracestate", "Baggage":
+	case "Accept", "Tracestate", "Baggage":
 		return many
 	}
 	if !strings.HasPrefix(name, "Mcp-") {

@@ -64,7 +64,7 @@ func testWireBytes(t *testing.T, via client) {
 		"Baggage":                  {"k=v"},
 		"Accept-Language":          {"de"},
 	}
-	const forwarded = "Accept: application/json, text/event-stream\r\nAccept-Encoding: identity\r\nAccept-Language: de\r\n" +
+	const forwarded = "Accept: application/json, text/event-stream\r\nAccept-Encoding: identity\r\n" +
 		"Authorization: Bearer provider\r\nBaggage: k=v\r\n"
 	const rest = "Last-Event-Id: 7\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\nMcp-Param-Session-Id: s\r\nMcp-Protocol-Version: 2025-11-25\r\n" +
 		"Mcp-Session-Id: up-1\r\nTraceparent: 00-x\r\nTracestate: a=1\r\nTracestate: b=2\r\n\r\n"

@@ -306,6 +306,44 @@ func TestStrayList(t *testing.T) {
 	}
 }
 
+// TestM13PinsOfWhoMaySee: what an upstream describes to somebody who may not see a tool is not pinned, and changes nothing
+// about one that is.
+func TestM13PinsOfWhoMaySee(t *testing.T) {
+	g := newGateway(t, nil, object{"pin": object{"enforce": true}})
+	insiders := grant("tools/call:secret")
+	insiders.RolesGroups = []string{"group:insiders"}
+	g.policy(storage.PolicyActive, insiders, grant("tools/call:open"))
+	list := func(claims object, secret string) string {
+		t.Helper()
+		g.then = func(call *app.Call, w http.ResponseWriter, _ *http.Request) {
+			shown, err := call.Decision.Filter.Message([]byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"open","description":"d"},{"name":"secret","description":"` + secret + `"}]}}`))
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write(shown)
+		}
+		return g.send(request{body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, claims: claims}).body
+	}
+	inside := object{"groups": []string{"insiders"}}
+	if got := list(nil, "poisoned"); strings.Contains(got, "secret") || !strings.Contains(got, "open") {
+		t.Error(got)
+	}
+	if got := list(inside, "honest"); !strings.Contains(got, "honest") {
+		t.Errorf("M13 somebody who may not see the tool pinned it: %s", got)
+	}
+	list(nil, "in another language")
+	if got := list(inside, "honest"); !strings.Contains(got, "honest") {
+		t.Errorf("M13 somebody who may not see the tool withheld it: %s", got)
+	}
+	g.then = nil
+	if a := g.send(request{body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"secret"}}`, claims: inside}); a.passed == nil {
+		t.Errorf("M13 and its calls: %s", a.body)
+	}
+	if got := list(inside, "changed"); strings.Contains(got, "secret") {
+		t.Errorf("M13 a changed tool is shown: %s", got)
+	}
+}
+
 // TestApproval: what needs approval goes nowhere without it, and a machine, whom nobody can ask, is denied (M08).
 func TestApproval(t *testing.T) {
 	g := newGateway(t, nil, nil)

@@ -67,11 +67,9 @@ func (p *pinning) decide() (listfilter.Keep, error) {
 		return keep, nil
 	}
 	return func(list listfilter.List, name string, definition []byte) bool {
-		// Every tool is looked at: what is pinned is the same for all callers.
-		if list == listfilter.Tools && !p.list.Tool(name, definition) {
-			return false
-		}
-		return keep(list, name, definition)
+		// What is pinned is the same for all callers, so that whoever may not see a tool must have no part in it: an
+		// upstream that tells each of its users something else would let them withhold it from everybody.
+		return keep(list, name, definition) && (list != listfilter.Tools || p.list.Tool(name, definition))
 	}, nil
 }
 
