@@ -20,12 +20,14 @@ const (
 	patience = 2 * time.Second
 )
 
-// Writer passes lines on to another writer, in their order, one Write for each. Its own Write never waits.
+// Writer passes lines on to another writer, in their order, one Write for each. Its own Write waits for nobody who is being
+// served.
 //
 // Where lines are missing, one line of JSON says how many, as soon as it can be written.
 type Writer struct {
 	out     io.WriteCloser
 	dropped func(lines int)
+	last    func() bool // nil: never
 	now     func() time.Time
 
 	wake     chan struct{} // holds one value when there is something to do
@@ -38,6 +40,7 @@ type Writer struct {
 	finishing bool            // the goroutine ends once nothing waits
 	closing   bool            // and closes out
 	ended     bool            // nobody takes what waits any more
+	stuck     bool            // somebody has waited for lines to leave, and none did
 }
 
 // lines are the bytes of several lines, and where each of them ends.
@@ -47,12 +50,13 @@ type lines struct {
 }
 
 // New returns a Writer to out and starts its goroutine. dropped is told of every line that is lost, from
-// any goroutine; now is nil or the clock of the lines about that.
-func New(out io.WriteCloser, dropped func(lines int), now func() time.Time) *Writer {
+// any goroutine. last says whether a line may be the last that the process writes, so that Write waits until it has left, like
+// Flush; nil: none is. now is nil or the clock of the lines about those that are lost.
+func New(out io.WriteCloser, dropped func(lines int), last func() bool, now func() time.Time) *Writer {
 	if now == nil {
 		now = time.Now
 	}
-	w := &Writer{out: out, dropped: dropped, now: now, wake: make(chan struct{}, 1), finished: make(chan struct{})}
+	w := &Writer{out: out, dropped: dropped, last: last, now: now, wake: make(chan struct{}, 1), finished: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -78,7 +82,17 @@ func (w *Writer) Write(line []byte) (int, error) {
 		w.dropped(1)
 	}
 	w.rouse()
+	if w.last != nil && w.last() && !w.isStuck() {
+		w.Flush()
+	}
 	return len(line), nil
+}
+
+// isStuck reports whether waiting is of no use: nobody reads. Who writes many lines waits for that once.
+func (w *Writer) isStuck() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stuck
 }
 
 // Flush waits until the lines that wait have left, for two seconds at most.
@@ -88,7 +102,12 @@ func (w *Writer) Flush() {
 	w.flushes = append(w.flushes, flushed)
 	w.mu.Unlock()
 	w.rouse()
-	w.await(flushed)
+	if w.await(flushed) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stuck = true
 }
 
 // Finish waits until all lines have left, for two seconds at most. What comes then is written at once, and what has not
@@ -117,15 +136,17 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// await waits for an end, but not for a reader who has stopped.
-func (w *Writer) await(end <-chan struct{}) {
+// await waits for an end, but not for a reader who has stopped. It reports whether the end came.
+func (w *Writer) await(end <-chan struct{}) bool {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	select {
 	case <-end:
 	case <-w.finished:
 	case <-timeout.C:
+		return false
 	}
+	return true
 }
 
 func (w *Writer) rouse() {
@@ -179,6 +200,7 @@ func (w *Writer) take(left lines) (waiting lines, gap int, flushes []chan struct
 	defer w.mu.Unlock()
 	waiting, gap, flushes = w.waiting, w.gap, w.flushes
 	w.waiting, w.gap, w.flushes = left, 0, nil
+	w.stuck = false // what was taken before has left
 	return waiting, gap, flushes
 }
 

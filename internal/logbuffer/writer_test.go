@@ -100,7 +100,7 @@ func TestOrderIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out reader
 		var dropped counter
-		w := New(&out, dropped.add, nil)
+		w := New(&out, dropped.add, nil, nil)
 		var want []string
 		for i := range 1000 {
 			line := fmt.Sprintf("line %d\n", i)
@@ -124,7 +124,7 @@ func TestOrderIsKept(t *testing.T) {
 func TestLinesAreCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
-		w := New(out, nil, nil)
+		w := New(out, nil, nil, nil)
 		line := []byte("one\n")
 		_, _ = w.Write(line)
 		synctest.Wait()
@@ -144,7 +144,7 @@ func TestBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
 		var dropped counter
-		w := New(out, dropped.add, func() time.Time { return time.UnixMilli(1_700_000_000_125) })
+		w := New(out, dropped.add, nil, func() time.Time { return time.UnixMilli(1_700_000_000_125) })
 		writes(t, w, "on its way\n")
 		synctest.Wait()
 		large := strings.Repeat("x", 1<<20-lineCost)
@@ -177,7 +177,7 @@ func TestManySmallLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
 		var dropped counter
-		w := New(out, dropped.add, nil)
+		w := New(out, dropped.add, nil, nil)
 		writes(t, w, "\n")
 		synctest.Wait()
 		const room = maxWaiting / (1 + lineCost)
@@ -201,7 +201,7 @@ func TestTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out reader
 		var dropped counter
-		w := New(&out, dropped.add, nil)
+		w := New(&out, dropped.add, nil, nil)
 		writes(t, w, strings.Repeat("x", maxWaiting))
 		synctest.Wait()
 		writes(t, w, "next\n")
@@ -218,7 +218,7 @@ func TestBroken(t *testing.T) {
 		var out reader
 		var dropped counter
 		out.breaks(errors.New("no space left on device"))
-		w := New(&out, dropped.add, nil)
+		w := New(&out, dropped.add, nil, nil)
 		writes(t, w, "a\n", "b\n")
 		synctest.Wait()
 		writes(t, w, "c\n")
@@ -236,7 +236,7 @@ func TestBroken(t *testing.T) {
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
-		w := New(out, nil, nil)
+		w := New(out, nil, nil, nil)
 		writes(t, w, "a\n", "b\n")
 		began := time.Now()
 		if err := w.Close(); err != nil {
@@ -261,7 +261,7 @@ func TestCloseIsBounded(t *testing.T) {
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
-		w := New(out, nil, nil)
+		w := New(out, nil, nil, nil)
 		writes(t, w, "a\n", "b\n")
 		time.AfterFunc(patience-time.Millisecond, func() { close(out.letGo) })
 		closes(t, w)
@@ -275,7 +275,7 @@ func TestCloseWaits(t *testing.T) {
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
-		w := New(out, nil, nil)
+		w := New(out, nil, nil, nil)
 		writes(t, w, "a\n", "b\n")
 		began := time.Now()
 		w.Flush()
@@ -296,11 +296,37 @@ func TestFlush(t *testing.T) {
 	})
 }
 
+// TestLastLines: a line that may be the process's last has left before Write returns. Who does not read makes nobody wait for
+// every line.
+func TestLastLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newStuck()
+		last := true
+		w := New(out, nil, func() bool { return last }, nil)
+		began := time.Now()
+		writes(t, w, "a\n", "b\n", "c\n")
+		if took := time.Since(began); took != patience {
+			t.Errorf("nobody reads: took %v", took)
+		}
+		close(out.letGo)
+		synctest.Wait()
+		writes(t, w, "the configuration is refused\n")
+		if diff := cmp.Diff([]string{"a\n", "b\n", "c\n", "the configuration is refused\n"}, out.got); diff != "" {
+			t.Error(diff)
+		}
+		last = false
+		out.gate.Lock()
+		writes(t, w, "serving\n") // and waits for nobody
+		out.gate.Unlock()
+		closes(t, w)
+	})
+}
+
 // TestFinishKeepsItOpen: the last lines of a process come after its logs were finished.
 func TestFinishKeepsItOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out reader
-		w := New(&out, nil, nil)
+		w := New(&out, nil, nil, nil)
 		writes(t, w, "a\n")
 		w.Finish()
 		writes(t, w, "shutdown complete\n")
@@ -319,7 +345,7 @@ func TestFinishKeepsItOpen(t *testing.T) {
 func TestAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out reader
-		w := New(&out, nil, nil)
+		w := New(&out, nil, nil, nil)
 		closes(t, w)
 		writes(t, w, "shutdown complete\n")
 		if diff := cmp.Diff([]string{"shutdown complete\n"}, out.got); diff != "" {
@@ -333,7 +359,7 @@ func TestAfterClose(t *testing.T) {
 func TestManyWriters(t *testing.T) {
 	var out reader
 	var dropped counter
-	w := New(&out, dropped.add, nil)
+	w := New(&out, dropped.add, nil, nil)
 	out.gate.Lock()
 	line := bytes.Repeat([]byte("x"), 1000)
 	var writers sync.WaitGroup
@@ -360,7 +386,7 @@ func TestManyWriters(t *testing.T) {
 
 func BenchmarkWrite(b *testing.B) {
 	var out discard
-	w := New(out, func(int) {}, nil)
+	w := New(out, func(int) {}, nil, nil)
 	line := bytes.Repeat([]byte("x"), 1000)
 	b.ReportAllocs()
 	for b.Loop() {

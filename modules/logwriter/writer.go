@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -33,9 +34,23 @@ func finish(context.Context) {
 	writers.Wait()
 }
 
-// Writer passes a log's lines on to another writer without ever blocking the caller. Up to 4 MiB of lines wait; more are
-// dropped, counted (`durward_log_lines_dropped_total`), and the log says where and how many. Lines that wait outlive a reload of the
-// configuration; at the exit they have two seconds to leave.
+// serving caches that a configuration serves: every line asks.
+var serving atomic.Bool
+
+// maybeLast reports whether a line may be the last of this process, as the one is that says why a start has failed: Caddy
+// writes it after its Cleanup and exits without OnExit. So it is while no configuration serves.
+func maybeLast() bool {
+	if serving.Load() || caddy.Exiting() { // finish sees to the end
+		return false
+	}
+	serves := caddy.ActiveContext().Context != nil
+	serving.Store(serves)
+	return !serves
+}
+
+// Writer passes a log's lines on to another writer without ever blocking the caller while a configuration serves. Up to 4 MiB of
+// lines wait; more are dropped, counted (`durward_log_lines_dropped_total`), and the log says where and how many. Lines that wait
+// outlive a reload of the configuration; at the exit they have two seconds to leave.
 type Writer struct {
 	// The log writer that the lines go to. Default: stderr.
 	WriterRaw json.RawMessage `json:"writer,omitempty" caddy:"namespace=caddy.logging.writers inline_key=output"`
@@ -81,7 +96,7 @@ func (w *Writer) OpenWriter() (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	buffer := logbuffer.New(out, countDropped, nil)
+	buffer := logbuffer.New(out, countDropped, maybeLast, nil)
 	opened.Store(w.WriterKey(), buffer)
 	return buffer, nil
 }
@@ -91,6 +106,7 @@ func (w *Writer) Cleanup() error {
 	if w.opener == nil || caddy.Exiting() {
 		return nil
 	}
+	serving.Store(false) // maybe none is left
 	if buffer, ok := opened.Load(w.WriterKey()); ok {
 		buffer.(*logbuffer.Writer).Flush()
 	}
