@@ -3,6 +3,7 @@ package house
 import (
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -232,6 +233,9 @@ func TestCompose(t *testing.T) {
 	if at(networks, "back", "internal") != true || at(services, "postgres", "ports") != nil {
 		t.Error("the database is reached from outside")
 	}
+	for _, problem := range addressProblems(compose) {
+		t.Error(problem)
+	}
 	lb, _ := at(services, "lb", "networks", "front", "ipv4_address").(string)
 	if lb == "" || !strings.Contains(read(t, folder+"node.Caddyfile"), "allow "+lb+"/32") {
 		t.Errorf("nodes do not believe the load balancer at %q", lb)
@@ -241,6 +245,64 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: %v: %s", script, err, out)
 		}
 	}
+}
+
+// The check itself is checked: each of these must be found.
+func TestAddressProblemsAreFound(t *testing.T) {
+	compose := read(t, "../../deploy/compose/compose.yaml")
+	for name, edit := range map[string]struct{ old, new string }{
+		"every address is handed out": {", ip_range: 172.30.7.128/25", ""},
+		"fixed among what is not":     {"ip_range: 172.30.7.128/25", "ip_range: 172.30.7.0/25"},
+		"outside the network":         {"ipv4_address: 172.30.7.2", "ipv4_address: 172.30.8.2"},
+		"a range outside the network": {"ip_range: 172.30.7.128/25", "ip_range: 172.30.9.128/25"},
+	} {
+		edited := strings.Replace(compose, edit.old, edit.new, 1)
+		if edited == compose {
+			t.Fatalf("%s: there is no %q", name, edit.old)
+		}
+		if len(addressProblems(documents(t, edited)[0])) == 0 {
+			t.Errorf("%s: not found", name)
+		}
+	}
+}
+
+// addressProblems lists what is wrong with fixed addresses of services: whoever starts first may be given one that is
+// handed out, and the service that wants it does not start.
+func addressProblems(compose object) (problems []string) {
+	services, _ := compose["services"].(object)
+	fixed := 0
+	for name, service := range services {
+		networks, _ := at(service, "networks").(object)
+		for network, place := range networks {
+			text, _ := at(place, "ipv4_address").(string)
+			if text == "" {
+				continue
+			}
+			fixed++
+			address, err := netip.ParseAddr(text)
+			if err != nil {
+				problems = append(problems, name+": "+err.Error())
+				continue
+			}
+			for _, config := range objects(compose, "networks", network, "ipam", "config") {
+				subnet, errSubnet := netip.ParsePrefix(config["subnet"].(string))
+				handed, _ := config["ip_range"].(string)
+				handedOut, errRange := netip.ParsePrefix(handed)
+				switch {
+				case errSubnet != nil || errRange != nil:
+					problems = append(problems, network+": which addresses are handed out is not said")
+				case !subnet.Contains(handedOut.Addr()) || handedOut.Bits() < subnet.Bits():
+					problems = append(problems, network+": addresses of other networks are handed out")
+				case !subnet.Contains(address) || handedOut.Contains(address):
+					problems = append(problems, name+": "+text+" is not of "+network+", or handed out there")
+				}
+			}
+		}
+	}
+	if fixed == 0 {
+		problems = append(problems, "no address is fixed")
+	}
+	return problems
 }
 
 // namesOf are the words of a list, or the names of a mapping.
