@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	syntax "github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/seal"
@@ -43,7 +44,7 @@ func TestHandlersThatRefuseEverything(t *testing.T) {
 			if name != "from a named route" {
 				text = strings.Replace(text, "&(proven) {\n\tdurward_auth\n}\n", "", 1)
 			}
-			if err := validate(t, adapt(t, []byte(text))); err != nil {
+			if err := validate(t, adapt(t, syntax.Format([]byte(text)))); err != nil {
 				t.Fatal(err)
 			}
 			logged, err := os.ReadFile(log)

@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"

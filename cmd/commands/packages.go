@@ -39,7 +39,7 @@ func init() {
 		},
 	})
 	// Before the chosen command starts; this is not reached where help is asked for.
-	cobra.OnInitialize(func() { adjust(own.Root()) })
+	cobra.OnInitialize(adjust)
 	// Before help lists the commands: its template passes the description through this
 	// function of cobra's first.
 	cobra.AddTemplateFunc("trimTrailingWhitespaces", describe)
@@ -51,17 +51,19 @@ var own *cobra.Command
 // describe is cobra's function of the same place, which cuts white space off the end,
 // for a tree that is adjusted before the rest of help is written.
 func describe(text string) string {
-	for _, cmd := range own.Root().Commands() {
-		if isBinarySwapper(cmd) && text == cmd.Long {
-			text = errBinarySwap.Error() // the template has read the description already
-		}
+	if own != nil && slices.ContainsFunc(own.Root().Commands(), func(cmd *cobra.Command) bool { return isBinarySwapper(cmd) && cmd.Long == text }) {
+		text = errBinarySwap.Error() // the template has read the description already
 	}
-	adjust(own.Root())
+	adjust()
 	return strings.TrimRightFunc(text, unicode.IsSpace)
 }
 
 // adjust makes of Caddy's tree of commands durward's.
-func adjust(root *cobra.Command) {
+func adjust() {
+	if own == nil {
+		return // another tree, of a test
+	}
+	root := own.Root()
 	if root.Name() == caddy.CustomBinaryName {
 		root.Example = examples
 	}
