@@ -58,11 +58,11 @@ func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 }
 
 // AuditModelRefused records that a request for a model went to no provider: a word of ours says why.
-func (c *Call) AuditModelRefused(alias, outcome string) {
+func (c *Call) AuditModelRefused(_ context.Context, alias, outcome string) {
 	if c.Core.Audit == nil {
 		return
 	}
-	t, err := c.Core.Audit.open()
+	t, err := c.Core.Audit.open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
 		return // told when it was opened
 	}
@@ -76,7 +76,7 @@ func (c *Call) AuditModelRefused(alias, outcome string) {
 // AuditModelIntent records that the call is about to leave for a provider with the secret of the gateway's account there. It
 // must be called before the secret leaves, for each target anew. An error means that the call must not be made; it wraps
 // storage.ErrUnavailable.
-func (c *Call) AuditModelIntent(account *ModelAccount, alias, model string) error {
+func (c *Call) AuditModelIntent(_ context.Context, account *ModelAccount, alias, model string) error {
 	a := c.Core.Audit
 	c.modelIntent = modelIntent{started: time.Now()}
 	if a == nil {
@@ -86,7 +86,7 @@ func (c *Call) AuditModelIntent(account *ModelAccount, alias, model string) erro
 	for name, value := range map[string]string{"model_alias": alias, "provider_id": account.ID, "provider": clip(account.Name, maxKeptMethod), "model": clip(model, maxKeptMethod)} {
 		add(&e, name, value)
 	}
-	t, err := a.open()
+	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
 	if err == nil {
 		err = t.Append(c.Caller.OrganizationID, &e)
 	}

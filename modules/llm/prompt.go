@@ -54,7 +54,7 @@ func (x *exchange) serve() {
 	if refused != nil {
 		x.leave(refused)
 		x.no(refused)
-		x.call.AuditModelRefused(model.Alias, x.outcome)
+		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
 		return
 	}
 	run := &run{handler: x.handler, call: x.call, request: request, model: answers, header: x.r.Header, requests: 1, entered: x.entered}
@@ -69,7 +69,7 @@ func (x *exchange) serve() {
 		}
 		x.no(refused)
 		if run.tried == 0 { // else the tries are recorded
-			x.call.AuditModelRefused(model.Alias, x.outcome)
+			x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
 		}
 		return
 	}
@@ -121,7 +121,7 @@ func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) 
 	model, found := known.Find(request.Alias)
 	if !found || !mayUse(x.call.Caller, request.Alias) {
 		x.refuse(refusedUnknown)
-		x.call.AuditModelRefused(request.Alias, x.outcome)
+		x.call.AuditModelRefused(x.r.Context(), request.Alias, x.outcome)
 		return nil, nil, false
 	}
 	x.call.Asks(x.r.Context(), model.Alias)

@@ -141,7 +141,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmr
 	}
 	x.to = c
 	x.tried++
-	if err := x.call.AuditModelIntent(c.Account, c.alias, c.Model); err != nil {
+	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
 		x.handler.Logger.Error("recording a call to a model", zap.Error(err))
 		return nil, llmroute.Unknown, failure{refusedRecord, true}
 	}
