@@ -89,7 +89,7 @@ func TestMovingHouse(t *testing.T) {
 	// The throwaway server of the tests saves the disk: the doctor sees that, and nothing else that is wrong.
 	output, err := g.run("doctor", "--config", g.config, "--adapter", "caddyfile")
 	if err == nil || !strings.Contains(output, "ok       master key") || !strings.Contains(output, "fsync or full_page_writes is off") ||
-		!strings.Contains(output, " 1 errors,") {
+		!strings.Contains(output, " 1 error,") {
 		t.Errorf("%v: %s", err, output)
 	}
 	if strings.Contains(output, "durward-test@") {

@@ -86,7 +86,8 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	for _, arg := range []string{"version", "--version"} {
-		if out := commandLine(t, arg); !strings.HasPrefix(out, "durward v1.2.3, Caddy v2.") || strings.Count(out, "\n") != 1 {
+		if out := commandLine(t, arg); !strings.HasPrefix(out, "durward v1.2.3, Caddy") || // with its version, which a test's binary does not know everywhere
+			strings.Count(out, "\n") != 1 {
 			t.Errorf("%s: %q", arg, out)
 		}
 	}

@@ -27,8 +27,8 @@ func (c *costs) note(pattern string, size int) {
 // whatever they are given. All others are taken to look at all of it.
 var immediate = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
-	operators.NotStrictlyFalse: true, operators.OldNotStrictlyFalse: true,
-	operators.Negate: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true, operators.Modulo: true,
+	operators.NotStrictlyFalse: true,
+	operators.Negate:           true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true, operators.Modulo: true,
 	operators.Index: true, operators.In: true, operators.OldIn: true, operators.Equals: true, operators.NotEquals: true,
 	operators.Add: true, operators.Less: true, operators.LessEquals: true, operators.Greater: true, operators.GreaterEquals: true,
 	overloads.StartsWith: true, overloads.EndsWith: true, overloads.TypeConvertType: true, overloads.TypeConvertDyn: true,

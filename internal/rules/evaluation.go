@@ -229,13 +229,15 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 // starts the clock: what is bounded never does.
 func (e *evaluation) overdue() bool {
 	if e.until.IsZero() {
-		e.until = time.Now().Add(evaluationTime)
+		e.until = time.Now().Add(evaluationTime) //nolint:forbidigo // a bound on processor time: no clock of anybody's takes part in a decision
 		return false
 	}
-	return e.ctx.Err() != nil || !time.Now().Before(e.until)
+	return e.ctx.Err() != nil || !time.Now().Before(e.until) //nolint:forbidigo // as above
 }
 
 // deadline is the context that loops look at.
+//
+//nolint:contextcheck // the question's context is e's
 func (e *evaluation) deadline() context.Context {
 	if e.limited == nil {
 		e.limited, e.cancel = context.WithDeadline(e.ctx, e.until)

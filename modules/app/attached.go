@@ -14,7 +14,7 @@ import (
 const (
 	AuthHandler       = "durward_auth"
 	PolicyHandler     = "durward_policy"
-	CredentialHandler = "durward_credential"
+	CredentialHandler = "durward_credential" //nolint:gosec // the name of a handler
 )
 
 // attached are the handlers of the gateway that a configuration has provisioned so far, by the last part of their ids.

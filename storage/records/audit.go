@@ -19,7 +19,7 @@ const (
 	auditRecordColumns   = `organization_id, node, segment, sequence, text, previous, hash, at`
 	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (organization_id, node, segment, sequence) DO NOTHING`
-	listAuditRecordsSQL  = `SELECT ` + auditRecordColumns + ` FROM audit_records WHERE organization_id = $1 AND at >= $2 AND at < $3
+	listAuditRecordsSQL = `SELECT ` + auditRecordColumns + ` FROM audit_records WHERE organization_id = $1 AND at >= $2 AND at < $3
 		ORDER BY at DESC, node, segment, sequence DESC LIMIT $4`
 	auditChainsSQL = `SELECT organization_id, node, segment, sequence, hash FROM audit_heads WHERE $1 = '' OR node = $1
 		UNION ALL SELECT organization_id, node, segment, max(last), NULL FROM audit_chunks WHERE $1 = '' OR node = $1
