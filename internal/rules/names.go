@@ -1,7 +1,7 @@
 package rules
 
 import (
-	"net/url"
+	"encoding/hex"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,26 +24,41 @@ func callable(k Kind, name string) bool {
 
 // climbs reports whether a URI has a segment "..", with which it would leave what a prefix in a policy stands for. It is
 // looked for in the text and in what the text is once its percent signs are decoded, for servers differ in when they do
-// that; with backslashes and parameters as some of them read paths.
+// that; with backslashes and parameters as some of them read paths. Control characters that come out are as bad: readers
+// of URLs take tabs and line ends out of them, also of what stands between two dots.
 func climbs(uri string) bool {
 	for range 3 {
-		if hasDotDot(uri) {
+		if hasDotDot(uri) || strings.ContainsFunc(uri, unicode.IsControl) {
 			return true
 		}
-		decoded, err := url.PathUnescape(uri)
-		if err != nil {
-			// A percent sign that starts no escape: decode the others, as lenient servers do.
-			decoded = lenient.Replace(uri)
-		}
+		decoded := unescaped(uri)
 		if decoded == uri {
 			return false
 		}
 		uri = decoded
 	}
-	return hasDotDot(uri)
+	return hasDotDot(uri) || strings.ContainsFunc(uri, unicode.IsControl)
 }
 
-var lenient = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
+// unescaped decodes what percent signs stand for. One that starts no escape stays, as with lenient servers.
+func unescaped(uri string) string {
+	at := strings.IndexByte(uri, '%')
+	if at < 0 {
+		return uri
+	}
+	out := append(make([]byte, 0, len(uri)), uri[:at]...)
+	for ; at < len(uri); at++ {
+		if uri[at] == '%' && at+2 < len(uri) {
+			if c, err := hex.DecodeString(uri[at+1 : at+3]); err == nil {
+				out = append(out, c[0])
+				at += 2
+				continue
+			}
+		}
+		out = append(out, uri[at])
+	}
+	return string(out)
+}
 
 func hasDotDot(uri string) bool {
 	rest := uri
@@ -65,7 +80,7 @@ func separates(c byte) bool { return strings.IndexByte(`/\:;?#`, c) >= 0 }
 // refusedStart reports whether no URI that starts so can be read.
 func refusedStart(start string) bool {
 	whole := start[:strings.LastIndexByte(start, '/')+1]
-	return strings.ContainsFunc(start, unicode.IsControl) || climbs(whole)
+	return strings.ContainsFunc(unescaped(start), unicode.IsControl) || climbs(whole)
 }
 
 // literals are the fixed parts of a URI template: what stands before, between and after its expressions. A brace that

@@ -169,13 +169,15 @@ func TestM11PropertyTemplates(t *testing.T) {
 
 func TestNamesOfResources(t *testing.T) {
 	for _, uri := range []string{
-		"..", "file:///a/..", "file:///../b", "a/%2e%2e/b", "a/%2E./b", "a/..%2fb", "a%2f..%2fb", "a/%252e%252e/b", `a\..\b`, "a/..;x=1/b", "a/..?x", "a/..#x", "x:..", "a/%2e%2e%zz/../b", "%zz/%2e%2e/", "a\x7fb", "a\nb", "a\u0085b",
+		"..", "file:///a/..", "file:///../b", "a/%2e%2e/b", "a/%2E./b", "a/..%2fb", "a%2f..%2fb", "a/%252e%252e/b", `a\..\b`, "a/..;x=1/b", "a/..?x", "a/..#x", "x:..", "a/%2e%2e%zz/../b", "%zz/%2e%2e/",
+		"file:///ok/.%09./x", "file:///ok/.%0a./x", "file:///ok/.%250D./x", "file:///ok/.%09./%zz", "a/b%00", "a/b%C2%85", "a/b%7f",
+		"a\x7fb", "a\nb", "a\u0085b",
 	} {
 		if callable(ResourcesRead, uri) {
 			t.Errorf("%q can be read", uri)
 		}
 	}
-	for _, uri := range []string{"file:///a/b", "a..b", "git:HEAD...main", "file:///a/...", "file:///a/.hidden", "a/%20b", "x:%zz", "a/..b/c", "file:///a%2e%2eb", "file:///é", "a?x=1..2"} {
+	for _, uri := range []string{"file:///a/b", "a..b", "git:HEAD...main", "file:///a/...", "file:///a/.hidden", "a/%20b", "x:%zz", "a/..b/c", "file:///a%2e%2eb", "file:///é", "a?x=1..2", "a/%", "a/%2", "a/%zz%20", "a/%e2%82%ac"} {
 		if !callable(ResourcesRead, uri) {
 			t.Errorf("%q cannot be read", uri)
 		}
