@@ -135,6 +135,11 @@ func TestAttackSessions(t *testing.T) {
 		if want := "id: event-1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n"; string(a.body) != want {
 			t.Errorf("got %q", a.body)
 		}
+		// Without a session nothing binds an event to who may have it.
+		g.send(http.MethodGet, s.path, g.token(alice), nil, "Accept", "text/event-stream", "Last-Event-ID", "event-0")
+		if got := upstream.last(t); got.header.Get("Last-Event-Id") != "" {
+			t.Errorf("M25 without a session the upstream got %v", got.header)
+		}
 		g.send(http.MethodDelete, s.path, g.token(alice), nil, "Mcp-Session-Id", session).want(t, http.StatusNoContent)
 		if got := upstream.last(t); got.method != http.MethodDelete || got.header.Get("Mcp-Session-Id") != "upstream-session" {
 			t.Errorf("the upstream got %v", got)

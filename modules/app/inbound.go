@@ -235,6 +235,11 @@ func (in *Inbound) refuseMessage(w http.ResponseWriter, refused *jsonrpc.Error, 
 // openSession unseals the session id of the request. An id that is not ours, or not for this user, agent and server, is
 // answered like one that has ended (404, not 403: some clients begin to log in on any 403).
 func (in *Inbound) openSession(w http.ResponseWriter) bool {
+	if len(in.Request.Header.Values(jsonrpc.HeaderSessionID)) == 0 || in.Modern() {
+		// Only a session binds an event to who may have it. An id of somebody else's event must not reach an upstream to
+		// which all come with one credential (attack M25). 2024-11-05 and 2026-07-28 know no resumption.
+		in.Request.Header.Del("Last-Event-Id")
+	}
 	if in.Modern() {
 		return true
 	}
