@@ -301,7 +301,10 @@ func TestPolicyChanges(t *testing.T) {
 	subscription.next()
 	g.govern(s, granting("resources/read:b:*")) // takes the subscription's right, and leaves that of the stream
 	changed := time.Now()
-	subscription.ended()
+	told := subscription.ended()
+	if len(told) != 1 || !strings.Contains(told[0].data, `"id":1,"error":{"code":-31403`) || !strings.Contains(told[0].data, `"reason":"policy"`) {
+		t.Errorf("W07 the subscription ended with %+v", told)
+	}
 	inTime := func(what string) {
 		t.Helper()
 		if took := time.Since(changed); took > allowed(time.Second) {

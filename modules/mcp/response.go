@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -153,8 +154,9 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 		x.failed(ctx, err)
 		return
 	}
-	if _, ended := streams.EndedFor(ctx); ended && response.Kind == forward.Events {
+	if reason, ended := streams.EndedFor(ctx); ended && response.Kind == forward.Events {
 		x.outcome = "ended" // an event stream may end anywhere between events: the client opens another one
+		x.sayWhy(response, reason)
 		return
 	}
 	x.abort = true
@@ -164,6 +166,18 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 	if x.outcome = "cut"; errors.Is(err, forward.ErrClientGone) {
 		x.outcome = "client_gone"
 	}
+}
+
+// sayWhy answers the request of a subscription (2026-07-28) that the gateway ended: its stream is that of one request, and
+// a client that is told nothing takes the end for a broken connection, and begins anew.
+func (x *exchange) sayWhy(response *forward.Response, reason streams.Reason) {
+	if x.Kind() != streams.Listen || x.r.Method != http.MethodPost {
+		return
+	}
+	text := "The gateway has ended this subscription: " + string(reason)
+	body := jsonrpc.ErrorResponse(x.Single().ID, jsonrpc.CodeForbidden, text, map[string]string{"error": string(app.Forbidden), "message": text, "reason": string(reason)})
+	// The empty lines are for an event that was cut off.
+	_, _ = response.Client(x.w).WriteLast(fmt.Appendf(nil, "\n\nevent: message\ndata: %s\n\n", body))
 }
 
 // uncopy takes the headers of an answer back that will not come. Those of CORS stay.
