@@ -4,6 +4,7 @@
 // of revision 2024-11-05.
 //
 // Nothing is decoded and written anew: entries are cut out of the text, so that order, members that nobody knows, number
-// formats and nextCursor stay as they were. What is not a list passes byte for byte. A filtered list says that it is for
-// its reader alone (`cacheScope`, 2026-07-28 basic/utilities/caching).
+// formats stay as they were. What is not a list passes byte for byte, but news of resources that their reader may not see do
+// not. A filtered list says that it is for its reader alone (`cacheScope`, 2026-07-28 basic/utilities/caching), and its
+// nextCursor, which servers make of the names of entries, is sealed.
 package listfilter

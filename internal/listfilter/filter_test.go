@@ -99,7 +99,6 @@ func TestStray(t *testing.T) {
 		`{"id":1,"result":{"content":[{"text":"\ud800 \"tools\""}]}}`:        `{"id":1,"result":{"content":[{"text":"\ud800 \"tools\""}]}}`,
 		`{"id":1,"result":{"structuredContent":{"tools":[1]},"content":[]}}`: `{"id":1,"result":{"structuredContent":{"tools":[1]},"content":[]}}`,
 		`{"id":1,"result":{"tools":{"a":1}}}`:                                `{"id":1,"result":{"tools":{"a":1}}}`,
-		`"tools" and no JSON`:                                                `"tools" and no JSON`,
 	} {
 		if got, err := filter.Message([]byte(in)); err != nil || string(got) != want {
 			t.Errorf("%v\n got %s\nwant %s", err, got, want)
@@ -113,6 +112,91 @@ func TestStray(t *testing.T) {
 	filter.View = func() (Keep, error) { return nil, away }
 	if _, err := filter.Message([]byte(`{"id":1,"result":{"tools":[` + x + `]}}`)); !errors.Is(err, away) {
 		t.Errorf("without a view: %v", err)
+	}
+}
+
+// TestM11StrayUnreadable: where a list is named, what readers of JSON do not agree on is refused, as in the answer to a list.
+func TestM11StrayUnreadable(t *testing.T) {
+	x := tool("secret")
+	for _, in := range []string{
+		`{"id":1,"result":{"tools":[` + x + `],"a":"\ud800"}}`, "{\"id\":1,\"result\":{\"tools\":[" + x + "],\"a\":\"\xff\"}}", `{"id":1,"result":{"tools":[],"tools":[` + x + `]}}`,
+		`{"id":1,"result":{"tools":[` + x + `],"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}}`, `{"id":1,"result":{"tools":[` + x + `]}} x`, `"tools" and no JSON`,
+		`{"id":1,"result":{"prompts":1,"tools":[` + x + `]}}`, `{"id":1,"result":{"tools":[` + x + `],"Prompts":[]}}`,
+	} {
+		if got, err := (&Filter{Stray: true, View: visible}).Message([]byte(in)); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("M11 %.80q: %.80q, %v", in, got, err)
+		}
+	}
+}
+
+// TestM11Cursors: what tells the name of a list's last entry is replaced, of lists alone.
+func TestM11Cursors(t *testing.T) {
+	filter := &Filter{View: visible, Cursor: func(list List, cursor string) (string, error) {
+		if cursor == "long" {
+			return "", ErrUnreadable
+		}
+		return fmt.Sprint("sealed-", list, "-", len(cursor)), nil
+	}}
+	for in, want := range map[string]string{
+		`{"result":{"tools":[{"name":"secret"}],"nextCursor":"secret"}}`:                        `{"result":{"tools":[],"nextCursor":"sealed-1-6"}}`,
+		`{"result":{"nextCursor":"s\u0065cret","prompts":[{"name":"secret"},{"name":"a"}]}}`:    `{"result":{"nextCursor":"sealed-4-6","prompts":[{"name":"a"}]}}`,
+		`[{"result":{"tools":[],"nextCursor":"x"}},{"result":{"tasks":[],"nextCursor":"yy"}}]`:  `[{"result":{"tools":[],"nextCursor":"sealed-1-1"}},{"result":{"tasks":[],"nextCursor":"sealed-5-2"}}]`,
+		`{"result":{"tools":[],"nextCursor":""}}`:                                               `{"result":{"tools":[],"nextCursor":""}}`,
+		`{"result":{"tools":[],"nextCursor":null}}`:                                             `{"result":{"tools":[],"nextCursor":null}}`,
+		`{"result":{"messages":[],"nextCursor":"x"}}`:                                           `{"result":{"messages":[],"nextCursor":"x"}}`,
+		`{"result":{"cacheScope":"public","nextCursor":"x","tools":[{"name":"secret"}],"n":1}}`: `{"result":{"cacheScope":"private","nextCursor":"sealed-1-1","tools":[],"n":1}}`,
+	} {
+		if got, err := filter.Message([]byte(in)); err != nil || string(got) != want {
+			t.Errorf("M11 %v\n got %s\nwant %s", err, got, want)
+		}
+	}
+	for _, in := range []string{`{"result":{"tools":[],"nextCursor":"long"}}`, `{"result":{"tools":[],"NextCursor":"secret"}}`, `{"result":{"tools":[],"nextCursor":["secret"]}}`} {
+		if got, err := filter.Message([]byte(in)); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("M11 %s: %s, %v", in, got, err)
+		}
+	}
+}
+
+// TestPrivate: from 2026-07-28 on, a filtered list that does not say whose it is would be everybody's.
+func TestPrivate(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"result": {"tools":[{"name":"secret"}],"ttlMs":1}}`:   `{"result": {"cacheScope":"private","tools":[],"ttlMs":1}}`,
+		`{"result":{"tools":[],"cacheScope":"public"}}`:         `{"result":{"tools":[],"cacheScope":"private"}}`,
+		`{"result":{"tools":[],"cacheScope":"private"}}`:        `{"result":{"tools":[],"cacheScope":"private"}}`,
+		`{"result":{"content":[]}}`:                             `{"result":{"content":[]}}`,
+		`{"result":{"nextCursor":"x","prompts":[]}}`:            `{"result":{"cacheScope":"private","nextCursor":"x","prompts":[]}}`,
+		`[{"result":{"tools":[]}},{"result":{"resources":[]}}]`: `[{"result":{"cacheScope":"private","tools":[]}},{"result":{"cacheScope":"private","resources":[]}}]`,
+	} {
+		if got, err := (&Filter{View: visible, Private: true}).Message([]byte(in)); err != nil || string(got) != want {
+			t.Errorf("%v\n got %s\nwant %s", err, got, want)
+		}
+	}
+}
+
+// TestM22News: news of a resource that its reader may not see are dropped, wherever they come.
+func TestM22News(t *testing.T) {
+	news := func(uri string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
+	}
+	other := `{"jsonrpc":"2.0","method":"notifications/message","params":{"uri":"secret","updated":1}}`
+	for in, want := range map[string]string{
+		news("a"): news("a"), news("secret"): "", news("s\u0065cret"): "", other: other,
+		`{"params":{"uri":"secret"},"method":"notifications\/resources\/updated"}`:                                                 "",
+		`{"method":"notifications/resources/updated"}`:                                                                             "",
+		`[` + news("secret") + `,` + news("a") + `,` + other + `]`:                                                                 `[` + news("a") + `,` + other + `]`,
+		`[` + other + `, ` + news("secret") + `]`:                                                                                  `[` + other + `]`,
+		`[{"result":{"tools":[{"name":"secret"}]}}, ` + news("secret") + `,{"result":{"tools":[{"name":"secret"},{"name":"a"}]}}]`: `[{"result":{"tools":[]}},{"result":{"tools":[{"name":"a"}]}}]`,
+		`[` + news("secret") + `,{"result":{"tools":[{"name":"secret"},{"name":"a"}]}}]`:                                           `[{"result":{"tools":[{"name":"a"}]}}]`,
+	} {
+		for _, stray := range []bool{false, true} {
+			if got, err := (&Filter{View: visible, Stray: stray}).Message([]byte(in)); err != nil || string(got) != want {
+				t.Errorf("M22 %v\n got %s\nwant %s", err, got, want)
+			}
+		}
+	}
+	stream, err := io.ReadAll((&Filter{View: visible, Stray: true}).NewReader(strings.NewReader("id: 1\ndata: "+news("secret")+"\n\nid: 2\ndata: "+news("a")+"\n\n"), 1<<16))
+	if want := "id: 1\n\nid: 2\ndata: " + news("a") + "\n\n"; err != nil || string(stream) != want {
+		t.Errorf("M22 %q, %v", stream, err)
 	}
 }
 

@@ -2,7 +2,9 @@ package listfilter
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
@@ -53,6 +55,12 @@ type Filter struct {
 	Seen func() (again bool, err error)
 	// Created is told the id of each task that an answer says to have made; nil: nobody is.
 	Created func(taskID string)
+	// Cursor is what stands in the place of a list's nextCursor, which tells what was hidden: servers make it of the name
+	// of a page's last entry. An error is answered like a list that cannot be read; nil: it stays.
+	Cursor func(list List, cursor string) (string, error)
+	// Private: a list that says nothing of it is told to be for its reader alone. From 2026-07-28 on clients may give one
+	// without cacheScope to others.
+	Private bool
 	// Refusal is what stands in an answer's place that cannot be read; nil: the answer is withheld.
 	Refusal []byte
 	// Stray: no list was asked for, and one is there only because the server mistook the request for another one.
@@ -61,29 +69,27 @@ type Filter struct {
 }
 
 // Message returns the JSON text of an answer, or of several in an array, without what its reader may not see: text itself
-// when nothing has to change. The error is ErrUnreadable, or View's or Seen's.
+// when nothing has to change, nil when nothing is left of it. The error is ErrUnreadable, or View's, Seen's or Cursor's.
 func (f *Filter) Message(text []byte) ([]byte, error) {
-	if f.Stray && !namesList(text) {
+	if f.Stray && !namesList(text) && !mayBeNews(text) {
 		return text, nil
 	}
 	e := editor{filter: f, text: text}
 	s := strictjson.NewScanner(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: maxDepth, MaxMembers: maxMembers})
 	defer s.Release()
 	e.s = s
+	shown := true
 	if s.Kind() == strictjson.Array {
-		var a strictjson.ArrayFrame
-		for s.OpenArray(&a); s.NextElement(&a); {
-			e.message()
-		}
+		e.elements(e.message)
 	} else {
-		e.message()
+		shown = e.message()
 	}
 	switch bad := s.End(); {
-	case bad != nil && !f.Stray && mayHoldList(text):
+	case bad != nil && (f.Stray && namesList(text) || !f.Stray && mayHoldList(text)):
 		return nil, ErrUnreadable
 	case bad != nil:
 		return text, nil // not a list to anybody
-	case f.Stray && errors.Is(e.err, ErrUnreadable):
+	case f.Stray && !e.listed && errors.Is(e.err, ErrUnreadable):
 		return text, nil
 	case e.err != nil:
 		return nil, e.err
@@ -97,6 +103,9 @@ func (f *Filter) Message(text []byte) ([]byte, error) {
 	for _, id := range e.created {
 		f.Created(id)
 	}
+	if !shown {
+		return nil, nil
+	}
 	return e.result(), nil
 }
 
@@ -106,6 +115,7 @@ type editor struct {
 	s       *strictjson.Scanner
 	text    []byte
 	keep    Keep // View's, once it was asked
+	listed  bool // there is a list as servers write them
 	cuts    []cut
 	created []string
 	err     error
@@ -136,14 +146,16 @@ func (e *editor) unreadable() {
 	}
 }
 
-// message reads one JSON-RPC message. Only a result can hold a list.
-func (e *editor) message() {
+// message reads one JSON-RPC message, and reports whether it is shown. Only a result can hold a list.
+func (e *editor) message() bool {
 	s := e.s
 	if s.Kind() != strictjson.Object {
 		s.Skip()
-		return
+		return true
 	}
 	var o strictjson.ObjectFrame
+	var params []byte
+	news := false
 	for s.OpenObject(&o); s.NextMember(&o); {
 		switch {
 		case string(o.Name()) == "result" && s.Kind() == strictjson.Object:
@@ -152,35 +164,62 @@ func (e *editor) message() {
 			if mayHoldList(s.Skip()) {
 				e.unreadable() // a reader that folds case takes it for the result
 			}
+		case string(o.Name()) == "method" && s.Kind() == strictjson.String:
+			news = text(s) == updated
+		case string(o.Name()) == "params":
+			params = s.Skip()
 		default:
 			s.Skip()
 		}
 	}
+	return !news || s.Failed() || e.tells(params)
+}
+
+// updated is the notification that a resource has changed, which comes as long as its subscription lasts: longer, in a
+// session, than the right to the resource may.
+const updated = "notifications/resources/updated"
+
+// tells reports whether the news of a resource are for a reader who may see it.
+func (e *editor) tells(params []byte) bool {
+	if e.keep == nil && e.err == nil {
+		e.keep, e.err = e.filter.View()
+	}
+	v, err := strictjson.Parse(params, strictjson.Limits{MaxBytes: len(params) + 1, MaxDepth: maxDepth, MaxMembers: maxMembers})
+	uri, _ := v.Get("uri")
+	return e.err == nil && err == nil && uri.Kind() == strictjson.String && e.keep(Resources, uri.Str(), nil)
 }
 
 // object reads a result.
 func (e *editor) object() {
 	s := e.s
 	var o strictjson.ObjectFrame
-	found, scope := false, -1
-	kind, id := "", ""
+	var list List // the last of it
+	begin, scope, next := s.Offset()+1, cut{from: -1}, cut{from: -1}
+	kind, id, cursor := "", "", ""
+	edits, odd := len(e.cuts), false // odd: a cursor that is none, or one to some readers only
 	for s.OpenObject(&o); s.NextMember(&o); {
 		name := o.Name()
 		at := member(name)
 		switch {
 		case at >= 0 && string(name) == lists[at].member && s.Kind() == strictjson.Array:
-			found = true
-			e.entries(lists[at].list, lists[at].name)
+			list = lists[at].list
+			e.entries(list, lists[at].name)
 		case at >= 0:
 			// A list of another type, or under a name that only some readers take for the list's.
-			found = true
+			list = lists[at].list
 			e.unreadable()
 			s.Skip()
 		case string(name) == "cacheScope":
-			from := s.Offset()
+			scope.from = s.Offset()
 			s.Skip()
-			scope = len(e.cuts)
-			e.cuts = append(e.cuts, cut{from, s.Offset(), `"private"`})
+			scope.to, scope.with = s.Offset(), private
+		case string(name) == "nextCursor" && s.Kind() == strictjson.String:
+			next.from = s.Offset()
+			cursor = text(s)
+			next.to = s.Offset()
+		case folds(name, "nextCursor"):
+			odd = odd || string(name) != "nextCursor" || s.Kind() != strictjson.Null
+			s.Skip()
 		case string(name) == "task":
 			e.task(s.Skip())
 		case string(name) == "taskId" && s.Kind() == strictjson.String:
@@ -194,37 +233,62 @@ func (e *editor) object() {
 	if kind == "task" && id != "" { // the extension for tasks of 2026-07-28
 		e.creates(id)
 	}
-	if scope < 0 || s.Failed() {
+	if list == 0 || s.Failed() || e.err != nil {
+		return
+	}
+	if odd && e.filter.Cursor != nil {
+		e.unreadable()
 		return
 	}
 	// Only what was filtered is for one reader.
-	if c := e.cuts[scope]; !found || string(e.text[c.from:c.to]) == c.with {
-		e.cuts = append(e.cuts[:scope], e.cuts[scope+1:]...)
+	switch {
+	case scope.from >= 0 && string(e.text[scope.from:scope.to]) != private:
+		e.cuts = append(e.cuts, scope)
+	case scope.from < 0 && e.filter.Private:
+		e.cuts = append(e.cuts, cut{begin, begin, `"cacheScope":` + private + `,`})
 	}
+	if next.from >= 0 && cursor != "" && e.filter.Cursor != nil {
+		sealed, err := e.filter.Cursor(list, cursor)
+		if e.err = err; err != nil {
+			return
+		}
+		next.with = `"` + sealed + `"`
+		e.cuts = append(e.cuts, next)
+	}
+	slices.SortFunc(e.cuts[edits:], func(a, b cut) int { return cmp.Compare(a.from, b.from) })
 }
+
+const private = `"private"`
 
 // entries reads a list and cuts out what is not kept.
 func (e *editor) entries(list List, named string) {
-	s := e.s
+	e.listed = true
 	if e.keep == nil && e.err == nil {
 		e.keep, e.err = e.filter.View()
 	}
+	e.elements(func() bool { return e.entry(list, named) })
+}
+
+// elements reads an array and cuts out what keep, which reads one of its elements, says no to.
+func (e *editor) elements(keep func() bool) {
+	s := e.s
 	var a strictjson.ArrayFrame
 	opened := s.Offset() + 1
-	previous := opened // where the last entry that is kept ends, or the bracket does
+	previous := opened // where the last element that is kept ends, or the bracket does
 	kept := 0
 	from := -1 // where what is being cut begins
 	for s.OpenArray(&a); s.NextElement(&a); {
-		start := s.Offset()
-		if e.entry(list, named) {
+		start, inside := s.Offset(), len(e.cuts)
+		if keep() {
 			if from >= 0 {
-				e.cutEntries(from, start, kept > 0)
+				e.cuts = slices.Insert(e.cuts, inside, between(from, start, kept > 0))
 				from = -1
 			}
 			kept++
 			previous = s.Offset()
 			continue
 		}
+		e.cuts = e.cuts[:inside]
 		if from < 0 {
 			from = previous
 		}
@@ -235,13 +299,12 @@ func (e *editor) entries(list List, named string) {
 	}
 }
 
-// cutEntries cuts out what stands between an entry that is kept, or the bracket, and the next one.
-func (e *editor) cutEntries(from, to int, comma bool) {
-	with := ""
+// between cuts out what stands between an element that is kept, or the bracket, and the next one.
+func between(from, to int, comma bool) cut {
 	if comma {
-		with = ","
+		return cut{from, to, ","}
 	}
-	e.cuts = append(e.cuts, cut{from, to, with})
+	return cut{from, to, ""}
 }
 
 // entry reads one entry and reports whether it stays.

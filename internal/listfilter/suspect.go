@@ -39,3 +39,9 @@ func namesList(text []byte) bool {
 		}
 	}
 }
+
+// updatedEnd ends the name of the notification that a resource has changed, as servers write it; some escape its slashes.
+var updatedEnd = []byte(`updated"`)
+
+// mayBeNews reports whether a text may be one that a server wrote for that notification.
+func mayBeNews(text []byte) bool { return bytes.Contains(text, updatedEnd) }

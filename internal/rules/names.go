@@ -22,6 +22,9 @@ func callable(k Kind, name string) bool {
 	return false
 }
 
+// ResourceURI reports whether a URI may be used in a call at all, whatever the policy.
+func ResourceURI(uri string) bool { return callable(ResourcesRead, uri) }
+
 // climbs reports whether a URI has a segment "..", with which it would leave what a prefix in a policy stands for. It is
 // looked for in the text and in what the text is once its percent signs are decoded, for servers differ in when they do
 // that; with backslashes and parameters as some of them read paths. Control characters that come out are as bad: readers

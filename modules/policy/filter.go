@@ -21,7 +21,9 @@ func (q *request) decide(ctx context.Context) {
 	d := q.call.Decide()
 	modern := q.Modern()
 	lists, tasks := q.mayList(modern), q.mayCreate()
-	if !lists && !tasks && !modern && q.mayMistake() {
+	m := q.Single()
+	listens := m != nil && m.Method == "subscriptions/listen"
+	if !lists && !tasks && (listens || !modern && q.mayMistake()) {
 		d.Filter = q.strayFilter(ctx)
 	}
 	if lists || tasks {
@@ -31,12 +33,12 @@ func (q *request) decide(ctx context.Context) {
 			book, who := q.call.Core.Tasks, q.call.Binding()
 			d.Filter.Created = func(id string) { book.Created(who, id) }
 		}
-		if m := q.Single(); m != nil && mcpmethod.Of(m.Method, modern) == mcpmethod.List {
-			const text = "The upstream server's list cannot be read"
-			d.Filter.Refusal = jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, text, &app.ServiceError{Name: app.UpstreamError, Message: text})
-		}
 	}
-	if m := q.Single(); m != nil && m.Method == "subscriptions/listen" {
+	if d.Filter != nil && m != nil && m.Kind == jsonrpc.Request {
+		const text = "The upstream server's list cannot be read"
+		d.Filter.Refusal = jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, text, &app.ServiceError{Name: app.UpstreamError, Message: text})
+	}
+	if listens {
 		d.Right = q.listenRight(m)
 	}
 	if q.Request.Method == http.MethodGet && q.call.AgentRequired() {
@@ -70,7 +72,7 @@ func (q *request) mayMistake() bool {
 	return false
 }
 
-// strayFilter is what such an answer goes through. It costs a search for the names of lists, and nothing is looked up
+// strayFilter is what such an answer goes through, and a subscription of 2026-07-28, for the news in it. It costs a search for the names of lists, and nothing is looked up
 // before one is found.
 func (q *request) strayFilter(ctx context.Context) *listfilter.Filter {
 	own, f := *q, &listfilter.Filter{Stray: true}
@@ -83,7 +85,8 @@ func (q *request) strayFilter(ctx context.Context) *listfilter.Filter {
 
 // fill says who sees what.
 func (q *request) fill(ctx context.Context, f *listfilter.Filter) {
-	f.View = q.viewNow(ctx)
+	f.View, f.Private = q.viewNow(ctx), q.Modern()
+	q.sealCursors(f)
 	q.pinTools(ctx, f)
 }
 

@@ -20,6 +20,7 @@ type request struct {
 	set     *rules.Set
 	asking  *rules.Principal
 	view    *rules.View // of asking, once it was needed
+	paged   bool        // a cursor of ours was sent
 }
 
 func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Call, next caddyhttp.Handler) error {
@@ -59,6 +60,12 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 		}
 		q.takenBack(m)
 	}
+	if q.paged {
+		if err := q.openCursors(); err != nil {
+			invalidCursor.write(w, in, &in.Message.Messages[0])
+			return nil
+		}
+	}
 	q.decide(r.Context())
 	return next.ServeHTTP(w, r)
 }
@@ -79,8 +86,10 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 		return unknownMethod()
 	}
 	switch class {
-	case mcpmethod.Session, mcpmethod.List, mcpmethod.Notification:
+	case mcpmethod.Session, mcpmethod.Notification:
 		return verdict{}
+	case mcpmethod.List:
+		return q.page(m)
 	case mcpmethod.Call:
 		if v := q.withheld(ctx, m); v.refused() {
 			return v
@@ -94,8 +103,11 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 	case mcpmethod.Completion:
 		return q.completion(ctx, m)
 	case mcpmethod.Subscription:
-		if m.Method == "subscriptions/listen" {
+		switch {
+		case m.Method == "subscriptions/listen":
 			return q.listen(ctx, m)
+		case m.Method == "resources/unsubscribe" && rules.ResourceURI(m.URI):
+			return verdict{} // what was begun with a right may be ended without
 		}
 		return q.resource(ctx, m, m.URI)
 	case mcpmethod.Task:
@@ -178,7 +190,10 @@ func (q *request) listen(ctx context.Context, m *jsonrpc.Message) verdict {
 // task judges what is asked about a task: it was decided on with the call that created it, and belongs to whoever made
 // that. Their list is filtered.
 func (q *request) task(m *jsonrpc.Message) verdict {
-	if m.Method == "tasks/list" || q.call.Core.Tasks.Owns(q.call.Binding(), m.TaskID) {
+	if m.Method == "tasks/list" {
+		return q.page(m)
+	}
+	if q.call.Core.Tasks.Owns(q.call.Binding(), m.TaskID) {
 		return verdict{}
 	}
 	return verdict{code: jsonrpc.CodeInvalidParams, text: "Task not found", service: app.NotFound}

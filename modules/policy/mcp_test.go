@@ -41,7 +41,8 @@ func TestMethods(t *testing.T) {
 		{"resources/read", `{"uri":"file:///pub/../etc/passwd"}`, -1, ""}, {"resources/read", `{"uri":"file:///pub/%2e%2e/etc"}`, -1, ""},
 		{"resources/read", `{"uri":"file:///pub/a\u0000b"}`, -1, legacy}, {"resources/read", `{}`, -1, legacy},
 		{"resources/subscribe", `{"uri":"file:///pub/a"}`, passes, legacy}, {"resources/subscribe", `{"uri":"file:///etc"}`, -1, legacy},
-		{"resources/unsubscribe", `{"uri":"file:///pub/a"}`, passes, legacy}, {"resources/unsubscribe", `{"uri":"file:///etc"}`, -1, legacy},
+		{"resources/unsubscribe", `{"uri":"file:///pub/a"}`, passes, legacy}, {"resources/unsubscribe", `{"uri":"file:///etc"}`, passes, legacy}, {"resources/unsubscribe", `{"uri":"file:///pub/../etc"}`, -1, legacy},
+		{"tools/list", `{"cursor":"secret"}`, hidden, ""}, {"tools/list", `{"cursor":7}`, hidden, ""}, {"tools/list", `{"cursor":null}`, passes, ""}, {"tools/list", `{"Cursor":"x"}`, -32600, ""}, {"tasks/list", `{"cursor":"x"}`, hidden, legacy},
 		{"subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`, passes, modern}, {"subscriptions/listen", ``, passes, modern},
 		{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///pub/a","file:///pub/b"]}}`, passes, modern},
 		{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///pub/a","file:///etc"]}}`, -1, modern},
@@ -300,9 +301,53 @@ func TestStrayList(t *testing.T) {
 			t.Errorf("M11 %s: %s", method, got)
 		}
 	}
+	g.then = func(call *app.Call, w http.ResponseWriter, _ *http.Request) {
+		if _, err := call.Decision.Filter.Message([]byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"hidden"}],"a":"\ud800"}}`)); err == nil || !strings.Contains(string(call.Decision.Filter.Refusal), `"id":1,"error":{"code":-32603`) {
+			t.Errorf("M11 unreadable: %v, %s", err, call.Decision.Filter.Refusal)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}
+	g.rpc("tools/call", `{"name":"open"}`, legacy)
 	g.then = nil
 	if a := g.rpc("tools/call", `{"name":"open"}`, modern); a.passed == nil || a.passed.Decision.Filter != nil {
 		t.Error("answers of a revision without sessions are looked at")
+	}
+}
+
+// TestM11Pages: a client gets cursors that say nothing and are good for nobody else, and the upstream gets back its own.
+func TestM11Pages(t *testing.T) {
+	g := newGateway(t, nil, nil)
+	g.policy(storage.PolicyActive, grant("tools/call:open"))
+	const page = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"hidden"}],"nextCursor":"after <hidden>"}}`
+	var cursor string
+	g.then = func(call *app.Call, w http.ResponseWriter, _ *http.Request) {
+		text, err := call.Decision.Filter.Message([]byte(page))
+		var read struct {
+			Result struct{ NextCursor, CacheScope string }
+		}
+		if err != nil || json.Unmarshal(text, &read) != nil || strings.Contains(string(text), "hidden") || read.Result.NextCursor == "" {
+			t.Errorf("M11 %s, %v", text, err)
+		}
+		if modern := call.Decision.Filter.Private; modern != (read.Result.CacheScope == "private") {
+			t.Errorf("cacheScope %q, %v", read.Result.CacheScope, modern)
+		}
+		cursor = read.Result.NextCursor
+		w.WriteHeader(http.StatusAccepted)
+	}
+	for _, version := range []string{legacy, modern} {
+		g.rpc("tools/list", "", version)
+		if next := g.rpc("tools/list", `{"cursor":"`+cursor+`"}`, version); next.passed == nil {
+			t.Errorf("M11 a cursor is refused: %s", next.body)
+		}
+	}
+	for _, q := range []request{
+		{body: `{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"cursor":"` + cursor + `"}}`},
+		{body: `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"` + cursor + `"}}`, claims: object{"sub": "bob"}},
+		{body: `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"` + cursor + `"}}`, claims: object{"azp": "another-agent"}},
+	} {
+		if a := g.send(q); a.passed != nil || a.refusal(t).Error.Code != -32602 || a.refusal(t).Error.Message != "Invalid cursor" {
+			t.Errorf("M11 %s: %s", q.body, a.body)
+		}
 	}
 }
 

@@ -1,0 +1,88 @@
+package policy
+
+import (
+	"encoding/json"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/listfilter"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// pagesOf are the methods that list what a filter finds in an answer.
+var pagesOf = map[listfilter.List]string{
+	listfilter.Tools: "tools/list", listfilter.Resources: "resources/list", listfilter.Templates: "resources/templates/list",
+	listfilter.Prompts: "prompts/list", listfilter.Tasks: "tasks/list",
+}
+
+// sealCursors makes a filter seal the cursors of the lists that pass it, which tell the name of a page's last entry,
+// hidden or not (attack M11).
+func (q *request) sealCursors(f *listfilter.Filter) {
+	sessions, who := q.call.Core.Sessions, q.call.Binding()
+	f.Cursor = func(list listfilter.List, cursor string) (string, error) {
+		return sessions.SealCursor(cursor, pagesOf[list], who)
+	}
+}
+
+// page judges which page of a list is asked for: the first, or one whose cursor was given to this caller.
+func (q *request) page(m *jsonrpc.Message) verdict {
+	if m.Params == nil {
+		return verdict{}
+	}
+	cursor, bad := member(params(m), "cursor")
+	switch {
+	case bad != nil:
+		return *bad
+	case cursor.Kind() == strictjson.Invalid || cursor.Kind() == strictjson.Null:
+		return verdict{}
+	case cursor.Kind() != strictjson.String:
+		return invalidCursor
+	}
+	if _, err := q.call.Core.Sessions.OpenCursor(cursor.Str(), m.Method, q.call.Binding()); err != nil {
+		return invalidCursor
+	}
+	q.paged = true
+	return verdict{}
+}
+
+var invalidCursor = verdict{code: jsonrpc.CodeInvalidParams, text: "Invalid cursor", service: app.BadRequest}
+
+// openCursors puts the upstream's own cursors in the place of those that page let pass. Nothing else of the body changes.
+func (q *request) openCursors() error {
+	document, err := strictjson.Parse(q.Body, strictjson.Limits{MaxBytes: len(q.Body) + 1})
+	if err != nil {
+		return err
+	}
+	messages := []strictjson.Value{document}
+	if q.Message.Batch {
+		messages = document.Elems()
+	}
+	body, at := make([]byte, 0, len(q.Body)), 0
+	for i, m := range messages {
+		params, _ := m.Get("params")
+		cursor, _ := params.Get("cursor")
+		if cursor.Kind() != strictjson.String || !paged(q.Message.Messages[i].Method) {
+			continue
+		}
+		opened, err := q.call.Core.Sessions.OpenCursor(cursor.Str(), q.Message.Messages[i].Method, q.call.Binding())
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(opened)
+		if err != nil {
+			return err
+		}
+		body = append(append(body, q.Body[at:cursor.Offset()]...), text...)
+		at = cursor.Offset() + len(cursor.Raw())
+	}
+	return q.ReplaceBody(append(body, q.Body[at:]...))
+}
+
+func paged(method string) bool {
+	for _, m := range pagesOf {
+		if m == method {
+			return true
+		}
+	}
+	return false
+}
