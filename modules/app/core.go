@@ -255,14 +255,14 @@ func (c *Core) Ready(ctx context.Context) error {
 	if c.Overload.Level() == overload.Critical {
 		return ErrOverloaded
 	}
-	if err := c.Store.Ping(ctx); err != nil {
+	if c.resources == nil { // of a test
+		return c.Store.Ping(ctx)
+	}
+	if err := c.resources.watch.Look(ctx); err != nil {
 		return err
 	}
 	if c.unready.Load() {
 		return &storage.UnavailableError{Reason: "the server directory is not stored yet"}
-	}
-	if c.resources == nil { // of a test
-		return nil
 	}
 	return c.resources.clock.ready()
 }

@@ -79,7 +79,9 @@ func (r *resources) connect(ctx context.Context) error {
 	if err := r.remote.Connect(ctx); err != nil {
 		return err
 	}
-	r.connected.Store(true)
+	if !r.connected.Swap(true) {
+		r.watch.Start()
+	}
 	return nil
 }
 

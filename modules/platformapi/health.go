@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/coordinate"
 	"github.com/durward-gateway/durward/modules/app"
@@ -40,11 +39,7 @@ func ready(q *request) (any, error) {
 	if errors.Is(err, app.ErrOverloaded) {
 		return nil, routes.Refused(app.Unavailable, "The gateway is short of memory at the moment")
 	}
-	if errors.As(err, new(*app.ClockError)) { // the log has it
-		return nil, &routes.Refusal{ServiceError: *app.NotReady(err)}
-	}
-	if err != nil {
-		q.handler.logger.Warn("the store does not answer", zap.Error(err))
+	if err != nil { // the log has it
 		return nil, &routes.Refusal{ServiceError: *app.NotReady(err)}
 	}
 	view := healthView{Status: "ready", BestEffort: q.Core.Audit.BestEffort()}

@@ -213,7 +213,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return s.write(ctx, s.main, records.Of(""), keyOf(records.Lock{Kind: records.OrganizationLock}), func(context.Context, *writeTx) error { return nil })
+	// Without a lock: those who ask would wait for each other, on all nodes.
+	return s.write(ctx, s.main, records.Of(""), noLock, func(context.Context, *writeTx) error { return nil })
 }
 
 // OnChange implements storage.Store.
