@@ -1,10 +1,14 @@
 package app
 
 import (
+	"errors"
+	"net/http"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/storewatch"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // storeFailing is 1 while the store fails requests.
@@ -23,4 +27,34 @@ func tellOfStore(logger func() *zap.Logger) func(storewatch.Told) {
 		storeFailing.Set(1)
 		logger().Error("the store does not serve, and requests that need it are refused", zap.String("reason", reasonOf(told.Err)), lasts, refused, zap.Error(told.Err))
 	}
+}
+
+// LogFailure logs why a request is answered with an error. When it is the store, the log says so once for all requests, and
+// of each for debugging only.
+func (c *Core) LogFailure(logger *zap.Logger, doing string, err error, fields ...zap.Field) {
+	fields = append(fields, zap.Error(err))
+	if !c.storeRefuses(err) {
+		logger.Error(doing, fields...)
+		return
+	}
+	logger.Debug(doing, fields...)
+}
+
+// storeRefuses reports whether it is the store that keeps a request from being served, and has noted that.
+func (c *Core) storeRefuses(err error) bool {
+	if !errors.Is(err, storage.ErrUnavailable) || c.resources == nil {
+		return false
+	}
+	c.resources.watch.Refused(err)
+	return true
+}
+
+// LogUnavailable logs why a request is answered with 503: the store is why, or its client has gone.
+func LogUnavailable(r *http.Request, logger *zap.Logger, doing string, err error) {
+	method := zap.String("method", r.Method)
+	if call, ok := CallOf(r); ok && errors.Is(err, storage.ErrUnavailable) {
+		call.Core.LogFailure(logger, doing, err, method)
+		return
+	}
+	logger.Debug(doing, method, zap.Error(err))
 }

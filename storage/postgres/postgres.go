@@ -137,7 +137,7 @@ func (s *Store) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	heard, err := openFeed(ctx, &feed{connect: s.edits.connect, notify: s.changes.Notify, now: time.Now, clock: s.options.Clock, drift: s.drifts.Notify})
+	heard, err := openFeed(ctx, &feed{connect: s.edits.connect, translate: s.translate, notify: s.changes.Notify, now: time.Now, clock: s.options.Clock, drift: s.drifts.Notify})
 	if err != nil {
 		return s.translate(ctx, err)
 	}
