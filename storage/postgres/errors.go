@@ -21,7 +21,7 @@ type finalError struct{ error }
 func (e finalError) Unwrap() error { return e.error }
 
 // errReadOnly: the server is a standby, or something made the session read-only.
-var errReadOnly = errors.New(textReadOnly)
+var errReadOnly = fmt.Errorf("%w: %s", storage.ErrReadOnly, textReadOnly)
 
 // attempts is how often a transaction is tried that the server could not carry out for reasons of others.
 const attempts = 3
@@ -97,7 +97,7 @@ func (s *Store) translate(ctx context.Context, err error) error {
 	case err == nil, errors.Is(err, ErrSchema):
 		return err
 	case errors.Is(err, errReadOnly):
-		return unavailable(textReadOnly, nil)
+		return unavailable(textReadOnly, storage.ErrReadOnly)
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case s.closed.Load():
@@ -125,7 +125,7 @@ func translateCode(err *pgconn.PgError) error {
 	case codeForeignKey:
 		return fmt.Errorf("the organization, user, server or directory entry that the record names: %w", storage.ErrNotFound)
 	case codeReadOnly:
-		return unavailable(textReadOnly, nil)
+		return unavailable(textReadOnly, storage.ErrReadOnly)
 	case codeFull:
 		return unavailable("the database's disk is full", err)
 	case codeLockTimeout:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
 //go:embed migrations/*.sql
@@ -222,5 +224,5 @@ func checkWriter(oldest int) error {
 	if oldest <= knownVersion {
 		return nil
 	}
-	return unavailable(textNewer, fmt.Errorf("%w: writing to it takes schema version %d, this durward knows version %d", ErrSchema, oldest, knownVersion))
+	return unavailable(textNewer, fmt.Errorf("%w: %w: writing to it takes schema version %d, this durward knows version %d", storage.ErrReadOnly, ErrSchema, oldest, knownVersion))
 }
