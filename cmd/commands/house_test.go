@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -267,6 +269,14 @@ func TestRekey(t *testing.T) {
 			t.Errorf("%q, %v", plain, err)
 		}
 	}
+	// One that is interrupted while it waits for gateways goes on, and makes no further key.
+	for _, want := range []string{"made data key 4\n", "going on with the rotation to data key 4: 0 values left\n"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := interrupting{interrupt: cancel}
+		if err := rotateDataKeys(ctx, s, masters, time.Hour, &out, &out); !errors.Is(err, context.Canceled) || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%v: %s", err, &out)
+		}
+	}
 	// A value that does not open ends no rotation, and keeps none from beginning.
 	set, err := s.ModelSet(t.Context(), "o")
 	if err != nil {
@@ -290,7 +300,7 @@ func TestRekey(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}
-	for _, want := range []string{"made data key 4\n", "made data key 5\n"} {
+	for _, want := range []string{"made data key 5\n", "made data key 6\n"} {
 		var out strings.Builder
 		if err := rotateDataKeys(t.Context(), s, masters, 0, &out, &out); err == nil || !strings.HasPrefix(out.String(), want) || !strings.Contains(out.String(), "does not open: llm_providers") {
 			t.Errorf("%v: %s", err, &out)
@@ -300,6 +310,19 @@ func TestRekey(t *testing.T) {
 	if err := (rekeyOptions{config: configFlags{file: h.config}}).run(t.Context(), &strings.Builder{}, &strings.Builder{}); err == nil {
 		t.Error("a former master key rotates keys")
 	}
+}
+
+// interrupting interrupts a rotation that waits for gateways.
+type interrupting struct {
+	strings.Builder
+	interrupt func()
+}
+
+func (i *interrupting) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "waiting until every gateway") {
+		i.interrupt()
+	}
+	return i.Builder.Write(p)
 }
 
 func TestMigrateStore(t *testing.T) {
