@@ -168,7 +168,8 @@ func examinePostgres(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 func files(what string, paths ...string) (found []doctor.File) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			found = append(found, doctor.File{Path: path, Mode: info.Mode(), What: what})
+			others, readOnly := heldBy(path, info)
+			found = append(found, doctor.File{Path: path, Mode: info.Mode(), What: what, Given: others, Fixed: readOnly})
 		}
 	}
 	return found

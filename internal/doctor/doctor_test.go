@@ -56,8 +56,12 @@ func TestFindings(t *testing.T) {
 		{"behind", Clock("the database", now.Add(3*time.Second), now, 0, 0), []string{"warning the database are 3s apart"}},
 		{"ahead", Clock("the database", now.Add(-time.Minute), now, 0, 0), []string{"error 1m0s apart"}},
 
-		{"private", Private(File{"a", 0o600, "x"}, File{"b", fs.ModeDir | 0o700, "y"}), nil},
-		{"open", Private(File{"a", 0o640, "the key"}, File{"b", fs.ModeDir | 0o755, "y"}), []string{"warning a (the key) has mode 0640", "warning b"}},
+		{"private", Private(File{Path: "a", Mode: 0o600, What: "x"}, File{Path: "b", Mode: fs.ModeDir | 0o700, What: "y"}), nil},
+		{"open", Private(File{Path: "a", Mode: 0o640, What: "the key"}, File{Path: "b", Mode: fs.ModeDir | 0o755, What: "y"}), []string{"warning a (the key) has mode 0640", "warning b"}},
+
+		{"mounted", Private(File{Path: "a", Mode: 0o440, Given: true}, File{Path: "b", Mode: 0o440, Fixed: true}), nil},
+		{"mounted, and open", Private(File{Path: "a", Mode: 0o444, What: "the key", Given: true}, File{Path: "b", Mode: 0o444, What: "the key", Given: true, Fixed: true}),
+			[]string{"warning a (the key) has mode 0444", "note b (the key) has mode 0444"}},
 
 		{"no master key", MasterKeys(nil, []string{"one"}), []string{"error no master key"}},
 		{"one master key", MasterKeys([]MasterKey{{"{env.A}", "one", nil}}, []string{"one", "one"}), nil},
