@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -73,10 +74,11 @@ const (
 	migrateOff = "off"
 )
 
-// Key implements app.StoreOpener. The address is in it as a hash: it may hold a password.
+// Key implements app.StoreOpener. The address is in it as a hash: it may hold a password. Defaults that are written out make
+// no other store of it: one that is away cannot take the place of one that serves.
 func (p *Postgres) Key() string {
 	sum := sha256.Sum256([]byte(p.dsn.Reveal()))
-	return fmt.Sprintf("postgres %s %d %s", hex.EncodeToString(sum[:]), p.MaxConns, p.Migrate)
+	return fmt.Sprintf("postgres %s %d %s", hex.EncodeToString(sum[:]), cmp.Or(p.MaxConns, postgres.DefaultMaxConns), cmp.Or(p.Migrate, migrateOn))
 }
 
 // Open implements app.StoreOpener. What it makes is a storage.RemoteStore.
