@@ -17,7 +17,8 @@ var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 // good is a database without anything to say about.
 func good(change func(*postgres.Facts)) postgres.Facts {
 	f := postgres.Facts{ServerVersion: 170002, Encoding: "UTF8", User: "durward", SynchronousCommit: "on", SynchronousNames: "ANY 1 (a, b)",
-		Fsync: "on", FullPageWrites: "on", MaxConnections: 100, SchemaVersion: 3, OldestWriter: 3, KnownVersion: 3}
+		Fsync: "on", FullPageWrites: "on", MaxConnections: 100, RoleConnections: -1, DatabaseConnections: -1,
+		Database: "durward", Owner: "durward", Schema: "public", MayCreate: true, SchemaVersion: 3, OldestWriter: 3, KnownVersion: 3}
 	if change != nil {
 		change(&f)
 	}
@@ -45,6 +46,14 @@ func TestFindings(t *testing.T) {
 		{"commits that wait here only", Database(good(func(f *postgres.Facts) { f.SynchronousCommit = "local" }), 20), []string{"warning synchronous_commit is local"}},
 		{"no standby", Database(good(func(f *postgres.Facts) { f.SynchronousNames = "" }), 20), []string{"note synchronous_standby_names"}},
 		{"few connections", Database(good(func(f *postgres.Facts) { f.MaxConnections = 39 }), 20), []string{"warning max_connections is 39"}},
+		{"few for the user", Database(good(func(f *postgres.Facts) { f.RoleConnections = 23 }), 24), []string{"warning user durward may have 23"}},
+		{"few for the database", Database(good(func(f *postgres.Facts) { f.DatabaseConnections = 23 }), 24), []string{"warning the database takes 23"}},
+		{"as many as it takes", Database(good(func(f *postgres.Facts) { f.RoleConnections, f.DatabaseConnections = 24, 24 }), 24), nil},
+		{"somebody else's", Database(good(func(f *postgres.Facts) {
+			f.MayCreate, f.Owner, f.SchemaVersion, f.OldestWriter = false, "postgres", 0, 0
+		}), 20), []string{"error belongs to postgres", "note empty"}},
+		{"somebody else's, made", Database(good(func(f *postgres.Facts) { f.MayCreate, f.Owner = false, "postgres" }), 20), []string{"note belongs to postgres"}},
+		{"another program's", Database(good(func(f *postgres.Facts) { f.ForeignTables, f.SchemaVersion, f.OldestWriter = 4, 0, 0 }), 20), []string{"error 4 tables of another program"}},
 		{"half a copy", Database(good(func(f *postgres.Facts) { f.Arriving = true }), 20), []string{"error not been copied"}},
 		{"empty", Database(good(func(f *postgres.Facts) { f.SchemaVersion, f.OldestWriter = 0, 0 }), 20), []string{"note empty"}},
 		{"older", Database(good(func(f *postgres.Facts) { f.SchemaVersion, f.OldestWriter = 2, 2 }), 20), []string{"note version 2"}},

@@ -47,6 +47,7 @@ const (
 	codeSerialization    = "40001"
 	codeDeadlock         = "40P01"
 	codeNoDatabase       = "3D000"
+	codePrivilege        = "42501"
 	codeUndefinedTable   = "42P01"
 	codeConnections      = "53300"
 	codeLockTimeout      = "55P03"
@@ -150,6 +151,15 @@ func translateCode(err *pgconn.PgError) error {
 		return unavailable("the database cannot do it at the moment", err)
 	}
 	return fmt.Errorf("using the store: %w", err)
+}
+
+// withoutRight says how to mend that the schema may not be changed.
+func withoutRight(err error) error {
+	if refused := new(pgconn.PgError); errors.As(err, &refused) && refused.Code == codePrivilege {
+		return fmt.Errorf("%w: the gateway's user may not make or change tables in the database: have it own the database "+
+			"(ALTER DATABASE ... OWNER TO ...), or GRANT CREATE ON SCHEMA ... TO ...: %w", ErrSchema, err)
+	}
+	return err
 }
 
 // Reasons that stand in several places.

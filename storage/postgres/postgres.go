@@ -126,7 +126,7 @@ func (s *Store) connect(ctx context.Context) error {
 	}
 	if !s.options.KeepSchema {
 		if err := s.migrate(ctx); err != nil {
-			return s.translate(ctx, err)
+			return withoutRight(s.translate(ctx, err))
 		}
 	}
 	if err := s.checkSchema(ctx); err != nil {
