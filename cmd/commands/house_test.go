@@ -213,6 +213,18 @@ func TestDoctor(t *testing.T) {
 	if found := h.examine(t); !holds(found["store"], doctor.Error, "reached") || strings.Contains(fmt.Sprint(found), "secret-word") {
 		t.Errorf("no database: %+v", found)
 	}
+	t.Setenv("DURWARD_TEST_VALKEY", "valkey://durward:secret-word@127.0.0.1:1")
+	open := filepath.Join(h.directory, "provider-key")
+	text := fmt.Sprintf(`{"apps":{"durward":{"store":{"driver":"sqlite","path":%q},"master_key":[%q],"identity":[],"coordinate":{"kind":"valkey","url":"{env.DURWARD_TEST_VALKEY}"},
+		"provider":[{"kind":"openai","key":"{file./nowhere}"},{"kind":"anthropic","key":"{file.%s}"}]}}}`, h.path(), h.reference("old"), open)
+	if err := errors.Join(os.WriteFile(h.config, []byte(text), 0o600), os.WriteFile(open, []byte("sk-x"), 0o600), os.Chmod(open, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	found = h.examine(t)
+	if !holds(found["rate limits"], doctor.Error, "cannot be reached") || !holds(found["what the configuration refers to"], doctor.Error, "provider.key: {file./nowhere}") ||
+		!holds(found["modes of the secrets' files"], doctor.Warning, "provider-key") || strings.Contains(fmt.Sprint(found), "secret-word") {
+		t.Errorf("references: %+v", found)
+	}
 	if err := os.WriteFile(h.config, []byte(`{"apps":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

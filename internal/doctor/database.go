@@ -86,3 +86,28 @@ func Database(f postgres.Facts, conns int) (findings []Finding) {
 	}
 	return findings
 }
+
+// Counters judges a database that keeps counters of rate limits and nothing else, to which a node has up to conns connections.
+func Counters(f postgres.Facts, conns int) (findings []Finding) {
+	add := func(s Severity, found, mend string) {
+		findings = append(findings, Finding{Severity: s, Found: found, Mend: mend})
+	}
+	if f.ServerVersion < oldestServer {
+		add(Error, fmt.Sprintf("the server is PostgreSQL %d, which is too old", f.ServerVersion/10000), "Use PostgreSQL 14 or later.")
+	}
+	if f.Standby {
+		add(Error, "the server is a standby: it only reads, and each node counts alone", "Name all servers in the address, with target_session_attrs=read-write.")
+	}
+	if least := min(f.MaxConnections, atLeast(f.RoleConnections, f.MaxConnections), atLeast(f.DatabaseConnections, f.MaxConnections)); least < conns {
+		add(Warning, fmt.Sprintf("%d connections are allowed and this node alone opens up to %d", least, conns), "Raise max_connections, or the limit of the role or the database.")
+	}
+	return findings
+}
+
+// atLeast is a bound of connections, of which -1 is none.
+func atLeast(bound, without int) int {
+	if bound < 0 {
+		return without
+	}
+	return bound
+}
