@@ -31,8 +31,12 @@ var desk legacysse.Desk
 // openStreams is shared by all configurations: a stream of an old one ends with its right like any other.
 var openStreams streams.Registry
 
-// openTimeout bounds opening a store and bringing its schema up to date.
-const openTimeout = 2 * time.Minute
+const (
+	// openTimeout bounds what opening a store takes besides bringing its schema up to date.
+	openTimeout = 2 * time.Minute
+	// migrateTimeout bounds that: one that is cut begins anew, and would never end.
+	migrateTimeout = 24 * time.Hour
+)
 
 // resources is a store with what is derived from it.
 type resources struct {
@@ -100,7 +104,7 @@ func (a *App) releaseResources() error {
 }
 
 func openResources(opener StoreOpener) (*resources, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), migrateTimeout)
 	defer cancel()
 	store, err := opener.Open(ctx)
 	if err != nil {

@@ -29,6 +29,11 @@ type Options struct {
 	// Clock is this machine's clock, which is compared with the database's and serves nothing else; nil: time.Now.
 	Clock func() time.Time
 
+	// Migrating is called before the schema is brought up to date, or another node is waited for that does it; nil: nobody.
+	Migrating func(from, to int)
+
+	// opening bounds what Connect does besides; 0 is openTimeout.
+	opening time.Duration
 	// arriving lets a database be opened that another store is copied into.
 	arriving bool
 }
@@ -85,6 +90,9 @@ func New(dsn string, opts Options) (*Store, error) {
 	if opts.MaxConns < MinConns {
 		return nil, fmt.Errorf("opening the store: %d connections are too few, it takes %d", opts.MaxConns, MinConns)
 	}
+	if opts.opening == 0 {
+		opts.opening = openTimeout
+	}
 	if opts.Clock == nil {
 		opts.Clock = time.Now
 	}
@@ -120,8 +128,11 @@ func (s *Store) Connect(ctx context.Context) error {
 	return nil
 }
 
+// openTimeout bounds the steps of Connect before and after the migrations.
+const openTimeout = 2 * time.Minute
+
 func (s *Store) connect(ctx context.Context) error {
-	if err := s.checkPooler(ctx); err != nil {
+	if err := s.bounded(ctx, s.checkPooler); err != nil {
 		return err
 	}
 	if !s.options.KeepSchema {
@@ -129,6 +140,16 @@ func (s *Store) connect(ctx context.Context) error {
 			return withoutRight(s.translate(ctx, err))
 		}
 	}
+	return s.bounded(ctx, s.connectMigrated)
+}
+
+func (s *Store) bounded(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.opening)
+	defer cancel()
+	return f(ctx)
+}
+
+func (s *Store) connectMigrated(ctx context.Context) error {
 	if err := s.checkSchema(ctx); err != nil {
 		return err
 	}
