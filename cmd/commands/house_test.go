@@ -215,9 +215,9 @@ func TestDoctor(t *testing.T) {
 	}
 	t.Setenv("DURWARD_TEST_VALKEY", "valkey://durward:secret-word@127.0.0.1:1")
 	open := filepath.Join(h.directory, "provider-key")
-	text := fmt.Sprintf(`{"apps":{"durward":{"store":{"driver":"sqlite","path":%q},"master_key":[%q],"identity":[],"coordinate":{"kind":"valkey","url":"{env.DURWARD_TEST_VALKEY}"},
+	configured := fmt.Sprintf(`{"apps":{"durward":{"store":{"driver":"sqlite","path":%q},"master_key":[%q],"identity":[],"coordinate":{"kind":"valkey","url":"{env.DURWARD_TEST_VALKEY}"},
 		"provider":[{"kind":"openai","key":"{file./nowhere}"},{"kind":"anthropic","key":"{file.%s}"}]}}}`, h.path(), h.reference("old"), open)
-	if err := errors.Join(os.WriteFile(h.config, []byte(text), 0o600), os.WriteFile(open, []byte("sk-x"), 0o600), os.Chmod(open, 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(h.config, []byte(configured), 0o600), os.WriteFile(open, []byte("sk-x"), 0o600), os.Chmod(open, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	found = h.examine(t)

@@ -47,7 +47,7 @@ func TestPingTakesNoLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close(context.WithoutCancel(t.Context()))
-	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, int64(organizationLock(""))); err != nil {
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, int64(keyOf(records.Lock{Kind: records.OrganizationLock}))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Ping(t.Context()); err != nil {
