@@ -33,8 +33,11 @@ func (g *gateway) wantAway(reason string) {
 	g.send(http.MethodGet, "/healthz", "", nil).want(g.t, http.StatusOK)
 	var said unready
 	g.eventually("/readyz says that "+reason, func() bool {
-		a := g.send(http.MethodGet, "/readyz", "", nil).want(g.t, http.StatusServiceUnavailable)
-		a.decode(g.t, &said)
+		a := g.send(http.MethodGet, "/readyz", "", nil)
+		if a.status == http.StatusOK {
+			return false // it is known for a second at most
+		}
+		a.want(g.t, http.StatusServiceUnavailable).decode(g.t, &said)
 		return strings.Contains(said.Details.Store, reason)
 	})
 	if said.Error != "Unavailable" || !slices.Equal(said.Details.Missing, []string{"store"}) {
@@ -149,6 +152,7 @@ func TestStoreGoneAtReload(t *testing.T) {
 
 	database.Stop(t)
 	g.wantAway("the")
+	g.wantFewLines(eve)
 	refused("another master key", "DURWARD_TEST_KEY", "DURWARD_OTHER_KEY", "data keys")
 	g.mustReload(strings.Replace(g.written(), "persist_config off", "persist_config off\n\tgrace_period 20s", 1))
 	g.wantAway("the")
@@ -161,6 +165,25 @@ func TestStoreGoneAtReload(t *testing.T) {
 	g.wantReady(time.Now())
 	g.callTool(token, s, "", "echo").want(t, http.StatusOK)
 	g.send(http.MethodGet, "/api/servers", g.token(eve), nil).want(t, http.StatusOK)
+	g.eventually("the log says that it is over", func() bool { return strings.Contains(g.output.String(), "the store serves again") })
+}
+
+// wantFewLines checks that the log says once for all requests that the store refuses them, and what is wrong with it.
+func (g *gateway) wantFewLines(caller claims) {
+	g.t.Helper()
+	from, before := time.Now(), g.output.String()
+	for range 200 {
+		g.send(http.MethodGet, "/api/servers", g.token(caller), nil).want(g.t, http.StatusServiceUnavailable)
+		g.send(http.MethodGet, "/readyz", "", nil).want(g.t, http.StatusServiceUnavailable)
+	}
+	said := g.output.String()
+	const others = 3 // what else goes wrong: counters, audit records
+	if lines := strings.Count(said[len(before):], "\n"); lines > int(time.Since(from).Seconds())+1+others {
+		g.t.Errorf("%d lines in the log within %v:\n%s", lines, time.Since(from), tail(said, 4_000))
+	}
+	if !strings.Contains(said, "the store does not serve") || !strings.Contains(said, "connection refused") {
+		g.t.Errorf("the log does not say what is wrong:\n%s", tail(said, 4_000))
+	}
 }
 
 // TestStoreRefuses: a database that is there and does not let the gateway work is told apart, and is worked with once that

@@ -121,7 +121,7 @@ func TestMetrics(t *testing.T) {
 		"durward_limit_counters":            {}, "durward_limit_degraded": {}, "durward_limit_alone_total": {},
 		"durward_usage_batches_total":           {"result": {"ok", "failed"}},
 		"durward_usage_unpriced_requests_total": {}, "durward_usage_coarse_requests_total": {}, "durward_usage_pending_rows": {},
-		"durward_budget_refusals_total": {}, "durward_budget_alerts_total": {}, "durward_clock_ahead_seconds": {},
+		"durward_budget_refusals_total": {}, "durward_budget_alerts_total": {}, "durward_clock_ahead_seconds": {}, "durward_store_failing": {},
 	}
 	series := regexp.MustCompile(`^(durward_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$`)
 	label := regexp.MustCompile(`(\w+)="([^"]*)"`)

@@ -17,6 +17,8 @@ var (
 	ErrForeignOrganization = errors.New("organization belongs to another issuer")
 	// ErrUnavailable: the store cannot be reached, is read-only, full, or out of time. The write may not have happened.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrReadOnly: the store is ErrUnavailable for writes, and lets nobody write for now; what is read is good.
+	ErrReadOnly = errors.New("store is read-only")
 	// ErrText: the record has text that the store cannot keep. Any may refuse what is not UTF-8 or has a NUL (PostgreSQL
 	// keeps neither); what is looked for is never refused, and then not found.
 	ErrText = errors.New("text that cannot be stored")
@@ -77,7 +79,7 @@ type Store interface {
 	Audits
 	Gateway
 
-	// Ping reports whether the store can serve reads and writes.
+	// Ping reports whether the store can serve reads and writes: its error is ErrReadOnly when it can serve reads.
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
 	// directory entries, connections, agents, policies, tool pins, revoked users, API keys, rate limits, models, budgets),

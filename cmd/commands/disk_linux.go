@@ -1,6 +1,10 @@
 package commands
 
-import "syscall"
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
 
 // diskSpace is what is left for this user, and the size, of the file system that a path is on, in bytes.
 func diskSpace(path string) (free, size uint64, err error) {
@@ -9,4 +13,17 @@ func diskSpace(path string) (free, size uint64, err error) {
 		return 0, 0, err
 	}
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
+}
+
+// heldBy tells whether a file is another user's, and whether its file system is mounted read-only.
+func heldBy(path string, info fs.FileInfo) (others, readOnly bool) {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		others = int(stat.Uid) != os.Geteuid()
+	}
+	const readOnlyMount = 1 // ST_RDONLY
+	var s syscall.Statfs_t
+	if syscall.Statfs(path, &s) == nil {
+		readOnly = s.Flags&readOnlyMount != 0
+	}
+	return others, readOnly
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,16 +11,19 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/internal/coordinate/valkey"
 	"github.com/durward-gateway/durward/internal/doctor"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres"
+	"github.com/durward-gateway/durward/storage/postgres/counters"
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
@@ -95,6 +99,8 @@ func examine(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 		r.Add("store", doctor.Finding{Severity: doctor.Error, Found: "no store is configured, or none that this command knows", Mend: "Add `store sqlite PATH` or `store postgres REF` to the durward option."})
 	}
 	examineMasterKeys(config, keys, r)
+	examineReferences(config, r)
+	examineCounters(ctx, config, r)
 	examineDisk(config, r)
 	for _, i := range config.Identities {
 		if i.Kind == "oidc" {
@@ -142,9 +148,9 @@ func examinePostgres(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 		r.Add("store", doctor.Finding{Severity: doctor.Error, Found: err.Error(), Mend: "Check the reference, the address, the password, pg_hba.conf and the firewall."})
 		return nil
 	}
-	conns := config.Store.MaxConns
-	if conns == 0 {
-		conns = postgres.DefaultMaxConns
+	conns := cmp.Or(config.Store.MaxConns, postgres.DefaultMaxConns)
+	if k := config.Coordinate; k.DSN == "" && (k.Kind == "" || k.Kind == "postgres") {
+		conns += counters.MaxConns
 	}
 	r.Add("database", doctor.Database(facts, conns)...)
 	r.Add("the database's clock", doctor.Clock("the database", facts.Now, time.Now(), facts.Trip, 0)...)
@@ -168,7 +174,8 @@ func examinePostgres(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 func files(what string, paths ...string) (found []doctor.File) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			found = append(found, doctor.File{Path: path, Mode: info.Mode(), What: what})
+			others, readOnly := heldBy(path, info)
+			found = append(found, doctor.File{Path: path, Mode: info.Mode(), What: what, Given: others, Fixed: readOnly})
 		}
 	}
 	return found
@@ -180,7 +187,7 @@ func examineMasterKeys(config *gatewayConfig, stored []storage.DataKey, r *docto
 	for _, reference := range config.masterKeyReferences() {
 		key, err := readMasterKey(reference)
 		given = append(given, doctor.MasterKey{Reference: reference, ID: key.ID(), Err: err})
-		if path, ok := strings.CutPrefix(strings.TrimSuffix(reference, "}"), "{file."); ok {
+		if path, ok := fileOf(reference); ok {
 			paths = append(paths, path)
 		}
 	}
@@ -192,6 +199,58 @@ func examineMasterKeys(config *gatewayConfig, stored []storage.DataKey, r *docto
 	if len(paths) > 0 {
 		r.Add("modes of the master keys' files", doctor.Private(files("a master key", paths...)...)...)
 	}
+}
+
+// examineReferences reads what the configuration refers to, but for what other checks read, and looks at the modes of its files.
+func examineReferences(config *gatewayConfig, r *doctor.Report) {
+	var findings []doctor.Finding
+	var secrets []string
+	for _, n := range config.references() {
+		if n.place == "master_key" {
+			continue
+		}
+		if _, err := app.ResolveSecret(n.reference); err != nil && n.place != "store.dsn" {
+			findings = append(findings, doctor.Finding{Severity: doctor.Error, Found: fmt.Sprintf("%s: %v: the gateway does not start", n.place, err),
+				Mend: "Put it where the configuration says, where the gateway's user can read it, and run this as that user with its environment."})
+		}
+		if path, ok := fileOf(n.reference); ok && n.place != "prices" && !strings.HasPrefix(n.place, "directory") {
+			secrets = append(secrets, path)
+		}
+	}
+	r.Add("what the configuration refers to", findings...)
+	if len(secrets) > 0 {
+		slices.Sort(secrets)
+		r.Add("modes of the secrets' files", doctor.Private(files("a secret", slices.Compact(secrets)...)...)...)
+	}
+}
+
+// examineCounters asks the server where nodes count together, when it is none of the store's.
+func examineCounters(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	reference := cmp.Or(config.Coordinate.URL, config.Coordinate.DSN)
+	address, err := app.ResolveSecret(reference)
+	if reference == "" || err != nil {
+		return // it is the store's, or the check of references has told
+	}
+	switch config.Coordinate.Kind {
+	case "valkey":
+		err = valkey.Ping(ctx, address.Reveal())
+	case "postgres":
+		var facts postgres.Facts
+		if facts, err = postgres.Inspect(ctx, address.Reveal(), time.Now); err == nil {
+			r.Add("the database of the rate limits", doctor.Counters(facts, counters.MaxConns)...)
+			return
+		}
+	default:
+		return
+	}
+	if err != nil {
+		r.Add("rate limits", doctor.Finding{Severity: doctor.Error, Found: fmt.Sprintf("where nodes count together cannot be reached: %v", err),
+			Mend: "Check the address, the password and the firewall. Until then each node does what `limits on_store_failure` says."})
+		return
+	}
+	r.Add("rate limits")
 }
 
 func examineDisk(config *gatewayConfig, r *doctor.Report) {

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -42,10 +45,47 @@ type gatewayConfig struct {
 		MaxConns int    `json:"max_conns"`
 	} `json:"store"`
 	MasterKey  []string `json:"master_key"`
+	Coordinate struct {
+		Kind string `json:"kind"`
+		DSN  string `json:"dsn"`
+		URL  string `json:"url"`
+	} `json:"coordinate"`
 	Identities []struct {
 		Kind   string `json:"kind"`
 		Issuer string `json:"issuer"`
 	} `json:"identity"`
+
+	// whole is all of it as it is written.
+	whole any
+}
+
+// named is a reference, and where it stands.
+type named struct{ place, reference string }
+
+// references are those to what is read when the configuration is loaded, in their order.
+func (c *gatewayConfig) references() []named { return referencesIn("", c.whole) }
+
+func referencesIn(place string, value any) (found []named) {
+	switch value := value.(type) {
+	case string:
+		if app.IsReference(value) {
+			found = append(found, named{place, value})
+		}
+	case []any:
+		for _, member := range value {
+			found = append(found, referencesIn(place, member)...)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			found = append(found, referencesIn(strings.TrimPrefix(place+"."+name, "."), value[name])...)
+		}
+	}
+	return found
+}
+
+// fileOf is the path of a reference to a file.
+func fileOf(reference string) (path string, ok bool) {
+	return strings.CutPrefix(strings.TrimSuffix(reference, "}"), "{file.")
 }
 
 // load reads the configuration. It provisions nothing: the store is not opened.
@@ -56,7 +96,7 @@ func (f *configFlags) load() (*gatewayConfig, error) {
 	}
 	var config struct {
 		Apps struct {
-			Durward *gatewayConfig `json:"durward"`
+			Durward json.RawMessage `json:"durward"`
 		} `json:"apps"`
 	}
 	if len(text) == 0 {
@@ -65,10 +105,14 @@ func (f *configFlags) load() (*gatewayConfig, error) {
 	if err := json.Unmarshal(text, &config); err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
-	if config.Apps.Durward == nil {
+	if len(config.Apps.Durward) == 0 || string(config.Apps.Durward) == "null" {
 		return nil, errors.New("the configuration has no `durward` option: it is no gateway's")
 	}
-	return config.Apps.Durward, nil
+	read := new(gatewayConfig)
+	if err := errors.Join(json.Unmarshal(config.Apps.Durward, read), json.Unmarshal(config.Apps.Durward, &read.whole)); err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	return read, nil
 }
 
 // development reports whether the development identity provider is configured.

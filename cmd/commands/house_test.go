@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -211,6 +213,18 @@ func TestDoctor(t *testing.T) {
 	if found := h.examine(t); !holds(found["store"], doctor.Error, "reached") || strings.Contains(fmt.Sprint(found), "secret-word") {
 		t.Errorf("no database: %+v", found)
 	}
+	t.Setenv("DURWARD_TEST_VALKEY", "valkey://durward:secret-word@127.0.0.1:1")
+	open := filepath.Join(h.directory, "provider-key")
+	configured := fmt.Sprintf(`{"apps":{"durward":{"store":{"driver":"sqlite","path":%q},"master_key":[%q],"identity":[],"coordinate":{"kind":"valkey","url":"{env.DURWARD_TEST_VALKEY}"},
+		"provider":[{"kind":"openai","key":"{file./nowhere}"},{"kind":"anthropic","key":"{file.%s}"}]}}}`, h.path(), h.reference("old"), open)
+	if err := errors.Join(os.WriteFile(h.config, []byte(configured), 0o600), os.WriteFile(open, []byte("sk-x"), 0o600), os.Chmod(open, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	found = h.examine(t)
+	if !holds(found["rate limits"], doctor.Error, "cannot be reached") || !holds(found["what the configuration refers to"], doctor.Error, "provider.key: {file./nowhere}") ||
+		!holds(found["modes of the secrets' files"], doctor.Warning, "provider-key") || strings.Contains(fmt.Sprint(found), "secret-word") {
+		t.Errorf("references: %+v", found)
+	}
 	if err := os.WriteFile(h.config, []byte(`{"apps":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +281,14 @@ func TestRekey(t *testing.T) {
 			t.Errorf("%q, %v", plain, err)
 		}
 	}
+	// One that is interrupted while it waits for gateways goes on, and makes no further key.
+	for _, want := range []string{"made data key 4\n", "going on with the rotation to data key 4: 0 values left\n"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := interrupting{interrupt: cancel}
+		if err := rotateDataKeys(ctx, s, masters, time.Hour, &out, &out); !errors.Is(err, context.Canceled) || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%v: %s", err, &out)
+		}
+	}
 	// A value that does not open ends no rotation, and keeps none from beginning.
 	set, err := s.ModelSet(t.Context(), "o")
 	if err != nil {
@@ -290,7 +312,7 @@ func TestRekey(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}
-	for _, want := range []string{"made data key 4\n", "made data key 5\n"} {
+	for _, want := range []string{"made data key 5\n", "made data key 6\n"} {
 		var out strings.Builder
 		if err := rotateDataKeys(t.Context(), s, masters, 0, &out, &out); err == nil || !strings.HasPrefix(out.String(), want) || !strings.Contains(out.String(), "does not open: llm_providers") {
 			t.Errorf("%v: %s", err, &out)
@@ -300,6 +322,19 @@ func TestRekey(t *testing.T) {
 	if err := (rekeyOptions{config: configFlags{file: h.config}}).run(t.Context(), &strings.Builder{}, &strings.Builder{}); err == nil {
 		t.Error("a former master key rotates keys")
 	}
+}
+
+// interrupting interrupts a rotation that waits for gateways.
+type interrupting struct {
+	strings.Builder
+	interrupt func()
+}
+
+func (i *interrupting) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "waiting until every gateway") {
+		i.interrupt()
+	}
+	return i.Builder.Write(p)
 }
 
 func TestMigrateStore(t *testing.T) {

@@ -85,7 +85,7 @@ func (o rekeyOptions) run(ctx context.Context, out, progress io.Writer) (err err
 
 // rotateDataKeys goes on with a rotation that was begun, or begins one.
 func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKey, takeUp time.Duration, out, progress io.Writer) error {
-	ring, err := rotationKeyring(ctx, store, masters, out)
+	ring, err := rotationKeyring(ctx, store, masters, takeUp, out)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKe
 
 // rotationKeyring opens the keyring whose newest data key everything is to be sealed with: that of a rotation which left
 // something to do, or a new one.
-func rotationKeyring(ctx context.Context, store keyStore, masters []seal.MasterKey, out io.Writer) (*seal.Keyring, error) {
+func rotationKeyring(ctx context.Context, store keyStore, masters []seal.MasterKey, takeUp time.Duration, out io.Writer) (*seal.Keyring, error) {
 	ring, err := seal.OpenKeyring(ctx, masters, store, time.Now)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,13 @@ func rotationKeyring(ctx context.Context, store keyStore, masters []seal.MasterK
 	if err != nil {
 		return nil, err
 	}
-	if left > 0 {
+	keys, err := store.DataKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The first key of a store is nobody's rotation. Of another one that is young, gateways may not have heard: what was
+	// interrupted then had sealed everything anew and waited for them.
+	if left > 0 || len(keys) > 1 && time.Since(keys[len(keys)-1].CreatedAt) < takeUp {
 		fmt.Fprintf(out, "going on with the rotation to data key %d: %s left\n", ring.Newest(), counted(left, "value"))
 		return ring, nil
 	}

@@ -54,6 +54,9 @@ func TestCutOff(t *testing.T) {
 	if last > within(lease) || cut > within(lease+2*time.Second) {
 		t.Errorf("the last call passed after %v, the stream was cut after %v", last, cut)
 	}
+	eventually(t, "what was known a second ago is not any more", func() bool {
+		return alone.send(client, http.MethodGet, "/readyz", "", nil).status == http.StatusServiceUnavailable
+	})
 	began := time.Now()
 	for _, path := range []string{"/readyz", "/healthz"} {
 		want := map[string]int{"/readyz": http.StatusServiceUnavailable, "/healthz": http.StatusOK}[path]

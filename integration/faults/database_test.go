@@ -3,6 +3,7 @@ package faults
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -150,6 +151,12 @@ func TestFullDatabase(t *testing.T) {
 		}
 		if a := n.call(client, boss, tool, "echo"); !a.passed() {
 			t.Errorf("%s: a call: %v", tc.name, a)
+		}
+		if tc.name == "read-only" { // ready all the same: every node is in the same place
+			eventually(t, "/readyz says that it is", func() bool {
+				a := n.send(client, http.MethodGet, "/readyz", "", nil)
+				return a.status == http.StatusOK && strings.Contains(string(a.body), `"store":"read-only"`)
+			})
 		}
 		if a := n.send(client, http.MethodGet, "/healthz", "", nil); a.status != http.StatusOK {
 			t.Errorf("%s: health: %v", tc.name, a)

@@ -1,6 +1,7 @@
 package house
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/netip"
@@ -236,6 +237,9 @@ func TestCompose(t *testing.T) {
 	for _, problem := range addressProblems(compose) {
 		t.Error(problem)
 	}
+	if !strings.Contains(read(t, folder+"lb.Caddyfile"), "\n\trespond /readyz 404\n") {
+		t.Error("whoever is outside may ask which nodes are ready")
+	}
 	lb, _ := at(services, "lb", "networks", "front", "ipv4_address").(string)
 	if lb == "" || !strings.Contains(read(t, folder+"node.Caddyfile"), "allow "+lb+"/32") {
 		t.Errorf("nodes do not believe the load balancer at %q", lb)
@@ -303,6 +307,48 @@ func addressProblems(compose object) (problems []string) {
 		problems = append(problems, "no address is fixed")
 	}
 	return problems
+}
+
+// TestDashboard: what the dashboard shows are metrics that there are, and all of the gateway's are on it.
+func TestDashboard(t *testing.T) {
+	text := read(t, "../../deploy/grafana/durward.json")
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &dashboard); err != nil || len(dashboard.Panels) == 0 {
+		t.Fatalf("%d panels, %v", len(dashboard.Panels), err)
+	}
+	var documented []string
+	manuals, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, manual := range manuals {
+		for _, row := range regexp.MustCompile("(?m)^\\| `(durward_[a-z_]+)` \\|").FindAllStringSubmatch(read(t, manual), -1) {
+			documented = append(documented, row[1])
+		}
+	}
+	name := regexp.MustCompile(`\bdurward_[a-z_]+`)
+	for _, panel := range dashboard.Panels {
+		if len(panel.Targets) == 0 {
+			t.Errorf("%s shows nothing", panel.Title)
+		}
+		for _, target := range panel.Targets {
+			for _, metric := range name.FindAllString(target.Expr, -1) {
+				if !slices.Contains(documented, strings.TrimSuffix(metric, "_bucket")) {
+					t.Errorf("%s shows %s, which there is not", panel.Title, metric)
+				}
+			}
+		}
+	}
+	for _, metric := range documented {
+		if !strings.Contains(text, metric) {
+			t.Errorf("%s is not on the dashboard", metric)
+		}
+	}
 }
 
 // namesOf are the words of a list, or the names of a mapping.

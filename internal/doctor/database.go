@@ -52,9 +52,28 @@ func Database(f postgres.Facts, conns int) (findings []Finding) {
 		add(Warning, fmt.Sprintf("max_connections is %d and this node alone opens up to %d: a second node, or an administrator, may find none left", f.MaxConnections, conns),
 			"Raise max_connections, or lower max_conns in `store postgres`.")
 	}
+	if f.RoleConnections >= 0 && f.RoleConnections < conns {
+		add(Warning, fmt.Sprintf("the user %s may have %d connections and this node alone opens up to %d: requests are refused when they are needed", f.User, f.RoleConnections, conns),
+			fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT -1, or as many as all nodes open.", f.User))
+	}
+	if f.DatabaseConnections >= 0 && f.DatabaseConnections < conns {
+		add(Warning, fmt.Sprintf("the database takes %d connections and this node alone opens up to %d: requests are refused when they are needed", f.DatabaseConnections, conns),
+			fmt.Sprintf("ALTER DATABASE %s CONNECTION LIMIT -1, or as many as all nodes open.", f.Database))
+	}
+	if !f.MayCreate && f.ForeignTables == 0 {
+		found := fmt.Sprintf("the user %s may make no tables in the schema %q: the database belongs to %s", f.User, f.Schema, f.Owner)
+		if f.SchemaVersion < f.KnownVersion {
+			add(Error, found+", and a gateway that has to make or change its schema does not start",
+				fmt.Sprintf("ALTER DATABASE %s OWNER TO %s; or GRANT CREATE ON SCHEMA public TO %s.", f.Database, f.User, f.User))
+		} else {
+			add(Note, found+". The next version of the schema has to be made by somebody who may", "With `migrate off` on the nodes this may be meant.")
+		}
+	}
 	switch {
 	case f.Arriving:
 		add(Error, "another store has not been copied into it as a whole: no gateway starts on it", "Start `durward migrate-store` again; it goes on where it was.")
+	case f.ForeignTables > 0:
+		add(Error, fmt.Sprintf("it has %d tables of another program: no gateway starts on it", f.ForeignTables), "Make a database for durward alone: CREATE DATABASE ... OWNER ....")
 	case f.SchemaVersion == 0:
 		add(Note, "it is empty: no gateway has run on it", "The first start makes the schema.")
 	case f.OldestWriter > f.KnownVersion:
@@ -66,4 +85,29 @@ func Database(f postgres.Facts, conns int) (findings []Finding) {
 		add(Note, fmt.Sprintf("its schema has version %d, this durward brings it to %d when it starts", f.SchemaVersion, f.KnownVersion), "With `migrate off`, start one node with `migrate on` first.")
 	}
 	return findings
+}
+
+// Counters judges a database that keeps counters of rate limits and nothing else, to which a node has up to conns connections.
+func Counters(f postgres.Facts, conns int) (findings []Finding) {
+	add := func(s Severity, found, mend string) {
+		findings = append(findings, Finding{Severity: s, Found: found, Mend: mend})
+	}
+	if f.ServerVersion < oldestServer {
+		add(Error, fmt.Sprintf("the server is PostgreSQL %d, which is too old", f.ServerVersion/10000), "Use PostgreSQL 14 or later.")
+	}
+	if f.Standby {
+		add(Error, "the server is a standby: it only reads, and each node counts alone", "Name all servers in the address, with target_session_attrs=read-write.")
+	}
+	if least := min(f.MaxConnections, atLeast(f.RoleConnections, f.MaxConnections), atLeast(f.DatabaseConnections, f.MaxConnections)); least < conns {
+		add(Warning, fmt.Sprintf("%d connections are allowed and this node alone opens up to %d", least, conns), "Raise max_connections, or the limit of the role or the database.")
+	}
+	return findings
+}
+
+// atLeast is a bound of connections, of which -1 is none.
+func atLeast(bound, without int) int {
+	if bound < 0 {
+		return without
+	}
+	return bound
 }

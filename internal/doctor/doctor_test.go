@@ -17,7 +17,8 @@ var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 // good is a database without anything to say about.
 func good(change func(*postgres.Facts)) postgres.Facts {
 	f := postgres.Facts{ServerVersion: 170002, Encoding: "UTF8", User: "durward", SynchronousCommit: "on", SynchronousNames: "ANY 1 (a, b)",
-		Fsync: "on", FullPageWrites: "on", MaxConnections: 100, SchemaVersion: 3, OldestWriter: 3, KnownVersion: 3}
+		Fsync: "on", FullPageWrites: "on", MaxConnections: 100, RoleConnections: -1, DatabaseConnections: -1,
+		Database: "durward", Owner: "durward", Schema: "public", MayCreate: true, SchemaVersion: 3, OldestWriter: 3, KnownVersion: 3}
 	if change != nil {
 		change(&f)
 	}
@@ -45,6 +46,18 @@ func TestFindings(t *testing.T) {
 		{"commits that wait here only", Database(good(func(f *postgres.Facts) { f.SynchronousCommit = "local" }), 20), []string{"warning synchronous_commit is local"}},
 		{"no standby", Database(good(func(f *postgres.Facts) { f.SynchronousNames = "" }), 20), []string{"note synchronous_standby_names"}},
 		{"few connections", Database(good(func(f *postgres.Facts) { f.MaxConnections = 39 }), 20), []string{"warning max_connections is 39"}},
+		{"few for the user", Database(good(func(f *postgres.Facts) { f.RoleConnections = 23 }), 24), []string{"warning user durward may have 23"}},
+		{"few for the database", Database(good(func(f *postgres.Facts) { f.DatabaseConnections = 23 }), 24), []string{"warning the database takes 23"}},
+		{"as many as it takes", Database(good(func(f *postgres.Facts) { f.RoleConnections, f.DatabaseConnections = 24, 24 }), 24), nil},
+		{"somebody else's", Database(good(func(f *postgres.Facts) {
+			f.MayCreate, f.Owner, f.SchemaVersion, f.OldestWriter = false, "postgres", 0, 0
+		}), 20), []string{"error belongs to postgres", "note empty"}},
+		{"somebody else's, made", Database(good(func(f *postgres.Facts) { f.MayCreate, f.Owner = false, "postgres" }), 20), []string{"note belongs to postgres"}},
+		{"another program's", Database(good(func(f *postgres.Facts) { f.ForeignTables, f.SchemaVersion, f.OldestWriter = 4, 0, 0 }), 20), []string{"error 4 tables of another program"}},
+		{"counters", Counters(good(nil), 4), nil},
+		{"counters on a standby", Counters(good(func(f *postgres.Facts) { f.Standby = true }), 4), []string{"error standby"}},
+		{"few for counters", Counters(good(func(f *postgres.Facts) { f.RoleConnections, f.DatabaseConnections = 9, 3 }), 4), []string{"warning 3 connections"}},
+		{"counters on an old one", Counters(good(func(f *postgres.Facts) { f.ServerVersion = 130009 }), 4), []string{"error PostgreSQL 13"}},
 		{"half a copy", Database(good(func(f *postgres.Facts) { f.Arriving = true }), 20), []string{"error not been copied"}},
 		{"empty", Database(good(func(f *postgres.Facts) { f.SchemaVersion, f.OldestWriter = 0, 0 }), 20), []string{"note empty"}},
 		{"older", Database(good(func(f *postgres.Facts) { f.SchemaVersion, f.OldestWriter = 2, 2 }), 20), []string{"note version 2"}},
@@ -56,8 +69,12 @@ func TestFindings(t *testing.T) {
 		{"behind", Clock("the database", now.Add(3*time.Second), now, 0, 0), []string{"warning the database are 3s apart"}},
 		{"ahead", Clock("the database", now.Add(-time.Minute), now, 0, 0), []string{"error 1m0s apart"}},
 
-		{"private", Private(File{"a", 0o600, "x"}, File{"b", fs.ModeDir | 0o700, "y"}), nil},
-		{"open", Private(File{"a", 0o640, "the key"}, File{"b", fs.ModeDir | 0o755, "y"}), []string{"warning a (the key) has mode 0640", "warning b"}},
+		{"private", Private(File{Path: "a", Mode: 0o600, What: "x"}, File{Path: "b", Mode: fs.ModeDir | 0o700, What: "y"}), nil},
+		{"open", Private(File{Path: "a", Mode: 0o640, What: "the key"}, File{Path: "b", Mode: fs.ModeDir | 0o755, What: "y"}), []string{"warning a (the key) has mode 0640", "warning b"}},
+
+		{"mounted", Private(File{Path: "a", Mode: 0o440, Given: true}, File{Path: "b", Mode: 0o440, Fixed: true}), nil},
+		{"mounted, and open", Private(File{Path: "a", Mode: 0o444, What: "the key", Given: true}, File{Path: "b", Mode: 0o444, What: "the key", Given: true, Fixed: true}),
+			[]string{"warning a (the key) has mode 0444", "note b (the key) has mode 0444"}},
 
 		{"no master key", MasterKeys(nil, []string{"one"}), []string{"error no master key"}},
 		{"one master key", MasterKeys([]MasterKey{{"{env.A}", "one", nil}}, []string{"one", "one"}), nil},

@@ -13,12 +13,26 @@ type File struct {
 	Mode fs.FileMode
 	// What is in it, for people.
 	What string
+	// Given: it belongs to another user, who lets this one read it by its group, as orchestrators do it. Fixed: its file
+	// system is mounted read-only here, and nobody here can change its mode.
+	Given, Fixed bool
 }
 
 // Private judges who may read files.
 func Private(files ...File) (findings []Finding) {
 	for _, f := range files {
-		if open := f.Mode.Perm() & 0o077; open != 0 {
+		others := fs.FileMode(0o077)
+		if f.Given || f.Fixed {
+			others = 0o037
+		}
+		if open := f.Mode.Perm() & others; open != 0 {
+			if f.Fixed {
+				findings = append(findings, Finding{
+					Severity: Note, Found: fmt.Sprintf("%s (%s) has mode %04o, on a file system that is read-only here", f.Path, f.What, f.Mode.Perm()),
+					Mend: "Where it is mounted from, nobody else may get at it: keep it in a directory of mode 0700 there.",
+				})
+				continue
+			}
 			chmod := "600"
 			if f.Mode.IsDir() {
 				chmod = "700"

@@ -255,16 +255,28 @@ func (c *Core) Ready(ctx context.Context) error {
 	if c.Overload.Level() == overload.Critical {
 		return ErrOverloaded
 	}
-	if err := c.Store.Ping(ctx); err != nil {
+	if c.resources == nil { // of a test
+		return c.Store.Ping(ctx)
+	}
+	unready := c.unready.Load()
+	if err := c.resources.watch.Look(ctx); err != nil && (unready || !errors.Is(err, storage.ErrReadOnly)) {
 		return err
 	}
-	if c.unready.Load() {
+	if unready {
 		return &storage.UnavailableError{Reason: "the server directory is not stored yet"}
 	}
-	if c.resources == nil { // of a test
-		return nil
-	}
 	return c.resources.clock.ready()
+}
+
+// ReadOnly says why the store takes no writes for now although the node is ready; "": it does.
+func (c *Core) ReadOnly(ctx context.Context) string {
+	if c.resources == nil {
+		return ""
+	}
+	if err := c.resources.watch.Look(ctx); errors.Is(err, storage.ErrReadOnly) {
+		return reasonOf(err)
+	}
+	return ""
 }
 
 // Issuers lists the issuers whose tokens are accepted, for metadata documents.

@@ -181,7 +181,9 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, where string, refuse
 	if err != nil {
 		c.AuditOutcome("unavailable", 0)
 		c.Core.Metrics.Calls.WithLabelValues(family, "unavailable").Inc()
-		c.Core.Log.Error("counting a call", slog.Any("error", err))
+		if !c.Core.storeRefuses(err) {
+			c.Core.Log.Error("counting a call", slog.Any("error", err))
+		}
 		WriteError(w, Unavailable, TextUncounted)
 		return false
 	}

@@ -72,6 +72,7 @@ func (t *turns) latest(o *opening) bool {
 // there reports whether the store could be worked with since it was opened.
 func (r *resources) there() bool { return r.remote == nil || r.connected.Load() }
 
+// connect may take as long as bringing the schema up to date takes; the store bounds everything else by itself.
 func (r *resources) connect(ctx context.Context) error {
 	if r.there() {
 		return nil
@@ -79,7 +80,9 @@ func (r *resources) connect(ctx context.Context) error {
 	if err := r.remote.Connect(ctx); err != nil {
 		return err
 	}
-	r.connected.Store(true)
+	if !r.connected.Swap(true) {
+		r.watch.Start()
+	}
 	return nil
 }
 
@@ -97,9 +100,7 @@ func (a *App) connectBeforeReplacing() error {
 		return nil
 	}
 	defer unpin()
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
-	return a.resources.connect(ctx)
+	return a.resources.connect(context.Background())
 }
 
 // open opens what serving takes. While the database of the store is away it goes on trying after it has returned.
@@ -194,8 +195,6 @@ func (a *App) openInTurn(ctx context.Context, core *Core) error {
 	if !turns.latest(&a.opening) {
 		return errNotLatest
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
 	return a.openOnce(ctx, core)
 }
 
@@ -207,6 +206,8 @@ func (a *App) openOnce(ctx context.Context, core *Core) error {
 		}
 		core.started = true
 	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	return awaited(core.syncDirectory(ctx, a.Development()))
 }
 
@@ -214,6 +215,8 @@ func (a *App) startServing(ctx context.Context, core *Core) error {
 	if err := core.resources.connect(ctx); err != nil {
 		return awaited(err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	if core.Broker == nil {
 		if err := a.furnish(ctx, core); err != nil {
 			return awaited(err)

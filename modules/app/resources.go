@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/llmroute"
+	"github.com/durward-gateway/durward/internal/storewatch"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/internal/taskbook"
 	"github.com/durward-gateway/durward/internal/window"
@@ -30,8 +31,12 @@ var desk legacysse.Desk
 // openStreams is shared by all configurations: a stream of an old one ends with its right like any other.
 var openStreams streams.Registry
 
-// openTimeout bounds opening a store and bringing its schema up to date.
-const openTimeout = 2 * time.Minute
+const (
+	// openTimeout bounds what opening a store takes besides bringing its schema up to date.
+	openTimeout = 2 * time.Minute
+	// migrateTimeout bounds that: one that is cut begins anew, and would never end.
+	migrateTimeout = 24 * time.Hour
+)
 
 // resources is a store with what is derived from it.
 type resources struct {
@@ -40,10 +45,12 @@ type resources struct {
 	// remote is the store when its database can be away; nil: it is there from the beginning.
 	remote    storage.RemoteStore
 	connected atomic.Bool
-	clock     clockWatch
-	turns     turns
-	keyrings  keyrings
-	epochs    *cache.Epochs
+	// watch knows whether the store serves.
+	watch    *storewatch.Watch
+	clock    clockWatch
+	turns    turns
+	keyrings keyrings
+	epochs   *cache.Epochs
 	// servers are the organizations' servers by slug, each with what decides about calls to it; compiled is what was made
 	// of their policies.
 	servers  *cache.Cache[*knownServer]
@@ -97,7 +104,7 @@ func (a *App) releaseResources() error {
 }
 
 func openResources(opener StoreOpener) (*resources, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), migrateTimeout)
 	defer cancel()
 	store, err := opener.Open(ctx)
 	if err != nil {
@@ -107,6 +114,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)
 	r.clock.now, r.clock.logger = time.Now, func() *zap.Logger { return caddy.Log().Named("durward") }
+	r.watch = storewatch.New(store.Ping, tellOfStore(r.clock.logger), time.Now)
 	if err := r.makeCaches(); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -125,7 +133,12 @@ func openResources(opener StoreOpener) (*resources, error) {
 			clockAhead.Set(0) // a store that is still open tells again
 		}
 	}
+	if r.remote == nil {
+		r.watch.Start()
+	}
 	r.close = func() {
+		r.watch.Close()
+		storeFailing.Set(0)
 		unsubscribeClock()
 		unsubscribeJudge()
 		unsubscribe()

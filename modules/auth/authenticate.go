@@ -54,7 +54,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		h.refuse(w, r, app.Forbidden, "The token names no organization that it may act for")
 	default:
 		h.count(call, "unavailable")
-		h.logger.Error("authenticating", zap.Error(err))
+		call.Core.LogFailure(h.logger, "authenticating", err)
 		h.refuse(w, r, app.Unavailable, "Credentials cannot be verified at the moment")
 	}
 	return true
@@ -107,7 +107,7 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 	case errors.Is(err, storage.ErrNotFound):
 		app.WriteError(w, app.ServerNotFound, "There is no server of that name")
 	default:
-		h.logger.Error("looking up a server", zap.Error(err))
+		call.Core.LogFailure(h.logger, "looking up a server", err)
 		app.WriteError(w, app.Unavailable, "The server cannot be looked up at the moment")
 	}
 	return true

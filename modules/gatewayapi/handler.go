@@ -72,7 +72,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, storage.ErrText):
 		app.WriteError(w, app.BadRequest, app.UnstorableText)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
-		h.logger.Warn("the store is away", zap.String("method", r.Method), zap.Error(err))
+		app.LogUnavailable(r, h.logger, "serving the API of the LLM gateway", err)
 		app.WriteError(w, app.Unavailable, "The gateway cannot reach its store at the moment")
 	default:
 		h.logger.Error("serving the API of the LLM gateway", zap.String("method", r.Method), zap.Error(err))

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"go.uber.org/zap"
-
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/limit"
 	"github.com/durward-gateway/durward/internal/llmwire"
@@ -26,7 +24,7 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 	refused, err := call.LookForModels(r.Context())
 	switch {
 	case err != nil:
-		h.logger.Error("looking at the limits of a call to a model", zap.Error(err))
+		call.Core.LogFailure(h.logger, "looking at the limits of a call to a model", err)
 		call.Core.Metrics.Calls.WithLabelValues("llm", "unavailable").Inc()
 		app.SetRetryAfter(w)
 		refuse(w, r, http.StatusServiceUnavailable, "unavailable", app.TextUncounted+".")

@@ -3,8 +3,6 @@ package llm
 import (
 	"net/http"
 
-	"go.uber.org/zap"
-
 	"github.com/durward-gateway/durward/internal/llmwire"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -16,7 +14,7 @@ const owner = "durward"
 func (h *Handler) serveModels(a *answerer, call *app.Call, alias string) {
 	known, err := call.Core.Models(a.r.Context(), call.Caller.OrganizationID)
 	if err != nil {
-		h.Logger.Warn("reading models", zap.Error(err))
+		call.Core.LogFailure(h.Logger, "reading models", err)
 		a.refuse(refusedStore)
 		return
 	}

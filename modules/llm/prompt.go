@@ -4,8 +4,6 @@ import (
 	"errors"
 	"net/http"
 
-	"go.uber.org/zap"
-
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/limit"
 	"github.com/durward-gateway/durward/internal/llmwire"
@@ -114,7 +112,7 @@ func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) 
 	x.call.AuditModelRequest(x.r.Context(), x.r.Header, body)
 	known, err := x.call.Core.Models(x.r.Context(), x.call.Caller.OrganizationID)
 	if err != nil {
-		x.handler.Logger.Warn("reading models", zap.Error(err))
+		x.call.Core.LogFailure(x.handler.Logger, "reading models", err)
 		x.no(refusedStore)
 		return nil, nil, false
 	}

@@ -134,7 +134,7 @@ type failure struct {
 func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmroute.Result, failure) {
 	if refused, err := x.admit(ctx, c); refused != nil || err != nil {
 		if err != nil {
-			x.handler.Logger.Error("counting a call to a model", zap.Error(err))
+			x.call.Core.LogFailure(x.handler.Logger, "counting a call to a model", err)
 			return nil, llmroute.Unknown, failure{refusedStore, true}
 		}
 		return nil, llmroute.Unknown, failure{refused, x.tried == 0 && !refused.here}
@@ -142,7 +142,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmr
 	x.to = c
 	x.tried++
 	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
-		x.handler.Logger.Error("recording a call to a model", zap.Error(err))
+		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
 		return nil, llmroute.Unknown, failure{refusedRecord, true}
 	}
 	core, started := x.call.Core, x.handler.now()

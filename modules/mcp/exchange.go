@@ -86,7 +86,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 // unrecorded answers for a call that the audit log cannot take.
 func (x *exchange) unrecorded(err error) {
 	x.outcome = "unavailable"
-	x.handler.Logger.Error("recording a call", zap.Error(err))
+	x.call.Core.LogFailure(x.handler.Logger, "recording a call", err)
 	app.WriteError(x.w, app.Unavailable, app.TextUnrecorded)
 }
 

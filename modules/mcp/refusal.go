@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/google/uuid"
-	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/forward"
@@ -38,7 +37,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 			return
 		}
 		x.outcome = "error"
-		x.handler.Logger.Error("getting the credential", zap.Error(err))
+		x.call.Core.LogFailure(x.handler.Logger, "getting the credential", err)
 		app.WriteError(x.w, app.Unavailable, "The connection cannot be read at the moment")
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/coordinate"
 	"github.com/durward-gateway/durward/modules/app"
@@ -18,6 +17,9 @@ const pingTimeout = 2 * time.Second
 
 type healthView struct {
 	Status string `json:"status"`
+	// Store is "read-only" while only what was written before is served, and StoreReason why.
+	Store       string `json:"store,omitempty"`
+	StoreReason string `json:"store_reason,omitempty"`
 	// BestEffort are the kinds of traffic that go on when the audit log cannot be written.
 	BestEffort []string `json:"audit_best_effort,omitempty"`
 	// Limits is "degraded" while this node counts rate limits alone that it should count with others.
@@ -40,14 +42,13 @@ func ready(q *request) (any, error) {
 	if errors.Is(err, app.ErrOverloaded) {
 		return nil, routes.Refused(app.Unavailable, "The gateway is short of memory at the moment")
 	}
-	if errors.As(err, new(*app.ClockError)) { // the log has it
-		return nil, &routes.Refusal{ServiceError: *app.NotReady(err)}
-	}
-	if err != nil {
-		q.handler.logger.Warn("the store does not answer", zap.Error(err))
+	if err != nil { // the log has it
 		return nil, &routes.Refusal{ServiceError: *app.NotReady(err)}
 	}
 	view := healthView{Status: "ready", BestEffort: q.Core.Audit.BestEffort()}
+	if reason := q.Core.ReadOnly(ctx); reason != "" {
+		view.Store, view.StoreReason = "read-only", reason
+	}
 	if q.Core.Limits.Degraded() {
 		view.Limits = "degraded"
 	}

@@ -79,7 +79,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // unreadable answers when the policies that decide cannot be used: nothing is allowed then.
 func (h *Handler) unreadable(w http.ResponseWriter, call *app.Call, err error) {
-	h.logger.Error("reading the policies of a server", zap.String("server", call.Server.Slug), zap.Error(err))
+	call.Core.LogFailure(h.logger, "reading the policies of a server", err, zap.String("server", call.Server.Slug))
 	app.WriteError(w, app.Unavailable, "The policies of this server cannot be read at the moment")
 }
 

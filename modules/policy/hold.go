@@ -109,12 +109,12 @@ func (h *held) definition(ctx context.Context) (string, error) {
 func (h *held) renew(ctx context.Context) (refusal string) {
 	set, err := h.call.RulesNow()(ctx)
 	if err != nil {
-		h.logger.Warn("judging a held call again", zap.Error(err))
+		h.call.Core.LogFailure(h.logger, "judging a held call again", err)
 		return textTrouble
 	}
 	asking, err := h.call.PrincipalNow()(ctx)
 	if err != nil {
-		h.logger.Warn("judging a held call again", zap.Error(err))
+		h.call.Core.LogFailure(h.logger, "judging a held call again", err)
 		return textTrouble
 	}
 	asked := rules.Call{Principal: asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message), Checked: true}
@@ -146,7 +146,7 @@ func (h *held) fail(err error) error {
 		return nil // nobody waits any more
 	}
 	h.handler.count(h.call, "unavailable")
-	h.logger.Error("holding a call for approval", zap.Error(err))
+	h.call.Core.LogFailure(h.logger, "holding a call for approval", err)
 	app.WriteError(h.w, app.Unavailable, "The gateway cannot ask for this call's approval at the moment")
 	return nil
 }

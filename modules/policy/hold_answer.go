@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"sync"
 
-	"go.uber.org/zap"
-
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/strictjson"
@@ -41,7 +39,7 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 		q.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Nobody waits for this answer", app.BadRequest)
 	default:
 		q.handler.count(q.call, "unavailable")
-		q.handler.logger.Error("recording the answer to a held call", zap.Error(err))
+		q.call.Core.LogFailure(q.handler.logger, "recording the answer to a held call", err)
 		app.WriteError(w, app.Unavailable, "The gateway cannot record this answer at the moment")
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/rules"
 	"github.com/durward-gateway/durward/internal/ssewire"
@@ -65,7 +63,7 @@ func (h *held) stream(a *storage.Approval) error {
 			h.refuseOn(client, textTooMany)
 			return nil
 		case err != nil:
-			h.logger.Error("using an approval", zap.Error(err))
+			h.call.Core.LogFailure(h.logger, "using an approval", err)
 			h.refuseOn(client, textTrouble)
 			return nil
 		case next == nil:
@@ -142,7 +140,7 @@ func (h *held) await(ctx context.Context, client *heldStream, a *storage.Approva
 			if errors.Is(got.err, storage.ErrTooManyPending) {
 				h.refuseOn(client, textTooMany)
 			} else if ctx.Err() == nil {
-				h.logger.Error("waiting for an approval", zap.Error(got.err))
+				h.call.Core.LogFailure(h.logger, "waiting for an approval", got.err)
 				h.refuseOn(client, textTrouble)
 			} else if reason, ended := streams.EndedFor(ctx); ended {
 				h.refuseOn(client, fmt.Sprintf(textEnded, reason))

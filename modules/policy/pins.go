@@ -24,7 +24,7 @@ func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
 	is, err := q.call.ToolPins().Withheld(ctx, m.Name)
 	switch {
 	case err != nil:
-		q.handler.logger.Error("judging a call", zap.String("server", q.call.Server.Slug), zap.Error(err))
+		q.call.Core.LogFailure(q.handler.logger, "judging a call", err, zap.String("server", q.call.Server.Slug))
 		return verdict{code: jsonrpc.CodeInternalError, text: "Whether this tool may be called cannot be read at the moment", service: app.Unavailable}
 	case !is:
 		return verdict{}

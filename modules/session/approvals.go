@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/internal/webpage"
@@ -70,7 +68,7 @@ func (v *visit) listApprovals() {
 		Page: storage.PageRequest{Number: 1, Limit: shownApprovals},
 	})
 	if err != nil {
-		v.logger.Error("listing approvals", zap.Error(err))
+		v.core.LogFailure(v.logger, "listing approvals", err)
 		v.unavailable()
 		return
 	}
@@ -96,7 +94,7 @@ func (v *visit) approval(id string) {
 		v.noApproval()
 		return
 	case err != nil:
-		v.logger.Error("reading an approval", zap.Error(err))
+		v.core.LogFailure(v.logger, "reading an approval", err)
 		v.unavailable()
 		return
 	}
@@ -133,7 +131,7 @@ func (v *visit) decide(id string) {
 	case errors.Is(err, storage.ErrConflict):
 		v.sayLink(http.StatusConflict, "The call does not wait any more", "It was decided already, or its time is over.", link{address, "See what became of it"})
 	default:
-		v.logger.Error("deciding on a call", zap.Error(err))
+		v.core.LogFailure(v.logger, "deciding on a call", err)
 		v.unavailable()
 	}
 }
@@ -141,7 +139,7 @@ func (v *visit) decide(id string) {
 func (v *visit) showApproval(status int, title string, a *storage.Approval) {
 	arguments, err := v.core.Approvals.Arguments(a)
 	if err != nil {
-		v.logger.Error("showing a held call", zap.Error(err))
+		v.core.LogFailure(v.logger, "showing a held call", err)
 		v.unavailable()
 		return
 	}

@@ -87,7 +87,7 @@ func (v *visit) loginCallback() {
 		return
 	}
 	if err := v.core.Audit.LoggedIn(who, provider.Client); err != nil {
-		v.logger.Error("recording a login", zap.Error(err))
+		v.core.LogFailure(v.logger, "recording a login", err)
 		v.unavailable()
 		return
 	}

@@ -40,7 +40,7 @@ func (v *visit) admitted() bool {
 	}
 	user, err := v.core.BrowserUser(v.r.Context(), v.core.Cookie(v.r, app.CookieSession))
 	if err != nil {
-		v.logger.Error("looking up who is logged in", zap.Error(err))
+		v.core.LogFailure(v.logger, "looking up who is logged in", err)
 		v.unavailable()
 		return false
 	}

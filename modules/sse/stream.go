@@ -99,7 +99,7 @@ func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*fo
 // unrecorded answers for a stream that the audit log cannot take.
 func (s *stream) unrecorded(err error) {
 	s.outcome = "unavailable"
-	s.handler.Logger.Error("recording the opening of a stream", zap.Error(err))
+	s.call.Core.LogFailure(s.handler.Logger, "recording the opening of a stream", err)
 	app.WriteError(s.w, app.Unavailable, app.TextUnrecorded)
 }
 

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -73,19 +74,26 @@ const (
 	migrateOff = "off"
 )
 
-// Key implements app.StoreOpener. The address is in it as a hash: it may hold a password.
+// Key implements app.StoreOpener. The address is in it as a hash: it may hold a password. Defaults that are written out make
+// no other store of it: one that is away cannot take the place of one that serves.
 func (p *Postgres) Key() string {
 	sum := sha256.Sum256([]byte(p.dsn.Reveal()))
-	return fmt.Sprintf("postgres %s %d %s", hex.EncodeToString(sum[:]), p.MaxConns, p.Migrate)
+	return fmt.Sprintf("postgres %s %d %s", hex.EncodeToString(sum[:]), cmp.Or(p.MaxConns, postgres.DefaultMaxConns), cmp.Or(p.Migrate, migrateOn))
 }
 
 // Open implements app.StoreOpener. What it makes is a storage.RemoteStore.
 func (p *Postgres) Open(context.Context) (storage.Store, error) {
-	store, err := postgres.New(p.dsn.Reveal(), postgres.Options{MaxConns: p.MaxConns, KeepSchema: p.Migrate == migrateOff}) //nolint:contextcheck // no connection is made yet
+	store, err := postgres.New(p.dsn.Reveal(), postgres.Options{MaxConns: p.MaxConns, KeepSchema: p.Migrate == migrateOff, Migrating: p.migrating}) //nolint:contextcheck // no connection is made yet
 	if err != nil {
 		return nil, err
 	}
 	return &checked{Store: store, log: p.log}, nil
+}
+
+// migrating says why a start takes long.
+func (p *Postgres) migrating(from, to int) {
+	p.log.Info("bringing the database's schema up to date, or waiting for the node that does: the gateway serves when that is done, however long it takes",
+		zap.Int("from", from), zap.Int("to", to))
 }
 
 // checked is a store that looks for what is wrong with its database once it is there.

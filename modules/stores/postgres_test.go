@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/postgres"
 )
 
 func TestPostgresCaddyfile(t *testing.T) {
@@ -69,7 +70,7 @@ func TestPostgresAddress(t *testing.T) {
 		return p.Key()
 	}
 	one := key(Postgres{})
-	if one != key(Postgres{}) || strings.Contains(one, "secret-word") || strings.Contains(one, "127.0.0.1") {
+	if one != key(Postgres{}) || one != key(Postgres{MaxConns: postgres.DefaultMaxConns, Migrate: "on"}) || strings.Contains(one, "secret-word") || strings.Contains(one, "127.0.0.1") {
 		t.Errorf("the key is %q", one)
 	}
 	t.Setenv("DURWARD_TEST_ADDRESS", strings.Replace(address, "1/durward", "1/other", 1))

@@ -21,7 +21,7 @@ type finalError struct{ error }
 func (e finalError) Unwrap() error { return e.error }
 
 // errReadOnly: the server is a standby, or something made the session read-only.
-var errReadOnly = errors.New(textReadOnly)
+var errReadOnly = fmt.Errorf("%w: %s", storage.ErrReadOnly, textReadOnly)
 
 // attempts is how often a transaction is tried that the server could not carry out for reasons of others.
 const attempts = 3
@@ -47,6 +47,7 @@ const (
 	codeSerialization    = "40001"
 	codeDeadlock         = "40P01"
 	codeNoDatabase       = "3D000"
+	codePrivilege        = "42501"
 	codeUndefinedTable   = "42P01"
 	codeConnections      = "53300"
 	codeLockTimeout      = "55P03"
@@ -97,7 +98,7 @@ func (s *Store) translate(ctx context.Context, err error) error {
 	case err == nil, errors.Is(err, ErrSchema):
 		return err
 	case errors.Is(err, errReadOnly):
-		return unavailable(textReadOnly, nil)
+		return unavailable(textReadOnly, storage.ErrReadOnly)
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case s.closed.Load():
@@ -125,7 +126,7 @@ func translateCode(err *pgconn.PgError) error {
 	case codeForeignKey:
 		return fmt.Errorf("the organization, user, server or directory entry that the record names: %w", storage.ErrNotFound)
 	case codeReadOnly:
-		return unavailable(textReadOnly, nil)
+		return unavailable(textReadOnly, storage.ErrReadOnly)
 	case codeFull:
 		return unavailable("the database's disk is full", err)
 	case codeLockTimeout:
@@ -150,6 +151,15 @@ func translateCode(err *pgconn.PgError) error {
 		return unavailable("the database cannot do it at the moment", err)
 	}
 	return fmt.Errorf("using the store: %w", err)
+}
+
+// withoutRight says how to mend that the schema may not be changed.
+func withoutRight(err error) error {
+	if refused := new(pgconn.PgError); errors.As(err, &refused) && refused.Code == codePrivilege {
+		return fmt.Errorf("%w: the gateway's user may not make or change tables in the database: have it own the database "+
+			"(ALTER DATABASE ... OWNER TO ...), or GRANT CREATE ON SCHEMA ... TO ...: %w", ErrSchema, err)
+	}
+	return err
 }
 
 // Reasons that stand in several places.

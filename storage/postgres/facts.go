@@ -17,6 +17,9 @@ const (
 		current_setting('synchronous_standby_names'), current_setting('fsync'), current_setting('full_page_writes'),
 		current_setting('max_connections')::bigint, ` + serverClock + `,
 		CASE WHEN to_regclass('schema_migrations') IS NULL THEN 0 ELSE 1 END::bigint`
+	rightsSQL = `SELECT current_database()::text, (SELECT pg_get_userbyid(datdba)::text FROM pg_database WHERE datname = current_database()),
+		COALESCE(current_schema()::text, ''), COALESCE(has_schema_privilege(current_schema(), 'CREATE'), false),
+		(SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)::bigint, (SELECT datconnlimit FROM pg_database WHERE datname = current_database())::bigint`
 	setProbeSQL  = `SELECT set_config('durward.probe', $1, false)`
 	openToAllSQL = `SELECT has_database_privilege('public', current_database(), 'CONNECT')`
 	probeSQL     = `SELECT COALESCE(current_setting('durward.probe', true), '')`
@@ -35,7 +38,15 @@ type Facts struct {
 	Standby                             bool
 	SynchronousCommit, SynchronousNames string
 	Fsync, FullPageWrites               string
-	MaxConnections                      int
+	// MaxConnections is the server's bound; RoleConnections and DatabaseConnections are those of the user and the database, -1
+	// for none.
+	MaxConnections, RoleConnections, DatabaseConnections int
+	// Database is the database's name, Owner whose it is, and Schema the one that tables are made in; "": there is none.
+	Database, Owner, Schema string
+	// MayCreate: the user may make tables there.
+	MayCreate bool
+	// ForeignTables are the tables in the schema of a database without one of durward's.
+	ForeignTables int
 	// Now is the server's clock, which was read in the middle of a round trip that took Trip.
 	Now  time.Time
 	Trip time.Duration
@@ -73,11 +84,19 @@ func Inspect(ctx context.Context, dsn string, now func() time.Time) (f Facts, er
 	if err := conn.QueryRow(ctx, openToAllSQL).Scan(&f.OpenToAll); err != nil {
 		return f, translate(ctx, err)
 	}
+	if err := conn.QueryRow(ctx, rightsSQL).Scan(&f.Database, &f.Owner, &f.Schema, &f.MayCreate, &f.RoleConnections, &f.DatabaseConnections); err != nil {
+		return f, translate(ctx, err)
+	}
 	if migrated == 1 {
 		if err := conn.QueryRow(ctx, schemaVersionSQL).Scan(&f.SchemaVersion); err != nil {
 			return f, translate(ctx, err)
 		}
 		if err := conn.QueryRow(ctx, oldestWriterSQL).Scan(&f.OldestWriter); err != nil {
+			return f, translate(ctx, err)
+		}
+	}
+	if migrated == 0 {
+		if err := conn.QueryRow(ctx, hasMigrationsSQL).Scan(nil, &f.ForeignTables); err != nil {
 			return f, translate(ctx, err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 	"github.com/durward-gateway/durward/storage/records"
@@ -33,6 +35,24 @@ func put(s *Store, c storage.Connection) error {
 func read(s *Store, c storage.Connection) error {
 	_, err := s.Connection(context.Background(), c.ConnectionKey)
 	return err
+}
+
+// TestPingTakesNoLock: whoever asks whether the store serves waits for no write, nor has one wait.
+func TestPingTakesNoLock(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	s := openAt(t, dsn, Options{})
+	other, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.WithoutCancel(t.Context()))
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, int64(keyOf(records.Lock{Kind: records.OrganizationLock}))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // Z-F02: the server crashes and comes back; the store says so, and works again by itself.

@@ -52,12 +52,14 @@ const (
 // count as changed.
 type feed struct {
 	connect func(ctx context.Context) (*pgx.Conn, error)
-	notify  func(organization string)
-	now     func() time.Time
-	clock   func() time.Time          // what is compared with the server's
-	drift   func(ahead time.Duration) // told after each comparison
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	// translate makes storage's words of the driver's errors.
+	translate func(ctx context.Context, err error) error
+	notify    func(organization string)
+	now       func() time.Time
+	clock     func() time.Time          // what is compared with the server's
+	drift     func(ahead time.Duration) // told after each comparison
+	stop      context.CancelFunc
+	running   sync.WaitGroup
 
 	conn     *pgx.Conn // of the goroutine
 	position string    // where the next poll begins
@@ -66,6 +68,7 @@ type feed struct {
 	told  map[int64]int // changes by number: in which poll they were last met
 	poll  int           // how many polls there were; changed by the goroutine only
 	heard time.Time     // when all that was committed was known
+	cause error         // why nothing was heard since; nil: nothing has failed
 }
 
 // openFeed begins to listen: what is committed from now on is told.
@@ -108,7 +111,11 @@ func (f *feed) stale() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if silence := f.now().Sub(f.heard); silence > heardWithin {
-		return unavailable(fmt.Sprintf("what other nodes have changed is not known for %s", silence.Round(time.Second)), nil)
+		reason := fmt.Sprintf("what other nodes have changed is not known for %s", silence.Round(time.Second))
+		if known := new(storage.UnavailableError); errors.As(f.cause, &known) {
+			reason += ": " + known.Reason
+		}
+		return unavailable(reason, f.cause)
 	}
 	return nil
 }
@@ -132,7 +139,7 @@ func (f *feed) listen(ctx context.Context) error {
 	f.conn = conn
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard = f.now()
+	f.heard, f.cause = f.now(), nil
 	// After a crash or a failover numbers can be given anew that nobody committed before.
 	clear(f.told)
 	return nil
@@ -170,6 +177,7 @@ func (f *feed) run(ctx context.Context) {
 			continue
 		}
 		if err := f.follow(ctx); err != nil {
+			f.failed(ctx, err)
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
 			_ = f.conn.Close(closing) // broken, or not wanted any more
 			cancel()
@@ -178,13 +186,23 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
+// failed remembers why nothing is heard.
+func (f *feed) failed(ctx context.Context, err error) {
+	err = f.translate(ctx, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cause = err
+}
+
 func (f *feed) reconnect(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if f.listen(bounded) == nil {
+	err := f.listen(bounded)
+	if err == nil {
 		f.notify("")
 		return
 	}
+	f.failed(bounded, err)
 	select {
 	case <-time.After(reconnectInterval):
 	case <-ctx.Done():
@@ -278,7 +296,7 @@ func (f *feed) read(ctx context.Context) error {
 		}
 	}
 	f.mu.Lock()
-	f.heard = asked
+	f.heard, f.cause = asked, nil
 	for seq, poll := range f.told {
 		if poll < f.poll-keptPolls {
 			delete(f.told, seq)

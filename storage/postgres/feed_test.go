@@ -281,6 +281,11 @@ func TestStaleFeed(t *testing.T) {
 	}
 	now = now.Add(time.Millisecond)
 	wantUnavailable(t, f.stale(), "other nodes")
+	// Why is known since the connection broke, and is told.
+	f.translate = new(Store).translate
+	_, err := pgx.Connect(t.Context(), "postgres://nobody@127.0.0.1:1/nowhere")
+	f.failed(t.Context(), err)
+	wantUnavailable(t, f.stale(), "is not known for 10s: the database cannot be reached")
 }
 
 // Z-N03: then everything that is kept counts as changed, and reads are refused until the others are heard of again.

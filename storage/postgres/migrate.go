@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
 //go:embed migrations/*.sql
@@ -90,16 +92,28 @@ func migrations() ([]migration, error) {
 	return steps, nil
 }
 
+// migrationTimeout is how long migrations may take: where there is much, hours. One that is cut begins anew and would never end.
+const migrationTimeout = 24 * time.Hour
+
 // migrate brings the schema up to date in one transaction, under a lock: of several nodes that start at once one does it
-// and the others find it done. It may take as long as ctx lets it.
+// and the others find it done.
 func (s *Store) migrate(ctx context.Context) error {
 	steps, err := migrations()
 	if err != nil {
 		return err
 	}
-	if current, err := s.schemaVersion(ctx); err != nil || current >= len(steps) {
+	var current int
+	if err := s.bounded(ctx, func(ctx context.Context) (err error) {
+		current, err = s.schemaVersion(ctx)
+		return err
+	}); err != nil || current >= len(steps) {
 		return err
 	}
+	if s.options.Migrating != nil {
+		s.options.Migrating(current, len(steps))
+	}
+	ctx, cancel := context.WithTimeout(ctx, migrationTimeout)
+	defer cancel()
 	return s.migrateTo(ctx, steps, len(steps))
 }
 
@@ -222,5 +236,5 @@ func checkWriter(oldest int) error {
 	if oldest <= knownVersion {
 		return nil
 	}
-	return unavailable(textNewer, fmt.Errorf("%w: writing to it takes schema version %d, this durward knows version %d", ErrSchema, oldest, knownVersion))
+	return unavailable(textNewer, fmt.Errorf("%w: %w: writing to it takes schema version %d, this durward knows version %d", storage.ErrReadOnly, ErrSchema, oldest, knownVersion))
 }

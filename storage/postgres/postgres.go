@@ -29,6 +29,11 @@ type Options struct {
 	// Clock is this machine's clock, which is compared with the database's and serves nothing else; nil: time.Now.
 	Clock func() time.Time
 
+	// Migrating is called before the schema is brought up to date, or another node is waited for that does it; nil: nobody.
+	Migrating func(from, to int)
+
+	// opening bounds what Connect does besides; 0 is openTimeout.
+	opening time.Duration
 	// arriving lets a database be opened that another store is copied into.
 	arriving bool
 }
@@ -85,6 +90,9 @@ func New(dsn string, opts Options) (*Store, error) {
 	if opts.MaxConns < MinConns {
 		return nil, fmt.Errorf("opening the store: %d connections are too few, it takes %d", opts.MaxConns, MinConns)
 	}
+	if opts.opening == 0 {
+		opts.opening = openTimeout
+	}
 	if opts.Clock == nil {
 		opts.Clock = time.Now
 	}
@@ -120,15 +128,28 @@ func (s *Store) Connect(ctx context.Context) error {
 	return nil
 }
 
+// openTimeout bounds the steps of Connect before and after the migrations.
+const openTimeout = 2 * time.Minute
+
 func (s *Store) connect(ctx context.Context) error {
-	if err := s.checkPooler(ctx); err != nil {
+	if err := s.bounded(ctx, s.checkPooler); err != nil {
 		return err
 	}
 	if !s.options.KeepSchema {
 		if err := s.migrate(ctx); err != nil {
-			return s.translate(ctx, err)
+			return withoutRight(s.translate(ctx, err))
 		}
 	}
+	return s.bounded(ctx, s.connectMigrated)
+}
+
+func (s *Store) bounded(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.opening)
+	defer cancel()
+	return f(ctx)
+}
+
+func (s *Store) connectMigrated(ctx context.Context) error {
 	if err := s.checkSchema(ctx); err != nil {
 		return err
 	}
@@ -137,7 +158,7 @@ func (s *Store) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	heard, err := openFeed(ctx, &feed{connect: s.edits.connect, notify: s.changes.Notify, now: time.Now, clock: s.options.Clock, drift: s.drifts.Notify})
+	heard, err := openFeed(ctx, &feed{connect: s.edits.connect, translate: s.translate, notify: s.changes.Notify, now: time.Now, clock: s.options.Clock, drift: s.drifts.Notify})
 	if err != nil {
 		return s.translate(ctx, err)
 	}
@@ -213,7 +234,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return s.write(ctx, s.main, records.Of(""), keyOf(records.Lock{Kind: records.OrganizationLock}), func(context.Context, *writeTx) error { return nil })
+	// Without a lock: those who ask would wait for each other, on all nodes.
+	return s.write(ctx, s.main, records.Of(""), noLock, func(context.Context, *writeTx) error { return nil })
 }
 
 // OnChange implements storage.Store.

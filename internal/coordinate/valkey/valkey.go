@@ -56,9 +56,9 @@ var (
 // New takes the address of a server: valkey://, redis://, or valkeys:// and rediss:// over TLS, with user, password and
 // database as in redis://user:password@host:6379/0, or unix:///path. It does not connect yet.
 func New(address string) (*Counters, error) {
-	option, err := rueidis.ParseURL(address)
+	option, err := parse(address)
 	if err != nil {
-		return nil, errors.New("the address of the server cannot be read") // the cause may quote the password
+		return nil, err
 	}
 	option.DisableCache = true // counters are not cached, and not every server knows how
 	option.DisableRetry = true // a charge that was made would be made again
@@ -70,6 +70,29 @@ func New(address string) (*Counters, error) {
 	c := &Counters{option: option, scripts: newScripts(clock)}
 	c.number.Store(rand.Int64N(1 << 52)) //nolint:gosec // so that nodes do not count alike, when a proxy mixes up their answers (Z-R02); exact in Lua
 	return c, nil
+}
+
+func parse(address string) (rueidis.ClientOption, error) {
+	option, err := rueidis.ParseURL(address)
+	if err != nil {
+		return rueidis.ClientOption{}, errors.New("the address of the server cannot be read") // the cause may quote the password
+	}
+	return option, nil
+}
+
+// Ping asks a server for a sign of life, on a connection of its own. It changes nothing there.
+func Ping(ctx context.Context, address string) error {
+	option, err := parse(address)
+	if err != nil {
+		return err
+	}
+	option.DisableCache, option.Dialer = true, net.Dialer{Timeout: dialTimeout}
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.Do(ctx, client.B().Ping().Build()).Error()
 }
 
 // connected gives the client. Without one it begins to connect and does not wait.

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// maxConns: two exchanges of steps, one of looks, and one for everything else.
-	maxConns = 4
+	// MaxConns is how many connections a node opens: two exchanges of steps, one of looks, and one for everything else.
+	MaxConns = 4
 	// timeout bounds an exchange, whoever waits for it.
 	timeout = time.Second
 	// mostSteps is how many steps one statement makes.
@@ -61,7 +61,7 @@ func New(dsn string) (*Counters, error) {
 	if err != nil {
 		return nil, errors.New("the database's address cannot be read") // the cause may quote the password
 	}
-	config.MaxConns, config.MinConns, config.MinIdleConns = maxConns, 0, 0
+	config.MaxConns, config.MinConns, config.MinIdleConns = MaxConns, 0, 0
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "durward limits"

@@ -78,5 +78,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 http://:8080 {
 	durward
 }
+{{- if .Values.metrics.enabled }}
+
+http://:9090 {
+	metrics
+}
+{{- end }}
 {{- end }}
 {{- end -}}

@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
+)
+
+// TestLongMigration: what bounds the opening of a store cuts no migration, nor the wait for another node's: it would begin
+// anew each time, and never end.
+func TestLongMigration(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	other, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.WithoutCancel(t.Context()))
+	run := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := other.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(`SELECT pg_advisory_lock($1)`, int64(migrationLock)) // the other node migrates
+	const opening = 2 * time.Second
+	begun, ended := make(chan int, 1), make(chan error, 1)
+	s, err := New(dsn, Options{Migrating: func(from, to int) { begun <- to - from }, opening: opening})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	go func() { ended <- s.Connect(t.Context()) }()
+	select {
+	case steps := <-begun:
+		if steps != knownVersion {
+			t.Errorf("%d steps", steps)
+		}
+	case err := <-ended:
+		t.Fatalf("connected with %v", err)
+	}
+	run(`SELECT pg_sleep($1)`, (2 * opening).Seconds()) // the database's clock is the one that runs
+	select {
+	case err := <-ended:
+		t.Fatalf("cut: %v", err)
+	default:
+	}
+	run(`SELECT pg_advisory_unlock($1)`, int64(migrationLock))
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
