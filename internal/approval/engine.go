@@ -179,7 +179,7 @@ func (e *Engine) Decide(ctx context.Context, d Decider, id string, approve bool)
 }
 
 // DecideInBand records the word that the client which made the call brought from its user. The caller has made sure that
-// it was asked. Errors as of Decide, and ErrChannel.
+// it was asked. A no needs no channel: nobody gains by it. Errors as of Decide, and ErrChannel.
 func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string, approve bool) (storage.Approval, error) {
 	a, err := e.Approval(ctx, organization, id)
 	if err != nil {
@@ -188,7 +188,7 @@ func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string
 	if a.UserID != user {
 		return storage.Approval{}, storage.ErrNotFound
 	}
-	if a.Channel != storage.ChannelInBand {
+	if approve && a.Channel != storage.ChannelInBand {
 		return storage.Approval{}, ErrChannel
 	}
 	return e.decide(ctx, &a, approve, storage.ChannelInBand, a.Client)

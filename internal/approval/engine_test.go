@@ -165,6 +165,13 @@ func TestDecide(t *testing.T) {
 			_, err := e.DecideInBand(t.Context(), "o", "alice", id, true)
 			return err
 		}, approval.ErrChannel},
+		{"in band, which the agent may not: a no is one", func(c *approval.Call) { c.Channel = storage.ChannelOutOfBand }, func(e *approval.Engine, id string) error {
+			if a, err := e.DecideInBand(t.Context(), "o", "alice", id, false); err != nil || a.Status != storage.ApprovalDenied {
+				t.Errorf("%s, %v", a.Status, err)
+			}
+			_, err := e.Decide(t.Context(), console, id, true)
+			return err
+		}, storage.ErrConflict},
 		{"in band, another user's", nil, func(e *approval.Engine, id string) error {
 			_, err := e.DecideInBand(t.Context(), "o", "bob", id, true)
 			return err

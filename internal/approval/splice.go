@@ -24,9 +24,22 @@ const Key = "durward_approval"
 type Retry struct {
 	State    string // requestState
 	HasState bool
-	// Action is what our own question was answered with: accept, decline or cancel; "" when there is no answer to it.
-	Action string
+	// Answer is what our own question was answered with.
+	Answer Answer
 }
+
+// Answer is a client's word to a question of ours.
+type Answer byte
+
+// Answers to a question.
+const (
+	// Silence: the question was not answered.
+	Silence Answer = iota
+	// Yes is accept. To a question that sends its user to the page it says that the page was opened, and no more.
+	Yes
+	// No is decline, cancel, and whatever else is not accept.
+	No
+)
 
 // ReadRetry reads it from the params of a checked message.
 func ReadRetry(params []byte) (Retry, error) {
@@ -47,8 +60,12 @@ func ReadRetry(params []byte) (Retry, error) {
 	}
 	responses, _ := v.Get(memberResponses)
 	ours, _ := responses.Get(Key)
-	action, _ := ours.Get("action")
-	r.Action = action.Str()
+	if action, said := ours.Get("action"); said {
+		r.Answer = No
+		if action.Str() == "accept" {
+			r.Answer = Yes
+		}
+	}
 	return r, nil
 }
 

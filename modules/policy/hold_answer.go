@@ -25,10 +25,10 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 	if err == nil {
 		asked, err = q.call.Core.Asks.Answered(id, q.asker())
 	}
-	if err == nil && approval.ChannelFor(q.call.Agent, false) != storage.ChannelInBand {
+	if yes := accepts(m.Result); err == nil && yes && approval.ChannelFor(q.call.Agent, false) != storage.ChannelInBand {
 		err = approval.ErrChannel // it was asked, and may not be any more
 	} else if err == nil {
-		_, err = q.call.Core.Approvals.DecideInBand(r.Context(), q.call.Caller.OrganizationID, q.call.Caller.UserID, asked, accepts(m.Result))
+		_, err = q.call.Core.Approvals.DecideInBand(r.Context(), q.call.Caller.OrganizationID, q.call.Caller.UserID, asked, yes)
 	} else {
 		err = approval.ErrState
 	}

@@ -47,7 +47,7 @@ func (h *held) serveModern() error {
 		wanted.Round = state.Round
 		return h.useUp(wanted, state)
 	}
-	return h.answered(state, retry.Action)
+	return h.answered(state, retry.Answer)
 }
 
 func (q *request) refuseState(w http.ResponseWriter) {
@@ -84,7 +84,14 @@ func (h *held) askModern(a *storage.Approval) error {
 }
 
 // answered is the round after a question of ours.
-func (h *held) answered(state approval.State, action string) error {
+func (h *held) answered(state approval.State, answer approval.Answer) error {
+	if answer == approval.No {
+		if err := h.deny(h.r.Context(), state.ApprovalID); err != nil {
+			return h.fail(err)
+		}
+		h.refuse(textSaidNo)
+		return nil
+	}
 	wanted, err := h.wanted(h.r.Context())
 	if err != nil {
 		return h.fail(err)
@@ -101,8 +108,8 @@ func (h *held) answered(state approval.State, action string) error {
 		return h.begin(h.askModern)
 	}
 	switch {
-	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && action != "" && h.inBand(&a):
-		a, err = h.say(a, action == "accept")
+	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && answer == approval.Yes && h.inBand(&a):
+		a, err = h.accept(a)
 	case a.Status == storage.ApprovalPending && state.Mode == approval.ModePage:
 		a, err = h.waitForPage(a)
 	}
@@ -127,9 +134,19 @@ func (h *held) answered(state approval.State, action string) error {
 	return nil
 }
 
-// say records the word that the client brought, unless there is one by now.
-func (h *held) say(a storage.Approval, yes bool) (storage.Approval, error) {
-	decided, err := h.call.Core.Approvals.DecideInBand(h.r.Context(), a.OrganizationID, a.UserID, a.ID, yes)
+// deny records that the client's user said no, wherever they were asked, unless there is a word by now: the call ends with
+// the no all the same.
+func (q *request) deny(ctx context.Context, id string) error {
+	_, err := q.call.Core.Approvals.DecideInBand(ctx, q.call.Caller.OrganizationID, q.call.Caller.UserID, id, false)
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// accept records the yes that the client brought, unless there is a word by now.
+func (h *held) accept(a storage.Approval) (storage.Approval, error) {
+	decided, err := h.call.Core.Approvals.DecideInBand(h.r.Context(), a.OrganizationID, a.UserID, a.ID, true)
 	switch {
 	case errors.Is(err, storage.ErrConflict):
 		return h.call.Core.Approvals.Approval(h.r.Context(), a.OrganizationID, a.ID)

@@ -235,6 +235,20 @@ func TestHoldModernPage(t *testing.T) {
 			t.Errorf("the upstream got %v", got)
 		}
 	}
+	// Its user may say no to the client, which knows nothing of a page then: nobody is made to wait for one, and nothing is
+	// left to decide on.
+	for _, action := range []string{"decline", "cancel"} {
+		for _, client := range []string{inBandAgent, externalAgent} {
+			_, state := asks(t, g.modernRPC(alice, client, modernCall("purge", `{}`, opensPages, "")))
+			answer := g.modernRPC(alice, client, modernCall("purge", `{}`, opensPages, word(action, state)))
+			if text, failed := toolText(answer); !failed || !strings.HasPrefix(text, "Denied: the user did not approve") {
+				t.Errorf("%s, %s: %v", client, action, answer)
+			}
+			if pending := g.approvals("pending"); len(pending) != 0 {
+				t.Errorf("%s, %s: %v waits", client, action, pending)
+			}
+		}
+	}
 	// A client that declares nothing gets words.
 	answer := g.modernRPC(alice, inBandAgent, modernCall("delete", `{}`, `{}`, ""))
 	if text, failed := toolText(answer); !failed || !strings.Contains(text, "/approvals/") {
