@@ -142,13 +142,17 @@ func (h *held) released(ctx context.Context, used *storage.Approval) *app.Decisi
 
 // fail answers when what was asked or decided cannot be known.
 func (h *held) fail(err error) error {
-	if h.r.Context().Err() != nil {
-		return nil // nobody waits any more
-	}
-	h.handler.count(h.call, "unavailable")
-	h.logger.Error("holding a call for approval", zap.Error(err))
-	app.WriteError(h.w, app.Unavailable, "The gateway cannot ask for this call's approval at the moment")
+	h.unknowable(h.w, h.r, err)
 	return nil
+}
+
+func (q *request) unknowable(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody waits any more
+	}
+	q.handler.count(q.call, "unavailable")
+	q.handler.logger.Error("holding a call for approval", zap.String("server", q.call.Server.Slug), zap.Error(err))
+	app.WriteError(w, app.Unavailable, "The gateway cannot ask for this call's approval at the moment")
 }
 
 // Revisions by what clients can be asked with.
@@ -197,9 +201,9 @@ func (h *held) refuse(text string) {
 	h.write(text)
 }
 
-func (h *held) denied() {
-	h.handler.count(h.call, "denied")
-	h.call.AuditOutcome("denied", 0)
+func (q *request) denied() {
+	q.handler.count(q.call, "denied")
+	q.call.AuditOutcome("denied", 0)
 }
 
 // write answers in words that a model reads.

@@ -209,9 +209,10 @@ func (q *request) unwrap(state approval.State) error {
 	return q.ReplaceBody(body)
 }
 
-// unwrapAllowed takes our state out of a call that needs no approval any more, because its policy changed between two
-// rounds. It reports false for a state that is not this call's.
-func (q *request) unwrapAllowed(m *jsonrpc.Message) bool {
+// allowed reports whether a call goes on that needs no approval. It may have needed one in the round before, and its policy
+// changed since: our state goes out of it then. What its user said no to is not made all the same, and a state that is not
+// this call's is refused.
+func (q *request) allowed(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
 	if m.Method != "tools/call" || !q.Modern() {
 		return true
 	}
@@ -220,7 +221,39 @@ func (q *request) unwrapAllowed(m *jsonrpc.Message) bool {
 		return true // the upstream's own, which passes as it is
 	}
 	state, err := q.call.Core.Asks.Open(retry.State, q.asker())
-	return err == nil && q.unwrap(state) == nil
+	if err != nil {
+		q.refuseState(w)
+		return false
+	}
+	said, err := q.saidNo(r.Context(), state, retry.Answer)
+	switch {
+	case err != nil:
+		q.unknowable(w, r, err)
+		return false
+	case said:
+		q.denied()
+		q.Reply(w, http.StatusOK, jsonrpc.ToolError(m.ID, textSaidNo, true))
+		return false
+	case q.unwrap(state) != nil:
+		q.refuseState(w)
+		return false
+	}
+	return true
+}
+
+// saidNo reports whether the user said no to a call, here or on the page.
+func (q *request) saidNo(ctx context.Context, state approval.State, answer approval.Answer) (bool, error) {
+	if state.Mode == approval.ModeProof {
+		return false, nil // they said yes, and what the client answers is the upstream's to read
+	}
+	if answer == approval.No {
+		return true, q.deny(ctx, state.ApprovalID)
+	}
+	a, err := q.call.Core.Approvals.Approval(ctx, q.call.Caller.OrganizationID, state.ApprovalID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil // the policy that asked is gone, and with it what was asked
+	}
+	return a.Status == storage.ApprovalDenied, err
 }
 
 // carry puts the right to one more round into an answer that asks for input of the upstream's own, so that the user is

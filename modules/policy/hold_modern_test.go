@@ -288,3 +288,42 @@ func TestHoldModernAllowed(t *testing.T) {
 		t.Errorf("another's: %v", answer)
 	}
 }
+
+// TestHoldModernAllowedMeanwhile: what its user said no to, to the client or on the page, is not made because the policy
+// asks no more.
+func TestHoldModernAllowedMeanwhile(t *testing.T) {
+	g := newPipeline(t)
+	said := map[string]func(state, id string) string{
+		"declined": func(state, _ string) string { return word("decline", state) },
+		"canceled": func(state, _ string) string { return word("cancel", state) },
+		"denied on the page, and accepted": func(state, id string) string {
+			g.api(console, http.MethodPost, "/api/approvals/"+id+"/deny", nil)
+			return word("accept", state)
+		},
+		"denied on the page, and not answered": func(state, id string) string {
+			g.api(console, http.MethodPost, "/api/approvals/"+id+"/deny", nil)
+			encoded, _ := json.Marshal(state)
+			return `"requestState":` + string(encoded)
+		},
+	}
+	retries := make(map[string]string)
+	for name, say := range said {
+		arguments := `{"n":"` + name + `"}`
+		_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", arguments, showsForms, "")))
+		retries[name] = modernCall("delete", arguments, showsForms, say(state, g.approvals("pending")[0]["id"].(string)))
+	}
+	granting := []any{object{"name": "all", "authorized": true, "actions": []string{"*"}}}
+	g.api(console, http.MethodPatch, "/api/v2/policies/"+g.policy, object{"rules": granting})
+	for name, retry := range retries {
+		answer := g.modernRPC(alice, inBandAgent, retry)
+		if text, failed := toolText(answer); !failed || !strings.HasPrefix(text, "Denied: the user did not approve") {
+			t.Errorf("%s: %v", name, answer)
+		}
+	}
+	if got := g.calls(); len(got) != 0 {
+		t.Errorf("the upstream got %v", got)
+	}
+	if denied := g.approvals("denied"); len(denied) != len(retries) {
+		t.Errorf("denied: %v", denied)
+	}
+}
