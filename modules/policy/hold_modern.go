@@ -217,7 +217,7 @@ func (q *request) allowed(w http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 		return true
 	}
 	retry, err := approval.ReadRetry(m.Params)
-	if err != nil || !approval.IsState(retry.State) {
+	if err != nil || !q.call.Core.Asks.IsState(retry.State) {
 		return true // the upstream's own, which passes as it is
 	}
 	state, err := q.call.Core.Asks.Open(retry.State, q.asker())

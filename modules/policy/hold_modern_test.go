@@ -272,9 +272,11 @@ func TestHoldModernAllowed(t *testing.T) {
 	_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", `{}`, showsForms, "")))
 	granting := []any{object{"name": "all", "authorized": true, "actions": []string{"*"}}}
 	g.api(console, http.MethodPatch, "/api/v2/policies/"+g.policy, object{"rules": granting})
+	otherGateways := "dw1.012345678901." + state[len("dw1.012345678901."):]
 	for _, tc := range []struct{ name, sent, want string }{
 		{"ours", modernCall("delete", `{}`, showsForms, word("accept", state)), modernCall("delete", `{}`, showsForms, "")},
 		{"the upstream's", modernCall("delete", `{ }`, showsForms, word("accept", "x\u0079")), modernCall("delete", `{ }`, showsForms, word("accept", "x\u0079"))},
+		{"the upstream's, which is a gateway", modernCall("delete", `{}`, showsForms, word("decline", otherGateways)), modernCall("delete", `{}`, showsForms, word("decline", otherGateways))},
 	} {
 		if text, failed := toolText(g.modernRPC(alice, inBandAgent, tc.sent)); text != "done" || failed {
 			t.Errorf("%s: %q", tc.name, text)
