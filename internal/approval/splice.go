@@ -107,7 +107,7 @@ func Asks(message, id []byte) (state string, hasState, asks bool) {
 	answered, _ := v.Get("id")
 	result, _ := v.Get("result")
 	kind, _ := result.Get(memberResult)
-	if kind.Str() != inputRequired || !bytes.Equal(answered.Raw(), id) {
+	if kind.Str() != inputRequired || !jsonrpc.SameID(answered.Raw(), id) {
 		return "", false, false
 	}
 	own, hasState := result.Get(memberState)

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
 )
 
 // Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be of base64url's alphabet.
@@ -147,10 +148,10 @@ func (s *States) Ask(approvalID string, who Asker) (string, error) {
 	return s.askPrefix + s.sealer.Seal(id[:], who.bound("mcp ask")), nil
 }
 
-// Asked reports whether the id of a response, as it stands in the message, claims to be that of a request of Ask's.
+// Asked reports whether the id of a response, as it stands in the message, claims to be that of a request of Ask's. How it
+// is spelled does not matter.
 func (s *States) Asked(id []byte) bool {
-	text, quoted := bytes.CutPrefix(id, []byte{'"'})
-	return quoted && bytes.HasPrefix(text, []byte(s.askPrefix))
+	return strings.HasPrefix(jsonrpc.IDValue(id), `"`+s.askPrefix)
 }
 
 // Answered returns the approval that a response to the request of that id is about. ErrState is its only error.

@@ -159,7 +159,7 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[string]bool{`"` + first + `"`: true, `"` + own + `1"`: true, `"` + theirs + `"`: false, `"gw-1"`: false, `"x` + first + `"`: false, "7": false, "null": false, "": false} {
+	for id, want := range map[string]bool{`"` + first + `"`: true, `"` + own + `1"`: true, `"` + theirs + `"`: false, `"gw-1"`: false, `"x` + first + `"`: false, `"\u0067` + first[1:] + `"`: true, `"\\u0067` + first[1:] + `"`: false, "7": false, "null": false, "": false} {
 		if got := states.Asked([]byte(id)); got != want {
 			t.Errorf("the gateway has asked %s: %v", id, got)
 		}
@@ -223,6 +223,8 @@ func TestWrap(t *testing.T) {
 			`{"id":7,"result":{"resultType":"input_required","inputRequests":{},"requestState":"dw1.new"}}`},
 		{"spelled with escapes", `{"id":7,"result":{"resultType":"input\u005frequired"}}`, `7`, "", false, true,
 			`{"id":7,"result":{"resultType":"input\u005frequired","requestState":"dw1.new"}}`},
+		{"an id that is spelled in another way", `{"id":"\u0061","result":{"resultType":"input_required","requestState":""}}`, `"a"`, "", true, true,
+			`{"id":"\u0061","result":{"resultType":"input_required","requestState":"dw1.new"}}`},
 		{"complete", `{"id":7,"result":{"resultType":"complete","content":"input_required"}}`, `7`, "", false, false, ""},
 		{"of another request", `{"id":8,"result":{"resultType":"input_required"}}`, `7`, "", false, false, ""},
 		{"an error", `{"id":7,"error":{"resultType":"input_required"}}`, `7`, "", false, false, ""},

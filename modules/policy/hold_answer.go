@@ -56,10 +56,10 @@ func accepts(result []byte) bool {
 // heldCalls are the calls of this process whose streams are open, so that clients can take them back.
 var heldCalls cancellable
 
-// heldKey is a call of a session. Its parts are as the client wrote them.
+// heldKey is a call of a session.
 type heldKey struct {
 	approval.Asker
-	id string
+	id string // jsonrpc.IDValue
 }
 
 // cancellable is a register of calls by their ids.
@@ -107,6 +107,6 @@ func (q *request) takenBack(m *jsonrpc.Message) {
 		return
 	}
 	if id, ok := params(m).Get("requestId"); ok {
-		heldCalls.cancel(heldKey{q.asker(), string(id.Raw())})
+		heldCalls.cancel(heldKey{q.asker(), jsonrpc.IDValue(id.Raw())})
 	}
 }

@@ -30,7 +30,7 @@ func (h *held) stream(a *storage.Approval) error {
 		h.call.WriteEnded(h.w, h.r, reason)
 		return nil
 	}
-	ctx, forget := heldCalls.hold(ctx, heldKey{h.asker(), string(h.message.ID)})
+	ctx, forget := heldCalls.hold(ctx, heldKey{h.asker(), jsonrpc.IDValue(h.message.ID)})
 	defer forget()
 
 	header := h.w.Header()

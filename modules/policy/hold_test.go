@@ -194,6 +194,15 @@ func TestHoldAnswers(t *testing.T) {
 	if text, failed := toolText(s.next()); text != "done" || failed {
 		t.Errorf("%q", text)
 	}
+	// An id is the same however it is spelled.
+	g.calls()
+	s = g.stream(alice, inBandAgent, toolCall(7, "delete", `{"again":true}`), session...)
+	if status := g.replyTo(alice, inBandAgent, `\u0067`+s.asked()[1:], no, session...); status != http.StatusAccepted || len(g.calls()) != 0 {
+		t.Errorf("spelled with an escape: %d", status)
+	}
+	if text, failed := toolText(s.next()); !failed || !strings.HasPrefix(text, "Denied: the user") {
+		t.Errorf("%q", text)
+	}
 	// The server's own questions are answered to the server, those of one that is a gateway too.
 	for _, theirs := range []string{"server-1", "gw-1", "gw-012345678901-" + strings.TrimPrefix(id, ownIDs(id))} {
 		if status := g.replyTo(alice, inBandAgent, theirs, yes, session...); status != http.StatusAccepted {
@@ -226,15 +235,19 @@ func TestHoldGone(t *testing.T) {
 		t.Errorf("%v", answer)
 	}
 
-	s = g.stream(alice, inBandAgent, toolCall(9, "delete", `{"x":2}`), session...)
-	id = s.asked()
-	g.rpc(alice, inBandAgent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`, session...)
-	if m := s.next(); m != nil {
-		t.Errorf("taken back: %v", m)
-	}
-	g.replyTo(alice, inBandAgent, id, yes, session...)
-	if got := g.calls(); len(got) != 1 || got[0].method != "notifications/cancelled" {
-		t.Errorf("the upstream got %v", got)
+	for _, spelled := range []struct{ called, canceled string }{{`9`, `9`}, {`"c1"`, `"c1"`}, {`"c1"`, `"\u00631"`}, {`"\u00631"`, `"c1"`}, {`9`, `9.0`}} {
+		call := strings.Replace(toolCall(9, "delete", `{"x":2}`), `"id":9`, `"id":`+spelled.called, 1)
+		s = g.stream(alice, inBandAgent, call, session...)
+		id = s.asked()
+		g.rpc(alice, inBandAgent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+spelled.canceled+`}}`, session...)
+		// A word after that finds nobody. It is a no, so that the next call has to ask.
+		g.replyTo(alice, inBandAgent, id, no, session...)
+		if m := s.next(); m != nil {
+			t.Errorf("%v: taken back: %v", spelled, m)
+		}
+		if got := g.calls(); len(got) != 1 || got[0].method != "notifications/cancelled" {
+			t.Errorf("%v: the upstream got %v", spelled, got)
+		}
 	}
 }
 
