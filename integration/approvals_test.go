@@ -91,7 +91,7 @@ func TestApprovalsOfficialClients(t *testing.T) {
 		})
 		t.Run(era+" accept", func(t *testing.T) {
 			got := run(t, era, "accept", issue)
-			question := []string{`Allow the agent "dev-agent" to run the tool "delete_issue" of the server "demo" once?` + "\n" + `Arguments: {"id":` + strconv.Itoa(issue) + `}`}
+			question := []string{`Allow the agent "dev-agent" to run the tool "delete_issue" of the server "demo" once?` + "\nArguments: {\n  \"id\": " + strconv.Itoa(issue) + "\n}"}
 			for i := range got.Asked { // the server's name is its owner's to choose
 				got.Asked[i] = regexp.MustCompile(`of the server "[^"]*"`).ReplaceAllString(got.Asked[i], `of the server "demo"`)
 			}

@@ -62,7 +62,7 @@ func TestHoldModern(t *testing.T) {
 	g := newPipeline(t)
 	plain := modernCall("delete", `{"id":1.0}`, showsForms, "")
 	question, state := asks(t, g.modernRPC(alice, inBandAgent, plain))
-	if question["mode"] != "form" || !strings.Contains(question["message"].(string), `Arguments: {"id":1.0}`) {
+	if question["mode"] != "form" || !strings.Contains(question["message"].(string), "Arguments: {\n  \"id\": 1.0\n}") {
 		t.Errorf("%v", question)
 	}
 	if got := g.calls(); len(got) != 0 {

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -235,13 +236,12 @@ func TestHoldGone(t *testing.T) {
 		t.Errorf("%v", answer)
 	}
 
-	for _, spelled := range []struct{ called, canceled string }{{`9`, `9`}, {`"c1"`, `"c1"`}, {`"c1"`, `"\u00631"`}, {`"\u00631"`, `"c1"`}, {`9`, `9.0`}} {
-		call := strings.Replace(toolCall(9, "delete", `{"x":2}`), `"id":9`, `"id":`+spelled.called, 1)
+	for i, spelled := range []struct{ called, canceled string }{{`9`, `9`}, {`"c1"`, `"c1"`}, {`"c1"`, `"\u00631"`}, {`"\u00631"`, `"c1"`}, {`9`, `9.0`}} {
+		call := strings.Replace(toolCall(9, "delete", `{"x":1`+strconv.Itoa(i)+`}`), `"id":9`, `"id":`+spelled.called, 1)
 		s = g.stream(alice, inBandAgent, call, session...)
 		id = s.asked()
 		g.rpc(alice, inBandAgent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+spelled.canceled+`}}`, session...)
-		// A word after that finds nobody. It is a no, so that the next call has to ask.
-		g.replyTo(alice, inBandAgent, id, no, session...)
+		g.replyTo(alice, inBandAgent, id, yes, session...)
 		if m := s.next(); m != nil {
 			t.Errorf("%v: taken back: %v", spelled, m)
 		}
@@ -460,16 +460,25 @@ func TestHoldToolChanged(t *testing.T) {
 func TestHoldQuestion(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
-	for name, tc := range map[string]struct{ arguments, want string }{
-		"M17 bidi and blanks": {`{"file":"a\u202etxt\u2800\u001b[2J"}`, `{"file":"a⟨U+202E⟩txt⟨U+2800⟩\u001b[2J"}`},
-		"M17 long":            {`{"a":"` + strings.Repeat("x", 5_000) + `","file":"b"}`, "xxx\n(shortened: 5019 bytes in all, SHA-256 "},
+	long := strings.Repeat("x", 5_000)
+	for name, tc := range map[string]struct {
+		arguments, want string
+		whole           bool
+	}{
+		"M17 bidi and blanks":      {`{"file":"a\u202etxt\u2800\u001b[2J"}`, `"file": "a⟨U+202E⟩txt⟨U+2800⟩\u001b[2J"`, true},
+		"M17 long":                 {`{"a":"` + long + `","file":"b"}`, "bytes more, not shown,\n  \"file\": \"b\"\n}\n(shortened: 5019 bytes in all, SHA-256 ", false},
+		"M17 long, with an escape": {`{"a":"` + long + `\u202e","recursive":true}`, "not shown,\n  \"recursive\": true\n}", false},
+		"M17 many":                 {`{"a":[` + strings.Repeat("1,", 5_000) + `1]}`, "bytes more, not shown\n(shortened: ", false},
+		"M17 blank":                {`{"a":"` + strings.Repeat("\u200b", 5_000) + `","file":"b"}`, "not shown,\n  \"file\": \"b\"\n}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g.T = t
 			s := g.stream(alice, inBandAgent, toolCall(7, "delete", tc.arguments), session...)
 			params, _ := s.next()["params"].(object)
 			text, _ := params["message"].(string)
-			if !strings.Contains(text, tc.want) || len(text) > 3_000 {
+			// The warning stands where no argument can push it out of sight.
+			warned := strings.Contains(text, " once?\nNot everything is shown. ")
+			if !strings.Contains(text, tc.want) || warned == tc.whole || len(text) > 5_000 {
 				t.Errorf("%d bytes: %s", len(text), text)
 			}
 		})

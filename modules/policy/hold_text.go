@@ -3,9 +3,11 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -53,12 +55,29 @@ func (h *held) question(a *storage.Approval) string {
 	if err != nil {
 		return text
 	}
-	arguments, whole := visible.Beginning(string(canonical), shownArguments)
+	arguments, whole := laidOut(canonical)
+	if !whole {
+		text += "\nNot everything is shown. The arguments are longer than this question: decline unless you know the rest."
+	}
 	text += "\nArguments: " + arguments
 	if !whole {
 		text += fmt.Sprintf("\n(shortened: %d bytes in all, SHA-256 %s)", len(canonical), a.ArgumentsDigest)
 	}
 	return text
+}
+
+// laidOut is what the page shows of arguments, as plain text: one member a line, and no long string pushes what follows it
+// out of sight (attack M17).
+func laidOut(canonical []byte) (text string, whole bool) {
+	pieces, whole := webpage.JSON(canonical, shownArguments)
+	var out strings.Builder
+	for _, piece := range pieces {
+		out.WriteString(piece.Text)
+		if piece.Omitted > 0 {
+			fmt.Fprintf(&out, " … %d bytes more, not shown", piece.Omitted)
+		}
+	}
+	return out.String(), whole
 }
 
 // form is the request that asks the client's user: a dialog with nothing but yes and no.
