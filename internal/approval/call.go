@@ -18,7 +18,11 @@ type Call struct {
 	AgentID        string // registered agent; "" when the client is not registered
 	Client         string // external id of the client
 	ServerID       string
-	Tool           string
+	// Upstream is where the call goes, and Account which connection it goes with: what the user was asked about is not done
+	// elsewhere, or as somebody else there.
+	Upstream string
+	Account  string
+	Tool     string
 	// Definition is the hash of the tool as the upstream describes it now; "" when it was never seen (attack M13).
 	Definition     string
 	PolicyID       string
@@ -59,7 +63,7 @@ func (c *Call) Binding() []byte {
 	h := sha256.New()
 	var length [8]byte
 	for _, field := range [...]string{
-		"durward approval 1", c.OrganizationID, c.UserID, c.AgentID, c.Client, c.ServerID, c.Tool, c.Definition,
+		"durward approval 2", c.OrganizationID, c.UserID, c.AgentID, c.Client, c.ServerID, c.Upstream, c.Account, c.Tool, c.Definition,
 		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), c.Round, string(c.Channel),
 	} {
 		binary.BigEndian.PutUint64(length[:], uint64(len(field)))

@@ -52,6 +52,9 @@ type pipeline struct {
 	address string
 	issuer  *caddytest.Issuer
 	config  []byte
+	base    string // of the upstream
+	entry   string
+	server  string
 	policy  string
 
 	mu       sync.Mutex
@@ -67,8 +70,7 @@ type received struct {
 func newPipeline(t *testing.T) *pipeline {
 	t.Helper()
 	g := &pipeline{T: t, address: caddytest.Address(t), issuer: caddytest.NewIssuer(t)}
-	upstream := httptest.NewServer(http.HandlerFunc(g.upstream))
-	t.Cleanup(upstream.Close)
+	g.base = g.serveUpstream()
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
@@ -82,16 +84,28 @@ func newPipeline(t *testing.T) *pipeline {
 		caddytest.Named("durward_platform"))
 	g.load()
 
-	entry := g.api(console, http.MethodPost, "/api/server-directory", object{
-		"name": "Tracker", "url": upstream.URL + "/mcp", "provider": "none", "requires_auth": false,
-	})
-	server := g.api(console, http.MethodPost, "/api/servers", object{"name": "Tracker", "mcp_server_directory_id": entry["id"]})
+	entry := g.api(console, http.MethodPost, "/api/server-directory", g.entryAt(g.base))
+	g.entry = entry["id"].(string)
+	server := g.api(console, http.MethodPost, "/api/servers", object{"name": "Tracker", "mcp_server_directory_id": g.entry})
+	g.server = server["id"].(string)
 	for client, dcr := range map[string]bool{inBandAgent: false, externalAgent: true} {
 		g.api(console, http.MethodPost, "/api/agents", object{"application_directory": object{"external_id": client, "name": client, "dcr": dcr}})
 	}
 	saved := g.api(console, http.MethodPost, "/api/v2/policies", object{"name": "p", "mcp_server_id": server["id"], "status": "ACTIVE", "rules": askingRules()})
 	g.policy = saved["policy"].(object)["id"].(string)
 	return g
+}
+
+// serveUpstream serves the upstream at an address more.
+func (g *pipeline) serveUpstream() string {
+	upstream := httptest.NewServer(http.HandlerFunc(g.upstream))
+	g.Cleanup(upstream.Close)
+	return upstream.URL
+}
+
+// entryAt is the only server's entry when the upstream is at that address.
+func (g *pipeline) entryAt(base string) object {
+	return object{"name": "Tracker", "url": base + "/mcp", "provider": "none", "requires_auth": false}
 }
 
 func askingRules() []any {

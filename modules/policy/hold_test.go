@@ -484,3 +484,72 @@ func TestHoldQuestion(t *testing.T) {
 		})
 	}
 }
+
+// TestHoldMoved: M15, what a user approved is not done at another address, or with another account of theirs.
+func TestHoldMoved(t *testing.T) {
+	g := newPipeline(t)
+	connect := func(key string) {
+		t.Helper()
+		g.api(stranger, http.MethodPost, "/api/servers/"+g.server+"/connect", object{"api_key": key})
+	}
+	put := func(change func(entry object)) {
+		t.Helper()
+		entry := g.entryAt(g.base)
+		entry["provider"], entry["requires_auth"] = "api_key", true
+		change(entry)
+		g.api(console, http.MethodPut, "/api/server-directory/"+g.entry, entry)
+	}
+	elsewhere := g.serveUpstream()
+	put(func(object) {})
+	connect("key-of-A")
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	for name, tc := range map[string]struct {
+		arguments string
+		change    func()
+	}{
+		"another account":  {`{"a":1}`, func() { connect("key-of-B") }},
+		"the same account": {`{"a":2}`, func() { connect("key-of-B") }}, // nobody can tell
+		"another address": {`{"a":3}`, func() {
+			g.base = elsewhere
+			put(func(object) {})
+			connect("key-of-A")
+		}},
+		"another path": {`{"a":4}`, func() { put(func(entry object) { entry["url"] = g.base + "/mcp/v2" }) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g.T = t
+			approve := func() {
+				t.Helper()
+				g.rpc(alice, stranger, toolCall(3, "delete", tc.arguments))
+				g.api(console, http.MethodPost, "/api/approvals/"+g.approvals("pending")[0]["id"].(string)+"/approve", nil)
+			}
+			approve()
+			waiting := g.stream(alice, inBandAgent, toolCall(7, "delete", tc.arguments), session...)
+			asked := waiting.asked()
+			tc.change()
+			_, answer := g.rpc(alice, stranger, toolCall(3, "delete", tc.arguments))
+			if text, failed := toolText(answer); !failed || !strings.Contains(text, "/approvals/") {
+				t.Errorf("approved before: %v", answer)
+			}
+			// A call that waited meanwhile asks again.
+			g.replyTo(alice, inBandAgent, asked, yes, session...)
+			again := waiting.asked()
+			if got := g.calls(); len(got) != 0 {
+				t.Fatalf("the upstream got %v", got)
+			}
+			g.replyTo(alice, inBandAgent, again, yes, session...)
+			answer = waiting.next()
+			if text, failed := toolText(answer); text != "done" || failed {
+				t.Errorf("approved anew: %v", answer)
+			}
+			g.api(console, http.MethodPost, "/api/approvals/"+g.approvals("pending")[0]["id"].(string)+"/approve", nil)
+			_, answer = g.rpc(alice, stranger, toolCall(3, "delete", tc.arguments))
+			if text, failed := toolText(answer); text != "done" || failed {
+				t.Errorf("approved anew: %v", answer)
+			}
+			if got := g.calls(); len(got) != 2 {
+				t.Errorf("the upstream got %v", got)
+			}
+		})
+	}
+}
