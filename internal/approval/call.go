@@ -30,6 +30,8 @@ type Call struct {
 	Rule           string
 	// Arguments are canonical, see CanonicalArguments.
 	Arguments []byte
+	// Beside is the one form of what else the call says, see CanonicalBeside.
+	Beside []byte
 	// Channel is the one that the agent and the rule allow at the least, see ChannelFor.
 	Channel storage.ApprovalChannel
 	// Round is "" for a call as its client made it. A call that the upstream answers with questions of its own
@@ -56,6 +58,27 @@ func CanonicalArguments(text []byte) ([]byte, error) {
 	return canonical.JSON(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: len(text) + 1, MaxMembers: len(text) + 1})
 }
 
+// CanonicalBeside is the one form of the members of a call's params that are neither its tool, nor its arguments, nor _meta:
+// above all task, which makes it run in another way. nil when there are none. From 2026-07-28 on requestState and
+// inputResponses are of the round, not of the call. params were checked as part of their message.
+func CanonicalBeside(params []byte, modern bool) ([]byte, error) {
+	beside, err := rewrite(params, func(name string, _ []byte) ([]byte, verdict, error) {
+		switch name {
+		case "name", "arguments", "_meta":
+			return nil, drop, nil
+		case memberState, memberResponses:
+			if modern {
+				return nil, drop, nil
+			}
+		}
+		return nil, keep, nil
+	}, nil)
+	if err != nil || len(beside) == len("{}") {
+		return nil, err
+	}
+	return CanonicalArguments(beside)
+}
+
 // Binding is a digest of everything the approval is good for. The channel is part of it: which rule asks may depend on the
 // token, and a word that was given in band is none for a rule that wants it elsewhere. Each field goes with its length, so that no two calls run
 // together.
@@ -64,7 +87,7 @@ func (c *Call) Binding() []byte {
 	var length [8]byte
 	for _, field := range [...]string{
 		"durward approval 2", c.OrganizationID, c.UserID, c.AgentID, c.Client, c.ServerID, c.Upstream, c.Account, c.Tool, c.Definition,
-		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), c.Round, string(c.Channel),
+		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), string(c.Beside), c.Round, string(c.Channel),
 	} {
 		binary.BigEndian.PutUint64(length[:], uint64(len(field)))
 		h.Write(length[:])

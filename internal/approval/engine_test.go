@@ -87,6 +87,9 @@ func TestBinding(t *testing.T) {
 		"M15 another revision":               func(c *approval.Call) { c.PolicyRevision = 2 },
 		"arguments":                          func(c *approval.Call) { c.Arguments = []byte(`{"id":2}`) },
 		"a number's spelling":                func(c *approval.Call) { c.Arguments = []byte(`{"id":1.0}`) },
+		"task":                               func(c *approval.Call) { c.Beside = []byte(`{"task":{}}`) },
+		"another task":                       func(c *approval.Call) { c.Beside = []byte(`{"task":{"ttl":1}}`) },
+		"a task among the arguments":         func(c *approval.Call) { c.Arguments = []byte(`{"id":1}{"task":{}}`) },
 		"channel":                            func(c *approval.Call) { c.Channel = "another" },
 		"round":                              func(c *approval.Call) { c.Round = "r" },
 		"fields that run together":           func(c *approval.Call) { c.Tool, c.Definition = "deleted", "1" },
@@ -108,6 +111,28 @@ func TestBinding(t *testing.T) {
 		b, err2 := approval.CanonicalArguments(optional(tc.b))
 		if err1 != nil || err2 != nil || string(a) != string(b) {
 			t.Errorf("%s and %s: %s, %s", tc.a, tc.b, a, b)
+		}
+	}
+}
+
+// TestBeside: what a call says beside its tool and arguments is part of it, in one form.
+func TestBeside(t *testing.T) {
+	for _, tc := range []struct {
+		params string
+		modern bool
+		want   string
+	}{
+		{`{"name":"x","arguments":{"task":1},"_meta":{"progressToken":1}}`, true, ``},
+		{`{"name":"x","task":{ "ttl" : 1.0, "a":"\u0062" }}`, true, `{"task":{"a":"b","ttl":1.0}}`},
+		{`{"task":null,"name":"x"}`, true, `{"task":null}`},
+		{`{"name":"x","t\u0061sk":{}}`, true, `{"task":{}}`},
+		{`{"name":"x","z":1,"a":[2]}`, false, `{"a":[2],"z":1}`},
+		{`{"name":"x","requestState":"s","inputResponses":{}}`, true, ``},
+		{`{"name":"x","requestState":"s"}`, false, `{"requestState":"s"}`},
+	} {
+		got, err := approval.CanonicalBeside([]byte(tc.params), tc.modern)
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s: %s, %v", tc.params, got, err)
 		}
 	}
 }

@@ -17,8 +17,12 @@ const (
 	inputRequired   = "input_required"
 )
 
-// Key is the name of our own question among a result's inputRequests.
-const Key = "durward_approval"
+// Names of the gateway's own questions among a result's inputRequests: Key asks for an approval, ConnectKey sends the user
+// to connect an account.
+const (
+	Key        = "durward_approval"
+	ConnectKey = "durward_connect"
+)
 
 // Retry is what a call of revision 2026-07-28 brings from the round before.
 type Retry struct {
@@ -26,6 +30,8 @@ type Retry struct {
 	HasState bool
 	// Answer is what our own question was answered with.
 	Answer Answer
+	// Others: there are answers to questions that the gateway did not ask.
+	Others bool
 }
 
 // Answer is a client's word to a question of ours.
@@ -58,7 +64,11 @@ func ReadRetry(params []byte) (Retry, error) {
 		}
 		r.State, r.HasState = state.Str(), true
 	}
-	responses, _ := v.Get(memberResponses)
+	responses, answers := v.Get(memberResponses)
+	r.Others = answers && responses.Kind() != strictjson.Object
+	for _, m := range responses.Members() {
+		r.Others = r.Others || m.Name != Key && m.Name != ConnectKey
+	}
 	ours, _ := responses.Get(Key)
 	if action, said := ours.Get("action"); said {
 		r.Answer = No

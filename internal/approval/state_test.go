@@ -255,12 +255,13 @@ func TestReadRetry(t *testing.T) {
 		want   approval.Retry
 	}{
 		{`{}`, approval.Retry{}},
-		{`{"requestState":"","inputResponses":{"durward_approval":{"action":"accept"},"x":{"action":"decline"}}}`, approval.Retry{HasState: true, Answer: approval.Yes}},
-		{`{"requestState":"s","inputResponses":{"x":{"action":"accept"}}}`, approval.Retry{HasState: true, State: "s"}},
+		{`{"requestState":"","inputResponses":{"durward_approval":{"action":"accept"},"x":{"action":"decline"}}}`, approval.Retry{HasState: true, Answer: approval.Yes, Others: true}},
+		{`{"requestState":"s","inputResponses":{"x":{"action":"accept"}}}`, approval.Retry{HasState: true, State: "s", Others: true}},
 		{`{"inputResponses":{"durward_approval":{"action":true}}}`, approval.Retry{Answer: approval.No}},
 		{`{"inputResponses":{"durward_approval":{"action":"cancel"}}}`, approval.Retry{Answer: approval.No}},
 		{`{"inputResponses":{"durward_approval":{}}}`, approval.Retry{}},
-		{`{"inputResponses":[1],"durward_approval":{"action":"accept"}}`, approval.Retry{}},
+		{`{"inputResponses":[1],"durward_approval":{"action":"accept"}}`, approval.Retry{Others: true}},
+		{`{"inputResponses":{"durward_connect":{"action":"accept"}}}`, approval.Retry{}},
 	} {
 		got, err := approval.ReadRetry([]byte(tc.params))
 		if err != nil || got != tc.want {

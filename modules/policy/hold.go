@@ -90,6 +90,10 @@ func (h *held) wanted(ctx context.Context) (*approval.Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	beside, err := approval.CanonicalBeside(h.message.Params, h.Modern())
+	if err != nil {
+		return nil, err
+	}
 	account, err := h.account(ctx)
 	if err != nil {
 		return nil, err
@@ -98,7 +102,7 @@ func (h *held) wanted(ctx context.Context) (*approval.Call, error) {
 	c := &approval.Call{
 		OrganizationID: h.call.Caller.OrganizationID, UserID: h.call.Caller.UserID, Client: h.call.Caller.Agent, ServerID: h.call.Server.ID,
 		Upstream: entry.URL + " " + entry.OAuth.Resource, Account: account, Tool: h.message.Name, Definition: definition, PolicyID: h.decision.PolicyID, PolicyRevision: h.decision.Revision, Rule: h.decision.Rule,
-		Arguments: canonical, Channel: approval.ChannelFor(h.call.Agent, h.decision.OutOfBand),
+		Arguments: canonical, Beside: beside, Channel: approval.ChannelFor(h.call.Agent, h.decision.OutOfBand),
 	}
 	if h.call.Agent != nil {
 		c.AgentID = h.call.Agent.ID

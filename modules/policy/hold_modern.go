@@ -32,6 +32,10 @@ func (h *held) serveModern() error {
 		return nil
 	}
 	if !retry.HasState {
+		if retry.Others || retry.Answer != approval.Silence {
+			h.refuseAnswers()
+			return nil
+		}
 		return h.begin(h.askModern)
 	}
 	state, err := h.call.Core.Asks.Open(retry.State, h.asker())
@@ -47,7 +51,14 @@ func (h *held) serveModern() error {
 		wanted.Round = state.Round
 		return h.useUp(wanted, state)
 	}
-	return h.answered(state, retry.Answer)
+	return h.answered(state, retry)
+}
+
+// refuseAnswers answers a round that brings answers to what nobody asked: the upstream would read them, and the user would
+// not have seen them.
+func (h *held) refuseAnswers() {
+	h.handler.count(h.call, "refused")
+	h.WriteRPC(h.w, http.StatusOK, jsonrpc.CodeInvalidParams, textAnswers, app.BadRequest)
 }
 
 func (q *request) refuseState(w http.ResponseWriter) {
@@ -84,12 +95,16 @@ func (h *held) askModern(a *storage.Approval) error {
 }
 
 // answered is the round after a question of ours.
-func (h *held) answered(state approval.State, answer approval.Answer) error {
-	if answer == approval.No {
+func (h *held) answered(state approval.State, retry approval.Retry) error {
+	switch {
+	case retry.Answer == approval.No:
 		if err := h.deny(h.r.Context(), state.ApprovalID); err != nil {
 			return h.fail(err)
 		}
 		h.refuse(textSaidNo)
+		return nil
+	case retry.Others:
+		h.refuseAnswers() // the upstream has not been called yet
 		return nil
 	}
 	wanted, err := h.wanted(h.r.Context())
@@ -108,7 +123,7 @@ func (h *held) answered(state approval.State, answer approval.Answer) error {
 		return h.begin(h.askModern)
 	}
 	switch {
-	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && answer == approval.Yes && h.inBand(&a):
+	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && retry.Answer == approval.Yes && h.inBand(&a):
 		a, err = h.accept(a)
 	case a.Status == storage.ApprovalPending && state.Mode == approval.ModePage:
 		a, err = h.waitForPage(a)

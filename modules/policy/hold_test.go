@@ -485,6 +485,42 @@ func TestHoldQuestion(t *testing.T) {
 	}
 }
 
+// TestHoldTask: M15, an approved call is not made as a task, or with anything else that was not there when it was approved.
+func TestHoldTask(t *testing.T) {
+	g := newPipeline(t)
+	plain := toolCall(3, "delete", `{}`)
+	with := func(more string) string { return strings.Replace(plain, `"params":{`, `"params":{`+more+`,`, 1) }
+	for _, tc := range []struct{ approved, other, same string }{
+		{plain, with(`"task":{}`), with(`"_meta":{"progressToken":1}`)},
+		{with(`"task":{"ttl":1}`), with(`"task":{"ttl":2}`), with(`"t\u0061sk":{ "ttl" : 1}`)},
+		{with(`"task":{}`), plain, with(`"task":{ }`)},
+		{with(`"x-as":"admin"`), plain, with(`"x-as":"\u0061dmin"`)},
+	} {
+		g.rpc(alice, stranger, tc.approved)
+		pending := g.approvals("pending")
+		if len(pending) != 1 {
+			t.Fatalf("pending: %v", pending)
+		}
+		g.api(console, http.MethodPost, "/api/approvals/"+pending[0]["id"].(string)+"/approve", nil)
+		_, answer := g.rpc(alice, stranger, tc.other)
+		if _, failed := toolText(answer); !failed || len(g.calls()) != 0 {
+			t.Errorf("%s approved, and made: %s", tc.approved, tc.other)
+		}
+		for _, left := range g.approvals("pending") {
+			g.api(console, http.MethodPost, "/api/approvals/"+left["id"].(string)+"/deny", nil)
+		}
+		if _, answer = g.rpc(alice, stranger, tc.same); len(g.calls()) != 1 {
+			t.Errorf("%s approved: %v", tc.same, answer)
+		}
+	}
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	s := g.stream(alice, inBandAgent, with(`"task":{"ttl":60}`), session...)
+	params, _ := s.next()["params"].(object)
+	if text, _ := params["message"].(string); !strings.HasSuffix(text, "\nBeside them: {\n  \"task\": {\n    \"ttl\": 60\n  }\n}") {
+		t.Errorf("%s", text)
+	}
+}
+
 // TestHoldMoved: M15, what a user approved is not done at another address, or with another account of theirs.
 func TestHoldMoved(t *testing.T) {
 	g := newPipeline(t)

@@ -20,6 +20,7 @@ const (
 	textSpent     = "Denied: the approval of this call was used, or is not good for this call any longer. Make the call anew to ask again."
 	textDeniedNow = "Denied by policy. Nothing was executed."
 	textTrouble   = "Denied: the gateway cannot tell at the moment whether this call may be made. Nothing was executed."
+	textAnswers   = "The inputResponses answer what nobody asked; make the call anew"
 	textState     = "The requestState is not one of this call; make the call anew"
 )
 
@@ -56,12 +57,20 @@ func (h *held) question(a *storage.Approval) string {
 		return text
 	}
 	arguments, whole := laidOut(canonical)
-	if !whole {
+	beside, err := approval.CanonicalBeside(h.message.Params, h.Modern())
+	if err != nil {
+		return text
+	}
+	besideIt, all := laidOut(beside)
+	if !whole || !all {
 		text += "\nNot everything is shown. The arguments are longer than this question: decline unless you know the rest."
 	}
 	text += "\nArguments: " + arguments
 	if !whole {
 		text += fmt.Sprintf("\n(shortened: %d bytes in all, SHA-256 %s)", len(canonical), a.ArgumentsDigest)
+	}
+	if beside != nil {
+		text += "\nBeside them: " + besideIt
 	}
 	return text
 }
