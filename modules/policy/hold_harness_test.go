@@ -60,11 +60,14 @@ type pipeline struct {
 	mu       sync.Mutex
 	received []received // by the upstream, without initialize
 	reply    func(w http.ResponseWriter, body []byte)
+	// stateless: the upstream has no sessions.
+	stateless bool
 }
 
 type received struct {
-	method string // of the message
-	body   string
+	method  string // of the message, or GET or DELETE
+	body    string
+	session string // id of it
 }
 
 func newPipeline(t *testing.T) *pipeline {
@@ -133,14 +136,21 @@ func (g *pipeline) upstream(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.Unmarshal(body, &m)
 	g.mu.Lock()
-	reply := g.reply
+	reply, stateless := g.reply, g.stateless
+	if r.Method != http.MethodPost {
+		m.Method = r.Method
+	}
 	if m.Method != "initialize" {
-		g.received = append(g.received, received{m.Method, string(body)})
+		g.received = append(g.received, received{m.Method, string(body), r.Header.Get("Mcp-Session-Id")})
 	}
 	g.mu.Unlock()
 	switch {
+	case r.Method != http.MethodPost && stateless:
+		w.WriteHeader(http.StatusMethodNotAllowed)
 	case m.Method == "initialize":
-		w.Header().Set("Mcp-Session-Id", "upstream-session")
+		if !stateless {
+			w.Header().Set("Mcp-Session-Id", "upstream-session")
+		}
 		writeJSON(w, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`)
 	case m.ID == nil || m.Method == "":
 		w.WriteHeader(http.StatusAccepted)
@@ -255,15 +265,21 @@ func toolText(answer object) (text string, isError bool) {
 // session begins a session of a client with these capabilities and returns its headers.
 func (g *pipeline) session(user, client, version, capabilities string) []string {
 	g.Helper()
+	id := g.initialize(user, client, version, capabilities)
+	if id == "" {
+		g.Fatal("no session")
+	}
+	return []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", version}
+}
+
+// initialize begins a session and returns its id; "" when there is none.
+func (g *pipeline) initialize(user, client, version, capabilities string) string {
+	g.Helper()
 	response := g.do(g.Context(), user, client, http.MethodPost, "/mcp/tracker", []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+version+
 		`","capabilities":`+capabilities+`,"clientInfo":{"name":"c","version":"1"}}}`))
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body)
-	id := response.Header.Get("Mcp-Session-Id")
-	if id == "" {
-		g.Fatalf("no session: %d", response.StatusCode)
-	}
-	return []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", version}
+	return response.Header.Get("Mcp-Session-Id")
 }
 
 // openStream is the answer to a held call while it is being read.
