@@ -62,6 +62,9 @@ func CanonicalArguments(text []byte) ([]byte, error) {
 // above all task, which makes it run in another way. nil when there are none. From 2026-07-28 on requestState and
 // inputResponses are of the round, not of the call. params were checked as part of their message.
 func CanonicalBeside(params []byte, modern bool) ([]byte, error) {
+	if params == nil {
+		return nil, nil
+	}
 	beside, err := rewrite(params, func(name string, _ []byte) ([]byte, verdict, error) {
 		switch name {
 		case "name", "arguments", "_meta":

@@ -349,6 +349,75 @@ func TestCap(t *testing.T) {
 	}
 }
 
+// TestAsked: M16, a user and client ask at most 120 times in ten minutes, also when each call is decided at once.
+func TestAsked(t *testing.T) {
+	now := time.Unix(10_000, 0)
+	e := newEngine(new(memory), new(approval.Bell), func() time.Time { return now })
+	ask := func(i int, client string) (storage.Approval, error) {
+		c := call()
+		c.Client, c.Arguments = client, fmt.Appendf(nil, `{"id":%d}`, i)
+		return e.Request(t.Context(), c)
+	}
+	for i := range approval.MaxAsked {
+		a, err := ask(i, "agent-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.DecideInBand(t.Context(), "o", "alice", a.ID, i == 0); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Second)
+	}
+	if _, err := ask(1, "agent-a"); !errors.Is(err, storage.ErrTooManyAsked) {
+		t.Errorf("one too many: %v", err)
+	}
+	if a, err := ask(0, "agent-a"); err != nil || a.Status != storage.ApprovalApproved {
+		t.Errorf("one that is approved: %v", err)
+	}
+	if _, err := ask(1, "agent-b"); err != nil {
+		t.Errorf("of another client: %v", err)
+	}
+	now = time.Unix(10_000, 0).Add(approval.AskedWithin)
+	if _, err := ask(1, "agent-a"); err != nil {
+		t.Errorf("ten minutes after the first: %v", err)
+	}
+	if _, err := ask(2, "agent-a"); !errors.Is(err, storage.ErrTooManyAsked) {
+		t.Errorf("and another one: %v", err)
+	}
+}
+
+// TestTooLarge: M16, what nobody can read is not held.
+func TestTooLarge(t *testing.T) {
+	for _, tc := range []struct {
+		arguments, beside int
+		want              error
+	}{{approval.MaxArguments, 0, nil}, {approval.MaxArguments + 1, 0, approval.ErrTooLarge}, {approval.MaxArguments, 1, approval.ErrTooLarge}} {
+		store := new(memory)
+		c := call()
+		c.Arguments, c.Beside = make([]byte, tc.arguments), make([]byte, tc.beside)
+		if _, err := newEngine(store, new(approval.Bell), nil).Request(t.Context(), c); !errors.Is(err, tc.want) || (len(store.all) == 0) != (tc.want != nil) {
+			t.Errorf("%d and %d bytes: %v", tc.arguments, tc.beside, err)
+		}
+	}
+}
+
+// TestArgumentsKept: they are shown while there is something to decide or to make.
+func TestArgumentsKept(t *testing.T) {
+	e := newEngine(new(memory), new(approval.Bell), nil)
+	a, err := e.Request(t.Context(), call())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, kept := range map[storage.ApprovalStatus]bool{
+		storage.ApprovalPending: true, storage.ApprovalApproved: true, storage.ApprovalDenied: false, storage.ApprovalUsed: false, storage.ApprovalExpired: false,
+	} {
+		a.Status = status
+		if arguments, err := e.Arguments(&a); err != nil || (arguments != nil) != kept {
+			t.Errorf("%s: %s, %v", status, arguments, err)
+		}
+	}
+}
+
 // TestWait: a wait ends at once with a decision of this process, within a second with another's, with the time to
 // decide, and with its context.
 func TestWait(t *testing.T) {

@@ -58,8 +58,8 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 		}
 		a, err := h.call.Core.Approvals.Request(h.r.Context(), wanted)
 		switch {
-		case errors.Is(err, storage.ErrTooManyPending):
-			h.refuse(textTooMany)
+		case refusalOf(err) != "":
+			h.refuse(refusalOf(err))
 			return nil
 		case err != nil:
 			return h.fail(err)

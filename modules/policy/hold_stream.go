@@ -61,8 +61,8 @@ func (h *held) stream(a *storage.Approval) error {
 		case ctx.Err() != nil:
 			h.handler.count(h.call, "client_gone")
 			return nil // taken back, or over, at the last moment: an approval that was used for it stays used
-		case errors.Is(err, storage.ErrTooManyPending):
-			h.refuseOn(client, textTooMany)
+		case refusalOf(err) != "":
+			h.refuseOn(client, refusalOf(err))
 			return nil
 		case err != nil:
 			h.logger.Error("using an approval", zap.Error(err))

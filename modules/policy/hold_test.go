@@ -346,6 +346,37 @@ func TestHoldCap(t *testing.T) {
 	}
 }
 
+// TestHoldLarge: M16, a call that nobody could read before they approve it is not held: not a byte of it is kept.
+func TestHoldLarge(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	large := `{"a":"` + strings.Repeat("x", 64<<10) + `"}`
+	for name, call := range map[string]func() object{
+		"page": func() object { _, answer := g.rpc(alice, stranger, toolCall(3, "delete", large)); return answer },
+		"in band": func() object {
+			_, answer := g.rpc(alice, inBandAgent, toolCall(3, "delete", large), session...)
+			return answer
+		},
+		"2026-07-28": func() object { return g.modernRPC(alice, inBandAgent, modernCall("delete", large, showsForms, "")) },
+		"beside the arguments": func() object {
+			_, answer := g.rpc(alice, stranger, strings.Replace(toolCall(3, "delete", `{}`), `"params":{`, `"params":{"task":`+large+`,`, 1))
+			return answer
+		},
+	} {
+		if text, failed := toolText(call()); !failed || !strings.HasPrefix(text, "Denied: the arguments of this call are too large") {
+			t.Errorf("%s: %.200s", name, text)
+		}
+	}
+	if held := g.approvals(""); len(held) != 0 || len(g.calls()) != 0 {
+		t.Errorf("held: %v", held)
+	}
+	// Blanks are not the call's.
+	g.rpc(alice, stranger, toolCall(3, "delete", `{"a":1`+strings.Repeat(" ", 128<<10)+`}`))
+	if held := g.approvals("pending"); len(held) != 1 {
+		t.Errorf("held: %v", held)
+	}
+}
+
 // TestApprovalsAPI: who sees what of held calls.
 func TestApprovalsAPI(t *testing.T) {
 	g := newPipeline(t)
@@ -482,6 +513,58 @@ func TestHoldQuestion(t *testing.T) {
 				t.Errorf("%d bytes: %s", len(text), text)
 			}
 		})
+	}
+}
+
+// TestHoldStateless: an upstream without sessions is no reason not to ask a client that can be asked. It never sees the
+// session that the client has with the gateway.
+func TestHoldStateless(t *testing.T) {
+	g := newPipeline(t)
+	g.stateless = true
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	other := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{"x":1}`), session...)
+	id := s.asked()
+	if status := g.replyTo(alice, inBandAgent, id, yes, other...); status != http.StatusBadRequest {
+		t.Errorf("M18 answered from another session: %d", status)
+	}
+	if status := g.replyTo(alice, inBandAgent, id, yes, session...); status != http.StatusAccepted {
+		t.Errorf("answered: %d", status)
+	}
+	if text, failed := toolText(s.next()); text != "done" || failed {
+		t.Errorf("%q", text)
+	}
+	s = g.stream(alice, inBandAgent, toolCall(8, "delete", `{"x":2}`), session...)
+	id = s.asked()
+	g.rpc(alice, inBandAgent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`, session...)
+	g.replyTo(alice, inBandAgent, id, yes, session...)
+	if m := s.next(); m != nil {
+		t.Errorf("taken back: %v", m)
+	}
+	for method, want := range map[string]int{http.MethodGet: http.StatusMethodNotAllowed, http.MethodDelete: http.StatusNoContent} {
+		response := g.do(t.Context(), alice, inBandAgent, method, "/mcp/tracker", nil, session...)
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %d", method, response.StatusCode)
+		}
+	}
+	var methods []string
+	for _, got := range g.calls() {
+		methods = append(methods, got.method)
+		if got.session != "" {
+			t.Errorf("the upstream is told of session %s", got.session)
+		}
+	}
+	if diff := cmp.Diff([]string{"tools/call", "notifications/cancelled", http.MethodGet}, methods); diff != "" {
+		t.Errorf("the upstream got\n%s", diff)
+	}
+	page := g.session(alice, externalAgent, "2025-11-25", `{"elicitation":{"url":{}}}`)
+	_, answer := g.rpc(alice, externalAgent, toolCall(3, "delete", `{"x":3}`), page...)
+	if failure, _ := answer["error"].(object); failure["code"] != -32042.0 {
+		t.Errorf("%v", answer)
+	}
+	if id := g.initialize(alice, inBandAgent, "2025-06-18", `{}`); id != "" {
+		t.Errorf("a client that cannot be asked has session %s", id)
 	}
 }
 

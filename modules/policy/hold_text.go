@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 const (
 	textNeeded    = "This call needs its user's approval"
 	textTooMany   = "Denied: too many calls of this client wait for approval already. Nothing was executed; decide on those first."
+	textTooOften  = "Denied: approval of too many calls of this client was asked for within a few minutes. Nothing was executed; try again later."
+	textTooLarge  = "Denied: the arguments of this call are too large for a person to approve (more than 64 KiB). Nothing was executed."
 	textSaidNo    = "Denied: the user did not approve this call. Nothing was executed."
 	textExpired   = "Denied: nobody approved this call in time. Nothing was executed; make the call again to ask again."
 	textSpent     = "Denied: the approval of this call was used, or is not good for this call any longer. Make the call anew to ask again."
@@ -27,6 +30,19 @@ const (
 func textPage(address string) string {
 	return fmt.Sprintf("This call waits for its user's approval, and nothing was executed yet. The user decides at %s within %.0f minutes. "+
 		"Once they have approved, make exactly the same call again.", address, approval.DecideFor.Minutes())
+}
+
+// refusalOf is what a call is told that cannot be asked about; "" for other errors.
+func refusalOf(err error) string {
+	switch {
+	case errors.Is(err, storage.ErrTooManyPending):
+		return textTooMany
+	case errors.Is(err, storage.ErrTooManyAsked):
+		return textTooOften
+	case errors.Is(err, approval.ErrTooLarge):
+		return textTooLarge
+	}
+	return ""
 }
 
 // textOf is what a call is told whose approval can be neither waited for nor used.
