@@ -19,6 +19,7 @@ type said struct {
 	Text    string   `json:"text"`
 	IsError bool     `json:"isError"`
 	Version string   `json:"version"`
+	Took    int      `json:"took"` // milliseconds
 }
 
 // approvalPage is the address at which a user decides, in a text for a model.
@@ -62,14 +63,16 @@ func TestApprovalsOfficialClients(t *testing.T) {
 	d := newDevHome(t).start(t)
 	token := d.token(t)
 	d.connect(t, token, clientAccount)
-	if got := d.callTool(t, "create_issue", `{"title":"A fourth one"}`); !strings.Contains(got, `"id":4`) {
-		t.Fatal(got)
+	for id := 4; id <= 6; id++ {
+		if got := d.callTool(t, "create_issue", `{"title":"One more"}`); !strings.Contains(got, `"id":`+strconv.Itoa(id)) {
+			t.Fatal(got)
+		}
 	}
 	issue := 0
 	run := func(t *testing.T, era, word string, id int) said {
 		t.Helper()
 		var got said
-		output := runNode(t, tools, "clients/approvals.mjs", d.url+"/mcp/demo", token, clients, era, word, strconv.Itoa(id))
+		output := runNode(t, tools, "clients/approvals.mjs", d.url+"/mcp/demo", token, clients, era, word, strconv.Itoa(id), d.consoleToken(t))
 		if err := json.Unmarshal([]byte(output), &got); err != nil {
 			t.Fatalf("%s: %v", output, err)
 		}
@@ -88,7 +91,7 @@ func TestApprovalsOfficialClients(t *testing.T) {
 		})
 		t.Run(era+" accept", func(t *testing.T) {
 			got := run(t, era, "accept", issue)
-			question := []string{`Allow the agent "dev-agent" to run the tool "delete_issue" of the server "demo" once?` + "\n" + `Arguments: {"id":` + strconv.Itoa(issue) + `}`}
+			question := []string{`Allow the agent "dev-agent" to run the tool "delete_issue" of the server "demo" once?` + "\nArguments: {\n  \"id\": " + strconv.Itoa(issue) + "\n}"}
 			for i := range got.Asked { // the server's name is its owner's to choose
 				got.Asked[i] = regexp.MustCompile(`of the server "[^"]*"`).ReplaceAllString(got.Asked[i], `of the server "demo"`)
 			}
@@ -115,6 +118,23 @@ func TestApprovalsOfficialClients(t *testing.T) {
 			}
 			if got = run(t, era, "none", issue); !got.IsError || approvalPage.FindString(got.Text) == "" {
 				t.Errorf("M15 once more: %+v", got)
+			}
+		})
+	}
+	for _, era := range []string{"legacy", "modern"} {
+		issue++
+		if era == "modern" { // before it, a client that opens pages tells the gateway nothing of a no
+			t.Run(era+" page, declined", func(t *testing.T) {
+				got := run(t, era, "page-decline", issue)
+				if len(got.Asked) != 1 || !got.IsError || !strings.HasPrefix(got.Text, "Denied: ") || got.Took > 10_000 {
+					t.Errorf("%+v", got)
+				}
+			})
+		}
+		t.Run(era+" page", func(t *testing.T) {
+			got := run(t, era, "page", issue)
+			if len(got.Asked) != 1 || got.IsError || !strings.Contains(got.Text, `"id":`+strconv.Itoa(issue)) {
+				t.Errorf("%+v", got)
 			}
 		})
 	}

@@ -20,6 +20,16 @@ const (
 // ErrTooManyPending: the user and agent have as many pending approvals as they may.
 var ErrTooManyPending = errors.New("too many pending approvals")
 
+// ErrTooManyAsked: the user has been asked for the agent as often as may be in a while.
+var ErrTooManyAsked = errors.New("too many approvals asked for")
+
+// AskLimits bound what a user may be asked for one client. Zero members do not.
+type AskLimits struct {
+	Pending int       // that wait at a time
+	Asked   int       // that were asked for after Since, whatever became of them
+	Since   time.Time // ends what counts for Asked
+}
+
 // Approval is a call that waits for, or got, a human's word.
 type Approval struct {
 	ID             string
@@ -34,6 +44,8 @@ type Approval struct {
 	Binding []byte
 	// ArgumentsDigest is the SHA-256 of the canonical arguments alone, in hex, for people.
 	ArgumentsDigest string
+	// SealedArguments are kept while the call can be decided on or made: nil for one that is denied or used, and sooner or
+	// later for one that is expired.
 	SealedArguments []byte
 	PolicyID        string
 	PolicyRevision  int

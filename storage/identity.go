@@ -43,6 +43,8 @@ type User struct {
 	SeenAt         time.Time
 	// RevokedAt: tokens issued until then are refused; zero when nobody revoked them.
 	RevokedAt time.Time
+	// LoggedOutAt: browsers' sessions that were begun until then are over; zero when nobody logged out.
+	LoggedOutAt time.Time
 }
 
 // UserClaim is what a verified token says about its user.

@@ -127,6 +127,9 @@ type Identities interface {
 	// that are pending, or approved and not used, are deleted, and the API keys that stand for the user are revoked, in the
 	// same transaction. ErrNotFound when there is no such user.
 	RevokeUser(ctx context.Context, organization, id string, at time.Time) (User, error)
+	// LogOutUser sets the user's LoggedOutAt to when a session was begun, which ends it and those begun before it. It never
+	// moves back. Tokens stay good. ErrNotFound when there is no such user.
+	LogOutUser(ctx context.Context, organization, id string, begun time.Time) error
 }
 
 // Directory keeps the templates.
@@ -283,11 +286,14 @@ type Policies interface {
 type Approvals interface {
 	// CreateApproval stores a pending approval. When the same user has one with the same binding that is pending or
 	// approved and not expired by a.CreatedAt, that one is returned and nothing is stored: a call that is tried again does
-	// not ask again. ErrTooManyPending when the user has limit pending ones for the same client, ErrNotFound when the
-	// server, the user or the agent is gone. Approvals whose ExpiresAt has been over for a day are forgotten.
-	CreateApproval(ctx context.Context, a Approval, limit int) (Approval, error)
+	// not ask again. ErrTooManyPending and ErrTooManyAsked when the user has reached that limit for the same client,
+	// ErrNotFound when the server, the user or the agent is gone. Approvals whose ExpiresAt has been over for a day are
+	// forgotten, and of the user's own that are over the arguments.
+	CreateApproval(ctx context.Context, a Approval, limits AskLimits) (Approval, error)
 	// Approval reads one approval; now decides whether it has expired.
 	Approval(ctx context.Context, organization, id string, now time.Time) (Approval, error)
+	// ApprovalStatus is the status alone of one approval, for those who look at it again and again.
+	ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (ApprovalStatus, error)
 	// Approvals lists approvals, newest first.
 	Approvals(ctx context.Context, f ApprovalFilter) (Page[Approval], error)
 	// DecideApproval sets what a human said. ErrNotFound when the approval is unknown or not the user's (d.UserID),

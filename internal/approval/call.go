@@ -18,7 +18,11 @@ type Call struct {
 	AgentID        string // registered agent; "" when the client is not registered
 	Client         string // external id of the client
 	ServerID       string
-	Tool           string
+	// Upstream is where the call goes, and Account which connection it goes with: what the user was asked about is not done
+	// elsewhere, or as somebody else there.
+	Upstream string
+	Account  string
+	Tool     string
 	// Definition is the hash of the tool as the upstream describes it now; "" when it was never seen (attack M13).
 	Definition     string
 	PolicyID       string
@@ -26,6 +30,8 @@ type Call struct {
 	Rule           string
 	// Arguments are canonical, see CanonicalArguments.
 	Arguments []byte
+	// Beside is the one form of what else the call says, see CanonicalBeside.
+	Beside []byte
 	// Channel is the one that the agent and the rule allow at the least, see ChannelFor.
 	Channel storage.ApprovalChannel
 	// Round is "" for a call as its client made it. A call that the upstream answers with questions of its own
@@ -52,6 +58,30 @@ func CanonicalArguments(text []byte) ([]byte, error) {
 	return canonical.JSON(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: len(text) + 1, MaxMembers: len(text) + 1})
 }
 
+// CanonicalBeside is the one form of the members of a call's params that are neither its tool, nor its arguments, nor _meta:
+// above all task, which makes it run in another way. nil when there are none. From 2026-07-28 on requestState and
+// inputResponses are of the round, not of the call. params were checked as part of their message.
+func CanonicalBeside(params []byte, modern bool) ([]byte, error) {
+	if params == nil {
+		return nil, nil
+	}
+	beside, err := rewrite(params, func(name string, _ []byte) ([]byte, verdict, error) {
+		switch name {
+		case "name", "arguments", "_meta":
+			return nil, drop, nil
+		case memberState, memberResponses:
+			if modern {
+				return nil, drop, nil
+			}
+		}
+		return nil, keep, nil
+	}, nil)
+	if err != nil || len(beside) == len("{}") {
+		return nil, err
+	}
+	return CanonicalArguments(beside)
+}
+
 // Binding is a digest of everything the approval is good for. The channel is part of it: which rule asks may depend on the
 // token, and a word that was given in band is none for a rule that wants it elsewhere. Each field goes with its length, so that no two calls run
 // together.
@@ -59,8 +89,8 @@ func (c *Call) Binding() []byte {
 	h := sha256.New()
 	var length [8]byte
 	for _, field := range [...]string{
-		"durward approval 1", c.OrganizationID, c.UserID, c.AgentID, c.Client, c.ServerID, c.Tool, c.Definition,
-		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), c.Round, string(c.Channel),
+		"durward approval 2", c.OrganizationID, c.UserID, c.AgentID, c.Client, c.ServerID, c.Upstream, c.Account, c.Tool, c.Definition,
+		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), string(c.Beside), c.Round, string(c.Channel),
 	} {
 		binary.BigEndian.PutUint64(length[:], uint64(len(field)))
 		h.Write(length[:])

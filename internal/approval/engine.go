@@ -19,6 +19,13 @@ const (
 	UseFor    = 10 * time.Minute
 	// MaxPending is how many calls a user and client may have waiting: more would be nodded through (attack M16).
 	MaxPending = 20
+	// MaxAsked is how many calls a user and client may have asked about within AskedWithin, decided ones included: a client
+	// that declines by itself asks as fast as it can.
+	MaxAsked    = 120
+	AskedWithin = 10 * time.Minute
+	// MaxArguments is how long the arguments of a held call may be, and what it says beside them: nobody reads more before
+	// they approve it, and what is held is kept.
+	MaxArguments = 64 << 10
 	// rereadEvery is how late a decision that another process took may be seen.
 	rereadEvery = time.Second
 )
@@ -27,6 +34,8 @@ var (
 	// ErrClient: the decision came with a token that may not decide: of the client that made the call, of one that is not
 	// among the approval clients, or of a machine.
 	ErrClient = errors.New("this client may not decide on held calls")
+	// ErrTooLarge: the call's arguments are longer than MaxArguments.
+	ErrTooLarge = errors.New("the call is too large to be held")
 	// ErrChannel: the call may be decided out of band only.
 	ErrChannel = errors.New("this call may be decided out of band only")
 )
@@ -67,12 +76,16 @@ func New(o Options) *Engine {
 }
 
 // Request returns the approval that exactly this call has, pending or approved, and makes a pending one when there is
-// none. storage.ErrTooManyPending when the user has as many for this client as they may.
+// none. storage.ErrTooManyPending and storage.ErrTooManyAsked when the user has as many for this client as they may,
+// ErrTooLarge when nobody could read what they approve.
 func (e *Engine) Request(ctx context.Context, c *Call) (storage.Approval, error) {
-	return e.create(ctx, c, MaxPending)
+	if len(c.Arguments)+len(c.Beside) > MaxArguments {
+		return storage.Approval{}, ErrTooLarge
+	}
+	return e.create(ctx, c, storage.AskLimits{Pending: MaxPending, Asked: MaxAsked, Since: e.now().UTC().Add(-AskedWithin)})
 }
 
-func (e *Engine) create(ctx context.Context, c *Call, limit int) (storage.Approval, error) {
+func (e *Engine) create(ctx context.Context, c *Call, limits storage.AskLimits) (storage.Approval, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return storage.Approval{}, fmt.Errorf("making an id: %w", err)
@@ -87,7 +100,7 @@ func (e *Engine) create(ctx context.Context, c *Call, limit int) (storage.Approv
 	if a.SealedArguments, err = e.vault.Seal(c.Arguments, place(&a)); err != nil {
 		return storage.Approval{}, fmt.Errorf("sealing arguments: %w", err)
 	}
-	return e.store.CreateApproval(ctx, a, limit)
+	return e.store.CreateApproval(ctx, a, limits)
 }
 
 // place is where an approval's arguments are kept.
@@ -95,8 +108,12 @@ func place(a *storage.Approval) seal.AD {
 	return seal.ApprovalPlace(a.OrganizationID, a.UserID, a.ID)
 }
 
-// Arguments are the call's canonical arguments, for the human who decides.
+// Arguments are the call's canonical arguments, for the human who decides; nil when there is nothing to decide and nothing to
+// make any more.
 func (e *Engine) Arguments(a *storage.Approval) ([]byte, error) {
+	if a.Status != storage.ApprovalPending && a.Status != storage.ApprovalApproved {
+		return nil, nil
+	}
 	arguments, err := e.vault.Open(a.SealedArguments, place(a))
 	if err != nil {
 		return nil, fmt.Errorf("opening the arguments of approval %s: %w", a.ID, err)
@@ -127,9 +144,11 @@ func (e *Engine) Wait(ctx context.Context, organization, id string) (storage.App
 	again := time.NewTicker(rereadEvery)
 	defer again.Stop()
 	for {
-		a, err := e.Approval(ctx, organization, id)
-		if err != nil || a.Status != storage.ApprovalPending {
-			return a, err
+		switch status, err := e.store.ApprovalStatus(ctx, organization, id, e.now()); {
+		case err != nil:
+			return storage.Approval{}, err
+		case status != storage.ApprovalPending:
+			return e.Approval(ctx, organization, id)
 		}
 		select {
 		case <-ctx.Done():
@@ -179,7 +198,7 @@ func (e *Engine) Decide(ctx context.Context, d Decider, id string, approve bool)
 }
 
 // DecideInBand records the word that the client which made the call brought from its user. The caller has made sure that
-// it was asked. Errors as of Decide, and ErrChannel.
+// it was asked. A no needs no channel: nobody gains by it. Errors as of Decide, and ErrChannel.
 func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string, approve bool) (storage.Approval, error) {
 	a, err := e.Approval(ctx, organization, id)
 	if err != nil {
@@ -188,7 +207,7 @@ func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string
 	if a.UserID != user {
 		return storage.Approval{}, storage.ErrNotFound
 	}
-	if a.Channel != storage.ChannelInBand {
+	if approve && a.Channel != storage.ChannelInBand {
 		return storage.Approval{}, ErrChannel
 	}
 	return e.decide(ctx, &a, approve, storage.ChannelInBand, a.Client)
@@ -226,7 +245,7 @@ func (e *Engine) Prolong(ctx context.Context, used *storage.Approval, c *Call) (
 	next := *c
 	next.Round = random.String()
 	// A round is no further question to the user: it does not count.
-	a, err := e.create(ctx, &next, unlimited)
+	a, err := e.create(ctx, &next, storage.AskLimits{})
 	if err != nil {
 		return "", "", err
 	}
@@ -235,5 +254,3 @@ func (e *Engine) Prolong(ctx context.Context, used *storage.Approval, c *Call) (
 	}
 	return a.ID, next.Round, nil
 }
-
-const unlimited = 1 << 30

@@ -78,12 +78,18 @@ func TestBinding(t *testing.T) {
 		"agent":                              func(c *approval.Call) { c.AgentID = "2" },
 		"client":                             func(c *approval.Call) { c.Client = "agent-b" },
 		"server":                             func(c *approval.Call) { c.ServerID = "s2" },
+		"upstream":                           func(c *approval.Call) { c.Upstream = "https://b.example.com" },
+		"account":                            func(c *approval.Call) { c.Account = "b" },
+		"upstream and account exchanged":     func(c *approval.Call) { c.Upstream, c.Account = "", "https://b.example.com" },
 		"tool":                               func(c *approval.Call) { c.Tool = "delet" },
 		"M13 another definition of the tool": func(c *approval.Call) { c.Definition = "d2" },
 		"policy":                             func(c *approval.Call) { c.PolicyID = "p2" },
 		"M15 another revision":               func(c *approval.Call) { c.PolicyRevision = 2 },
 		"arguments":                          func(c *approval.Call) { c.Arguments = []byte(`{"id":2}`) },
 		"a number's spelling":                func(c *approval.Call) { c.Arguments = []byte(`{"id":1.0}`) },
+		"task":                               func(c *approval.Call) { c.Beside = []byte(`{"task":{}}`) },
+		"another task":                       func(c *approval.Call) { c.Beside = []byte(`{"task":{"ttl":1}}`) },
+		"a task among the arguments":         func(c *approval.Call) { c.Arguments = []byte(`{"id":1}{"task":{}}`) },
 		"channel":                            func(c *approval.Call) { c.Channel = "another" },
 		"round":                              func(c *approval.Call) { c.Round = "r" },
 		"fields that run together":           func(c *approval.Call) { c.Tool, c.Definition = "deleted", "1" },
@@ -105,6 +111,28 @@ func TestBinding(t *testing.T) {
 		b, err2 := approval.CanonicalArguments(optional(tc.b))
 		if err1 != nil || err2 != nil || string(a) != string(b) {
 			t.Errorf("%s and %s: %s, %s", tc.a, tc.b, a, b)
+		}
+	}
+}
+
+// TestBeside: what a call says beside its tool and arguments is part of it, in one form.
+func TestBeside(t *testing.T) {
+	for _, tc := range []struct {
+		params string
+		modern bool
+		want   string
+	}{
+		{`{"name":"x","arguments":{"task":1},"_meta":{"progressToken":1}}`, true, ``},
+		{`{"name":"x","task":{ "ttl" : 1.0, "a":"\u0062" }}`, true, `{"task":{"a":"b","ttl":1.0}}`},
+		{`{"task":null,"name":"x"}`, true, `{"task":null}`},
+		{`{"name":"x","t\u0061sk":{}}`, true, `{"task":{}}`},
+		{`{"name":"x","z":1,"a":[2]}`, false, `{"a":[2],"z":1}`},
+		{`{"name":"x","requestState":"s","inputResponses":{}}`, true, ``},
+		{`{"name":"x","requestState":"s"}`, false, `{"requestState":"s"}`},
+	} {
+		got, err := approval.CanonicalBeside([]byte(tc.params), tc.modern)
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s: %s, %v", tc.params, got, err)
 		}
 	}
 }
@@ -165,6 +193,13 @@ func TestDecide(t *testing.T) {
 			_, err := e.DecideInBand(t.Context(), "o", "alice", id, true)
 			return err
 		}, approval.ErrChannel},
+		{"in band, which the agent may not: a no is one", func(c *approval.Call) { c.Channel = storage.ChannelOutOfBand }, func(e *approval.Engine, id string) error {
+			if a, err := e.DecideInBand(t.Context(), "o", "alice", id, false); err != nil || a.Status != storage.ApprovalDenied {
+				t.Errorf("%s, %v", a.Status, err)
+			}
+			_, err := e.Decide(t.Context(), console, id, true)
+			return err
+		}, storage.ErrConflict},
 		{"in band, another user's", nil, func(e *approval.Engine, id string) error {
 			_, err := e.DecideInBand(t.Context(), "o", "bob", id, true)
 			return err
@@ -311,6 +346,75 @@ func TestCap(t *testing.T) {
 	c.Client = "agent-b"
 	if _, err := e.Request(t.Context(), c); err != nil {
 		t.Errorf("of another client: %v", err)
+	}
+}
+
+// TestAsked: M16, a user and client ask at most 120 times in ten minutes, also when each call is decided at once.
+func TestAsked(t *testing.T) {
+	now := time.Unix(10_000, 0)
+	e := newEngine(new(memory), new(approval.Bell), func() time.Time { return now })
+	ask := func(i int, client string) (storage.Approval, error) {
+		c := call()
+		c.Client, c.Arguments = client, fmt.Appendf(nil, `{"id":%d}`, i)
+		return e.Request(t.Context(), c)
+	}
+	for i := range approval.MaxAsked {
+		a, err := ask(i, "agent-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.DecideInBand(t.Context(), "o", "alice", a.ID, i == 0); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Second)
+	}
+	if _, err := ask(1, "agent-a"); !errors.Is(err, storage.ErrTooManyAsked) {
+		t.Errorf("one too many: %v", err)
+	}
+	if a, err := ask(0, "agent-a"); err != nil || a.Status != storage.ApprovalApproved {
+		t.Errorf("one that is approved: %v", err)
+	}
+	if _, err := ask(1, "agent-b"); err != nil {
+		t.Errorf("of another client: %v", err)
+	}
+	now = time.Unix(10_000, 0).Add(approval.AskedWithin)
+	if _, err := ask(1, "agent-a"); err != nil {
+		t.Errorf("ten minutes after the first: %v", err)
+	}
+	if _, err := ask(2, "agent-a"); !errors.Is(err, storage.ErrTooManyAsked) {
+		t.Errorf("and another one: %v", err)
+	}
+}
+
+// TestTooLarge: M16, what nobody can read is not held.
+func TestTooLarge(t *testing.T) {
+	for _, tc := range []struct {
+		arguments, beside int
+		want              error
+	}{{approval.MaxArguments, 0, nil}, {approval.MaxArguments + 1, 0, approval.ErrTooLarge}, {approval.MaxArguments, 1, approval.ErrTooLarge}} {
+		store := new(memory)
+		c := call()
+		c.Arguments, c.Beside = make([]byte, tc.arguments), make([]byte, tc.beside)
+		if _, err := newEngine(store, new(approval.Bell), nil).Request(t.Context(), c); !errors.Is(err, tc.want) || (len(store.all) == 0) != (tc.want != nil) {
+			t.Errorf("%d and %d bytes: %v", tc.arguments, tc.beside, err)
+		}
+	}
+}
+
+// TestArgumentsKept: they are shown while there is something to decide or to make.
+func TestArgumentsKept(t *testing.T) {
+	e := newEngine(new(memory), new(approval.Bell), nil)
+	a, err := e.Request(t.Context(), call())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, kept := range map[storage.ApprovalStatus]bool{
+		storage.ApprovalPending: true, storage.ApprovalApproved: true, storage.ApprovalDenied: false, storage.ApprovalUsed: false, storage.ApprovalExpired: false,
+	} {
+		a.Status = status
+		if arguments, err := e.Arguments(&a); err != nil || (arguments != nil) != kept {
+			t.Errorf("%s: %s, %v", status, arguments, err)
+		}
 	}
 }
 

@@ -23,10 +23,10 @@ func at(a *storage.Approval, now time.Time) storage.Approval {
 	return out
 }
 
-func (m *memory) CreateApproval(_ context.Context, a storage.Approval, limit int) (storage.Approval, error) {
+func (m *memory) CreateApproval(_ context.Context, a storage.Approval, limits storage.AskLimits) (storage.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	pending := 0
+	pending, asked := 0, 0
 	for _, b := range m.all {
 		if b.OrganizationID != a.OrganizationID || b.UserID != a.UserID {
 			continue
@@ -38,9 +38,15 @@ func (m *memory) CreateApproval(_ context.Context, a storage.Approval, limit int
 		if status == storage.ApprovalPending && a.Client == b.Client {
 			pending++
 		}
+		if a.Client == b.Client && b.CreatedAt.After(limits.Since) {
+			asked++
+		}
 	}
-	if pending >= limit {
+	switch {
+	case limits.Pending > 0 && pending >= limits.Pending:
 		return storage.Approval{}, storage.ErrTooManyPending
+	case limits.Asked > 0 && asked >= limits.Asked:
+		return storage.Approval{}, storage.ErrTooManyAsked
 	}
 	m.all = append(m.all, &a)
 	return a, nil
@@ -62,6 +68,11 @@ func (m *memory) Approval(_ context.Context, organization, id string, now time.T
 		return at(a, now), nil
 	}
 	return storage.Approval{}, storage.ErrNotFound
+}
+
+func (m *memory) ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (storage.ApprovalStatus, error) {
+	a, err := m.Approval(ctx, organization, id, now)
+	return a.Status, err
 }
 
 func (m *memory) Approvals(context.Context, storage.ApprovalFilter) (storage.Page[storage.Approval], error) {

@@ -17,16 +17,35 @@ const (
 	inputRequired   = "input_required"
 )
 
-// Key is the name of our own question among a result's inputRequests.
-const Key = "durward_approval"
+// Names of the gateway's own questions among a result's inputRequests: Key asks for an approval, ConnectKey sends the user
+// to connect an account.
+const (
+	Key        = "durward_approval"
+	ConnectKey = "durward_connect"
+)
 
 // Retry is what a call of revision 2026-07-28 brings from the round before.
 type Retry struct {
 	State    string // requestState
 	HasState bool
-	// Action is what our own question was answered with: accept, decline or cancel; "" when there is no answer to it.
-	Action string
+	// Answer is what our own question was answered with.
+	Answer Answer
+	// Others: there are answers to questions that the gateway did not ask.
+	Others bool
 }
+
+// Answer is a client's word to a question of ours.
+type Answer byte
+
+// Answers to a question.
+const (
+	// Silence: the question was not answered.
+	Silence Answer = iota
+	// Yes is accept. To a question that sends its user to the page it says that the page was opened, and no more.
+	Yes
+	// No is decline, cancel, and whatever else is not accept.
+	No
+)
 
 // ReadRetry reads it from the params of a checked message.
 func ReadRetry(params []byte) (Retry, error) {
@@ -45,10 +64,18 @@ func ReadRetry(params []byte) (Retry, error) {
 		}
 		r.State, r.HasState = state.Str(), true
 	}
-	responses, _ := v.Get(memberResponses)
+	responses, answers := v.Get(memberResponses)
+	r.Others = answers && responses.Kind() != strictjson.Object
+	for _, m := range responses.Members() {
+		r.Others = r.Others || m.Name != Key && m.Name != ConnectKey
+	}
 	ours, _ := responses.Get(Key)
-	action, _ := ours.Get("action")
-	r.Action = action.Str()
+	if action, said := ours.Get("action"); said {
+		r.Answer = No
+		if action.Str() == "accept" {
+			r.Answer = Yes
+		}
+	}
 	return r, nil
 }
 
@@ -90,7 +117,7 @@ func Asks(message, id []byte) (state string, hasState, asks bool) {
 	answered, _ := v.Get("id")
 	result, _ := v.Get("result")
 	kind, _ := result.Get(memberResult)
-	if kind.Str() != inputRequired || !bytes.Equal(answered.Raw(), id) {
+	if kind.Str() != inputRequired || !jsonrpc.SameID(answered.Raw(), id) {
 		return "", false, false
 	}
 	own, hasState := result.Get(memberState)

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
 )
 
 // Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be of base64url's alphabet.
@@ -57,9 +58,10 @@ type Asker struct {
 
 // States seals and opens what clients carry. Safe for concurrent use when its Sealer is.
 type States struct {
-	sealer    Sealer
-	askPrefix string
-	now       func() time.Time
+	sealer Sealer
+	// askPrefix and statePrefix tell what is ours from an upstream's.
+	askPrefix, statePrefix string
+	now                    func() time.Time
 }
 
 // NewStates makes one for the gateway of an address: an upstream may be another gateway, and asks too. A nil now is
@@ -68,13 +70,12 @@ func NewStates(s Sealer, publicURL string, now func() time.Time) *States {
 	if now == nil {
 		now = time.Now
 	}
-	own := sha256.Sum256([]byte(publicURL))
-	return &States{sealer: s, askPrefix: "gw-" + hex.EncodeToString(own[:6]) + "-", now: now}
+	sum := sha256.Sum256([]byte(publicURL))
+	own := hex.EncodeToString(sum[:6])
+	return &States{sealer: s, askPrefix: "gw-" + own + "-", statePrefix: "dw1." + own + ".", now: now}
 }
 
 const (
-	// statePrefix tells states of ours from an upstream's.
-	statePrefix = "dw1."
 	// stateHead is the length of what comes before the upstream's state: mode, flags, expiry, two ids.
 	stateHead = 1 + 1 + 8 + 16 + 16
 	// maxAsk is the longest text worth opening as the id of an ask.
@@ -86,8 +87,8 @@ const (
 	flagUpstream
 )
 
-// IsState reports whether a requestState claims to be one of ours.
-func IsState(text string) bool { return strings.HasPrefix(text, statePrefix) }
+// IsState reports whether a requestState claims to be one of this gateway's.
+func (s *States) IsState(text string) bool { return strings.HasPrefix(text, s.statePrefix) }
 
 // Seal makes the requestState that the asker gets.
 func (s *States) Seal(st State, who Asker) (string, error) {
@@ -111,12 +112,12 @@ func (s *States) Seal(st State, who Asker) (string, error) {
 	p = binary.BigEndian.AppendUint64(p, uint64(st.ExpiresAt.Unix()))
 	p = append(append(p, approval[:]...), round[:]...)
 	p = append(p, st.Upstream...)
-	return statePrefix + s.sealer.Seal(p, who.bound("mcp request state")), nil
+	return s.statePrefix + s.sealer.Seal(p, who.bound("mcp request state")), nil
 }
 
 // Open reads what a client sent as its requestState. ErrState is its only error.
 func (s *States) Open(text string, who Asker) (State, error) {
-	sealed, ours := strings.CutPrefix(text, statePrefix)
+	sealed, ours := strings.CutPrefix(text, s.statePrefix)
 	if !ours {
 		return State{}, ErrState
 	}
@@ -147,10 +148,10 @@ func (s *States) Ask(approvalID string, who Asker) (string, error) {
 	return s.askPrefix + s.sealer.Seal(id[:], who.bound("mcp ask")), nil
 }
 
-// Asked reports whether the id of a response, as it stands in the message, claims to be that of a request of Ask's.
+// Asked reports whether the id of a response, as it stands in the message, claims to be that of a request of Ask's. How it
+// is spelled does not matter.
 func (s *States) Asked(id []byte) bool {
-	text, quoted := bytes.CutPrefix(id, []byte{'"'})
-	return quoted && bytes.HasPrefix(text, []byte(s.askPrefix))
+	return strings.HasPrefix(jsonrpc.IDValue(id), `"`+s.askPrefix)
 }
 
 // Answered returns the approval that a response to the request of that id is about. ErrState is its only error.

@@ -78,7 +78,7 @@ func TestState(t *testing.T) {
 		{Mode: approval.ModeProof, ApprovalID: id1, Round: id2, ExpiresAt: now.Add(time.Minute), HasUpstream: true, Upstream: "tickets\x00, ünd mehr"},
 	} {
 		text, err := states.Seal(want, who)
-		if err != nil || !approval.IsState(text) {
+		if err != nil || !states.IsState(text) {
 			t.Fatal(text, err)
 		}
 		got, err := states.Open(text, who)
@@ -104,7 +104,7 @@ func TestState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := states.Answered(prefixOf(ask)+strings.TrimPrefix(text, "dw1."), who); !errors.Is(err, approval.ErrState) {
+		if _, err := states.Answered(prefixOf(ask)+text[len(statePrefixOf(text)):], who); !errors.Is(err, approval.ErrState) {
 			t.Error("a state is taken for an ask")
 		}
 		now = now.Add(time.Minute)
@@ -112,6 +112,11 @@ func TestState(t *testing.T) {
 			t.Errorf("too late: %v", err)
 		}
 		now = now.Add(-time.Minute)
+	}
+	// An upstream may be a gateway as well, and its states are its own to open.
+	theirs, err := approval.NewStates(sealer(t), "https://other.example.com", nil).Seal(approval.State{Mode: approval.ModeForm, ApprovalID: id1, ExpiresAt: now}, who)
+	if err != nil || states.IsState(theirs) || states.IsState("dw1.x") {
+		t.Errorf("%s is taken for the gateway's own: %v", theirs, err)
 	}
 	if _, err := states.Seal(approval.State{Mode: approval.ModeForm, ApprovalID: "1"}, who); err == nil {
 		t.Error("sealed without an approval")
@@ -154,7 +159,7 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[string]bool{`"` + first + `"`: true, `"` + own + `1"`: true, `"` + theirs + `"`: false, `"gw-1"`: false, `"x` + first + `"`: false, "7": false, "null": false, "": false} {
+	for id, want := range map[string]bool{`"` + first + `"`: true, `"` + own + `1"`: true, `"` + theirs + `"`: false, `"gw-1"`: false, `"x` + first + `"`: false, `"\u0067` + first[1:] + `"`: true, `"\\u0067` + first[1:] + `"`: false, "7": false, "null": false, "": false} {
 		if got := states.Asked([]byte(id)); got != want {
 			t.Errorf("the gateway has asked %s: %v", id, got)
 		}
@@ -163,6 +168,9 @@ func TestAsk(t *testing.T) {
 
 // prefixOf is what the ids of a gateway's asks begin with.
 func prefixOf(ask string) string { return ask[:len("gw-012345678901-")] }
+
+// statePrefixOf is what a gateway's states begin with.
+func statePrefixOf(state string) string { return state[:len("dw1.012345678901.")] }
 
 // TestUnwrap: what is ours goes, and not a byte of the rest.
 func TestUnwrap(t *testing.T) {
@@ -215,6 +223,8 @@ func TestWrap(t *testing.T) {
 			`{"id":7,"result":{"resultType":"input_required","inputRequests":{},"requestState":"dw1.new"}}`},
 		{"spelled with escapes", `{"id":7,"result":{"resultType":"input\u005frequired"}}`, `7`, "", false, true,
 			`{"id":7,"result":{"resultType":"input\u005frequired","requestState":"dw1.new"}}`},
+		{"an id that is spelled in another way", `{"id":"\u0061","result":{"resultType":"input_required","requestState":""}}`, `"a"`, "", true, true,
+			`{"id":"\u0061","result":{"resultType":"input_required","requestState":"dw1.new"}}`},
 		{"complete", `{"id":7,"result":{"resultType":"complete","content":"input_required"}}`, `7`, "", false, false, ""},
 		{"of another request", `{"id":8,"result":{"resultType":"input_required"}}`, `7`, "", false, false, ""},
 		{"an error", `{"id":7,"error":{"resultType":"input_required"}}`, `7`, "", false, false, ""},
@@ -245,10 +255,13 @@ func TestReadRetry(t *testing.T) {
 		want   approval.Retry
 	}{
 		{`{}`, approval.Retry{}},
-		{`{"requestState":"","inputResponses":{"durward_approval":{"action":"accept"},"x":{"action":"decline"}}}`, approval.Retry{HasState: true, Action: "accept"}},
-		{`{"requestState":"s","inputResponses":{"x":{"action":"accept"}}}`, approval.Retry{HasState: true, State: "s"}},
-		{`{"inputResponses":{"durward_approval":{"action":true}}}`, approval.Retry{}},
-		{`{"inputResponses":[1],"durward_approval":{"action":"accept"}}`, approval.Retry{}},
+		{`{"requestState":"","inputResponses":{"durward_approval":{"action":"accept"},"x":{"action":"decline"}}}`, approval.Retry{HasState: true, Answer: approval.Yes, Others: true}},
+		{`{"requestState":"s","inputResponses":{"x":{"action":"accept"}}}`, approval.Retry{HasState: true, State: "s", Others: true}},
+		{`{"inputResponses":{"durward_approval":{"action":true}}}`, approval.Retry{Answer: approval.No}},
+		{`{"inputResponses":{"durward_approval":{"action":"cancel"}}}`, approval.Retry{Answer: approval.No}},
+		{`{"inputResponses":{"durward_approval":{}}}`, approval.Retry{}},
+		{`{"inputResponses":[1],"durward_approval":{"action":"accept"}}`, approval.Retry{Others: true}},
+		{`{"inputResponses":{"durward_connect":{"action":"accept"}}}`, approval.Retry{}},
 	} {
 		got, err := approval.ReadRetry([]byte(tc.params))
 		if err != nil || got != tc.want {
@@ -275,7 +288,7 @@ func FuzzOpenState(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{good, ask, "dw1.", prefixOf(ask), "dw1." + strings.TrimPrefix(ask, prefixOf(ask)), prefixOf(ask) + good[4:], ""} {
+	for _, seed := range []string{good, ask, statePrefixOf(good), prefixOf(ask), statePrefixOf(good) + strings.TrimPrefix(ask, prefixOf(ask)), prefixOf(ask) + good[len(statePrefixOf(good)):], ""} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

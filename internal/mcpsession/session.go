@@ -4,6 +4,7 @@
 package mcpsession
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -44,11 +45,25 @@ type Binding struct {
 
 // Session is what a session id carries.
 type Session struct {
-	Upstream        string // the upstream's own id
+	Upstream string // the upstream's own id, or what Own says
+	// Own: the upstream has no sessions, and never sees this one. The gateway began it to remember what was agreed at
+	// initialize; Upstream is a random text then.
+	Own             bool
 	ProtocolVersion string // as the initialize result has it; at most 32 bytes
 	ElicitForm      bool   // the client declared elicitation in form mode
 	ElicitURL       bool   // and in url mode
 	IssuedAt        time.Time
+}
+
+// Begin makes a session of the gateway's own.
+func Begin() Session { return Session{Upstream: rand.Text(), Own: true} }
+
+// Forwarded is the session id that the upstream gets; "" for none.
+func (s Session) Forwarded() string {
+	if s.Own {
+		return ""
+	}
+	return s.Upstream
 }
 
 // Codec seals and opens session ids. Safe for concurrent use when its Sealer is.
@@ -71,6 +86,7 @@ const layout = 1
 const (
 	flagForm = 1 << iota
 	flagURL
+	flagOwn
 )
 
 // Seal makes the id that b's client gets. s.IssuedAt is set to now, in whole seconds. It fails with [ErrUpstreamID].
@@ -88,6 +104,9 @@ func (c *Codec) Seal(s Session, b Binding) (string, error) {
 	if s.ElicitURL {
 		flags |= flagURL
 	}
+	if s.Own {
+		flags |= flagOwn
+	}
 	p := make([]byte, 0, 11+len(s.ProtocolVersion)+len(s.Upstream))
 	p = append(p, layout, flags)
 	p = binary.BigEndian.AppendUint64(p, uint64(c.now().Unix()))
@@ -104,7 +123,7 @@ func (c *Codec) Open(id string, b Binding) (Session, error) {
 		return Session{}, ErrUnknownSession
 	}
 	p, err := c.sealer.Open(id, b.associated())
-	if err != nil || len(p) < 11 || p[0] != layout || p[1]&^(flagForm|flagURL) != 0 {
+	if err != nil || len(p) < 11 || p[0] != layout || p[1]&^(flagForm|flagURL|flagOwn) != 0 {
 		return Session{}, ErrUnknownSession
 	}
 	rest, n := p[11:], int(p[10])
@@ -116,6 +135,7 @@ func (c *Codec) Open(id string, b Binding) (Session, error) {
 		ProtocolVersion: string(rest[:n]),
 		ElicitForm:      p[1]&flagForm != 0,
 		ElicitURL:       p[1]&flagURL != 0,
+		Own:             p[1]&flagOwn != 0,
 		IssuedAt:        time.Unix(int64(binary.BigEndian.Uint64(p[2:])), 0).UTC(),
 	}
 	if !visible(s.Upstream) || len(s.Upstream) > MaxUpstreamID {

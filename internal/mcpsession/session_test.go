@@ -63,6 +63,7 @@ func TestRoundTrip(t *testing.T) {
 	}{
 		{"usual", Session{Upstream: "0198c5a2", ProtocolVersion: "2025-11-25", ElicitForm: true}, alice},
 		{"everything", Session{Upstream: strings.Repeat("~", MaxUpstreamID), ProtocolVersion: strings.Repeat("v", 32), ElicitForm: true, ElicitURL: true}, alice},
+		{"of the gateway's own", Session{Upstream: Begin().Upstream, Own: true, ElicitForm: true}, alice},
 		{"no agent, no version", Session{Upstream: "!"}, Binding{Organization: "acme", User: "alice", Server: "demo"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -83,6 +84,17 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestBegin: sessions of the gateway's own are told apart, and upstreams do not see them.
+func TestBegin(t *testing.T) {
+	a, b := Begin(), Begin()
+	if a.Upstream == b.Upstream || !a.Own || a.Forwarded() != "" {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	if got := (Session{Upstream: "up-1"}).Forwarded(); got != "up-1" {
+		t.Errorf("the upstream's own id is forwarded as %q", got)
 	}
 }
 
@@ -129,7 +141,7 @@ func TestForeignAndTampered(t *testing.T) {
 		{"appended", id + "A", alice},
 		{"cut", id[:len(id)-1], alice},
 		{"layout of the future", seal("\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00up-1"), alice},
-		{"unknown flag", seal("\x01\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00up-1"), alice},
+		{"unknown flag", seal("\x01\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00up-1"), alice},
 		{"version longer than the rest", seal("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09up-1"), alice},
 		{"no upstream id", seal("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), alice},
 		{"upstream id with a line end", seal("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00a\r\nX: y"), alice},

@@ -22,6 +22,12 @@ func Text(text string) string {
 // Beginning is at most limit bytes of Text, which never end within a character or what it is spelled out as. whole reports
 // whether nothing was left out.
 func Beginning(text string, limit int) (shown string, whole bool) {
+	shown, left := Cut(text, limit)
+	return shown, left == 0
+}
+
+// Cut is Beginning, and how many bytes of the text are left out.
+func Cut(text string, limit int) (shown string, left int) {
 	var out strings.Builder
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -33,12 +39,12 @@ func Beginning(text string, limit int) (shown string, whole bool) {
 			piece = fmt.Sprintf("⟨U+%04X⟩", r)
 		}
 		if out.Len()+len(piece) > limit {
-			return out.String(), false
+			return out.String(), len(text) - i
 		}
 		out.WriteString(piece)
 		i += size
 	}
-	return out.String(), true
+	return out.String(), 0
 }
 
 // hidden: control characters (ANSI sequences begin with one), the marks that turn the direction of text, blanks of other

@@ -2,7 +2,6 @@ package webpage
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/durward-gateway/durward/internal/visible"
 )
@@ -88,14 +87,10 @@ func (l *layouter) quoted(text []byte) int {
 		end++
 	}
 	end = min(end+1, len(text))
-	shown := min(end, l.limit-l.size, l.limit/stringShare)
-	for shown > 0 && shown < end && !utf8.RuneStart(text[shown]) {
-		shown-- // not in the middle of a character
-	}
-	l.cut = l.cut || shown < end
+	piece, omitted := visible.Cut(string(text[:end]), min(l.limit-l.size, l.limit/stringShare))
+	l.cut = l.cut || omitted > 0
 	l.flush()
-	piece := visible.Text(string(text[:shown]))
-	l.pieces = append(l.pieces, Piece{Text: piece, Quoted: true, Omitted: end - shown})
+	l.pieces = append(l.pieces, Piece{Text: piece, Quoted: true, Omitted: omitted})
 	l.size += len(piece)
 	return end
 }

@@ -96,15 +96,19 @@ func TestJSONStops(t *testing.T) {
 	}
 }
 
-// TestJSONLongString: M17: what follows a long string is seen.
+// TestJSONLongString: M17: what follows a long string is seen, also when the string is spelled out in more than its bytes.
 func TestJSONLongString(t *testing.T) {
-	pieces, whole := JSON([]byte(`{"a":"`+strings.Repeat("é", 1<<20)+`","z":"rm -rf"}`), 8<<10)
-	text := shown(pieces)
-	if whole || !strings.HasSuffix(text, ",\n  <\"z\">: <\"rm -rf\">\n}") {
-		t.Errorf("whole %v: %s", whole, text[max(0, len(text)-100):])
-	}
-	if cut := pieces[3]; len(cut.Text)+cut.Omitted != 2<<20+2 {
-		t.Errorf("%d bytes are shown and %d are not", len(cut.Text), cut.Omitted)
+	for _, c := range []string{"é", "\u200b"} {
+		long := strings.Repeat(c, 1<<20)
+		pieces, whole := JSON([]byte(`{"a":"`+long+`","z":"rm -rf"}`), 8<<10)
+		text := shown(pieces)
+		if whole || !strings.HasSuffix(text, ",\n  <\"z\">: <\"rm -rf\">\n}") {
+			t.Errorf("whole %v: %s", whole, text[max(0, len(text)-100):])
+		}
+		cut := pieces[3]
+		if n := strings.Count(cut.Text, visible.Text(c)); len(cut.Text) > 2<<10 || 1+n*len(c)+cut.Omitted != len(long)+2 {
+			t.Errorf("%d are shown and %d bytes are not", n, cut.Omitted)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func add(e *storage.AuditEntry, name string, value any) {
 }
 
 // CreateApproval implements storage.Approvals.
-func (s *auditedStore) CreateApproval(ctx context.Context, a storage.Approval, limit int) (storage.Approval, error) {
+func (s *auditedStore) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (storage.Approval, error) {
 	ctx, _, err := s.record(ctx, a.OrganizationID, storage.AuditEntry{
 		Kind: storage.AuditApproval, Event: "approval.requested", UserID: a.UserID, AgentID: a.AgentID, Client: a.Client, ServerID: a.ServerID,
 		Tool: a.Tool, ApprovalID: a.ID, PolicyID: a.PolicyID, PolicyRevision: a.PolicyRevision, Rule: a.Rule, ArgumentsDigest: a.ArgumentsDigest,
@@ -46,7 +46,7 @@ func (s *auditedStore) CreateApproval(ctx context.Context, a storage.Approval, l
 	if err != nil {
 		return storage.Approval{}, err
 	}
-	return s.Store.CreateApproval(ctx, a, limit)
+	return s.Store.CreateApproval(ctx, a, limits)
 }
 
 // DecideApproval implements storage.Approvals.

@@ -134,7 +134,7 @@ func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller,
 }
 
 // BrowserUser returns who is logged in with a browser that carries a sealed session; nil when nobody is: the session is not
-// ours, too old, of an issuer or client that is not configured any more, or of a user who was revoked after it was issued.
+// ours, too old, of an issuer or client that is not configured any more, or of a user who was revoked or logged out after it was issued.
 // The store is asked every time. Errors are the store's.
 func (c *Core) BrowserUser(ctx context.Context, sealed string) (*BrowserUser, error) {
 	if sealed == "" {
@@ -154,6 +154,8 @@ func (c *Core) BrowserUser(ctx context.Context, sealed string) (*BrowserUser, er
 	case err != nil:
 		return nil, err
 	case !user.RevokedAt.IsZero() && !session.IssuedAt.After(user.RevokedAt):
+		return nil, nil
+	case !session.IssuedAt.Truncate(time.Microsecond).After(user.LoggedOutAt): // stores keep microseconds
 		return nil, nil
 	}
 	return &BrowserUser{Session: session, Name: NameOf(user)}, nil

@@ -31,6 +31,16 @@ type exchange struct {
 	abort   bool           // the answer broke off after its beginning: the client must not take what it has for the whole
 }
 
+// endsOwnSession answers a DELETE of a session that the upstream knows nothing of. There is nothing to forget: it was the
+// client's to keep.
+func (x *exchange) endsOwnSession() bool {
+	if x.r.Method != http.MethodDelete || !x.Session.Own {
+		return false
+	}
+	x.w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
 // forward opens the stream first and asks for the credential then: a connection that ends in between is seen by one of
 // the two.
 func (x *exchange) forward() {
@@ -76,7 +86,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	}
 	started := time.Now()
 	response, err := x.handler.Forwarder.Do(ctx, &forward.Request{
-		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Upstream, Body: x.Body, Credential: credential,
+		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Forwarded(), Body: x.Body, Credential: credential,
 		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx),
 	})
 	x.call.Core.Metrics.ObserveMCP(time.Since(started))

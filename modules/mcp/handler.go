@@ -53,7 +53,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	x := &exchange{Inbound: in, handler: h, call: call, w: w, r: r, outcome: "ok"}
-	x.forward()
+	if !x.endsOwnSession() {
+		x.forward()
+	}
 	call.AuditOutcome(x.outcome, x.status)
 	call.Core.Metrics.CountMCP(x.outcome)
 	if x.abort {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
@@ -99,7 +100,7 @@ func (x *exchange) answerLost(ctx context.Context, m *jsonrpc.Message) {
 func inputRequired(address string) map[string]any {
 	return map[string]any{
 		"resultType": "input_required",
-		"inputRequests": map[string]any{"durward_connect": map[string]any{
+		"inputRequests": map[string]any{approval.ConnectKey: map[string]any{
 			"method": "elicitation/create",
 			"params": map[string]any{"mode": "url", "url": address, "message": textLost + address},
 		}},

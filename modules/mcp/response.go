@@ -204,19 +204,29 @@ func (x *exchange) awaitsAnswer(response *forward.Response) bool {
 	return slices.ContainsFunc(x.Message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
 }
 
-// sealSession gives the client a session id of ours in place of the upstream's.
+// sealSession gives the client a session id of ours in place of the upstream's. Where the upstream has no sessions, a client
+// that can ask its user gets one all the same: what it declared at initialize is said nowhere else (up to 2025-11-25), and
+// held calls need it.
 func (x *exchange) sealSession(response *forward.Response) error {
-	upstream := response.SessionID()
-	if upstream == "" || x.Modern() {
+	if x.Modern() {
 		return nil
 	}
-	if upstream == x.Session.Upstream {
+	var client jsonrpc.Client
+	begins := x.OpensSession()
+	if begins {
+		client = x.Single().Client()
+	}
+	session := mcpsession.Session{Upstream: response.SessionID()}
+	switch {
+	case session.Upstream == "" && (client.ElicitForm || client.ElicitURL) && response.Status == http.StatusOK && x.Endpoint == nil && !x.call.Decision.Off:
+		session = mcpsession.Begin()
+	case session.Upstream == "":
+		return nil
+	case session.Upstream == x.Session.Forwarded():
 		x.w.Header()[jsonrpc.HeaderSessionID] = slices.Clip(x.r.Header[jsonrpc.HeaderSessionID])
 		return nil
 	}
-	session := mcpsession.Session{Upstream: upstream}
-	if m := x.Single(); m != nil && m.Method == "initialize" {
-		client := m.Client()
+	if begins {
 		session.ElicitForm, session.ElicitURL = client.ElicitForm, client.ElicitURL
 		if len(client.ProtocolVersion) == len(app.LastBatchVersion) {
 			session.ProtocolVersion = client.ProtocolVersion

@@ -26,7 +26,7 @@ type approvalView struct {
 	Client          string                   `json:"client"`
 	ServerID        string                   `json:"mcp_server_id"`
 	Tool            string                   `json:"tool"`
-	Arguments       json.RawMessage          `json:"arguments"` // canonical; null: not for this reader
+	Arguments       json.RawMessage          `json:"arguments"` // canonical; null: not for this reader, or over
 	ArgumentsDigest string                   `json:"arguments_digest"`
 	PolicyID        string                   `json:"policy_id"`
 	PolicyRevision  int                      `json:"policy_revision"`

@@ -3,8 +3,10 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
@@ -12,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -55,8 +58,8 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 		}
 		a, err := h.call.Core.Approvals.Request(h.r.Context(), wanted)
 		switch {
-		case errors.Is(err, storage.ErrTooManyPending):
-			h.refuse(textTooMany)
+		case refusalOf(err) != "":
+			h.refuse(refusalOf(err))
 			return nil
 		case err != nil:
 			return h.fail(err)
@@ -87,15 +90,44 @@ func (h *held) wanted(ctx context.Context) (*approval.Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	beside, err := approval.CanonicalBeside(h.message.Params, h.Modern())
+	if err != nil {
+		return nil, err
+	}
+	account, err := h.account(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entry := &h.call.Server.Entry
 	c := &approval.Call{
 		OrganizationID: h.call.Caller.OrganizationID, UserID: h.call.Caller.UserID, Client: h.call.Caller.Agent, ServerID: h.call.Server.ID,
-		Tool: h.message.Name, Definition: definition, PolicyID: h.decision.PolicyID, PolicyRevision: h.decision.Revision, Rule: h.decision.Rule,
-		Arguments: canonical, Channel: approval.ChannelFor(h.call.Agent, h.decision.OutOfBand),
+		Upstream: entry.URL + " " + entry.OAuth.Resource, Account: account, Tool: h.message.Name, Definition: definition, PolicyID: h.decision.PolicyID, PolicyRevision: h.decision.Revision, Rule: h.decision.Rule,
+		Arguments: canonical, Beside: beside, Channel: approval.ChannelFor(h.call.Agent, h.decision.OutOfBand),
 	}
 	if h.call.Agent != nil {
 		c.AgentID = h.call.Agent.ID
 	}
 	return c, nil
+}
+
+// account is the connection that the call would go with: another one once its user has connected anew, the same after a
+// refresh; "" for none. No credential is opened for it. The server is looked at again, because it is the one that the call
+// goes to; one that is gone, or whose caller may not call any more, is refused where its credential is asked for.
+func (h *held) account(ctx context.Context) (string, error) {
+	ended := (*streams.Ended)(nil)
+	if err := h.call.RenewServer(ctx); err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.As(err, &ended) {
+		return "", err
+	}
+	c, err := h.call.Core.Store.Connection(ctx, storage.ConnectionKey{
+		OrganizationID: h.call.Caller.OrganizationID, UserID: h.call.Caller.UserID, ServerID: h.call.Server.ID,
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the call's connection: %w", err)
+	}
+	return c.ID + " " + c.CreatedAt.Format(time.RFC3339Nano), nil
 }
 
 // definition is the hash of the tool as the upstream last described it: a tool that has become another one needs another
@@ -142,13 +174,17 @@ func (h *held) released(ctx context.Context, used *storage.Approval) *app.Decisi
 
 // fail answers when what was asked or decided cannot be known.
 func (h *held) fail(err error) error {
-	if h.r.Context().Err() != nil {
-		return nil // nobody waits any more
-	}
-	h.handler.count(h.call, "unavailable")
-	h.call.Core.LogFailure(h.logger, "holding a call for approval", err)
-	app.WriteError(h.w, app.Unavailable, "The gateway cannot ask for this call's approval at the moment")
+	h.unknowable(h.w, h.r, err)
 	return nil
+}
+
+func (q *request) unknowable(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody waits any more
+	}
+	q.handler.count(q.call, "unavailable")
+	q.call.Core.LogFailure(q.handler.logger, "holding a call for approval", err, zap.String("server", q.call.Server.Slug))
+	app.WriteError(w, app.Unavailable, "The gateway cannot ask for this call's approval at the moment")
 }
 
 // Revisions by what clients can be asked with.
@@ -197,9 +233,9 @@ func (h *held) refuse(text string) {
 	h.write(text)
 }
 
-func (h *held) denied() {
-	h.handler.count(h.call, "denied")
-	h.call.AuditOutcome("denied", 0)
+func (q *request) denied() {
+	q.handler.count(q.call, "denied")
+	q.call.AuditOutcome("denied", 0)
 }
 
 // write answers in words that a model reads.

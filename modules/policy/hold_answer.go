@@ -23,10 +23,10 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 	if err == nil {
 		asked, err = q.call.Core.Asks.Answered(id, q.asker())
 	}
-	if err == nil && approval.ChannelFor(q.call.Agent, false) != storage.ChannelInBand {
+	if yes := accepts(m.Result); err == nil && yes && approval.ChannelFor(q.call.Agent, false) != storage.ChannelInBand {
 		err = approval.ErrChannel // it was asked, and may not be any more
 	} else if err == nil {
-		_, err = q.call.Core.Approvals.DecideInBand(r.Context(), q.call.Caller.OrganizationID, q.call.Caller.UserID, asked, accepts(m.Result))
+		_, err = q.call.Core.Approvals.DecideInBand(r.Context(), q.call.Caller.OrganizationID, q.call.Caller.UserID, asked, yes)
 	} else {
 		err = approval.ErrState
 	}
@@ -54,10 +54,10 @@ func accepts(result []byte) bool {
 // heldCalls are the calls of this process whose streams are open, so that clients can take them back.
 var heldCalls cancellable
 
-// heldKey is a call of a session. Its parts are as the client wrote them.
+// heldKey is a call of a session.
 type heldKey struct {
 	approval.Asker
-	id string
+	id string // jsonrpc.IDValue
 }
 
 // cancellable is a register of calls by their ids.
@@ -105,6 +105,6 @@ func (q *request) takenBack(m *jsonrpc.Message) {
 		return
 	}
 	if id, ok := params(m).Get("requestId"); ok {
-		heldCalls.cancel(heldKey{q.asker(), string(id.Raw())})
+		heldCalls.cancel(heldKey{q.asker(), jsonrpc.IDValue(id.Raw())})
 	}
 }

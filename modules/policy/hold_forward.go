@@ -80,7 +80,7 @@ func (i *intoStream) finish() error {
 // answers reports whether a text is the response to the call.
 func (i *intoStream) answers(text []byte) bool {
 	m, err := jsonrpc.Parse(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: 1 << 10, MaxMembers: len(text) + 1})
-	return err == nil && !m.Batch && m.Messages[0].Kind == jsonrpc.Response && bytes.Equal(m.Messages[0].ID, i.id)
+	return err == nil && !m.Batch && m.Messages[0].Kind == jsonrpc.Response && jsonrpc.SameID(m.Messages[0].ID, i.id)
 }
 
 // detail is a service error for an error's data; nil when the text is none.

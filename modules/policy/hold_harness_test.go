@@ -52,23 +52,28 @@ type pipeline struct {
 	address string
 	issuer  *caddytest.Issuer
 	config  []byte
+	base    string // of the upstream
+	entry   string
+	server  string
 	policy  string
 
 	mu       sync.Mutex
 	received []received // by the upstream, without initialize
 	reply    func(w http.ResponseWriter, body []byte)
+	// stateless: the upstream has no sessions.
+	stateless bool
 }
 
 type received struct {
-	method string // of the message
-	body   string
+	method  string // of the message, or GET or DELETE
+	body    string
+	session string // id of it
 }
 
 func newPipeline(t *testing.T) *pipeline {
 	t.Helper()
 	g := &pipeline{T: t, address: caddytest.Address(t), issuer: caddytest.NewIssuer(t)}
-	upstream := httptest.NewServer(http.HandlerFunc(g.upstream))
-	t.Cleanup(upstream.Close)
+	g.base = g.serveUpstream()
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
@@ -82,16 +87,28 @@ func newPipeline(t *testing.T) *pipeline {
 		caddytest.Named("durward_platform"))
 	g.load()
 
-	entry := g.api(console, http.MethodPost, "/api/server-directory", object{
-		"name": "Tracker", "url": upstream.URL + "/mcp", "provider": "none", "requires_auth": false,
-	})
-	server := g.api(console, http.MethodPost, "/api/servers", object{"name": "Tracker", "mcp_server_directory_id": entry["id"]})
+	entry := g.api(console, http.MethodPost, "/api/server-directory", g.entryAt(g.base))
+	g.entry = entry["id"].(string)
+	server := g.api(console, http.MethodPost, "/api/servers", object{"name": "Tracker", "mcp_server_directory_id": g.entry})
+	g.server = server["id"].(string)
 	for client, dcr := range map[string]bool{inBandAgent: false, externalAgent: true} {
 		g.api(console, http.MethodPost, "/api/agents", object{"application_directory": object{"external_id": client, "name": client, "dcr": dcr}})
 	}
 	saved := g.api(console, http.MethodPost, "/api/v2/policies", object{"name": "p", "mcp_server_id": server["id"], "status": "ACTIVE", "rules": askingRules()})
 	g.policy = saved["policy"].(object)["id"].(string)
 	return g
+}
+
+// serveUpstream serves the upstream at an address more.
+func (g *pipeline) serveUpstream() string {
+	upstream := httptest.NewServer(http.HandlerFunc(g.upstream))
+	g.Cleanup(upstream.Close)
+	return upstream.URL
+}
+
+// entryAt is the only server's entry when the upstream is at that address.
+func (g *pipeline) entryAt(base string) object {
+	return object{"name": "Tracker", "url": base + "/mcp", "provider": "none", "requires_auth": false}
 }
 
 func askingRules() []any {
@@ -119,14 +136,21 @@ func (g *pipeline) upstream(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.Unmarshal(body, &m)
 	g.mu.Lock()
-	reply := g.reply
+	reply, stateless := g.reply, g.stateless
+	if r.Method != http.MethodPost {
+		m.Method = r.Method
+	}
 	if m.Method != "initialize" {
-		g.received = append(g.received, received{m.Method, string(body)})
+		g.received = append(g.received, received{m.Method, string(body), r.Header.Get("Mcp-Session-Id")})
 	}
 	g.mu.Unlock()
 	switch {
+	case r.Method != http.MethodPost && stateless:
+		w.WriteHeader(http.StatusMethodNotAllowed)
 	case m.Method == "initialize":
-		w.Header().Set("Mcp-Session-Id", "upstream-session")
+		if !stateless {
+			w.Header().Set("Mcp-Session-Id", "upstream-session")
+		}
 		writeJSON(w, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`)
 	case m.ID == nil || m.Method == "":
 		w.WriteHeader(http.StatusAccepted)
@@ -241,15 +265,21 @@ func toolText(answer object) (text string, isError bool) {
 // session begins a session of a client with these capabilities and returns its headers.
 func (g *pipeline) session(user, client, version, capabilities string) []string {
 	g.Helper()
+	id := g.initialize(user, client, version, capabilities)
+	if id == "" {
+		g.Fatal("no session")
+	}
+	return []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", version}
+}
+
+// initialize begins a session and returns its id; "" when there is none.
+func (g *pipeline) initialize(user, client, version, capabilities string) string {
+	g.Helper()
 	response := g.do(g.Context(), user, client, http.MethodPost, "/mcp/tracker", []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+version+
 		`","capabilities":`+capabilities+`,"clientInfo":{"name":"c","version":"1"}}}`))
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body)
-	id := response.Header.Get("Mcp-Session-Id")
-	if id == "" {
-		g.Fatalf("no session: %d", response.StatusCode)
-	}
-	return []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", version}
+	return response.Header.Get("Mcp-Session-Id")
 }
 
 // openStream is the answer to a held call while it is being read.

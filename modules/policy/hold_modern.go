@@ -32,6 +32,10 @@ func (h *held) serveModern() error {
 		return nil
 	}
 	if !retry.HasState {
+		if retry.Others || retry.Answer != approval.Silence {
+			h.refuseAnswers()
+			return nil
+		}
 		return h.begin(h.askModern)
 	}
 	state, err := h.call.Core.Asks.Open(retry.State, h.asker())
@@ -47,7 +51,14 @@ func (h *held) serveModern() error {
 		wanted.Round = state.Round
 		return h.useUp(wanted, state)
 	}
-	return h.answered(state, retry.Action)
+	return h.answered(state, retry)
+}
+
+// refuseAnswers answers a round that brings answers to what nobody asked: the upstream would read them, and the user would
+// not have seen them.
+func (h *held) refuseAnswers() {
+	h.handler.count(h.call, "refused")
+	h.WriteRPC(h.w, http.StatusOK, jsonrpc.CodeInvalidParams, textAnswers, app.BadRequest)
 }
 
 func (q *request) refuseState(w http.ResponseWriter) {
@@ -84,7 +95,18 @@ func (h *held) askModern(a *storage.Approval) error {
 }
 
 // answered is the round after a question of ours.
-func (h *held) answered(state approval.State, action string) error {
+func (h *held) answered(state approval.State, retry approval.Retry) error {
+	switch {
+	case retry.Answer == approval.No:
+		if err := h.deny(h.r.Context(), state.ApprovalID); err != nil {
+			return h.fail(err)
+		}
+		h.refuse(textSaidNo)
+		return nil
+	case retry.Others:
+		h.refuseAnswers() // the upstream has not been called yet
+		return nil
+	}
 	wanted, err := h.wanted(h.r.Context())
 	if err != nil {
 		return h.fail(err)
@@ -101,8 +123,8 @@ func (h *held) answered(state approval.State, action string) error {
 		return h.begin(h.askModern)
 	}
 	switch {
-	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && action != "" && h.inBand(&a):
-		a, err = h.say(a, action == "accept")
+	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && retry.Answer == approval.Yes && h.inBand(&a):
+		a, err = h.accept(a)
 	case a.Status == storage.ApprovalPending && state.Mode == approval.ModePage:
 		a, err = h.waitForPage(a)
 	}
@@ -127,9 +149,19 @@ func (h *held) answered(state approval.State, action string) error {
 	return nil
 }
 
-// say records the word that the client brought, unless there is one by now.
-func (h *held) say(a storage.Approval, yes bool) (storage.Approval, error) {
-	decided, err := h.call.Core.Approvals.DecideInBand(h.r.Context(), a.OrganizationID, a.UserID, a.ID, yes)
+// deny records that the client's user said no, wherever they were asked, unless there is a word by now: the call ends with
+// the no all the same.
+func (q *request) deny(ctx context.Context, id string) error {
+	_, err := q.call.Core.Approvals.DecideInBand(ctx, q.call.Caller.OrganizationID, q.call.Caller.UserID, id, false)
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// accept records the yes that the client brought, unless there is a word by now.
+func (h *held) accept(a storage.Approval) (storage.Approval, error) {
+	decided, err := h.call.Core.Approvals.DecideInBand(h.r.Context(), a.OrganizationID, a.UserID, a.ID, true)
 	switch {
 	case errors.Is(err, storage.ErrConflict):
 		return h.call.Core.Approvals.Approval(h.r.Context(), a.OrganizationID, a.ID)
@@ -192,18 +224,51 @@ func (q *request) unwrap(state approval.State) error {
 	return q.ReplaceBody(body)
 }
 
-// unwrapAllowed takes our state out of a call that needs no approval any more, because its policy changed between two
-// rounds. It reports false for a state that is not this call's.
-func (q *request) unwrapAllowed(m *jsonrpc.Message) bool {
+// allowed reports whether a call goes on that needs no approval. It may have needed one in the round before, and its policy
+// changed since: our state goes out of it then. What its user said no to is not made all the same, and a state that is not
+// this call's is refused.
+func (q *request) allowed(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
 	if m.Method != "tools/call" || !q.Modern() {
 		return true
 	}
 	retry, err := approval.ReadRetry(m.Params)
-	if err != nil || !approval.IsState(retry.State) {
+	if err != nil || !q.call.Core.Asks.IsState(retry.State) {
 		return true // the upstream's own, which passes as it is
 	}
 	state, err := q.call.Core.Asks.Open(retry.State, q.asker())
-	return err == nil && q.unwrap(state) == nil
+	if err != nil {
+		q.refuseState(w)
+		return false
+	}
+	said, err := q.saidNo(r.Context(), state, retry.Answer)
+	switch {
+	case err != nil:
+		q.unknowable(w, r, err)
+		return false
+	case said:
+		q.denied()
+		q.Reply(w, http.StatusOK, jsonrpc.ToolError(m.ID, textSaidNo, true))
+		return false
+	case q.unwrap(state) != nil:
+		q.refuseState(w)
+		return false
+	}
+	return true
+}
+
+// saidNo reports whether the user said no to a call, here or on the page.
+func (q *request) saidNo(ctx context.Context, state approval.State, answer approval.Answer) (bool, error) {
+	if state.Mode == approval.ModeProof {
+		return false, nil // they said yes, and what the client answers is the upstream's to read
+	}
+	if answer == approval.No {
+		return true, q.deny(ctx, state.ApprovalID)
+	}
+	a, err := q.call.Core.Approvals.Approval(ctx, q.call.Caller.OrganizationID, state.ApprovalID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil // the policy that asked is gone, and with it what was asked
+	}
+	return a.Status == storage.ApprovalDenied, err
 }
 
 // carry puts the right to one more round into an answer that asks for input of the upstream's own, so that the user is

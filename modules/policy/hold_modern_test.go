@@ -62,7 +62,7 @@ func TestHoldModern(t *testing.T) {
 	g := newPipeline(t)
 	plain := modernCall("delete", `{"id":1.0}`, showsForms, "")
 	question, state := asks(t, g.modernRPC(alice, inBandAgent, plain))
-	if question["mode"] != "form" || !strings.Contains(question["message"].(string), `Arguments: {"id":1.0}`) {
+	if question["mode"] != "form" || !strings.Contains(question["message"].(string), "Arguments: {\n  \"id\": 1.0\n}") {
 		t.Errorf("%v", question)
 	}
 	if got := g.calls(); len(got) != 0 {
@@ -108,7 +108,12 @@ func TestHoldModernForged(t *testing.T) {
 		invalid                                   bool // else the call is asked about, or denied
 	}{
 		{"M18 changed", alice, inBandAgent, "delete", `{}`, word("accept", state[:len(state)-2]+"AA"), true},
-		{"M18 none", alice, inBandAgent, "delete", `{}`, `"inputResponses":{"durward_approval":{"action":"accept"}}`, false},
+		{"M18 none", alice, inBandAgent, "delete", `{}`, `"inputResponses":{"durward_approval":{"action":"accept"}}`, true},
+		{"what nobody asked, before the word", alice, inBandAgent, "delete", `{}`, `"inputResponses":{"reason":{"action":"accept"}}`, true},
+		{"what nobody asked, with the word", alice, inBandAgent, "delete", `{}`, strings.Replace(word("accept", state), `{"durward`, `{"reason":{"action":"accept"},"durward`, 1), true},
+		{"no object", alice, inBandAgent, "delete", `{}`, `"inputResponses":[]`, true},
+		{"connected meanwhile", alice, inBandAgent, "delete", `{}`, `"inputResponses":{"durward_connect":{"action":"accept"}}`, false},
+		{"M15 a task", alice, inBandAgent, "delete", `{}`, `"task":{},` + word("accept", state), false},
 		{"M18 somebody's own", alice, inBandAgent, "delete", `{}`, word("accept", "e30"), true},
 		{"M18 empty", alice, inBandAgent, "delete", `{}`, word("accept", ""), true},
 		{"M18 not a string", alice, inBandAgent, "delete", `{}`, `"requestState":{}`, true},
@@ -235,6 +240,20 @@ func TestHoldModernPage(t *testing.T) {
 			t.Errorf("the upstream got %v", got)
 		}
 	}
+	// Its user may say no to the client, which knows nothing of a page then: nobody is made to wait for one, and nothing is
+	// left to decide on.
+	for _, action := range []string{"decline", "cancel"} {
+		for _, client := range []string{inBandAgent, externalAgent} {
+			_, state := asks(t, g.modernRPC(alice, client, modernCall("purge", `{}`, opensPages, "")))
+			answer := g.modernRPC(alice, client, modernCall("purge", `{}`, opensPages, word(action, state)))
+			if text, failed := toolText(answer); !failed || !strings.HasPrefix(text, "Denied: the user did not approve") {
+				t.Errorf("%s, %s: %v", client, action, answer)
+			}
+			if pending := g.approvals("pending"); len(pending) != 0 {
+				t.Errorf("%s, %s: %v waits", client, action, pending)
+			}
+		}
+	}
 	// A client that declares nothing gets words.
 	answer := g.modernRPC(alice, inBandAgent, modernCall("delete", `{}`, `{}`, ""))
 	if text, failed := toolText(answer); !failed || !strings.Contains(text, "/approvals/") {
@@ -258,9 +277,11 @@ func TestHoldModernAllowed(t *testing.T) {
 	_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", `{}`, showsForms, "")))
 	granting := []any{object{"name": "all", "authorized": true, "actions": []string{"*"}}}
 	g.api(console, http.MethodPatch, "/api/v2/policies/"+g.policy, object{"rules": granting})
+	otherGateways := "dw1.012345678901." + state[len("dw1.012345678901."):]
 	for _, tc := range []struct{ name, sent, want string }{
 		{"ours", modernCall("delete", `{}`, showsForms, word("accept", state)), modernCall("delete", `{}`, showsForms, "")},
 		{"the upstream's", modernCall("delete", `{ }`, showsForms, word("accept", "x\u0079")), modernCall("delete", `{ }`, showsForms, word("accept", "x\u0079"))},
+		{"the upstream's, which is a gateway", modernCall("delete", `{}`, showsForms, word("decline", otherGateways)), modernCall("delete", `{}`, showsForms, word("decline", otherGateways))},
 	} {
 		if text, failed := toolText(g.modernRPC(alice, inBandAgent, tc.sent)); text != "done" || failed {
 			t.Errorf("%s: %q", tc.name, text)
@@ -272,5 +293,44 @@ func TestHoldModernAllowed(t *testing.T) {
 	answer := g.modernRPC(bob, inBandAgent, modernCall("delete", `{}`, showsForms, word("accept", state)))
 	if failure, _ := answer["error"].(object); failure["code"] != -32602.0 || len(g.calls()) != 0 {
 		t.Errorf("another's: %v", answer)
+	}
+}
+
+// TestHoldModernAllowedMeanwhile: what its user said no to, to the client or on the page, is not made because the policy
+// asks no more.
+func TestHoldModernAllowedMeanwhile(t *testing.T) {
+	g := newPipeline(t)
+	said := map[string]func(state, id string) string{
+		"declined": func(state, _ string) string { return word("decline", state) },
+		"canceled": func(state, _ string) string { return word("cancel", state) },
+		"denied on the page, and accepted": func(state, id string) string {
+			g.api(console, http.MethodPost, "/api/approvals/"+id+"/deny", nil)
+			return word("accept", state)
+		},
+		"denied on the page, and not answered": func(state, id string) string {
+			g.api(console, http.MethodPost, "/api/approvals/"+id+"/deny", nil)
+			encoded, _ := json.Marshal(state)
+			return `"requestState":` + string(encoded)
+		},
+	}
+	retries := make(map[string]string)
+	for name, say := range said {
+		arguments := `{"n":"` + name + `"}`
+		_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", arguments, showsForms, "")))
+		retries[name] = modernCall("delete", arguments, showsForms, say(state, g.approvals("pending")[0]["id"].(string)))
+	}
+	granting := []any{object{"name": "all", "authorized": true, "actions": []string{"*"}}}
+	g.api(console, http.MethodPatch, "/api/v2/policies/"+g.policy, object{"rules": granting})
+	for name, retry := range retries {
+		answer := g.modernRPC(alice, inBandAgent, retry)
+		if text, failed := toolText(answer); !failed || !strings.HasPrefix(text, "Denied: the user did not approve") {
+			t.Errorf("%s: %v", name, answer)
+		}
+	}
+	if got := g.calls(); len(got) != 0 {
+		t.Errorf("the upstream got %v", got)
+	}
+	if denied := g.approvals("denied"); len(denied) != len(retries) {
+		t.Errorf("denied: %v", denied)
 	}
 }

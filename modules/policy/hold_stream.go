@@ -28,7 +28,7 @@ func (h *held) stream(a *storage.Approval) error {
 		h.call.WriteEnded(h.w, h.r, reason)
 		return nil
 	}
-	ctx, forget := heldCalls.hold(ctx, heldKey{h.asker(), string(h.message.ID)})
+	ctx, forget := heldCalls.hold(ctx, heldKey{h.asker(), jsonrpc.IDValue(h.message.ID)})
 	defer forget()
 
 	header := h.w.Header()
@@ -59,8 +59,8 @@ func (h *held) stream(a *storage.Approval) error {
 		case ctx.Err() != nil:
 			h.handler.count(h.call, "client_gone")
 			return nil // taken back, or over, at the last moment: an approval that was used for it stays used
-		case errors.Is(err, storage.ErrTooManyPending):
-			h.refuseOn(client, textTooMany)
+		case refusalOf(err) != "":
+			h.refuseOn(client, refusalOf(err))
 			return nil
 		case err != nil:
 			h.call.Core.LogFailure(h.logger, "using an approval", err)

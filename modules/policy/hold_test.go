@@ -3,6 +3,7 @@ package policy_test
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,6 +195,15 @@ func TestHoldAnswers(t *testing.T) {
 	if text, failed := toolText(s.next()); text != "done" || failed {
 		t.Errorf("%q", text)
 	}
+	// An id is the same however it is spelled.
+	g.calls()
+	s = g.stream(alice, inBandAgent, toolCall(7, "delete", `{"again":true}`), session...)
+	if status := g.replyTo(alice, inBandAgent, `\u0067`+s.asked()[1:], no, session...); status != http.StatusAccepted || len(g.calls()) != 0 {
+		t.Errorf("spelled with an escape: %d", status)
+	}
+	if text, failed := toolText(s.next()); !failed || !strings.HasPrefix(text, "Denied: the user") {
+		t.Errorf("%q", text)
+	}
 	// The server's own questions are answered to the server, those of one that is a gateway too.
 	for _, theirs := range []string{"server-1", "gw-1", "gw-012345678901-" + strings.TrimPrefix(id, ownIDs(id))} {
 		if status := g.replyTo(alice, inBandAgent, theirs, yes, session...); status != http.StatusAccepted {
@@ -226,15 +236,18 @@ func TestHoldGone(t *testing.T) {
 		t.Errorf("%v", answer)
 	}
 
-	s = g.stream(alice, inBandAgent, toolCall(9, "delete", `{"x":2}`), session...)
-	id = s.asked()
-	g.rpc(alice, inBandAgent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`, session...)
-	if m := s.next(); m != nil {
-		t.Errorf("taken back: %v", m)
-	}
-	g.replyTo(alice, inBandAgent, id, yes, session...)
-	if got := g.calls(); len(got) != 1 || got[0].method != "notifications/cancelled" {
-		t.Errorf("the upstream got %v", got)
+	for i, spelled := range []struct{ called, canceled string }{{`9`, `9`}, {`"c1"`, `"c1"`}, {`"c1"`, `"\u00631"`}, {`"\u00631"`, `"c1"`}, {`9`, `9.0`}} {
+		call := strings.Replace(toolCall(9, "delete", `{"x":1`+strconv.Itoa(i)+`}`), `"id":9`, `"id":`+spelled.called, 1)
+		s = g.stream(alice, inBandAgent, call, session...)
+		id = s.asked()
+		g.rpc(alice, inBandAgent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+spelled.canceled+`}}`, session...)
+		g.replyTo(alice, inBandAgent, id, yes, session...)
+		if m := s.next(); m != nil {
+			t.Errorf("%v: taken back: %v", spelled, m)
+		}
+		if got := g.calls(); len(got) != 1 || got[0].method != "notifications/cancelled" {
+			t.Errorf("%v: the upstream got %v", spelled, got)
+		}
 	}
 }
 
@@ -330,6 +343,37 @@ func TestHoldCap(t *testing.T) {
 	}
 	if pending := g.approvals("pending"); len(pending) != 20 {
 		t.Errorf("%d pending", len(pending))
+	}
+}
+
+// TestHoldLarge: M16, a call that nobody could read before they approve it is not held: not a byte of it is kept.
+func TestHoldLarge(t *testing.T) {
+	g := newPipeline(t)
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	large := `{"a":"` + strings.Repeat("x", 64<<10) + `"}`
+	for name, call := range map[string]func() object{
+		"page": func() object { _, answer := g.rpc(alice, stranger, toolCall(3, "delete", large)); return answer },
+		"in band": func() object {
+			_, answer := g.rpc(alice, inBandAgent, toolCall(3, "delete", large), session...)
+			return answer
+		},
+		"2026-07-28": func() object { return g.modernRPC(alice, inBandAgent, modernCall("delete", large, showsForms, "")) },
+		"beside the arguments": func() object {
+			_, answer := g.rpc(alice, stranger, strings.Replace(toolCall(3, "delete", `{}`), `"params":{`, `"params":{"task":`+large+`,`, 1))
+			return answer
+		},
+	} {
+		if text, failed := toolText(call()); !failed || !strings.HasPrefix(text, "Denied: the arguments of this call are too large") {
+			t.Errorf("%s: %.200s", name, text)
+		}
+	}
+	if held := g.approvals(""); len(held) != 0 || len(g.calls()) != 0 {
+		t.Errorf("held: %v", held)
+	}
+	// Blanks are not the call's.
+	g.rpc(alice, stranger, toolCall(3, "delete", `{"a":1`+strings.Repeat(" ", 128<<10)+`}`))
+	if held := g.approvals("pending"); len(held) != 1 {
+		t.Errorf("held: %v", held)
 	}
 }
 
@@ -447,17 +491,183 @@ func TestHoldToolChanged(t *testing.T) {
 func TestHoldQuestion(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
-	for name, tc := range map[string]struct{ arguments, want string }{
-		"M17 bidi and blanks": {`{"file":"a\u202etxt\u2800\u001b[2J"}`, `{"file":"a⟨U+202E⟩txt⟨U+2800⟩\u001b[2J"}`},
-		"M17 long":            {`{"a":"` + strings.Repeat("x", 5_000) + `","file":"b"}`, "xxx\n(shortened: 5019 bytes in all, SHA-256 "},
+	long := strings.Repeat("x", 5_000)
+	for name, tc := range map[string]struct {
+		arguments, want string
+		whole           bool
+	}{
+		"M17 bidi and blanks":      {`{"file":"a\u202etxt\u2800\u001b[2J"}`, `"file": "a⟨U+202E⟩txt⟨U+2800⟩\u001b[2J"`, true},
+		"M17 long":                 {`{"a":"` + long + `","file":"b"}`, "bytes more, not shown,\n  \"file\": \"b\"\n}\n(shortened: 5019 bytes in all, SHA-256 ", false},
+		"M17 long, with an escape": {`{"a":"` + long + `\u202e","recursive":true}`, "not shown,\n  \"recursive\": true\n}", false},
+		"M17 many":                 {`{"a":[` + strings.Repeat("1,", 5_000) + `1]}`, "bytes more, not shown\n(shortened: ", false},
+		"M17 blank":                {`{"a":"` + strings.Repeat("\u200b", 5_000) + `","file":"b"}`, "not shown,\n  \"file\": \"b\"\n}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g.T = t
 			s := g.stream(alice, inBandAgent, toolCall(7, "delete", tc.arguments), session...)
 			params, _ := s.next()["params"].(object)
 			text, _ := params["message"].(string)
-			if !strings.Contains(text, tc.want) || len(text) > 3_000 {
+			// The warning stands where no argument can push it out of sight.
+			warned := strings.Contains(text, " once?\nNot everything is shown. ")
+			if !strings.Contains(text, tc.want) || warned == tc.whole || len(text) > 5_000 {
 				t.Errorf("%d bytes: %s", len(text), text)
+			}
+		})
+	}
+}
+
+// TestHoldStateless: an upstream without sessions is no reason not to ask a client that can be asked. It never sees the
+// session that the client has with the gateway.
+func TestHoldStateless(t *testing.T) {
+	g := newPipeline(t)
+	g.stateless = true
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	other := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{"x":1}`), session...)
+	id := s.asked()
+	if status := g.replyTo(alice, inBandAgent, id, yes, other...); status != http.StatusBadRequest {
+		t.Errorf("M18 answered from another session: %d", status)
+	}
+	if status := g.replyTo(alice, inBandAgent, id, yes, session...); status != http.StatusAccepted {
+		t.Errorf("answered: %d", status)
+	}
+	if text, failed := toolText(s.next()); text != "done" || failed {
+		t.Errorf("%q", text)
+	}
+	s = g.stream(alice, inBandAgent, toolCall(8, "delete", `{"x":2}`), session...)
+	id = s.asked()
+	g.rpc(alice, inBandAgent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`, session...)
+	g.replyTo(alice, inBandAgent, id, yes, session...)
+	if m := s.next(); m != nil {
+		t.Errorf("taken back: %v", m)
+	}
+	for method, want := range map[string]int{http.MethodGet: http.StatusMethodNotAllowed, http.MethodDelete: http.StatusNoContent} {
+		response := g.do(t.Context(), alice, inBandAgent, method, "/mcp/tracker", nil, session...)
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %d", method, response.StatusCode)
+		}
+	}
+	var methods []string
+	for _, got := range g.calls() {
+		methods = append(methods, got.method)
+		if got.session != "" {
+			t.Errorf("the upstream is told of session %s", got.session)
+		}
+	}
+	if diff := cmp.Diff([]string{"tools/call", "notifications/cancelled", http.MethodGet}, methods); diff != "" {
+		t.Errorf("the upstream got\n%s", diff)
+	}
+	page := g.session(alice, externalAgent, "2025-11-25", `{"elicitation":{"url":{}}}`)
+	_, answer := g.rpc(alice, externalAgent, toolCall(3, "delete", `{"x":3}`), page...)
+	if failure, _ := answer["error"].(object); failure["code"] != -32042.0 {
+		t.Errorf("%v", answer)
+	}
+	if id := g.initialize(alice, inBandAgent, "2025-06-18", `{}`); id != "" {
+		t.Errorf("a client that cannot be asked has session %s", id)
+	}
+}
+
+// TestHoldTask: M15, an approved call is not made as a task, or with anything else that was not there when it was approved.
+func TestHoldTask(t *testing.T) {
+	g := newPipeline(t)
+	plain := toolCall(3, "delete", `{}`)
+	with := func(more string) string { return strings.Replace(plain, `"params":{`, `"params":{`+more+`,`, 1) }
+	for _, tc := range []struct{ approved, other, same string }{
+		{plain, with(`"task":{}`), with(`"_meta":{"progressToken":1}`)},
+		{with(`"task":{"ttl":1}`), with(`"task":{"ttl":2}`), with(`"t\u0061sk":{ "ttl" : 1}`)},
+		{with(`"task":{}`), plain, with(`"task":{ }`)},
+		{with(`"x-as":"admin"`), plain, with(`"x-as":"\u0061dmin"`)},
+	} {
+		g.rpc(alice, stranger, tc.approved)
+		pending := g.approvals("pending")
+		if len(pending) != 1 {
+			t.Fatalf("pending: %v", pending)
+		}
+		g.api(console, http.MethodPost, "/api/approvals/"+pending[0]["id"].(string)+"/approve", nil)
+		_, answer := g.rpc(alice, stranger, tc.other)
+		if _, failed := toolText(answer); !failed || len(g.calls()) != 0 {
+			t.Errorf("%s approved, and made: %s", tc.approved, tc.other)
+		}
+		for _, left := range g.approvals("pending") {
+			g.api(console, http.MethodPost, "/api/approvals/"+left["id"].(string)+"/deny", nil)
+		}
+		if _, answer = g.rpc(alice, stranger, tc.same); len(g.calls()) != 1 {
+			t.Errorf("%s approved: %v", tc.same, answer)
+		}
+	}
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	s := g.stream(alice, inBandAgent, with(`"task":{"ttl":60}`), session...)
+	params, _ := s.next()["params"].(object)
+	if text, _ := params["message"].(string); !strings.HasSuffix(text, "\nBeside them: {\n  \"task\": {\n    \"ttl\": 60\n  }\n}") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestHoldMoved: M15, what a user approved is not done at another address, or with another account of theirs.
+func TestHoldMoved(t *testing.T) {
+	g := newPipeline(t)
+	connect := func(key string) {
+		t.Helper()
+		g.api(stranger, http.MethodPost, "/api/servers/"+g.server+"/connect", object{"api_key": key})
+	}
+	put := func(change func(entry object)) {
+		t.Helper()
+		entry := g.entryAt(g.base)
+		entry["provider"], entry["requires_auth"] = "api_key", true
+		change(entry)
+		g.api(console, http.MethodPut, "/api/server-directory/"+g.entry, entry)
+	}
+	elsewhere := g.serveUpstream()
+	put(func(object) {})
+	connect("key-of-A")
+	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+	for name, tc := range map[string]struct {
+		arguments string
+		change    func()
+	}{
+		"another account":  {`{"a":1}`, func() { connect("key-of-B") }},
+		"the same account": {`{"a":2}`, func() { connect("key-of-B") }}, // nobody can tell
+		"another address": {`{"a":3}`, func() {
+			g.base = elsewhere
+			put(func(object) {})
+			connect("key-of-A")
+		}},
+		"another path": {`{"a":4}`, func() { put(func(entry object) { entry["url"] = g.base + "/mcp/v2" }) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g.T = t
+			approve := func() {
+				t.Helper()
+				g.rpc(alice, stranger, toolCall(3, "delete", tc.arguments))
+				g.api(console, http.MethodPost, "/api/approvals/"+g.approvals("pending")[0]["id"].(string)+"/approve", nil)
+			}
+			approve()
+			waiting := g.stream(alice, inBandAgent, toolCall(7, "delete", tc.arguments), session...)
+			asked := waiting.asked()
+			tc.change()
+			_, answer := g.rpc(alice, stranger, toolCall(3, "delete", tc.arguments))
+			if text, failed := toolText(answer); !failed || !strings.Contains(text, "/approvals/") {
+				t.Errorf("approved before: %v", answer)
+			}
+			// A call that waited meanwhile asks again.
+			g.replyTo(alice, inBandAgent, asked, yes, session...)
+			again := waiting.asked()
+			if got := g.calls(); len(got) != 0 {
+				t.Fatalf("the upstream got %v", got)
+			}
+			g.replyTo(alice, inBandAgent, again, yes, session...)
+			answer = waiting.next()
+			if text, failed := toolText(answer); text != "done" || failed {
+				t.Errorf("approved anew: %v", answer)
+			}
+			g.api(console, http.MethodPost, "/api/approvals/"+g.approvals("pending")[0]["id"].(string)+"/approve", nil)
+			_, answer = g.rpc(alice, stranger, toolCall(3, "delete", tc.arguments))
+			if text, failed := toolText(answer); text != "done" || failed {
+				t.Errorf("approved anew: %v", answer)
+			}
+			if got := g.calls(); len(got) != 2 {
+				t.Errorf("the upstream got %v", got)
 			}
 		})
 	}

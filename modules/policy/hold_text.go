@@ -2,10 +2,13 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -13,17 +16,33 @@ import (
 const (
 	textNeeded    = "This call needs its user's approval"
 	textTooMany   = "Denied: too many calls of this client wait for approval already. Nothing was executed; decide on those first."
+	textTooOften  = "Denied: approval of too many calls of this client was asked for within a few minutes. Nothing was executed; try again later."
+	textTooLarge  = "Denied: the arguments of this call are too large for a person to approve (more than 64 KiB). Nothing was executed."
 	textSaidNo    = "Denied: the user did not approve this call. Nothing was executed."
 	textExpired   = "Denied: nobody approved this call in time. Nothing was executed; make the call again to ask again."
 	textSpent     = "Denied: the approval of this call was used, or is not good for this call any longer. Make the call anew to ask again."
 	textDeniedNow = "Denied by policy. Nothing was executed."
 	textTrouble   = "Denied: the gateway cannot tell at the moment whether this call may be made. Nothing was executed."
+	textAnswers   = "The inputResponses answer what nobody asked; make the call anew"
 	textState     = "The requestState is not one of this call; make the call anew"
 )
 
 func textPage(address string) string {
 	return fmt.Sprintf("This call waits for its user's approval, and nothing was executed yet. The user decides at %s within %.0f minutes. "+
 		"Once they have approved, make exactly the same call again.", address, approval.DecideFor.Minutes())
+}
+
+// refusalOf is what a call is told that cannot be asked about; "" for other errors.
+func refusalOf(err error) string {
+	switch {
+	case errors.Is(err, storage.ErrTooManyPending):
+		return textTooMany
+	case errors.Is(err, storage.ErrTooManyAsked):
+		return textTooOften
+	case errors.Is(err, approval.ErrTooLarge):
+		return textTooLarge
+	}
+	return ""
 }
 
 // textOf is what a call is told whose approval can be neither waited for nor used.
@@ -53,12 +72,37 @@ func (h *held) question(a *storage.Approval) string {
 	if err != nil {
 		return text
 	}
-	arguments, whole := visible.Beginning(string(canonical), shownArguments)
+	arguments, whole := laidOut(canonical)
+	beside, err := approval.CanonicalBeside(h.message.Params, h.Modern())
+	if err != nil {
+		return text
+	}
+	besideIt, all := laidOut(beside)
+	if !whole || !all {
+		text += "\nNot everything is shown. The arguments are longer than this question: decline unless you know the rest."
+	}
 	text += "\nArguments: " + arguments
 	if !whole {
 		text += fmt.Sprintf("\n(shortened: %d bytes in all, SHA-256 %s)", len(canonical), a.ArgumentsDigest)
 	}
+	if beside != nil {
+		text += "\nBeside them: " + besideIt
+	}
 	return text
+}
+
+// laidOut is what the page shows of arguments, as plain text: one member a line, and no long string pushes what follows it
+// out of sight (attack M17).
+func laidOut(canonical []byte) (text string, whole bool) {
+	pieces, whole := webpage.JSON(canonical, shownArguments)
+	var out strings.Builder
+	for _, piece := range pieces {
+		out.WriteString(piece.Text)
+		if piece.Omitted > 0 {
+			fmt.Fprintf(&out, " … %d bytes more, not shown", piece.Omitted)
+		}
+	}
+	return out.String(), whole
 }
 
 // form is the request that asks the client's user: a dialog with nothing but yes and no.

@@ -54,8 +54,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 			h.count(call, "denied")
 			v.write(w, in, m)
 			return nil
-		case !q.unwrapAllowed(m):
-			q.refuseState(w)
+		case !q.allowed(w, r, m):
 			return nil
 		}
 		q.takenBack(m)

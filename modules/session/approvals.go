@@ -40,7 +40,8 @@ type held struct {
 
 	Arguments []webpage.Piece
 	Whole     bool
-	Size      int // of the arguments, in bytes
+	Kept      bool // the arguments can be shown
+	Size      int  // of the arguments, in bytes
 	Digest    string
 
 	Pending bool
@@ -145,7 +146,7 @@ func (v *visit) showApproval(status int, title string, a *storage.Approval) {
 	}
 	shown := v.describe(v.r.Context(), a)
 	shown.Arguments, shown.Whole = webpage.JSON(arguments, shownArguments)
-	shown.Size, shown.Digest = len(arguments), a.ArgumentsDigest
+	shown.Kept, shown.Size, shown.Digest = arguments != nil, len(arguments), a.ArgumentsDigest
 	shown.Footer = v.footer()
 	switch {
 	case shown.Pending:

@@ -138,7 +138,8 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	}
 }
 
-// logout takes the session out of the browser.
+// logout ends the session, wherever a copy of its cookie is, and takes it out of the browser. Sessions that were begun before
+// it end as well: there is no table of them, only a mark with their user.
 func (v *visit) logout() {
 	// A form of another site brings no cookie, and must not take one away either (CWE-352).
 	if v.user != nil {
@@ -152,6 +153,11 @@ func (v *visit) logout() {
 			v.logger.Error("recording a logout", zap.Error(err)) // whoever wants to go may go
 		}
 		v.core.DropCookie(v.w, app.CookieSession)
+		if err := v.core.Store.LogOutUser(v.r.Context(), v.user.OrganizationID, v.user.UserID, v.user.IssuedAt); err != nil {
+			v.logger.Error("ending a session", zap.Error(err))
+			v.unavailable() // what this browser had is gone, and a copy of it is not
+			return
+		}
 	}
 	v.sayLink(http.StatusOK, "You are logged out", "This browser is. You may still be logged in at your identity provider.", link{app.LoginPath, "Log in"})
 }

@@ -14,18 +14,25 @@ const (
 	approvalSelect = `SELECT ` + approvalColumns + ` FROM approvals`
 	approvalSQL    = approvalSelect + ` WHERE organization_id = $1 AND id = $2`
 
+	approvalStatusSQL = `SELECT status, expires_at FROM approvals WHERE organization_id = $1 AND id = $2`
+
 	openApprovalWhere = ` WHERE organization_id = $1 AND user_id = $2 AND binding = $3 AND expires_at > $4`
 	// An approved one before a pending one: nobody needs to be asked again.
-	openApprovalSQL   = approvalSelect + openApprovalWhere + ` AND status IN ('pending', 'approved') ORDER BY status, expires_at DESC, id LIMIT 1`
-	takeableSQL       = approvalSelect + openApprovalWhere + ` AND status = 'approved' AND ($5 = '' OR id = $5) ORDER BY expires_at, id LIMIT 1`
-	countPendingSQL   = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND client = $3 AND status = 'pending' AND expires_at > $4`
+	openApprovalSQL = approvalSelect + openApprovalWhere + ` AND status IN ('pending', 'approved') ORDER BY status, expires_at DESC, id LIMIT 1`
+	takeableSQL     = approvalSelect + openApprovalWhere + ` AND status = 'approved' AND ($5 = '' OR id = $5) ORDER BY expires_at, id LIMIT 1`
+	countPendingSQL = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND client = $3 AND status = 'pending' AND expires_at > $4`
+	countAskedSQL   = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND client = $3 AND created_at > $4`
+	// What nobody can decide on or make any more is nobody's to read, and users must not fill the store with it.
+	dropArgumentsSQL = `UPDATE approvals SET sealed_arguments = NULL
+		WHERE organization_id = $1 AND user_id = $2 AND expires_at <= $3 AND sealed_arguments IS NOT NULL`
 	insertApprovalSQL = `INSERT INTO approvals (id, organization_id, user_id, agent_id, client, server_id, tool, binding,
 			arguments_digest, sealed_arguments, policy_id, policy_revision, rule, channel, status, expires_at, created_at,
 			decided_at, decided_via, decided_by, decided_client, used_at)
 		VALUES ($1, $2, $3, NULLIF($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'pending', $15, $16, $17, '', '', '', $17)`
-	decideApprovalSQL = `UPDATE approvals SET status = $4, expires_at = $5, decided_at = $3, decided_via = $6, decided_by = $7, decided_client = $8
+	decideApprovalSQL = `UPDATE approvals SET status = $4, expires_at = $5, decided_at = $3, decided_via = $6, decided_by = $7, decided_client = $8,
+			sealed_arguments = CASE WHEN $4 = 'approved' THEN sealed_arguments END
 		WHERE organization_id = $1 AND id = $2 AND status = 'pending' AND expires_at > $3`
-	useApprovalSQL = `UPDATE approvals SET status = 'used', used_at = $3
+	useApprovalSQL = `UPDATE approvals SET status = 'used', used_at = $3, sealed_arguments = NULL
 		WHERE organization_id = $1 AND id = $2 AND status = 'approved' AND expires_at > $3`
 	endApprovalsOfUserSQL = `DELETE FROM approvals WHERE organization_id = $1 AND user_id = $2 AND status IN ('pending', 'approved')`
 
@@ -49,16 +56,22 @@ func scanApprovalAt(now time.Time) func(Row) (storage.Approval, error) {
 		err = r.Scan(&a.ID, &a.OrganizationID, &a.UserID, &a.AgentID, &a.Client, &a.ServerID, &a.Tool, &a.Binding, &a.ArgumentsDigest,
 			&a.SealedArguments, &a.PolicyID, &a.PolicyRevision, &a.Rule, &a.Channel, &a.Status, timeColumn{&a.ExpiresAt},
 			timeColumn{&a.CreatedAt}, timeColumn{&a.DecidedAt}, &a.DecidedVia, &a.DecidedBy, &a.DecidedClient, timeColumn{&a.UsedAt})
-		if (a.Status == storage.ApprovalPending || a.Status == storage.ApprovalApproved) && !a.ExpiresAt.After(now) {
-			a.Status = storage.ApprovalExpired
-		}
+		a.Status = statusAt(a.Status, a.ExpiresAt, now)
 		return a, err
 	}
 }
 
+// statusAt is the status of an approval at a time, when the store says kept.
+func statusAt(kept storage.ApprovalStatus, expires, now time.Time) storage.ApprovalStatus {
+	if (kept == storage.ApprovalPending || kept == storage.ApprovalApproved) && !expires.After(now) {
+		return storage.ApprovalExpired
+	}
+	return kept
+}
+
 // CreateApproval implements storage.Approvals. A server, user or agent that is not there fails a foreign key, which is
 // ErrNotFound.
-func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limit int) (stored storage.Approval, err error) {
+func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (stored storage.Approval, err error) {
 	scan, now := scanApprovalAt(a.CreatedAt), a.CreatedAt.UnixMicro()
 	err = s.write(ctx, a.OrganizationID, func(ctx context.Context, tx Tx) error {
 		open, err := Many(ctx, tx, scan, openApprovalSQL, a.OrganizationID, a.UserID, a.Binding, now)
@@ -69,12 +82,11 @@ func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limit in
 			stored = open[0]
 			return nil
 		}
-		pending, err := One(ctx, tx, ScanInt, countPendingSQL, a.OrganizationID, a.UserID, a.Client, now)
-		if err != nil {
+		if err := withinLimits(ctx, tx, &a, limits); err != nil {
 			return err
 		}
-		if pending >= limit {
-			return storage.ErrTooManyPending
+		if _, err := tx.Exec(ctx, dropArgumentsSQL, a.OrganizationID, a.UserID, now); err != nil {
+			return err
 		}
 		if _, err := tx.Exec(ctx, s.texts.forgetOver, a.CreatedAt.Add(-approvalKept).UnixMicro(), a.OrganizationID); err != nil {
 			return err
@@ -91,6 +103,42 @@ func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limit in
 		return storage.Approval{}, err
 	}
 	return stored, nil
+}
+
+func withinLimits(ctx context.Context, tx Tx, a *storage.Approval, limits storage.AskLimits) error {
+	if limits.Pending > 0 {
+		pending, err := One(ctx, tx, ScanInt, countPendingSQL, a.OrganizationID, a.UserID, a.Client, a.CreatedAt.UnixMicro())
+		if err != nil {
+			return err
+		}
+		if pending >= limits.Pending {
+			return storage.ErrTooManyPending
+		}
+	}
+	if limits.Asked > 0 {
+		asked, err := One(ctx, tx, ScanInt, countAskedSQL, a.OrganizationID, a.UserID, a.Client, limits.Since.UnixMicro())
+		if err != nil {
+			return err
+		}
+		if asked >= limits.Asked {
+			return storage.ErrTooManyAsked
+		}
+	}
+	return nil
+}
+
+// ApprovalStatus implements storage.Approvals.
+func (s *Store) ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (status storage.ApprovalStatus, err error) {
+	var expires time.Time
+	scan := func(r Row) (kept storage.ApprovalStatus, err error) {
+		err = r.Scan(&kept, timeColumn{&expires})
+		return statusAt(kept, expires, now), err
+	}
+	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
+		status, err = One(ctx, q, scan, approvalStatusSQL, organization, id)
+		return err
+	})
+	return status, err
 }
 
 // Approval implements storage.Approvals.

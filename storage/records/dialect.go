@@ -65,7 +65,7 @@ func (d Dialect) Reads() map[string]string {
 		"entry": visibleEntrySQL, "number of entries": t.countEntries, "entries": t.listEntries,
 		"server": serverSQL, "server by slug": serverBySlugSQL, "number of servers": t.countViews, "servers": t.listViews, "OAuth client": oauthClientSQL,
 		"connection": connectionSQL, "attempt": liveAttemptSQL, "agent": agentSQL, "agent by client": agentByClientSQL,
-		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed,
+		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "status of an approval": approvalStatusSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed,
 		"API key by HMAC": apiKeyByHMACSQL, "rate limits": enabledRateLimitsSQL,
 		"providers": llmProvidersSQL, "mappings": mappingsSQL, "smart models": smartModelsSQL,
 	}

@@ -20,14 +20,15 @@ const (
 	putOrganizationSQL = `INSERT INTO organizations (id, issuer, slug, created_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET slug = excluded.slug`
 
-	userColumns      = `id, organization_id, issuer, subject, kind, name, email, created_at, seen_at, revoked_at`
+	userColumns      = `id, organization_id, issuer, subject, kind, name, email, created_at, seen_at, revoked_at, logged_out_at`
 	userSQL          = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND id = $2`
 	userBySubjectSQL = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND issuer = $2 AND subject = $3`
 	userIDTakenSQL   = `SELECT 1 FROM users WHERE id = $1 AND NOT (issuer = $2 AND subject = $3) LIMIT 1`
 
-	putUserSQL = `INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+	putUserSQL = `INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (organization_id, id) DO UPDATE SET kind = excluded.kind, name = excluded.name, email = excluded.email, seen_at = excluded.seen_at`
 	revokeUserSQL = `UPDATE users SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
+	logOutUserSQL = `UPDATE users SET logged_out_at = CASE WHEN logged_out_at < $3 THEN $3 ELSE logged_out_at END WHERE organization_id = $1 AND id = $2`
 )
 
 func scanOrganization(r Row) (o storage.Organization, err error) {
@@ -37,7 +38,7 @@ func scanOrganization(r Row) (o storage.Organization, err error) {
 
 func scanUser(r Row) (u storage.User, err error) {
 	err = r.Scan(&u.ID, &u.OrganizationID, &u.Issuer, &u.Subject, &u.Kind, &u.Name, &u.Email,
-		timeColumn{&u.CreatedAt}, timeColumn{&u.SeenAt}, timeColumn{&u.RevokedAt})
+		timeColumn{&u.CreatedAt}, timeColumn{&u.SeenAt}, timeColumn{&u.RevokedAt}, timeColumn{&u.LoggedOutAt})
 	return u, err
 }
 
@@ -131,7 +132,7 @@ func (s *Store) ResolveUser(ctx context.Context, claim storage.UserClaim, now ti
 				}
 			}
 			_, err = tx.Exec(ctx, putUserSQL, u.ID, u.OrganizationID, u.Issuer, u.Subject, u.Kind, u.Name, u.Email,
-				u.CreatedAt.UnixMicro(), u.SeenAt.UnixMicro(), u.RevokedAt.UnixMicro())
+				u.CreatedAt.UnixMicro(), u.SeenAt.UnixMicro(), u.RevokedAt.UnixMicro(), u.LoggedOutAt.UnixMicro())
 			return err
 		})
 	}
@@ -238,4 +239,11 @@ func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time
 		return storage.User{}, err
 	}
 	return u, nil
+}
+
+// LogOutUser implements storage.Identities.
+func (s *Store) LogOutUser(ctx context.Context, organization, id string, begun time.Time) error {
+	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		return execOne(ctx, tx, logOutUserSQL, organization, id, begun.UnixMicro())
+	})
 }

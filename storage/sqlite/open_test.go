@@ -238,17 +238,17 @@ func TestUpgrade(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	down, err := migrationFiles.ReadFile("migrations/0003_llm_gateway.down.sql")
+	down, err := migrationFiles.ReadFile("migrations/0004_logout.down.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	runSQL(t, path, string(down)+`; DELETE FROM schema_migrations WHERE version = 3`)
+	runSQL(t, path, string(down)+`; DELETE FROM schema_migrations WHERE version = 4`)
 	if s, err = Open(t.Context(), path, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	u, err := s.User(t.Context(), want.OrganizationID, want.UserID)
-	if err != nil || !u.RevokedAt.IsZero() {
+	if err != nil || !u.RevokedAt.IsZero() || !u.LoggedOutAt.IsZero() {
 		t.Errorf("got %+v, %v", u, err)
 	}
 	if got, err := s.Connection(t.Context(), want.ConnectionKey); err != nil || string(got.SealedCredential) != string(want.SealedCredential) {

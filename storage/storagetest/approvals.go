@@ -23,7 +23,7 @@ func (b *bundle) newApproval(binding string) storage.Approval {
 // approval stores a pending approval.
 func (b *bundle) approval(t *testing.T, binding string) storage.Approval {
 	t.Helper()
-	a, err := b.CreateApproval(t.Context(), b.newApproval(binding), 1000)
+	a, err := b.CreateApproval(t.Context(), b.newApproval(binding), storage.AskLimits{Pending: 1000})
 	noError(t, err)
 	return a
 }
@@ -54,7 +54,7 @@ func testApprovals(t *testing.T, b *bundle) {
 	want.AgentID = agent.ID
 	asked := want
 	asked.Status, asked.DecidedAt, asked.DecidedBy, asked.UsedAt = storage.ApprovalApproved, start, "nobody", start // nobody has said a word yet
-	got, err := b.CreateApproval(ctx, asked, 1)
+	got, err := b.CreateApproval(ctx, asked, storage.AskLimits{Pending: 1})
 	noError(t, err)
 	equal(t, got, want)
 	got, err = b.Approval(ctx, b.orgA, want.ID, want.ExpiresAt.Add(-time.Microsecond))
@@ -89,7 +89,7 @@ func testApprovals(t *testing.T, b *bundle) {
 	used := start.Add(5*time.Minute + 7)
 	got, err = b.TakeApproval(ctx, b.orgA, b.userA1, "", want.Binding, used)
 	noError(t, err)
-	want.Status, want.UsedAt = storage.ApprovalUsed, start.Add(5*time.Minute)
+	want.Status, want.UsedAt, want.SealedArguments = storage.ApprovalUsed, start.Add(5*time.Minute), nil
 	equal(t, got, want)
 	for _, id := range []string{"", want.ID} {
 		_, err = b.TakeApproval(ctx, b.orgA, b.userA1, id, want.Binding, used)
@@ -110,7 +110,7 @@ func testApprovals(t *testing.T, b *bundle) {
 	} {
 		a := b.newApproval("gone")
 		change(&a)
-		_, err = b.CreateApproval(ctx, a, 10)
+		_, err = b.CreateApproval(ctx, a, storage.AskLimits{Pending: 10})
 		wantError(t, err, storage.ErrNotFound)
 	}
 }
@@ -121,7 +121,7 @@ func testDecideApproval(t *testing.T, b *bundle) {
 	got, err := b.DecideApproval(ctx, b.orgA, denied.ID, b.word(false))
 	noError(t, err)
 	denied.Status, denied.DecidedAt, denied.DecidedVia = storage.ApprovalDenied, start.Add(time.Minute), storage.ChannelOutOfBand
-	denied.DecidedBy, denied.DecidedClient = b.userA1, "console"
+	denied.DecidedBy, denied.DecidedClient, denied.SealedArguments = b.userA1, "console", nil
 	equal(t, got, denied) // how long it could have been decided stays
 	_, err = b.take(t, denied, start.Add(time.Minute))
 	wantError(t, err, storage.ErrNotFound)
@@ -165,7 +165,7 @@ func testApprovalAgain(t *testing.T, b *bundle) {
 		a := b.newApproval("same")
 		a.CreatedAt, a.ExpiresAt = now, now.Add(10*time.Minute)
 		change(&a)
-		return b.CreateApproval(ctx, a, 1)
+		return b.CreateApproval(ctx, a, storage.AskLimits{Pending: 1})
 	}
 	same := func(*storage.Approval) {}
 	pending := b.approval(t, "same")
@@ -209,7 +209,7 @@ func testApprovalCap(t *testing.T, b *bundle) {
 		a := b.newApproval(newID())
 		a.CreatedAt, a.ExpiresAt = now, now.Add(10*time.Minute)
 		change(&a)
-		_, err := b.CreateApproval(ctx, a, limit)
+		_, err := b.CreateApproval(ctx, a, storage.AskLimits{Pending: limit})
 		return err
 	}
 	none := func(*storage.Approval) {}
@@ -226,6 +226,33 @@ func testApprovalCap(t *testing.T, b *bundle) {
 	noError(t, create(start, none))
 	wantError(t, create(start.Add(9*time.Minute), none), storage.ErrTooManyPending)
 	noError(t, create(start.Add(10*time.Minute), none)) // the others' time is over
+
+	// M16: those that were decided count for how many were asked about in a while.
+	asked := func(now time.Time, change func(*storage.Approval)) error {
+		a := b.newApproval(newID())
+		a.Client, a.CreatedAt, a.ExpiresAt = "fast", now, now.Add(10*time.Minute)
+		change(&a)
+		_, err := b.CreateApproval(ctx, a, storage.AskLimits{Asked: limit, Since: now.Add(-5 * time.Minute)})
+		if err == nil {
+			word := b.word(false)
+			word.UserID, word.At = a.UserID, now
+			_, err = b.DecideApproval(ctx, b.orgA, a.ID, word)
+			noError(t, err)
+		}
+		return err
+	}
+	for i := range limit {
+		noError(t, asked(start.Add(time.Duration(i)*time.Minute), none))
+	}
+	wantError(t, asked(start.Add(limit*time.Minute), none), storage.ErrTooManyAsked)
+	noError(t, asked(start.Add(limit*time.Minute), func(a *storage.Approval) { a.UserID = b.userA2 }))
+	noError(t, asked(start.Add(limit*time.Minute), func(a *storage.Approval) { a.Client = "faster" }))
+	wantError(t, asked(start.Add(5*time.Minute-1000), none), storage.ErrTooManyAsked)
+	noError(t, asked(start.Add(5*time.Minute), none))
+	unbounded := b.newApproval(newID())
+	unbounded.Client = "fast"
+	_, err = b.CreateApproval(ctx, unbounded, storage.AskLimits{})
+	noError(t, err)
 
 	// M16: it holds when all come at once.
 	var made atomic.Int32
@@ -244,6 +271,42 @@ func testApprovalCap(t *testing.T, b *bundle) {
 	equal(t, made.Load(), limit)
 }
 
+// testApprovalArguments: M16, what can be neither decided on nor made any more is not kept.
+func testApprovalArguments(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	kept := func(a storage.Approval) bool {
+		t.Helper()
+		got, err := b.Approval(ctx, b.orgA, a.ID, start)
+		noError(t, err)
+		return got.SealedArguments != nil
+	}
+	pending, approved, denied, used := b.approval(t, "pending"), b.approved(t, "approved"), b.approval(t, "denied"), b.approved(t, "used")
+	_, err := b.DecideApproval(ctx, b.orgA, denied.ID, b.word(false))
+	noError(t, err)
+	_, err = b.take(t, used, start.Add(time.Minute))
+	noError(t, err)
+	equal(t, []bool{kept(pending), kept(approved), kept(denied), kept(used)}, []bool{true, true, false, false})
+	theirs := b.newApproval("theirs")
+	theirs.UserID = b.userA2
+	_, err = b.CreateApproval(ctx, theirs, storage.AskLimits{})
+	noError(t, err)
+
+	next := func(binding string, now time.Time) {
+		t.Helper()
+		a := b.newApproval(binding)
+		a.CreatedAt, a.ExpiresAt = now, now.Add(10*time.Minute)
+		_, err := b.CreateApproval(ctx, a, storage.AskLimits{})
+		noError(t, err)
+	}
+	next("meanwhile", pending.ExpiresAt.Add(-1000))
+	equal(t, []bool{kept(pending), kept(approved)}, []bool{true, true})
+	next("then", pending.ExpiresAt)
+	equal(t, []bool{kept(pending), kept(approved)}, []bool{false, true})
+	next("and then", approved.ExpiresAt)
+	equal(t, []bool{kept(pending), kept(approved)}, []bool{false, false})
+	equal(t, kept(theirs), true) // until they ask again, or it is forgotten
+}
+
 func testApprovalLists(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	now := start.Add(10 * time.Minute) // ends what was asked at start and is pending
@@ -255,7 +318,7 @@ func testApprovalLists(t *testing.T, b *bundle) {
 		if status == storage.ApprovalPending {
 			a.ExpiresAt = now.Add(1000)
 		}
-		_, err := b.CreateApproval(ctx, a, 100)
+		_, err := b.CreateApproval(ctx, a, storage.AskLimits{Pending: 100})
 		noError(t, err)
 		if status == storage.ApprovalApproved || status == storage.ApprovalUsed || status == storage.ApprovalDenied {
 			_, err = b.DecideApproval(ctx, b.orgA, a.ID, b.word(status != storage.ApprovalDenied))
@@ -270,7 +333,7 @@ func testApprovalLists(t *testing.T, b *bundle) {
 	}
 	theirs := b.newApproval("theirs")
 	theirs.UserID, theirs.CreatedAt = b.userA2, start.Add(-time.Second)
-	_, err := b.CreateApproval(ctx, theirs, 100)
+	_, err := b.CreateApproval(ctx, theirs, storage.AskLimits{Pending: 100})
 	noError(t, err)
 
 	list := func(f storage.ApprovalFilter) (found []string, total int) {
@@ -286,6 +349,9 @@ func testApprovalLists(t *testing.T, b *bundle) {
 			one, err := b.Approval(ctx, b.orgA, a.ID, now)
 			noError(t, err)
 			equal(t, a, one)
+			status, err := b.ApprovalStatus(ctx, b.orgA, a.ID, now)
+			noError(t, err)
+			equal(t, status, one.Status)
 		}
 		return found, page.Total
 	}
@@ -365,7 +431,7 @@ func testApprovalsForgotten(t *testing.T, b *bundle) {
 	for i, now := range []time.Time{old.ExpiresAt.Add(24*time.Hour - time.Microsecond), old.ExpiresAt.Add(24 * time.Hour)} {
 		a := b.newApproval(fmt.Sprint("next ", i))
 		a.CreatedAt, a.ExpiresAt = now, now.Add(10*time.Minute)
-		_, err := b.CreateApproval(ctx, a, 10)
+		_, err := b.CreateApproval(ctx, a, storage.AskLimits{Pending: 10})
 		noError(t, err)
 		kept = append(kept, a)
 		_, err = b.Approval(ctx, b.orgA, old.ID, now)
@@ -385,7 +451,7 @@ func testApprovalsEnd(t *testing.T, b *bundle) {
 	agent := b.agent(t, b.orgA, "Agent")
 	bystander := b.newApproval("bystander")
 	bystander.UserID, bystander.ServerID = b.userA2, b.server(t, b.orgA, "Other").ID
-	_, err := b.CreateApproval(ctx, bystander, 10)
+	_, err := b.CreateApproval(ctx, bystander, storage.AskLimits{Pending: 10})
 	noError(t, err)
 	for _, c := range []struct {
 		name string
@@ -413,7 +479,7 @@ func testApprovalsEnd(t *testing.T, b *bundle) {
 			approved, pending := b.newApproval("approved"), b.newApproval("pending")
 			for _, a := range []*storage.Approval{&approved, &pending} {
 				a.AgentID = agent.ID
-				_, err := b.CreateApproval(ctx, *a, 10)
+				_, err := b.CreateApproval(ctx, *a, storage.AskLimits{Pending: 10})
 				noError(t, err)
 			}
 			_, err := b.DecideApproval(ctx, b.orgA, approved.ID, b.word(true))
@@ -428,6 +494,29 @@ func testApprovalsEnd(t *testing.T, b *bundle) {
 	got, err := b.Approval(ctx, b.orgA, bystander.ID, start)
 	noError(t, err)
 	equal(t, got, bystander)
+}
+
+func testLogOutUser(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	claim := storage.UserClaim{OrganizationID: b.orgA, Issuer: issuer, Subject: "ada", DerivedID: newID(), Kind: storage.UserPerson, Name: "Ada"}
+	want, err := b.ResolveUser(ctx, claim, start)
+	noError(t, err)
+	equal(t, want.LoggedOutAt.IsZero(), true)
+	for _, begun := range []time.Time{start.Add(time.Hour + 7), start} { // it never moves back
+		noError(t, b.LogOutUser(ctx, b.orgA, want.ID, begun))
+		want.LoggedOutAt = start.Add(time.Hour)
+		got, err := b.User(ctx, b.orgA, want.ID)
+		noError(t, err)
+		equal(t, got, want)
+	}
+	claim.Name = "Ada L." // it stays when the user is written for another reason
+	want.Name = claim.Name
+	got, err := b.ResolveUser(ctx, claim, start)
+	noError(t, err)
+	equal(t, got, want)
+	for _, id := range []string{b.unknown, b.userB1, ""} {
+		wantError(t, b.LogOutUser(ctx, b.orgA, id, start), storage.ErrNotFound)
+	}
 }
 
 func testRevokeUser(t *testing.T, b *bundle) {

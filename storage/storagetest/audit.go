@@ -137,6 +137,7 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 		write  func(ctx context.Context) error
 	}{
 		{"RevokeUser", func(ctx context.Context) error { _, err := b.RevokeUser(ctx, b.orgA, b.userA2, start); return err }},
+		{"LogOutUser", func(ctx context.Context) error { return b.LogOutUser(ctx, b.orgA, b.userA2, start) }},
 		{"SyncDirectory", func(ctx context.Context) error {
 			return b.SyncDirectory(ctx, storage.SourceConfig, []storage.DirectoryEntry{entry("New")}, start)
 		}},
@@ -189,7 +190,10 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 		{"UpdatePolicies", func(ctx context.Context) error {
 			return b.UpdatePolicies(ctx, b.orgA, []string{policy.ID}, "", start, setStatus(storage.PolicyInactive))
 		}},
-		{"CreateApproval", func(ctx context.Context) error { _, err := b.CreateApproval(ctx, b.newApproval("new"), 10); return err }},
+		{"CreateApproval", func(ctx context.Context) error {
+			_, err := b.CreateApproval(ctx, b.newApproval("new"), storage.AskLimits{Pending: 10})
+			return err
+		}},
 		{"DecideApproval", func(ctx context.Context) error {
 			_, err := b.DecideApproval(ctx, b.orgA, held.ID, b.word(false))
 			return err
@@ -226,8 +230,11 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 			_, err := b.ObserveTools(ctx, b.orgA, b.serverA.ID, tools, start)
 			return err
 		},
-		"CreateApproval": func(ctx context.Context) error { _, err := b.CreateApproval(ctx, b.newApproval("new"), 10); return err },
-		"RevokeUser":     func(ctx context.Context) error { _, err := b.RevokeUser(ctx, b.orgA, b.userA2, start); return err },
+		"CreateApproval": func(ctx context.Context) error {
+			_, err := b.CreateApproval(ctx, b.newApproval("new"), storage.AskLimits{Pending: 10})
+			return err
+		},
+		"RevokeUser": func(ctx context.Context) error { _, err := b.RevokeUser(ctx, b.orgA, b.userA2, start); return err },
 		"UpdatePolicy": func(ctx context.Context) error {
 			_, err := b.UpdatePolicy(ctx, b.orgA, policy.ID, "", start, setStatus(storage.PolicyInactive))
 			return err

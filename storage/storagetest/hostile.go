@@ -82,7 +82,7 @@ func testHostileText(t *testing.T, b *bundle) {
 			b.hostilePolicy(t, v.ID, text)
 			held := b.newApproval(text)
 			held.Client, held.Tool, held.ArgumentsDigest, held.PolicyID, held.Rule = text, text, text, text, text
-			created, err := b.CreateApproval(ctx, held, 1)
+			created, err := b.CreateApproval(ctx, held, storage.AskLimits{Pending: 1})
 			noError(t, err)
 			equal(t, created, held)
 			word := b.word(true)
@@ -256,6 +256,9 @@ func testHostileSearch(t *testing.T, b *bundle) {
 			_, err = b.TakeApproval(ctx, b.orgA, b.userA1, "", []byte(text), start)
 			wantError(t, err, storage.ErrNotFound)
 			_, err = b.RevokeUser(ctx, b.orgA, text, start)
+			wantError(t, err, storage.ErrNotFound)
+			wantError(t, b.LogOutUser(ctx, b.orgA, text, start), storage.ErrNotFound)
+			_, err = b.ApprovalStatus(ctx, b.orgA, text, start)
 			wantError(t, err, storage.ErrNotFound)
 
 			_, err = b.Server(ctx, b.orgA, text)

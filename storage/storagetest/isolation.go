@@ -98,6 +98,7 @@ func testIsolation(t *testing.T, b *bundle) {
 			_, err := b.RevokeUser(ctx, b.orgB, user, start)
 			return err
 		},
+		"LogOutUser": func(_, user, _ string) error { return b.LogOutUser(ctx, b.orgB, user, start) },
 		"DirectoryEntry": func(_, _, entry string) error {
 			_, err := b.DirectoryEntry(ctx, b.orgB, entry)
 			return err
@@ -396,6 +397,7 @@ func testChanges(t *testing.T, b *bundle) {
 	check("RevokeUser", err, "A")
 	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
 	check("RevokeUser again", err)
+	check("LogOutUser", b.LogOutUser(ctx, b.orgA, b.userA1, start))
 
 	_, err = b.ObserveTools(ctx, b.orgA, b.serverA.ID, []storage.ObservedTool{tool("tool", "1")}, start)
 	check("ObserveTools", err, "A")

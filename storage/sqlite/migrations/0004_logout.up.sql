@@ -1,0 +1,1 @@
+ALTER TABLE users ADD COLUMN logged_out_at INTEGER NOT NULL DEFAULT -62135596800000000; -- the zero time
