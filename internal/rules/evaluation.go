@@ -235,14 +235,11 @@ func (e *evaluation) overdue() bool {
 	return e.ctx.Err() != nil || !time.Now().Before(e.until) //nolint:forbidigo // as above
 }
 
-// deadline is the context that loops look at.
-//
-//nolint:contextcheck // the question's context is e's
-func (e *evaluation) deadline() context.Context {
+// limit sets the context that loops look at.
+func (e *evaluation) limit() {
 	if e.limited == nil {
 		e.limited, e.cancel = context.WithDeadline(e.ctx, e.until)
 	}
-	return e.limited
 }
 
 // run evaluates and says why when it could not: the value is an error then, or nil when the evaluation was cancelled.
@@ -253,7 +250,8 @@ func (e *evaluation) run(x *expression, program cel.Program, input interpreter.A
 		return nil, errInterrupt
 	}
 	if x.reads.loops {
-		value, _, err = program.ContextEval(e.deadline(), input)
+		e.limit()
+		value, _, err = program.ContextEval(e.limited, input)
 	} else {
 		value, _, err = program.Eval(input)
 	}

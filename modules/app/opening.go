@@ -81,7 +81,7 @@ func (r *resources) connect(ctx context.Context) error {
 		return err
 	}
 	if !r.connected.Swap(true) {
-		r.watch.Start()
+		r.watch.Start() //nolint:contextcheck // it goes on when whoever connected has gone
 	}
 	return nil
 }
