@@ -29,7 +29,7 @@ type modelIntent struct {
 // modelRequest is what records say of a request for a model, whoever it is sent to.
 type modelRequest struct{ trace, digest string }
 
-// AuditModelRequest notes what records say of the request.
+// AuditModelRequest notes what records say of the request; body is nil where it was not read.
 func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body []byte) {
 	if tag, ok := TrackingTag(header); ok {
 		c.Log.Session = tag
@@ -37,8 +37,11 @@ func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body [
 	if c.Core.Audit == nil {
 		return
 	}
-	sum := sha256.Sum256(body)
-	c.modelRequest = modelRequest{trace: TraceID(ctx, header), digest: hex.EncodeToString(sum[:])}
+	c.modelRequest = modelRequest{trace: TraceID(ctx, header)}
+	if body != nil {
+		sum := sha256.Sum256(body)
+		c.modelRequest.digest = hex.EncodeToString(sum[:])
+	}
 }
 
 // modelEntry is the record of a request for a model.

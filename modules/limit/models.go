@@ -32,6 +32,8 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 	case refused != nil:
 		call.Core.Metrics.Calls.WithLabelValues("llm", "limited").Inc()
 		app.CountLimited(storage.TrafficLLM, app.LimitedAtLook, refused)
+		call.AuditModelRequest(r.Context(), r.Header, nil)
+		call.AuditModelRefused(r.Context(), "", "limited")
 		refused.SetHeader(w.Header())
 		refuse(w, r, http.StatusTooManyRequests, llmwire.CodeRateLimit, llmwire.Limited)
 		return false
