@@ -244,6 +244,10 @@ func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time
 // LogOutUser implements storage.Identities.
 func (s *Store) LogOutUser(ctx context.Context, organization, id string, begun time.Time) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		u, err := One(ctx, tx, scanUser, userSQL, organization, id)
+		if err != nil || !micros(begun).After(u.LoggedOutAt) {
+			return err
+		}
 		return execOne(ctx, tx, logOutUserSQL, organization, id, begun.UnixMicro())
 	})
 }
