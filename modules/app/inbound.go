@@ -258,6 +258,9 @@ func (in *Inbound) openSession(w http.ResponseWriter) bool {
 		WriteError(w, NotFound, "There is no such session; begin anew with initialize")
 		return false
 	}
+	if in.Session.Own {
+		in.Request.Header.Del("Last-Event-Id") // the upstream sees no session: for it, nothing binds the event
+	}
 	return true
 }
 

@@ -68,6 +68,7 @@ type received struct {
 	method  string // of the message, or GET or DELETE
 	body    string
 	session string // id of it
+	resumes string // the event after which a stream is to go on
 }
 
 func newPipeline(t *testing.T) *pipeline {
@@ -141,7 +142,7 @@ func (g *pipeline) upstream(w http.ResponseWriter, r *http.Request) {
 		m.Method = r.Method
 	}
 	if m.Method != "initialize" {
-		g.received = append(g.received, received{m.Method, string(body), r.Header.Get("Mcp-Session-Id")})
+		g.received = append(g.received, received{m.Method, string(body), r.Header.Get("Mcp-Session-Id"), r.Header.Get("Last-Event-Id")})
 	}
 	g.mu.Unlock()
 	switch {

@@ -542,7 +542,7 @@ func TestHoldStateless(t *testing.T) {
 		t.Errorf("taken back: %v", m)
 	}
 	for method, want := range map[string]int{http.MethodGet: http.StatusMethodNotAllowed, http.MethodDelete: http.StatusNoContent} {
-		response := g.do(t.Context(), alice, inBandAgent, method, "/mcp/tracker", nil, session...)
+		response := g.do(t.Context(), alice, inBandAgent, method, "/mcp/tracker", nil, append([]string{"Last-Event-ID", "another's"}, session...)...)
 		_ = response.Body.Close()
 		if response.StatusCode != want {
 			t.Errorf("%s: %d", method, response.StatusCode)
@@ -553,6 +553,9 @@ func TestHoldStateless(t *testing.T) {
 		methods = append(methods, got.method)
 		if got.session != "" {
 			t.Errorf("the upstream is told of session %s", got.session)
+		}
+		if got.resumes != "" {
+			t.Errorf("M25 the upstream is asked for what came after event %q, and of no session", got.resumes)
 		}
 	}
 	if diff := cmp.Diff([]string{"tools/call", "notifications/cancelled", http.MethodGet}, methods); diff != "" {
