@@ -37,6 +37,8 @@ func (q *request) page(m *jsonrpc.Message) verdict {
 		return verdict{}
 	case cursor.Kind() != strictjson.String:
 		return invalidCursor
+	case cursor.Str() == "":
+		return verdict{} // to most the first page; it is given out as it is, too, for it tells nothing
 	}
 	if _, err := q.call.Core.Sessions.OpenCursor(cursor.Str(), m.Method, q.call.Binding()); err != nil {
 		return invalidCursor
@@ -61,7 +63,7 @@ func (q *request) openCursors() error {
 	for i, m := range messages {
 		params, _ := m.Get("params")
 		cursor, _ := params.Get("cursor")
-		if cursor.Kind() != strictjson.String || !paged(q.Message.Messages[i].Method) {
+		if cursor.Str() == "" || !paged(q.Message.Messages[i].Method) {
 			continue
 		}
 		opened, err := q.call.Core.Sessions.OpenCursor(cursor.Str(), q.Message.Messages[i].Method, q.call.Binding())

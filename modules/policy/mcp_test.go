@@ -42,7 +42,7 @@ func TestMethods(t *testing.T) {
 		{"resources/read", `{"uri":"file:///pub/a\u0000b"}`, -1, legacy}, {"resources/read", `{}`, -1, legacy},
 		{"resources/subscribe", `{"uri":"file:///pub/a"}`, passes, legacy}, {"resources/subscribe", `{"uri":"file:///etc"}`, -1, legacy},
 		{"resources/unsubscribe", `{"uri":"file:///pub/a"}`, passes, legacy}, {"resources/unsubscribe", `{"uri":"file:///etc"}`, passes, legacy}, {"resources/unsubscribe", `{"uri":"file:///pub/../etc"}`, -1, legacy},
-		{"tools/list", `{"cursor":"secret"}`, hidden, ""}, {"tools/list", `{"cursor":7}`, hidden, ""}, {"tools/list", `{"cursor":null}`, passes, ""}, {"tools/list", `{"Cursor":"x"}`, -32600, ""}, {"tasks/list", `{"cursor":"x"}`, hidden, legacy},
+		{"tools/list", `{"cursor":"secret"}`, hidden, ""}, {"tools/list", `{"cursor":7}`, hidden, ""}, {"tools/list", `{"cursor":null}`, passes, ""}, {"tools/list", `{"cursor":""}`, passes, ""}, {"tools/list", `{"Cursor":"x"}`, -32600, ""}, {"tasks/list", `{"cursor":"x"}`, hidden, legacy},
 		{"subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`, passes, modern}, {"subscriptions/listen", ``, passes, modern},
 		{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///pub/a","file:///pub/b"]}}`, passes, modern},
 		{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///pub/a","file:///etc"]}}`, -1, modern},
