@@ -26,7 +26,7 @@ var ErrTooManyAsked = errors.New("too many approvals asked for")
 // AskLimits bound what a user may be asked for one client. Zero members do not.
 type AskLimits struct {
 	Pending int       // that wait at a time
-	Asked   int       // that were asked for after Since, whatever became of them
+	Asked   int       // that were asked for after Since, whatever became of them; not those that were decided when they were made
 	Since   time.Time // ends what counts for Asked
 }
 

@@ -194,7 +194,7 @@ func (e *Engine) Decide(ctx context.Context, d Decider, id string, approve bool)
 	} else if client == a.Client {
 		return storage.Approval{}, ErrClient // even when it is listed: nobody approves their own calls
 	}
-	return e.decide(ctx, &a, approve, storage.ChannelOutOfBand, client)
+	return e.decide(ctx, &a, approve, storage.ChannelOutOfBand, client, e.now().UTC())
 }
 
 // DecideInBand records the word that the client which made the call brought from its user. The caller has made sure that
@@ -210,11 +210,10 @@ func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string
 	if approve && a.Channel != storage.ChannelInBand {
 		return storage.Approval{}, ErrChannel
 	}
-	return e.decide(ctx, &a, approve, storage.ChannelInBand, a.Client)
+	return e.decide(ctx, &a, approve, storage.ChannelInBand, a.Client, e.now().UTC())
 }
 
-func (e *Engine) decide(ctx context.Context, a *storage.Approval, approve bool, via storage.ApprovalChannel, client string) (storage.Approval, error) {
-	now := e.now().UTC()
+func (e *Engine) decide(ctx context.Context, a *storage.Approval, approve bool, via storage.ApprovalChannel, client string, now time.Time) (storage.Approval, error) {
 	decided, err := e.store.DecideApproval(ctx, a.OrganizationID, a.ID, storage.ApprovalDecision{
 		Approve: approve, UserID: a.UserID, Via: via, Client: client, At: now, ExpiresAt: now.Add(UseFor),
 	})
@@ -244,12 +243,12 @@ func (e *Engine) Prolong(ctx context.Context, used *storage.Approval, c *Call) (
 	}
 	next := *c
 	next.Round = random.String()
-	// A round is no further question to the user: it does not count.
+	// A round is no further question to the user: it is decided when it is made, and does not count.
 	a, err := e.create(ctx, &next, storage.AskLimits{})
 	if err != nil {
 		return "", "", err
 	}
-	if _, err := e.decide(ctx, &a, true, used.DecidedVia, used.DecidedClient); err != nil {
+	if _, err := e.decide(ctx, &a, true, used.DecidedVia, used.DecidedClient, a.CreatedAt); err != nil {
 		return "", "", err
 	}
 	return a.ID, next.Round, nil

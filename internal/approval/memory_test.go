@@ -38,7 +38,7 @@ func (m *memory) CreateApproval(_ context.Context, a storage.Approval, limits st
 		if status == storage.ApprovalPending && a.Client == b.Client {
 			pending++
 		}
-		if a.Client == b.Client && b.CreatedAt.After(limits.Since) {
+		if a.Client == b.Client && b.CreatedAt.After(limits.Since) && !b.DecidedAt.Equal(b.CreatedAt) {
 			asked++
 		}
 	}

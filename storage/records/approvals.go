@@ -21,7 +21,7 @@ const (
 	openApprovalSQL = approvalSelect + openApprovalWhere + ` AND status IN ('pending', 'approved') ORDER BY status, expires_at DESC, id LIMIT 1`
 	takeableSQL     = approvalSelect + openApprovalWhere + ` AND status = 'approved' AND ($5 = '' OR id = $5) ORDER BY expires_at, id LIMIT 1`
 	countPendingSQL = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND client = $3 AND status = 'pending' AND expires_at > $4`
-	countAskedSQL   = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND client = $3 AND created_at > $4`
+	countAskedSQL   = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND client = $3 AND created_at > $4 AND decided_at <> created_at`
 	// What nobody can decide on or make any more is nobody's to read, and users must not fill the store with it.
 	dropArgumentsSQL = `UPDATE approvals SET sealed_arguments = NULL
 		WHERE organization_id = $1 AND user_id = $2 AND expires_at <= $3 AND sealed_arguments IS NOT NULL`

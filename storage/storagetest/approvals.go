@@ -235,8 +235,15 @@ func testApprovalCap(t *testing.T, b *bundle) {
 		_, err := b.CreateApproval(ctx, a, storage.AskLimits{Asked: limit, Since: now.Add(-5 * time.Minute)})
 		if err == nil {
 			word := b.word(false)
-			word.UserID, word.At = a.UserID, now
+			word.UserID, word.At = a.UserID, now.Add(time.Microsecond)
 			_, err = b.DecideApproval(ctx, b.orgA, a.ID, word)
+			noError(t, err)
+			unasked := b.newApproval(newID())
+			unasked.UserID, unasked.Client, unasked.CreatedAt, unasked.ExpiresAt = a.UserID, a.Client, a.CreatedAt, a.ExpiresAt
+			_, err = b.CreateApproval(ctx, unasked, storage.AskLimits{})
+			noError(t, err)
+			word.At = now
+			_, err = b.DecideApproval(ctx, b.orgA, unasked.ID, word)
 			noError(t, err)
 		}
 		return err
