@@ -120,6 +120,11 @@ func (h *held) answered(state approval.State, retry approval.Retry) error {
 		return h.fail(err)
 	case !bytes.Equal(a.Binding, wanted.Binding()):
 		// Another call than was asked about, or the same one under another policy: the answer is not about it.
+		if err := h.unwrap(state); err != nil {
+			h.refuseState(h.w)
+			return nil
+		}
+		h.message = h.Single()
 		return h.begin(h.askModern)
 	}
 	switch {

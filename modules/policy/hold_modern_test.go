@@ -270,6 +270,22 @@ func TestHoldModernPage(t *testing.T) {
 	}
 }
 
+// TestHoldModernAnother: our state is taken out of a call also when it is of another one, and the call is approved already.
+func TestHoldModernAnother(t *testing.T) {
+	g := newPipeline(t)
+	_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", `{"n":1}`, showsForms, "")))
+	g.api(console, http.MethodPost, "/api/approvals/"+g.approvals("pending")[0]["id"].(string)+"/deny", nil)
+	asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", `{"n":2}`, showsForms, "")))
+	g.api(console, http.MethodPost, "/api/approvals/"+g.approvals("pending")[0]["id"].(string)+"/approve", nil)
+	answer := g.modernRPC(alice, inBandAgent, modernCall("delete", `{"n":2}`, showsForms, word("accept", state)))
+	if text, failed := toolText(answer); text != "done" || failed {
+		t.Errorf("%v", answer)
+	}
+	if got := g.calls(); len(got) != 1 || got[0].body != modernCall("delete", `{"n":2}`, showsForms, "") {
+		t.Errorf("the upstream got %v", got)
+	}
+}
+
 // TestHoldModernAllowed: a policy that asks no more takes our state for what it is; an upstream's own state passes as it
 // is.
 func TestHoldModernAllowed(t *testing.T) {
