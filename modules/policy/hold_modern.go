@@ -212,9 +212,16 @@ func (h *held) useUp(wanted *approval.Call, state approval.State) error {
 func (h *held) goOn(wanted *approval.Call, used *storage.Approval) error {
 	decision := h.released(h.r.Context(), used)
 	if h.Modern() {
-		ctx := h.r.Context()
+		ctx, carried := h.r.Context(), false
 		decision.EditAnswer = func(answer *forward.Response) error {
-			return h.editAnswer(answer, func(message []byte) []byte { return h.carry(ctx, message, wanted, used) })
+			return h.editAnswer(answer, func(message []byte) []byte {
+				if carried {
+					return nil // a call has one answer, and each round is kept
+				}
+				message = h.carry(ctx, message, wanted, used)
+				carried = message != nil
+				return message
+			})
 		}
 	}
 	return h.next.ServeHTTP(h.w, h.r)

@@ -270,6 +270,30 @@ func TestHoldModernPage(t *testing.T) {
 	}
 }
 
+// TestHoldModernUpstreamAsksOften: a call has one answer. An upstream that gives more gets no more rounds, each of which
+// would be kept.
+func TestHoldModernUpstreamAsksOften(t *testing.T) {
+	g := newPipeline(t)
+	g.answer(func(w http.ResponseWriter, _ []byte) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 3 {
+			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","id":"m1","result":{"resultType":"input_required","inputRequests":{"reason":{}}}}`+"\n\n")
+		}
+	})
+	_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", `{}`, showsForms, "")))
+	s := g.stream(alice, inBandAgent, modernCall("delete", `{}`, showsForms, word("accept", state)),
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "delete")
+	rounds := 0
+	for m := s.next(); m != nil; m = s.next() {
+		if result, _ := m["result"].(object); result["requestState"] != nil {
+			rounds++
+		}
+	}
+	if kept := g.approvals("approved"); rounds != 1 || len(kept) != 1 {
+		t.Errorf("%d rounds, %d of them kept", rounds, len(kept))
+	}
+}
+
 // TestHoldModernAnother: our state is taken out of a call also when it is of another one, and the call is approved already.
 func TestHoldModernAnother(t *testing.T) {
 	g := newPipeline(t)
