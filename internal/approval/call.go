@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 
 	"github.com/durward-gateway/durward/internal/canonical"
@@ -80,6 +81,20 @@ func CanonicalBeside(params []byte, modern bool) ([]byte, error) {
 		return nil, err
 	}
 	return CanonicalArguments(beside)
+}
+
+// Said is what a call says: its canonical arguments, and what it says beside them, nil for nothing.
+type Said struct{ Arguments, Beside []byte }
+
+// betweenSaid parts the two where they are kept. Canonical JSON has no line ends.
+const betweenSaid = '\n'
+
+// said is what is kept of what the call says.
+func (c *Call) said() []byte {
+	if c.Beside == nil {
+		return c.Arguments
+	}
+	return slices.Concat(c.Arguments, []byte{betweenSaid}, c.Beside)
 }
 
 // Binding is a digest of everything the approval is good for. The channel is part of it: which rule asks may depend on the

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func (e *Engine) create(ctx context.Context, c *Call, limits storage.AskLimits) 
 		PolicyID: c.PolicyID, PolicyRevision: c.PolicyRevision, Rule: c.Rule, Channel: c.Channel,
 		Status: storage.ApprovalPending, CreatedAt: now, ExpiresAt: now.Add(DecideFor),
 	}
-	if a.SealedArguments, err = e.vault.Seal(c.Arguments, place(&a)); err != nil {
+	if a.SealedArguments, err = e.vault.Seal(c.said(), place(&a)); err != nil {
 		return storage.Approval{}, fmt.Errorf("sealing arguments: %w", err)
 	}
 	return e.store.CreateApproval(ctx, a, limits)
@@ -108,17 +109,17 @@ func place(a *storage.Approval) seal.AD {
 	return seal.ApprovalPlace(a.OrganizationID, a.UserID, a.ID)
 }
 
-// Arguments are the call's canonical arguments, for the human who decides; nil when there is nothing to decide and nothing to
-// make any more.
-func (e *Engine) Arguments(a *storage.Approval) ([]byte, error) {
+// Said is what the call says, for the human who decides; zero when there is nothing to decide and nothing to make any more.
+func (e *Engine) Said(a *storage.Approval) (Said, error) {
 	if a.Status != storage.ApprovalPending && a.Status != storage.ApprovalApproved {
-		return nil, nil
+		return Said{}, nil
 	}
-	arguments, err := e.vault.Open(a.SealedArguments, place(a))
+	text, err := e.vault.Open(a.SealedArguments, place(a))
 	if err != nil {
-		return nil, fmt.Errorf("opening the arguments of approval %s: %w", a.ID, err)
+		return Said{}, fmt.Errorf("opening the arguments of approval %s: %w", a.ID, err)
 	}
-	return arguments, nil
+	arguments, beside, _ := bytes.Cut(text, []byte{betweenSaid})
+	return Said{Arguments: arguments, Beside: beside}, nil
 }
 
 // Approval reads one. storage.ErrNotFound when the organization has none of that id.

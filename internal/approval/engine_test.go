@@ -238,13 +238,13 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arguments, err := e.Arguments(&first)
-	if err != nil || string(arguments) != `{"id":1}` || first.ArgumentsDigest != approval.Digest(arguments) {
-		t.Errorf("%s, %v", arguments, err)
+	said, err := e.Said(&first)
+	if err != nil || string(said.Arguments) != `{"id":1}` || said.Beside != nil || first.ArgumentsDigest != approval.Digest(said.Arguments) {
+		t.Errorf("%s, %v", said, err)
 	}
 	moved := first
 	moved.UserID = "bob"
-	if _, err := e.Arguments(&moved); !errors.Is(err, seal.ErrOpen) {
+	if _, err := e.Said(&moved); !errors.Is(err, seal.ErrOpen) {
 		t.Errorf("moved to another user, the arguments open: %v", err)
 	}
 	again, err := e.Request(t.Context(), call())
@@ -421,9 +421,17 @@ func TestArgumentsKept(t *testing.T) {
 		storage.ApprovalPending: true, storage.ApprovalApproved: true, storage.ApprovalDenied: false, storage.ApprovalUsed: false, storage.ApprovalExpired: false,
 	} {
 		a.Status = status
-		if arguments, err := e.Arguments(&a); err != nil || (arguments != nil) != kept {
-			t.Errorf("%s: %s, %v", status, arguments, err)
+		if said, err := e.Said(&a); err != nil || (said.Arguments != nil) != kept {
+			t.Errorf("%s: %s, %v", status, said, err)
 		}
+	}
+	c := call()
+	c.Arguments, c.Beside = []byte(`{"a":"\n"}`), []byte(`{"task":{}}`)
+	if a, err = e.Request(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := e.Said(&a); err != nil || string(said.Arguments) != `{"a":"\n"}` || string(said.Beside) != `{"task":{}}` {
+		t.Errorf("%s, %v", said, err)
 	}
 }
 

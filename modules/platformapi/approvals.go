@@ -17,7 +17,7 @@ var (
 		"Decide on the page /approvals, or with a token of a client that the configuration names for it (approval_clients): never with that of the agent that asked, nor without a user")
 )
 
-// approvalView is a held call as the API shows it. Arguments are for the user who made the call; others see the digest.
+// approvalView is a held call as the API shows it. What it says is for the user who made it; others see the digest.
 type approvalView struct {
 	ID              string                   `json:"id"`
 	Status          storage.ApprovalStatus   `json:"status"`
@@ -26,7 +26,8 @@ type approvalView struct {
 	Client          string                   `json:"client"`
 	ServerID        string                   `json:"mcp_server_id"`
 	Tool            string                   `json:"tool"`
-	Arguments       json.RawMessage          `json:"arguments"` // canonical; null: not for this reader, or over
+	Arguments       json.RawMessage          `json:"arguments"`    // canonical; null: not for this reader, or over
+	OtherParams     json.RawMessage          `json:"other_params"` // of the call, canonical; null: none, or as above
 	ArgumentsDigest string                   `json:"arguments_digest"`
 	PolicyID        string                   `json:"policy_id"`
 	PolicyRevision  int                      `json:"policy_revision"`
@@ -51,8 +52,8 @@ func (q *request) approvalView(a storage.Approval) (approvalView, error) {
 	if a.UserID != q.Call.Caller.UserID {
 		return v, nil
 	}
-	arguments, err := q.Core.Approvals.Arguments(&a)
-	v.Arguments = arguments
+	said, err := q.Core.Approvals.Said(&a)
+	v.Arguments, v.OtherParams = said.Arguments, said.Beside
 	return v, err
 }
 

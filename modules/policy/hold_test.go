@@ -587,6 +587,9 @@ func TestHoldTask(t *testing.T) {
 		if len(pending) != 1 {
 			t.Fatalf("pending: %v", pending)
 		}
+		if beside := pending[0]["other_params"]; (beside == nil) != (tc.approved == plain) {
+			t.Errorf("%s is shown as %v", tc.approved, beside)
+		}
 		g.api(console, http.MethodPost, "/api/approvals/"+pending[0]["id"].(string)+"/approve", nil)
 		_, answer := g.rpc(alice, stranger, tc.other)
 		if _, failed := toolText(answer); !failed || len(g.calls()) != 0 {

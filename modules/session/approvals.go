@@ -39,6 +39,7 @@ type held struct {
 	Via           string
 
 	Arguments []webpage.Piece
+	Beside    []webpage.Piece // them
 	Whole     bool
 	Kept      bool // the arguments can be shown
 	Size      int  // of the arguments, in bytes
@@ -138,15 +139,18 @@ func (v *visit) decide(id string) {
 }
 
 func (v *visit) showApproval(status int, title string, a *storage.Approval) {
-	arguments, err := v.core.Approvals.Arguments(a)
+	said, err := v.core.Approvals.Said(a)
 	if err != nil {
 		v.core.LogFailure(v.logger, "showing a held call", err)
 		v.unavailable()
 		return
 	}
 	shown := v.describe(v.r.Context(), a)
-	shown.Arguments, shown.Whole = webpage.JSON(arguments, shownArguments)
-	shown.Kept, shown.Size, shown.Digest = arguments != nil, len(arguments), a.ArgumentsDigest
+	var all bool
+	shown.Arguments, shown.Whole = webpage.JSON(said.Arguments, shownArguments)
+	shown.Beside, all = webpage.JSON(said.Beside, shownArguments)
+	shown.Whole = shown.Whole && all
+	shown.Kept, shown.Size, shown.Digest = said.Arguments != nil, len(said.Arguments), a.ArgumentsDigest
 	shown.Footer = v.footer()
 	switch {
 	case shown.Pending:

@@ -174,6 +174,13 @@ func TestDeception(t *testing.T) {
 			t.Errorf("the page is %s", a.body)
 		}
 	})
+	t.Run("M15 beside the arguments", func(t *testing.T) {
+		held := g.holdBeside(alice, "note", `{}`, []byte(`{"task":{"ttl":60},"x":"</pre>"}`))
+		a := g.get("/approvals/"+held.ID, cookie)
+		a.page(t, http.StatusOK, "Beside them", "&#34;ttl&#34;: 60", "&lt;/pre&gt;")
+		held = g.holdBeside(alice, "note", `{}`, []byte(`{"x":"`+strings.Repeat("harmless ", 7_000)+`"}`))
+		g.get("/approvals/"+held.ID, cookie).page(t, http.StatusOK, "Not everything is shown")
+	})
 	t.Run("M17 names", func(t *testing.T) {
 		a := show(t, "read\u202etxt<b>\x1b[2J", `{}`, "read⟨U+202E⟩txt&lt;b&gt;⟨U+001B⟩[2J")
 		if strings.ContainsAny(a.body, "\u202e\x1b") {

@@ -132,13 +132,18 @@ func (g *gateway) session(s websession.Session) string {
 // hold holds a call of a user's and returns its approval.
 func (g *gateway) hold(user, tool, arguments string) storage.Approval {
 	g.t.Helper()
+	return g.holdBeside(user, tool, arguments, nil)
+}
+
+func (g *gateway) holdBeside(user, tool, arguments string, beside []byte) storage.Approval {
+	g.t.Helper()
 	canonical, err := approval.CanonicalArguments([]byte(arguments))
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	a, err := g.core.Approvals.Request(g.t.Context(), &approval.Call{
 		OrganizationID: organization, UserID: user, Client: "some-agent", ServerID: g.server.ID, Tool: tool, PolicyID: uuid.NewString(), PolicyRevision: 1,
-		Rule: "ask", Arguments: canonical, Channel: storage.ChannelOutOfBand,
+		Rule: "ask", Arguments: canonical, Beside: beside, Channel: storage.ChannelOutOfBand,
 	})
 	if err != nil {
 		g.t.Fatal(err)
