@@ -154,7 +154,7 @@ func (v *visit) logout() {
 		}
 		v.core.DropCookie(v.w, app.CookieSession)
 		if err := v.core.Store.LogOutUser(v.r.Context(), v.user.OrganizationID, v.user.UserID, v.user.IssuedAt); err != nil {
-			v.logger.Error("ending a session", zap.Error(err))
+			v.core.LogFailure(v.logger, "ending a session", err)
 			v.unavailable() // what this browser had is gone, and a copy of it is not
 			return
 		}
