@@ -175,6 +175,7 @@ func (g *gateway) wantFewLines(caller claims) {
 	for range 200 {
 		g.send(http.MethodGet, "/api/servers", g.token(caller), nil).want(g.t, http.StatusServiceUnavailable)
 		g.send(http.MethodGet, "/readyz", "", nil).want(g.t, http.StatusServiceUnavailable)
+		g.send(http.MethodGet, "/api/oauth/callback?state=x&code=y", "", nil).want(g.t, http.StatusServiceUnavailable) // anybody's
 	}
 	said := g.output.String()
 	const others = 3 // what else goes wrong: counters, audit records
@@ -184,6 +185,26 @@ func (g *gateway) wantFewLines(caller claims) {
 	if !strings.Contains(said, "the store does not serve") || !strings.Contains(said, "connection refused") {
 		g.t.Errorf("the log does not say what is wrong:\n%s", tail(said, 4_000))
 	}
+}
+
+// TestReadOnlyAtReload: a node that is ready while its database only reads stays ready when its configuration is loaded anew.
+func TestReadOnlyAtReload(t *testing.T) {
+	t.Parallel()
+	database := pgtest.NewServer(t)
+	g := startGateway(t, settings{database: database.URL()})
+	g.wantReady(time.Now())
+	database.Exec(t, `ALTER DATABASE durward SET default_transaction_read_only = on`)
+	database.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'durward_test'`)
+	wantReadOnly := func() {
+		t.Helper()
+		g.eventually("/readyz says that the database only reads", func() bool {
+			a := g.send(http.MethodGet, "/readyz", "", nil)
+			return a.status == http.StatusOK && strings.Contains(string(a.body), `"store":"read-only"`)
+		})
+	}
+	wantReadOnly()
+	g.mustReload(strings.Replace(g.written(), "persist_config off", "persist_config off\n\tgrace_period 20s", 1))
+	wantReadOnly()
 }
 
 // TestStoreRefuses: a database that is there and does not let the gateway work is told apart, and is worked with once that

@@ -52,9 +52,9 @@ type Watch struct {
 
 // failure is a time in which a store fails requests.
 type failure struct {
-	began, failed, told time.Time
-	cause               string // as it was told
-	refused             int    // since it was told
+	began, failed, told time.Time            // told: the last time, whatever the cause
+	causes              map[string]time.Time // when each was told last
+	refused             int                  // since it was told
 }
 
 // New makes the watch of a store that ping asks. tell is called in turns, and must not call the watch.
@@ -127,7 +127,7 @@ func (w *Watch) failed(err error) {
 	now, cause := w.now(), causeOf(err)
 	f := w.failure
 	if f == nil {
-		f = &failure{began: now}
+		f = &failure{began: now, causes: make(map[string]time.Time)}
 		w.failure = f
 		select {
 		case w.wake <- struct{}{}:
@@ -135,9 +135,10 @@ func (w *Watch) failed(err error) {
 		}
 	}
 	f.failed = now
-	// Requests that fail at the same time may have different words for it.
-	if quiet := now.Sub(f.told); f.told.IsZero() || cause != f.cause && quiet >= LookEvery || quiet >= reminder {
-		f.cause, f.told = cause, now
+	// Requests that fail at the same time may have different words for it, again and again: reads are given up earlier than writes.
+	said, known := f.causes[cause]
+	if quiet := now.Sub(f.told); f.told.IsZero() || quiet >= LookEvery && (!known || now.Sub(said) >= reminder) {
+		f.causes[cause], f.told = now, now
 		w.tell(Told{Err: err, Lasted: now.Sub(f.began), Refused: f.refused})
 		f.refused = 0
 	}

@@ -130,6 +130,28 @@ func TestTold(t *testing.T) {
 	})
 }
 
+// TestTwoWordsForIt: reads and writes that fail for one reason say so in words of their own, which is no news each time.
+func TestTwoWordsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		silent, unreachable := away("the database does not answer in time"), away("the database cannot be reached")
+		s.fail(silent)
+		w := New(s.ping, s.tell, time.Now)
+		w.Start()
+		for range 80 { // seconds
+			w.Refused(silent)
+			w.Refused(unreachable)
+			time.Sleep(LookEvery)
+		}
+		s.fail(nil)
+		time.Sleep(time.Minute)
+		w.Close()
+		if most := 2*3 + 1; len(s.told) > most { // each twice in a minute, and the end
+			t.Errorf("told %d times: %q", len(s.told), s.told)
+		}
+	})
+}
+
 // TestFailsWhileItAnswers: a store that fails requests and answers looks, as one whose disk is full, is not called well in between.
 func TestFailsWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

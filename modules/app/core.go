@@ -175,7 +175,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if err := a.bind(core); err != nil {
 		return nil, err
 	}
-	core.unready.Store(true)
+	core.unready.Store(a.development() || !core.storedBefore())
 	if !a.resources.pin() {
 		return nil, errors.New("the store is closing")
 	}

@@ -49,8 +49,17 @@ func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentit
 			return err
 		}
 	}
+	stored := digest(c.directory)
+	c.resources.templates.Store(&stored)
 	c.unready.Store(false)
 	return nil
+}
+
+// storedBefore reports whether a former configuration has stored the very same templates. So a node stays ready that gets
+// another configuration while its database only reads.
+func (c *Core) storedBefore() bool {
+	stored := c.resources.templates.Load()
+	return stored != nil && *stored == digest(c.directory)
 }
 
 func (d *Directory) records() ([]directory.Record, error) {

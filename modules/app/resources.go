@@ -46,11 +46,13 @@ type resources struct {
 	remote    storage.RemoteStore
 	connected atomic.Bool
 	// watch knows whether the store serves.
-	watch    *storewatch.Watch
-	clock    clockWatch
-	turns    turns
-	keyrings keyrings
-	epochs   *cache.Epochs
+	watch *storewatch.Watch
+	// templates is the digest of the server directory's read-only templates that were stored last; nil: none were.
+	templates atomic.Pointer[string]
+	clock     clockWatch
+	turns     turns
+	keyrings  keyrings
+	epochs    *cache.Epochs
 	// servers are the organizations' servers by slug, each with what decides about calls to it; compiled is what was made
 	// of their policies.
 	servers  *cache.Cache[*knownServer]

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/storewatch"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -44,6 +45,9 @@ func (c *Core) LogFailure(logger *zap.Logger, doing string, err error, fields ..
 func (c *Core) storeRefuses(err error) bool {
 	if !errors.Is(err, storage.ErrUnavailable) || c.resources == nil {
 		return false
+	}
+	if errors.Is(err, audit.ErrUnavailable) {
+		return false // the journal is on this node's disk: the store has no part in it
 	}
 	c.resources.watch.Refused(err)
 	return true

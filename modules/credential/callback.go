@@ -66,7 +66,7 @@ func (h *Handler) serveHeld(w http.ResponseWriter, r *http.Request, call *app.Ca
 // finish answers with how an attempt ended.
 func (h *Handler) finish(w http.ResponseWriter, r *http.Request, core *app.Core, result broker.CallbackResult, err error) {
 	if err != nil {
-		h.refuseCallback(w, err)
+		h.refuseCallback(w, core, err)
 		return
 	}
 	event := "connected"
@@ -88,13 +88,13 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, core *app.Core,
 	h.resultPage(r.Context(), core, result).write(w)
 }
 
-func (h *Handler) refuseCallback(w http.ResponseWriter, err error) {
+func (h *Handler) refuseCallback(w http.ResponseWriter, core *app.Core, err error) {
 	if errors.Is(err, broker.ErrState) {
 		page{Status: http.StatusBadRequest, Title: titleFailed,
 			Text: "This attempt is unknown, has been used already, or is older than ten minutes. Start connecting again where you began."}.write(w)
 		return
 	}
-	h.logger.Error("ending a connection attempt", zap.Error(err))
+	core.LogFailure(h.logger, "ending a connection attempt", err)
 	page{Status: http.StatusServiceUnavailable, Title: titleFailed, Text: "The gateway could not store the connection. Try again in a moment."}.write(w)
 }
 
@@ -134,7 +134,7 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Ca
 	key, err := call.Core.Broker.Undo(r.Context(), r.PostFormValue("undo"))
 	if err != nil {
 		if !errors.Is(err, broker.ErrUndo) {
-			h.logger.Error("undoing a connection", zap.Error(err))
+			call.Core.LogFailure(h.logger, "undoing a connection", err)
 		}
 		page{Status: http.StatusBadRequest, Title: "Nothing was undone",
 			Text: "The connection has changed since, or this page is too old. You can still disconnect through the API."}.write(w)

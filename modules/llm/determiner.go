@@ -82,7 +82,7 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	}
 	switch {
 	case err != nil:
-		x.handler.Logger.Error("counting a call to a smart model", zap.Error(err))
+		x.call.Core.LogFailure(x.handler.Logger, "counting a call to a smart model", err)
 		return refusedStore
 	case over != nil:
 		app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)

@@ -164,10 +164,11 @@ func withoutRight(err error) error {
 
 // Reasons that stand in several places.
 const (
-	textReadOnly = "the database is read-only: it is a standby, or default_transaction_read_only is on"
-	textSilent   = "the database does not answer in time"
-	textStarting = "the database is starting or stopping"
-	textNewer    = "a newer durward has changed the database's schema, and this one only reads it: start a newer durward"
+	textReadOnly  = "the database is read-only: it is a standby, or default_transaction_read_only is on"
+	textSilent    = "the database does not answer in time"
+	textStarting  = "the database is starting or stopping"
+	textMigrating = "another node is bringing the database's schema up to date"
+	textNewer     = "a newer durward has changed the database's schema, and this one only reads it: start a newer durward"
 )
 
 // connectReason says why no connection was made.

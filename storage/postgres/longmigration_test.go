@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
@@ -51,6 +53,46 @@ func TestLongMigration(t *testing.T) {
 	}
 	run(`SELECT pg_advisory_unlock($1)`, int64(migrationLock))
 	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOthersMigrate: while one node changes the schema the others stay ready, as they read; and one that starts says what it
+// waits for.
+func TestOthersMigrate(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	s := openAt(t, dsn, Options{})
+	c := seed(t, s, "a")
+	late, err := New(dsn, Options{Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	other, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.WithoutCancel(t.Context()))
+	migrating, err := other.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrating.Exec(t.Context(), aloneSQL); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); !errors.Is(err, storage.ErrReadOnly) {
+		t.Errorf("not ready: %v", err)
+	}
+	wantUnavailable(t, s.Ping(t.Context()), textMigrating)
+	wantUnavailable(t, late.Connect(t.Context()), textMigrating)
+	if err := read(s, c); err != nil {
+		t.Error(err)
+	}
+	if err := migrating.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Ping(t.Context()), late.Connect(t.Context())); err != nil {
 		t.Error(err)
 	}
 }

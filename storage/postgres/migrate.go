@@ -107,7 +107,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		current, err = s.schemaVersion(ctx)
 		return err
 	}); err != nil || current >= len(steps) {
-		return err
+		return whileMigrating(err, err)
 	}
 	if s.options.Migrating != nil {
 		s.options.Migrating(current, len(steps))
@@ -115,6 +115,15 @@ func (s *Store) migrate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, migrationTimeout)
 	defer cancel()
 	return s.migrateTo(ctx, steps, len(steps))
+}
+
+// whileMigrating says of an error of a look at schema_migrations that another node has the table, as it has it until its
+// migration is done (aloneSQL): what is read meanwhile is good, unless a step has its table too.
+func whileMigrating(err, cause error) error {
+	if refused := new(pgconn.PgError); errors.As(err, &refused) && refused.Code == codeLockTimeout {
+		return unavailable(textMigrating, cause)
+	}
+	return err
 }
 
 // migrateTo brings the schema to a version, forward or back.

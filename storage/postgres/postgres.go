@@ -226,16 +226,23 @@ func (s *Store) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// Ping implements storage.Store: it reads, looks whether a write would be refused, and whether other nodes are heard of.
+// hurrySQL is how long Ping waits for whoever changes the schema.
+const hurrySQL = `SET LOCAL lock_timeout = '1s'`
+
+// Ping implements storage.Store: it reads, looks whether a write would be refused, and whether other nodes are heard of. It
+// takes no lock of a write's: those who ask would wait for each other, on all nodes.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.read(ctx, s.main, records.Of(""), func(ctx context.Context, q records.Querier) error {
-		_, err := records.One(ctx, q, records.ScanInt, schemaVersionSQL)
-		return err
-	}); err != nil {
-		return err
-	}
-	// Without a lock: those who ask would wait for each other, on all nodes.
-	return s.write(ctx, s.main, records.Of(""), noLock, func(context.Context, *writeTx) error { return nil })
+	return s.read(ctx, s.main, records.Of(""), func(ctx context.Context, _ records.Querier) error {
+		tx, err := s.main.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		if err != nil {
+			return err
+		}
+		defer rollback(ctx, tx)
+		if _, err := tx.Exec(ctx, hurrySQL); err != nil {
+			return err
+		}
+		return whileMigrating((&writeTx{tx: tx, scope: records.Of("")}).begin(ctx, noLock), storage.ErrReadOnly)
+	})
 }
 
 // OnChange implements storage.Store.
