@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -86,7 +87,8 @@ func (r *resources) connect(ctx context.Context) error {
 	return nil
 }
 
-// connectBeforeReplacing refuses a configuration whose store is away when the one that runs serves.
+// connectBeforeReplacing refuses a configuration whose store is away when the one that runs serves, and one whose database
+// takes long to be brought up to date: while Caddy loads a configuration, nothing else of it can be stopped or changed.
 func (a *App) connectBeforeReplacing() error {
 	if a.resources.there() {
 		return nil
@@ -100,7 +102,13 @@ func (a *App) connectBeforeReplacing() error {
 		return nil
 	}
 	defer unpin()
-	return a.resources.connect(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	err := a.resources.connect(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("the store was not ready within %s; if its schema is being brought up to date, try again when that is done, or restart: %w", openTimeout, err)
+	}
+	return err
 }
 
 // open opens what serving takes. While the database of the store is away it goes on trying after it has returned.
