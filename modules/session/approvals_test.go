@@ -177,7 +177,7 @@ func TestDeception(t *testing.T) {
 	t.Run("M15 beside the arguments", func(t *testing.T) {
 		held := g.holdBeside(alice, "note", `{}`, []byte(`{"task":{"ttl":60},"x":"</pre>"}`))
 		a := g.get("/approvals/"+held.ID, cookie)
-		a.page(t, http.StatusOK, "Beside them", "&#34;ttl&#34;: 60", "&lt;/pre&gt;")
+		a.page(t, http.StatusOK, "Beside them", "<bdi>&#34;ttl&#34;</bdi>: 60", "&lt;/pre&gt;")
 		held = g.holdBeside(alice, "note", `{}`, []byte(`{"x":"`+strings.Repeat("harmless ", 7_000)+`"}`))
 		g.get("/approvals/"+held.ID, cookie).page(t, http.StatusOK, "Not everything is shown")
 	})
