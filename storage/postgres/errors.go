@@ -164,6 +164,7 @@ func withoutRight(err error) error {
 
 // Reasons that stand in several places.
 const (
+	textStandby   = "the database is a standby, and may be behind: name all servers in its address, with target_session_attrs=read-write"
 	textReadOnly  = "the database is read-only: it is a standby, or default_transaction_read_only is on"
 	textSilent    = "the database does not answer in time"
 	textStarting  = "the database is starting or stopping"

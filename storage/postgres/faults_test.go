@@ -116,6 +116,23 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// Z-F07: what a standby says may be old; a node with nothing else is not ready.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	server := pgtest.NewServer(t)
+	c := seed(t, openAt(t, server.URL(), Options{Timeout: patient}), "a")
+	s := openAt(t, server.NewStandby(t).URL(), Options{Timeout: patient})
+	if err := read(s, c); err != nil {
+		t.Error(err)
+	}
+	wantUnavailable(t, put(s, c), "read-only")
+	err := s.Ping(t.Context())
+	wantUnavailable(t, err, "standby")
+	if errors.Is(err, storage.ErrReadOnly) {
+		t.Error("what a standby says is taken for good")
+	}
+}
+
 // Z-F06: while slow work holds all of the other connections, callers are still told apart.
 func TestReservedConnections(t *testing.T) {
 	t.Parallel()

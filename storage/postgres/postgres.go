@@ -241,8 +241,25 @@ func (s *Store) Ping(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, hurrySQL); err != nil {
 			return err
 		}
-		return whileMigrating((&writeTx{tx: tx, scope: records.Of("")}).begin(ctx, noLock), storage.ErrReadOnly)
+		err = (&writeTx{tx: tx, scope: records.Of("")}).begin(ctx, noLock)
+		if errors.Is(err, errReadOnly) {
+			return notStandby(ctx, tx, err)
+		}
+		return whileMigrating(err, storage.ErrReadOnly)
 	})
+}
+
+// notStandby is cause, unless the server is a standby: what is read from one may have been revoked since (it does not say
+// how far it is behind when its primary is gone).
+func notStandby(ctx context.Context, tx pgx.Tx, cause error) error {
+	var standby bool
+	if err := tx.QueryRow(ctx, `SELECT pg_is_in_recovery()`).Scan(&standby); err != nil {
+		return err
+	}
+	if standby {
+		return unavailable(textStandby, errors.New("pg_is_in_recovery"))
+	}
+	return cause
 }
 
 // OnChange implements storage.Store.
