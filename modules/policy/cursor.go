@@ -2,6 +2,8 @@ package policy
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/listfilter"
@@ -14,6 +16,8 @@ var pagesOf = map[listfilter.List]string{
 	listfilter.Tools: "tools/list", listfilter.Resources: "resources/list", listfilter.Templates: "resources/templates/list",
 	listfilter.Prompts: "prompts/list", listfilter.Tasks: "tasks/list",
 }
+
+var listMethods = slices.Collect(maps.Values(pagesOf))
 
 // sealCursors makes a filter seal the cursors of the lists that pass it, which tell the name of a page's last entry,
 // hidden or not (attack M11).
@@ -63,7 +67,7 @@ func (q *request) openCursors() error {
 	for i, m := range messages {
 		params, _ := m.Get("params")
 		cursor, _ := params.Get("cursor")
-		if cursor.Str() == "" || !paged(q.Message.Messages[i].Method) {
+		if cursor.Str() == "" || !slices.Contains(listMethods, q.Message.Messages[i].Method) {
 			continue
 		}
 		opened, err := q.call.Core.Sessions.OpenCursor(cursor.Str(), q.Message.Messages[i].Method, q.call.Binding())
@@ -78,13 +82,4 @@ func (q *request) openCursors() error {
 		at = cursor.Offset() + len(cursor.Raw())
 	}
 	return q.ReplaceBody(append(body, q.Body[at:]...))
-}
-
-func paged(method string) bool {
-	for _, m := range pagesOf {
-		if m == method {
-			return true
-		}
-	}
-	return false
 }

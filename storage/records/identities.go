@@ -245,7 +245,7 @@ func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time
 func (s *Store) LogOutUser(ctx context.Context, organization, id string, begun time.Time) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		u, err := One(ctx, tx, scanUser, userSQL, organization, id)
-		if err != nil || !micros(begun).After(u.LoggedOutAt) {
+		if err != nil || !micros(begun).After(u.LoggedOutAt) { // the statement looks again: another node may have written since
 			return err
 		}
 		return execOne(ctx, tx, logOutUserSQL, organization, id, begun.UnixMicro())
