@@ -21,6 +21,8 @@ type thing struct {
 	history []string
 	dirty   bool // something was asked for since the last comparison
 	over    bool // nothing is ever asked of it again
+	// caller is the token of the client that makes it, if it is a call.
+	caller string
 }
 
 // intend writes down what is asked for next.

@@ -303,7 +303,7 @@ func (th *thing) arguments() string { return fmt.Sprintf(`{"label":%q}`, th.labe
 func (w *writer) asks(th *thing) answer {
 	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":` + th.arguments() + `,"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	return w.node.send(w.client, http.MethodPost, "/mcp/"+w.load.asking.slug, w.token, body, "Accept", "application/json, text/event-stream",
+	return w.node.send(w.client, http.MethodPost, "/mcp/"+w.load.asking.slug, th.caller, body, "Accept", "application/json, text/event-stream",
 		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "echo")
 }
 

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -9,6 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 )
+
+// perClient is of how many things a client of a writer's makes the held ones: a gateway asks a user about no more than 120
+// calls of a client within ten minutes.
+const perClient = 100
 
 // load is writers and what they share.
 type load struct {
@@ -30,7 +35,9 @@ type writer struct {
 	name     string
 	node     *node // where it writes
 	token    string
+	caller   string // the token of the client whose calls are held
 	approver string // the token of the client with which the same user decides on calls
+	tokenOf  func(client string) string
 	client   *http.Client
 	things   []*thing
 	serial   int
@@ -52,8 +59,12 @@ func newLoad(s *site, writers int) *load {
 		sub := fmt.Sprintf("0190cccc-0000-7000-8000-%012d", i)
 		claims := members{"sub": sub, "email": fmt.Sprint("w", i, "@acme.test"), "roles": []string{"admin"}}
 		w := &writer{load: l, name: fmt.Sprint("w", i), node: s.nodes[i%len(s.nodes)], token: s.token(claims), client: newClient(s.t)}
-		claims["client_id"], claims["azp"] = "approver", "approver"
-		w.approver = s.token(claims)
+		w.tokenOf = func(client string) string {
+			named := maps.Clone(claims)
+			named["client_id"], named["azp"] = client, client
+			return s.token(named)
+		}
+		w.approver = w.tokenOf("approver")
 		for _, locked := range l.locked {
 			w.things = append(w.things, &thing{kind: connections, label: w.name + "-on-" + locked.slug, id: locked.id})
 		}
@@ -129,8 +140,11 @@ func (w *writer) choose() *thing {
 		}
 		k = servers // all connections are unknown
 	}
+	if w.serial%perClient == 0 {
+		w.caller = w.tokenOf(fmt.Sprint("caller-", w.serial/perClient))
+	}
 	w.serial++
-	th := &thing{kind: k, label: fmt.Sprintf("%s-%s%d", w.name, k.name[:1], w.serial)}
+	th := &thing{kind: k, label: fmt.Sprintf("%s-%s%d", w.name, k.name[:1], w.serial), caller: w.caller}
 	w.things = append(w.things, th)
 	return th
 }
