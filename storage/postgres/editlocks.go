@@ -35,7 +35,8 @@ func newEditLocks(connect func(ctx context.Context) (*pgx.Conn, error)) *editLoc
 	return &editLocks{connect: connect, turn: make(chan struct{}, 1)}
 }
 
-// acquire waits until the key is free or ctx ends. release must be called exactly once; it waits for timeout at the most.
+// acquire waits until the key is free or ctx ends. timeout bounds each exchange with the database. release must be called
+// exactly once.
 func (l *editLocks) acquire(ctx context.Context, key storage.ConnectionKey, timeout time.Duration) (release func(), err error) {
 	releaseLocal, err := l.local.Acquire(ctx, key)
 	if err != nil {
@@ -48,10 +49,8 @@ func (l *editLocks) acquire(ctx context.Context, key storage.ConnectionKey, time
 	}
 	return func() {
 		defer releaseLocal()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-		defer cancel()
 		// A lock that cannot be given back goes with its connection, which is closed then.
-		_, _ = l.ask(ctx, unlockSQL, lock)
+		_, _ = l.ask(context.WithoutCancel(ctx), unlockSQL, lock, timeout)
 	}, nil
 }
 
@@ -59,9 +58,7 @@ func (l *editLocks) lock(ctx context.Context, lock lockKey, timeout time.Duratio
 	for {
 		var got bool
 		err := again(func() (err error) {
-			ctx, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			got, err = l.ask(ctx, tryLockSQL, lock)
+			got, err = l.ask(ctx, tryLockSQL, lock, timeout)
 			return err
 		})
 		if err != nil || got {
@@ -77,17 +74,24 @@ func (l *editLocks) lock(ctx context.Context, lock lockKey, timeout time.Duratio
 	}
 }
 
-// ask sends one query about a lock.
-func (l *editLocks) ask(ctx context.Context, query string, lock lockKey) (yes bool, err error) {
+// ask sends one query about a lock. ctx bounds the wait for the connection only, and timeout what is done with it: a query
+// that is given up ends the connection, and with it the locks of everybody else, whose refresh tokens another node would
+// then send once more.
+func (l *editLocks) ask(ctx context.Context, query string, lock lockKey, timeout time.Duration) (yes bool, err error) {
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 	defer func() { <-l.turn }()
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
 	if l.closed.Load() {
 		return false, context.Canceled
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
 	if l.conn == nil || l.conn.IsClosed() {
 		if query == unlockSQL {
 			return false, nil // it went with its connection

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
@@ -73,4 +74,64 @@ func TestEditUnderALostLock(t *testing.T) {
 	if _, err := first.UpdateConnection(t.Context(), c.ConnectionKey, edit("third")); err != nil {
 		t.Error(err)
 	}
+}
+
+// A12: a database that is away when the provider has answered takes the new tokens when it is back. The edit keeps its turn
+// until then.
+func TestEditOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	server := pgtest.NewServer(t)
+	s := openAt(t, server.URL(), Options{Timeout: patient})
+	c := seed(t, s, "a")
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	var starts sync.WaitGroup
+	_, err := s.UpdateConnection(ctx, c.ConnectionKey, func(_ context.Context, c *storage.Connection) error {
+		server.Stop(t)
+		starts.Go(func() { server.Start(t) })
+		c.Reason = "rotated"
+		return nil
+	})
+	starts.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Connection(t.Context(), c.ConnectionKey); err != nil || got.Reason != "rotated" {
+		t.Errorf("%q, error %v", got.Reason, err)
+	}
+}
+
+// A12: who gives up while a lock is asked for takes nobody else's along. Their refresh token is at the provider, and another
+// node would send it again.
+func TestEditsOutliveWhoGivesUp(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	first, second := openAt(t, dsn, Options{Timeout: patient}), openAt(t, dsn, Options{Timeout: patient})
+	c := seed(t, first, "a")
+	release, err := first.edits.acquire(t.Context(), c.ConnectionKey, patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const slow = `SELECT $1::bigint IS NOT NULL FROM pg_sleep(0.5)`
+	given, giveUp := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer giveUp()
+	if _, err := first.edits.ask(given, slow, 0, patient); err != nil {
+		t.Error(err)
+	}
+	other := c.ConnectionKey
+	other.ServerID = "another"
+	if _, err := first.edits.acquire(given, other, patient); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the end: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*editPoll)
+	defer cancel()
+	if _, err := second.edits.acquire(ctx, c.ConnectionKey, patient); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("another node edits meanwhile: %v", err)
+	}
+	release()
+	release, err = second.edits.acquire(t.Context(), c.ConnectionKey, patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
 }

@@ -20,7 +20,7 @@ type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// errReadOnly: the server is a standby, or something made the session read-only.
+// errReadOnly: something made the session read-only.
 var errReadOnly = fmt.Errorf("%w: %s", storage.ErrReadOnly, textReadOnly)
 
 // attempts is how often a transaction is tried that the server could not carry out for reasons of others.
@@ -164,8 +164,8 @@ func withoutRight(err error) error {
 
 // Reasons that stand in several places.
 const (
-	textStandby   = "the database is a standby, and may be behind: name all servers in its address, with target_session_attrs=read-write"
-	textReadOnly  = "the database is read-only: it is a standby, or default_transaction_read_only is on"
+	textStandby   = "no primary was found: a standby, which may be behind, is not asked. Name all servers in the database's address"
+	textReadOnly  = "the database is read-only: default_transaction_read_only is on"
 	textSilent    = "the database does not answer in time"
 	textStarting  = "the database is starting or stopping"
 	textMigrating = "another node is bringing the database's schema up to date"
@@ -175,7 +175,12 @@ const (
 // connectReason says why no connection was made.
 func connectReason(err error) string {
 	var refused *pgconn.PgError
-	if !errors.As(err, &refused) {
+	switch {
+	case errors.Is(err, pgconn.ErrStandbyConnection):
+		return textStandby
+	case errors.Is(err, pgconn.ErrReadOnlyConnection): // target_session_attrs=read-write
+		return textReadOnly
+	case !errors.As(err, &refused):
 		return "the database cannot be reached"
 	}
 	switch refused.Code {

@@ -120,14 +120,13 @@ func (f *feed) stale() error {
 	return nil
 }
 
-// listen makes the connection. A standby does not notify; it is polled.
+// listen makes the connection.
 func (f *feed) listen(ctx context.Context) error {
 	conn, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
-	var refused *pgconn.PgError
-	if _, err := conn.Exec(ctx, listenSQL); err != nil && !(errors.As(err, &refused) && refused.Code == codeReadOnly) {
+	if _, err := conn.Exec(ctx, listenSQL); err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	}
 	asked := f.now()
@@ -313,7 +312,7 @@ func (f *feed) prune(ctx context.Context) error {
 	}
 	err := reader{f.conn, records.Everyone}.Query(ctx, pruneSQL, []any{changeLogLength}, func(records.Row) (more bool, err error) { return true, nil })
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) { // a standby has its own to do that; the connection is good
+	if errors.As(err, &refused) { // it is read-only; the connection is good
 		return nil
 	}
 	return err

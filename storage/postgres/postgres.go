@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/durward-gateway/durward/storage"
@@ -211,6 +212,22 @@ func settle(c *pgx.ConnConfig) {
 		c.ConnectTimeout = connectTimeout
 	}
 	c.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	refuseStandby(c)
+}
+
+// refuseStandby goes past servers that are standbys, whatever target_session_attrs asks for. What one says may have been
+// revoked since, it does not know how far it is behind when its primary is gone, and polling it would renew the lease. A
+// primary does not become one without ending its connections.
+func refuseStandby(c *pgx.ConnConfig) {
+	wanted := c.ValidateConnect
+	c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if wanted != nil {
+			if err := wanted(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn)
+	}
 }
 
 // prepareSQL bounds, in milliseconds, what a connection does when its client has gone silent: a node that was stopped in
@@ -242,24 +259,8 @@ func (s *Store) Ping(ctx context.Context) error {
 			return err
 		}
 		err = (&writeTx{tx: tx, scope: records.Of("")}).begin(ctx, noLock)
-		if errors.Is(err, errReadOnly) {
-			return notStandby(ctx, tx, err)
-		}
 		return whileMigrating(err, storage.ErrReadOnly)
 	})
-}
-
-// notStandby is cause, unless the server is a standby: what is read from one may have been revoked since (it does not say
-// how far it is behind when its primary is gone).
-func notStandby(ctx context.Context, tx pgx.Tx, cause error) error {
-	var standby bool
-	if err := tx.QueryRow(ctx, `SELECT pg_is_in_recovery()`).Scan(&standby); err != nil {
-		return err
-	}
-	if standby {
-		return unavailable(textStandby, errors.New("pg_is_in_recovery"))
-	}
-	return cause
 }
 
 // OnChange implements storage.Store.

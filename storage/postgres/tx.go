@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -127,8 +128,15 @@ func (s *Store) fresh() error {
 	return s.feed.Load().stale()
 }
 
+// rollbackTimeout bounds a rollback. A server that has gone silent rolls back by itself, and the connection is closed.
+const rollbackTimeout = time.Second
+
 // rollback gives the connection back; after a commit it does nothing.
-func rollback(ctx context.Context, tx pgx.Tx) { _ = tx.Rollback(context.WithoutCancel(ctx)) }
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
 
 // writeTx is a write transaction and the organizations whose facts it changes.
 type writeTx struct {

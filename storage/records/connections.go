@@ -118,9 +118,16 @@ func (s *Store) PutConnection(ctx context.Context, c storage.Connection) (storag
 	return stored, nil
 }
 
+// rewriteEvery is the time between tries to store the result of an edit.
+const rewriteEvery = 200 * time.Millisecond
+
+// errOverwritten is a reason not to try again.
+var errOverwritten = &storage.UnavailableError{Reason: "another node changed the connection under the edit"}
+
 // UpdateConnection implements storage.Connections. No transaction is open while edit runs. An edit that changes nothing
 // writes nothing. The result of an edit that succeeded is stored even when ctx has ended meanwhile: a refresh token that
-// the provider has already rotated would otherwise be lost (A12).
+// the provider has already rotated would otherwise be lost (A12). For the same reason a store that does not take it is asked
+// again, under the lock, until ctx's deadline if it has one: without the lock another node would spend the token once more.
 func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(ctx context.Context, c *storage.Connection) error) (storage.Connection, error) {
 	release, err := s.driver.LockConnection(ctx, key)
 	if err != nil {
@@ -136,21 +143,45 @@ func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey,
 	if err := edit(ctx, &c); err != nil {
 		return storage.Connection{}, err
 	}
+	until, bounded := ctx.Deadline()
 	ctx = context.WithoutCancel(ctx)
 	c.ConnectionKey, c.Version = former.ConnectionKey, former.Version
-	if slices.Equal(connectionContent(c), connectionContent(former)) && bytes.Equal(c.SealedCredential, former.SealedCredential) {
+	if sameConnection(c, former) {
 		return s.Connection(ctx, key) // it may have gone meanwhile
 	}
-	var stored storage.Connection
-	err = s.write(ctx, key.OrganizationID, func(ctx context.Context, tx Tx) (err error) {
-		present, err := One(ctx, tx, scanConnection, connectionSQL, key.OrganizationID, key.UserID, key.ServerID)
-		if err != nil {
+	for {
+		stored, err := s.storeEdited(ctx, c)
+		if err == nil {
+			return stored, nil
+		}
+		again := errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, errOverwritten)
+		if !again || !bounded || time.Until(until) < rewriteEvery {
+			return storage.Connection{}, err
+		}
+		time.Sleep(rewriteEvery)
+	}
+}
+
+// sameConnection reports whether two states differ in no more than their versions.
+func sameConnection(a, b storage.Connection) bool {
+	return slices.Equal(connectionContent(a), connectionContent(b)) && bytes.Equal(a.SealedCredential, b.SealedCredential)
+}
+
+// storeEdited stores what an edit made of the version that c has, unless it is there already: the answer to an earlier try
+// may have been lost.
+func (s *Store) storeEdited(ctx context.Context, c storage.Connection) (stored storage.Connection, err error) {
+	err = s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) error {
+		present, err := One(ctx, tx, scanConnection, connectionSQL, c.OrganizationID, c.UserID, c.ServerID)
+		switch {
+		case err != nil:
 			return err
+		case sameConnection(present, c):
+			stored = present
+			return nil
+		case present.Version != c.Version:
+			return errOverwritten
 		}
-		if present.Version != former.Version {
-			return &storage.UnavailableError{Reason: "another node changed the connection under the edit"}
-		}
-		stored, err = storeConnection(ctx, tx, c, swapConnectionSQL, former.Version)
+		stored, err = storeConnection(ctx, tx, c, swapConnectionSQL, c.Version)
 		return err
 	})
 	if err != nil {
