@@ -55,6 +55,18 @@ func TestClocksApart(t *testing.T) {
 	wantApart(" ahead of the database's")
 	set(-20)
 	g.wantReady(time.Now())
+	// A node that is behind, but not so far that it is not ready: what was issued before a revocation is refused although the
+	// node believes that it was issued after it.
+	boss, hers := g.token(admin), g.token(alice)
+	g.send(http.MethodGet, "/api/servers", hers, nil).want(t, http.StatusOK)
+	set(40)
+	late := g.token(alice.with(claims{"iat": time.Now().Add(20 * time.Second).Unix()}))
+	g.eventually("a revocation by the database's clock", func() bool {
+		revoked := g.object(boss, http.MethodPost, "/api/users/"+alice["sub"].(string)+"/revoke", members{})
+		at, err := time.Parse(time.RFC3339, revoked["revoked_at"].(string))
+		return err == nil && time.Until(at) > 30*time.Second
+	})
+	g.send(http.MethodGet, "/api/servers", late, nil).wantError(t, http.StatusUnauthorized, "Unauthorized")
 	if told := strings.Count(g.output.String(), "clocks are too far apart: the gateway is not ready"); told == 0 || told > 10 {
 		t.Errorf("the log says %d times that clocks are apart", told)
 	}

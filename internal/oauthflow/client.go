@@ -18,7 +18,10 @@ import (
 // Bounds of one exchange with a stranger (attack S09).
 const (
 	exchangeTimeout = 5 * time.Second
-	maxBody         = 1 << 20
+	// A refresh token is spent once its provider has rotated it, whether or not the answer is waited for: what is given up too
+	// early costs the user the connection. Refreshes begin before the access ends, so that nobody waits for most of them.
+	refreshTimeout = 20 * time.Second
+	maxBody        = 1 << 20
 )
 
 // jsonLimits bounds every JSON text read here.
@@ -28,6 +31,7 @@ var jsonLimits = strictjson.Limits{MaxBytes: maxBody, MaxDepth: 32, MaxMembers: 
 type Client struct {
 	guard *netguard.Guard
 	http  *http.Client
+	slow  *http.Client // for refreshes
 	now   func() time.Time
 }
 
@@ -37,7 +41,7 @@ func New(guard *netguard.Guard, now func() time.Time) *Client {
 	if now == nil {
 		now = time.Now
 	}
-	return &Client{guard: guard, http: guard.FetchClient(exchangeTimeout, maxBody), now: now}
+	return &Client{guard: guard, http: guard.FetchClient(exchangeTimeout, maxBody), slow: guard.FetchClient(refreshTimeout, maxBody), now: now}
 }
 
 // checkURL refuses what no request could be sent to and no browser should be sent to (attack S06).
@@ -57,9 +61,11 @@ type answer struct {
 }
 
 // do sends a request and reads the answer. Errors are ErrUnavailable (network) or ErrMalformed (redirects, excess).
-func (c *Client) do(req *http.Request) (answer, error) {
+func (c *Client) do(req *http.Request) (answer, error) { return send(c.http, req) }
+
+func send(by *http.Client, req *http.Request) (answer, error) {
 	req.Header.Set("User-Agent", "durward")
-	resp, err := c.http.Do(req)
+	resp, err := by.Do(req)
 	if err != nil {
 		return answer{}, transportError(req, err)
 	}

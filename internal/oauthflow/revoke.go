@@ -31,7 +31,7 @@ func (c *Client) revoke(ctx context.Context, r RevokeRequest, token seal.Secret,
 	if token.Empty() {
 		return nil
 	}
-	a, err := c.post(ctx, r.Endpoint, r.Client, url.Values{"token": {token.Reveal()}, "token_type_hint": {hint}})
+	a, err := c.post(ctx, c.http, r.Endpoint, r.Client, url.Values{"token": {token.Reveal()}, "token_type_hint": {hint}})
 	if err != nil {
 		return fmt.Errorf("revocation endpoint: %w", err)
 	}

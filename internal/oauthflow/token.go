@@ -61,7 +61,7 @@ func (c *Client) Exchange(ctx context.Context, r ExchangeRequest) (Tokens, error
 		"redirect_uri":  {r.RedirectURI},
 		"code_verifier": {r.Verifier},
 	}
-	return c.token(ctx, r.Endpoint, r.Client, form, r.Resource, r.Code, r.Verifier)
+	return c.token(ctx, c.http, r.Endpoint, r.Client, form, r.Resource, r.Code, r.Verifier)
 }
 
 // RefreshRequest asks for a new access token.
@@ -76,15 +76,15 @@ type RefreshRequest struct {
 // ErrUnavailable and ErrMalformed the server may or may not have used the token up.
 func (c *Client) Refresh(ctx context.Context, r RefreshRequest) (Tokens, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {r.Token.Reveal()}}
-	return c.token(ctx, r.Endpoint, r.Client, form, r.Resource, r.Token.Reveal())
+	return c.token(ctx, c.slow, r.Endpoint, r.Client, form, r.Resource, r.Token.Reveal())
 }
 
-func (c *Client) token(ctx context.Context, endpoint string, client ClientAuth, form url.Values, resource string, secrets ...string) (Tokens, error) {
+func (c *Client) token(ctx context.Context, by *http.Client, endpoint string, client ClientAuth, form url.Values, resource string, secrets ...string) (Tokens, error) {
 	if resource != "" {
 		form.Set("resource", resource)
 	}
 	start := c.now()
-	a, err := c.post(ctx, endpoint, client, form)
+	a, err := c.post(ctx, by, endpoint, client, form)
 	if err != nil {
 		return Tokens{}, fmt.Errorf("token endpoint: %w", err)
 	}
@@ -108,7 +108,7 @@ func (c *Client) token(ctx context.Context, endpoint string, client ClientAuth, 
 }
 
 // post sends a form with the client's credentials.
-func (c *Client) post(ctx context.Context, endpoint string, client ClientAuth, form url.Values) (answer, error) {
+func (c *Client) post(ctx context.Context, by *http.Client, endpoint string, client ClientAuth, form url.Values) (answer, error) {
 	switch client.Method {
 	case AuthNone:
 		form.Set("client_id", client.ID)
@@ -129,7 +129,7 @@ func (c *Client) post(ctx context.Context, endpoint string, client ClientAuth, f
 		// RFC 6749 section 2.3.1: both are form-encoded first.
 		req.SetBasicAuth(url.QueryEscape(client.ID), url.QueryEscape(client.Secret.Reveal()))
 	}
-	return c.do(req)
+	return send(by, req)
 }
 
 // parseTokens reads a token response (attack A09). Unknown members are ignored, and so is an id_token that is no string.

@@ -104,7 +104,7 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 	if err != nil {
 		return nil, err
 	}
-	known := &verified{person: somebody, attributes: somebody.attributesOf(claims), vouched: claims.Vouched, caller: somebody.who, seenAt: time.Now()}
+	known := &verified{person: somebody, attributes: somebody.attributesOf(claims), vouched: claims.Vouched, caller: somebody.who, seenAt: c.Shared(time.Now())}
 	known.names = sizeOf(known.caller.Roles, known.caller.Groups)
 	known.caller.ExpiresAt = identity.Verifier().GoodUntil(&claims.Vouched)
 	return known, nil

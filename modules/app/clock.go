@@ -83,6 +83,11 @@ func (w *clockWatch) told(ahead time.Duration) {
 	}
 }
 
+// shared is a time of this machine's clock by the database's, which all nodes have in common.
+func (w *clockWatch) shared(local time.Time) time.Time {
+	return local.Add(-time.Duration(w.ahead.Load()))
+}
+
 // ready is a *ClockError when the clocks are too far apart.
 func (w *clockWatch) ready() error {
 	if ahead := time.Duration(w.ahead.Load()); ahead.Abs() > clockRefused {

@@ -42,6 +42,9 @@ func TestClockWatch(t *testing.T) {
 	} {
 		now = now.Add(c.later)
 		w.told(c.ahead)
+		if shared := w.shared(now); !shared.Equal(now.Add(-c.ahead)) {
+			t.Errorf("%s: by the database's clock it is %v", c.name, shared)
+		}
 		var said []string
 		for _, entry := range logs.TakeAll() {
 			said = append(said, entry.Level.String())

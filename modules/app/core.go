@@ -222,7 +222,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	}
 	core.digester = apikey.NewDigester(core.Keyring)
 	core.Audit.signer = core.Keyring.Signer(AuditPurpose)
-	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, time.Now)
+	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
@@ -245,6 +245,16 @@ func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) 
 		issuers = append(issuers, issuer)
 	}
 	return byIssuer, issuers, nil
+}
+
+// Shared is a time of this machine's clock by the one that all nodes have in common, their database's. What is compared with
+// the times of other nodes is told by it: a revocation by a node whose clock is behind would otherwise spare tokens, sessions
+// and keys that were made before it (Z-C01).
+func (c *Core) Shared(local time.Time) time.Time {
+	if c.resources == nil { // of a test
+		return local
+	}
+	return c.resources.clock.shared(local)
 }
 
 // ErrOverloaded: the process is so short of memory that it refuses every call.

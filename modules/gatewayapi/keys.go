@@ -80,7 +80,7 @@ func getKey(q *request) (any, error) {
 
 // createKey makes a key of the organization, of one of its users, or of a group.
 func createKey(q *request) (any, error) {
-	k := storage.APIKey{CreatedAt: q.now()}
+	k := storage.APIKey{CreatedAt: q.sharedNow()}
 	if err := q.Read(false, func(o *validate.Object) {
 		readKey(o, &k, false)
 		k.UserID = o.UUID("user_id", validate.Nullable).Value
@@ -100,7 +100,7 @@ func createKey(q *request) (any, error) {
 
 // createOwnKey makes a key that stands for the caller.
 func createOwnKey(q *request) (any, error) {
-	k := storage.APIKey{CreatedAt: q.now(), UserID: q.Call.Caller.UserID}
+	k := storage.APIKey{CreatedAt: q.sharedNow(), UserID: q.Call.Caller.UserID}
 	if err := q.Read(false, func(o *validate.Object) { readKey(o, &k, true) }); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,9 @@ func (q *request) id() string {
 
 func (q *request) now() time.Time { return q.handler.now().UTC().Truncate(time.Microsecond) }
 
+// sharedNow is now by the clock that all nodes have in common.
+func (q *request) sharedNow() time.Time { return q.Core.Shared(q.now()) }
+
 // newID is the id of what the request makes.
 func (q *request) newID() (string, error) {
 	id, err := uuid.NewV7()

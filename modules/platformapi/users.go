@@ -26,7 +26,7 @@ func revokeUser(q *request) (any, error) {
 		return nil, err
 	}
 	running := q.Core.Running(q.Organization(), id)
-	u, err := q.Core.Store.RevokeUser(q.Context(), q.Organization(), id, q.handler.now().UTC())
+	u, err := q.Core.Store.RevokeUser(q.Context(), q.Organization(), id, q.Core.Shared(q.handler.now()).UTC())
 	if err != nil {
 		return nil, routes.Missing(err, errNoUser)
 	}
