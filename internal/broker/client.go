@@ -85,7 +85,9 @@ func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Di
 	}
 	if stored.Kind == storage.ClientRegistered {
 		c.Kind, c.ClientID, c.SealedSecret, c.AuthMethod = stored.Kind, stored.ClientID, stored.SealedSecret, stored.AuthMethod
-	} else if err := b.newClient(ctx, s, d, &c); err != nil {
+	} else if err := b.newClient(ctx, s, d, &c); errors.Is(err, storage.ErrUnavailable) {
+		return storage.OAuthClient{}, err // the configured secret cannot be read just now
+	} else if err != nil {
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
 	if sameRecord(c, stored) {
