@@ -177,8 +177,10 @@ type Servers interface {
 
 	// OAuthClient reads the client of a server.
 	OAuthClient(ctx context.Context, organization, serverID string) (OAuthClient, error)
-	// PutOAuthClient stores the client of a server, replacing the former one. ErrNotFound when the server is gone.
-	PutOAuthClient(ctx context.Context, c OAuthClient) error
+	// PutOAuthClient stores the client of a server in the place of the one whose client id is former; "" is where there is
+	// none. ConflictError on client_id when that is not what is stored: of several nodes that register one, all use that of
+	// the first. ErrNotFound when former is "" and the server is gone.
+	PutOAuthClient(ctx context.Context, c OAuthClient, former string) error
 	// DeleteOAuthClient forgets the client of a server; it is no error when there is none.
 	DeleteOAuthClient(ctx context.Context, organization, serverID string) error
 }

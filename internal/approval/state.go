@@ -5,15 +5,18 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/storage"
 )
 
-// Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be of base64url's alphabet.
+// Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be of base64url's alphabet. Open fails with
+// storage.ErrUnavailable when the key cannot be looked up at the moment: the text may be good.
 type Sealer interface {
 	Seal(plaintext, ad []byte) string
 	Open(sealed string, ad []byte) ([]byte, error)
@@ -115,13 +118,17 @@ func (s *States) Seal(st State, who Asker) (string, error) {
 	return s.statePrefix + s.sealer.Seal(p, who.bound("mcp request state")), nil
 }
 
-// Open reads what a client sent as its requestState. ErrState is its only error.
+// Open reads what a client sent as its requestState. Errors: ErrState, and storage.ErrUnavailable when the key of the seal
+// cannot be looked up at the moment.
 func (s *States) Open(text string, who Asker) (State, error) {
 	sealed, ours := strings.CutPrefix(text, s.statePrefix)
 	if !ours {
 		return State{}, ErrState
 	}
 	p, err := s.sealer.Open(sealed, who.bound("mcp request state"))
+	if errors.Is(err, storage.ErrUnavailable) {
+		return State{}, fmt.Errorf("opening a state: %w", err)
+	}
 	if err != nil || len(p) < stateHead {
 		return State{}, ErrState
 	}
@@ -154,13 +161,16 @@ func (s *States) Asked(id []byte) bool {
 	return strings.HasPrefix(jsonrpc.IDValue(id), `"`+s.askPrefix)
 }
 
-// Answered returns the approval that a response to the request of that id is about. ErrState is its only error.
+// Answered returns the approval that a response to the request of that id is about. Errors are those of Open.
 func (s *States) Answered(id string, who Asker) (approvalID string, err error) {
 	sealed, ours := strings.CutPrefix(id, s.askPrefix)
 	if !ours || len(sealed) > maxAsk {
 		return "", ErrState
 	}
 	p, err := s.sealer.Open(sealed, who.bound("mcp ask"))
+	if errors.Is(err, storage.ErrUnavailable) {
+		return "", fmt.Errorf("opening the id of an ask: %w", err)
+	}
 	if err != nil || len(p) != 16 {
 		return "", ErrState
 	}

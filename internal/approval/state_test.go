@@ -349,3 +349,28 @@ func FuzzUnwrap(f *testing.F) {
 		}
 	})
 }
+
+// away is a Sealer whose key cannot be looked up.
+type away struct{ *seal.TokenSealer }
+
+func (away) Open(string, []byte) ([]byte, error) { return nil, storage.ErrUnavailable }
+
+// TestKeyLookupFails: a state that cannot be opened just now is not refused, for it may be good.
+func TestKeyLookupFails(t *testing.T) {
+	states := approval.NewStates(away{sealer(t)}, home, nil)
+	state, err := states.Seal(approval.State{Mode: approval.ModeForm, ApprovalID: id1}, who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask, err := states.Ask(id1, who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, opened := states.Open(state, who)
+	_, answered := states.Answered(ask, who)
+	for _, err := range []error{opened, answered} {
+		if !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, approval.ErrState) {
+			t.Error(err)
+		}
+	}
+}

@@ -64,6 +64,7 @@ type bundle struct {
 	t        testing.TB
 	store    *faultyStore
 	provider *provider
+	master   seal.MasterKey
 	keyring  *seal.Keyring
 	clock    *clock
 	log      *lockedBuffer
@@ -79,6 +80,14 @@ type faultyStore struct {
 	// afterEdit runs between what the provider answered and the commit; its error stands for one of the commit.
 	afterEdit atomic.Pointer[func() error]
 	putErr    atomic.Pointer[error]
+	keysErr   atomic.Pointer[error]
+}
+
+func (f *faultyStore) DataKeys(ctx context.Context) ([]storage.DataKey, error) {
+	if err := f.keysErr.Load(); err != nil {
+		return nil, *err
+	}
+	return f.Store.DataKeys(ctx)
 }
 
 func (f *faultyStore) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(context.Context, *storage.Connection) error) (storage.Connection, error) {
@@ -110,13 +119,10 @@ func setup(t testing.TB) *bundle {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	b.store = &faultyStore{Store: store}
-	master, err := seal.ParseMasterKey(seal.NewMasterKey())
-	if err != nil {
+	if b.master, err = seal.ParseMasterKey(seal.NewMasterKey()); err != nil {
 		t.Fatal(err)
 	}
-	if b.keyring, err = seal.OpenKeyring(t.Context(), []seal.MasterKey{master}, store, b.clock.now); err != nil {
-		t.Fatal(err)
-	}
+	b.keyring = b.keys()
 	org, err := store.ResolveOrganization(t.Context(), storage.OrganizationClaim{Issuer: issuer, ID: uuid.NewString(), Slug: "acme"}, b.clock.now())
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +135,28 @@ func setup(t testing.TB) *bundle {
 	b.key = storage.ConnectionKey{OrganizationID: org.ID, UserID: b.who.UserID, ServerID: b.server.ID}
 	b.Broker = b.node()
 	return b
+}
+
+// keys opens the store's data keys, as another process would.
+func (b *bundle) keys() *seal.Keyring {
+	b.t.Helper()
+	keyring, err := seal.OpenKeyring(b.t.Context(), []seal.MasterKey{b.master}, b.store, b.clock.now)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return keyring
+}
+
+// behind makes a node that has not heard of the newest data key, with which everybody else seals from now on.
+func (b *bundle) behind() *Broker {
+	b.t.Helper()
+	b.keyring = b.keys()
+	behind := b.node()
+	if err := b.store.AddDataKey(b.t.Context(), seal.NewDataKey(b.master, 2, b.clock.now().Add(-time.Minute))); err != nil {
+		b.t.Fatal(err)
+	}
+	b.keyring = b.keys()
+	return behind
 }
 
 // node makes another broker over the same store, as another process would.

@@ -141,6 +141,9 @@ func (b *Broker) judge(ctx context.Context, server storage.Server, a storage.Att
 // failAttempt notes why an attempt failed and returns what its user is told.
 func (b *Broker) failAttempt(ctx context.Context, server storage.Server, a storage.Attempt, err error) (public string) {
 	f := &failure{public: "The connection could not be made.", cause: err}
+	if errors.Is(err, storage.ErrUnavailable) {
+		f.public = "The connection could not be made just now. Please connect again."
+	}
 	_ = errors.As(err, &f)
 	b.log.Warn("connection attempt failed", "organization", a.OrganizationID, "user", a.UserID, "server", server.Slug,
 		"reason", f.public, "error", f.cause.Error())

@@ -23,7 +23,7 @@ var errIssuerChanged = errors.New("the upstream names another issuer than before
 func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OAuthClient, error) {
 	ctx, cancel := b.apart(ctx, providerDeadline)
 	defer cancel()
-	// Two users who connect at the same moment must not register two clients, of which one is then forgotten.
+	// Two users who connect at the same moment should not register two clients. On two nodes they may: the store keeps one.
 	unlock, err := b.clients.lock(ctx, s.ID)
 	if err != nil {
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
@@ -60,10 +60,11 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		usable = false // the administrator has pointed the server elsewhere
 	}
 
+	former := stored.ClientID
 	if !usable {
 		stored = storage.OAuthClient{}
 	}
-	c, err := b.putClient(ctx, s, d, stored)
+	c, err := b.putClient(ctx, s, d, stored, former)
 	if err != nil {
 		return storage.OAuthClient{}, err
 	}
@@ -77,22 +78,41 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 }
 
 // putClient makes and stores the client that we are for what was discovered. One that was registered, if stored is that, is
-// kept; a stored client that cannot be used any more is given as the zero value.
-func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Discovery, stored storage.OAuthClient) (storage.OAuthClient, error) {
+// kept; a stored client that cannot be used any more is given as the zero value. former is the client id that was stored in
+// either case: when another node has stored a client meanwhile, users connect with that one already, and it is ours too.
+func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Discovery, stored storage.OAuthClient, former string) (storage.OAuthClient, error) {
 	c := storage.OAuthClient{
 		OrganizationID: s.OrganizationID, ServerID: s.ID, Issuer: d.Endpoints.Issuer, RedirectURI: b.app.RedirectURI,
 		Endpoints: d.Endpoints, Scopes: d.Scopes, IssuerInResponse: d.IssuerInResponse, CreatedAt: b.now().UTC(),
 	}
 	if stored.Kind == storage.ClientRegistered {
 		c.Kind, c.ClientID, c.SealedSecret, c.AuthMethod = stored.Kind, stored.ClientID, stored.SealedSecret, stored.AuthMethod
-	} else if err := b.newClient(ctx, s, d, &c); err != nil {
+	} else if err := b.newClient(ctx, s, d, &c); errors.Is(err, storage.ErrUnavailable) {
+		return storage.OAuthClient{}, err // the configured secret cannot be read just now
+	} else if err != nil {
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
 	if sameRecord(c, stored) {
 		return c, nil
 	}
-	if err := b.store.PutOAuthClient(ctx, c); err != nil {
+	err := b.store.PutOAuthClient(ctx, c, former)
+	if errors.Is(err, storage.ErrConflict) {
+		return b.othersClient(ctx, s, d)
+	}
+	if err != nil {
 		return storage.OAuthClient{}, fmt.Errorf("storing OAuth client: %w", err)
+	}
+	return c, nil
+}
+
+// othersClient is the client that another node has stored while we made one. Ours is forgotten: nothing was issued to it.
+func (b *Broker) othersClient(ctx context.Context, s storage.Server, d oauthflow.Discovery) (storage.OAuthClient, error) {
+	c, err := b.store.OAuthClient(ctx, s.OrganizationID, s.ID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return storage.OAuthClient{}, fmt.Errorf("reading OAuth client: %w", err)
+	}
+	if err != nil || c.Issuer != d.Endpoints.Issuer || !b.usable(s, c) {
+		return storage.OAuthClient{}, &storage.UnavailableError{Reason: "the server's OAuth client is just being changed"}
 	}
 	return c, nil
 }

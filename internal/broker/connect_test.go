@@ -394,6 +394,59 @@ func TestConnectScope(t *testing.T) {
 	}
 }
 
+// Two nodes that register a client each for one server, at the same moment, become the one that is stored first: what was
+// connected with it stays good, and what was begun with it can be finished.
+func TestTwoNodesRegister(t *testing.T) {
+	b := setup(t)
+	other := b.node()
+	registering := func() {
+		b.provider.set(func(p *provider) { p.registering = nil })
+		b.connect() // from beginning to end, while the other node waits for the provider
+	}
+	b.provider.set(func(p *provider) { p.registering = registering })
+	slower, err := other.Connect(t.Context(), Who{b.who.OrganizationID, b.user("bob")}, b.server, ConnectRequest{ReturnURL: appURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := get(b.provider, func(p *provider) int { return p.registers }); n != 2 {
+		t.Fatalf("%d registrations", n)
+	}
+	b.server = b.reload(b.server)
+	if r, err := other.Callback(t.Context(), b.provider.approve(*slower.AuthURL), ownBrowser); err != nil || !r.OK {
+		t.Fatalf("%+v, %v\n%s", r, err, b.log)
+	}
+	b.clock.advance(time.Hour)
+	for _, br := range []*Broker{b.Broker, other} {
+		b.use(br)
+	}
+	if n := b.refreshes(); n != 1 {
+		t.Errorf("%d refreshes", n)
+	}
+	b.counted(map[Event]int64{Refreshed: 1})
+}
+
+// What another node has stored meanwhile, and cannot be used here, is neither used nor replaced.
+func TestClientChangesMeanwhile(t *testing.T) {
+	b := setup(t)
+	theirs := storage.OAuthClient{
+		OrganizationID: b.who.OrganizationID, ServerID: b.server.ID, Issuer: "https://other.example.test", ClientID: "theirs",
+		Kind: storage.ClientRegistered, RedirectURI: gatewayURL + CallbackPath, CreatedAt: b.clock.now(),
+	}
+	b.provider.set(func(p *provider) {
+		p.registering = func() {
+			if err := b.store.PutOAuthClient(t.Context(), theirs, ""); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if _, err := b.Connect(t.Context(), b.who, b.server, ConnectRequest{ReturnURL: appURL}); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if c, err := b.store.OAuthClient(t.Context(), b.who.OrganizationID, b.server.ID); err != nil || c.ClientID != "theirs" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 func TestUndo(t *testing.T) {
 	b := setup(t)
 	first := b.connect()

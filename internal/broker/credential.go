@@ -123,6 +123,7 @@ func (b *Broker) sealGrant(key storage.ConnectionKey, g grant) ([]byte, error) {
 
 var errNothingStored = errors.New("connection holds no credential")
 
+// openGrant unseals what a connection holds. Errors: errNothingStored, and those of seal.Keyring.Open.
 func (b *Broker) openGrant(c storage.Connection) (grant, error) {
 	if c.Status != storage.ConnectionConnected || c.SealedCredential == nil {
 		return grant{}, errNothingStored

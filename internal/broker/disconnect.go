@@ -48,8 +48,12 @@ func (b *Broker) ServerDeleted(ctx context.Context, d storage.DeletedServer) {
 				continue
 			}
 			all.Go(func() error {
-				if g, err := b.openGrant(c); err == nil {
+				g, err := b.openGrant(c)
+				switch {
+				case err == nil:
 					b.revokeNow(ctx, *d.Client, auth, g)
+				case !errors.Is(err, errNothingStored):
+					b.notRevoked(c, err)
 				}
 				return nil
 			})
@@ -61,7 +65,11 @@ func (b *Broker) ServerDeleted(ctx context.Context, d storage.DeletedServer) {
 // revokeConnection asks the provider to forget the tokens of a connection that is no longer stored.
 func (b *Broker) revokeConnection(ctx context.Context, c storage.Connection) {
 	g, err := b.openGrant(c)
-	if err != nil || c.Kind != storage.ProviderOAuth2 {
+	if c.Kind != storage.ProviderOAuth2 || errors.Is(err, errNothingStored) {
+		return
+	}
+	if err != nil {
+		b.notRevoked(c, err)
 		return
 	}
 	ctx, cancel := b.apart(ctx, revokeDeadline)
@@ -78,10 +86,14 @@ func (b *Broker) revokeConnection(ctx context.Context, c storage.Connection) {
 		}
 	}
 	if err != nil {
-		b.log.Warn("tokens cannot be revoked", "organization", c.OrganizationID, "server", c.ServerID, "error", err.Error())
+		b.notRevoked(c, err)
 		return
 	}
 	b.revoke(ctx, client, auth, g)
+}
+
+func (b *Broker) notRevoked(c storage.Connection, cause error) {
+	b.log.Warn("tokens cannot be revoked", "organization", c.OrganizationID, "server", c.ServerID, "error", cause.Error())
 }
 
 // issuedTo reports whether the client may speak of the connection's tokens: nobody else is told them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -176,8 +177,11 @@ func (b *Broker) load(ctx context.Context, key storage.ConnectionKey) (held, err
 	if errors.Is(err, errNothingStored) {
 		return held{reason: c.Reason}, nil
 	}
+	if err != nil && !errors.Is(err, seal.ErrOpen) {
+		return held{}, fmt.Errorf("opening stored credential: %w", err) // its key cannot be looked up: nobody is to connect anew for that
+	}
 	if err != nil {
-		// Z-F08: only this connection suffers. The ciphertext stays: its key may only be missing here.
+		// Z-F08: only this connection suffers. The ciphertext stays, for whoever looks into it.
 		b.log.Error("stored credential cannot be opened", "organization", key.OrganizationID, "user", key.UserID,
 			"server", key.ServerID, "error", err.Error())
 		const reason = "the stored credential cannot be read"

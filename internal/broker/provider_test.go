@@ -32,16 +32,17 @@ type provider struct {
 	reuses      int // families ended because a refresh token came twice
 
 	// What a test may change. Read under mu.
-	issuer     string // what metadata says; default its URL
-	noRegister bool
-	noIss      bool // neither promised nor sent
-	tolerant   bool // a spent refresh token still works
-	expiresIn  int
-	tokenError string        // error code of the token endpoint
-	down       bool          // the token endpoint answers 503
-	gate       chan struct{} // the token endpoint waits for it
-	clientID   string        // "" whatever was registered
-	secret     string
+	issuer      string // what metadata says; default its URL
+	noRegister  bool
+	noIss       bool // neither promised nor sent
+	tolerant    bool // a spent refresh token still works
+	expiresIn   int
+	tokenError  string        // error code of the token endpoint
+	down        bool          // the token endpoint answers 503
+	gate        chan struct{} // the token endpoint waits for it
+	registering func()        // runs before a registration is answered
+	clientID    string        // "" whatever was registered
+	secret      string
 }
 
 type codeGrant struct{ challenge, redirect, client, resource string }
@@ -68,6 +69,9 @@ func newProvider(t testing.TB) *provider {
 	mux.HandleFunc("/.well-known/oauth-authorization-server", p.metadata)
 	mux.HandleFunc("/.well-known/oauth-authorization-server/other", p.metadata)
 	mux.HandleFunc("POST /register", func(w http.ResponseWriter, _ *http.Request) {
+		if meanwhile := get(p, func(p *provider) func() { return p.registering }); meanwhile != nil {
+			meanwhile()
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.registers++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/http1"
 	"github.com/durward-gateway/durward/storage"
@@ -436,6 +439,80 @@ func TestCorruptCredential(t *testing.T) {
 			b.use(b.Broker)
 		})
 	}
+}
+
+// A key that cannot be looked up costs nobody the connection, on no node: it works again when the store answers.
+func TestKeyLookupFails(t *testing.T) {
+	for name, use := range map[string]func(b *bundle, br *Broker) error{
+		"read": func(b *bundle, br *Broker) error {
+			_, err := br.Credential(t.Context(), b.key, &b.server)
+			return err
+		},
+		"refreshed": func(b *bundle, br *Broker) error {
+			_, err := br.refreshOnce(t.Context(), b.key, b.server, b.connection().Version, true)
+			return err
+		},
+		"undone": func(b *bundle, br *Broker) error {
+			plain, err := b.keyring.Open(b.connection().SealedCredential, credentialAD(b.key))
+			if err != nil {
+				return err
+			}
+			var g grant
+			if err := json.Unmarshal(plain, &g); err != nil {
+				return err
+			}
+			token, err := b.undoToken(b.key, g.ID)
+			if err != nil {
+				return err
+			}
+			_, err = br.Undo(t.Context(), token)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.connect()
+			behind := b.behind()
+			if _, err := b.store.UpdateConnection(t.Context(), b.key, func(_ context.Context, c *storage.Connection) (err error) {
+				c.SealedCredential, _, err = b.keyring.Reseal(c.SealedCredential, credentialAD(b.key))
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			stored := b.connection()
+			if stored.SealedCredential[4] != 2 {
+				t.Fatal("it is not sealed with the new key")
+			}
+			away := error(&storage.UnavailableError{Reason: "it does not answer in time"})
+			b.store.keysErr.Store(&away)
+			if err := use(b, behind); !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, ErrNotConnected) || errors.Is(err, ErrUndo) {
+				t.Errorf("%v", err)
+			}
+			if diff := cmp.Diff(stored, b.connection()); diff != "" {
+				t.Errorf("stored (-want +got)\n%s", diff)
+			}
+			b.store.keysErr.Store(nil)
+			b.use(behind)
+		})
+	}
+}
+
+// A key that cannot be looked up when the browser comes back ends the attempt, for a code is good once, and says to connect
+// again.
+func TestCallbackKeyLookupFails(t *testing.T) {
+	b := setup(t)
+	behind := b.behind()
+	b.Broker = b.node()
+	q := b.provider.approve(*b.begin().AuthURL)
+	away := error(&storage.UnavailableError{Reason: "it does not answer in time"})
+	b.store.keysErr.Store(&away)
+	r, err := behind.Callback(t.Context(), q, ownBrowser)
+	if err != nil || r.OK || !strings.Contains(r.Reason, "connect again") || b.exchanges() != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	b.store.keysErr.Store(nil)
+	b.connect()
+	b.use(behind)
 }
 
 // L01: no secret of the whole life of a connection reaches the log at debug level, or an error.

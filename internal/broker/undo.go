@@ -28,9 +28,13 @@ func (b *Broker) undoToken(key storage.ConnectionKey, grantID string) (string, e
 }
 
 // Undo disconnects the connection that token speaks of, if it still holds the credential of that callback, refreshed or
-// not. Otherwise, and when the token is older than ten minutes, the error is ErrUndo.
+// not. Otherwise, and when the token is older than ten minutes, the error is ErrUndo. Other errors are the store's, also when
+// a key cannot be looked up.
 func (b *Broker) Undo(ctx context.Context, token string) (storage.ConnectionKey, error) {
 	plain, err := b.undoTokens.Open(token, nil)
+	if errors.Is(err, storage.ErrUnavailable) {
+		return storage.ConnectionKey{}, fmt.Errorf("opening undo token: %w", err)
+	}
 	if err != nil {
 		return storage.ConnectionKey{}, ErrUndo
 	}
@@ -41,6 +45,9 @@ func (b *Broker) Undo(ctx context.Context, token string) (storage.ConnectionKey,
 	var was storage.Connection
 	_, err = b.store.UpdateConnection(ctx, u.ConnectionKey, func(_ context.Context, c *storage.Connection) error {
 		g, err := b.openGrant(*c)
+		if errors.Is(err, storage.ErrUnavailable) {
+			return fmt.Errorf("opening stored credential: %w", err)
+		}
 		if err != nil || g.ID != u.Grant {
 			return ErrUndo
 		}

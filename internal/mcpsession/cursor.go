@@ -1,6 +1,11 @@
 package mcpsession
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/durward-gateway/durward/storage"
+)
 
 // MaxCursor is the longest cursor of an upstream that is sealed, in bytes. Those of servers are some dozens.
 const MaxCursor = 4 << 10
@@ -25,12 +30,15 @@ func (c *Codec) SealCursor(cursor, method string, b Binding) (string, error) {
 }
 
 // OpenCursor reads what SealCursor made, for the caller, server and method that it was made for. It fails with
-// [ErrUnknownCursor].
+// [ErrUnknownCursor], and with storage.ErrUnavailable when that cannot be told at the moment.
 func (c *Codec) OpenCursor(sealed, method string, b Binding) (string, error) {
 	if !visible(sealed) || len(sealed) > maxSealedCursor {
 		return "", ErrUnknownCursor
 	}
 	p, err := c.sealer.Open(sealed, b.bound("mcp cursor "+method))
+	if errors.Is(err, storage.ErrUnavailable) {
+		return "", fmt.Errorf("opening a cursor: %w", err)
+	}
 	if err != nil || len(p) < 1 || p[0] != layout || len(p) > 1+MaxCursor {
 		return "", ErrUnknownCursor
 	}

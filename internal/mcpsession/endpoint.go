@@ -1,5 +1,12 @@
 package mcpsession
 
+import (
+	"errors"
+	"fmt"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
 // MaxEndpoint is the longest endpoint that is sealed, in bytes.
 const MaxEndpoint = 2 << 10
 
@@ -15,12 +22,16 @@ func (c *Codec) SealEndpoint(endpoint string, b Binding) (string, error) {
 	return c.sealer.Seal(append([]byte{layout}, endpoint...), b.bound("mcp endpoint")), nil
 }
 
-// OpenEndpoint reads what SealEndpoint made, for the caller and server that b says. It fails with [ErrUnknownSession].
+// OpenEndpoint reads what SealEndpoint made, for the caller and server that b says. It fails with [ErrUnknownSession],
+// and with storage.ErrUnavailable when that cannot be told at the moment.
 func (c *Codec) OpenEndpoint(id string, b Binding) (string, error) {
 	if !visible(id) || len(id) > maxSealedEndpoint {
 		return "", ErrUnknownSession
 	}
 	p, err := c.sealer.Open(id, b.bound("mcp endpoint"))
+	if errors.Is(err, storage.ErrUnavailable) {
+		return "", fmt.Errorf("opening an endpoint: %w", err)
+	}
 	if err != nil || len(p) < 2 || p[0] != layout || len(p) > 1+MaxEndpoint || !visible(string(p[1:])) {
 		return "", ErrUnknownSession
 	}

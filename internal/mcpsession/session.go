@@ -7,10 +7,14 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
-// Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be visible ASCII without blanks (base64url).
+// Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be visible ASCII without blanks (base64url). Open
+// fails with storage.ErrUnavailable when the key cannot be looked up at the moment: the text may be good.
 type Sealer interface {
 	Seal(plaintext, ad []byte) string
 	Open(sealed string, ad []byte) ([]byte, error)
@@ -117,12 +121,15 @@ func (c *Codec) Seal(s Session, b Binding) (string, error) {
 }
 
 // Open reads an id that a client sent, for the caller and server that b says. It fails with [ErrUnknownSession], also
-// when the id has no upstream session in it.
+// when the id has no upstream session in it, and with storage.ErrUnavailable when that cannot be told at the moment.
 func (c *Codec) Open(id string, b Binding) (Session, error) {
 	if !visible(id) || len(id) > maxSealed {
 		return Session{}, ErrUnknownSession
 	}
 	p, err := c.sealer.Open(id, b.associated())
+	if errors.Is(err, storage.ErrUnavailable) {
+		return Session{}, fmt.Errorf("opening a session id: %w", err)
+	}
 	if err != nil || len(p) < 11 || p[0] != layout || p[1]&^(flagForm|flagURL|flagOwn) != 0 {
 		return Session{}, ErrUnknownSession
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
 )
 
 var _ Sealer = (*seal.TokenSealer)(nil)
@@ -205,6 +206,24 @@ func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		if _, err := c.Open(id, alice); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// away is a Sealer whose key cannot be looked up.
+type away struct{ gcm }
+
+func (away) Open(string, []byte) ([]byte, error) { return nil, storage.ErrUnavailable }
+
+// A client does not give up what may be good: that it cannot be opened just now is no "unknown".
+func TestKeyLookupFails(t *testing.T) {
+	c := New(away{newGCM(t)}, nil)
+	_, session := c.Open("text", Binding{})
+	_, endpoint := c.OpenEndpoint("text", Binding{})
+	_, cursor := c.OpenCursor("text", "tools/list", Binding{})
+	for _, err := range []error{session, endpoint, cursor} {
+		if !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownCursor) {
+			t.Error(err)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ErrOpen means that a sealed value cannot be opened: it was cut, changed, moved to another place, sealed with a key that
-// is not here, or is no sealed value at all.
+// ErrOpen means that nobody can open a sealed value: it was cut, changed, moved to another place, sealed with a key that
+// the store does not have, or is no sealed value at all.
 var ErrOpen = errors.New("sealed value cannot be opened")
 
 // AD is the place of a sealed value. It is authenticated with the value and not stored in it.
@@ -195,10 +195,13 @@ func Rewrap(s storage.DataKey, masters []MasterKey) (rewrapped storage.DataKey, 
 	return masters[0].wrap(dk.raw, version, s.CreatedAt), true, nil
 }
 
+// errUnwrap is not ErrOpen, which would say of what the data key has sealed that nobody can open it.
+var errUnwrap = errors.New("it was cut, changed, or wrapped by another key")
+
 func unwrap(m MasterKey, version uint32, wrapped []byte) (*dataKey, error) {
 	raw, err := m.aead.Open(nil, nil, wrapped, wrapAD(m, version))
 	if err != nil || len(raw) != keySize {
-		return nil, ErrOpen
+		return nil, errUnwrap
 	}
 	aead, err := newAEAD(raw)
 	if err != nil {
@@ -228,7 +231,8 @@ func (dk *dataKey) seal(version uint32, plaintext []byte, ad AD) []byte {
 	return dk.aead.Seal(out, nil, plaintext, ad.encode(version))
 }
 
-// Open decrypts what Seal made for the same place. Every failure is ErrOpen.
+// Open decrypts what Seal made for the same place. Errors: ErrOpen, and storage.ErrUnavailable when the data key is not known
+// here and cannot be looked up, or unwrapped, at the moment.
 func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 	version, body, err := splitHeader(sealed)
 	if err != nil {
@@ -236,11 +240,11 @@ func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 	}
 	k.freshen()
 	dk, ok := k.known.Load().keys[version]
-	if !ok && k.learn(version) {
-		dk, ok = k.known.Load().keys[version]
-	}
 	if !ok {
-		return nil, fmt.Errorf("%w: no data key %d", ErrOpen, version)
+		if err := k.learn(version); err != nil {
+			return nil, err
+		}
+		dk = k.known.Load().keys[version]
 	}
 	plain, err := dk.aead.Open(nil, nil, body, ad.encode(version))
 	if err != nil {
@@ -253,7 +257,7 @@ func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 func (k *Keyring) Newest() uint32 { return k.known.Load().versions[0] }
 
 // Reseal opens what is sealed for a place and seals it for the same place with the newest data key, settled or not: who
-// opens it learns of the key. changed is false when that key has sealed it already. Its error is ErrOpen.
+// opens it learns of the key. changed is false when that key has sealed it already. Errors are those of Open.
 func (k *Keyring) Reseal(sealed []byte, ad AD) (resealed []byte, changed bool, err error) {
 	version, _, err := splitHeader(sealed)
 	if err != nil {

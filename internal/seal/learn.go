@@ -1,8 +1,12 @@
 package seal
 
 import (
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
 const (
@@ -25,6 +29,7 @@ type loads struct {
 	tried  atomic.Int64  // nanoseconds since 1970 when the last one began
 	loaded atomic.Int64  // and when the last one that succeeded began
 	count  atomic.Int64  // how many began
+	failed error         // why the last one did not make all keys known; nil when it did. For whoever has the turn
 }
 
 func (l *loads) begin(at time.Time) {
@@ -58,29 +63,38 @@ func (k *Keyring) freshen() {
 	k.load(waitFor)
 }
 
-// learn looks for a key that is not known, and reports whether it was found: another node, or an operator, may have added
-// it a moment ago. A look that began after the question answers it; whoever asks too soon after one waits.
-func (k *Keyring) learn(version uint32) bool {
+// learn looks for a key that is not known: another node, or an operator, may have added it a moment ago. A look that began
+// after the question answers it; whoever asks too soon after one waits. It returns nil when the key is known by now, ErrOpen
+// when the store has no such key, and storage.ErrUnavailable when that cannot be told: what it has sealed may be whole.
+func (k *Keyring) learn(version uint32) error {
+	none := fmt.Errorf("%w: no data key %d", ErrOpen, version)
 	newest := k.Newest()
 	if version <= newest || version-newest > learnAhead {
-		return false // keys are numbered one after the other and never removed
+		return none // keys are numbered one after the other and never removed
 	}
 	asked := k.loads.count.Load()
 	k.loads.turn <- struct{}{}
 	defer k.loads.done()
 	if _, ok := k.known.Load().keys[version]; ok {
-		return true
+		return nil
 	}
 	// One that was running when the question came may have read before the key was there; one that began later has not.
-	if k.loads.count.Load() > asked {
-		return false
+	if k.loads.count.Load() <= asked {
+		if wait := learnEvery - time.Duration(k.now().UnixNano()-k.loads.tried.Load()); wait > 0 && wait <= learnEvery {
+			<-time.After(wait)
+		}
+		k.load(learnTimeout)
 	}
-	if wait := learnEvery - time.Duration(k.now().UnixNano()-k.loads.tried.Load()); wait > 0 && wait <= learnEvery {
-		<-time.After(wait)
-	}
-	k.load(learnTimeout)
 	_, ok := k.known.Load().keys[version]
-	return ok
+	switch {
+	case ok:
+		return nil
+	case k.loads.failed != nil:
+		return &storage.UnavailableError{
+			Reason: "a data key cannot be read", Err: fmt.Errorf("looking for data key %d: %w", version, k.loads.failed),
+		}
+	}
+	return none
 }
 
 // load reads the data keys. When that fails, or the master key of one is not here, what is known stays. It is the
@@ -90,14 +104,18 @@ func (k *Keyring) load(timeout time.Duration) {
 	k.loads.count.Add(1)
 	k.loads.tried.Store(began.UnixNano())
 	stored, err := k.read(timeout)
-	if err != nil || len(stored) == 0 {
+	if err == nil && len(stored) == 0 {
+		err = errors.New("the store has lost them")
+	}
+	if k.loads.failed = err; err != nil {
 		return
 	}
 	k.loads.loaded.Store(began.UnixNano())
 	if len(stored) == len(k.known.Load().versions) {
 		return // keys are only added
 	}
-	if known, err := k.unwrapAll(stored); err == nil {
+	known, err := k.unwrapAll(stored)
+	if k.loads.failed = err; err == nil {
 		k.known.Store(known)
 	}
 }

@@ -164,8 +164,8 @@ func TestUnknownKeys(t *testing.T) {
 		var all sync.WaitGroup
 		for version := range uint32(1000) {
 			all.Go(func() {
-				if k.learn(version + 2) {
-					t.Error("a key was found that is not there")
+				if err := k.learn(version + 2); !errors.Is(err, ErrOpen) {
+					t.Errorf("a key that is not there: %v", err)
 				}
 			})
 		}
@@ -175,6 +175,58 @@ func TestUnknownKeys(t *testing.T) {
 		}
 		if _, err := k.Open(append([]byte{format, 0, 0, 0, 9}, make([]byte, 40)...), place); !errors.Is(err, ErrOpen) {
 			t.Error(err)
+		}
+	})
+}
+
+// A look that fails says nothing of the value: it is neither opened nor given up, and opens when the store answers again.
+func TestLookupFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, store := newMaster(t), &countedKeys{}
+		k, err := OpenKeyring(t.Context(), []MasterKey{m}, store, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens := k.Sealer("session")
+		if err := store.AddDataKey(t.Context(), NewDataKey(m, 2, time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(settleTime)
+		other, err := OpenKeyring(t.Context(), []MasterKey{m}, store, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed, err := other.Seal([]byte("x"), place)
+		if err != nil || sealed[4] != 2 {
+			t.Fatalf("sealed with %d, %v", sealed[4], err)
+		}
+		token := other.Sealer("session").Seal([]byte("s"), nil)
+
+		store.refuses.Store(true)
+		var all sync.WaitGroup
+		for range 10 { // most of them hear what became of somebody else's look
+			all.Go(func() {
+				if got, err := k.Open(sealed, place); got != nil || !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, ErrOpen) {
+					t.Errorf("a record: %q, %v", got, err)
+				}
+				if got, err := tokens.Open(token, nil); got != nil || !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, ErrOpen) {
+					t.Errorf("a token: %q, %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+
+		store.refuses.Store(false)
+		if got, err := k.Open(sealed, place); err != nil || string(got) != "x" {
+			t.Errorf("a record: %q, %v", got, err)
+		}
+		if got, err := tokens.Open(token, nil); err != nil || string(got) != "s" {
+			t.Errorf("a token: %q, %v", got, err)
+		}
+		// The store answers now: a key that is not in it is nowhere.
+		sealed[4] = 3
+		if _, err := k.Open(sealed, place); !errors.Is(err, ErrOpen) || errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("an unknown key: %v", err)
 		}
 	})
 }

@@ -36,7 +36,8 @@ func (t *TokenSealer) Seal(plaintext, ad []byte) string {
 	return tokenText.EncodeToString(aead.Seal(out, nil, plaintext, tokenAD(ad, version)))
 }
 
-// Open decrypts what Seal made with the same ad, for a day longer than its key is the current one. Every failure is ErrOpen.
+// Open decrypts what Seal made with the same ad, for a day longer than its key is the current one. Errors are those of
+// Keyring.Open.
 func (t *TokenSealer) Open(s string, ad []byte) ([]byte, error) {
 	// The decoder skips line breaks: without this a token would have many spellings.
 	if strings.ContainsAny(s, "\r\n") {
@@ -53,12 +54,15 @@ func (t *TokenSealer) Open(s string, ad []byte) ([]byte, error) {
 	t.keys.ring.freshen()
 	made := t.keys.all()
 	aead, ok := made.keys[version]
-	if !ok && t.keys.ring.learn(version) {
+	if !ok {
+		if err := t.keys.ring.learn(version); err != nil {
+			return nil, err
+		}
 		made = t.keys.all()
-		aead, ok = made.keys[version]
+		aead = made.keys[version]
 	}
-	if !ok || made.from.retired(version, t.keys.ring.now()) {
-		return nil, fmt.Errorf("%w: no data key %d", ErrOpen, version)
+	if made.from.retired(version, t.keys.ring.now()) {
+		return nil, fmt.Errorf("%w: data key %d is retired", ErrOpen, version)
 	}
 	plain, err := aead.Open(nil, nil, body, tokenAD(ad, version))
 	if err != nil {

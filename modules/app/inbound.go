@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // LastBatchVersion is the only revision of MCP with batches: the next one removed them.
@@ -254,6 +255,10 @@ func (in *Inbound) openSession(w http.ResponseWriter) bool {
 	if len(sealed) == 1 {
 		in.Session, err = in.call.Core.Sessions.Open(sealed[0], in.call.Binding())
 	}
+	if errors.Is(err, storage.ErrUnavailable) {
+		in.sessionUnread(w, err)
+		return false
+	}
 	if len(sealed) > 1 || err != nil {
 		WriteError(w, NotFound, "There is no such session; begin anew with initialize")
 		return false
@@ -283,7 +288,12 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 		return false
 	}
 	if len(sealed) == 1 {
-		in.sealed, in.Endpoint = sealed[0], in.call.unsealEndpoint(sealed[0])
+		endpoint, err := in.call.unsealEndpoint(sealed[0])
+		if err != nil {
+			in.sessionUnread(w, err)
+			return false
+		}
+		in.sealed, in.Endpoint = sealed[0], endpoint
 	}
 	if in.Endpoint == nil {
 		WriteError(w, NotFound, "There is no such session; begin anew with GET")
@@ -293,18 +303,29 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 }
 
 // unsealEndpoint returns nil for an address that is not this caller's, and for one of another origin than the server has
-// by now: the credential is for the server.
-func (c *Call) unsealEndpoint(sealed string) *url.URL {
+// by now: the credential is for the server. Its error is storage.ErrUnavailable.
+func (c *Call) unsealEndpoint(sealed string) (*url.URL, error) {
 	opened, err := c.Core.Sessions.OpenEndpoint(sealed, c.Binding())
+	if errors.Is(err, storage.ErrUnavailable) {
+		return nil, err
+	}
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	endpoint, err := url.Parse(opened)
 	server, bad := c.ServerURL()
 	if err != nil || bad != nil || !legacysse.SameOrigin(endpoint, server) {
-		return nil
+		return nil, nil
 	}
-	return endpoint
+	return endpoint, nil
+}
+
+// sessionUnread answers where the key of a session cannot be looked up: a 404 would have the client give up one that is
+// good.
+func (in *Inbound) sessionUnread(w http.ResponseWriter, err error) {
+	in.call.Core.storeRefuses(err) // the log says so once for all requests
+	in.call.Core.Log.Debug("opening a session", "error", err)
+	WriteError(w, Unavailable, "The session cannot be read at the moment")
 }
 
 // checkMessage holds headers and message against each other.

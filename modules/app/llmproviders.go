@@ -17,7 +17,8 @@ func (c *Core) SealProviderSecret(p *storage.LLMProvider, secret seal.Secret) er
 	return err
 }
 
-// OpenProviderSecret gives the provider's secret, the empty one when it has none. Its error is seal.ErrOpen.
+// OpenProviderSecret gives the provider's secret, the empty one when it has none. Errors are those of
+// seal.Keyring.Open.
 func (c *Core) OpenProviderSecret(p *storage.LLMProvider) (seal.Secret, error) {
 	if p.SealedSecret == nil {
 		return seal.Secret{}, nil

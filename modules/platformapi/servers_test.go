@@ -344,7 +344,7 @@ func TestPutCredentials(t *testing.T) {
 		t.Helper()
 		if err := a.store.PutOAuthClient(t.Context(), storage.OAuthClient{
 			OrganizationID: organization, ServerID: id, ClientID: "client-1234", Kind: storage.ClientConfigured, CreatedAt: start,
-		}); err != nil {
+		}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/listfilter"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // pagesOf are the methods that list what a filter finds in an answer.
@@ -44,14 +46,22 @@ func (q *request) page(m *jsonrpc.Message) verdict {
 	case cursor.Str() == "":
 		return verdict{} // to most the first page; it is given out as it is, too, for it tells nothing
 	}
-	if _, err := q.call.Core.Sessions.OpenCursor(cursor.Str(), m.Method, q.call.Binding()); err != nil {
+	_, err := q.call.Core.Sessions.OpenCursor(cursor.Str(), m.Method, q.call.Binding())
+	if errors.Is(err, storage.ErrUnavailable) {
+		q.call.Core.LogFailure(q.handler.logger, "opening a cursor", err)
+		return unreadCursor
+	}
+	if err != nil {
 		return invalidCursor
 	}
 	q.paged = true
 	return verdict{}
 }
 
-var invalidCursor = verdict{code: jsonrpc.CodeInvalidParams, text: "Invalid cursor", service: app.BadRequest}
+var (
+	invalidCursor = verdict{code: jsonrpc.CodeInvalidParams, text: "Invalid cursor", service: app.BadRequest}
+	unreadCursor  = verdict{code: jsonrpc.CodeInternalError, text: "The cursor cannot be read at the moment", service: app.Unavailable}
+)
 
 // openCursors puts the upstream's own cursors in the place of those that page let pass. Nothing else of the body changes.
 func (q *request) openCursors() error {

@@ -27,7 +27,7 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 		err = approval.ErrChannel // it was asked, and may not be any more
 	} else if err == nil {
 		_, err = q.call.Core.Approvals.DecideInBand(r.Context(), q.call.Caller.OrganizationID, q.call.Caller.UserID, asked, yes)
-	} else {
+	} else if !errors.Is(err, storage.ErrUnavailable) {
 		err = approval.ErrState
 	}
 	switch {

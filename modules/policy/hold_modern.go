@@ -39,6 +39,9 @@ func (h *held) serveModern() error {
 		return h.begin(h.askModern)
 	}
 	state, err := h.call.Core.Asks.Open(retry.State, h.asker())
+	if errors.Is(err, storage.ErrUnavailable) {
+		return h.fail(err)
+	}
 	if err != nil {
 		h.refuseState(h.w)
 		return nil
@@ -248,6 +251,10 @@ func (q *request) allowed(w http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 		return true // the upstream's own, which passes as it is
 	}
 	state, err := q.call.Core.Asks.Open(retry.State, q.asker())
+	if errors.Is(err, storage.ErrUnavailable) {
+		q.unknowable(w, r, err)
+		return false
+	}
 	if err != nil {
 		q.refuseState(w)
 		return false

@@ -9,12 +9,12 @@ import (
 const (
 	oauthClientColumns = `organization_id, server_id, issuer, client_id, sealed_secret, auth_method, kind, redirect_uri, endpoints,
 		scopes, issuer_in_response, created_at`
-	oauthClientSQL    = `SELECT ` + oauthClientColumns + ` FROM oauth_clients WHERE organization_id = $1 AND server_id = $2`
-	putOAuthClientSQL = `INSERT INTO oauth_clients (` + oauthClientColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-		ON CONFLICT (organization_id, server_id) DO UPDATE SET issuer = excluded.issuer, client_id = excluded.client_id,
-			sealed_secret = excluded.sealed_secret, auth_method = excluded.auth_method, kind = excluded.kind,
-			redirect_uri = excluded.redirect_uri, endpoints = excluded.endpoints, scopes = excluded.scopes,
-			issuer_in_response = excluded.issuer_in_response, created_at = excluded.created_at`
+	oauthClientSQL       = `SELECT ` + oauthClientColumns + ` FROM oauth_clients WHERE organization_id = $1 AND server_id = $2`
+	insertOAuthClientSQL = `INSERT INTO oauth_clients (` + oauthClientColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (organization_id, server_id) DO NOTHING`
+	swapOAuthClientSQL = `UPDATE oauth_clients SET issuer = $3, client_id = $4, sealed_secret = $5, auth_method = $6, kind = $7,
+		redirect_uri = $8, endpoints = $9, scopes = $10, issuer_in_response = $11, created_at = $12
+		WHERE organization_id = $1 AND server_id = $2 AND client_id = $13`
 	deleteOAuthClientSQL = `DELETE FROM oauth_clients WHERE organization_id = $1 AND server_id = $2`
 )
 
@@ -34,15 +34,23 @@ func (s *Store) OAuthClient(ctx context.Context, organization, serverID string) 
 }
 
 // PutOAuthClient implements storage.Servers.
-func (s *Store) PutOAuthClient(ctx context.Context, c storage.OAuthClient) error {
-	return s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) error {
-		// A server of another organization fails the foreign key, which is ErrNotFound.
-		if _, err := tx.Exec(ctx, putOAuthClientSQL, c.OrganizationID, c.ServerID, c.Issuer, c.ClientID, c.SealedSecret,
-			c.AuthMethod, c.Kind, c.RedirectURI, jsonText(c.Endpoints), jsonText(c.Scopes), boolean(c.IssuerInResponse),
-			c.CreatedAt.UnixMicro()); err != nil {
+func (s *Store) PutOAuthClient(ctx context.Context, c storage.OAuthClient, former string) error {
+	args := []any{c.OrganizationID, c.ServerID, c.Issuer, c.ClientID, c.SealedSecret, c.AuthMethod, c.Kind, c.RedirectURI,
+		jsonText(c.Endpoints), jsonText(c.Scopes), boolean(c.IssuerInResponse), c.CreatedAt.UnixMicro()}
+	return s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) (err error) {
+		var n int64
+		if former == "" {
+			n, err = tx.Exec(ctx, insertOAuthClientSQL, args...) // another organization's server fails the foreign key: ErrNotFound
+		} else {
+			n, err = tx.Exec(ctx, swapOAuthClientSQL, append(args, former)...)
+		}
+		if err != nil {
 			return err
 		}
-		_, err := tx.Change(ctx, c.OrganizationID)
+		if n == 0 {
+			return &storage.ConflictError{Field: "client_id"}
+		}
+		_, err = tx.Change(ctx, c.OrganizationID)
 		return err
 	})
 }

@@ -156,7 +156,7 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 			_, err := b.UpdateServer(ctx, b.orgA, server.ID, func(s *storage.Server) error { s.Name = "Renamed"; return nil })
 			return err
 		}},
-		{"PutOAuthClient", func(ctx context.Context) error { return b.PutOAuthClient(ctx, oauthClient(b.orgA, server.ID)) }},
+		{"PutOAuthClient", func(ctx context.Context) error { return b.PutOAuthClient(ctx, oauthClient(b.orgA, server.ID), "") }},
 		{"DeleteOAuthClient", func(ctx context.Context) error { return b.DeleteOAuthClient(ctx, b.orgA, server.ID) }},
 		{"UpdateConnection", func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)

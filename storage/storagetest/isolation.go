@@ -74,7 +74,7 @@ func testIsolation(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	custom := b.customEntry(t, b.orgA, "Custom A")
 	b.connect(t, b.connectionA1)
-	noError(t, b.PutOAuthClient(ctx, oauthClient(b.orgA, b.serverA.ID)))
+	noError(t, b.PutOAuthClient(ctx, oauthClient(b.orgA, b.serverA.ID), ""))
 	a := attempt(b.connectionA1)
 	noError(t, b.CreateAttempt(ctx, a))
 	agentA := b.agent(t, b.orgA, "Agent A")
@@ -137,7 +137,7 @@ func testIsolation(t *testing.T, b *bundle) {
 			_, err := b.OAuthClient(ctx, b.orgB, server)
 			return err
 		},
-		"PutOAuthClient": func(server, _, _ string) error { return b.PutOAuthClient(ctx, oauthClient(b.orgB, server)) },
+		"PutOAuthClient": func(server, _, _ string) error { return b.PutOAuthClient(ctx, oauthClient(b.orgB, server), "") },
 		"Connection": func(server, user, _ string) error {
 			_, err := b.Connection(ctx, storage.ConnectionKey{OrganizationID: b.orgB, UserID: user, ServerID: server})
 			return err
@@ -242,6 +242,10 @@ func testIsolation(t *testing.T, b *bundle) {
 		})
 	}
 	noError(t, b.DeleteOAuthClient(ctx, b.orgB, b.serverA.ID)) // as for a server without a client
+	for _, server := range []string{b.serverA.ID, b.unknown} {
+		c := oauthClient(b.orgB, server)
+		wantConflict(t, b.PutOAuthClient(ctx, c, c.ClientID), "client_id") // likewise
+	}
 
 	// Ids are not free because another organization holds them.
 	v := b.newServer(b.orgB, "Thief", "thief")
@@ -346,7 +350,7 @@ func testChanges(t *testing.T, b *bundle) {
 	refused("CreateServer", b.CreateServer(ctx, v))
 	_, err = b.UpdateServer(ctx, b.orgB, v.ID, func(v *storage.Server) error { v.UpdatedAt = v.UpdatedAt.Add(time.Second); return nil })
 	check("UpdateServer", err, "B")
-	check("PutOAuthClient", b.PutOAuthClient(ctx, oauthClient(b.orgB, v.ID)), "B")
+	check("PutOAuthClient", b.PutOAuthClient(ctx, oauthClient(b.orgB, v.ID), ""), "B")
 	check("DeleteOAuthClient", b.DeleteOAuthClient(ctx, b.orgB, v.ID), "B")
 	_, err = b.DeleteServer(ctx, b.orgB, v.ID, "", start)
 	check("DeleteServer", err, "B")

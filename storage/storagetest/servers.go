@@ -160,7 +160,7 @@ func testDeleteServer(t *testing.T, b *bundle) {
 	}
 	bystander := b.connect(t, b.connectionA1)
 	client := oauthClient(b.orgA, servers[0].ID)
-	noError(t, b.PutOAuthClient(ctx, client))
+	noError(t, b.PutOAuthClient(ctx, client, ""))
 	a := attempt(key1)
 	noError(t, b.CreateAttempt(ctx, a))
 
@@ -207,14 +207,21 @@ func testOAuthClients(t *testing.T, b *bundle) {
 	_, err := b.OAuthClient(ctx, b.orgA, b.serverA.ID)
 	wantError(t, err, storage.ErrNotFound)
 	c := oauthClient(b.orgA, b.serverA.ID)
-	noError(t, b.PutOAuthClient(ctx, c))
+	noError(t, b.PutOAuthClient(ctx, c, ""))
 	got, err := b.OAuthClient(ctx, b.orgA, b.serverA.ID)
 	noError(t, err)
 	equal(t, got, c)
 
 	c = storage.OAuthClient{OrganizationID: b.orgA, ServerID: b.serverA.ID, Issuer: "https://as2.example.com", ClientID: "https://gate.example.com/client",
 		AuthMethod: "none", Kind: storage.ClientMetadata, CreatedAt: start.Add(time.Hour)}
-	noError(t, b.PutOAuthClient(ctx, c))
+	// Only who has seen what is stored replaces it: another node's client stays.
+	for _, former := range []string{"", "dcr-2"} {
+		wantConflict(t, b.PutOAuthClient(ctx, c, former), "client_id")
+	}
+	kept, err := b.OAuthClient(ctx, b.orgA, b.serverA.ID)
+	noError(t, err)
+	equal(t, kept, got)
+	noError(t, b.PutOAuthClient(ctx, c, got.ClientID))
 	got, err = b.OAuthClient(ctx, b.orgA, b.serverA.ID)
 	noError(t, err)
 	equal(t, got, c)
@@ -223,7 +230,33 @@ func testOAuthClients(t *testing.T, b *bundle) {
 	noError(t, b.DeleteOAuthClient(ctx, b.orgA, b.serverA.ID))
 	_, err = b.OAuthClient(ctx, b.orgA, b.serverA.ID)
 	wantError(t, err, storage.ErrNotFound)
-	wantError(t, b.PutOAuthClient(ctx, oauthClient(b.orgA, b.unknown)), storage.ErrNotFound)
+	wantConflict(t, b.PutOAuthClient(ctx, c, c.ClientID), "client_id") // what it was to replace has gone
+	wantError(t, b.PutOAuthClient(ctx, oauthClient(b.orgA, b.unknown), ""), storage.ErrNotFound)
+
+	// Of several who register at the same moment one is stored, and only it.
+	for _, former := range []string{"", "first"} {
+		errs := make([]error, 4)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() {
+				c := oauthClient(b.orgA, b.serverA.ID)
+				if c.ClientID = "first"; former != "" {
+					c.ClientID = fmt.Sprint("second-", i)
+				}
+				errs[i] = b.PutOAuthClient(ctx, c, former)
+			})
+		}
+		all.Wait()
+		stored := 0
+		for _, err := range errs {
+			if err == nil {
+				stored++
+			} else {
+				wantConflict(t, err, "client_id")
+			}
+		}
+		equal(t, stored, 1)
+	}
 }
 
 // views lists the names of the servers that a filter of organization A finds for user A1, on one page.
