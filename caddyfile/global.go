@@ -66,7 +66,7 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		}
 //		streams {
 //			max_per_user|max <number>
-//			idle|drain|heartbeat <duration>
+//			idle|drain|exit_delay|heartbeat <duration>
 //		}
 //		coordinate local|postgres|valkey [<reference>]
 //		limits {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -90,6 +91,35 @@ func TestExitAfterReload(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(r.directory, "*.db-*")); err != nil || len(left) > 0 {
 		t.Errorf("a store was not closed: %v %v", left, err)
+	}
+}
+
+// A process that is to exit says so on /readyz, and takes new connections as before until what balances the load has noticed.
+func TestExitDelay(t *testing.T) {
+	t.Parallel()
+	const delay = 10 * time.Second
+	g := startGateway(t, settings{option: "streams {\n\t\t\texit_delay 10s\n\t\t}"})
+	token := g.token(alice)
+	told := time.Now()
+	if err := g.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	g.eventually("/readyz to say that the gateway exits", func() bool {
+		return g.send(http.MethodGet, "/readyz", "", nil).status == http.StatusServiceUnavailable
+	})
+	connection, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = connection.Close()
+	g.send(http.MethodGet, "/api/servers", token, nil).want(t, http.StatusOK)
+	select {
+	case <-g.exited:
+	case <-time.After(stopTimeout):
+		t.Fatal("the gateway does not end")
+	}
+	if took := time.Since(told); took < delay {
+		t.Errorf("it ended after %v", took)
 	}
 }
 

@@ -7,7 +7,7 @@ mkdir -p secrets
 make() { # make NAME COMMAND...
   name=$1
   shift
-  [ -e "secrets/$name" ] || "$@" >"secrets/$name"
+  [ -s "secrets/$name" ] || "$@" >"secrets/$name"
 }
 make durward_key openssl rand -base64 32
 make durward_database_password openssl rand -hex 24

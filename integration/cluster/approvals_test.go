@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -156,8 +158,11 @@ func TestApprovalsKilled(t *testing.T) {
 			return a.status == http.StatusOK
 		})
 		holds.Kill()
-		if a := <-waits; a.err == nil {
+		switch a := <-waits; {
+		case a.err == nil:
 			t.Fatalf("a node that was killed answers %v", a)
+		case errors.Is(a.err, syscall.ECONNREFUSED):
+			t.Fatal("the node was dead before it held the call")
 		}
 		h.approve(decides, id)
 		if a := h.call(runs, h.client, i, opensPages, state); !a.passed() {

@@ -21,8 +21,8 @@ func Database(f postgres.Facts, conns int) (findings []Finding) {
 		add(Error, "the database keeps text in "+f.Encoding+", which cannot hold every name", "Make the database with ENCODING 'UTF8' and copy the data into it.")
 	}
 	if f.Standby {
-		add(Error, "the server is a standby: it only reads, and every write is refused with 503",
-			"Name all servers in the address, with target_session_attrs=read-write.")
+		add(Error, "the server is a standby: durward goes past it, and answers 503 when it finds no primary",
+			"Name all servers in the address.")
 	}
 	if f.Pooled {
 		add(Error, "a pooler in transaction or statement mode is between: credentials can be refreshed twice at a time, and other nodes' changes are not heard",
@@ -96,7 +96,7 @@ func Counters(f postgres.Facts, conns int) (findings []Finding) {
 		add(Error, fmt.Sprintf("the server is PostgreSQL %d, which is too old", f.ServerVersion/10000), "Use PostgreSQL 14 or later.")
 	}
 	if f.Standby {
-		add(Error, "the server is a standby: it only reads, and each node counts alone", "Name all servers in the address, with target_session_attrs=read-write.")
+		add(Error, "the server is a standby: it only reads, and each node counts alone", "Name all servers in the address.")
 	}
 	if least := min(f.MaxConnections, atLeast(f.RoleConnections, f.MaxConnections), atLeast(f.DatabaseConnections, f.MaxConnections)); least < conns {
 		add(Warning, fmt.Sprintf("%d connections are allowed and this node alone opens up to %d", least, conns), "Raise max_connections, or the limit of the role or the database.")

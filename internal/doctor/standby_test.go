@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +17,9 @@ func TestStandby(t *testing.T) {
 	primary := pgtest.NewServer(t)
 	standby := primary.NewStandby(t)
 	const alone, reads, local = "synchronous_standby_names is empty", "the server is a standby", "synchronous_commit is local"
-	says := func(server *pgtest.Server, want ...string) {
+	says := func(server string, want ...string) {
 		t.Helper()
-		facts, err := postgres.Inspect(t.Context(), server.URL(), time.Now)
+		facts, err := postgres.Inspect(t.Context(), server, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,8 +31,18 @@ func TestStandby(t *testing.T) {
 			}
 		}
 	}
-	says(primary, alone)
-	says(standby, alone, reads)
+	says(primary.URL(), alone)
+	says(standby.URL(), alone, reads)
+	// A gateway uses the primary of such an address.
+	both, second, found := strings.Cut(standby.URL(), "/durward?")
+	if !found {
+		t.Fatal(standby.URL())
+	}
+	address, err := url.Parse(primary.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(both+","+address.Host+"/durward?"+second, alone)
 	primary.Exec(t, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
 	primary.Exec(t, `SELECT pg_reload_conf()`)
 	deadline := time.After(time.Minute)
@@ -42,11 +53,11 @@ func TestStandby(t *testing.T) {
 		default:
 		}
 	}
-	says(primary)
+	says(primary.URL())
 	primary.Exec(t, `ALTER DATABASE durward SET synchronous_commit = 'local'`)
-	says(primary, local)
+	says(primary.URL(), local)
 	primary.Exec(t, `ALTER DATABASE durward RESET synchronous_commit`)
 	primary.Stop(t)
 	standby.Exec(t, `SELECT pg_promote()`)
-	says(standby, alone)
+	says(standby.URL(), alone)
 }

@@ -18,14 +18,23 @@ type exitHandler struct{ app *App }
 // spreadOfStream is how much later the exit is done for each stream: their clients come back to the other nodes.
 const spreadOfStream = time.Millisecond
 
-// Handle passes connections on to the configuration that follows. When it is the process that stops, it ends event
-// streams, those of older configurations too. Calls have the drain period to get their answers; Caddy waits for them.
+// Handle passes connections on to the configuration that follows. When it is the process that stops, it lets what balances
+// the load look elsewhere first, as /readyz tells it to, and then ends event streams, those of older configurations too. Calls
+// have the drain period to get their answers; Caddy waits for them.
 func (h exitHandler) Handle(ctx context.Context, _ caddy.Event) error {
 	if !caddy.Exiting() {
 		h.app.listening.handOver(ctx)
 		return nil
 	}
-	drain := time.Duration(h.app.Streams.withDefaults().Drain)
+	bounds := h.app.Streams.withDefaults()
+	if delay := time.Duration(bounds.ExitDelay); delay > 0 {
+		h.app.logger.Info("the process is about to exit: not ready any more, but serving", zap.Duration("for", delay))
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+		}
+	}
+	drain := time.Duration(bounds.Drain)
 	spread := min(time.Duration(openStreams.Len())*spreadOfStream, drain/2)
 	if n := openStreams.Drain(spread, rand.N[time.Duration]); n > 0 {
 		h.app.logger.Info("ending event streams, the process is about to exit", zap.Int("streams", n), zap.Duration("within", spread))

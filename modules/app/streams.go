@@ -24,6 +24,9 @@ type Streams struct {
 	Idle caddy.Duration `json:"idle,omitempty"`
 	// How long calls may run on once the process is to exit; event streams end within half of it. Default: 30s.
 	Drain caddy.Duration `json:"drain,omitempty"`
+	// How long the process goes on as before once it is to exit, while /readyz answers 503: as long as what balances the load
+	// takes to notice. Calls and streams have `drain` after it. Default: none.
+	ExitDelay caddy.Duration `json:"exit_delay,omitempty"`
 	// The time between signs of life on a quiet stream of /sse. Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
 }
@@ -36,14 +39,14 @@ const (
 	maxStreamTime = 24 * time.Hour
 )
 
-const knownStreams = "max_per_user, max, idle, drain, heartbeat"
+const knownStreams = "max_per_user, max, idle, drain, exit_delay, heartbeat"
 
 func (s *Streams) counts() map[string]*int {
 	return map[string]*int{"max_per_user": &s.MaxPerUser, "max": &s.Max}
 }
 
 func (s *Streams) times() map[string]*caddy.Duration {
-	return map[string]*caddy.Duration{"idle": &s.Idle, "drain": &s.Drain, "heartbeat": &s.Heartbeat}
+	return map[string]*caddy.Duration{"idle": &s.Idle, "drain": &s.Drain, "exit_delay": &s.ExitDelay, "heartbeat": &s.Heartbeat}
 }
 
 // Set sets the bound that word names, from a number or from a duration such as `5m`.

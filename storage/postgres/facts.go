@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -68,7 +69,14 @@ func Inspect(ctx context.Context, dsn string, now func() time.Time) (f Facts, er
 	config.ConnectTimeout = connectTimeout
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // prepared statements get lost behind some poolers
 	translate := (&Store{}).translate
+	// A gateway uses the primary among the servers of an address. Where there is none, a standby is looked at all the same.
+	anyServer := config.Copy()
+	refuseStandby(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
+	if errors.Is(err, pgconn.ErrStandbyConnection) {
+		config = anyServer
+		conn, err = pgx.ConnectConfig(ctx, config)
+	}
 	if err != nil {
 		return f, translate(ctx, err)
 	}

@@ -158,7 +158,7 @@ func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey,
 		if !again || !bounded || time.Until(until) < rewriteEvery {
 			return storage.Connection{}, err
 		}
-		time.Sleep(rewriteEvery)
+		<-time.After(rewriteEvery)
 	}
 }
 

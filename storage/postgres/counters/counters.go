@@ -67,6 +67,7 @@ func New(dsn string) (*Counters, error) {
 		config.ConnConfig.RuntimeParams["application_name"] = "durward limits"
 	}
 	config.ConnConfig.ConnectTimeout = timeout
+	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary // a standby counts nothing
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	config.AfterConnect = prepare
 	c := &Counters{}
