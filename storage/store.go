@@ -207,7 +207,7 @@ type Connections interface {
 	// What edit returns with a nil error is stored, durably, before UpdateConnection returns. An error of edit is returned
 	// as it is and nothing is written. ErrNotFound when there is no such connection, also when it went meanwhile. The
 	// result is stored even when ctx ends during edit, whose duration is the caller's to bound; while the store is
-	// unavailable, it is tried again until ctx's deadline. edit may use the store, but
+	// unavailable, a new credential is tried again until ctx ends, if it has a deadline. edit may use the store, but
 	// must not write the connection it is editing.
 	UpdateConnection(ctx context.Context, key ConnectionKey, edit func(ctx context.Context, c *Connection) error) (Connection, error)
 	// DeleteConnection deletes a connection and its attempts and returns what it was. Where there is no connection the

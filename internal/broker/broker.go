@@ -66,8 +66,8 @@ const (
 	// write of its outcome.
 	providerDeadline = 30 * time.Second
 	revokeDeadline   = 10 * time.Second
-	// closeDeadline bounds how long Close waits for revocations.
-	closeDeadline = 5 * time.Second
+	// closeDeadline bounds how long Close waits for refreshes, the longest of which takes 10 s, and for revocations.
+	closeDeadline = 12 * time.Second
 	revokers      = 8 // revocations at a time
 	// patience is how long a caller whose token is still good waits for a newer one.
 	patience = 3 * time.Second
@@ -135,7 +135,7 @@ func New(c Config) (*Broker, error) {
 	return b, nil
 }
 
-// Close waits for refreshes and, for a bounded time, for revocations, then ends what is left. It is idempotent.
+// Close waits for refreshes and revocations, for a bounded time, then ends what is left. It is idempotent.
 func (b *Broker) Close() {
 	b.closing.Lock()
 	b.closed = true

@@ -20,7 +20,7 @@ const (
 	exchangeTimeout = 5 * time.Second
 	// A refresh token is spent once its provider has rotated it, whether or not the answer is waited for: what is given up too
 	// early costs the user the connection. Refreshes begin before the access ends, so that nobody waits for most of them.
-	refreshTimeout = 20 * time.Second
+	refreshTimeout = 10 * time.Second
 	maxBody        = 1 << 20
 )
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -18,6 +19,10 @@ type exitHandler struct{ app *App }
 // spreadOfStream is how much later the exit is done for each stream: their clients come back to the other nodes.
 const spreadOfStream = time.Millisecond
 
+// exitBegan is since when the process is to exit. A configuration that is being replaced by then waits with the one that
+// follows, and not before it.
+var exitBegan = sync.OnceValue(time.Now)
+
 // Handle passes connections on to the configuration that follows. When it is the process that stops, it lets what balances
 // the load look elsewhere first, as /readyz tells it to, and then ends event streams, those of older configurations too. Calls
 // have the drain period to get their answers; Caddy waits for them.
@@ -27,7 +32,7 @@ func (h exitHandler) Handle(ctx context.Context, _ caddy.Event) error {
 		return nil
 	}
 	bounds := h.app.Streams.withDefaults()
-	if delay := time.Duration(bounds.ExitDelay); delay > 0 {
+	if delay := time.Duration(bounds.ExitDelay) - time.Since(exitBegan()); delay > 0 {
 		h.app.logger.Info("the process is about to exit: not ready any more, but serving", zap.Duration("for", delay))
 		select {
 		case <-time.After(delay):

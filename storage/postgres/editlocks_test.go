@@ -3,10 +3,10 @@ package postgres
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
@@ -89,15 +89,16 @@ func TestEditOutlivesARestart(t *testing.T) {
 	_, err := s.UpdateConnection(ctx, c.ConnectionKey, func(_ context.Context, c *storage.Connection) error {
 		server.Stop(t)
 		starts.Go(func() { server.Start(t) })
-		c.Reason = "rotated"
+		c.SealedCredential = []byte("rotated")
 		return nil
 	})
 	starts.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Connection(t.Context(), c.ConnectionKey); err != nil || got.Reason != "rotated" {
-		t.Errorf("%q, error %v", got.Reason, err)
+	got, err := openAt(t, server.URL(), Options{Timeout: patient}).Connection(t.Context(), c.ConnectionKey)
+	if err != nil || string(got.SealedCredential) != "rotated" {
+		t.Errorf("%q, error %v", got.SealedCredential, err)
 	}
 }
 
@@ -105,22 +106,31 @@ func TestEditOutlivesARestart(t *testing.T) {
 // node would send it again.
 func TestEditsOutliveWhoGivesUp(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
-	first, second := openAt(t, dsn, Options{Timeout: patient}), openAt(t, dsn, Options{Timeout: patient})
+	server := pgtest.NewServer(t)
+	first, second := openAt(t, server.URL(), Options{Timeout: patient}), openAt(t, server.URL(), Options{Timeout: patient})
 	c := seed(t, first, "a")
 	release, err := first.edits.acquire(t.Context(), c.ConnectionKey, patient)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const slow = `SELECT $1::bigint IS NOT NULL FROM pg_sleep(0.5)`
-	given, giveUp := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer giveUp()
-	if _, err := first.edits.ask(given, slow, 0, patient); err != nil {
+	const slow = `SELECT $1::bigint IS NOT NULL FROM pg_sleep(1)`
+	given, giveUp := context.WithCancel(t.Context())
+	asked := make(chan error)
+	go func() {
+		_, err := first.edits.ask(given, slow, 0, patient)
+		asked <- err
+	}()
+	for len(first.edits.turn) == 0 {
+		runtime.Gosched()
+	}
+	server.Exec(t, `SELECT pg_sleep(0.3)`)
+	giveUp()
+	if err := <-asked; err != nil {
 		t.Error(err)
 	}
 	other := c.ConnectionKey
 	other.ServerID = "another"
-	if _, err := first.edits.acquire(given, other, patient); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := first.edits.acquire(given, other, patient); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*editPoll)

@@ -124,7 +124,7 @@ func TestStandby(t *testing.T) {
 	primary := pgtest.NewServer(t)
 	c := seed(t, openAt(t, primary.URL(), Options{Timeout: patient}), "a")
 	standby := primary.NewStandby(t)
-	for _, attributes := range []string{"any", "prefer-standby", "read-only"} {
+	for _, attributes := range []string{"any", "prefer-standby", "read-only", "read-write"} {
 		s, err := Open(t.Context(), standby.URL()+"&target_session_attrs="+attributes, Options{Timeout: patient})
 		if err == nil {
 			_ = s.Close()

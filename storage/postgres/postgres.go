@@ -221,12 +221,10 @@ func settle(c *pgx.ConnConfig) {
 func refuseStandby(c *pgx.ConnConfig) {
 	wanted := c.ValidateConnect
 	c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		if wanted != nil {
-			if err := wanted(ctx, conn); err != nil {
-				return err
-			}
+		if err := pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn); err != nil || wanted == nil {
+			return err
 		}
-		return pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn)
+		return wanted(ctx, conn)
 	}
 }
 

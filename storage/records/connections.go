@@ -126,8 +126,9 @@ var errOverwritten = &storage.UnavailableError{Reason: "another node changed the
 
 // UpdateConnection implements storage.Connections. No transaction is open while edit runs. An edit that changes nothing
 // writes nothing. The result of an edit that succeeded is stored even when ctx has ended meanwhile: a refresh token that
-// the provider has already rotated would otherwise be lost (A12). For the same reason a store that does not take it is asked
-// again, under the lock, until ctx's deadline if it has one: without the lock another node would spend the token once more.
+// the provider has already rotated would otherwise be lost (A12). For the same reason a store that does not take a new
+// credential is asked again, under the lock, until ctx ends, if it has a deadline: without the lock another node would spend
+// the token once more.
 func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(ctx context.Context, c *storage.Connection) error) (storage.Connection, error) {
 	release, err := s.driver.LockConnection(ctx, key)
 	if err != nil {
@@ -143,23 +144,33 @@ func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey,
 	if err := edit(ctx, &c); err != nil {
 		return storage.Connection{}, err
 	}
-	until, bounded := ctx.Deadline()
+	asked := ctx
 	ctx = context.WithoutCancel(ctx)
 	c.ConnectionKey, c.Version = former.ConnectionKey, former.Version
 	if sameConnection(c, former) {
 		return s.Connection(ctx, key) // it may have gone meanwhile
 	}
+	_, bounded := asked.Deadline()
+	precious := bounded && c.SealedCredential != nil && !bytes.Equal(c.SealedCredential, former.SealedCredential)
 	for {
 		stored, err := s.storeEdited(ctx, c)
 		if err == nil {
 			return stored, nil
 		}
-		again := errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, errOverwritten)
-		if !again || !bounded || time.Until(until) < rewriteEvery {
+		if !precious || !passes(err) {
 			return storage.Connection{}, err
 		}
-		<-time.After(rewriteEvery)
+		select {
+		case <-time.After(rewriteEvery):
+		case <-asked.Done():
+			return storage.Connection{}, err
+		}
 	}
+}
+
+// passes reports whether an outage may be over soon. A store that takes no writes stays like that until somebody acts.
+func passes(err error) bool {
+	return errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, storage.ErrReadOnly) && !errors.Is(err, errOverwritten)
 }
 
 // sameConnection reports whether two states differ in no more than their versions.
