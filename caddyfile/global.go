@@ -72,6 +72,7 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		limits {
 //			on_store_failure local|closed|open
 //			mode             exact|share
+//			nodes            <number>
 //		}
 //		prices       <reference>
 //		memory_limit <size>

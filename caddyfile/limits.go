@@ -25,6 +25,7 @@ func parseCoordinate(d *caddyfile.Dispenser, a *app.App) error {
 //	limits {
 //		on_store_failure local|closed|open
 //		mode             exact|share
+//		nodes            <number>
 //	}
 func parseLimits(d *caddyfile.Dispenser, a *app.App) error {
 	if a.LimitRules == nil {

@@ -23,12 +23,15 @@ type SharedCounters interface {
 	// Members gives the counters whose keys begin with group and that hold something, in no order. Those whose key has
 	// nothing but zeros behind it need not be among them.
 	Members(ctx context.Context, group [16]byte) ([]CounterMember, error)
-	// Beat says that a node lives, and gives how many did so in the last 15 seconds, that one included. It also forgets
-	// counters that nobody charges any more.
+	// Beat says that a node lives, and gives how many did so within NodeLife, that one included. It also forgets counters
+	// that nobody charges any more.
 	Beat(ctx context.Context, node string) (nodes int, err error)
 	// Close ends it. Calls that run may fail.
 	Close() error
 }
+
+// NodeLife is for how long a node counts as living after a beat.
+const NodeLife = time.Second
 
 // CounterKey names a counter.
 type CounterKey [32]byte

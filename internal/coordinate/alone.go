@@ -10,7 +10,7 @@ func (c *Coordinator) held(charges []window.Charge) []window.Charge {
 	if c.failure != Local {
 		return charges
 	}
-	nodes := max(c.nodes.Load(), 1)
+	nodes := c.census.count()
 	mine := make([]window.Charge, len(charges))
 	for i, charge := range charges {
 		if charge.Limit > 0 {

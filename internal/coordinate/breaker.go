@@ -58,23 +58,24 @@ func (c *Coordinator) begin(ctx context.Context) {
 
 // live says that this node lives, learns how many others do, and tries a server that did not answer.
 func (c *Coordinator) live(ctx context.Context) {
-	ticker := time.NewTicker(probeInterval)
-	defer ticker.Stop()
-	last := c.now()
+	probes, beats := time.NewTicker(probeInterval), time.NewTicker(beatInterval)
+	defer probes.Stop()
+	defer beats.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-		}
-		if c.leases != nil {
-			c.returnLeases()
-		}
-		switch {
-		case c.breaker.isOpen():
-			c.probe(ctx)
-		case c.now().Sub(last) >= beatInterval:
-			last = c.now()
+		case <-probes.C:
+			if c.leases != nil {
+				c.returnLeases()
+			}
+			if c.breaker.isOpen() {
+				c.probe(ctx)
+			}
+		case <-beats.C:
+			if c.breaker.isOpen() {
+				continue
+			}
 			if err := c.beat(ctx); err != nil && ctx.Err() == nil && c.breaker.failed() {
 				c.tellDegraded(err)
 			}
@@ -87,7 +88,7 @@ func (c *Coordinator) beat(ctx context.Context) error {
 	defer cancel()
 	nodes, err := c.counters.Beat(ctx, c.node)
 	if err == nil {
-		c.nodes.Store(int64(max(nodes, 1)))
+		c.census.told(int64(nodes), c.now())
 	}
 	return err
 }
@@ -103,7 +104,7 @@ func (c *Coordinator) probe(ctx context.Context) {
 		return
 	}
 	c.breaker.close()
-	c.log.Info("rate limits are counted together again", slog.Int64("nodes", c.nodes.Load()))
+	c.log.Info("rate limits are counted together again", slog.Int64("nodes", c.census.count()))
 	if c.changed != nil {
 		c.changed(false)
 	}

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/limit"
@@ -58,6 +57,7 @@ type Options struct {
 	Own      *window.Counters       // of this node; whoever made them sweeps them
 	Failure  Failure                // "": Local
 	Mode     Mode                   // "": Exact
+	Nodes    int64                  // how many there are until the shared counters say so; 0: 1
 	Deadline time.Duration          // of one step; 0: 20 ms
 	Now      func() time.Time       // monotonic; nil: time.Now
 	Log      *slog.Logger           // nil: nothing is logged
@@ -74,10 +74,8 @@ const (
 	statusDeadline = time.Second
 	// startDeadline is how long New waits for the shared counters.
 	startDeadline = 2 * time.Second
-	// probeInterval is how often counters are tried that could not be reached, and beatInterval how often a node says that
-	// it lives.
+	// probeInterval is how often counters are tried that could not be reached.
 	probeInterval = 250 * time.Millisecond
-	beatInterval  = 5 * time.Second
 )
 
 // Coordinator is a limit.Coordinator over counters that nodes share. It is safe for concurrent use.
@@ -92,7 +90,7 @@ type Coordinator struct {
 	alone    func()
 
 	node    string
-	nodes   atomic.Int64
+	census  census
 	breaker breaker
 	pending pending
 	leases  *leases // nil: Exact
@@ -122,7 +120,7 @@ func New(o Options) *Coordinator {
 	if o.Mode == Share {
 		c.leases = newLeases(o.Now)
 	}
-	c.nodes.Store(1)
+	c.census.nodes = o.Nodes
 	c.pending.ready = make(chan struct{}, 1)
 	running, stop := context.WithCancel(context.Background())
 	c.stop = stop
@@ -270,7 +268,7 @@ func (c *Coordinator) ask(ctx context.Context, deadline time.Duration, f func(ct
 
 func (c *Coordinator) tellDegraded(err error) {
 	c.log.Warn("rate limits are counted alone", slog.String("on_store_failure", string(c.failure)),
-		slog.Int64("nodes", c.nodes.Load()), slog.Any("error", err))
+		slog.Int64("nodes", c.census.count()), slog.Any("error", err))
 	if c.changed != nil {
 		c.changed(true)
 	}

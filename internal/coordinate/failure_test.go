@@ -18,6 +18,13 @@ func node(f *fake, o Options) *Coordinator {
 	return New(o)
 }
 
+// live is a node that ends with the test.
+func live(t *testing.T, f *fake, o Options) *Coordinator {
+	c := node(f, o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 type verdict struct {
 	ok, degraded bool
 	err          error
@@ -180,6 +187,133 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestNodesComeAndGo: those who live let the limit through together when the server goes away, and not more. The share of a
+// node that died is the others' within 2 s.
+func TestNodesComeAndGo(t *testing.T) {
+	const limit = 90
+	dies := func(after time.Duration) func(*testing.T, *fake, []*Coordinator) []*Coordinator {
+		return func(_ *testing.T, _ *fake, all []*Coordinator) []*Coordinator {
+			pass(after)
+			_ = all[0].Close()
+			pass(2 * time.Second)
+			return all[1:]
+		}
+	}
+	for _, test := range []struct {
+		name string
+		then func(t *testing.T, f *fake, all []*Coordinator) []*Coordinator // gives those who live
+		want int64
+	}{
+		{"nothing", func(_ *testing.T, _ *fake, all []*Coordinator) []*Coordinator { return all }, limit},
+		{"one dies", dies(0), limit},
+		{"one dies before its beat", dies(beatInterval / 3), limit},
+		{"one dies after its beat", dies(beatInterval * 2 / 3), limit},
+		{"one comes", func(t *testing.T, f *fake, all []*Coordinator) []*Coordinator {
+			all = append(all, live(t, f, Options{}))
+			pass(beatInterval + time.Millisecond)
+			return all
+		}, limit / 4 * 4},
+		{"the server pauses", func(_ *testing.T, f *fake, all []*Coordinator) []*Coordinator {
+			f.be(false, statusDeadline*9/10)
+			pass(10 * time.Second)
+			f.be(false, 0)
+			pass(beatInterval / 2)
+			return all
+		}, limit},
+		{"the server is back for a moment", func(_ *testing.T, f *fake, all []*Coordinator) []*Coordinator {
+			f.be(true, 0)
+			pass(time.Minute)
+			f.be(false, 0)
+			pass(probeInterval)
+			return all
+		}, limit},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(0)
+				var all []*Coordinator
+				for range 3 {
+					all = append(all, live(t, f, Options{}))
+					pass(probeInterval / 3)
+				}
+				pass(10 * time.Second)
+				all = test.then(t, f, all)
+				f.be(true, 0)
+				var passed int64
+				for _, c := range all {
+					passed += passing(t, c, 2*limit, limit)
+				}
+				if passed != test.want {
+					t.Errorf("%d passed, want %d", passed, test.want)
+				}
+			})
+		})
+	}
+	t.Run("one comes while the server is away", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(0)
+			f.be(true, 0)
+			if passed := passing(t, live(t, f, Options{Nodes: 3}), limit, limit); passed != limit/3 {
+				t.Errorf("%d passed, want %d", passed, limit/3)
+			}
+		})
+	})
+}
+
+// TestCensus: one look of a node that came back first, or while another was late, leaves nobody out.
+func TestCensus(t *testing.T) {
+	var c census
+	now := time.Now()
+	for i, look := range []struct {
+		after time.Duration
+		nodes int64
+		want  int64
+	}{
+		{0, 1, 1}, {beatInterval, 3, 3}, {joinTime, 2, 3}, // away for longer than NodeLife
+		{beatInterval, 2, 3}, {beatInterval, 3, 3}, {joinTime / 4, 3, 3}, {joinTime / 4, 3, 3}, {joinTime / 4, 3, 3},
+		{beatInterval, 2, 3}, {beatInterval, 3, 3}, // one was late
+		{beatInterval, 2, 3}, {beatInterval, 2, 2}, {beatInterval, 4, 4},
+	} {
+		now = now.Add(look.after)
+		c.told(look.nodes, now)
+		if got := c.count(); got != look.want {
+			t.Errorf("look %d: %d nodes, want %d", i, got, look.want)
+		}
+	}
+}
+
+// TestLeasesOfNodesThatCome: whoever comes leases nothing until the others' leases are of the size that leaves room for it.
+func TestLeasesOfNodesThatCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(0)
+		const limit = 600
+		var all []*Coordinator
+		for range 50 { // 15 s
+			if len(all) < 3 {
+				all = append(all, live(t, f, Options{Mode: Share}))
+			}
+			var leased int64
+			for _, c := range all {
+				charge(t, c, 1, limit)
+				c.leases.mu.Lock()
+				for _, l := range c.leases.all {
+					if time.Now().Before(l.until) {
+						leased += l.left
+					}
+				}
+				c.leases.mu.Unlock()
+			}
+			if leased > limit/leasePart {
+				t.Errorf("%d nodes: %d are leased, of %d at the most", len(all), leased, limit/leasePart)
+			}
+			pass(300 * time.Millisecond)
+		}
+		if asked := f.times(); len(all[0].leases.all) == 0 {
+			t.Errorf("nothing was leased, %d exchanges", asked)
+		}
+	})
+}
+
 // TestShareOfNothing: a limit below the number of nodes lets one call of each through, not none.
 func TestShareOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -265,6 +399,7 @@ func TestLeases(t *testing.T) {
 		f := newFake(3)
 		c := node(f, Options{Mode: Share})
 		defer c.Close()
+		pass(joinTime)
 		asked := f.times()
 		if passed := passing(t, c, 95, 600); passed != 95 {
 			t.Errorf("%d passed, want 95", passed)

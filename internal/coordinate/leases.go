@@ -85,7 +85,7 @@ func (c *Coordinator) chargeLeases(ctx context.Context, charges []window.Charge,
 	if at, ok := c.leases.take(charges, states); ok {
 		return at, true, nil
 	}
-	if extra := c.leases.begin(charges, max(c.nodes.Load(), 1)); extra != nil {
+	if extra := c.lease(charges); extra != nil {
 		defer c.leases.end(charges, extra)
 		more := make([]window.Charge, len(charges))
 		for i, charge := range charges {
@@ -114,6 +114,14 @@ func (c *Coordinator) chargeLeases(ctx context.Context, charges []window.Charge,
 		return at, true, nil
 	}
 	return 0, false, nil
+}
+
+// lease says what to lease with each charge. nil: nothing, as long as other nodes may divide by a number without this one.
+func (c *Coordinator) lease(charges []window.Charge) (extra []int64) {
+	if !c.census.settled(c.now()) {
+		return nil
+	}
+	return c.leases.begin(charges, c.census.count())
 }
 
 // begin says what to lease with each charge, and that somebody does. nil: nothing.

@@ -21,13 +21,16 @@ var errDown = errors.New("the server is down")
 type fake struct {
 	mu       sync.Mutex
 	counters *window.Counters
-	nodes    int
+	nodes    int // how many live; 0: those that say so
+	seen     map[string]time.Time
 	delay    time.Duration // until it answers
 	down     bool
 	asked    int
 }
 
-func newFake(nodes int) *fake { return &fake{counters: window.New(time.Now), nodes: nodes} }
+func newFake(nodes int) *fake {
+	return &fake{counters: window.New(time.Now), nodes: nodes, seen: make(map[string]time.Time)}
+}
 
 func (f *fake) be(down bool, delay time.Duration) {
 	f.mu.Lock()
@@ -126,9 +129,22 @@ func (f *fake) Members(ctx context.Context, group [16]byte) (members []storage.C
 	return members, err
 }
 
-func (f *fake) Beat(ctx context.Context, _ string) (int, error) {
-	_, err := f.exchange(ctx)
-	return f.nodes, err
+func (f *fake) Beat(ctx context.Context, node string) (n int, err error) {
+	if _, err := f.exchange(ctx); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodes > 0 {
+		return f.nodes, nil
+	}
+	f.seen[node] = time.Now()
+	for _, seen := range f.seen {
+		if time.Since(seen) <= storage.NodeLife {
+			n++
+		}
+	}
+	return n, nil
 }
 
 func (f *fake) Close() error { return nil }

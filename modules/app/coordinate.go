@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +22,14 @@ type LimitRules struct {
 	// `exact` asks the shared counters for every call; `share` lets nodes take small leases, and at most 5 % too much through.
 	// Default: `exact`.
 	Mode string `json:"mode,omitempty"`
+	// How many nodes there are, as far as a node knows that has not reached the shared counters since it started: with
+	// `local` it holds the limit divided by this. Default: 1, so that a node that starts while the counters are away holds
+	// whole limits.
+	Nodes int64 `json:"nodes,omitempty"`
 }
+
+// mostNodes bounds Nodes.
+const mostNodes = 1000
 
 var (
 	limitFailures = []string{string(coordinate.Local), string(coordinate.Closed), string(coordinate.Open)}
@@ -33,12 +41,22 @@ func (r *LimitRules) Set(word, value string) error {
 	var field *string
 	var known []string
 	switch word {
+	case "nodes":
+		if r.Nodes != 0 {
+			return fmt.Errorf("%s may be given once", word)
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 1 || n > mostNodes {
+			return fmt.Errorf("nodes takes a number from 1 to %d", mostNodes)
+		}
+		r.Nodes = n
+		return nil
 	case "on_store_failure":
 		field, known = &r.OnStoreFailure, limitFailures
 	case "mode":
 		field, known = &r.Mode, limitModes
 	default:
-		return fmt.Errorf("unrecognized word %q in limits; known are mode, on_store_failure", word)
+		return fmt.Errorf("unrecognized word %q in limits; known are mode, nodes, on_store_failure", word)
 	}
 	if *field != "" {
 		return fmt.Errorf("%s may be given once", word)
@@ -56,6 +74,9 @@ func (r *LimitRules) check() error {
 	}
 	if r.OnStoreFailure != "" && !slices.Contains(limitFailures, r.OnStoreFailure) {
 		return fmt.Errorf("limits: on_store_failure takes one of %s", strings.Join(limitFailures, ", "))
+	}
+	if r.Nodes < 0 || r.Nodes > mostNodes {
+		return fmt.Errorf("limits: nodes takes a number from 1 to %d", mostNodes)
 	}
 	if r.Mode != "" && !slices.Contains(limitModes, r.Mode) {
 		return fmt.Errorf("limits: mode takes one of %s", strings.Join(limitModes, ", "))
@@ -138,7 +159,7 @@ func newCoordination(a *App, shared storage.SharedCounters) *coordination {
 		rules = *a.LimitRules
 	}
 	c := &coordination{coordinator: coordinate.New(coordinate.Options{
-		Counters: shared, Own: a.resources.limits.counters, Failure: coordinate.Failure(rules.OnStoreFailure), Mode: coordinate.Mode(rules.Mode),
+		Counters: shared, Own: a.resources.limits.counters, Failure: coordinate.Failure(rules.OnStoreFailure), Mode: coordinate.Mode(rules.Mode), Nodes: rules.Nodes,
 		Now: time.Now, Log: a.slogger, Alone: limitAlone.Inc,
 		Changed: func(degraded bool) {
 			if degraded {

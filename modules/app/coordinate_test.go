@@ -157,6 +157,7 @@ func TestCoordinatorsThatAreRefused(t *testing.T) {
 		{"the database of a store without one", object{"coordinate": object{"kind": "postgres"}}, "name a database"},
 		{"a literal database", object{"coordinate": object{"kind": "postgres", "dsn": "postgres://:canary@localhost/x"}}, "reference"},
 		{"an unknown mode", object{"limits": object{"mode": "sloppy"}}, "mode takes one of exact, share"},
+		{"fewer nodes than none", object{"limits": object{"nodes": -1}}, "nodes takes a number from 1 to 1000"},
 		{"an unknown failure", object{"limits": object{"on_store_failure": "retry"}}, "local, closed, open"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -160,10 +160,10 @@ func testExpiry(t *testing.T, s Server) {
 	if n := s.Keys(t); n < 100 {
 		t.Errorf("the server holds %d keys", n)
 	}
-	s.Set(t, epoch.Add(10*time.Second))
+	s.Set(t, epoch.Add(storage.NodeLife*9/10))
 	beat("b", 2)
 	beat("b", 2)
-	s.Set(t, epoch.Add(20*time.Second))
+	s.Set(t, epoch.Add(storage.NodeLife*11/10))
 	beat("b", 1)
 	s.Set(t, epoch.Add(200*time.Second))
 	beat("b", 1)

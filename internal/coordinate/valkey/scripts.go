@@ -143,10 +143,12 @@ table.insert(out, 1, tonumber(ARGV[1]))
 return out
 `
 
-// Keys: the set of nodes. Argument after the number: the node. Answer: the number, and how many nodes live.
+// Keys: the set of nodes. Arguments after the number: the node, and the seconds that it lives. Answer: the number, and how
+// many nodes live.
 const beatText = `
-redis.call('ZADD', KEYS[1], now, ARGV[2])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 16)
+local at = now + us / 1000000
+redis.call('ZADD', KEYS[1], string.format('%.6f', at), ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('(%.6f', at - tonumber(ARGV[3])))
 redis.call('EXPIRE', KEYS[1], 125)
 return {tonumber(ARGV[1]), redis.call('ZCARD', KEYS[1])}
 `

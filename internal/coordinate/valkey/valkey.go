@@ -286,9 +286,11 @@ func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.Count
 	return members, nil
 }
 
+var nodeLife = strconv.FormatFloat(storage.NodeLife.Seconds(), 'f', -1, 64)
+
 // Beat implements storage.SharedCounters. What expires is forgotten by the server.
 func (c *Counters) Beat(ctx context.Context, node string) (int, error) {
-	answer, err := c.run(ctx, c.scripts.beat, []string{prefix + "nodes"}, []string{"", hex.EncodeToString([]byte(node))}, 1)
+	answer, err := c.run(ctx, c.scripts.beat, []string{prefix + "nodes"}, []string{"", hex.EncodeToString([]byte(node)), nodeLife}, 1)
 	if err != nil {
 		return 0, err
 	}

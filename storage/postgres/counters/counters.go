@@ -31,7 +31,7 @@ const (
 	// attempts is how often a step is tried that others got in the way of.
 	attempts = 3
 	// sweepPieces is how many stretches of counters one Beat looks at.
-	sweepPieces = 20
+	sweepPieces = 2
 )
 
 // Counters are counters in a PostgreSQL database. They connect when they are first used, and again when that failed.
@@ -291,7 +291,7 @@ func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.Count
 // Beat implements storage.SharedCounters.
 func (c *Counters) Beat(ctx context.Context, node string) (nodes int, err error) {
 	err = c.exchange(ctx, func(ctx context.Context) error {
-		return c.pool.QueryRow(ctx, beatSQL, node).Scan(&nodes)
+		return c.pool.QueryRow(ctx, beatSQL, node, storage.NodeLife.Seconds()).Scan(&nodes)
 	})
 	if err != nil {
 		return 0, err

@@ -45,7 +45,7 @@ func TestCounters(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		exec(t, `DELETE FROM durward_nodes_1; CREATE TABLE stopped (at numeric); INSERT INTO stopped VALUES (NULL);
+		exec(t, `DELETE FROM durward_nodes_2; CREATE TABLE stopped (at numeric); INSERT INTO stopped VALUES (NULL);
 			CREATE OR REPLACE FUNCTION durward_counters_now_1() RETURNS numeric LANGUAGE sql VOLATILE AS
 				$$ SELECT coalesce((SELECT at FROM stopped), extract(epoch FROM clock_timestamp())) - 1700000000 $$`)
 		return coordinatetest.Server{

@@ -72,7 +72,7 @@ func TestNodesStartAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = conn.Exec(t.Context(), `DROP TABLE durward_counters_1, durward_nodes_1 CASCADE`)
+	_, err = conn.Exec(t.Context(), `DROP TABLE durward_counters_1, durward_nodes_2 CASCADE`)
 	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ CREATE UNLOGGED TABLE IF NOT EXISTS durward_counters_1 (
 	slots bigint[] NOT NULL
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02);
 
-CREATE UNLOGGED TABLE IF NOT EXISTS durward_nodes_1 (
+CREATE UNLOGGED TABLE IF NOT EXISTS durward_nodes_2 (
 	node text NOT NULL PRIMARY KEY,
-	seen bigint NOT NULL
+	seen numeric NOT NULL
 );
 
 CREATE OR REPLACE FUNCTION durward_counters_now_1() RETURNS numeric LANGUAGE sql VOLATILE AS $$
@@ -156,7 +156,7 @@ const (
 	// schemaLockSQL lets nodes that start at the same time make the schema one after the other.
 	schemaLockSQL = `SELECT pg_advisory_xact_lock(7238117)`
 	// existsSQL says whether the schema is there already.
-	existsSQL = `SELECT to_regclass('durward_counters_1') IS NOT NULL AND to_regclass('durward_nodes_1') IS NOT NULL
+	existsSQL = `SELECT to_regclass('durward_counters_1') IS NOT NULL AND to_regclass('durward_nodes_2') IS NOT NULL
 		AND to_regprocedure('durward_counters_correct_1(bytea[],bigint[],bigint[])') IS NOT NULL`
 
 	nowSQL     = `SELECT (durward_counters_now_1() * 1000000)::bigint`
@@ -165,10 +165,10 @@ const (
 	// readSQL and groupSQL give counters as they were last written, and the microseconds of now.
 	readSQL  = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key = ANY($1)`
 	groupSQL = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key >= $1 AND key <= $2`
-	beatSQL  = `WITH mine AS (INSERT INTO durward_nodes_1 (node, seen) VALUES ($1, floor(durward_counters_now_1()))
+	beatSQL  = `WITH mine AS (INSERT INTO durward_nodes_2 (node, seen) VALUES ($1, durward_counters_now_1())
 			ON CONFLICT (node) DO UPDATE SET seen = excluded.seen RETURNING node),
-		gone AS (DELETE FROM durward_nodes_1 WHERE node <> $1 AND seen < durward_counters_now_1() - 120)
-		SELECT count(*) + 1 FROM durward_nodes_1 WHERE node <> $1 AND seen >= durward_counters_now_1() - 16`
+		gone AS (DELETE FROM durward_nodes_2 WHERE node <> $1 AND seen < durward_counters_now_1() - 120)
+		SELECT count(*) + 1 FROM durward_nodes_2 WHERE node <> $1 AND seen >= durward_counters_now_1() - $2::float8::numeric`
 	// sweepSQL looks at a stretch of counters, forgets those that nobody charged for two minutes, and gives the last key it
 	// looked at.
 	sweepSQL = `WITH stretch AS (SELECT key, last FROM durward_counters_1 WHERE key > $1 ORDER BY key LIMIT 5000),

@@ -50,6 +50,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 			migrate {{ .Values.store.migrate }}
 		}
 		coordinate {{ .Values.coordinate }}{{ if eq .Values.coordinate "valkey" }} {file./run/secrets/{{ .Values.secretKeys.valkey }}}{{ end }}
+{{- if ne .Values.coordinate "local" }}
+		limits {
+			nodes {{ if .Values.autoscaling.enabled }}{{ .Values.autoscaling.maxReplicas }}{{ else }}{{ .Values.replicas }}{{ end }}
+		}
+{{- end }}
 		master_key{{ range .Values.secretKeys.masterKeys }} {file./run/secrets/{{ . }}}{{ end }}
 {{- if not .Values.identity }}{{ fail "identity: name at least one issuer" }}{{ end }}
 {{- range .Values.identity }}
