@@ -93,7 +93,7 @@ cluster-test: ## three gateways on one PostgreSQL, about an hour: the figures of
 
 .PHONY: faults
 faults: ## 1,000 kill -9 and 1,000 stops of PostgreSQL under writes, an hour: nothing acknowledged is lost (CYCLES=50 for a look)
-	.ci/with-go env FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) go test -count=1 -timeout=6h -v ./integration/faults
+	.ci/with-go env FAULT_STRICT=1 FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) go test -count=1 -timeout=6h -v ./integration/faults
 
 .PHONY: conformance
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway, and 6 under a policy that grants a part

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/doctor"
+	"github.com/durward-gateway/durward/internal/rekey"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
@@ -234,6 +235,19 @@ func TestDoctor(t *testing.T) {
 	var out strings.Builder
 	if err := (doctorOptions{config: configFlags{file: h.config}, format: "text"}).run(t.Context(), &out); err == nil || !strings.Contains(out.String(), "error    configuration: ") {
 		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+func TestRekeyTellsProgress(t *testing.T) {
+	now := time.Now()
+	var out strings.Builder
+	tell := resealLines(&out, func() time.Time { return now })
+	for row := range int64(5) {
+		now = now.Add(progressEvery / 2)
+		tell(rekey.Progress{Table: "connections", Rows: row + 1, Total: 5})
+	}
+	if want := "connections: 2 of 5 rows\nconnections: 4 of 5 rows\n"; out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
 	}
 }
 

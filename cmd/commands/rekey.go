@@ -97,7 +97,7 @@ func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKe
 	var resealed int64
 	for {
 		began := time.Now()
-		pass, err := rekey.Reseal(ctx, store, ring, resealLines(progress))
+		pass, err := rekey.Reseal(ctx, store, ring, resealLines(progress, time.Now))
 		resealed += pass.Resealed
 		if err != nil {
 			return fmt.Errorf("after %s: %w; start again to go on", counted(resealed, "value"), err)
@@ -155,10 +155,10 @@ func rotationKeyring(ctx context.Context, store keyStore, masters []seal.MasterK
 }
 
 // resealLines writes a line of progress now and then.
-func resealLines(out io.Writer) func(rekey.Progress) {
-	last := time.Now()
+func resealLines(out io.Writer, clock func() time.Time) func(rekey.Progress) {
+	last := clock()
 	return func(p rekey.Progress) {
-		if now := time.Now(); now.Sub(last) >= progressEvery {
+		if now := clock(); now.Sub(last) >= progressEvery {
 			last = now
 			fmt.Fprintf(out, "%s: %d of %d rows\n", p.Table, p.Rows, p.Total)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,22 +29,9 @@ func TestLimits(t *testing.T) {
 			t.Run(coordinator+" "+mode, func(t *testing.T) {
 				option, env := "coordinate postgres", []string(nil)
 				if coordinator == "valkey" {
-					option, env = "coordinate valkey {env.DURWARD_LIMITS_URL}", []string{"DURWARD_LIMITS_URL=" + valkeytest.New(t).Address()}
+					option, env = onValkey(valkeytest.New(t))
 				}
-				c := startClusterWith(t, option+"\n\t\tlimits {\n\t\t\tmode "+mode+"\n\t\t\ton_store_failure closed\n\t\t}", env...)
-				client, first := newClient(t), c.nodes[0]
-				s := first.newServer(client, members{"url": newUpstream(t).server.URL})
-				for _, n := range c.nodes {
-					eventually(t, n.name+" to let calls pass", func() bool { return n.call(client, c.token(alice), s).passed() })
-				}
-				first.api(client, c.token(admin), http.MethodPost, "/api/llm-gateway/admin/rate-limits", members{
-					"name": "All", "scope_type": "org", "traffic_type": "mcp", "requests_per_minute": rate,
-				})
-				for _, n := range c.nodes {
-					eventually(t, n.name+" to know the limit", func() bool {
-						return n.call(client, c.token(alice), s).status == http.StatusTooManyRequests || c.status(n, client) > 0
-					})
-				}
+				c, s := startLimited(t, rate, option, "mode "+mode+"\n\t\t\ton_store_failure closed", env...)
 				calls, refused := c.pressLimit(s, rate, rounds)
 				worst := fullest(calls)
 				if worst > most {
@@ -56,16 +44,190 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// status is how much of the one limit is used, as a node says.
-func (c *cluster) status(n *node, client *http.Client) float64 {
+// TestLimitsCounterKilled: Z-R01, what three nodes count with is killed under load. Each holds its share, says so, and is as
+// quick as before. When the counters are back they know what nodes let through alone, and nothing from before.
+func TestLimitsCounterKilled(t *testing.T) {
+	rate := number(t, "CLUSTER_LIMIT", 120)
+	server := valkeytest.New(t)
+	option, env := onValkey(server)
+	c, s := startLimited(t, rate, option, "on_store_failure local", env...)
+	p := c.press(s)
+	eventually(t, "half of the limit to be used", func() bool { return len(p.all()) >= rate/2 })
+	server.Stop()
+	killed := time.Now()
+	bound := 0
+	for _, n := range c.nodes { // what one node has let through by itself is more than its share where it is more
+		bound += max(p.passedAt(n)+p.callers, rate/size)
+	}
+	for _, n := range c.nodes {
+		client := newClient(t)
+		eventually(t, n.name+" to say that it counts alone", func() bool {
+			return c.status(n, client).Degraded && strings.Contains(string(n.send(client, http.MethodGet, "/readyz", "", nil).body), `"limits":"degraded"`)
+		})
+	}
+	p.awaitRefusals()
+	took, alone := p.took(killed), fullest(p.all())
+	if alone > bound {
+		t.Errorf("a minute held %d calls, %d were to pass at most", alone, bound)
+	}
+	server.Start(t)
+	for _, n := range c.nodes {
+		client := newClient(t)
+		eventually(t, n.name+" to count with the others", func() bool { return !c.status(n, client).Degraded })
+	}
+	p.awaitRefusals()
+	p.end()
+	worst := fullest(p.all())
+	if worst >= 2*rate {
+		t.Errorf("the minute in which the counters went and came held %d calls, less than %d were to pass", worst, 2*rate)
+	}
+	p99 := took[len(took)*99/100]
+	if p99 > within(50*time.Millisecond) {
+		t.Errorf("p99 of calls while nodes counted alone: %v", p99)
+	}
+	t.Logf("the counters were killed under load: a minute held %d calls of a limit of %d (at most %d), and %d when they had come back, empty (less than %d); p99 of %d calls meanwhile %v",
+		alone, rate, bound, worst, 2*rate, len(took), p99.Round(time.Microsecond))
+}
+
+func onValkey(server *valkeytest.Server) (option string, env []string) {
+	return "coordinate valkey {env.DURWARD_LIMITS_URL}", []string{"DURWARD_LIMITS_URL=" + server.Address()}
+}
+
+// startLimited starts a cluster with one limit, which all nodes know, and a server for calls.
+func startLimited(t *testing.T, rate int, option, limits string, env ...string) (*cluster, server) {
+	c := startClusterWith(t, option+"\n\t\tlimits {\n\t\t\t"+limits+"\n\t\t}", env...)
+	client, first := newClient(t), c.nodes[0]
+	s := first.newServer(client, members{"url": newUpstream(t).server.URL})
+	for _, n := range c.nodes {
+		eventually(t, n.name+" to let calls pass", func() bool { return n.call(client, c.token(alice), s).passed() })
+	}
+	first.api(client, c.token(admin), http.MethodPost, "/api/llm-gateway/admin/rate-limits", members{
+		"name": "All", "scope_type": "org", "traffic_type": "mcp", "requests_per_minute": rate,
+	})
+	for _, n := range c.nodes {
+		eventually(t, n.name+" to know the limit", func() bool {
+			return n.call(client, c.token(alice), s).status == http.StatusTooManyRequests || c.status(n, client).Used > 0
+		})
+	}
+	return c, s
+}
+
+// limitStatus is what a node says of the one limit.
+type limitStatus struct {
+	Used     float64 `json:"rpm_used"`
+	Degraded bool
+}
+
+func (c *cluster) status(n *node, client *http.Client) limitStatus {
 	a := n.send(client, http.MethodGet, "/api/llm-gateway/admin/rate-limits/status", c.token(admin), nil)
-	var all []struct {
-		Used float64 `json:"rpm_used"`
-	}
+	var all []limitStatus
 	if json.Unmarshal(a.body, &all) != nil || len(all) != 1 {
-		return 0
+		return limitStatus{}
 	}
-	return all[0].Used
+	return all[0]
+}
+
+// pressure is callers of every node who call one after the other, whatever they are answered, until end is called.
+type pressure struct {
+	c       *cluster
+	callers int // of each node
+	end     func()
+
+	mu      sync.Mutex
+	passed  map[*node][]admitted
+	refused map[*node][]admitted
+}
+
+func (c *cluster) press(s server) *pressure {
+	p := &pressure{c: c, callers: 2, passed: make(map[*node][]admitted), refused: make(map[*node][]admitted)}
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	p.end = sync.OnceFunc(func() {
+		close(stop)
+		all.Wait()
+	})
+	c.t.Cleanup(p.end)
+	for _, n := range c.nodes {
+		for range p.callers {
+			client := newClient(c.t)
+			all.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						p.note(n, time.Now(), n.call(client, c.token(alice), s))
+					}
+				}
+			})
+		}
+	}
+	return p
+}
+
+func (p *pressure) note(n *node, began time.Time, a answer) {
+	call := admitted{began: began, ended: time.Now()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case a.passed():
+		p.passed[n] = append(p.passed[n], call)
+	case a.status == http.StatusTooManyRequests:
+		p.refused[n] = append(p.refused[n], call)
+	default:
+		p.c.t.Errorf("%s: %v", n.name, a)
+	}
+}
+
+func (p *pressure) passedAt(n *node) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.passed[n])
+}
+
+// all are the calls that passed, of all nodes.
+func (p *pressure) all() (calls []admitted) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, some := range p.passed {
+		calls = append(calls, some...)
+	}
+	return calls
+}
+
+// awaitRefusals waits until every node has refused a number of calls more.
+func (p *pressure) awaitRefusals() {
+	const enough = 100
+	p.mu.Lock()
+	from := make(map[*node]int)
+	for n, calls := range p.refused {
+		from[n] = len(calls)
+	}
+	p.mu.Unlock()
+	for _, n := range p.c.nodes {
+		eventually(p.c.t, n.name+" to refuse calls", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(p.refused[n]) >= from[n]+enough
+		})
+	}
+}
+
+// took is how long calls took that began after a time, in order.
+func (p *pressure) took(since time.Time) (took []time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, calls := range []map[*node][]admitted{p.passed, p.refused} {
+		for _, some := range calls {
+			for _, call := range some {
+				if call.began.After(since) {
+					took = append(took, call.ended.Sub(call.began))
+				}
+			}
+		}
+	}
+	slices.Sort(took)
+	return took
 }
 
 // pressLimit calls on all nodes at once until the limit has been full for a while, as many minutes as there are rounds.

@@ -7,9 +7,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -306,6 +309,51 @@ func TestRevocationUnnotified(t *testing.T) {
 		n.store.Keep('A')
 	}
 	c.revoke(r, max(len(kinds), number(t, "CLUSTER_TRIALS", 5)/10), 2*time.Second, nil)
+}
+
+// TestRevocationSilent: Z-N02, within three seconds when the connections on which the nodes listen are open and silent from that
+// moment on: the processes at their other end stand still.
+func TestRevocationSilent(t *testing.T) {
+	c := startCluster(t)
+	r := c.newRights(newUpstream(t))
+	var still []int
+	wake := func() {
+		for _, pid := range still {
+			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(wake)
+	c.revoke(r, max(len(kinds), number(t, "CLUSTER_TRIALS", 5)/100), 3*time.Second, func() {
+		wake()
+		eventually(t, "processes that stood still to end", func() bool {
+			return !slices.ContainsFunc(still, func(pid int) bool { return slices.Contains(c.listening(), pid) })
+		})
+		eventually(t, "all nodes to listen", func() bool {
+			still = c.listening()
+			return len(still) == size
+		})
+		for _, pid := range still {
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// listening are the database's processes that serve the nodes' dedicated connections and do nothing at the moment.
+func (c *cluster) listening() (pids []int) {
+	c.t.Helper()
+	for _, text := range strings.Fields(c.database.Query(c.t, `SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE state = 'idle' AND
+		(query LIKE 'SELECT pg_snapshot_xmin%' OR query = 'SELECT organization_id FROM change_log WHERE seq = $1')`)) {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
 }
 
 // TestRevocationUnheard: Z-N02, the same when the database ends the connections on which the nodes listen at that moment.

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/integration/chaos"
 	"github.com/durward-gateway/durward/integration/rig"
@@ -37,6 +38,14 @@ func TestMain(m *testing.M) {
 var number, eventually = rig.Number, rig.Eventually
 
 const callTimeout = rig.CallTimeout
+
+// within is the bound of a figure: what is promised where tests have the machine to themselves, ten times that in CI.
+func within(promised time.Duration) time.Duration {
+	if os.Getenv("FAULT_STRICT") != "" {
+		return promised
+	}
+	return 10 * promised
+}
 
 const organization = "0190aaaa-0000-7000-8000-00000000fa17"
 

@@ -42,6 +42,9 @@ func TestFailover(t *testing.T) {
 		n.ready()
 	}
 	took := time.Since(began)
+	if took > within(5*time.Second) {
+		t.Errorf("ready again after %v", took)
+	}
 	l.await(t, 50)
 	close(stop)
 	wait()

@@ -117,6 +117,25 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// Z-F07: a database whose disk is full says so, and is read from. The words are the server's; no disk is filled.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	s := openAt(t, dsn, Options{Timeout: patient})
+	c := seed(t, s, "a")
+	execute(t, pgtest.Superuser(t, dsn), `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$;
+		CREATE TRIGGER full_disk BEFORE INSERT ON change_log EXECUTE FUNCTION full_disk()`)
+	wantUnavailable(t, put(s, c), "the database's disk is full")
+	if err := read(s, c); err != nil {
+		t.Error(err)
+	}
+	execute(t, pgtest.Superuser(t, dsn), `DROP FUNCTION full_disk() CASCADE`)
+	if err := put(s, c); err != nil {
+		t.Error(err)
+	}
+}
+
 // Z-F05: what a standby says may be old, and how old it does not know: it is gone past on the way to its primary, and a
 // node with nothing else is none. Neither facts that were kept nor the lease outlive their primary there.
 func TestStandby(t *testing.T) {

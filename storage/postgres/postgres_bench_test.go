@@ -3,7 +3,10 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
@@ -65,4 +68,62 @@ func BenchmarkUpdateConnection(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// benchWriters is how many callers write at once in BenchmarkWrites, each in an organization of its own.
+const benchWriters = 32
+
+// BenchmarkWrites is what one server commits in a second: the least transaction that there is, the same with NOTIFY, which
+// takes a lock of the whole server's for its commit, and a write of the store's, which notifies.
+func BenchmarkWrites(b *testing.B) {
+	parallel := func(b *testing.B, write func(writer int) error) {
+		b.SetParallelism(benchWriters / 2) // times the processors
+		var writers atomic.Int64
+		b.RunParallel(func(pb *testing.PB) {
+			writer := int(writers.Add(1) - 1)
+			for pb.Next() {
+				if err := write(writer); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+	}
+	for name, statement := range map[string]string{
+		"plain":  `INSERT INTO written VALUES (DEFAULT)`,
+		"notify": `WITH one AS (INSERT INTO written VALUES (DEFAULT) RETURNING n) SELECT pg_notify('written', n::text) FROM one`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			config, err := pgxpool.ParseConfig(pgtest.Database(b))
+			if err != nil {
+				b.Fatal(err)
+			}
+			config.MaxConns = benchWriters
+			pool, err := pgxpool.NewWithConfig(b.Context(), config)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer pool.Close()
+			if _, err := pool.Exec(b.Context(), `CREATE TABLE written (n bigserial)`); err != nil {
+				b.Fatal(err)
+			}
+			parallel(b, func(int) error {
+				_, err := pool.Exec(b.Context(), statement)
+				return err
+			})
+		})
+	}
+	b.Run("store", func(b *testing.B) {
+		s, err := Open(b.Context(), pgtest.Database(b), Options{MaxConns: benchWriters})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = s.Close() })
+		var connections []storage.Connection
+		for i := range benchWriters {
+			connections = append(connections, seed(b, s, fmt.Sprint("organization", i)))
+		}
+		parallel(b, func(writer int) error { return put(s, connections[writer%benchWriters]) })
+	})
 }
