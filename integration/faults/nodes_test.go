@@ -51,8 +51,10 @@ func TestRollingRestart(t *testing.T) {
 	}
 	wait := l.begin(stop, 1_000)
 	more := func() {
-		from := calls.Load()
-		eventually(t, "calls to pass", func() bool { return calls.Load() > from+200 || t.Failed() })
+		from, written := calls.Load(), l.acks.Load()
+		eventually(t, "calls to pass and writes to be acknowledged", func() bool {
+			return calls.Load() > from+200 && l.acks.Load() > written+20 || t.Failed()
+		})
 	}
 	const rounds = 2
 	for range rounds {

@@ -39,12 +39,22 @@ var number, eventually = rig.Number, rig.Eventually
 
 const callTimeout = rig.CallTimeout
 
-// within is the bound of a figure: what is promised where tests have the machine to themselves, ten times that in CI.
+// strict: figures are taken. Tests with a figure run before all others then, one after the other.
+func strict() bool { return os.Getenv("FAULT_STRICT") != "" }
+
+// within is the bound of a figure: what is promised where a test has the machine to itself, ten times that in CI.
 func within(promised time.Duration) time.Duration {
-	if os.Getenv("FAULT_STRICT") != "" {
+	if strict() {
 		return promised
 	}
 	return 10 * promised
+}
+
+// figures lets tests with figures share the machine where those are not taken.
+func figures(t *testing.T) {
+	if !strict() {
+		t.Parallel()
+	}
 }
 
 const organization = "0190aaaa-0000-7000-8000-00000000fa17"

@@ -9,11 +9,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // perClient is of how many things a client of a writer's makes the held ones: a gateway asks a user about no more than 120
 // calls of a client within ten minutes.
 const perClient = 100
+
+// afterFailure is the pause of a writer whose write was not acknowledged: a node that is gone refuses thousands a second.
+const afterFailure = 20 * time.Millisecond
 
 // load is writers and what they share.
 type load struct {
@@ -84,6 +88,7 @@ func (w *writer) run(stop <-chan struct{}, failures int) {
 		}
 		if !w.step() {
 			failures--
+			<-time.After(afterFailure)
 		}
 	}
 }

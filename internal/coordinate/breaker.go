@@ -61,6 +61,7 @@ func (c *Coordinator) live(ctx context.Context) {
 	probes, beats := time.NewTicker(probeInterval), time.NewTicker(beatInterval)
 	defer probes.Stop()
 	defer beats.Stop()
+	missed := 0 // beats in a row: those of calls say more of the counters, and are counted apart
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,7 +77,13 @@ func (c *Coordinator) live(ctx context.Context) {
 			if c.breaker.isOpen() {
 				continue
 			}
-			if err := c.beat(ctx); err != nil && ctx.Err() == nil && c.breaker.failed() {
+			err := c.beat(ctx)
+			if err == nil || ctx.Err() != nil {
+				missed = 0
+				continue
+			}
+			if missed++; missed >= mostFailures && c.breaker.open.CompareAndSwap(false, true) {
+				missed = 0
 				c.tellDegraded(err)
 			}
 		}
@@ -86,9 +93,10 @@ func (c *Coordinator) live(ctx context.Context) {
 func (c *Coordinator) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
 	defer cancel()
+	asked := c.now()
 	nodes, err := c.counters.Beat(ctx, c.node)
 	if err == nil {
-		c.census.told(int64(nodes), c.now())
+		c.census.told(int64(nodes), asked, c.now())
 	}
 	return err
 }

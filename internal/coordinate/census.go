@@ -24,7 +24,8 @@ type census struct {
 	mu           sync.Mutex
 	nodes        int64
 	fewer        int       // looks in a row that gave fewer nodes
-	last, joined time.Time // the last look, and the first one since this node was away
+	most         int64     // of what those gave
+	last, joined time.Time // when the last look was asked for, and when the first since this node was away was answered
 }
 
 // count is how many nodes were last known, at least 1.
@@ -34,22 +35,27 @@ func (c *census) count() int64 {
 	return max(c.nodes, 1)
 }
 
-// told takes what a look gave. More nodes are believed at once; fewer when looks agree, and not while others may be on
-// their way back as this one is.
-func (c *census) told(nodes int64, now time.Time) {
+// told takes what a look gave that was asked for then. More nodes are believed at once; fewer when looks agree, and not
+// while others may be on their way back as this one is.
+func (c *census) told(nodes int64, asked, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	since := asked.Sub(c.last)
 	if c.away(now) {
-		c.joined, c.fewer = now, 0
+		c.joined, c.fewer, c.most = now, 0, 0
 	}
-	c.last = now
+	c.last = asked
 	if nodes < c.nodes {
-		c.fewer++
+		c.most = max(c.most, nodes)
+		if c.fewer == 0 || since >= beatInterval/2 { // two looks at one moment see the same
+			c.fewer++
+		}
 		if c.fewer < fewerLooks || now.Sub(c.joined) < joinTime {
 			return
 		}
+		nodes = c.most
 	}
-	c.nodes, c.fewer = nodes, 0
+	c.nodes, c.fewer, c.most = nodes, 0, 0
 }
 
 // settled reports whether all nodes count this one, and have done so for long enough.

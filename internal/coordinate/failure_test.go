@@ -260,6 +260,30 @@ func TestNodesComeAndGo(t *testing.T) {
 	})
 }
 
+// TestMissedBeats: a node that nobody calls counts alone after three beats in a row that were lost, not after three in a day.
+func TestMissedBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(0)
+		changes := 0
+		c := live(t, f, Options{Changed: func(bool) { changes++ }})
+		pass(beatInterval / 2)
+		for range 10 {
+			f.be(true, 0)
+			pass(beatInterval)
+			f.be(false, 0)
+			pass(time.Minute)
+		}
+		if changes != 0 {
+			t.Errorf("it counted alone or together %d times", changes)
+		}
+		f.be(true, 0)
+		pass(mostFailures * beatInterval)
+		if !c.Degraded() {
+			t.Error("does not count alone")
+		}
+	})
+}
+
 // TestCensus: one look of a node that came back first, or while another was late, leaves nobody out.
 func TestCensus(t *testing.T) {
 	var c census
@@ -272,10 +296,10 @@ func TestCensus(t *testing.T) {
 		{0, 1, 1}, {beatInterval, 3, 3}, {joinTime, 2, 3}, // away for longer than NodeLife
 		{beatInterval, 2, 3}, {beatInterval, 3, 3}, {joinTime / 4, 3, 3}, {joinTime / 4, 3, 3}, {joinTime / 4, 3, 3},
 		{beatInterval, 2, 3}, {beatInterval, 3, 3}, // one was late
-		{beatInterval, 2, 3}, {beatInterval, 2, 2}, {beatInterval, 4, 4},
+		{beatInterval, 2, 3}, {0, 2, 3}, {beatInterval, 1, 2}, {beatInterval, 4, 4}, // not at one moment; the most of both
 	} {
 		now = now.Add(look.after)
-		c.told(look.nodes, now)
+		c.told(look.nodes, now, now)
 		if got := c.count(); got != look.want {
 			t.Errorf("look %d: %d nodes, want %d", i, got, look.want)
 		}
@@ -288,8 +312,8 @@ func TestLeasesOfNodesThatCome(t *testing.T) {
 		f := newFake(0)
 		const limit = 600
 		var all []*Coordinator
-		for range 50 { // 15 s
-			if len(all) < 3 {
+		for i := range 50 { // 15 s
+			if i%10 == 0 && len(all) < 3 { // one that is there holds what it may by itself
 				all = append(all, live(t, f, Options{Mode: Share}))
 			}
 			var leased int64
@@ -334,6 +358,7 @@ func TestLostCounters(t *testing.T) {
 			f := newFake(1)
 			c := node(f, Options{Mode: mode})
 			defer c.Close()
+			pass(joinTime)
 			if passed := passing(t, c, 100, 100); passed < 95 {
 				t.Errorf("%d passed, want 100", passed)
 			}

@@ -158,6 +158,7 @@ func TestCoordinatorsThatAreRefused(t *testing.T) {
 		{"a literal database", object{"coordinate": object{"kind": "postgres", "dsn": "postgres://:canary@localhost/x"}}, "reference"},
 		{"an unknown mode", object{"limits": object{"mode": "sloppy"}}, "mode takes one of exact, share"},
 		{"fewer nodes than none", object{"limits": object{"nodes": -1}}, "nodes takes a number from 1 to 1000"},
+		{"too many nodes", object{"limits": object{"nodes": 1001}}, "nodes takes a number from 1 to 1000"},
 		{"an unknown failure", object{"limits": object{"on_store_failure": "retry"}}, "local, closed, open"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

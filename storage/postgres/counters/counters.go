@@ -30,8 +30,9 @@ const (
 	mostSteps = 200
 	// attempts is how often a step is tried that others got in the way of.
 	attempts = 3
-	// sweepPieces is how many stretches of counters one Beat looks at.
-	sweepPieces = 2
+	// sweepPieces is how many stretches of counters a sweep looks at, and sweepInterval how often a Beat begins one.
+	sweepPieces   = 20
+	sweepInterval = 5 * time.Second
 )
 
 // Counters are counters in a PostgreSQL database. They connect when they are first used, and again when that failed.
@@ -43,9 +44,12 @@ type Counters struct {
 	charges batch[*step]
 	looks   batch[*step]
 
-	mu    sync.Mutex
-	ready bool   // the schema is there
-	swept []byte // the key at which the next sweep begins
+	sweeping sync.WaitGroup
+
+	mu      sync.Mutex
+	ready   bool      // the schema is there
+	swept   []byte    // the key at which the next sweep begins
+	sweptAt time.Time // when the last one began
 }
 
 type step struct {
@@ -93,9 +97,12 @@ func prepare(ctx context.Context, conn *pgx.Conn) error {
 
 // Close implements storage.SharedCounters.
 func (c *Counters) Close() error {
+	c.mu.Lock()
 	c.stop()
+	c.mu.Unlock() // no sweep begins any more
 	c.charges.done.Wait()
 	c.looks.done.Wait()
+	c.sweeping.Wait()
 	c.pool.Close()
 	return nil
 }
@@ -293,10 +300,22 @@ func (c *Counters) Beat(ctx context.Context, node string) (nodes int, err error)
 	err = c.exchange(ctx, func(ctx context.Context) error {
 		return c.pool.QueryRow(ctx, beatSQL, node, storage.NodeLife.Seconds()).Scan(&nodes)
 	})
-	if err != nil {
-		return 0, err
+	if err == nil {
+		c.beginSweep()
 	}
-	return nodes, c.exchange(ctx, c.sweep)
+	return nodes, err
+}
+
+// beginSweep begins a sweep when one is due. Whoever beats does not wait for it, and does not fail with it.
+func (c *Counters) beginSweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if now.Sub(c.sweptAt) < sweepInterval || c.running.Err() != nil {
+		return
+	}
+	c.sweptAt = now
+	c.sweeping.Go(func() { _ = c.exchange(c.running, c.sweep) }) // the next one goes on where this one ended
 }
 
 // sweep looks at the next stretches of counters.
