@@ -89,11 +89,11 @@ postgres-test: ## the suites of the built binary once more, with everything in P
 
 .PHONY: cluster-test
 cluster-test: ## three gateways on one PostgreSQL, about an hour: the figures of docs/postgresql.md (TRIALS=1000 EXPIRIES=100 KILLS=5 for a look)
-	.ci/with-go env CLUSTER_STRICT=1 CLUSTER_TRIALS=$(TRIALS) CLUSTER_EXPIRIES=$(EXPIRIES) CLUSTER_KILLS=$(KILLS) CLUSTER_APPROVALS=$(KILLS) CLUSTER_LIMIT=600 CLUSTER_LIMIT_ROUNDS=3 go test -count=1 -timeout=4h -v ./integration/cluster
+	.ci/with-go env DURWARD_TEST_STRICT=1 CLUSTER_TRIALS=$(TRIALS) CLUSTER_EXPIRIES=$(EXPIRIES) CLUSTER_KILLS=$(KILLS) CLUSTER_APPROVALS=$(KILLS) CLUSTER_LIMIT=600 CLUSTER_LIMIT_ROUNDS=3 go test -count=1 -timeout=4h -v ./integration/cluster
 
 .PHONY: faults
 faults: ## 1,000 kill -9 and 1,000 stops of PostgreSQL under writes, an hour: nothing acknowledged is lost (CYCLES=50 for a look)
-	.ci/with-go env FAULT_STRICT=1 FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) go test -count=1 -timeout=6h -v ./integration/faults
+	.ci/with-go env DURWARD_TEST_STRICT=1 FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) go test -count=1 -timeout=6h -v ./integration/faults
 
 .PHONY: conformance
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway, and 6 under a policy that grants a part

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/integration/rig"
 	"github.com/durward-gateway/durward/internal/coordinate/valkey/valkeytest"
 )
 
@@ -56,7 +57,7 @@ func TestLimitsCounterKilled(t *testing.T) {
 	server.Stop()
 	killed := time.Now()
 	share, bound := rate/size, 0
-	if !strict() {
+	if !rig.Strict() {
 		share = rate / (size - 1) // a node that got no processor for a while counts as gone
 	}
 	for _, n := range c.nodes { // what one node has let through by itself is more than its share where it is more

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/durward-gateway/durward/integration/chaos"
 	"github.com/durward-gateway/durward/integration/rig"
@@ -33,20 +32,9 @@ func TestMain(m *testing.M) {
 }
 
 // Of the rig, under the names that tests say.
-var number, eventually = rig.Number, rig.Eventually
+var number, eventually, within = rig.Number, rig.Eventually, rig.Within
 
 const callTimeout = rig.CallTimeout
-
-// within is the bound of a figure: what is promised where the machine is at rest, ten times that in CI.
-func within(promised time.Duration) time.Duration {
-	if strict() {
-		return promised
-	}
-	return 10 * promised
-}
-
-// strict: figures are taken, one after the other. Otherwise tests share the machine.
-func strict() bool { return os.Getenv("CLUSTER_STRICT") != "" }
 
 // cluster is three gateways on one database, each behind a chaos listener of its own.
 type cluster struct {
@@ -80,9 +68,7 @@ func startCluster(t *testing.T) *cluster {
 // startClusterWith is startCluster with lines for the durward option, and variables for the nodes.
 func startClusterWith(t *testing.T, option string, env ...string) *cluster {
 	t.Helper()
-	if !strict() {
-		t.Parallel()
-	}
+	rig.Figures(t)
 	c := &cluster{t: t, database: pgtest.NewServer(t), issuer: rig.NewIssuer(t), option: option, env: env, url: "http://127.0.0.1:" + rig.FreePort(t)}
 	binary := rig.Durward(t)
 	key := make([]byte, 32)

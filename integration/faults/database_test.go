@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/integration/rig"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
@@ -174,7 +175,7 @@ func TestFullDatabase(t *testing.T) {
 // TestSlowDatabase: Z-F04, PostgreSQL takes long for everything. Calls of which everything is known are as quick as ever
 // within the lease; what needs the database is given up in time; nothing piles up; and all is well when it is again.
 func TestSlowDatabase(t *testing.T) {
-	figures(t)
+	rig.Figures(t)
 	s := startSite(t, plan{nodes: 1, database: pgtest.Database(t), proxied: true, global: "metrics"})
 	n, client := s.nodes[0], newClient(t)
 	tool, token := n.newServer("Tool", nil, everything), s.token(admin)

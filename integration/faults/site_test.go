@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/durward-gateway/durward/integration/chaos"
 	"github.com/durward-gateway/durward/integration/rig"
@@ -35,27 +34,9 @@ func TestMain(m *testing.M) {
 }
 
 // Of the rig, under the names that tests say.
-var number, eventually = rig.Number, rig.Eventually
+var number, eventually, within = rig.Number, rig.Eventually, rig.Within
 
 const callTimeout = rig.CallTimeout
-
-// strict: figures are taken. Tests with a figure run before all others then, one after the other.
-func strict() bool { return os.Getenv("FAULT_STRICT") != "" }
-
-// within is the bound of a figure: what is promised where a test has the machine to itself, ten times that in CI.
-func within(promised time.Duration) time.Duration {
-	if strict() {
-		return promised
-	}
-	return 10 * promised
-}
-
-// figures lets tests with figures share the machine where those are not taken.
-func figures(t *testing.T) {
-	if !strict() {
-		t.Parallel()
-	}
-}
 
 const organization = "0190aaaa-0000-7000-8000-00000000fa17"
 

@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/integration/rig"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
 // TestFailover: Z-F05, the primary dies under writes and its standby takes over. Commits waited for the standby
 // (synchronous_standby_names): nothing that was acknowledged is lost, and both nodes find the new primary by themselves.
 func TestFailover(t *testing.T) {
-	figures(t)
+	rig.Figures(t)
 	first := pgtest.NewServer(t)
 	second := first.NewStandby(t)
 	first.Exec(t, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
