@@ -179,7 +179,10 @@ func TestOneUpstreamDead(t *testing.T) {
 func TestMemoryPressure(t *testing.T) {
 	t.Parallel()
 	const limit, size, clients = 256 << 20, 15 << 20, 30
-	r := startRunning(t, settings{env: []string{"GOMEMLIMIT=" + strconv.Itoa(limit)}, option: "sizes {\n mcp 16MiB\n }"})
+	r := startRunning(t, settings{
+		env: []string{"GOMEMLIMIT=" + strconv.Itoa(limit)}, option: "sizes {\n mcp 16MiB\n }",
+		global: "servers {\n timeouts {\n read_body_idle 10m\n }\n }", // a busy machine takes longer than a minute to send all
+	})
 	var uploads []*upload
 	for range clients {
 		uploads = append(uploads, r.beginUpload(size))

@@ -215,6 +215,29 @@ func TestReservedConnections(t *testing.T) {
 	all.Wait()
 }
 
+// Z-F06: connections that nobody uses any more go back to the server, whichever pool opened them: others may be in need of them.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Timeout: patient, idle: 200 * time.Millisecond})
+	c := seed(t, s, "a")
+	if _, err := s.APIKeyByHMAC(t.Context(), make([]byte, storage.APIKeyHMACSize)); !errors.Is(err, storage.ErrNotFound) {
+		t.Error(err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(time.Minute)
+	for s.main.Stat().TotalConns()+s.authenticate.Stat().TotalConns() > 0 {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("connections stay open")
+		}
+	}
+	if _, err := s.Connection(t.Context(), c.ConnectionKey); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 // Z-F04: what takes too long is given up, on the server too.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()

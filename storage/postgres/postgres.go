@@ -35,6 +35,8 @@ type Options struct {
 
 	// opening bounds what Connect does besides; 0 is openTimeout.
 	opening time.Duration
+	// idle is when a connection that nobody uses is closed, within three times as long; 0 is idleTimeout.
+	idle time.Duration
 	// arriving lets a database be opened that another store is copied into.
 	arriving bool
 }
@@ -93,6 +95,9 @@ func New(dsn string, opts Options) (*Store, error) {
 	}
 	if opts.opening == 0 {
 		opts.opening = openTimeout
+	}
+	if opts.idle == 0 {
+		opts.idle = idleTimeout
 	}
 	if opts.Clock == nil {
 		opts.Clock = time.Now
@@ -189,10 +194,15 @@ func (s *Store) connected() error {
 	return nil
 }
 
+// idleTimeout gives unused connections back to a server that has too few for all nodes, and for all pools of one: without
+// it what one has opened in a busy moment keeps the others out, for good.
+const idleTimeout = 15 * time.Second
+
 // pool opens no connection yet.
 func (s *Store) pool(config *pgxpool.Config, size int) (*pgxpool.Pool, error) {
 	config = config.Copy()
 	config.MaxConns, config.MinConns, config.MinIdleConns = int32(size), 0, 0
+	config.MaxConnIdleTime, config.HealthCheckPeriod = s.options.idle, 2*s.options.idle // a look has all used once more
 	settle(config.ConnConfig)
 	config.AfterConnect = s.prepareConn
 	return pgxpool.NewWithConfig(context.Background(), config)

@@ -26,6 +26,8 @@ const (
 	MaxConns = 4
 	// timeout bounds an exchange, whoever waits for it.
 	timeout = time.Second
+	// idleTimeout gives unused connections back to a server that has too few: the store needs them more.
+	idleTimeout = 4 * time.Second
 	// mostSteps is how many steps one statement makes.
 	mostSteps = 200
 	// attempts is how often a step is tried that others got in the way of.
@@ -66,6 +68,7 @@ func New(dsn string) (*Counters, error) {
 		return nil, errors.New("the database's address cannot be read") // the cause may quote the password
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns = MaxConns, 0, 0
+	config.MaxConnIdleTime, config.HealthCheckPeriod = idleTimeout, 2*idleTimeout // a look has all used once more
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "durward limits"

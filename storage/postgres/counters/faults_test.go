@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,6 +82,46 @@ func TestNodesStartAtOnce(t *testing.T) {
 	}
 	if err := charge(); err != nil {
 		t.Errorf("the tables were not made again: %v", err)
+	}
+}
+
+// TestIdleConnections: Z-F06, connections that a busy moment opened go back to the server, which the store may be in need of.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	c, err := New(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	beat := func() error {
+		_, err := c.Beat(t.Context(), "one")
+		return err
+	}
+	for c.pool.Stat().TotalConns() < MaxConns {
+		var busy sync.WaitGroup
+		for range 2 * MaxConns {
+			busy.Go(func() {
+				if err := beat(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if busy.Wait(); t.Failed() {
+			return
+		}
+	}
+	tick := time.NewTicker(idleTimeout / 10)
+	defer tick.Stop()
+	late := time.After(20 * idleTimeout)
+	for c.pool.Stat().TotalConns() > 1 {
+		if err := beat(); err != nil { // as nodes do all the time
+			t.Fatal(err)
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%d connections are open", c.pool.Stat().TotalConns())
+		}
 	}
 }
 
