@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -11,24 +12,33 @@ import (
 type SharedCounters interface {
 	// Charge charges all of charges when each has room, none otherwise, in one step. Charges of one key add up. states is
 	// as long as charges and says what became of each. at is the second in which it charged, for Correct; never 0. When
-	// ctx ends first, the step may have been made or not.
-	Charge(ctx context.Context, charges []CounterCharge, states []CounterState) (at uint32, ok bool, err error)
-	// Look is Charge without its charge; it makes no counter.
+	// ctx ends first, the step may have been made or not. ErrCountersLost: the counters are not those of epoch; nothing was
+	// charged.
+	Charge(ctx context.Context, epoch CounterEpoch, charges []CounterCharge, states []CounterState) (at uint32, ok bool, err error)
+	// Look is Charge without its charge, in whatever counters there are; it makes no counter.
 	Look(ctx context.Context, charges []CounterCharge, states []CounterState) (ok bool, err error)
 	// Correct changes what was charged: below 0 is given back in its second, at most what is there, above 0 is charged
-	// now, whatever the limit.
-	Correct(ctx context.Context, corrections []CounterCorrection) error
+	// now, whatever the limit. ErrCountersLost is as of Charge.
+	Correct(ctx context.Context, epoch CounterEpoch, corrections []CounterCorrection) error
+	// Restore charges what was let through some seconds ago, whatever the limit. ErrCountersLost is as of Charge.
+	Restore(ctx context.Context, epoch CounterEpoch, spent []CounterSpent) error
 	// Used fills used, as long as keys, with what counters hold.
 	Used(ctx context.Context, keys []CounterKey, used []int64) error
 	// Members gives the counters whose keys begin with group and that hold something, in no order. Those whose key has
 	// nothing but zeros behind it need not be among them.
 	Members(ctx context.Context, group [16]byte) ([]CounterMember, error)
-	// Beat says that a node lives, and gives how many did so within NodeLife, that one included. It also forgets counters
-	// that nobody charges any more.
-	Beat(ctx context.Context, node string) (nodes int, err error)
+	// Beat says that a node lives, and gives how many did so within NodeLife, that one included, and the epoch of the
+	// counters. It also forgets counters that nobody charges any more.
+	Beat(ctx context.Context, node string) (nodes int, epoch CounterEpoch, err error)
 	// Close ends it. Calls that run may fail.
 	Close() error
 }
+
+// CounterEpoch names counters from when they were made until the server loses them. It is a random number, never 0.
+type CounterEpoch int64
+
+// ErrCountersLost: the server has lost the counters that the epoch names.
+var ErrCountersLost = errors.New("the counters have lost what they held")
 
 // NodeLife is for how long a node counts as living after a beat.
 const NodeLife = time.Second
@@ -55,6 +65,13 @@ type CounterCorrection struct {
 	Key   CounterKey
 	At    uint32 // of Charge; not looked at when Delta is above 0
 	Delta int64
+}
+
+// CounterSpent is what a counter took so many seconds ago, at most 60.
+type CounterSpent struct {
+	Key    CounterKey
+	Age    uint32
+	Amount int64
 }
 
 // CounterMember is one counter of a group: the second half of its key.

@@ -27,8 +27,11 @@ func (b *breaker) answered() {
 
 // failed reports whether it opens with this failure.
 func (b *breaker) failed() bool {
-	return b.failures.Add(1) >= mostFailures && b.open.CompareAndSwap(false, true)
+	return b.failures.Add(1) >= mostFailures && b.trip()
 }
+
+// trip opens it, and reports whether it was closed.
+func (b *breaker) trip() bool { return b.open.CompareAndSwap(false, true) }
 
 func (b *breaker) close() {
 	b.failures.Store(0)
@@ -42,8 +45,9 @@ func (c *Coordinator) begin(ctx context.Context) {
 	retry := time.NewTicker(probeInterval / 10)
 	defer retry.Stop()
 	for {
-		err := c.beat(ctx)
+		epoch, err := c.beat(ctx)
 		if err == nil {
+			c.epoch.Store(int64(epoch)) // the configuration before may have counted there, with the same counters of this node
 			return
 		}
 		select {
@@ -77,33 +81,38 @@ func (c *Coordinator) live(ctx context.Context) {
 			if c.breaker.isOpen() {
 				continue
 			}
-			err := c.beat(ctx)
-			if err == nil || ctx.Err() != nil {
+			epoch, err := c.beat(ctx)
+			switch {
+			case err == nil && epoch != c.known():
 				missed = 0
-				continue
-			}
-			if missed++; missed >= mostFailures && c.breaker.open.CompareAndSwap(false, true) {
+				c.lost(storage.ErrCountersLost)
+			case err == nil || ctx.Err() != nil:
 				missed = 0
-				c.tellDegraded(err)
+			default:
+				if missed++; missed >= mostFailures && c.breaker.trip() {
+					missed = 0
+					c.tellDegraded(err)
+				}
 			}
 		}
 	}
 }
 
-func (c *Coordinator) beat(ctx context.Context) error {
+func (c *Coordinator) beat(ctx context.Context) (storage.CounterEpoch, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
 	defer cancel()
 	asked := c.now()
-	nodes, err := c.counters.Beat(ctx, c.node)
+	nodes, epoch, err := c.counters.Beat(ctx, c.node)
 	if err == nil {
 		c.census.told(int64(nodes), asked, c.now())
 	}
-	return err
+	return epoch, err
 }
 
-// probe closes the breaker when the server answers as fast as calls need it.
+// probe closes the breaker when the server knows what it has to know, and answers as fast as calls need it.
 func (c *Coordinator) probe(ctx context.Context) {
-	if c.beat(ctx) != nil {
+	epoch, err := c.beat(ctx)
+	if err != nil || !c.restored(ctx, epoch) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.deadline)
@@ -111,6 +120,7 @@ func (c *Coordinator) probe(ctx context.Context) {
 	if _, err := c.counters.Look(ctx, make([]storage.CounterCharge, 1), make([]storage.CounterState, 1)); err != nil {
 		return
 	}
+	c.endRestoring()
 	c.breaker.close()
 	c.log.Info("rate limits are counted together again", slog.Int64("nodes", c.census.count()))
 	if c.changed != nil {

@@ -2,9 +2,9 @@
 // reached.
 //
 // Every charge is made in the shared counters and, when it had room there, in this node's own. So a node that loses the
-// others knows what it has let through itself, and a server that lost its counters, or whose clock was set forward,
-// opens no window: each node still holds its own calls to the limit. Its own clock may forget up to a second later than
-// the server's.
+// others knows what it has let through itself, and a server whose clock was set forward opens no window: each node still
+// holds its own calls to the limit. Its own clock may forget up to a second later than the server's. A server that lost its
+// counters charges nothing until nodes have told it what they have let through.
 //
 // A step waits for the server until the deadline at the most. After three in a row that failed nobody asks until a
 // background look was answered in time again. Meanwhile a node does what [Failure] says. What it lets through alone is
@@ -17,6 +17,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/limit"
@@ -89,11 +90,13 @@ type Coordinator struct {
 	changed  func(bool)
 	alone    func()
 
-	node    string
-	census  census
-	breaker breaker
-	pending pending
-	leases  *leases // nil: Exact
+	node      string
+	census    census
+	breaker   breaker
+	pending   pending
+	leases    *leases      // nil: Exact
+	epoch     atomic.Int64 // of the counters that know what this node has let through; 0: none do
+	restoring restoring
 
 	stop   context.CancelFunc
 	ending sync.WaitGroup
@@ -211,7 +214,7 @@ func (c *Coordinator) chargeShared(ctx context.Context, charges []window.Charge,
 	defer steps.Put(s)
 	s.fill(charges)
 	err = c.ask(ctx, c.deadline, func(ctx context.Context) (err error) {
-		at, ok, err = c.counters.Charge(ctx, s.charges, s.states)
+		at, ok, err = c.counters.Charge(ctx, c.known(), s.charges, s.states)
 		return err
 	})
 	if err == nil {
@@ -259,6 +262,8 @@ func (c *Coordinator) ask(ctx context.Context, deadline time.Duration, f func(ct
 	switch {
 	case err == nil:
 		c.breaker.answered()
+	case errors.Is(err, storage.ErrCountersLost):
+		c.lost(err)
 	case ctx.Err() != nil: // the caller's doing, which says nothing of the server
 	case c.breaker.failed():
 		c.tellDegraded(err)
@@ -274,11 +279,19 @@ func (c *Coordinator) tellDegraded(err error) {
 	}
 }
 
-// Correct implements limit.Coordinator.
+// Correct implements limit.Coordinator. What is given back is owed before this node's own counters know it, and what is
+// charged after: when they are recalled in between, others hear of too much and not of too little.
 func (c *Coordinator) Correct(at window.Slot, corrections []window.Correction) {
+	for _, k := range corrections {
+		if k.Delta < 0 {
+			c.owe(k.Key, sharedSecond(at), k.Delta)
+		}
+	}
 	c.own.Correct(at, corrections)
 	for _, k := range corrections {
-		c.owe(k.Key, sharedSecond(at), k.Delta)
+		if k.Delta > 0 {
+			c.owe(k.Key, sharedSecond(at), k.Delta)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package coordinate
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,7 +139,7 @@ func TestSlowServer(t *testing.T) {
 				t.Errorf("it took %s, degraded %v", took, c.Degraded())
 			}
 			f.be(false, 0)
-			pass(time.Second)
+			pass(gatherTime + time.Second)
 			if v := charge(t, c, 1, 1); v.err != nil || !v.ok || v.degraded {
 				t.Errorf("after: %+v", v)
 			}
@@ -351,24 +352,94 @@ func TestShareOfNothing(t *testing.T) {
 	})
 }
 
-// TestLostCounters: a server that forgets opens no window at a node.
+// TestLostCounters: Z-R01, a server that forgets opens no window: nobody counts there until nodes have told what they let
+// through, also what they did alone meanwhile.
 func TestLostCounters(t *testing.T) {
-	for _, mode := range []Mode{Exact, Share} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFake(1)
-			c := node(f, Options{Mode: mode})
-			defer c.Close()
-			pass(joinTime)
-			if passed := passing(t, c, 100, 100); passed < 95 {
-				t.Errorf("%d passed, want 100", passed)
-			}
+	const limit = 90
+	for _, test := range []struct {
+		name string
+		lose func(f *fake)
+	}{
+		{"all at once", func(f *fake) { f.lose() }},
+		{"while it was away", func(f *fake) {
+			f.be(true, 0)
+			pass(20 * time.Second)
 			f.lose()
-			pass(10 * time.Second)
-			if passed := passing(t, c, 100, 100); passed > 5 {
-				t.Errorf("%d more passed", passed)
-			}
-		})
+			f.be(false, 0)
+		}},
+		{"again while it is told", func(f *fake) {
+			f.lose()
+			pass(gatherTime / 2)
+			f.lose()
+		}},
+	} {
+		for _, mode := range []Mode{Exact, Share} {
+			t.Run(test.name+" "+string(mode), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(0)
+					var all []*Coordinator
+					for range 3 {
+						all = append(all, live(t, f, Options{Mode: mode}))
+					}
+					pass(joinTime + time.Second)
+					var passed int64
+					press := func(n int) {
+						t.Helper()
+						for _, c := range all {
+							passed += passing(t, c, n, limit)
+						}
+					}
+					press(15)
+					test.lose(f)
+					press(limit)
+					pass(gatherTime / 2)
+					if !all[0].Degraded() {
+						t.Error("counts with the others before they can have told what they know")
+					}
+					pass(3 * time.Second)
+					for i, c := range all {
+						if c.Degraded() {
+							t.Errorf("node %d counts alone", i)
+						}
+					}
+					all = append(all, live(t, f, Options{Mode: mode})) // knows nothing by itself
+					press(limit)
+					if passed != limit {
+						t.Errorf("%d passed, want %d", passed, limit)
+					}
+				})
+			})
+		}
 	}
+}
+
+// TestRestoreFails: what counters could not be told at once they are told later, each thing once.
+func TestRestoreFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		c := live(t, f, Options{})
+		const keys = 3 * portion
+		for i := range keys {
+			key := window.NewKey(window.NewDigest("group"), window.NewDigest(strconv.Itoa(i)))
+			if v, err := c.Charge(t.Context(), []window.Charge{{Key: key, Amount: 1, Limit: 1}}, make([]window.State, 1)); err != nil || !v.OK {
+				t.Fatal(v, err)
+			}
+		}
+		f.lose()
+		f.be(false, statusDeadline*2/5) // so that the third beat or portion is not in time
+		pass(beatInterval + statusDeadline*2/5 + probeInterval + statusDeadline)
+		f.be(true, 0)
+		pass(10 * time.Second)
+		f.be(false, 0)
+		pass(5 * time.Second)
+		used := int64(0)
+		for _, m := range f.counters.Members(window.NewDigest("group")) {
+			used += m.Used
+		}
+		if used != keys || c.Degraded() {
+			t.Errorf("the server counts %d, want %d; counts alone: %v", used, keys, c.Degraded())
+		}
+	})
 }
 
 // TestAloneThenTogether: reservations that were made alone are settled, before and after the server is back.

@@ -163,6 +163,13 @@ func (c *Coordinator) keep(charge window.Charge, at uint32, size, used int64) {
 	}
 }
 
+// forget drops all leases, without giving anything back.
+func (l *leases) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.all)
+}
+
 // returnLeases gives back what is left of leases that have ended.
 func (c *Coordinator) returnLeases() {
 	l := c.leases

@@ -21,6 +21,7 @@ var errDown = errors.New("the server is down")
 type fake struct {
 	mu       sync.Mutex
 	counters *window.Counters
+	epoch    storage.CounterEpoch
 	nodes    int // how many live; 0: those that say so
 	seen     map[string]time.Time
 	delay    time.Duration // until it answers
@@ -29,7 +30,7 @@ type fake struct {
 }
 
 func newFake(nodes int) *fake {
-	return &fake{counters: window.New(time.Now), nodes: nodes, seen: make(map[string]time.Time)}
+	return &fake{counters: window.New(time.Now), epoch: 1, nodes: nodes, seen: make(map[string]time.Time)}
 }
 
 func (f *fake) be(down bool, delay time.Duration) {
@@ -43,6 +44,18 @@ func (f *fake) lose() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counters = window.New(time.Now)
+	f.epoch++
+}
+
+// of is exchange when the counters are of an epoch.
+func (f *fake) of(ctx context.Context, epoch storage.CounterEpoch) (*window.Counters, error) {
+	counters, err := f.exchange(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && epoch != f.epoch {
+		return nil, storage.ErrCountersLost
+	}
+	return counters, err
 }
 
 // exchange waits for the server, and gives its counters.
@@ -68,11 +81,7 @@ func (f *fake) times() int {
 	return f.asked
 }
 
-func (f *fake) step(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState, charge bool) (uint32, bool, error) {
-	counters, err := f.exchange(ctx)
-	if err != nil {
-		return 0, false, err
-	}
+func chargeIn(counters *window.Counters, charges []storage.CounterCharge, states []storage.CounterState, charge bool) (uint32, bool) {
 	own, found := make([]window.Charge, len(charges)), make([]window.State, len(charges))
 	for i, c := range charges {
 		own[i] = window.Charge{Key: window.Key(c.Key), Amount: c.Amount, Limit: c.Limit}
@@ -87,20 +96,40 @@ func (f *fake) step(ctx context.Context, charges []storage.CounterCharge, states
 	for i := range found {
 		states[i] = storage.CounterState(found[i])
 	}
-	return uint32(at) + 1, ok, nil
+	return uint32(at) + 1, ok
 }
 
-func (f *fake) Charge(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (uint32, bool, error) {
-	return f.step(ctx, charges, states, true)
+func (f *fake) Charge(ctx context.Context, epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (uint32, bool, error) {
+	counters, err := f.of(ctx, epoch)
+	if err != nil {
+		return 0, false, err
+	}
+	at, ok := chargeIn(counters, charges, states, true)
+	return at, ok, nil
 }
 
 func (f *fake) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (bool, error) {
-	_, ok, err := f.step(ctx, charges, states, false)
-	return ok, err
+	counters, err := f.exchange(ctx)
+	if err != nil {
+		return false, err
+	}
+	_, ok := chargeIn(counters, charges, states, false)
+	return ok, nil
 }
 
-func (f *fake) Correct(ctx context.Context, corrections []storage.CounterCorrection) error {
-	counters, err := f.exchange(ctx)
+// Restore charges all of it now.
+func (f *fake) Restore(ctx context.Context, epoch storage.CounterEpoch, spent []storage.CounterSpent) error {
+	counters, err := f.of(ctx, epoch)
+	for _, s := range spent {
+		if err == nil {
+			counters.Correct(0, []window.Correction{{Key: window.Key(s.Key), Delta: s.Amount}})
+		}
+	}
+	return err
+}
+
+func (f *fake) Correct(ctx context.Context, epoch storage.CounterEpoch, corrections []storage.CounterCorrection) error {
+	counters, err := f.of(ctx, epoch)
 	for _, k := range corrections {
 		if err == nil {
 			counters.Correct(window.Slot(k.At)-1, []window.Correction{{Key: window.Key(k.Key), Delta: k.Delta}})
@@ -129,14 +158,14 @@ func (f *fake) Members(ctx context.Context, group [16]byte) (members []storage.C
 	return members, err
 }
 
-func (f *fake) Beat(ctx context.Context, node string) (n int, err error) {
+func (f *fake) Beat(ctx context.Context, node string) (n int, epoch storage.CounterEpoch, err error) {
 	if _, err := f.exchange(ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.nodes > 0 {
-		return f.nodes, nil
+		return f.nodes, f.epoch, nil
 	}
 	f.seen[node] = time.Now()
 	for _, seen := range f.seen {
@@ -144,7 +173,7 @@ func (f *fake) Beat(ctx context.Context, node string) (n int, err error) {
 			n++
 		}
 	}
-	return n, nil
+	return n, f.epoch, nil
 }
 
 func (f *fake) Close() error { return nil }

@@ -2,6 +2,7 @@ package coordinate
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -113,13 +114,17 @@ func (c *Coordinator) Flush(ctx context.Context) {
 	c.pending.delivering.Lock()
 	defer c.pending.delivering.Unlock()
 	for !c.breaker.isOpen() {
+		epoch := c.known()
 		corrections := c.take()
 		if len(corrections) == 0 {
 			return
 		}
-		err := c.ask(ctx, statusDeadline, func(ctx context.Context) error { return c.counters.Correct(ctx, corrections) })
+		err := c.ask(ctx, statusDeadline, func(ctx context.Context) error { return c.counters.Correct(ctx, epoch, corrections) })
 		if err == nil {
 			continue
+		}
+		if errors.Is(err, storage.ErrCountersLost) {
+			return // this node's own counters have it
 		}
 		c.log.Debug("correcting rate limits", slog.Any("error", err))
 		// It may have been made. Charging twice refuses too much for a minute; giving back twice would let too much through.

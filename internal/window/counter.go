@@ -126,6 +126,23 @@ func (n *counter) used(second uint32) int64 {
 	return used
 }
 
+// spent appends what counts at a second, without changing the counter.
+func (n *counter) spent(out []Spent, second uint32) []Spent {
+	second = max(second, n.last)
+	if second-n.last > span {
+		return out
+	}
+	for _, s := range n.older {
+		if age := s.age(second); age <= span && s.amount() > 0 {
+			out = append(out, Spent{Key: n.key, Age: age, Amount: s.amount()})
+		}
+	}
+	if n.present > 0 {
+		out = append(out, Spent{Key: n.key, Age: second - n.last, Amount: n.present})
+	}
+	return out
+}
+
 // wait is the time from since until need fits below limit; Longest when it never does. The counter may be nil.
 func (n *counter) wait(need, limit int64, since time.Duration) time.Duration {
 	if n == nil || need > limit {

@@ -263,6 +263,32 @@ func (c *Counters) Members(group Digest) []Member {
 	return out
 }
 
+// Spent is what a counter took in one second of the present window.
+type Spent struct {
+	Key    Key
+	Age    uint32 // how many seconds ago that second was
+	Amount int64
+}
+
+// Spent is what all counters took, second by second, at most so many of them, in no order. It takes one lock after the
+// other.
+func (c *Counters) Spent(most int) []Spent {
+	var out []Spent
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		_, second := c.elapsed()
+		for p := range s.n {
+			if len(out) >= most {
+				break
+			}
+			out = s.at(p).spent(out, second)
+		}
+		s.mu.Unlock()
+	}
+	return out[:min(len(out), most)]
+}
+
 // Len is the number of counters that are kept.
 func (c *Counters) Len() int {
 	n := 0

@@ -43,6 +43,38 @@ func TestDigestsTellFieldsApart(t *testing.T) {
 	}
 }
 
+// TestSpent: what counters took is told second by second for as long as it counts, and adds up to what they hold.
+func TestSpent(t *testing.T) {
+	c := newClock()
+	w := New(c.now)
+	keys := []Key{key("g", "a"), key("g", "b"), key("h", "a")}
+	took := make(map[Spent]bool) // Age: the second
+	for second := range uint32(200) {
+		for i, k := range keys {
+			if amount := int64(second)*7%5 + int64(i); int(second)%(i+2) == 0 && second < 120 && amount > 0 {
+				w.Charge([]Charge{{Key: k, Amount: amount, Limit: Max}}, nil)
+				took[Spent{k, second, amount}] = true
+			}
+		}
+		sums := make(map[Key]int64)
+		for _, s := range w.Spent(1 << 20) {
+			if s.Age > span || !took[Spent{s.Key, second - s.Age, s.Amount}] {
+				t.Fatalf("second %d: %+v was not", second, s)
+			}
+			sums[s.Key] += s.Amount
+		}
+		for _, k := range keys {
+			if sums[k] != w.Used(k) {
+				t.Fatalf("second %d: %d were told of, %d count", second, sums[k], w.Used(k))
+			}
+		}
+		if n := len(w.Spent(5)); n > 5 || second == 60 && n != 5 {
+			t.Errorf("%d of at most 5", n)
+		}
+		c.turn(time.Second)
+	}
+}
+
 // TestEdgesOfAWindow: T05, a burst on both sides of the edge of a window passes once.
 func TestEdgesOfAWindow(t *testing.T) {
 	for _, first := range []time.Duration{0, 1, 400 * time.Millisecond, time.Second - 1} {

@@ -139,7 +139,7 @@ func TestCoordinatePostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer another.Close()
-	if nodes, err := another.Beat(t.Context(), "another"); err != nil || nodes != 2 {
+	if nodes, _, err := another.Beat(t.Context(), "another"); err != nil || nodes != 2 {
 		t.Errorf("%d nodes count together, want 2: %v", nodes, err)
 	}
 }

@@ -3,6 +3,7 @@ package coordinatetest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -62,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) Server) {
 	t.Run("T02 three engines", func(t *testing.T) { testEngines(t, open(t), coordinate.Exact, 100, 100, 100) })
 	t.Run("T02 three engines with leases", func(t *testing.T) { testEngines(t, open(t), coordinate.Share, 600, 540, 630) })
 	t.Run("Expiry", func(t *testing.T) { testExpiry(t, open(t)) })
+	t.Run("Z-R01 epochs", func(t *testing.T) { testEpochs(t, open(t)) })
 	t.Run("T06 clock steps", func(t *testing.T) { testClockSteps(t, open(t)) })
 }
 
@@ -145,7 +147,7 @@ func testExpiry(t *testing.T, s Server) {
 	beat := func(node string, want int) {
 		t.Helper()
 		wait(t, "the server", func() bool {
-			n, err := c.Beat(t.Context(), node)
+			n, _, err := c.Beat(t.Context(), node)
 			if err == nil && n != want {
 				t.Errorf("%d nodes live, want %d", n, want)
 			}
@@ -153,10 +155,11 @@ func testExpiry(t *testing.T, s Server) {
 		})
 	}
 	beat("a", 1)
+	ours := Epoch(t, c)
 	for i := range 100 {
 		var k storage.CounterKey
 		k[0], k[31] = byte(i), 1
-		if _, ok, err := c.Charge(t.Context(), []storage.CounterCharge{{Key: k, Amount: 1, Limit: 1}}, make([]storage.CounterState, 1)); !ok || err != nil {
+		if _, ok, err := c.Charge(t.Context(), ours, []storage.CounterCharge{{Key: k, Amount: 1, Limit: 1}}, make([]storage.CounterState, 1)); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}
@@ -174,6 +177,58 @@ func testExpiry(t *testing.T, s Server) {
 		beat("b", 1)
 		return s.Keys(t) == 0 || s.Expires
 	})
+}
+
+// testEpochs: what is of another epoch is neither charged nor corrected; what is restored counts from when it was let through.
+func testEpochs(t *testing.T, s Server) {
+	s.Set(t, epoch)
+	c := s.Open(t)
+	defer c.Close()
+	ours := Epoch(t, c)
+	if _, again, err := c.Beat(t.Context(), "b"); err != nil || ours == 0 || again != ours {
+		t.Errorf("the epoch was %d and is %d, %v", ours, again, err)
+	}
+	one, two := storage.CounterKey{0: 1, 31: 1}, storage.CounterKey{0: 2, 31: 1}
+	holds := func(what string, want ...int64) {
+		t.Helper()
+		used := make([]int64, 2)
+		if err := c.Used(t.Context(), []storage.CounterKey{one, two}, used); err != nil || used[0] != want[0] || used[1] != want[1] {
+			t.Errorf("%s: the counters hold %d, want %d, %v", what, used, want, err)
+		}
+	}
+	charges := []storage.CounterCharge{{Key: one, Amount: 1, Limit: 100}, {Key: two, Amount: 2, Limit: 100}}
+	states := make([]storage.CounterState, 2)
+	for _, wrong := range []storage.CounterEpoch{0, ours + 1, -ours} {
+		_, ok, charging := c.Charge(t.Context(), wrong, charges, states)
+		correcting := c.Correct(t.Context(), wrong, []storage.CounterCorrection{{Key: one, Delta: 5}})
+		restoring := c.Restore(t.Context(), wrong, []storage.CounterSpent{{Key: one, Amount: 5}})
+		for _, err := range []error{charging, correcting, restoring} {
+			if ok || !errors.Is(err, storage.ErrCountersLost) {
+				t.Errorf("epoch %d for %d: %v, %v", wrong, ours, ok, err)
+			}
+		}
+	}
+	holds("wrong epochs", 0, 0)
+	if _, ok, err := c.Charge(t.Context(), ours, charges, states); err != nil || !ok {
+		t.Error(ok, err)
+	}
+	err := c.Restore(t.Context(), ours, []storage.CounterSpent{
+		{Key: two, Age: 60, Amount: 10}, {Key: one, Age: 0, Amount: 20}, {Key: two, Age: 30, Amount: 40}, {Key: two, Age: 60, Amount: 5},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	holds("restored", 21, 57)
+	if members, err := c.Members(t.Context(), [16]byte(two[:16])); err != nil || len(members) != 1 || members[0].Used != 57 {
+		t.Errorf("members: %v, %v", members, err)
+	}
+	for _, later := range []struct {
+		after    time.Duration
+		one, two int64
+	}{{time.Second, 21, 42}, {30 * time.Second, 21, 42}, {31 * time.Second, 21, 2}, {60 * time.Second, 21, 2}, {61 * time.Second, 0, 0}} {
+		s.Set(t, epoch.Add(later.after))
+		holds(later.after.String(), later.one, later.two)
+	}
 }
 
 // testClockSteps: a server whose clock is set opens no window, and locks nobody out for longer than one.
@@ -202,8 +257,19 @@ func testClockSteps(t *testing.T, s Server) {
 	charge("again", false)
 }
 
-func wait(t *testing.T, what string, f func() bool) {
-	t.Helper()
+// Epoch is that of counters, which may still connect.
+func Epoch(tb testing.TB, c storage.SharedCounters) (epoch storage.CounterEpoch) {
+	tb.Helper()
+	wait(tb, "the server", func() (ok bool) {
+		var err error
+		_, epoch, err = c.Beat(tb.Context(), "a")
+		return err == nil
+	})
+	return epoch
+}
+
+func wait(tb testing.TB, what string, f func() bool) {
+	tb.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	timeout := time.After(time.Minute)
@@ -211,7 +277,7 @@ func wait(t *testing.T, what string, f func() bool) {
 		select {
 		case <-tick.C:
 		case <-timeout:
-			t.Fatal("waited too long for ", what)
+			tb.Fatal("waited too long for ", what)
 		}
 	}
 }
@@ -222,8 +288,9 @@ func Benchmark(b *testing.B, c storage.SharedCounters) {
 	for i := range charges {
 		charges[i] = storage.CounterCharge{Key: storage.CounterKey{byte(i), 31: 1}, Amount: 1, Limit: window.Max}
 	}
+	ours := Epoch(b, c)
 	step := func() {
-		if _, ok, err := c.Charge(b.Context(), charges, make([]storage.CounterState, len(charges))); !ok || err != nil {
+		if _, ok, err := c.Charge(b.Context(), ours, charges, make([]storage.CounterState, len(charges))); !ok || err != nil {
 			b.Error(ok, err)
 		}
 	}

@@ -18,16 +18,21 @@ type Faulty struct {
 	Pause, Resume func(t *testing.T)
 }
 
-// RunFaults stops a server under a node that counts there.
+// RunFaults stops a server under a node that counts there. Afterwards the server knows what the node let through, whatever
+// it has lost.
 func RunFaults(t *testing.T, s Faulty) {
-	n := coordinate.New(coordinate.Options{Counters: s.Open(t), Own: window.New(nil), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Deadline: time.Second}) // no machine is so busy that a server at rest takes longer
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	charge := func(what string) (ok, degraded bool) {
+	begin := func() *coordinate.Coordinator {
+		n := coordinate.New(coordinate.Options{Counters: s.Open(t), Own: window.New(nil), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Deadline: time.Second}) // no machine is so busy that a server at rest takes longer
+		t.Cleanup(func() {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return n
+	}
+	n := begin()
+	charge := func(n *coordinate.Coordinator, what string) (ok, degraded bool) {
 		t.Helper()
 		v, err := n.Charge(t.Context(), []window.Charge{{Key: window.NewKey(window.NewDigest("g"), window.NewDigest(what)), Amount: 1, Limit: 10}}, make([]window.State, 1))
 		if err != nil {
@@ -39,7 +44,7 @@ func RunFaults(t *testing.T, s Faulty) {
 		t.Helper()
 		wait(t, what, func() bool { return !n.Degraded() })
 		wait(t, what, func() bool {
-			ok, degraded := charge(what)
+			ok, degraded := charge(n, what)
 			return ok && !degraded || n.Degraded()
 		})
 	}
@@ -54,7 +59,7 @@ func RunFaults(t *testing.T, s Faulty) {
 		fault.make(t)
 		passed := 0
 		for range 30 {
-			ok, degraded := charge(fault.name)
+			ok, degraded := charge(n, fault.name)
 			if !degraded {
 				t.Errorf("%s: a call was counted there", fault.name)
 			}
@@ -67,8 +72,12 @@ func RunFaults(t *testing.T, s Faulty) {
 		}
 		fault.end(t)
 		together("after it was " + fault.name)
-		if ok, _ := charge(fault.name); ok {
+		if ok, _ := charge(n, fault.name); ok {
 			t.Errorf("after it was %s: one more passed", fault.name)
+		}
+		n.Flush(t.Context())
+		if ok, degraded := charge(begin(), fault.name); ok || degraded {
+			t.Errorf("after it was %s: one more passed at another node, degraded %v", fault.name, degraded)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/coordinate/coordinatetest"
 	"github.com/durward-gateway/durward/internal/coordinate/valkey/valkeytest"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -154,16 +155,11 @@ func openDesync(t *testing.T) (*Counters, *meddler) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	epoch := coordinatetest.Epoch(t, c)
 	for i := range desyncKeys {
-		for {
-			_, ok, err := c.Charge(t.Context(), []storage.CounterCharge{{Key: desyncKey(i), Amount: desyncValue(i), Limit: 1 << 40}}, make([]storage.CounterState, 1))
-			if errors.Is(err, errConnecting) {
-				continue
-			}
-			if err != nil || !ok {
-				t.Fatal(ok, err)
-			}
-			break
+		_, ok, err := c.Charge(t.Context(), epoch, []storage.CounterCharge{{Key: desyncKey(i), Amount: desyncValue(i), Limit: 1 << 40}}, make([]storage.CounterState, 1))
+		if err != nil || !ok {
+			t.Fatal(ok, err)
 		}
 	}
 	return c, m

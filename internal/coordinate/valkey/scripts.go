@@ -3,12 +3,12 @@ package valkey
 import "github.com/redis/rueidis"
 
 // scripts are what the server runs.
-type scripts struct{ charge, correct, used, members, beat *rueidis.Lua }
+type scripts struct{ charge, correct, restore, used, members, beat *rueidis.Lua }
 
 func newScripts(clock string) scripts {
 	counters := func(text string) *rueidis.Lua { return rueidis.NewLuaScript(clock + library + text) }
 	return scripts{
-		charge: counters(chargeText), correct: counters(correctText), used: counters(usedText),
+		charge: counters(chargeText), correct: counters(correctText), restore: counters(restoreText), used: counters(usedText),
 		members: rueidis.NewLuaScript(clock + membersText), beat: rueidis.NewLuaScript(clock + beatText),
 	}
 }
@@ -23,12 +23,13 @@ local now, us = tonumber(t[1]) - 1700000000, tonumber(t[2])
 // A counter is a hash: l is the last second in which it was charged, t the sum of its slots, and 0 to 60 the slots: the
 // field of a second is its remainder by 61. A set beside it, ordered by seconds, has the members of a group. All expire.
 //
-// Keys: the counters of a step, then the set of each one's group. Each script takes a number first and gives it back: an
-// answer with another one belongs to another question.
+// Keys: the counters of a step, then the set of each one's group, then what holds the epoch, for scripts that compare it.
+// Each script takes a number first and gives it back: an answer with another one belongs to another question.
 //
 //nolint:dupword // Lua ends blocks in blocks so
 const library = `
-local n = #KEYS / 2
+local n = math.floor(#KEYS / 2)
+local function lost(epoch) return redis.call('GET', KEYS[#KEYS]) ~= epoch end
 local function load(key)
 	local v = redis.call('HMGET', key, 'l', 't')
 	local c = {last = now, used = 0, expired = {}, fresh = true, now = now}
@@ -78,15 +79,18 @@ local function add(i, c, amount)
 end
 `
 
-// Arguments after the number: 1 to charge or 0 to look, then amount and limit of each counter. Answer: the number,
-// the second, 1 when all had room, then used and the microseconds to wait of each.
+// Arguments after the number: 1 to charge or 0 to look, the epoch, then amount and limit of each counter. Answer: the
+// number, the second, 1 when all had room and -1 when the counters are of another epoch, then used and the microseconds to
+// wait of each.
 //
 //nolint:dupword // Lua ends blocks in blocks so
 const chargeText = `
 local counters, ok = {}, 1
-local out = {tonumber(ARGV[1]), now, 1}
+local out = {tonumber(ARGV[1]), now, -1}
+for i = 4, 2 * n + 3 do out[i] = 0 end
+if ARGV[2] == '1' and lost(ARGV[3]) then return out end
 for i = 1, n do
-	local key, amount, limit = KEYS[i], tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
+	local key, amount, limit = KEYS[i], tonumber(ARGV[2 * i + 2]), tonumber(ARGV[2 * i + 3])
 	local need = math.max(amount, 1)
 	local c = counters[key]
 	if not c then c = load(key); c.pending = 0; counters[key] = c end
@@ -97,7 +101,7 @@ for i = 1, n do
 end
 if ok == 1 and ARGV[2] == '1' then
 	for i = 1, n do
-		local c, amount = counters[KEYS[i]], tonumber(ARGV[2 * i + 1])
+		local c, amount = counters[KEYS[i]], tonumber(ARGV[2 * i + 2])
 		c.pending = 0
 		if amount > 0 then add(i, c, amount) end
 		out[2 * i + 2] = c.used
@@ -108,12 +112,14 @@ out[3] = ok
 return out
 `
 
-// Arguments after the number: the second and the change of each counter. Answer: the number.
+// Arguments after the number: the epoch, then the second and the change of each counter. Answer: the number, and 1 when it
+// was made.
 //
 //nolint:dupword // Lua ends blocks in blocks so
 const correctText = `
+if lost(ARGV[2]) then return {tonumber(ARGV[1]), 0} end
 for i = 1, n do
-	local at, delta = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+	local at, delta = tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
 	local key, c = KEYS[i], load(KEYS[i])
 	if delta > 0 then
 		add(i, c, delta)
@@ -125,7 +131,22 @@ for i = 1, n do
 		end
 	end
 end
-return {tonumber(ARGV[1])}
+return {tonumber(ARGV[1]), 1}
+`
+
+// Arguments after the number: the epoch, then the age and the amount of each. Answer: the number, and 1 when it was made.
+//
+//nolint:dupword // Lua ends blocks in blocks so
+const restoreText = `
+if lost(ARGV[2]) then return {tonumber(ARGV[1]), 0} end
+for i = 1, n do
+	local age, amount = tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
+	local key, c = KEYS[i], load(KEYS[i])
+	add(i, c, 0)
+	redis.call('HINCRBY', key, (c.now - age) % 61, amount)
+	redis.call('HINCRBY', key, 't', amount)
+end
+return {tonumber(ARGV[1]), 1}
 `
 
 // Answer: the number, then what each counter holds.
@@ -143,12 +164,14 @@ table.insert(out, 1, tonumber(ARGV[1]))
 return out
 `
 
-// Keys: the set of nodes. Arguments after the number: the node, and the seconds that it lives. Answer: the number, and how
-// many nodes live.
+// Keys: the set of nodes, and what holds the epoch. Arguments after the number: the node, the seconds that it lives, and
+// the epoch of counters that begin now. Answer: the number, how many nodes live, and the epoch.
 const beatText = `
 local at = now + us / 1000000
 redis.call('ZADD', KEYS[1], string.format('%.6f', at), ARGV[2])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('(%.6f', at - tonumber(ARGV[3])))
 redis.call('EXPIRE', KEYS[1], 125)
-return {tonumber(ARGV[1]), redis.call('ZCARD', KEYS[1])}
+redis.call('SET', KEYS[2], ARGV[4], 'NX')
+redis.call('EXPIRE', KEYS[2], 125)
+return {tonumber(ARGV[1]), redis.call('ZCARD', KEYS[1]), redis.call('GET', KEYS[2])}
 `

@@ -25,6 +25,9 @@ import (
 // prefix begins every key.
 const prefix = "{durward-limits}:"
 
+// epochKey holds the epoch of the counters. A server that has lost them has lost it too.
+const epochKey = prefix + "epoch"
+
 const (
 	dialTimeout = time.Second
 	// silence is when a connection that does not answer counts as broken.
@@ -187,19 +190,28 @@ func keysOf(n int, key func(i int) *storage.CounterKey) []string {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-func (c *Counters) step(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState, mode string) (at uint32, ok bool, err error) {
-	args := make([]string, 2, 2+2*len(charges))
-	args[1] = mode
+const (
+	looking  = "0"
+	charging = "1"
+)
+
+func (c *Counters) step(ctx context.Context, mode string, epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (at uint32, ok bool, err error) {
+	args := make([]string, 3, 3+2*len(charges))
+	args[1], args[2] = mode, decimal(int64(epoch))
 	for i := range charges {
 		args = append(args, decimal(charges[i].Amount), decimal(charges[i].Limit))
 	}
-	answer, err := c.run(ctx, c.scripts.charge, keysOf(len(charges), func(i int) *storage.CounterKey { return &charges[i].Key }), args, 2+2*len(charges))
+	keys := append(keysOf(len(charges), func(i int) *storage.CounterKey { return &charges[i].Key }), epochKey)
+	answer, err := c.run(ctx, c.scripts.charge, keys, args, 2+2*len(charges))
 	if err != nil {
 		return 0, false, err
 	}
 	numbers, err := integers(answer)
 	if err != nil {
 		return 0, false, err
+	}
+	if numbers[1] < 0 {
+		return 0, false, storage.ErrCountersLost
 	}
 	for i := range states {
 		states[i] = storage.CounterState{Used: numbers[2+2*i], Wait: time.Duration(numbers[3+2*i]) * time.Microsecond}
@@ -219,24 +231,49 @@ func integers(answer []rueidis.RedisMessage) ([]int64, error) {
 }
 
 // Charge implements storage.SharedCounters.
-func (c *Counters) Charge(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (at uint32, ok bool, err error) {
-	return c.step(ctx, charges, states, "1")
+func (c *Counters) Charge(ctx context.Context, epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (at uint32, ok bool, err error) {
+	return c.step(ctx, charging, epoch, charges, states)
 }
 
 // Look implements storage.SharedCounters.
 func (c *Counters) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (bool, error) {
-	_, ok, err := c.step(ctx, charges, states, "0")
+	_, ok, err := c.step(ctx, looking, 0, charges, states)
 	return ok, err
 }
 
 // Correct implements storage.SharedCounters.
-func (c *Counters) Correct(ctx context.Context, corrections []storage.CounterCorrection) error {
-	args := make([]string, 1, 1+2*len(corrections))
-	for i := range corrections {
-		args = append(args, strconv.FormatUint(uint64(corrections[i].At), 10), decimal(corrections[i].Delta))
+func (c *Counters) Correct(ctx context.Context, epoch storage.CounterEpoch, corrections []storage.CounterCorrection) error {
+	return c.change(ctx, c.scripts.correct, epoch, len(corrections), func(i int) (*storage.CounterKey, uint32, int64) {
+		k := &corrections[i]
+		return &k.Key, k.At, k.Delta
+	})
+}
+
+// Restore implements storage.SharedCounters.
+func (c *Counters) Restore(ctx context.Context, epoch storage.CounterEpoch, spent []storage.CounterSpent) error {
+	return c.change(ctx, c.scripts.restore, epoch, len(spent), func(i int) (*storage.CounterKey, uint32, int64) {
+		s := &spent[i]
+		return &s.Key, s.Age, s.Amount
+	})
+}
+
+// change runs a script that changes n counters, each at a second by an amount.
+func (c *Counters) change(ctx context.Context, script *rueidis.Lua, epoch storage.CounterEpoch, n int, of func(i int) (key *storage.CounterKey, second uint32, amount int64)) error {
+	args := make([]string, 2, 2+2*n)
+	args[1] = decimal(int64(epoch))
+	for i := range n {
+		_, second, amount := of(i)
+		args = append(args, strconv.FormatUint(uint64(second), 10), decimal(amount))
 	}
-	_, err := c.run(ctx, c.scripts.correct, keysOf(len(corrections), func(i int) *storage.CounterKey { return &corrections[i].Key }), args, 0)
-	return err
+	keys := append(keysOf(n, func(i int) *storage.CounterKey { key, _, _ := of(i); return key }), epochKey)
+	answer, err := c.run(ctx, script, keys, args, 1)
+	if err != nil {
+		return err
+	}
+	if made, err := answer[0].AsInt64(); err != nil || made != 1 {
+		return storage.ErrCountersLost
+	}
+	return nil
 }
 
 // Used implements storage.SharedCounters. Without keys it asks too: an answer is what tells that the server is there.
@@ -289,16 +326,17 @@ func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.Count
 var nodeLife = strconv.FormatFloat(storage.NodeLife.Seconds(), 'f', -1, 64)
 
 // Beat implements storage.SharedCounters. What expires is forgotten by the server.
-func (c *Counters) Beat(ctx context.Context, node string) (int, error) {
-	answer, err := c.run(ctx, c.scripts.beat, []string{prefix + "nodes"}, []string{"", hex.EncodeToString([]byte(node)), nodeLife}, 1)
+func (c *Counters) Beat(ctx context.Context, node string) (nodes int, epoch storage.CounterEpoch, err error) {
+	begin := decimal(rand.Int64() | 1) //nolint:gosec // so that no two are the same, not so that nobody guesses it
+	answer, err := c.run(ctx, c.scripts.beat, []string{prefix + "nodes", epochKey}, []string{"", hex.EncodeToString([]byte(node)), nodeLife, begin}, 2)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	nodes, err := answer[0].AsInt64()
+	numbers, err := integers(answer)
 	if err != nil {
-		return 0, errAnswer
+		return 0, 0, err
 	}
-	return int(nodes), nil
+	return int(numbers[0]), storage.CounterEpoch(numbers[1]), nil
 }
 
 // Interface guards

@@ -1,7 +1,6 @@
 package valkey
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -82,11 +81,5 @@ func BenchmarkCharge(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	for {
-		if _, err := c.Beat(b.Context(), "node"); err == nil {
-			break
-		}
-		runtime.Gosched()
-	}
 	coordinatetest.Benchmark(b, c)
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -55,10 +56,12 @@ type Counters struct {
 }
 
 type step struct {
+	epoch   storage.CounterEpoch
 	charges []storage.CounterCharge
 	states  []storage.CounterState
 	at      uint32
 	ok      bool
+	lost    bool
 }
 
 // New takes the address of a database, a URL or key=value words as libpq takes them. It does not connect yet.
@@ -110,6 +113,9 @@ func (c *Counters) Close() error {
 	return nil
 }
 
+// droppedCodes tell of a schema that is not there any more: of tables, functions and types, and of what a plan still had.
+var droppedCodes = []string{"42P01", "42883", "42704", "XX000"}
+
 // exchange runs f with a schema, on c's own time.
 func (c *Counters) exchange(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -125,7 +131,7 @@ func (c *Counters) exchange(ctx context.Context, f func(ctx context.Context) err
 			return nil
 		case !errors.As(err, &refused):
 			return fmt.Errorf("asking the counters: %w", err)
-		case refused.Code == "42P01" || refused.Code == "42883" || refused.Code == "XX000": // somebody dropped the schema
+		case slices.Contains(droppedCodes, refused.Code): // somebody dropped the schema
 			c.mu.Lock()
 			c.ready = false
 			c.mu.Unlock()
@@ -165,24 +171,34 @@ func (c *Counters) makeSchema(ctx context.Context) error {
 }
 
 // Charge implements storage.SharedCounters.
-func (c *Counters) Charge(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (at uint32, ok bool, err error) {
-	return ask(ctx, &c.charges, charges, states)
+func (c *Counters) Charge(ctx context.Context, epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (at uint32, ok bool, err error) {
+	s, err := ask(ctx, &c.charges, epoch, charges, states)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case s.lost:
+		return 0, false, storage.ErrCountersLost
+	}
+	return s.at, s.ok, nil
 }
 
 // Look implements storage.SharedCounters.
 func (c *Counters) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (ok bool, err error) {
-	_, ok, err = ask(ctx, &c.looks, charges, states)
-	return ok, err
+	s, err := ask(ctx, &c.looks, 0, charges, states)
+	if err != nil {
+		return false, err
+	}
+	return s.ok, nil
 }
 
 // ask lets a step be made in a batch, which may outlive its caller: it has memory of its own.
-func ask(ctx context.Context, b *batch[*step], charges []storage.CounterCharge, states []storage.CounterState) (uint32, bool, error) {
-	s := &step{charges: slices.Clone(charges), states: make([]storage.CounterState, len(charges))}
+func ask(ctx context.Context, b *batch[*step], epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (*step, error) {
+	s := &step{epoch: epoch, charges: slices.Clone(charges), states: make([]storage.CounterState, len(charges))}
 	if err := b.ask(ctx, s); err != nil {
-		return 0, false, err
+		return nil, err
 	}
 	copy(states, s.states)
-	return s.at, s.ok, nil
+	return s, nil
 }
 
 func compareKeys(a, b storage.CounterKey) int { return bytes.Compare(a[:], b[:]) }
@@ -209,7 +225,7 @@ func texts(keys []storage.CounterKey) [][]byte {
 
 func (c *Counters) charge(all []*asked[*step]) {
 	keys := keysOf(all)
-	ends := make([]int32, 0, len(all))
+	ends, epochs := make([]int32, 0, len(all)), make([]int64, 0, len(all))
 	var places []int32
 	var amounts, limits []int64
 	for _, q := range all {
@@ -218,13 +234,13 @@ func (c *Counters) charge(all []*asked[*step]) {
 			places = append(places, int32(place)+1)
 			amounts, limits = append(amounts, charge.Amount), append(limits, charge.Limit)
 		}
-		ends = append(ends, int32(len(places)))
+		ends, epochs = append(ends, int32(len(places))), append(epochs, int64(q.of.epoch))
 	}
 	var at int64
-	var made []bool
+	var made []*bool // nil: of another epoch
 	var used, waits []int64
 	err := c.exchange(c.running, func(ctx context.Context) error {
-		return c.pool.QueryRow(ctx, chargeSQL, texts(keys), ends, places, amounts, limits).Scan(&at, &made, &used, &waits)
+		return c.pool.QueryRow(ctx, chargeSQL, epochs, texts(keys), ends, places, amounts, limits).Scan(&at, &made, &used, &waits)
 	})
 	if err == nil && (len(made) != len(all) || len(used) != len(places) || len(waits) != len(places)) {
 		err = errors.New("the database answered something else")
@@ -233,7 +249,8 @@ func (c *Counters) charge(all []*asked[*step]) {
 		if q.err = err; err != nil {
 			continue
 		}
-		q.of.at, q.of.ok = uint32(at), made[n]
+		q.of.at, q.of.lost = uint32(at), made[n] == nil
+		q.of.ok = made[n] != nil && *made[n]
 		for i := range q.of.states {
 			q.of.states[i] = storage.CounterState{Used: used[i], Wait: time.Duration(waits[i]) * time.Microsecond}
 		}
@@ -257,7 +274,7 @@ func (c *Counters) look(all []*asked[*step]) {
 }
 
 // Correct implements storage.SharedCounters.
-func (c *Counters) Correct(ctx context.Context, corrections []storage.CounterCorrection) error {
+func (c *Counters) Correct(ctx context.Context, epoch storage.CounterEpoch, corrections []storage.CounterCorrection) error {
 	corrections = slices.Clone(corrections)
 	slices.SortStableFunc(corrections, func(a, b storage.CounterCorrection) int { return compareKeys(a.Key, b.Key) })
 	keys := make([][]byte, len(corrections))
@@ -265,10 +282,31 @@ func (c *Counters) Correct(ctx context.Context, corrections []storage.CounterCor
 	for i := range corrections {
 		keys[i], seconds[i], deltas[i] = corrections[i].Key[:], int64(corrections[i].At), corrections[i].Delta
 	}
-	return c.exchange(ctx, func(ctx context.Context) error {
-		_, err := c.pool.Exec(ctx, correctSQL, keys, seconds, deltas)
-		return err
+	return c.change(ctx, correctSQL, epoch, keys, seconds, deltas)
+}
+
+// Restore implements storage.SharedCounters.
+func (c *Counters) Restore(ctx context.Context, epoch storage.CounterEpoch, spent []storage.CounterSpent) error {
+	spent = slices.Clone(spent)
+	slices.SortFunc(spent, func(a, b storage.CounterSpent) int { return compareKeys(a.Key, b.Key) })
+	keys := make([][]byte, len(spent))
+	ages, amounts := make([]int64, len(spent)), make([]int64, len(spent))
+	for i := range spent {
+		keys[i], ages[i], amounts[i] = spent[i].Key[:], int64(spent[i].Age), spent[i].Amount
+	}
+	return c.change(ctx, restoreSQL, epoch, keys, ages, amounts)
+}
+
+// change changes counters; keys are in order, so that nodes do not wait for each other in a ring.
+func (c *Counters) change(ctx context.Context, query string, epoch storage.CounterEpoch, keys [][]byte, seconds, amounts []int64) error {
+	var made bool
+	err := c.exchange(ctx, func(ctx context.Context) error {
+		return c.pool.QueryRow(ctx, query, int64(epoch), keys, seconds, amounts).Scan(&made)
 	})
+	if err == nil && !made {
+		return storage.ErrCountersLost
+	}
+	return err
 }
 
 // Used implements storage.SharedCounters.
@@ -299,14 +337,15 @@ func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.Count
 }
 
 // Beat implements storage.SharedCounters.
-func (c *Counters) Beat(ctx context.Context, node string) (nodes int, err error) {
+func (c *Counters) Beat(ctx context.Context, node string) (nodes int, epoch storage.CounterEpoch, err error) {
+	begin := rand.Int64() | 1 //nolint:gosec // so that no two are the same, not so that nobody guesses it
 	err = c.exchange(ctx, func(ctx context.Context) error {
-		return c.pool.QueryRow(ctx, beatSQL, node, storage.NodeLife.Seconds()).Scan(&nodes)
+		return c.pool.QueryRow(ctx, beatSQL, node, storage.NodeLife.Seconds(), begin).Scan(&nodes, &epoch)
 	})
 	if err == nil {
 		c.beginSweep()
 	}
-	return nodes, err
+	return nodes, epoch, err
 }
 
 // beginSweep begins a sweep when one is due. Whoever beats does not wait for it, and does not fail with it.

@@ -5,6 +5,7 @@ package counters
 //
 // A counter is a row. slots are the amounts of 61 seconds; the place of a second is its remainder by 61. last is the
 // last second that was charged, total the sum of slots. The tables are unlogged: after a crash the counters begin anew.
+// The row with the empty key is none: its total is their epoch, which is lost when they are.
 const schemaSQL = `
 CREATE UNLOGGED TABLE IF NOT EXISTS durward_counters_1 (
 	key bytea NOT NULL PRIMARY KEY,
@@ -38,9 +39,14 @@ BEGIN
 	RETURN c;
 END $$;
 
--- Makes the steps of many requests one after the other: keys are all counters, in order; ends says for each step where
--- its charges end; places, amounts and limits are of charges, places in keys.
-CREATE OR REPLACE FUNCTION durward_counters_charge_1(keys bytea[], ends int[], places int[], amounts bigint[], limits bigint[],
+CREATE OR REPLACE FUNCTION durward_counters_epoch_1() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+	SELECT total FROM durward_counters_1 WHERE key = ''
+$$;
+
+-- Makes the steps of many requests one after the other: keys are all counters, in order; epochs says for each step in
+-- which it may be made, ends where its charges end; places, amounts and limits are of charges, places in keys. made is NULL
+-- for a step of another epoch.
+CREATE OR REPLACE FUNCTION durward_counters_charge_2(epochs bigint[], keys bytea[], ends int[], places int[], amounts bigint[], limits bigint[],
 	OUT at bigint, OUT made boolean[], OUT used bigint[], OUT waits bigint[]) LANGUAGE plpgsql AS $$
 DECLARE
 	rows durward_counters_1[] := '{}';
@@ -48,6 +54,7 @@ DECLARE
 	totals bigint[] := '{}';
 	added bigint[];
 	now numeric;
+	epoch bigint;
 	first int := 1;
 	k int;
 	ok boolean;
@@ -63,6 +70,7 @@ BEGIN
 	IF cardinality(rows) <> cardinality(keys) THEN
 		RAISE EXCEPTION 'a counter was forgotten meanwhile' USING ERRCODE = 'serialization_failure';
 	END IF;
+	SELECT t.total INTO epoch FROM durward_counters_1 t WHERE t.key = ''; -- cheaper than the function
 	now := durward_counters_now_1(); -- with all locks held: nobody charges a second that has passed
 	at := floor(now);
 	FOR i IN 1..cardinality(keys) LOOP
@@ -75,6 +83,11 @@ BEGIN
 	waits := used;
 	made := '{}';
 	FOR s IN 1..cardinality(ends) LOOP
+		IF epochs[s] IS DISTINCT FROM epoch THEN
+			made := array_append(made, NULL);
+			first := ends[s] + 1;
+			CONTINUE;
+		END IF;
 		ok := true;
 		FOR i IN first..ends[s] LOOP
 			k := places[i];
@@ -121,14 +134,18 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Corrects one counter after the other; keys are in order, and may be there more than once.
-CREATE OR REPLACE FUNCTION durward_counters_correct_1(keys bytea[], seconds bigint[], deltas bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+-- Corrects one counter after the other; keys are in order, and may be there more than once. false: those of the epoch are
+-- lost.
+CREATE OR REPLACE FUNCTION durward_counters_correct_2(epoch bigint, keys bytea[], seconds bigint[], deltas bigint[]) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
 	c durward_counters_1;
 	now bigint;
 	place int;
 	back bigint;
 BEGIN
+	IF epoch IS DISTINCT FROM durward_counters_epoch_1() THEN
+		RETURN false;
+	END IF;
 	FOR i IN 1..cardinality(keys) LOOP
 		IF deltas[i] > 0 THEN
 			INSERT INTO durward_counters_1 (key, last, total, slots)
@@ -150,6 +167,31 @@ BEGIN
 		c.slots[place] := c.slots[place] - back;
 		UPDATE durward_counters_1 t SET last = c.last, total = c.total - back, slots = c.slots WHERE t.key = keys[i];
 	END LOOP;
+	RETURN true;
+END $$;
+
+-- Charges what was let through so many seconds ago; keys are in order, and may be there more than once. false is as above.
+CREATE OR REPLACE FUNCTION durward_counters_restore_1(epoch bigint, keys bytea[], ages bigint[], amounts bigint[]) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	c durward_counters_1;
+	place int;
+BEGIN
+	IF epoch IS DISTINCT FROM durward_counters_epoch_1() THEN
+		RETURN false;
+	END IF;
+	FOR i IN 1..cardinality(keys) LOOP
+		INSERT INTO durward_counters_1 (key, last, total, slots)
+			VALUES (keys[i], 0, 0, array_fill(0::bigint, ARRAY[61])) ON CONFLICT (key) DO NOTHING;
+		SELECT t.* INTO c FROM durward_counters_1 t WHERE t.key = keys[i] FOR UPDATE;
+		IF NOT FOUND THEN
+			RAISE EXCEPTION 'a counter was forgotten meanwhile' USING ERRCODE = 'serialization_failure';
+		END IF;
+		c := durward_counters_at_1(c, floor(durward_counters_now_1())::bigint);
+		place := (c.last - ages[i]) % 61 + 1;
+		c.slots[place] := c.slots[place] + amounts[i];
+		UPDATE durward_counters_1 t SET last = c.last, total = c.total + amounts[i], slots = c.slots WHERE t.key = keys[i];
+	END LOOP;
+	RETURN true;
 END $$`
 
 const (
@@ -157,18 +199,22 @@ const (
 	schemaLockSQL = `SELECT pg_advisory_xact_lock(7238117)`
 	// existsSQL says whether the schema is there already.
 	existsSQL = `SELECT to_regclass('durward_counters_1') IS NOT NULL AND to_regclass('durward_nodes_2') IS NOT NULL
-		AND to_regprocedure('durward_counters_correct_1(bytea[],bigint[],bigint[])') IS NOT NULL`
+		AND to_regprocedure('durward_counters_restore_1(bigint,bytea[],bigint[],bigint[])') IS NOT NULL`
 
 	nowSQL     = `SELECT (durward_counters_now_1() * 1000000)::bigint`
-	chargeSQL  = `SELECT at, made, used, waits FROM durward_counters_charge_1($1, $2, $3, $4, $5)`
-	correctSQL = `SELECT durward_counters_correct_1($1, $2, $3)`
+	chargeSQL  = `SELECT at, made, used, waits FROM durward_counters_charge_2($1, $2, $3, $4, $5, $6)`
+	correctSQL = `SELECT durward_counters_correct_2($1, $2, $3, $4)`
+	restoreSQL = `SELECT durward_counters_restore_1($1, $2, $3, $4)`
 	// readSQL and groupSQL give counters as they were last written, and the microseconds of now.
 	readSQL  = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key = ANY($1)`
 	groupSQL = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key >= $1 AND key <= $2`
 	beatSQL  = `WITH mine AS (INSERT INTO durward_nodes_2 (node, seen) VALUES ($1, durward_counters_now_1())
 			ON CONFLICT (node) DO UPDATE SET seen = excluded.seen RETURNING node),
-		gone AS (DELETE FROM durward_nodes_2 WHERE node <> $1 AND seen < durward_counters_now_1() - 120)
-		SELECT count(*) + 1 FROM durward_nodes_2 WHERE node <> $1 AND seen >= durward_counters_now_1() - $2::float8::numeric`
+		gone AS (DELETE FROM durward_nodes_2 WHERE node <> $1 AND seen < durward_counters_now_1() - 120),
+		begun AS (INSERT INTO durward_counters_1 (key, last, total, slots) SELECT '', 0, $3::bigint, '{}' WHERE durward_counters_epoch_1() IS NULL
+			ON CONFLICT (key) DO UPDATE SET last = 0 RETURNING total)
+		SELECT count(*) + 1, coalesce((SELECT total FROM begun), durward_counters_epoch_1())
+		FROM durward_nodes_2 WHERE node <> $1 AND seen >= durward_counters_now_1() - $2::float8::numeric`
 	// sweepSQL looks at a stretch of counters, forgets those that nobody charged for two minutes, and gives the last key it
 	// looked at.
 	sweepSQL = `WITH stretch AS (SELECT key, last FROM durward_counters_1 WHERE key > $1 ORDER BY key LIMIT 5000),

@@ -3,8 +3,10 @@
 package valkeytest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -57,9 +59,9 @@ func (s *Server) Address() string { return "unix://" + s.socket() }
 func (s *Server) socket() string { return filepath.Join(s.folder, "s") }
 
 // Start starts a server that was stopped, without what it held.
-func (s *Server) Start(tb testing.TB, settings ...string) {
+func (s *Server) Start(tb testing.TB) {
 	tb.Helper()
-	args := append([]string{"--port", "0", "--unixsocket", s.socket(), "--dir", s.folder, "--save", "", "--appendonly", "no"}, settings...)
+	args := []string{"--port", "0", "--unixsocket", s.socket(), "--dir", s.folder, "--save", "", "--appendonly", "no"}
 	s.output.Reset()
 	s.ended = make(chan struct{})
 	started := make(chan error)
@@ -106,6 +108,22 @@ func (s *Server) Stop() { s.end() }
 // Pause has the server hang, with its connections open, until Resume.
 func (s *Server) Pause(tb testing.TB)  { s.signal(tb, syscall.SIGSTOP) }
 func (s *Server) Resume(tb testing.TB) { s.signal(tb, syscall.SIGCONT) }
+
+// Do runs a command, such as FLUSHALL, that is answered with OK.
+func (s *Server) Do(tb testing.TB, command string) {
+	tb.Helper()
+	conn, err := net.Dial("unix", s.socket())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
+		tb.Fatal(err)
+	}
+	if answer, err := bufio.NewReader(conn).ReadString('\n'); err != nil || answer != "+OK\r\n" {
+		tb.Fatalf("%s was answered with %q, %v", command, answer, err)
+	}
+}
 
 func (s *Server) signal(tb testing.TB, signal syscall.Signal) {
 	tb.Helper()
