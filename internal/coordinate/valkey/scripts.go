@@ -135,8 +135,6 @@ return {tonumber(ARGV[1]), 1}
 `
 
 // Arguments after the number: the epoch, then the age and the amount of each. Answer: the number, and 1 when it was made.
-//
-//nolint:dupword // Lua ends blocks in blocks so
 const restoreText = `
 if lost(ARGV[2]) then return {tonumber(ARGV[1]), 0} end
 for i = 1, n do
