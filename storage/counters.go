@@ -15,27 +15,37 @@ type SharedCounters interface {
 	// ctx ends first, the step may have been made or not. ErrCountersLost: the counters are not those of epoch; nothing was
 	// charged.
 	Charge(ctx context.Context, epoch CounterEpoch, charges []CounterCharge, states []CounterState) (at uint32, ok bool, err error)
-	// Look is Charge without its charge, in whatever counters there are; it makes no counter.
-	Look(ctx context.Context, charges []CounterCharge, states []CounterState) (ok bool, err error)
+	// Look is Charge without its charge; it makes no counter, and never fails with ErrCountersLost.
+	Look(ctx context.Context, epoch CounterEpoch, charges []CounterCharge, states []CounterState) (ok bool, err error)
 	// Correct changes what was charged: below 0 is given back in its second, at most what is there, above 0 is charged
 	// now, whatever the limit. ErrCountersLost is as of Charge.
 	Correct(ctx context.Context, epoch CounterEpoch, corrections []CounterCorrection) error
 	// Restore charges what was let through some seconds ago, whatever the limit. ErrCountersLost is as of Charge.
 	Restore(ctx context.Context, epoch CounterEpoch, spent []CounterSpent) error
 	// Used fills used, as long as keys, with what counters hold.
-	Used(ctx context.Context, keys []CounterKey, used []int64) error
+	Used(ctx context.Context, epoch CounterEpoch, keys []CounterKey, used []int64) error
 	// Members gives the counters whose keys begin with group and that hold something, in no order. Those whose key has
 	// nothing but zeros behind it need not be among them.
-	Members(ctx context.Context, group [16]byte) ([]CounterMember, error)
-	// Beat says that a node lives, and gives how many did so within NodeLife, that one included, and the epoch of the
-	// counters. It also forgets counters that nobody charges any more.
-	Beat(ctx context.Context, node string) (nodes int, epoch CounterEpoch, err error)
+	Members(ctx context.Context, epoch CounterEpoch, group [16]byte) ([]CounterMember, error)
+	// Beat says that a node lives, and in which epoch counters know what it has let through: AnyEpoch when that is nothing.
+	// Where there is no epoch, one begins. It also forgets counters that nobody charges any more.
+	Beat(ctx context.Context, node string, known CounterEpoch) (CounterBeat, error)
 	// Close ends it. Calls that run may fail.
 	Close() error
 }
 
-// CounterEpoch names counters from when they were made until the server loses them. It is a random number, never 0.
+// CounterEpoch names counters from when they were made until the server loses them. It is a random number above 0.
 type CounterEpoch int64
+
+// AnyEpoch is whichever there is.
+const AnyEpoch CounterEpoch = -1
+
+// CounterBeat is what a server knows of nodes.
+type CounterBeat struct {
+	Epoch CounterEpoch
+	Nodes int // that said within NodeLife that they live, the one that asks included
+	Told  int // of which the counters of the epoch know what they have let through
+}
 
 // ErrCountersLost: the server has lost the counters that the epoch names.
 var ErrCountersLost = errors.New("the counters have lost what they held")

@@ -45,9 +45,8 @@ func (c *Coordinator) begin(ctx context.Context) {
 	retry := time.NewTicker(probeInterval / 10)
 	defer retry.Stop()
 	for {
-		epoch, err := c.beat(ctx)
+		err := c.join(ctx)
 		if err == nil {
-			c.epoch.Store(int64(epoch)) // the configuration before may have counted there, with the same counters of this node
 			return
 		}
 		select {
@@ -81,11 +80,11 @@ func (c *Coordinator) live(ctx context.Context) {
 			if c.breaker.isOpen() {
 				continue
 			}
-			epoch, err := c.beat(ctx)
+			epoch, complete, err := c.beat(ctx)
 			switch {
-			case err == nil && epoch != c.known():
+			case err == nil && (epoch != c.known() || !complete):
 				missed = 0
-				c.lost(storage.ErrCountersLost)
+				c.lost()
 			case err == nil || ctx.Err() != nil:
 				missed = 0
 			default:
@@ -98,29 +97,42 @@ func (c *Coordinator) live(ctx context.Context) {
 	}
 }
 
-func (c *Coordinator) beat(ctx context.Context) (storage.CounterEpoch, error) {
+// beat says that this node lives. complete: the counters of the epoch know what all nodes have let through.
+func (c *Coordinator) beat(ctx context.Context) (epoch storage.CounterEpoch, complete bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
 	defer cancel()
-	asked := c.now()
-	nodes, epoch, err := c.counters.Beat(ctx, c.node)
-	if err == nil {
-		c.census.told(int64(nodes), asked, c.now())
+	known := c.known()
+	if known == 0 && c.own.Len() == 0 {
+		known = storage.AnyEpoch // there is nothing to tell
 	}
-	return epoch, err
+	asked := c.now()
+	beat, err := c.counters.Beat(ctx, c.node, known)
+	if err != nil {
+		return 0, false, err
+	}
+	c.census.told(int64(beat.Nodes), asked, c.now())
+	return beat.Epoch, c.gathered(beat), nil
+}
+
+// join beats, and has the counters know what they have to. They do when there is no error.
+func (c *Coordinator) join(ctx context.Context) error {
+	epoch, complete, err := c.beat(ctx)
+	if err == nil && (!c.tell(ctx, epoch) || !complete) {
+		err = storage.ErrCountersLost
+	}
+	return err
 }
 
 // probe closes the breaker when the server knows what it has to know, and answers as fast as calls need it.
 func (c *Coordinator) probe(ctx context.Context) {
-	epoch, err := c.beat(ctx)
-	if err != nil || !c.restored(ctx, epoch) {
+	if c.join(ctx) != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.deadline)
 	defer cancel()
-	if _, err := c.counters.Look(ctx, make([]storage.CounterCharge, 1), make([]storage.CounterState, 1)); err != nil {
+	if _, err := c.counters.Look(ctx, c.known(), make([]storage.CounterCharge, 1), make([]storage.CounterState, 1)); err != nil {
 		return
 	}
-	c.endRestoring()
 	c.breaker.close()
 	c.log.Info("rate limits are counted together again", slog.Int64("nodes", c.census.count()))
 	if c.changed != nil {

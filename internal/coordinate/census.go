@@ -58,6 +58,13 @@ func (c *census) told(nodes int64, asked, now time.Time) {
 	c.nodes, c.fewer, c.most = nodes, 0, 0
 }
 
+// hold has fewer nodes not be believed for as long as after a node has come.
+func (c *census) hold(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.joined, c.fewer, c.most = now, 0, 0
+}
+
 // settled reports whether all nodes count this one, and have done so for long enough.
 func (c *census) settled(now time.Time) bool {
 	c.mu.Lock()

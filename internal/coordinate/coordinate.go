@@ -4,7 +4,7 @@
 // Every charge is made in the shared counters and, when it had room there, in this node's own. So a node that loses the
 // others knows what it has let through itself, and a server whose clock was set forward opens no window: each node still
 // holds its own calls to the limit. Its own clock may forget up to a second later than the server's. A server that lost its
-// counters charges nothing until nodes have told it what they have let through.
+// counters charges nothing for a node that has not told it what it has let through.
 //
 // A step waits for the server until the deadline at the most. After three in a row that failed nobody asks until a
 // background look was answered in time again. Meanwhile a node does what [Failure] says. What it lets through alone is
@@ -17,7 +17,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/limit"
@@ -56,6 +55,7 @@ var ErrClosed = errors.New("the counters that nodes share cannot be reached")
 type Options struct {
 	Counters storage.SharedCounters // closed with the Coordinator
 	Own      *window.Counters       // of this node; whoever made them sweeps them
+	Ledger   *Ledger                // what the server of Counters knows of Own; nil: nothing
 	Failure  Failure                // "": Local
 	Mode     Mode                   // "": Exact
 	Nodes    int64                  // how many there are until the shared counters say so; 0: 1
@@ -94,9 +94,9 @@ type Coordinator struct {
 	census    census
 	breaker   breaker
 	pending   pending
-	leases    *leases      // nil: Exact
-	epoch     atomic.Int64 // of the counters that know what this node has let through; 0: none do
-	restoring restoring
+	leases    *leases // nil: Exact
+	ledger    *Ledger
+	gathering gathering
 
 	stop   context.CancelFunc
 	ending sync.WaitGroup
@@ -119,6 +119,9 @@ func New(o Options) *Coordinator {
 	c := &Coordinator{
 		counters: o.Counters, own: o.Own, failure: o.Failure, deadline: o.Deadline, now: o.Now, log: o.Log,
 		changed: o.Changed, alone: o.Alone, node: rand.Text(),
+	}
+	if c.ledger = o.Ledger; c.ledger == nil {
+		c.ledger = new(Ledger)
 	}
 	if o.Mode == Share {
 		c.leases = newLeases(o.Now)
@@ -184,9 +187,9 @@ func (c *Coordinator) Charge(ctx context.Context, charges []window.Charge, state
 	var ok bool
 	var err error
 	if c.leases != nil {
-		at, ok, err = c.chargeLeases(ctx, charges, states)
+		at, ok, err = c.chargeLeases(ctx, c.known(), charges, states)
 	} else {
-		at, ok, err = c.chargeShared(ctx, charges, states)
+		at, ok, err = c.chargeShared(ctx, c.known(), charges, states)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -209,12 +212,12 @@ func (c *Coordinator) Charge(ctx context.Context, charges []window.Charge, state
 }
 
 // chargeShared makes one step in the shared counters.
-func (c *Coordinator) chargeShared(ctx context.Context, charges []window.Charge, states []window.State) (at uint32, ok bool, err error) {
+func (c *Coordinator) chargeShared(ctx context.Context, epoch storage.CounterEpoch, charges []window.Charge, states []window.State) (at uint32, ok bool, err error) {
 	s := steps.Get().(*step)
 	defer steps.Put(s)
 	s.fill(charges)
 	err = c.ask(ctx, c.deadline, func(ctx context.Context) (err error) {
-		at, ok, err = c.counters.Charge(ctx, c.known(), s.charges, s.states)
+		at, ok, err = c.counters.Charge(ctx, epoch, s.charges, s.states)
 		return err
 	})
 	if err == nil {
@@ -233,7 +236,7 @@ func (c *Coordinator) Look(ctx context.Context, charges []window.Charge, states 
 	if c.breaker.isOpen() {
 		return c.lookAlone(charges, states)
 	}
-	if c.leases != nil && c.leases.cover(charges) {
+	if c.leases != nil && c.leases.cover(c.known(), charges) {
 		return limit.Verdict{OK: c.own.Look(charges, states)}, nil
 	}
 	s := steps.Get().(*step)
@@ -241,7 +244,7 @@ func (c *Coordinator) Look(ctx context.Context, charges []window.Charge, states 
 	s.fill(charges)
 	var ok bool
 	err := c.ask(ctx, c.deadline, func(ctx context.Context) (err error) {
-		ok, err = c.counters.Look(ctx, s.charges, s.states)
+		ok, err = c.counters.Look(ctx, c.known(), s.charges, s.states)
 		return err
 	})
 	switch {
@@ -263,7 +266,7 @@ func (c *Coordinator) ask(ctx context.Context, deadline time.Duration, f func(ct
 	case err == nil:
 		c.breaker.answered()
 	case errors.Is(err, storage.ErrCountersLost):
-		c.lost(err)
+		c.lost()
 	case ctx.Err() != nil: // the caller's doing, which says nothing of the server
 	case c.breaker.failed():
 		c.tellDegraded(err)
@@ -302,7 +305,7 @@ func (c *Coordinator) Used(ctx context.Context, keys []window.Key, used []int64)
 		for i, k := range keys {
 			shared[i] = storage.CounterKey(k)
 		}
-		err := c.ask(ctx, statusDeadline, func(ctx context.Context) error { return c.counters.Used(ctx, shared, used) })
+		err := c.ask(ctx, statusDeadline, func(ctx context.Context) error { return c.counters.Used(ctx, c.known(), shared, used) })
 		if err == nil || ctx.Err() != nil {
 			return limit.Verdict{OK: err == nil}, err
 		}
@@ -318,7 +321,7 @@ func (c *Coordinator) Members(ctx context.Context, group window.Digest) ([]windo
 	if !c.breaker.isOpen() {
 		var found []storage.CounterMember
 		err := c.ask(ctx, statusDeadline, func(ctx context.Context) (err error) {
-			found, err = c.counters.Members(ctx, group)
+			found, err = c.counters.Members(ctx, c.known(), group)
 			return err
 		})
 		if ctx.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // leases are units that this node has charged to the shared counters and not used yet. A lease is one part in twenty of
@@ -20,6 +21,7 @@ type leases struct {
 }
 
 type lease struct {
+	epoch storage.CounterEpoch // of the counters that it was charged to
 	left  int64
 	at    uint32 // where it was charged
 	until time.Time
@@ -38,18 +40,18 @@ func newLeases(now func() time.Time) *leases {
 	return &leases{now: now, all: make(map[window.Key]*lease), coming: make(map[window.Key]bool)}
 }
 
-// covers reports whether a lease has all that a charge needs. The limit must not have changed.
-func (l *lease) covers(charge *window.Charge, now time.Time) bool {
-	return l != nil && now.Before(l.until) && l.most == charge.Limit && l.left >= max(charge.Amount, 1)
+// covers reports whether a lease has all that a charge needs. The limit and the counters must not have changed.
+func (l *lease) covers(epoch storage.CounterEpoch, charge *window.Charge, now time.Time) bool {
+	return l != nil && l.epoch == epoch && now.Before(l.until) && l.most == charge.Limit && l.left >= max(charge.Amount, 1)
 }
 
 // cover reports whether every charge has a lease.
-func (l *leases) cover(charges []window.Charge) bool {
+func (l *leases) cover(epoch storage.CounterEpoch, charges []window.Charge) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	for i := range charges {
-		if !l.all[charges[i].Key].covers(&charges[i], now) {
+		if !l.all[charges[i].Key].covers(epoch, &charges[i], now) {
 			return false
 		}
 	}
@@ -57,14 +59,14 @@ func (l *leases) cover(charges []window.Charge) bool {
 }
 
 // take uses leases for all charges, or for none. at is the earliest second in which one of them was charged.
-func (l *leases) take(charges []window.Charge, states []window.State) (at uint32, ok bool) {
+func (l *leases) take(epoch storage.CounterEpoch, charges []window.Charge, states []window.State) (at uint32, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	for i := range charges {
 		charge := &charges[i]
 		held := l.all[charge.Key]
-		if !held.covers(charge, now) {
+		if !held.covers(epoch, charge, now) {
 			for j := range charges[:i] { // a key may be there twice: what was taken goes back
 				l.all[charges[j].Key].left += max(charges[j].Amount, 0)
 			}
@@ -81,8 +83,8 @@ func (l *leases) take(charges []window.Charge, states []window.State) (at uint32
 
 // chargeLeases charges from leases. Where they are not enough it charges the shared counters, and new leases with it when
 // there is room: for each counter one at a time, or callers at the same time would lease away what they have come for.
-func (c *Coordinator) chargeLeases(ctx context.Context, charges []window.Charge, states []window.State) (at uint32, ok bool, err error) {
-	if at, ok := c.leases.take(charges, states); ok {
+func (c *Coordinator) chargeLeases(ctx context.Context, epoch storage.CounterEpoch, charges []window.Charge, states []window.State) (at uint32, ok bool, err error) {
+	if at, ok := c.leases.take(epoch, charges, states); ok {
 		return at, true, nil
 	}
 	if extra := c.lease(charges); extra != nil {
@@ -92,24 +94,24 @@ func (c *Coordinator) chargeLeases(ctx context.Context, charges []window.Charge,
 			charge.Amount = max(charge.Amount, 0) + extra[i]
 			more[i] = charge
 		}
-		if at, ok, err = c.chargeShared(ctx, more, states); err != nil {
+		if at, ok, err = c.chargeShared(ctx, epoch, more, states); err != nil {
 			return 0, false, err
 		}
 		if ok {
 			for i := range charges {
 				if extra[i] > 0 {
-					c.keep(charges[i], at, extra[i], states[i].Used)
+					c.keep(charges[i].Key, &lease{epoch: epoch, left: extra[i], at: at, used: states[i].Used, most: charges[i].Limit})
 					states[i].Used -= extra[i]
 				}
 			}
 			return at, true, nil
 		}
 	}
-	if at, ok, err = c.chargeShared(ctx, charges, states); err != nil || ok {
+	if at, ok, err = c.chargeShared(ctx, epoch, charges, states); err != nil || ok {
 		return at, ok, err
 	}
 	mine := make([]window.State, len(states))
-	if at, ok := c.leases.take(charges, mine); ok { // one has come meanwhile, which is what filled the counter
+	if at, ok := c.leases.take(epoch, charges, mine); ok { // one has come meanwhile, which is what filled the counter
 		copy(states, mine)
 		return at, true, nil
 	}
@@ -153,21 +155,22 @@ func (l *leases) end(charges []window.Charge, extra []int64) {
 }
 
 // keep keeps a new lease, and gives back what is left of the one before.
-func (c *Coordinator) keep(charge window.Charge, at uint32, size, used int64) {
+func (c *Coordinator) keep(key window.Key, held *lease) {
+	held.until = c.now().Add(leaseFor)
 	c.leases.mu.Lock()
-	before := c.leases.all[charge.Key]
-	c.leases.all[charge.Key] = &lease{left: size, at: at, until: c.now().Add(leaseFor), used: used, most: charge.Limit}
+	before := c.leases.all[key]
+	c.leases.all[key] = held
 	c.leases.mu.Unlock()
 	if before != nil {
-		c.owe(charge.Key, before.at, -before.left)
+		c.giveBack(key, before)
 	}
 }
 
-// forget drops all leases, without giving anything back.
-func (l *leases) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.all)
+// giveBack gives back what is left of a lease, unless the counters that it was charged to are lost.
+func (c *Coordinator) giveBack(key window.Key, held *lease) {
+	if held.epoch == c.known() {
+		c.owe(key, held.at, -held.left)
+	}
 }
 
 // returnLeases gives back what is left of leases that have ended.
@@ -184,6 +187,6 @@ func (c *Coordinator) returnLeases() {
 	}
 	l.mu.Unlock()
 	for key, held := range ended {
-		c.owe(key, held.at, -held.left)
+		c.giveBack(key, held)
 	}
 }

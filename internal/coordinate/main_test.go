@@ -20,17 +20,25 @@ var errDown = errors.New("the server is down")
 // fake is shared counters in memory whose server fails as tests say. Its clock is the test's.
 type fake struct {
 	mu       sync.Mutex
-	counters *window.Counters
+	counters map[storage.CounterKey]map[int64]int64 // by seconds
 	epoch    storage.CounterEpoch
 	nodes    int // how many live; 0: those that say so
-	seen     map[string]time.Time
+	seen     map[string]seen
 	delay    time.Duration // until it answers
 	down     bool
 	asked    int
+	refuse   int // how many Restores fail from now on
+}
+
+type seen struct {
+	at   time.Time
+	told storage.CounterEpoch
 }
 
 func newFake(nodes int) *fake {
-	return &fake{counters: window.New(time.Now), epoch: 1, nodes: nodes, seen: make(map[string]time.Time)}
+	f := &fake{nodes: nodes}
+	f.lose()
+	return f
 }
 
 func (f *fake) be(down bool, delay time.Duration) {
@@ -43,36 +51,38 @@ func (f *fake) be(down bool, delay time.Duration) {
 func (f *fake) lose() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.counters = window.New(time.Now)
+	f.counters, f.seen = make(map[storage.CounterKey]map[int64]int64), make(map[string]seen)
 	f.epoch++
 }
 
-// of is exchange when the counters are of an epoch.
-func (f *fake) of(ctx context.Context, epoch storage.CounterEpoch) (*window.Counters, error) {
-	counters, err := f.exchange(ctx)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err == nil && epoch != f.epoch {
-		return nil, storage.ErrCountersLost
-	}
-	return counters, err
-}
-
-// exchange waits for the server, and gives its counters.
-func (f *fake) exchange(ctx context.Context) (*window.Counters, error) {
+// exchange waits for the server, and locks it.
+func (f *fake) exchange(ctx context.Context) error {
 	f.mu.Lock()
 	f.asked++
-	counters, delay, down := f.counters, f.delay, f.down
+	delay, down := f.delay, f.down
 	f.mu.Unlock()
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	case <-time.After(delay):
 	}
 	if down {
-		return nil, errDown
+		return errDown
 	}
-	return counters, nil
+	f.mu.Lock()
+	return nil
+}
+
+// of is exchange with the counters of an epoch.
+func (f *fake) of(ctx context.Context, epoch storage.CounterEpoch) error {
+	if err := f.exchange(ctx); err != nil {
+		return err
+	}
+	if epoch != f.epoch {
+		f.mu.Unlock()
+		return storage.ErrCountersLost
+	}
+	return nil
 }
 
 func (f *fake) times() int {
@@ -81,99 +91,139 @@ func (f *fake) times() int {
 	return f.asked
 }
 
-func chargeIn(counters *window.Counters, charges []storage.CounterCharge, states []storage.CounterState, charge bool) (uint32, bool) {
-	own, found := make([]window.Charge, len(charges)), make([]window.State, len(charges))
+func second() int64 { return time.Now().Unix() }
+
+func (f *fake) used(key storage.CounterKey) (used int64) {
+	for at, amount := range f.counters[key] {
+		if second()-at <= 60 {
+			used += amount
+		}
+	}
+	return used
+}
+
+// holds is what a counter holds.
+func (f *fake) holds(key window.Key) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.used(storage.CounterKey(key))
+}
+
+func (f *fake) add(key storage.CounterKey, at, amount int64) {
+	if f.counters[key] == nil {
+		f.counters[key] = make(map[int64]int64)
+	}
+	f.counters[key][at] = max(f.counters[key][at]+amount, 0)
+}
+
+func (f *fake) room(charges []storage.CounterCharge, states []storage.CounterState) bool {
+	ok := true
 	for i, c := range charges {
-		own[i] = window.Charge{Key: window.Key(c.Key), Amount: c.Amount, Limit: c.Limit}
+		states[i] = storage.CounterState{Used: f.used(c.Key)}
+		if states[i].Used+max(c.Amount, 1) > c.Limit {
+			states[i].Wait, ok = time.Second, false
+		}
 	}
-	var at window.Slot
-	var ok bool
-	if charge {
-		at, ok = counters.Charge(own, found)
-	} else {
-		ok = counters.Look(own, found)
-	}
-	for i := range found {
-		states[i] = storage.CounterState(found[i])
-	}
-	return uint32(at) + 1, ok
+	return ok
 }
 
 func (f *fake) Charge(ctx context.Context, epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (uint32, bool, error) {
-	counters, err := f.of(ctx, epoch)
-	if err != nil {
+	if err := f.of(ctx, epoch); err != nil {
 		return 0, false, err
 	}
-	at, ok := chargeIn(counters, charges, states, true)
-	return at, ok, nil
-}
-
-func (f *fake) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (bool, error) {
-	counters, err := f.exchange(ctx)
-	if err != nil {
-		return false, err
-	}
-	_, ok := chargeIn(counters, charges, states, false)
-	return ok, nil
-}
-
-// Restore charges all of it now.
-func (f *fake) Restore(ctx context.Context, epoch storage.CounterEpoch, spent []storage.CounterSpent) error {
-	counters, err := f.of(ctx, epoch)
-	for _, s := range spent {
-		if err == nil {
-			counters.Correct(0, []window.Correction{{Key: window.Key(s.Key), Delta: s.Amount}})
+	defer f.mu.Unlock()
+	ok := f.room(charges, states)
+	for i, c := range charges {
+		if ok {
+			f.add(c.Key, second(), c.Amount)
+			states[i].Used = f.used(c.Key)
 		}
 	}
-	return err
+	return uint32(second()), ok, nil
+}
+
+func (f *fake) Look(ctx context.Context, _ storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (bool, error) {
+	if err := f.exchange(ctx); err != nil {
+		return false, err
+	}
+	defer f.mu.Unlock()
+	return f.room(charges, states), nil
 }
 
 func (f *fake) Correct(ctx context.Context, epoch storage.CounterEpoch, corrections []storage.CounterCorrection) error {
-	counters, err := f.of(ctx, epoch)
-	for _, k := range corrections {
-		if err == nil {
-			counters.Correct(window.Slot(k.At)-1, []window.Correction{{Key: window.Key(k.Key), Delta: k.Delta}})
-		}
+	if err := f.of(ctx, epoch); err != nil {
+		return err
 	}
-	return err
-}
-
-func (f *fake) Used(ctx context.Context, keys []storage.CounterKey, used []int64) error {
-	counters, err := f.exchange(ctx)
-	for i := range keys {
-		if err == nil {
-			used[i] = counters.Used(window.Key(keys[i]))
-		}
-	}
-	return err
-}
-
-func (f *fake) Members(ctx context.Context, group [16]byte) (members []storage.CounterMember, err error) {
-	counters, err := f.exchange(ctx)
-	if err == nil {
-		for _, m := range counters.Members(group) {
-			members = append(members, storage.CounterMember{Member: m.Member, Used: m.Used})
-		}
-	}
-	return members, err
-}
-
-func (f *fake) Beat(ctx context.Context, node string) (n int, epoch storage.CounterEpoch, err error) {
-	if _, err := f.exchange(ctx); err != nil {
-		return 0, 0, err
-	}
-	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.nodes > 0 {
-		return f.nodes, f.epoch, nil
+	for _, k := range corrections {
+		at := int64(k.At)
+		if k.Delta > 0 {
+			at = second()
+		}
+		f.add(k.Key, at, k.Delta)
 	}
-	f.seen[node] = time.Now()
-	for _, seen := range f.seen {
-		if time.Since(seen) <= storage.NodeLife {
-			n++
+	return nil
+}
+
+func (f *fake) Restore(ctx context.Context, epoch storage.CounterEpoch, spent []storage.CounterSpent) error {
+	if err := f.of(ctx, epoch); err != nil {
+		return err
+	}
+	defer f.mu.Unlock()
+	if f.refuse > 0 {
+		f.refuse--
+		return errDown
+	}
+	for _, s := range spent {
+		f.add(s.Key, second()-int64(s.Age), s.Amount)
+	}
+	return nil
+}
+
+func (f *fake) Used(ctx context.Context, _ storage.CounterEpoch, keys []storage.CounterKey, used []int64) error {
+	if err := f.exchange(ctx); err != nil {
+		return err
+	}
+	defer f.mu.Unlock()
+	for i := range keys {
+		used[i] = f.used(keys[i])
+	}
+	return nil
+}
+
+func (f *fake) Members(ctx context.Context, _ storage.CounterEpoch, group [16]byte) (members []storage.CounterMember, err error) {
+	if err := f.exchange(ctx); err != nil {
+		return nil, err
+	}
+	defer f.mu.Unlock()
+	for key := range f.counters {
+		if used := f.used(key); [16]byte(key[:16]) == group && used > 0 {
+			members = append(members, storage.CounterMember{Member: [16]byte(key[16:]), Used: used})
 		}
 	}
-	return n, f.epoch, nil
+	return members, nil
+}
+
+func (f *fake) Beat(ctx context.Context, node string, known storage.CounterEpoch) (beat storage.CounterBeat, err error) {
+	if err := f.exchange(ctx); err != nil {
+		return beat, err
+	}
+	defer f.mu.Unlock()
+	beat.Epoch = f.epoch
+	f.seen[node] = seen{time.Now(), known}
+	for _, seen := range f.seen {
+		if time.Since(seen.at) <= storage.NodeLife {
+			beat.Nodes++
+			if seen.told == f.epoch || seen.told == storage.AnyEpoch {
+				beat.Told++
+			}
+		}
+	}
+	if f.nodes > 0 {
+		beat.Told += f.nodes - beat.Nodes
+		beat.Nodes = f.nodes
+	}
+	return beat, nil
 }
 
 func (f *fake) Close() error { return nil }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -44,6 +45,13 @@ func (p *pending) wake() {
 	case p.ready <- struct{}{}:
 	default:
 	}
+}
+
+// forget drops what waits and is like that.
+func (p *pending) forget(drop func(correction) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.all, func(owed correction, _ *change) bool { return drop(owed) })
 }
 
 // owe has the shared counters corrected later. at is 0 for what they do not have yet.

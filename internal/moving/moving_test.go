@@ -293,7 +293,7 @@ func TestCountersMayBeThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shared.Close()
-	if _, _, err := shared.Beat(t.Context(), "node"); err != nil {
+	if _, err := shared.Beat(t.Context(), "node", storage.AnyEpoch); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := moving.Copy(t.Context(), openSource(t, path), openTarget(t, dsn), moving.Options{}); err != nil {

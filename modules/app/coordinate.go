@@ -133,7 +133,7 @@ func (a *App) acquireCoordination() error {
 		if err != nil || shared == nil {
 			return &coordination{lifetime: lifetime{close: func() {}}}, err
 		}
-		return newCoordination(a, shared), nil
+		return newCoordination(a, where, shared), nil
 	})
 	if err != nil {
 		return fmt.Errorf("opening the counters of rate limits: %w", err)
@@ -153,13 +153,13 @@ func (a *App) openCounters() func() (storage.SharedCounters, error) {
 	return nil
 }
 
-func newCoordination(a *App, shared storage.SharedCounters) *coordination {
+func newCoordination(a *App, server string, shared storage.SharedCounters) *coordination {
 	rules := LimitRules{}
 	if a.LimitRules != nil {
 		rules = *a.LimitRules
 	}
 	c := &coordination{coordinator: coordinate.New(coordinate.Options{
-		Counters: shared, Own: a.resources.limits.counters, Failure: coordinate.Failure(rules.OnStoreFailure), Mode: coordinate.Mode(rules.Mode), Nodes: rules.Nodes,
+		Counters: shared, Own: a.resources.limits.counters, Ledger: a.resources.limits.ledger(server), Failure: coordinate.Failure(rules.OnStoreFailure), Mode: coordinate.Mode(rules.Mode), Nodes: rules.Nodes,
 		Now: time.Now, Log: a.slogger, Alone: limitAlone.Inc,
 		Changed: func(degraded bool) {
 			if degraded {

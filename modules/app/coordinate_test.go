@@ -139,8 +139,8 @@ func TestCoordinatePostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer another.Close()
-	if nodes, _, err := another.Beat(t.Context(), "another"); err != nil || nodes != 2 {
-		t.Errorf("%d nodes count together, want 2: %v", nodes, err)
+	if beat, err := another.Beat(t.Context(), "another", storage.AnyEpoch); err != nil || beat.Nodes != 2 || beat.Told != 2 {
+		t.Errorf("%+v, want 2 nodes that count together: %v", beat, err)
 	}
 }
 

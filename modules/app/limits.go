@@ -39,6 +39,8 @@ type limitBook struct {
 	mu   sync.Mutex
 	last map[string]compiledLimits
 
+	ledgers map[string]*coordinate.Ledger // by the server with the shared counters
+
 	closers  []func() // of the caches
 	sweeping sync.WaitGroup
 	stop     chan struct{}
@@ -67,7 +69,7 @@ var nothingMatched = limit.Compile("", nil).Match(&limit.Subject{})
 func NewLimits(epochs *cache.Epochs, store enabledLimits, counters *window.Counters) (*Limits, error) {
 	l := &limitBook{
 		counters: counters, means: limit.NewMeans(nil), results: limit.NewMeans(nil),
-		store: store, epochs: epochs, stop: make(chan struct{}), last: make(map[string]compiledLimits),
+		store: store, epochs: epochs, stop: make(chan struct{}), last: make(map[string]compiledLimits), ledgers: make(map[string]*coordinate.Ledger),
 	}
 	var err error
 	if l.sets, err = limitCache[*limit.Set](l, epochs, keptLimitSets); err == nil {
@@ -107,6 +109,16 @@ func (l *limitBook) sweep(counters *window.Counters) {
 }
 
 // Close ends the sweeping and frees what is kept. It must be called once.
+// ledger is what the counters of a server know of those of this process.
+func (l *limitBook) ledger(server string) *coordinate.Ledger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ledgers[server] == nil {
+		l.ledgers[server] = new(coordinate.Ledger)
+	}
+	return l.ledgers[server]
+}
+
 func (l *limitBook) Close() {
 	close(l.stop)
 	l.sweeping.Wait()

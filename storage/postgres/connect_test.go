@@ -46,7 +46,7 @@ func TestConnectLater(t *testing.T) {
 	unconnected() // without its schema, and without a word from other nodes
 
 	// Rate limits were faster.
-	server.Exec(t, `CREATE TABLE durward_counters_1 (key bytea); CREATE TABLE durward_nodes_2 (node text)`)
+	server.Exec(t, `CREATE TABLE durward_counters_1 (key bytea); CREATE TABLE durward_nodes_3 (node text)`)
 	for range 2 {
 		if err := s.Connect(t.Context()); err != nil {
 			t.Fatal(err)

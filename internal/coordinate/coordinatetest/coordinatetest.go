@@ -147,9 +147,9 @@ func testExpiry(t *testing.T, s Server) {
 	beat := func(node string, want int) {
 		t.Helper()
 		wait(t, "the server", func() bool {
-			n, _, err := c.Beat(t.Context(), node)
-			if err == nil && n != want {
-				t.Errorf("%d nodes live, want %d", n, want)
+			beat, err := c.Beat(t.Context(), node, storage.AnyEpoch)
+			if err == nil && (beat.Nodes != want || beat.Told != want) {
+				t.Errorf("%+v, want %d nodes", beat, want)
 			}
 			return err == nil
 		})
@@ -185,14 +185,21 @@ func testEpochs(t *testing.T, s Server) {
 	c := s.Open(t)
 	defer c.Close()
 	ours := Epoch(t, c)
-	if _, again, err := c.Beat(t.Context(), "b"); err != nil || ours == 0 || again != ours {
-		t.Errorf("the epoch was %d and is %d, %v", ours, again, err)
+	for _, beat := range []struct {
+		node        string
+		known       storage.CounterEpoch
+		nodes, told int
+	}{{"a", storage.AnyEpoch, 1, 1}, {"b", 0, 2, 1}, {"c", ours + 1, 3, 1}, {"b", ours, 3, 2}, {"c", ours, 3, 3}, {"a", 0, 3, 2}} {
+		got, err := c.Beat(t.Context(), beat.node, beat.known)
+		if err != nil || got != (storage.CounterBeat{Epoch: ours, Nodes: beat.nodes, Told: beat.told}) || ours <= 0 {
+			t.Errorf("%+v: %+v, %v", beat, got, err)
+		}
 	}
 	one, two := storage.CounterKey{0: 1, 31: 1}, storage.CounterKey{0: 2, 31: 1}
 	holds := func(what string, want ...int64) {
 		t.Helper()
 		used := make([]int64, 2)
-		if err := c.Used(t.Context(), []storage.CounterKey{one, two}, used); err != nil || used[0] != want[0] || used[1] != want[1] {
+		if err := c.Used(t.Context(), ours, []storage.CounterKey{one, two}, used); err != nil || used[0] != want[0] || used[1] != want[1] {
 			t.Errorf("%s: the counters hold %d, want %d, %v", what, used, want, err)
 		}
 	}
@@ -219,7 +226,7 @@ func testEpochs(t *testing.T, s Server) {
 		t.Error(err)
 	}
 	holds("restored", 21, 57)
-	if members, err := c.Members(t.Context(), [16]byte(two[:16])); err != nil || len(members) != 1 || members[0].Used != 57 {
+	if members, err := c.Members(t.Context(), ours, [16]byte(two[:16])); err != nil || len(members) != 1 || members[0].Used != 57 {
 		t.Errorf("members: %v, %v", members, err)
 	}
 	for _, later := range []struct {
@@ -261,8 +268,8 @@ func testClockSteps(t *testing.T, s Server) {
 func Epoch(tb testing.TB, c storage.SharedCounters) (epoch storage.CounterEpoch) {
 	tb.Helper()
 	wait(tb, "the server", func() (ok bool) {
-		var err error
-		_, epoch, err = c.Beat(tb.Context(), "a")
+		beat, err := c.Beat(tb.Context(), "a", storage.AnyEpoch)
+		epoch = beat.Epoch
 		return err == nil
 	})
 	return epoch

@@ -146,8 +146,14 @@ func desyncKey(i int) (k storage.CounterKey) {
 
 func desyncValue(i int) int64 { return int64(1000 * (i + 1)) }
 
+// desynced is counters over a meddler.
+type desynced struct {
+	*Counters
+	epoch storage.CounterEpoch
+}
+
 // openDesync makes counters over a meddler, and charges each once.
-func openDesync(t *testing.T) (*Counters, *meddler) {
+func openDesync(t *testing.T) (desynced, *meddler) {
 	t.Helper()
 	m := newMeddler(t, valkeytest.New(t))
 	c, err := New("valkey://" + m.listener.Addr().String())
@@ -162,20 +168,20 @@ func openDesync(t *testing.T) (*Counters, *meddler) {
 			t.Fatal(ok, err)
 		}
 	}
-	return c, m
+	return desynced{c, epoch}, m
 }
 
 // askDesync looks at one counter in one of two ways. An answer that is not the counter's own fails the test.
-func askDesync(ctx context.Context, t *testing.T, c *Counters, i int) error {
+func askDesync(ctx context.Context, t *testing.T, c desynced, i int) error {
 	t.Helper()
 	var got int64
 	var err error
 	if i%2 == 0 {
 		used := make([]int64, 1)
-		err, got = c.Used(ctx, []storage.CounterKey{desyncKey(i)}, used), used[0]
+		err, got = c.Used(ctx, c.epoch, []storage.CounterKey{desyncKey(i)}, used), used[0]
 	} else {
 		states := make([]storage.CounterState, 1)
-		_, err = c.Look(ctx, []storage.CounterCharge{{Key: desyncKey(i), Limit: 1 << 40}}, states)
+		_, err = c.Look(ctx, c.epoch, []storage.CounterCharge{{Key: desyncKey(i), Limit: 1 << 40}}, states)
 		got = states[0].Used
 	}
 	if err == nil && got != desyncValue(i) {

@@ -36,10 +36,53 @@ func TestFull(t *testing.T) {
 	s.Do(t, "CONFIG SET maxmemory 1")
 	_, _, charging := c.Charge(t.Context(), epoch, []storage.CounterCharge{{Amount: 1, Limit: 1}}, make([]storage.CounterState, 1))
 	restoring := c.Restore(t.Context(), epoch, []storage.CounterSpent{{Amount: 1}})
-	_, _, beating := c.Beat(t.Context(), "a")
+	_, beating := c.Beat(t.Context(), "a", epoch)
 	for _, err := range []error{charging, restoring, beating} {
 		if err == nil || !strings.Contains(err.Error(), "OOM") {
 			t.Error(err)
+		}
+	}
+}
+
+// TestSnapshot: a server that comes back with a snapshot of what it held has lost what came after it.
+func TestSnapshot(t *testing.T) {
+	s := valkeytest.New(t)
+	c, err := New(s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	before := coordinatetest.Epoch(t, c)
+	key := storage.CounterKey{0: 1, 31: 1}
+	if _, ok, err := c.Charge(t.Context(), before, []storage.CounterCharge{{Key: key, Amount: 5, Limit: 10}}, make([]storage.CounterState, 1)); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	s.Do(t, "SAVE")
+	s.Stop()
+	s.Start(t)
+	after, used := coordinatetest.Epoch(t, c), make([]int64, 1)
+	if err := c.Used(t.Context(), after, []storage.CounterKey{key}, used); err != nil || after == before || used[0] != 0 {
+		t.Errorf("the epoch was %d and is %d, and the counter holds %d: %v", before, after, used[0], err)
+	}
+}
+
+// TestWithoutInfo: a user who may not ask for INFO counts too, also beside others who may.
+func TestWithoutInfo(t *testing.T) {
+	s := valkeytest.New(t)
+	var all []*Counters
+	for range 2 {
+		c, err := New(s.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all = append(all, c)
+	}
+	before := coordinatetest.Epoch(t, all[0])
+	s.Do(t, "ACL SETUSER default -info")
+	for _, c := range all {
+		if epoch := coordinatetest.Epoch(t, c); epoch != before {
+			t.Errorf("the epoch was %d and is %d", before, epoch)
 		}
 	}
 }

@@ -162,14 +162,34 @@ table.insert(out, 1, tonumber(ARGV[1]))
 return out
 `
 
-// Keys: the set of nodes, and what holds the epoch. Arguments after the number: the node, the seconds that it lives, and
-// the epoch of counters that begin now. Answer: the number, how many nodes live, and the epoch.
+// Keys: what holds the epoch, the run of the server that it began in, the set of nodes, and that of those who have told what
+// they let through. Arguments after the number: the node, the seconds that it lives, the epoch that it knows, and the one
+// of counters that begin now. Answer: the number, the epoch, how many nodes live, and how many of them have told.
+//
+// A server that starts with a snapshot, and a replica that was behind, have forgotten the last of what they held: an epoch
+// ends with its server. Where INFO is not allowed it ends with its key.
 const beatText = `
+local info, run = redis.pcall('INFO', 'server'), ''
+if type(info) == 'string' then run = string.match(info, 'run_id:(%w+)') or '' end
+local epoch = redis.call('GET', KEYS[1])
+if not epoch or run ~= '' and redis.call('GET', KEYS[2]) ~= run then
+	epoch = ARGV[5]
+	redis.call('SET', KEYS[1], epoch)
+	redis.call('SET', KEYS[2], run)
+	redis.call('DEL', KEYS[4])
+end
 local at = now + us / 1000000
-redis.call('ZADD', KEYS[1], string.format('%.6f', at), ARGV[2])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('(%.6f', at - tonumber(ARGV[3])))
-redis.call('EXPIRE', KEYS[1], 125)
-redis.call('SET', KEYS[2], ARGV[4], 'NX')
+local function beat(key)
+	redis.call('ZADD', key, string.format('%.6f', at), ARGV[2])
+	redis.call('EXPIRE', key, 125)
+end
+local function living(key)
+	redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('(%.6f', at - tonumber(ARGV[3])))
+	return redis.call('ZCARD', key)
+end
+beat(KEYS[3])
+if ARGV[4] == epoch or ARGV[4] == '-1' then beat(KEYS[4]) else redis.call('ZREM', KEYS[4], ARGV[2]) end
+redis.call('EXPIRE', KEYS[1], 125) -- not before a node is written: a full server would let the rest pass
 redis.call('EXPIRE', KEYS[2], 125)
-return {tonumber(ARGV[1]), redis.call('ZCARD', KEYS[1]), redis.call('GET', KEYS[2])}
+return {tonumber(ARGV[1]), epoch, living(KEYS[3]), living(KEYS[4])}
 `

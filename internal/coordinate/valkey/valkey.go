@@ -2,7 +2,7 @@
 //
 // A step is one script and one round trip, whatever it names. The keys of a deployment carry one hash tag, so that a
 // step's lie together in a cluster as well: a cluster brings failover, not more room. Nothing here is durable, and
-// nothing has to be: keys expire after 125 s.
+// nothing has to be: keys expire after 125 s. Those of counters carry their epoch: another one begins with empty counters.
 package valkey
 
 import (
@@ -25,8 +25,13 @@ import (
 // prefix begins every key.
 const prefix = "{durward-limits}:"
 
-// epochKey holds the epoch of the counters. A server that has lost them has lost it too.
-const epochKey = prefix + "epoch"
+// Keys of what is one for all counters. A server that has lost them has lost the epoch too.
+const (
+	epochKey = prefix + "epoch"
+	runKey   = prefix + "run"
+	nodesKey = prefix + "nodes"
+	toldKey  = prefix + "told"
+)
 
 const (
 	dialTimeout = time.Second
@@ -174,17 +179,22 @@ func (c *Counters) run(ctx context.Context, script *rueidis.Lua, keys, args []st
 	return answer[1:], nil
 }
 
-func counterKey(k *storage.CounterKey) string { return prefix + string(k[:]) }
+// prefixOf begins the keys of the counters of an epoch.
+func prefixOf(epoch storage.CounterEpoch) string { return prefix + decimal(int64(epoch)) + ":" }
 
-func groupKey(group []byte) string { return prefix + "members:" + string(group) }
+func groupKey(epoch storage.CounterEpoch, group []byte) string {
+	return prefixOf(epoch) + "members:" + string(group)
+}
 
-// keysOf names the counters of a step and then their groups.
-func keysOf(n int, key func(i int) *storage.CounterKey) []string {
-	keys := make([]string, 2*n)
+// keysOf names the counters of a step, then their groups, then what holds the epoch.
+func keysOf(epoch storage.CounterEpoch, n int, key func(i int) *storage.CounterKey) []string {
+	prefix := prefixOf(epoch)
+	keys := make([]string, 2*n+1)
 	for i := range n {
 		k := key(i)
-		keys[i], keys[n+i] = counterKey(k), groupKey(k[:16])
+		keys[i], keys[n+i] = prefix+string(k[:]), prefix+"members:"+string(k[:16])
 	}
+	keys[2*n] = epochKey
 	return keys
 }
 
@@ -201,7 +211,7 @@ func (c *Counters) step(ctx context.Context, mode string, epoch storage.CounterE
 	for i := range charges {
 		args = append(args, decimal(charges[i].Amount), decimal(charges[i].Limit))
 	}
-	keys := append(keysOf(len(charges), func(i int) *storage.CounterKey { return &charges[i].Key }), epochKey)
+	keys := keysOf(epoch, len(charges), func(i int) *storage.CounterKey { return &charges[i].Key })
 	answer, err := c.run(ctx, c.scripts.charge, keys, args, 2+2*len(charges))
 	if err != nil {
 		return 0, false, err
@@ -236,8 +246,8 @@ func (c *Counters) Charge(ctx context.Context, epoch storage.CounterEpoch, charg
 }
 
 // Look implements storage.SharedCounters.
-func (c *Counters) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (bool, error) {
-	_, ok, err := c.step(ctx, looking, 0, charges, states)
+func (c *Counters) Look(ctx context.Context, epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (bool, error) {
+	_, ok, err := c.step(ctx, looking, epoch, charges, states)
 	return ok, err
 }
 
@@ -265,7 +275,7 @@ func (c *Counters) change(ctx context.Context, script *rueidis.Lua, epoch storag
 		_, second, amount := of(i)
 		args = append(args, strconv.FormatUint(uint64(second), 10), decimal(amount))
 	}
-	keys := append(keysOf(n, func(i int) *storage.CounterKey { key, _, _ := of(i); return key }), epochKey)
+	keys := keysOf(epoch, n, func(i int) *storage.CounterKey { key, _, _ := of(i); return key })
 	answer, err := c.run(ctx, script, keys, args, 1)
 	if err != nil {
 		return err
@@ -277,10 +287,10 @@ func (c *Counters) change(ctx context.Context, script *rueidis.Lua, epoch storag
 }
 
 // Used implements storage.SharedCounters. Without keys it asks too: an answer is what tells that the server is there.
-func (c *Counters) Used(ctx context.Context, keys []storage.CounterKey, used []int64) error {
+func (c *Counters) Used(ctx context.Context, epoch storage.CounterEpoch, keys []storage.CounterKey, used []int64) error {
 	for {
 		n := min(len(keys), portion)
-		answer, err := c.run(ctx, c.scripts.used, keysOf(n, func(i int) *storage.CounterKey { return &keys[i] }), make([]string, 1), n)
+		answer, err := c.run(ctx, c.scripts.used, keysOf(epoch, n, func(i int) *storage.CounterKey { return &keys[i] }), make([]string, 1), n)
 		if err != nil {
 			return err
 		}
@@ -296,8 +306,8 @@ func (c *Counters) Used(ctx context.Context, keys []storage.CounterKey, used []i
 }
 
 // Members implements storage.SharedCounters.
-func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.CounterMember, error) {
-	answer, err := c.run(ctx, c.scripts.members, []string{groupKey(group[:])}, make([]string, 1), 0)
+func (c *Counters) Members(ctx context.Context, epoch storage.CounterEpoch, group [16]byte) ([]storage.CounterMember, error) {
+	answer, err := c.run(ctx, c.scripts.members, []string{groupKey(epoch, group[:])}, make([]string, 1), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +321,7 @@ func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.Count
 		copy(keys[i][16:], text)
 	}
 	used := make([]int64, len(keys))
-	if err := c.Used(ctx, keys, used); err != nil {
+	if err := c.Used(ctx, epoch, keys, used); err != nil {
 		return nil, err
 	}
 	var members []storage.CounterMember
@@ -326,17 +336,18 @@ func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.Count
 var nodeLife = strconv.FormatFloat(storage.NodeLife.Seconds(), 'f', -1, 64)
 
 // Beat implements storage.SharedCounters. What expires is forgotten by the server.
-func (c *Counters) Beat(ctx context.Context, node string) (nodes int, epoch storage.CounterEpoch, err error) {
-	begin := decimal(rand.Int64() | 1) //nolint:gosec // so that no two are the same, not so that nobody guesses it
-	answer, err := c.run(ctx, c.scripts.beat, []string{prefix + "nodes", epochKey}, []string{"", hex.EncodeToString([]byte(node)), nodeLife, begin}, 2)
+func (c *Counters) Beat(ctx context.Context, node string, known storage.CounterEpoch) (storage.CounterBeat, error) {
+	begin := rand.Int64() | 1 //nolint:gosec // so that no two are the same, not so that nobody guesses it
+	answer, err := c.run(ctx, c.scripts.beat, []string{epochKey, runKey, nodesKey, toldKey},
+		[]string{"", hex.EncodeToString([]byte(node)), nodeLife, decimal(int64(known)), decimal(begin)}, 3)
 	if err != nil {
-		return 0, 0, err
+		return storage.CounterBeat{}, err
 	}
 	numbers, err := integers(answer)
 	if err != nil {
-		return 0, 0, err
+		return storage.CounterBeat{}, err
 	}
-	return int(numbers[0]), storage.CounterEpoch(numbers[1]), nil
+	return storage.CounterBeat{Epoch: storage.CounterEpoch(numbers[0]), Nodes: int(numbers[1]), Told: int(numbers[2])}, nil
 }
 
 // Interface guards

@@ -27,8 +27,9 @@ const (
 	MaxConns = 4
 	// timeout bounds an exchange, whoever waits for it.
 	timeout = time.Second
-	// idleTimeout gives unused connections back to a server that has too few: the store needs them more.
-	idleTimeout = 4 * time.Second
+	// idleTimeout gives unused connections back to a server that has too few, within three times as long: the store needs
+	// them more.
+	idleTimeout = 15 * time.Second
 	// mostSteps is how many steps one statement makes.
 	mostSteps = 200
 	// attempts is how often a step is tried that others got in the way of.
@@ -65,13 +66,15 @@ type step struct {
 }
 
 // New takes the address of a database, a URL or key=value words as libpq takes them. It does not connect yet.
-func New(dsn string) (*Counters, error) {
+func New(dsn string) (*Counters, error) { return open(dsn, idleTimeout) }
+
+func open(dsn string, idle time.Duration) (*Counters, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, errors.New("the database's address cannot be read") // the cause may quote the password
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns = MaxConns, 0, 0
-	config.MaxConnIdleTime, config.HealthCheckPeriod = idleTimeout, 2*idleTimeout // a look has all used once more
+	config.MaxConnIdleTime, config.HealthCheckPeriod = idle, 2*idle // a look has all used once more
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "durward limits"
@@ -183,8 +186,8 @@ func (c *Counters) Charge(ctx context.Context, epoch storage.CounterEpoch, charg
 }
 
 // Look implements storage.SharedCounters.
-func (c *Counters) Look(ctx context.Context, charges []storage.CounterCharge, states []storage.CounterState) (ok bool, err error) {
-	s, err := ask(ctx, &c.looks, 0, charges, states)
+func (c *Counters) Look(ctx context.Context, epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (ok bool, err error) {
+	s, err := ask(ctx, &c.looks, epoch, charges, states)
 	if err != nil {
 		return false, err
 	}
@@ -310,7 +313,7 @@ func (c *Counters) change(ctx context.Context, query string, epoch storage.Count
 }
 
 // Used implements storage.SharedCounters.
-func (c *Counters) Used(ctx context.Context, keys []storage.CounterKey, used []int64) error {
+func (c *Counters) Used(ctx context.Context, _ storage.CounterEpoch, keys []storage.CounterKey, used []int64) error {
 	found, err := c.read(ctx, readSQL, texts(keys))
 	if err != nil {
 		return err
@@ -322,7 +325,7 @@ func (c *Counters) Used(ctx context.Context, keys []storage.CounterKey, used []i
 }
 
 // Members implements storage.SharedCounters.
-func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.CounterMember, error) {
+func (c *Counters) Members(ctx context.Context, _ storage.CounterEpoch, group [16]byte) ([]storage.CounterMember, error) {
 	found, err := c.read(ctx, groupSQL, slices.Concat(group[:], make([]byte, 16)), slices.Concat(group[:], bytes.Repeat([]byte{0xff}, 16)))
 	if err != nil {
 		return nil, err
@@ -337,15 +340,15 @@ func (c *Counters) Members(ctx context.Context, group [16]byte) ([]storage.Count
 }
 
 // Beat implements storage.SharedCounters.
-func (c *Counters) Beat(ctx context.Context, node string) (nodes int, epoch storage.CounterEpoch, err error) {
+func (c *Counters) Beat(ctx context.Context, node string, known storage.CounterEpoch) (beat storage.CounterBeat, err error) {
 	begin := rand.Int64() | 1 //nolint:gosec // so that no two are the same, not so that nobody guesses it
 	err = c.exchange(ctx, func(ctx context.Context) error {
-		return c.pool.QueryRow(ctx, beatSQL, node, storage.NodeLife.Seconds(), begin).Scan(&nodes, &epoch)
+		return c.pool.QueryRow(ctx, beatSQL, node, storage.NodeLife.Seconds(), int64(known), begin).Scan(&beat.Epoch, &beat.Nodes, &beat.Told)
 	})
 	if err == nil {
 		c.beginSweep()
 	}
-	return nodes, epoch, err
+	return beat, err
 }
 
 // beginSweep begins a sweep when one is due. Whoever beats does not wait for it, and does not fail with it.

@@ -33,7 +33,7 @@ func TestCounters(t *testing.T) {
 		}
 		// The schema is there before its clock is stopped.
 		first := open(t)
-		if _, _, err := first.Beat(t.Context(), "nobody"); err != nil {
+		if _, err := first.Beat(t.Context(), "nobody", storage.AnyEpoch); err != nil {
 			t.Fatal(err)
 		}
 		if err := first.Close(); err != nil {
@@ -45,7 +45,7 @@ func TestCounters(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		exec(t, `DELETE FROM durward_nodes_2; CREATE TABLE stopped (at numeric); INSERT INTO stopped VALUES (NULL);
+		exec(t, `DELETE FROM durward_nodes_3; CREATE TABLE stopped (at numeric); INSERT INTO stopped VALUES (NULL);
 			CREATE OR REPLACE FUNCTION durward_counters_now_1() RETURNS numeric LANGUAGE sql VOLATILE AS
 				$$ SELECT coalesce((SELECT at FROM stopped), extract(epoch FROM clock_timestamp())) - 1700000000 $$`)
 		return coordinatetest.Server{

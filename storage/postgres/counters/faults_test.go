@@ -75,7 +75,7 @@ func TestNodesStartAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = conn.Exec(t.Context(), `DROP TABLE durward_counters_1, durward_nodes_2 CASCADE`)
+	_, err = conn.Exec(t.Context(), `DROP TABLE durward_counters_1, durward_nodes_3 CASCADE`)
 	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +90,14 @@ func TestNodesStartAtOnce(t *testing.T) {
 // TestIdleConnections: Z-F06, connections that a busy moment opened go back to the server, which the store may be in need of.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
-	c, err := New(pgtest.Database(t))
+	const idle = 2 * time.Second
+	c, err := open(pgtest.Database(t), idle)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	beat := func() error {
-		_, _, err := c.Beat(t.Context(), "one")
+		_, err := c.Beat(t.Context(), "one", storage.AnyEpoch)
 		return err
 	}
 	for c.pool.Stat().TotalConns() < MaxConns {
@@ -112,9 +113,9 @@ func TestIdleConnections(t *testing.T) {
 			return
 		}
 	}
-	tick := time.NewTicker(idleTimeout / 10)
+	tick := time.NewTicker(idle / 10)
 	defer tick.Stop()
-	late := time.After(20 * idleTimeout)
+	late := time.After(30 * idle)
 	for c.pool.Stat().TotalConns() > 1 {
 		if err := beat(); err != nil { // as nodes do all the time
 			t.Fatal(err)

@@ -5,7 +5,8 @@ package counters
 //
 // A counter is a row. slots are the amounts of 61 seconds; the place of a second is its remainder by 61. last is the
 // last second that was charged, total the sum of slots. The tables are unlogged: after a crash the counters begin anew.
-// The row with the empty key is none: its total is their epoch, which is lost when they are.
+// The row with the empty key is none: its total is their epoch, which is lost when they are. A node's epoch is the one in
+// which counters know what it has let through.
 const schemaSQL = `
 CREATE UNLOGGED TABLE IF NOT EXISTS durward_counters_1 (
 	key bytea NOT NULL PRIMARY KEY,
@@ -14,9 +15,10 @@ CREATE UNLOGGED TABLE IF NOT EXISTS durward_counters_1 (
 	slots bigint[] NOT NULL
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02);
 
-CREATE UNLOGGED TABLE IF NOT EXISTS durward_nodes_2 (
+CREATE UNLOGGED TABLE IF NOT EXISTS durward_nodes_3 (
 	node text NOT NULL PRIMARY KEY,
-	seen numeric NOT NULL
+	seen numeric NOT NULL,
+	epoch bigint NOT NULL
 );
 
 CREATE OR REPLACE FUNCTION durward_counters_now_1() RETURNS numeric LANGUAGE sql VOLATILE AS $$
@@ -198,7 +200,7 @@ const (
 	// schemaLockSQL lets nodes that start at the same time make the schema one after the other.
 	schemaLockSQL = `SELECT pg_advisory_xact_lock(7238117)`
 	// existsSQL says whether the schema is there already.
-	existsSQL = `SELECT to_regclass('durward_counters_1') IS NOT NULL AND to_regclass('durward_nodes_2') IS NOT NULL
+	existsSQL = `SELECT to_regclass('durward_counters_1') IS NOT NULL AND to_regclass('durward_nodes_3') IS NOT NULL
 		AND to_regprocedure('durward_counters_restore_1(bigint,bytea[],bigint[],bigint[])') IS NOT NULL`
 
 	nowSQL     = `SELECT (durward_counters_now_1() * 1000000)::bigint`
@@ -208,13 +210,15 @@ const (
 	// readSQL and groupSQL give counters as they were last written, and the microseconds of now.
 	readSQL  = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key = ANY($1)`
 	groupSQL = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key >= $1 AND key <= $2`
-	beatSQL  = `WITH mine AS (INSERT INTO durward_nodes_2 (node, seen) VALUES ($1, durward_counters_now_1())
-			ON CONFLICT (node) DO UPDATE SET seen = excluded.seen RETURNING node),
-		gone AS (DELETE FROM durward_nodes_2 WHERE node <> $1 AND seen < durward_counters_now_1() - 120),
-		begun AS (INSERT INTO durward_counters_1 (key, last, total, slots) SELECT '', 0, $3::bigint, '{}' WHERE durward_counters_epoch_1() IS NULL
-			ON CONFLICT (key) DO UPDATE SET last = 0 RETURNING total)
-		SELECT count(*) + 1, coalesce((SELECT total FROM begun), durward_counters_epoch_1())
-		FROM durward_nodes_2 WHERE node <> $1 AND seen >= durward_counters_now_1() - $2::float8::numeric`
+	beatSQL  = `WITH mine AS (INSERT INTO durward_nodes_3 (node, seen, epoch) VALUES ($1, durward_counters_now_1(), $3)
+			ON CONFLICT (node) DO UPDATE SET seen = excluded.seen, epoch = excluded.epoch RETURNING node),
+		gone AS (DELETE FROM durward_nodes_3 WHERE node <> $1 AND seen < durward_counters_now_1() - 120),
+		begun AS (INSERT INTO durward_counters_1 (key, last, total, slots) SELECT '', 0, $4::bigint, '{}' WHERE durward_counters_epoch_1() IS NULL
+			ON CONFLICT (key) DO UPDATE SET last = 0 RETURNING total),
+		present AS MATERIALIZED (SELECT coalesce((SELECT total FROM begun), durward_counters_epoch_1()) AS epoch),
+		living AS (SELECT epoch FROM durward_nodes_3 WHERE node <> $1 AND seen >= durward_counters_now_1() - $2::float8::numeric
+			UNION ALL SELECT $3)
+		SELECT p.epoch, count(*), count(*) FILTER (WHERE l.epoch IN (p.epoch, -1)) FROM present p CROSS JOIN living l GROUP BY p.epoch`
 	// sweepSQL looks at a stretch of counters, forgets those that nobody charged for two minutes, and gives the last key it
 	// looked at.
 	sweepSQL = `WITH stretch AS (SELECT key, last FROM durward_counters_1 WHERE key > $1 ORDER BY key LIMIT 5000),

@@ -1,0 +1,220 @@
+package coordinate
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/window"
+)
+
+// TestLostCounters: Z-R01, a server that forgets opens no window: no node counts there until all have told what they let
+// through, also what they did alone meanwhile. Leases from before are not given back.
+func TestLostCounters(t *testing.T) {
+	const limit = 600
+	for _, test := range []struct {
+		name string
+		lose func(f *fake, press func(n int))
+	}{
+		{"at once", func(f *fake, _ func(int)) { f.lose() }},
+		{"while it was away", func(f *fake, _ func(int)) {
+			f.be(true, 0)
+			pass(20 * time.Second)
+			f.lose()
+			f.be(false, 0)
+		}},
+		{"and is told with difficulty", func(f *fake, _ func(int)) {
+			f.lose()
+			f.refuse = 5
+		}},
+		{"again while it is told", func(f *fake, _ func(int)) {
+			f.lose()
+			pass(probeInterval)
+			f.lose()
+		}},
+		{"and comes back", func(f *fake, press func(int)) {
+			before, seen, epoch := f.counters, f.seen, f.epoch
+			f.lose()
+			f.refuse = 1000
+			press(20)
+			pass(beatInterval + 2*probeInterval)
+			f.mu.Lock()
+			f.refuse = 0
+			f.counters, f.seen, f.epoch = before, seen, epoch
+			f.mu.Unlock()
+		}},
+	} {
+		for _, mode := range []Mode{Exact, Share} {
+			t.Run(test.name+" "+string(mode), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(0)
+					var all []*Coordinator
+					for range 3 {
+						all = append(all, live(t, f, Options{Mode: mode}))
+						pass(probeInterval / 3)
+					}
+					pass(joinTime + time.Second)
+					var passed int64
+					press := func(n int) {
+						t.Helper()
+						for _, c := range all {
+							passed += passing(t, c, n, limit)
+						}
+					}
+					press(95) // from leases, of which some are left
+					test.lose(f, press)
+					press(50)
+					press(limit) // alone: each its third
+					pass(2 * time.Second)
+					for i, c := range all {
+						if c.Degraded() {
+							t.Errorf("node %d counts alone", i)
+						}
+					}
+					all = append(all, live(t, f, Options{Mode: mode})) // knows nothing by itself
+					press(limit)
+					if passed != limit {
+						t.Errorf("%d passed, want %d", passed, limit)
+					}
+					pass(30 * time.Second)
+					press(limit)
+					if passed != limit {
+						t.Errorf("%d passed within a minute, want %d", passed, limit)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestNodesThatStartAtALoss: a node that starts when counters have been lost does not count in them before others have told
+// what they let through, whoever of them comes first.
+func TestNodesThatStartAtALoss(t *testing.T) {
+	for _, after := range []time.Duration{0, beatInterval + 2*probeInterval} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(0)
+			old := live(t, f, Options{})
+			charge(t, old, 1, 10)
+			pass(beatInterval / 2)
+			f.lose()
+			f.refuse = 1000
+			pass(after)
+			fresh := live(t, f, Options{})
+			pass(2 * beatInterval)
+			if !fresh.Degraded() {
+				t.Errorf("%v after the loss: counts where another node has not told what it let through", after)
+			}
+			f.mu.Lock()
+			f.refuse = 0
+			f.mu.Unlock()
+			pass(3 * probeInterval)
+			if old.Degraded() || fresh.Degraded() {
+				t.Errorf("%v after the loss: nodes count alone", after)
+			}
+		})
+	}
+}
+
+// TestGathering: a node waits for those who were there before the loss for a while, and no longer.
+func TestGathering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(0)
+		const limit = 90
+		first, second := live(t, f, Options{}), node(f, Options{})
+		pass(joinTime + time.Second)
+		passed := passing(t, first, 30, limit) + passing(t, second, 40, limit)
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+		f.lose()
+		passed += passing(t, first, limit, limit) // half of the limit: the second may live
+		pass(gatherTime / 2)
+		if v := charge(t, first, 1, limit); v.ok || !first.Degraded() || passed != 45+40 {
+			t.Errorf("%d passed, and then %+v", passed, v)
+		}
+		pass(gatherTime)
+		if first.Degraded() {
+			t.Error("it waits for ever")
+		}
+	})
+}
+
+// TestTellingFails: what counters could not be told at once they are told later, each thing once, with its age.
+func TestTellingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		pass(700 * time.Millisecond) // the node's seconds begin at other moments than the server's
+		c := live(t, f, Options{})
+		pass(600 * time.Millisecond)
+		begun := time.Now()
+		const keys = (tellings + 2) * portion
+		for i := range keys {
+			key := window.NewKey(window.NewDigest("group"), window.NewDigest(strconv.Itoa(i)))
+			if v, err := c.Charge(t.Context(), []window.Charge{{Key: key, Amount: 1, Limit: 1}}, make([]window.State, 1)); err != nil || !v.OK {
+				t.Fatal(v, err)
+			}
+		}
+		f.lose()
+		f.refuse = 20
+		used := func() (used int) {
+			members, err := f.Members(t.Context(), 0, window.NewDigest("group"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(members)
+		}
+		pass(beatInterval + 2*probeInterval)
+		if n := used(); n != 0 || !c.Degraded() {
+			t.Errorf("the server counts %d, want 0; counts alone: %v", n, c.Degraded())
+		}
+		f.be(true, 0)
+		pass(10 * time.Second)
+		f.be(false, 0)
+		pass(6 * time.Second)
+		for _, after := range []struct {
+			wait time.Duration
+			want int
+		}{{0, keys}, {window.Width - 10*time.Millisecond, keys}, {window.Width + 3*time.Second, 0}} {
+			pass(after.wait - time.Since(begun))
+			if n := used(); n != after.want || c.Degraded() {
+				t.Errorf("the server counts %d, want %d; counts alone: %v", n, after.want, c.Degraded())
+			}
+		}
+	})
+}
+
+// TestReloadTellsOnce: a Coordinator that follows another one over the same counters tells a server what it does not know,
+// and nothing else: a configuration that changes neither opens a window nor locks anybody out.
+func TestReloadTellsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own, ledger, f := window.New(time.Now), new(Ledger), newFake(0)
+		begin := func(f *fake, ledger *Ledger) *Coordinator {
+			return New(Options{Counters: f, Own: own, Ledger: ledger})
+		}
+		c := begin(f, ledger)
+		if passed := passing(t, c, 40, 100); passed != 40 {
+			t.Errorf("%d passed", passed)
+		}
+		f.be(true, 0)
+		next := begin(f, ledger) // as when on_store_failure is changed because the server is away
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		f.be(false, 0)
+		pass(2 * time.Second)
+		if used := f.holds(someKey); used != 40 || next.Degraded() {
+			t.Errorf("the server counts %d, want 40; counts alone: %v", used, next.Degraded())
+		}
+		other := newFake(0)
+		last := begin(other, new(Ledger))
+		if used := other.holds(someKey); used != 40 || last.Degraded() {
+			t.Errorf("another server counts %d, want 40; counts alone: %v", used, last.Degraded())
+		}
+		for _, c := range []*Coordinator{next, last} {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
