@@ -34,7 +34,7 @@ type SharedCounters interface {
 	Close() error
 }
 
-// CounterEpoch names counters from when they were made until the server loses them. It is a random number above 0.
+// CounterEpoch names counters from when they were made until the server loses them. It is above 0, and no two are the same.
 type CounterEpoch int64
 
 // AnyEpoch is whichever there is.
@@ -43,12 +43,13 @@ const AnyEpoch CounterEpoch = -1
 // CounterBeat is what a server knows of nodes.
 type CounterBeat struct {
 	Epoch CounterEpoch
-	Nodes int // that said within NodeLife that they live, the one that asks included
-	Told  int // of which the counters of the epoch know what they have let through
+	Age   time.Duration // of the epoch, by the server's clock
+	Nodes int           // that said within NodeLife that they live, the one that asks included
+	Told  int           // of which the counters of the epoch know what they have let through
 }
 
 // ErrCountersLost: the server has lost the counters that the epoch names.
-var ErrCountersLost = errors.New("the counters have lost what they held")
+var ErrCountersLost = errors.New("the counters do not know what nodes have let through")
 
 // NodeLife is for how long a node counts as living after a beat.
 const NodeLife = time.Second

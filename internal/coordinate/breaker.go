@@ -82,7 +82,7 @@ func (c *Coordinator) live(ctx context.Context) {
 			}
 			epoch, complete, err := c.beat(ctx)
 			switch {
-			case err == nil && (epoch != c.known() || !complete):
+			case err == nil && (epoch != c.told() || !complete):
 				missed = 0
 				c.lost()
 			case err == nil || ctx.Err() != nil:
@@ -101,26 +101,30 @@ func (c *Coordinator) live(ctx context.Context) {
 func (c *Coordinator) beat(ctx context.Context) (epoch storage.CounterEpoch, complete bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
 	defer cancel()
-	known := c.known()
-	if known == 0 && c.own.Len() == 0 {
-		known = storage.AnyEpoch // there is nothing to tell
+	told := c.told()
+	if told == 0 && c.own.Len() == 0 {
+		told = storage.AnyEpoch // there is nothing to tell
 	}
-	asked := c.now()
-	beat, err := c.counters.Beat(ctx, c.node, known)
+	asked, before := c.now(), c.census.count()
+	beat, err := c.counters.Beat(ctx, c.node, told)
 	if err != nil {
 		return 0, false, err
 	}
 	c.census.told(int64(beat.Nodes), asked, c.now())
-	return beat.Epoch, c.gathered(beat), nil
+	return beat.Epoch, c.gathered(beat, before), nil
 }
 
-// join beats, and has the counters know what they have to. They do when there is no error.
+// join beats, and tells the counters what they have to know. When they know that of all nodes there is no error.
 func (c *Coordinator) join(ctx context.Context) error {
 	epoch, complete, err := c.beat(ctx)
-	if err == nil && (!c.tell(ctx, epoch) || !complete) {
-		err = storage.ErrCountersLost
+	if err != nil {
+		return err
 	}
-	return err
+	if !c.tell(ctx, epoch) || !complete {
+		return storage.ErrCountersLost
+	}
+	c.ledger.known.Store(int64(epoch))
+	return nil
 }
 
 // probe closes the breaker when the server knows what it has to know, and answers as fast as calls need it.
@@ -138,5 +142,5 @@ func (c *Coordinator) probe(ctx context.Context) {
 	if c.changed != nil {
 		c.changed(false)
 	}
-	c.pending.wake()
+	c.wake()
 }

@@ -93,9 +93,9 @@ type Coordinator struct {
 	node      string
 	census    census
 	breaker   breaker
-	pending   pending
 	leases    *leases // nil: Exact
 	ledger    *Ledger
+	ready     chan struct{} // has something in it when there may be something to deliver
 	gathering gathering
 
 	stop   context.CancelFunc
@@ -127,7 +127,8 @@ func New(o Options) *Coordinator {
 		c.leases = newLeases(o.Now)
 	}
 	c.census.nodes = o.Nodes
-	c.pending.ready = make(chan struct{}, 1)
+	c.ready = make(chan struct{}, 1)
+	c.wake() // the Coordinator before may have left something
 	running, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.begin(running)

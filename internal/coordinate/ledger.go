@@ -10,13 +10,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// tellings is how many portions are told before the node beats again, so that the others do not take it for gone.
-const tellings = 10
-
-// Ledger is what a server's counters know of this node's own. It outlives Coordinators, as those do: a new one would tell
-// again what the one before has charged.
+// Ledger is what a server's counters know of this node's own, and what they have to hear. It outlives Coordinators, as those
+// do: a new one would tell again what the one before has charged.
 type Ledger struct {
-	known atomic.Int64 // the epoch in which they know what the own ones hold; 0: in none
+	pending pending
+
+	told  atomic.Int64 // the epoch whose counters know what the own ones hold; 0: none do
+	known atomic.Int64 // the epoch whose counters know that of all nodes, and are counted in; 0: none
 
 	telling  sync.Mutex // held by the Coordinator that tells
 	recalled recalled
@@ -29,16 +29,21 @@ type recalled struct {
 	rest  []window.Spent // not told yet
 }
 
-// known is the epoch in which counters know what this node has let through.
+// known is the epoch that steps are made in.
 func (c *Coordinator) known() storage.CounterEpoch {
 	return storage.CounterEpoch(c.ledger.known.Load())
 }
 
+// told is the epoch whose counters know what this node has let through.
+func (c *Coordinator) told() storage.CounterEpoch {
+	return storage.CounterEpoch(c.ledger.told.Load())
+}
+
 // tell has counters of an epoch know what this node has let through, and reports whether they do. What is left is told the
-// next time.
+// next time, so that others hear in between that this node lives.
 func (c *Coordinator) tell(ctx context.Context, epoch storage.CounterEpoch) bool {
 	l := c.ledger
-	if epoch == c.known() {
+	if epoch == c.told() {
 		return true
 	}
 	if !l.telling.TryLock() {
@@ -46,28 +51,31 @@ func (c *Coordinator) tell(ctx context.Context, epoch storage.CounterEpoch) bool
 	}
 	defer l.telling.Unlock()
 	if epoch != l.recalled.epoch {
-		l.known.Store(0) // should the one before come back, it does not know what has passed since
+		// Should the epoch before come back, it does not know what has passed since.
+		l.known.Store(0)
+		l.told.Store(0)
 		l.recalled = recalled{epoch: epoch, at: c.now(), rest: c.recall()}
 	}
-	for n := 0; len(l.recalled.rest) > 0; n++ {
-		if n == tellings || !c.tellSome(ctx) {
+	for begun := c.now(); len(l.recalled.rest) > 0; {
+		if !c.tellSome(ctx) || c.now().Sub(begun) >= beatInterval && len(l.recalled.rest) > 0 {
 			return false
 		}
 	}
-	l.known.Store(int64(epoch))
+	l.told.Store(int64(epoch))
 	l.recalled = recalled{}
 	return true
 }
 
 // recall is what this node has let through within the window, by its own counters. What waits to be corrected is in that:
-// charges are forgotten before their sum is taken and refunds after it, so that what is under way is told twice rather than
-// not at all.
+// charges are forgotten before the sum is taken, and refunds after it. Both are owed so that what is under way meanwhile is
+// told twice rather than not at all.
 func (c *Coordinator) recall() []window.Spent {
-	c.pending.delivering.Lock()
-	defer c.pending.delivering.Unlock()
-	c.pending.forget(func(owed correction) bool { return owed.at == 0 })
+	p := &c.ledger.pending
+	p.delivering.Lock()
+	defer p.delivering.Unlock()
+	p.forget(func(owed correction) bool { return owed.at == 0 })
 	spent := c.own.Spent(mostPending)
-	c.pending.forget(func(correction) bool { return true })
+	p.forget(func(owed correction) bool { return owed.at != 0 })
 	return spent
 }
 
@@ -93,27 +101,39 @@ func (c *Coordinator) tellSome(ctx context.Context) bool {
 	return true
 }
 
-// gatherTime is for how long a node waits for others to tell an epoch that it has not seen before what they have let
-// through. Whoever has not come back by then counts as gone.
-const gatherTime = 10 * time.Second
+const (
+	// gatherTime is for how long a node waits for others to tell an epoch that it has not seen before what they have let
+	// through, while the server answers. Whoever has not come back by then counts as gone.
+	gatherTime = 10 * time.Second
+	// noticeTime is how old an epoch has to be before a node that starts believes that everybody has noticed it.
+	noticeTime = beatInterval + probeInterval
+)
 
 // gathering is who has to have told an epoch before it is counted in. It belongs to the background.
 type gathering struct {
-	epoch storage.CounterEpoch
-	nodes int // that were there before
-	since time.Time
+	epoch       storage.CounterEpoch
+	nodes       int // that were there before; 0: nobody knows, or they are all there
+	since, last time.Time
 }
 
-// gathered reports whether all nodes that were there before are there, and all that are there have told what they let through.
-func (c *Coordinator) gathered(beat storage.CounterBeat) bool {
+// gathered reports whether all nodes that were there before are there, and all that are there have told what they let
+// through.
+func (c *Coordinator) gathered(beat storage.CounterBeat, before int64) bool {
 	g, now := &c.gathering, c.now()
-	if beat.Epoch != g.epoch {
-		before := 0 // nobody knows that of a node that starts
-		if g.epoch != 0 {
-			before = int(c.census.count())
-		}
-		*g = gathering{epoch: beat.Epoch, nodes: before, since: now}
+	started := g.epoch == 0
+	switch {
+	case started:
+		g.since = now
+	case beat.Epoch != g.epoch:
+		*g = gathering{epoch: beat.Epoch, nodes: int(before), since: now}
+	case now.Sub(g.last) > storage.NodeLife: // nobody could tell anything
+		g.since = now
 	}
+	g.last = now
+	if started && beat.Age >= 0 && beat.Age < noticeTime {
+		return false
+	}
+	g.epoch = beat.Epoch
 	if now.Sub(g.since) >= gatherTime {
 		return true
 	}
@@ -121,7 +141,7 @@ func (c *Coordinator) gathered(beat storage.CounterBeat) bool {
 		c.census.hold(now)
 		return false
 	}
-	g.nodes = 0 // they were all there
+	g.nodes = 0
 	return true
 }
 

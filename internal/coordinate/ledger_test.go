@@ -101,9 +101,11 @@ func TestNodesThatStartAtALoss(t *testing.T) {
 			f.refuse = 1000
 			pass(after)
 			fresh := live(t, f, Options{})
-			pass(2 * beatInterval)
-			if !fresh.Degraded() {
-				t.Errorf("%v after the loss: counts where another node has not told what it let through", after)
+			for range 2 {
+				if !fresh.Degraded() {
+					t.Errorf("%v after the loss: counts where another node has not told what it let through", after)
+				}
+				pass(2 * beatInterval)
 			}
 			f.mu.Lock()
 			f.refuse = 0
@@ -129,11 +131,16 @@ func TestGathering(t *testing.T) {
 		}
 		f.lose()
 		passed += passing(t, first, limit, limit) // half of the limit: the second may live
-		pass(gatherTime / 2)
-		if v := charge(t, first, 1, limit); v.ok || !first.Degraded() || passed != 45+40 {
-			t.Errorf("%d passed, and then %+v", passed, v)
+		for range 2 {
+			pass(gatherTime / 2)
+			if v := charge(t, first, 1, limit); v.ok || !first.Degraded() || passed != 45+40 {
+				t.Errorf("%d passed, and then %+v", passed, v)
+			}
+			f.be(true, 0) // time in which nobody can come back does not count
+			pass(gatherTime)
+			f.be(false, 0)
 		}
-		pass(gatherTime)
+		pass(gatherTime + time.Second)
 		if first.Degraded() {
 			t.Error("it waits for ever")
 		}
@@ -148,7 +155,7 @@ func TestTellingFails(t *testing.T) {
 		c := live(t, f, Options{})
 		pass(600 * time.Millisecond)
 		begun := time.Now()
-		const keys = (tellings + 2) * portion
+		const keys = 12 * portion
 		for i := range keys {
 			key := window.NewKey(window.NewDigest("group"), window.NewDigest(strconv.Itoa(i)))
 			if v, err := c.Charge(t.Context(), []window.Charge{{Key: key, Amount: 1, Limit: 1}}, make([]window.State, 1)); err != nil || !v.OK {
@@ -185,36 +192,75 @@ func TestTellingFails(t *testing.T) {
 }
 
 // TestReloadTellsOnce: a Coordinator that follows another one over the same counters tells a server what it does not know,
-// and nothing else: a configuration that changes neither opens a window nor locks anybody out.
+// what the one before let through alone included, and nothing else: a configuration that changes neither opens a window nor
+// locks anybody out.
 func TestReloadTellsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		own, ledger, f := window.New(time.Now), new(Ledger), newFake(0)
-		begin := func(f *fake, ledger *Ledger) *Coordinator {
-			return New(Options{Counters: f, Own: own, Ledger: ledger})
-		}
-		c := begin(f, ledger)
-		if passed := passing(t, c, 40, 100); passed != 40 {
-			t.Errorf("%d passed", passed)
-		}
-		f.be(true, 0)
-		next := begin(f, ledger) // as when on_store_failure is changed because the server is away
+	for _, away := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { testReload(t, away) })
+	}
+}
+
+// testReload: the server is still away when the configuration changes, or just back.
+func testReload(t *testing.T, away bool) {
+	own, ledger, f := window.New(time.Now), new(Ledger), newFake(0)
+	begin := func(f *fake, ledger *Ledger) *Coordinator {
+		return New(Options{Counters: f, Own: own, Ledger: ledger})
+	}
+	c := begin(f, ledger)
+	if passed := passing(t, c, 40, 100); passed != 40 {
+		t.Errorf("%d passed", passed)
+	}
+	f.be(true, 0)
+	if passed := passing(t, c, 20, 100); passed != 20 || !c.Degraded() {
+		t.Errorf("%d passed, alone: %v", passed, c.Degraded())
+	}
+	f.be(away, 0)
+	next := begin(f, ledger) // as when on_store_failure is changed because the server is away
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	f.be(false, 0)
+	pass(2 * time.Second)
+	if used := f.holds(someKey); used != 60 || next.Degraded() {
+		t.Errorf("the server counts %d, want 60; counts alone: %v", used, next.Degraded())
+	}
+	other := newFake(0)
+	last := begin(other, new(Ledger))
+	if used := other.holds(someKey); used != 60 || last.Degraded() {
+		t.Errorf("another server counts %d, want 60; counts alone: %v", used, last.Degraded())
+	}
+	for _, c := range []*Coordinator{next, last} {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		f.be(false, 0)
-		pass(2 * time.Second)
-		if used := f.holds(someKey); used != 40 || next.Degraded() {
-			t.Errorf("the server counts %d, want 40; counts alone: %v", used, next.Degraded())
+	}
+}
+
+// TestOverlappingCoordinators: two Coordinators of one node, the older of which still has calls, tell new counters together what
+// the node let through, once. What they owed to the lost ones is in that.
+func TestOverlappingCoordinators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own, ledger, f := window.New(time.Now), new(Ledger), newFake(0)
+		var both []*Coordinator
+		for range 2 {
+			c := New(Options{Counters: f, Own: own, Ledger: ledger})
+			defer c.Close()
+			both = append(both, c)
+			pass(probeInterval / 2)
 		}
-		other := newFake(0)
-		last := begin(other, new(Ledger))
-		if used := other.holds(someKey); used != 40 || last.Degraded() {
-			t.Errorf("another server counts %d, want 40; counts alone: %v", used, last.Degraded())
+		pass(time.Second)
+		var reserved []verdict
+		for _, c := range both {
+			reserved = append(reserved, charge(t, c, 10, 200))
 		}
-		for _, c := range []*Coordinator{next, last} {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
+		f.lose()
+		for i, c := range both {
+			charge(t, c, 20, 200)
+			c.Correct(reserved[i].at, []window.Correction{{Key: someKey, Delta: -5}})
+		}
+		pass(3 * time.Second)
+		if used := f.holds(someKey); used != 50 || own.Used(someKey) != 50 || both[0].Degraded() || both[1].Degraded() {
+			t.Errorf("the server counts %d and the node %d, want 50; alone: %v, %v", used, own.Used(someKey), both[0].Degraded(), both[1].Degraded())
 		}
 	})
 }

@@ -22,7 +22,8 @@ type fake struct {
 	mu       sync.Mutex
 	counters map[storage.CounterKey]map[int64]int64 // by seconds
 	epoch    storage.CounterEpoch
-	nodes    int // how many live; 0: those that say so
+	begun    time.Time // the epoch
+	nodes    int       // how many live; 0: those that say so
 	seen     map[string]seen
 	delay    time.Duration // until it answers
 	down     bool
@@ -38,6 +39,7 @@ type seen struct {
 func newFake(nodes int) *fake {
 	f := &fake{nodes: nodes}
 	f.lose()
+	f.begun = f.begun.Add(-time.Hour)
 	return f
 }
 
@@ -52,7 +54,7 @@ func (f *fake) lose() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counters, f.seen = make(map[storage.CounterKey]map[int64]int64), make(map[string]seen)
-	f.epoch++
+	f.epoch, f.begun = f.epoch+1, time.Now()
 }
 
 // exchange waits for the server, and locks it.
@@ -209,7 +211,7 @@ func (f *fake) Beat(ctx context.Context, node string, known storage.CounterEpoch
 		return beat, err
 	}
 	defer f.mu.Unlock()
-	beat.Epoch = f.epoch
+	beat.Epoch, beat.Age = f.epoch, time.Since(f.begun)
 	f.seen[node] = seen{time.Now(), known}
 	for _, seen := range f.seen {
 		if time.Since(seen.at) <= storage.NodeLife {

@@ -21,8 +21,6 @@ const (
 
 // pending is corrections that the shared counters do not know yet.
 type pending struct {
-	ready chan struct{} // has something in it when there may be some
-
 	delivering sync.Mutex
 
 	mu  sync.Mutex
@@ -40,9 +38,10 @@ type change struct {
 	since time.Time // the latest; a window later it is of no use
 }
 
-func (p *pending) wake() {
+// wake has this Coordinator deliver what waits.
+func (c *Coordinator) wake() {
 	select {
-	case p.ready <- struct{}{}:
+	case c.ready <- struct{}{}:
 	default:
 	}
 }
@@ -63,7 +62,7 @@ func (c *Coordinator) owe(key window.Key, at uint32, delta int64) {
 	if delta > 0 {
 		at = 0
 	}
-	p := &c.pending
+	p := &c.ledger.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := correction{key, at}
@@ -83,12 +82,12 @@ func (c *Coordinator) owe(key window.Key, at uint32, delta int64) {
 		delete(p.all, name)
 		return
 	}
-	p.wake()
+	c.wake()
 }
 
 // take gives some of what waits.
 func (c *Coordinator) take() (out []storage.CounterCorrection) {
-	p := &c.pending
+	p := &c.ledger.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := c.now()
@@ -111,7 +110,7 @@ func (c *Coordinator) deliver(ctx context.Context) {
 		case <-ctx.Done():
 			c.Flush(context.WithoutCancel(ctx))
 			return
-		case <-c.pending.ready:
+		case <-c.ready:
 			c.Flush(ctx)
 		}
 	}
@@ -119,10 +118,13 @@ func (c *Coordinator) deliver(ctx context.Context) {
 
 // Flush brings what waits to the shared counters now, unless they cannot be reached.
 func (c *Coordinator) Flush(ctx context.Context) {
-	c.pending.delivering.Lock()
-	defer c.pending.delivering.Unlock()
+	c.ledger.pending.delivering.Lock()
+	defer c.ledger.pending.delivering.Unlock()
 	for !c.breaker.isOpen() {
 		epoch := c.known()
+		if epoch == 0 {
+			return
+		}
 		corrections := c.take()
 		if len(corrections) == 0 {
 			return
@@ -132,7 +134,7 @@ func (c *Coordinator) Flush(ctx context.Context) {
 			continue
 		}
 		if errors.Is(err, storage.ErrCountersLost) {
-			return // this node's own counters have it
+			return // they are recalled with this node's own counters
 		}
 		c.log.Debug("correcting rate limits", slog.Any("error", err))
 		// It may have been made. Charging twice refuses too much for a minute; giving back twice would let too much through.

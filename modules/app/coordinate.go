@@ -121,19 +121,21 @@ func (c *coordination) Destruct() error {
 func (a *App) acquireCoordination() error {
 	open := a.openCounters()
 	if open == nil {
+		a.resources.limits.countWith("")
 		return nil
 	}
 	where := "the store's"
 	if a.coordinator != nil {
 		where = a.coordinator.Key()
 	}
+	ledger := a.resources.limits.countWith(where)
 	key := "coordination/" + digest(where, a.resourceKey, a.LimitRules)
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
 		shared, err := open()
 		if err != nil || shared == nil {
 			return &coordination{lifetime: lifetime{close: func() {}}}, err
 		}
-		return newCoordination(a, where, shared), nil
+		return newCoordination(a, ledger, shared), nil
 	})
 	if err != nil {
 		return fmt.Errorf("opening the counters of rate limits: %w", err)
@@ -153,13 +155,13 @@ func (a *App) openCounters() func() (storage.SharedCounters, error) {
 	return nil
 }
 
-func newCoordination(a *App, server string, shared storage.SharedCounters) *coordination {
+func newCoordination(a *App, ledger *coordinate.Ledger, shared storage.SharedCounters) *coordination {
 	rules := LimitRules{}
 	if a.LimitRules != nil {
 		rules = *a.LimitRules
 	}
 	c := &coordination{coordinator: coordinate.New(coordinate.Options{
-		Counters: shared, Own: a.resources.limits.counters, Ledger: a.resources.limits.ledger(server), Failure: coordinate.Failure(rules.OnStoreFailure), Mode: coordinate.Mode(rules.Mode), Nodes: rules.Nodes,
+		Counters: shared, Own: a.resources.limits.counters, Ledger: ledger, Failure: coordinate.Failure(rules.OnStoreFailure), Mode: coordinate.Mode(rules.Mode), Nodes: rules.Nodes,
 		Now: time.Now, Log: a.slogger, Alone: limitAlone.Inc,
 		Changed: func(degraded bool) {
 			if degraded {

@@ -39,7 +39,8 @@ type limitBook struct {
 	mu   sync.Mutex
 	last map[string]compiledLimits
 
-	ledgers map[string]*coordinate.Ledger // by the server with the shared counters
+	shared string // the server with the counters that ledger is about
+	ledger *coordinate.Ledger
 
 	closers  []func() // of the caches
 	sweeping sync.WaitGroup
@@ -69,7 +70,7 @@ var nothingMatched = limit.Compile("", nil).Match(&limit.Subject{})
 func NewLimits(epochs *cache.Epochs, store enabledLimits, counters *window.Counters) (*Limits, error) {
 	l := &limitBook{
 		counters: counters, means: limit.NewMeans(nil), results: limit.NewMeans(nil),
-		store: store, epochs: epochs, stop: make(chan struct{}), last: make(map[string]compiledLimits), ledgers: make(map[string]*coordinate.Ledger),
+		store: store, epochs: epochs, stop: make(chan struct{}), last: make(map[string]compiledLimits),
 	}
 	var err error
 	if l.sets, err = limitCache[*limit.Set](l, epochs, keptLimitSets); err == nil {
@@ -109,20 +110,21 @@ func (l *limitBook) sweep(counters *window.Counters) {
 }
 
 // Close ends the sweeping and frees what is kept. It must be called once.
-// ledger is what the counters of a server know of those of this process.
-func (l *limitBook) ledger(server string) *coordinate.Ledger {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ledgers[server] == nil {
-		l.ledgers[server] = new(coordinate.Ledger)
-	}
-	return l.ledgers[server]
-}
-
 func (l *limitBook) Close() {
 	close(l.stop)
 	l.sweeping.Wait()
 	l.closeCaches()
+}
+
+// countWith is what the counters of a server know of those of this process; "" is no server. What others know is forgotten:
+// they do not hear what passes from now on.
+func (l *limitBook) countWith(server string) *coordinate.Ledger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ledger == nil || l.shared != server {
+		l.shared, l.ledger = server, new(coordinate.Ledger)
+	}
+	return l.ledger
 }
 
 func (l *limitBook) closeCaches() {

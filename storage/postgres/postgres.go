@@ -196,7 +196,7 @@ func (s *Store) connected() error {
 
 // idleTimeout gives unused connections back to a server that has too few for all nodes, and for all pools of one: without
 // it what one has opened in a busy moment keeps the others out, for good.
-const idleTimeout = 15 * time.Second
+const idleTimeout = 10 * time.Second
 
 // pool opens no connection yet.
 func (s *Store) pool(config *pgxpool.Config, size int) (*pgxpool.Pool, error) {

@@ -66,7 +66,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestWithoutInfo: a user who may not ask for INFO counts too, also beside others who may.
+// TestWithoutInfo: users who may not ask for INFO count too.
 func TestWithoutInfo(t *testing.T) {
 	s := valkeytest.New(t)
 	var all []*Counters

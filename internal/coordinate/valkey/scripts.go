@@ -163,8 +163,10 @@ return out
 `
 
 // Keys: what holds the epoch, the run of the server that it began in, the set of nodes, and that of those who have told what
-// they let through. Arguments after the number: the node, the seconds that it lives, the epoch that it knows, and the one
-// of counters that begin now. Answer: the number, the epoch, how many nodes live, and how many of them have told.
+// they let through. Arguments after the number: the node, the seconds that it lives, the epoch that it knows, and three
+// random digits. Answer: the number, the epoch, its age in microseconds, how many nodes live, and how many of them have told.
+//
+// An epoch is when it began, in nanoseconds, of which the last three digits are random.
 //
 // A server that starts with a snapshot, and a replica that was behind, have forgotten the last of what they held: an epoch
 // ends with its server. Where INFO is not allowed it ends with its key.
@@ -173,7 +175,7 @@ local info, run = redis.pcall('INFO', 'server'), ''
 if type(info) == 'string' then run = string.match(info, 'run_id:(%w+)') or '' end
 local epoch = redis.call('GET', KEYS[1])
 if not epoch or run ~= '' and redis.call('GET', KEYS[2]) ~= run then
-	epoch = ARGV[5]
+	epoch = string.format('%d%06d', now, us) .. ARGV[5]
 	redis.call('SET', KEYS[1], epoch)
 	redis.call('SET', KEYS[2], run)
 	redis.call('DEL', KEYS[4])
@@ -191,5 +193,6 @@ beat(KEYS[3])
 if ARGV[4] == epoch or ARGV[4] == '-1' then beat(KEYS[4]) else redis.call('ZREM', KEYS[4], ARGV[2]) end
 redis.call('EXPIRE', KEYS[1], 125) -- not before a node is written: a full server would let the rest pass
 redis.call('EXPIRE', KEYS[2], 125)
-return {tonumber(ARGV[1]), epoch, living(KEYS[3]), living(KEYS[4])}
+local age = (at - tonumber(epoch) / 1000000000) * 1000000
+return {tonumber(ARGV[1]), epoch, math.floor(age), living(KEYS[3]), living(KEYS[4])}
 `

@@ -29,7 +29,7 @@ const prefix = "{durward-limits}:"
 const (
 	epochKey = prefix + "epoch"
 	runKey   = prefix + "run"
-	nodesKey = prefix + "nodes"
+	nodesKey = prefix + "living"
 	toldKey  = prefix + "told"
 )
 
@@ -337,9 +337,9 @@ var nodeLife = strconv.FormatFloat(storage.NodeLife.Seconds(), 'f', -1, 64)
 
 // Beat implements storage.SharedCounters. What expires is forgotten by the server.
 func (c *Counters) Beat(ctx context.Context, node string, known storage.CounterEpoch) (storage.CounterBeat, error) {
-	begin := rand.Int64() | 1 //nolint:gosec // so that no two are the same, not so that nobody guesses it
+	digits := fmt.Sprintf("%03d", rand.IntN(1000)) //nolint:gosec // so that no two epochs are the same, not so that nobody guesses them
 	answer, err := c.run(ctx, c.scripts.beat, []string{epochKey, runKey, nodesKey, toldKey},
-		[]string{"", hex.EncodeToString([]byte(node)), nodeLife, decimal(int64(known)), decimal(begin)}, 3)
+		[]string{"", hex.EncodeToString([]byte(node)), nodeLife, decimal(int64(known)), digits}, 4)
 	if err != nil {
 		return storage.CounterBeat{}, err
 	}
@@ -347,7 +347,9 @@ func (c *Counters) Beat(ctx context.Context, node string, known storage.CounterE
 	if err != nil {
 		return storage.CounterBeat{}, err
 	}
-	return storage.CounterBeat{Epoch: storage.CounterEpoch(numbers[0]), Nodes: int(numbers[1]), Told: int(numbers[2])}, nil
+	return storage.CounterBeat{
+		Epoch: storage.CounterEpoch(numbers[0]), Age: time.Duration(numbers[1]) * time.Microsecond, Nodes: int(numbers[2]), Told: int(numbers[3]),
+	}, nil
 }
 
 // Interface guards

@@ -29,7 +29,7 @@ const (
 	timeout = time.Second
 	// idleTimeout gives unused connections back to a server that has too few, within three times as long: the store needs
 	// them more.
-	idleTimeout = 15 * time.Second
+	idleTimeout = 10 * time.Second
 	// mostSteps is how many steps one statement makes.
 	mostSteps = 200
 	// attempts is how often a step is tried that others got in the way of.
@@ -342,9 +342,11 @@ func (c *Counters) Members(ctx context.Context, _ storage.CounterEpoch, group [1
 // Beat implements storage.SharedCounters.
 func (c *Counters) Beat(ctx context.Context, node string, known storage.CounterEpoch) (beat storage.CounterBeat, err error) {
 	begin := rand.Int64() | 1 //nolint:gosec // so that no two are the same, not so that nobody guesses it
+	var age int64
 	err = c.exchange(ctx, func(ctx context.Context) error {
-		return c.pool.QueryRow(ctx, beatSQL, node, storage.NodeLife.Seconds(), int64(known), begin).Scan(&beat.Epoch, &beat.Nodes, &beat.Told)
+		return c.pool.QueryRow(ctx, beatSQL, node, storage.NodeLife.Seconds(), int64(known), begin).Scan(&beat.Epoch, &age, &beat.Nodes, &beat.Told)
 	})
+	beat.Age = time.Duration(age) * time.Microsecond
 	if err == nil {
 		c.beginSweep()
 	}

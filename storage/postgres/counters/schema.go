@@ -1,12 +1,13 @@
 package counters
 
 // The schema is this package's own, because the database need not be the store's. Its names end in a number that counts
-// its versions: nodes of two versions that run side by side count apart for a minute, and break nothing.
+// their versions: nodes of two versions that run side by side break nothing of each other's. They count together in the
+// same table of counters, and each those nodes that write to the same table of nodes.
 //
 // A counter is a row. slots are the amounts of 61 seconds; the place of a second is its remainder by 61. last is the
 // last second that was charged, total the sum of slots. The tables are unlogged: after a crash the counters begin anew.
-// The row with the empty key is none: its total is their epoch, which is lost when they are. A node's epoch is the one in
-// which counters know what it has let through.
+// The row with the empty key is none: its total is their epoch, which is lost when they are, and its last when that began, in
+// microseconds. A node's epoch is the one in which counters know what it has let through.
 const schemaSQL = `
 CREATE UNLOGGED TABLE IF NOT EXISTS durward_counters_1 (
 	key bytea NOT NULL PRIMARY KEY,
@@ -213,12 +214,13 @@ const (
 	beatSQL  = `WITH mine AS (INSERT INTO durward_nodes_3 (node, seen, epoch) VALUES ($1, durward_counters_now_1(), $3)
 			ON CONFLICT (node) DO UPDATE SET seen = excluded.seen, epoch = excluded.epoch RETURNING node),
 		gone AS (DELETE FROM durward_nodes_3 WHERE node <> $1 AND seen < durward_counters_now_1() - 120),
-		begun AS (INSERT INTO durward_counters_1 (key, last, total, slots) SELECT '', 0, $4::bigint, '{}' WHERE durward_counters_epoch_1() IS NULL
-			ON CONFLICT (key) DO UPDATE SET last = 0 RETURNING total),
-		present AS MATERIALIZED (SELECT coalesce((SELECT total FROM begun), durward_counters_epoch_1()) AS epoch),
+		begun AS (INSERT INTO durward_counters_1 (key, last, total, slots) SELECT '', (durward_counters_now_1() * 1000000)::bigint, $4::bigint, '{}' WHERE durward_counters_epoch_1() IS NULL
+			ON CONFLICT (key) DO UPDATE SET last = durward_counters_1.last RETURNING total, last),
+		present AS (SELECT total AS epoch, last FROM begun UNION ALL SELECT total, last FROM durward_counters_1 WHERE key = '' LIMIT 1),
 		living AS (SELECT epoch FROM durward_nodes_3 WHERE node <> $1 AND seen >= durward_counters_now_1() - $2::float8::numeric
 			UNION ALL SELECT $3)
-		SELECT p.epoch, count(*), count(*) FILTER (WHERE l.epoch IN (p.epoch, -1)) FROM present p CROSS JOIN living l GROUP BY p.epoch`
+		SELECT p.epoch, (durward_counters_now_1() * 1000000)::bigint - p.last, count(*), count(*) FILTER (WHERE l.epoch IN (p.epoch, -1))
+		FROM present p CROSS JOIN living l GROUP BY p.epoch, p.last`
 	// sweepSQL looks at a stretch of counters, forgets those that nobody charged for two minutes, and gives the last key it
 	// looked at.
 	sweepSQL = `WITH stretch AS (SELECT key, last FROM durward_counters_1 WHERE key > $1 ORDER BY key LIMIT 5000),
