@@ -26,7 +26,7 @@ func TestLostCounters(t *testing.T) {
 		}},
 		{"and is told with difficulty", func(f *fake, _ func(int)) {
 			f.lose()
-			f.refuse = 5
+			f.fail(5)
 		}},
 		{"again while it is told", func(f *fake, _ func(int)) {
 			f.lose()
@@ -36,11 +36,11 @@ func TestLostCounters(t *testing.T) {
 		{"and comes back", func(f *fake, press func(int)) {
 			before, seen, epoch := f.counters, f.seen, f.epoch
 			f.lose()
-			f.refuse = 1000
+			f.fail(1000)
 			press(20)
 			pass(beatInterval + 2*probeInterval)
+			f.fail(0)
 			f.mu.Lock()
-			f.refuse = 0
 			f.counters, f.seen, f.epoch = before, seen, epoch
 			f.mu.Unlock()
 		}},
@@ -98,7 +98,7 @@ func TestNodesThatStartAtALoss(t *testing.T) {
 			charge(t, old, 1, 10)
 			pass(beatInterval / 2)
 			f.lose()
-			f.refuse = 1000
+			f.fail(1000)
 			pass(after)
 			fresh := live(t, f, Options{})
 			for range 2 {
@@ -107,9 +107,7 @@ func TestNodesThatStartAtALoss(t *testing.T) {
 				}
 				pass(2 * beatInterval)
 			}
-			f.mu.Lock()
-			f.refuse = 0
-			f.mu.Unlock()
+			f.fail(0)
 			pass(3 * probeInterval)
 			if old.Degraded() || fresh.Degraded() {
 				t.Errorf("%v after the loss: nodes count alone", after)
@@ -163,7 +161,7 @@ func TestTellingFails(t *testing.T) {
 			}
 		}
 		f.lose()
-		f.refuse = 20
+		f.fail(20)
 		used := func() (used int) {
 			members, err := f.Members(t.Context(), 0, window.NewDigest("group"))
 			if err != nil {

@@ -57,6 +57,13 @@ func (f *fake) lose() {
 	f.epoch, f.begun = f.epoch+1, time.Now()
 }
 
+// fail has so many Restores fail.
+func (f *fake) fail(times int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = times
+}
+
 // exchange waits for the server, and locks it.
 func (f *fake) exchange(ctx context.Context) error {
 	f.mu.Lock()
