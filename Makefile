@@ -84,7 +84,7 @@ rekey-test: ## master key and data keys rotated under 200 calls/s that open what
 
 .PHONY: postgres-test
 postgres-test: ## the suites of the built binary once more, with everything in PostgreSQL (SUITES='Policy|Approvals' for some)
-	$(if $(filter .,$(value SUITES)),.ci/with-go go test -count=1 -run NextVersion ./storage/postgres)
+	.ci/with-go go test -count=1 -run NextVersion ./storage/postgres
 	.ci/with-go env DURWARD_TEST_STORE=postgres go test -count=1 -timeout=40m -run '$(value SUITES)' ./integration
 
 .PHONY: cluster-test
