@@ -87,6 +87,7 @@ func (c *Coordinator) live(ctx context.Context) {
 				c.lost()
 			case err == nil || ctx.Err() != nil:
 				missed = 0
+				c.wake() // the Coordinator before may have left something
 			default:
 				if missed++; missed >= mostFailures && c.breaker.trip() {
 					missed = 0
@@ -111,6 +112,7 @@ func (c *Coordinator) beat(ctx context.Context) (epoch storage.CounterEpoch, com
 		return 0, false, err
 	}
 	c.census.told(int64(beat.Nodes), asked, c.now())
+	c.ledger.nodes.Store(c.census.count())
 	return beat.Epoch, c.gathered(beat, before), nil
 }
 

@@ -126,9 +126,10 @@ func New(o Options) *Coordinator {
 	if o.Mode == Share {
 		c.leases = newLeases(o.Now)
 	}
-	c.census.nodes = o.Nodes
+	if c.census.nodes = c.ledger.nodes.Load(); c.census.nodes == 0 {
+		c.census.nodes = o.Nodes
+	}
 	c.ready = make(chan struct{}, 1)
-	c.wake() // the Coordinator before may have left something
 	running, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.begin(running)

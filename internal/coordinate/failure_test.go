@@ -249,6 +249,19 @@ func TestNodesComeAndGo(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a configuration changes while the server is away", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f, ledger := newFake(3), new(Ledger)
+			before := node(f, Options{Ledger: ledger})
+			f.be(true, 0)
+			if err := before.Close(); err != nil {
+				t.Error(err)
+			}
+			if passed := passing(t, live(t, f, Options{Ledger: ledger}), limit, limit); passed != limit/3 {
+				t.Errorf("%d passed, want %d", passed, limit/3)
+			}
+		})
+	})
 	t.Run("one comes while the server is away", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake(0)
@@ -373,6 +386,25 @@ func TestAloneThenTogether(t *testing.T) {
 		synctest.Wait()
 		if used := f.holds(someKey); used != 40 {
 			t.Errorf("the server counts %d, want 40", used)
+		}
+	})
+}
+
+// TestLongOutage: of what was let through alone, the server hears what counts: nobody is locked out for what was long ago.
+func TestLongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		c := live(t, f, Options{})
+		f.be(true, 0)
+		for range 10 {
+			passing(t, c, 20, 60)
+			pass(time.Minute)
+		}
+		passing(t, c, 20, 60)
+		f.be(false, 0)
+		pass(2 * time.Second)
+		if used := f.holds(someKey); used < 20 || used > 40 {
+			t.Errorf("the server counts %d, and 20 or 40 passed within a minute", used)
 		}
 	})
 }

@@ -18,6 +18,8 @@ type Ledger struct {
 	told  atomic.Int64 // the epoch whose counters know what the own ones hold; 0: none do
 	known atomic.Int64 // the epoch whose counters know that of all nodes, and are counted in; 0: none
 
+	nodes atomic.Int64 // how many were last known; 0: nobody knows
+
 	telling  sync.Mutex // held by the Coordinator that tells
 	recalled recalled
 }
@@ -50,6 +52,9 @@ func (c *Coordinator) tell(ctx context.Context, epoch storage.CounterEpoch) bool
 		return false
 	}
 	defer l.telling.Unlock()
+	if epoch == c.told() { // by another one meanwhile
+		return true
+	}
 	if epoch != l.recalled.epoch {
 		// Should the epoch before come back, it does not know what has passed since.
 		l.known.Store(0)
@@ -112,7 +117,7 @@ const (
 // gathering is who has to have told an epoch before it is counted in. It belongs to the background.
 type gathering struct {
 	epoch       storage.CounterEpoch
-	nodes       int // that were there before; 0: nobody knows, or they are all there
+	nodes       int // that were there before; 0: nobody knows, or they are all there or gone
 	since, last time.Time
 }
 
@@ -135,6 +140,7 @@ func (c *Coordinator) gathered(beat storage.CounterBeat, before int64) bool {
 	}
 	g.epoch = beat.Epoch
 	if now.Sub(g.since) >= gatherTime {
+		g.nodes = 0
 		return true
 	}
 	if beat.Told < beat.Nodes || beat.Nodes < g.nodes {

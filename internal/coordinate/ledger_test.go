@@ -142,6 +142,13 @@ func TestGathering(t *testing.T) {
 		if first.Degraded() {
 			t.Error("it waits for ever")
 		}
+		f.be(true, 0)
+		pass(5 * time.Second)
+		f.be(false, 0)
+		pass(2 * probeInterval)
+		if first.Degraded() {
+			t.Error("it waits again for who is gone")
+		}
 	})
 }
 

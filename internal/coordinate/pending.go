@@ -95,10 +95,14 @@ func (c *Coordinator) take() (out []storage.CounterCorrection) {
 		if len(out) == portion {
 			break
 		}
-		if now.Sub(owed.since) < window.Longest {
-			out = append(out, storage.CounterCorrection{Key: storage.CounterKey(name.key), At: name.at, Delta: owed.delta})
-		}
 		delete(p.all, name)
+		delta := owed.delta
+		if name.at == 0 { // an hour's charges may have added up meanwhile, of which a minute's count
+			delta = min(delta, c.own.Used(name.key))
+		}
+		if delta != 0 && now.Sub(owed.since) < window.Longest {
+			out = append(out, storage.CounterCorrection{Key: storage.CounterKey(name.key), At: name.at, Delta: delta})
+		}
 	}
 	return out
 }

@@ -216,7 +216,9 @@ const (
 		gone AS (DELETE FROM durward_nodes_3 WHERE node <> $1 AND seen < durward_counters_now_1() - 120),
 		begun AS (INSERT INTO durward_counters_1 (key, last, total, slots) SELECT '', (durward_counters_now_1() * 1000000)::bigint, $4::bigint, '{}' WHERE durward_counters_epoch_1() IS NULL
 			ON CONFLICT (key) DO UPDATE SET last = durward_counters_1.last RETURNING total, last),
-		present AS (SELECT total AS epoch, last FROM begun UNION ALL SELECT total, last FROM durward_counters_1 WHERE key = '' LIMIT 1),
+		known AS (SELECT total, last FROM begun UNION ALL SELECT total, last FROM durward_counters_1 WHERE key = '' LIMIT 1),
+		present AS MATERIALIZED (SELECT coalesce((SELECT total FROM known), durward_counters_epoch_1()) AS epoch,
+			coalesce((SELECT last FROM known), (durward_counters_now_1() * 1000000)::bigint) AS last), -- one that began meanwhile
 		living AS (SELECT epoch FROM durward_nodes_3 WHERE node <> $1 AND seen >= durward_counters_now_1() - $2::float8::numeric
 			UNION ALL SELECT $3)
 		SELECT p.epoch, (durward_counters_now_1() * 1000000)::bigint - p.last, count(*), count(*) FILTER (WHERE l.epoch IN (p.epoch, -1))
