@@ -69,11 +69,7 @@ func TestLimitsCounterKilled(t *testing.T) {
 		t.Errorf("a minute held %d calls, %d were to pass at most", alone, bound)
 	}
 	server.Start(t)
-	for _, n := range c.nodes {
-		client := newClient(t)
-		eventually(t, n.name+" to count with the others", func() bool { return !c.status(n, client).Degraded })
-	}
-	p.awaitRefusals()
+	p.awaitTogether()
 	p.end()
 	worst := fullest(p.all())
 	if worst > max(bound, rate) {
@@ -106,11 +102,7 @@ func TestLimitsCounterEmptied(t *testing.T) {
 			}
 			bound += len(parts) * size * p.callers // what was under way each time
 			p.awaitRefusals()
-			for _, n := range c.nodes {
-				client := newClient(t)
-				eventually(t, n.name+" to count with the others", func() bool { return !c.status(n, client).Degraded })
-			}
-			p.awaitRefusals()
+			p.awaitTogether()
 			p.end()
 			worst := fullest(p.all())
 			if worst > bound {
@@ -256,6 +248,15 @@ func (p *pressure) awaitRefusals() {
 			return len(p.refused[n]) >= from[n]+enough
 		})
 	}
+}
+
+// awaitTogether waits until every node counts with the others, and has refused a number of calls since.
+func (p *pressure) awaitTogether() {
+	for _, n := range p.c.nodes {
+		client := newClient(p.c.t)
+		eventually(p.c.t, n.name+" to count with the others", func() bool { return !p.c.status(n, client).Degraded })
+	}
+	p.awaitRefusals()
 }
 
 // took is how long calls took that began after a time, in order.

@@ -182,9 +182,7 @@ func (c *Counters) run(ctx context.Context, script *rueidis.Lua, keys, args []st
 // prefixOf begins the keys of the counters of an epoch.
 func prefixOf(epoch storage.CounterEpoch) string { return prefix + decimal(int64(epoch)) + ":" }
 
-func groupKey(epoch storage.CounterEpoch, group []byte) string {
-	return prefixOf(epoch) + "members:" + string(group)
-}
+func groupKey(prefix string, group []byte) string { return prefix + "members:" + string(group) }
 
 // keysOf names the counters of a step, then their groups, then what holds the epoch.
 func keysOf(epoch storage.CounterEpoch, n int, key func(i int) *storage.CounterKey) []string {
@@ -192,7 +190,7 @@ func keysOf(epoch storage.CounterEpoch, n int, key func(i int) *storage.CounterK
 	keys := make([]string, 2*n+1)
 	for i := range n {
 		k := key(i)
-		keys[i], keys[n+i] = prefix+string(k[:]), prefix+"members:"+string(k[:16])
+		keys[i], keys[n+i] = prefix+string(k[:]), groupKey(prefix, k[:16])
 	}
 	keys[2*n] = epochKey
 	return keys
@@ -280,7 +278,10 @@ func (c *Counters) change(ctx context.Context, script *rueidis.Lua, epoch storag
 	if err != nil {
 		return err
 	}
-	if made, err := answer[0].AsInt64(); err != nil || made != 1 {
+	switch made, err := answer[0].AsInt64(); {
+	case err != nil:
+		return errAnswer
+	case made == 0:
 		return storage.ErrCountersLost
 	}
 	return nil
@@ -307,7 +308,7 @@ func (c *Counters) Used(ctx context.Context, epoch storage.CounterEpoch, keys []
 
 // Members implements storage.SharedCounters.
 func (c *Counters) Members(ctx context.Context, epoch storage.CounterEpoch, group [16]byte) ([]storage.CounterMember, error) {
-	answer, err := c.run(ctx, c.scripts.members, []string{groupKey(epoch, group[:])}, make([]string, 1), 0)
+	answer, err := c.run(ctx, c.scripts.members, []string{groupKey(prefixOf(epoch), group[:])}, make([]string, 1), 0)
 	if err != nil {
 		return nil, err
 	}
