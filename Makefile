@@ -38,13 +38,18 @@ build: ## build bin/durward (VERSION=v1.2.3 names the release)
 setup: ## install what the tests need (Debian as root), elsewhere say what is missing
 	.ci/setup
 
+.PHONY: prepare
+prepare: setup ## set up, then download, install and compile all that the tests use
+	.ci/with-go env RACE="$(RACE)" .ci/prepare
+
+# Time-outs are for what hangs: a package takes minutes, on a slow machine that does other things half an hour.
 .PHONY: test
-test: setup ## set up, then run every test with the race detector
-	.ci/with-go env CGO_ENABLED=1 go test $(RACE) -shuffle=on -timeout=20m ./...
+test: prepare ## prepare, then run every test with the race detector, a line for each package
+	.ci/with-go go run ./integration/report env CGO_ENABLED=1 go test -json $(RACE) -shuffle=on -timeout=60m ./...
 
 .PHONY: race
 race: ## the suites of the built binary with the gateway too under the race detector (SUITES='Policy|Approvals' for some)
-	.ci/with-go env CGO_ENABLED=1 DURWARD_TEST_RACE="$(RACE)" go test $(RACE) -count=1 -timeout=60m -run '$(value SUITES)' ./integration ./integration/cluster ./integration/faults
+	.ci/with-go go run ./integration/report env CGO_ENABLED=1 DURWARD_TEST_RACE="$(RACE)" go test -json $(RACE) -count=1 -timeout=60m -run '$(value SUITES)' ./integration ./integration/cluster ./integration/faults
 
 .PHONY: allocations
 allocations: ## what promises not to allocate, or to stay small: the race detector, which allocates itself, makes these tests skip
@@ -66,7 +71,7 @@ attacks: ## the short attack suites against the built binary
 .PHONY: streams
 streams: ## the bounds of event streams and of load: 10,000 clients that go away in mid-stream, clients and upstreams that misbehave
 	for client in "" net_http; do \
-	  .ci/with-go env FIGURES=1 DISCONNECTS=10000 OVERLOAD_SECONDS=10 DURWARD_TEST_TRANSPORT=$$client go test -count=1 -timeout=40m -parallel=1 -v \
+	  .ci/with-go env DURWARD_TEST_STRICT=1 DISCONNECTS=10000 OVERLOAD_SECONDS=10 DURWARD_TEST_TRANSPORT=$$client go test -count=1 -timeout=40m -parallel=1 -v \
 	    -run 'Stream|Events|Disconnects|Slow|Flood|Vanished|Expiry|LegacySSE|Shedding|MemoryPressure|Overload|UpstreamDead|Descriptors|PolicyChanges' ./integration || exit 1; \
 	done
 

@@ -19,16 +19,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// figures says whether what is promised is measured, as promised: FIGURES=1, on a machine that does nothing else.
-func figures() bool { return os.Getenv("FIGURES") != "" }
-
-// allowed is how long something may take: ten times what is promised, among other tests.
-func allowed(promised time.Duration) time.Duration {
-	if figures() {
-		return promised
-	}
-	return 10 * promised
-}
+// Of the rig, under the names that tests say.
+var figures, allowed = rig.Strict, rig.Within
 
 // many is a number of things as promised, and a fifth of it among other tests.
 func many(promised int) int {

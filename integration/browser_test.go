@@ -2,7 +2,6 @@ package integration
 
 import (
 	"bufio"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // browser is a Chromium that a test drives.
@@ -51,19 +52,7 @@ func startBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Fatalf("%v; `make setup` installs it on Debian", err)
 	}
-	tools, err := filepath.Abs(".cache/browser")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const manifest = "browser/package.json"
-	if err := install(tools, []string{manifest}, func(ctx context.Context) *exec.Cmd {
-		command := exec.CommandContext(ctx, "sh", "-c", `cp "$0" package.json && exec npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund`)
-		command.Args = append(command.Args, absolute(t, manifest))
-		command.Dir = tools
-		return command
-	}); err != nil {
-		t.Fatal(err)
-	}
+	tools := rig.Tools(t, "browser")
 	home, err := os.MkdirTemp("", "browser-") //nolint:usetesting // the browser may still write to it while it ends
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +60,7 @@ func startBrowser(t *testing.T) *browser {
 	command := exec.Command("node", "browser/drive.mjs", tools, chromium, filepath.Join(home, "profile"))
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
 	var complaint transcript
-	command.Stderr, command.WaitDelay = &complaint, 10*time.Second
+	command.Stderr, command.WaitDelay = &complaint, stopTimeout
 	input, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // clientUser logs in with the clients of these tests, and clientAccount is what she has connected at the demo.
@@ -116,33 +118,10 @@ func logInAs(browser *http.Client, address, user string) (url.Values, error) {
 	return back.Query(), nil
 }
 
-// officialClients installs the TypeScript SDKs, once, and returns the directory that they are in.
+// officialClients returns the directory of the SDKs of TypeScript.
 func officialClients(t *testing.T) string {
 	t.Helper()
-	directory, err := filepath.Abs(".cache/clients")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const manifest = "clients/package.json"
-	err = install(directory, []string{manifest}, func(ctx context.Context) *exec.Cmd {
-		command := exec.CommandContext(ctx, "sh", "-c", `cp "$0" package.json && exec npm install --silent --no-package-lock --no-audit --no-fund`)
-		command.Args = append(command.Args, absolute(t, manifest))
-		command.Dir = directory
-		return command
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return directory
-}
-
-func absolute(t *testing.T, path string) string {
-	t.Helper()
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return rig.Tools(t, "clients")
 }
 
 // runNode runs a script with the Node that the conformance suites brought, and returns what it writes.

@@ -7,14 +7,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // conformanceScript sets up, serves, runs and compares; see its first lines.
 const conformanceScript = "conformance/mcp-conformance"
-
-// suiteTimeout bounds one run of a suite, which takes about three seconds.
-const suiteTimeout = 5 * time.Minute
 
 // conformanceRuns is how often each suite runs through the gateway: CONFORMANCE_RUNS, 5 by default. A stream that is
 // lost now and then shows in one of a few runs.
@@ -63,20 +61,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// conformanceTools installs the suites and the reference server, once, into a directory that later runs find.
+// conformanceTools returns the directory of the suites and the reference server.
 func conformanceTools(t *testing.T) string {
 	t.Helper()
-	tools, err := filepath.Abs(".cache/conformance")
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = install(tools, []string{conformanceScript}, func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, conformanceScript, "setup", tools)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tools
+	return rig.Tools(t, "conformance")
 }
 
 func serveReference(t *testing.T, tools, mode string) string {
@@ -99,7 +87,7 @@ func runSuite(t *testing.T, tools, suite, url, out, token string) {
 	ctx, cancel := context.WithTimeout(context.Background(), suiteTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, conformanceScript, "run", tools, suite, url, out, token)
-	command.WaitDelay = time.Second
+	command.WaitDelay = stopTimeout
 	output, err := command.CombinedOutput()
 	if ctx.Err() != nil || exitCode(err) > 1 {
 		t.Fatalf("suite %s at %s: %v\n%s", suite, url, err, tail(string(output), 10_000))

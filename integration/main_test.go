@@ -17,10 +17,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	code := pgtest.Main{M: m}.Run()
-	if err := rig.RemoveBinary(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(rig.Run(pgtest.Main{M: m}))
 }

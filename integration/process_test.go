@@ -6,16 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// Bounds of waiting, ten times and more what a loaded machine needs.
+// Of the rig, under the names that tests say.
 const (
-	startTimeout = 60 * time.Second
-	stopTimeout  = 60 * time.Second
+	startTimeout = rig.StartTimeout
+	stopTimeout  = rig.StopTimeout
 	callTimeout  = rig.CallTimeout
+	suiteTimeout = rig.SuiteTimeout
 )
 
 // process is a program that a test started. It is ended with the test, by its id.

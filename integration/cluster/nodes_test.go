@@ -23,12 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := pgtest.Main{M: m}.Run()
-	if err := rig.RemoveBinary(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(rig.Run(pgtest.Main{M: m}))
 }
 
 // Of the rig, under the names that tests say.

@@ -53,11 +53,3 @@ func Durward(t testing.TB) string {
 	}
 	return binary
 }
-
-// RemoveBinary is for the end of a run.
-func RemoveBinary() error {
-	if builtIn == "" {
-		return nil
-	}
-	return os.RemoveAll(builtIn)
-}

@@ -19,12 +19,6 @@ import (
 	"time"
 )
 
-// Bounds of waiting, ten times and more what a loaded machine needs.
-const (
-	startTimeout = 60 * time.Second
-	stopTimeout  = 60 * time.Second
-)
-
 // Process is a program that a test started. It is ended with the test, by its id.
 type Process struct {
 	Command *exec.Cmd
@@ -64,7 +58,7 @@ func Start(t testing.TB, files []*os.File, home string, env []string, program st
 	}, env...)
 	p.Command.Stdout, p.Command.Stderr = &p.Output, &p.Output
 	// What the process starts itself must not keep the test waiting for the end of its output.
-	p.Command.WaitDelay = 10 * time.Second
+	p.Command.WaitDelay = StopTimeout
 	if err := p.Command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +86,8 @@ func (p *Process) Stop(t testing.TB) {
 	_ = p.Command.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.Exited:
-	case <-time.After(stopTimeout):
-		t.Errorf("%s did not end within %v of SIGTERM", p.Command.Path, stopTimeout)
+	case <-time.After(StopTimeout):
+		t.Errorf("%s did not end within %v of SIGTERM", p.Command.Path, StopTimeout)
 		p.Kill()
 	}
 }
@@ -128,7 +122,7 @@ func (p *Process) WaitForListener(t testing.TB, address string) {
 // Poll waits until answers holds; the test ends when the process does, or when it takes too long.
 func (p *Process) Poll(t testing.TB, address string, answers func() bool) {
 	t.Helper()
-	deadline := time.After(startTimeout)
+	deadline := time.After(StartTimeout)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for !answers() {
@@ -157,7 +151,7 @@ func (p *Process) CheckLog(t testing.TB) {
 }
 
 func get(address string) (int, error) {
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: CallTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(address)
 	if err != nil {
 		return 0, err

@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// CallTimeout bounds a call, ten times and more what a loaded machine needs.
-const CallTimeout = 60 * time.Second
-
 // NewRequest makes a request. A body that is neither text nor bytes is written as JSON. The header's pairs are name, value.
 func NewRequest(ctx context.Context, method, url, token string, body any, header ...string) (*http.Request, error) {
 	content, err := requestBody(body)
