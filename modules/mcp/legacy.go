@@ -45,8 +45,3 @@ func (x *exchange) replaceEndpoint(response *forward.Response) {
 		return app.MCPPrefix + x.call.Server.Slug + "?" + app.EndpointParameter + "=" + sealed, nil
 	})
 }
-
-// receipt reports whether an answer is what a message of 2024-11-05 is answered with: accepted, with or without a word.
-func (x *exchange) receipt(response *forward.Response) bool {
-	return x.Endpoint != nil && response.Status < 300 && (response.Kind == forward.Empty || response.Kind == forward.Other && isText(response))
-}

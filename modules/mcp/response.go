@@ -26,6 +26,9 @@ const maxErrorBody = 64 << 10
 // relay passes the upstream's answer on.
 func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	switch {
+	case x.acceptsReceipt(response):
+		x.relayReceipt(ctx, response)
+		return
 	case x.refused(ctx, response):
 		return
 	case response.Status >= http.StatusBadRequest:
@@ -78,7 +81,7 @@ func (x *exchange) refused(ctx context.Context, response *forward.Response) bool
 		(&app.ServiceError{Name: name, Message: "The upstream server does not take this request"}).Write(x.w)
 		return true
 	}
-	if !x.receipt(response) && (!usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response))) {
+	if !usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response)) {
 		x.outcome = "upstream_error"
 		x.handler.Logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
 		x.failed(ctx, forward.ErrUpstream)
@@ -201,7 +204,7 @@ func (x *exchange) awaitsAnswer(response *forward.Response) bool {
 	if strings.HasPrefix(contentType(response), "text/event-stream") {
 		return false
 	}
-	return slices.ContainsFunc(x.Message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
+	return x.holdsRequest()
 }
 
 // sealSession gives the client a session id of ours in place of the upstream's. Where the upstream has no sessions, a client

@@ -1,0 +1,56 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+)
+
+// Servers acknowledge what asks for no answer in every framing and under every label: the TypeScript SDK sends an empty
+// chunked 202 without a type, others send 200 with a word or a page. The status is all that counts
+// (2025-11-25, basic/transports, "Sending Messages to the Server").
+
+// acceptsReceipt reports whether the upstream has taken a message that has no answer in the body: a message without a
+// request, one of 2024-11-05, whose answer comes on the session's stream, or the end of a session. A page is no receipt
+// for a request: it comes from something in front of the server, and the client would wait on its stream for ever.
+func (x *exchange) acceptsReceipt(response *forward.Response) bool {
+	if response.Status >= http.StatusMultipleChoices {
+		return false
+	}
+	switch x.r.Method {
+	case http.MethodDelete:
+		return true
+	case http.MethodPost:
+		return !x.holdsRequest() || x.Endpoint != nil && (response.Kind != forward.Other || isText(response))
+	}
+	return false
+}
+
+// relayReceipt tells the client that its message was taken. The upstream's body is dropped: nobody has judged it.
+func (x *exchange) relayReceipt(ctx context.Context, response *forward.Response) {
+	if err := x.sealSession(response); err != nil {
+		x.failed(ctx, err)
+		return
+	}
+	response.Discard()
+	x.w.WriteHeader(x.receiptStatus(response.Status))
+}
+
+// receiptStatus returns the status that the client's revision has for a receipt.
+func (x *exchange) receiptStatus(upstream int) int {
+	switch {
+	case x.r.Method == http.MethodPost:
+		return http.StatusAccepted
+	case upstream == http.StatusOK:
+		return http.StatusOK
+	}
+	return http.StatusNoContent
+}
+
+// holdsRequest reports whether the client waits for an answer to one of its messages.
+func (x *exchange) holdsRequest() bool {
+	return slices.ContainsFunc(x.Message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Request })
+}
