@@ -104,6 +104,19 @@ faults: ## 1,000 kill -9 and 1,000 stops of PostgreSQL under writes, an hour: no
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway, and 6 under a policy that grants a part
 	.ci/with-go env CONFORMANCE_RUNS=30 go test -count=1 -timeout=30m -v -run Conformance ./integration/...
 
+# What CI runs: FORM=short.
+FORM ?= all
+
+.PHONY: world
+world: ## MCP servers, clients, identity providers of others, directly and through the gateway; writes docs/compatibility.md (FORM=short for CI's)
+	integration/world/setup $(FORM)
+	.ci/with-go env DURWARD_WORLD=$(FORM) DURWARD_WORLD_REPORT=$(if $(filter all,$(FORM)),$(CURDIR)/docs/compatibility.md) go test -count=1 -timeout=40m ./integration/world
+
+.PHONY: world-newest
+world-newest: ## the same with the newest version of everything, into bin/world/newest/compatibility.md
+	integration/world/setup newest
+	.ci/with-go env DURWARD_WORLD=newest DURWARD_WORLD_REPORT=$(CURDIR)/bin/world/newest/compatibility.md go test -count=1 -timeout=40m ./integration/world
+
 .PHONY: bench
 bench: ## performance against plain Caddy, about 13 minutes (BENCH="-rounds 1 -secs 1 -only P1" for a look)
 	.ci/with-go go run ./integration/bench/run $(BENCH)

@@ -1,0 +1,47 @@
+package world
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/durward-gateway/durward/integration/rig"
+)
+
+// Forms of the lab, in DURWARD_WORLD. Without one its tests skip: `make test` runs them in a step of their own.
+const (
+	short  = "short"  // what CI runs
+	all    = "all"    // the pinned list
+	newest = "newest" // the newest version of everything
+)
+
+var form = os.Getenv("DURWARD_WORLD")
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := rig.RemoveBinary(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	if err := writeReport(os.Getenv("DURWARD_WORLD_REPORT")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// lab is first in every test that starts others' software. A test of the long form says so.
+func lab(t *testing.T, forms ...string) {
+	t.Helper()
+	if form == "" {
+		t.Skip("the lab runs with `make world` and `make world FORM=short`")
+	}
+	for _, f := range forms {
+		if f == form {
+			return
+		}
+	}
+	if len(forms) > 0 {
+		t.Skipf("not part of the %s form", form)
+	}
+}

@@ -1,0 +1,69 @@
+package world
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
+)
+
+// scriptTimeout bounds a script, ten times and more what it takes on a loaded machine.
+const scriptTimeout = 5 * time.Minute
+
+// run runs one of the lab's scripts, which finds the installed packages, and returns what it writes. The test ends when
+// the script fails. input is given to it as JSON.
+func run(t testing.TB, input any, script string, arguments ...string) []byte {
+	t.Helper()
+	output, complaint, err := try(t, input, script, arguments...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s\n%s", script, strings.Join(arguments, " "), err, rig.Tail(string(output), 5_000), rig.Tail(complaint, 5_000))
+	}
+	return output
+}
+
+// try is run for scripts that may fail.
+func try(t testing.TB, input any, script string, arguments ...string) (output []byte, complaint string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, node(t), nodeArguments(t, script, arguments...)...)
+	command.Env = environment(t)
+	command.WaitDelay = 10 * time.Second
+	encoded, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrote strings.Builder
+	command.Stdin, command.Stderr = strings.NewReader(string(encoded)), &wrote
+	output, err = command.Output()
+	return output, wrote.String(), err
+}
+
+// nodeArguments run a script as if it lay beside node_modules.
+func nodeArguments(t testing.TB, script string, arguments ...string) []string {
+	return append([]string{"--preserve-symlinks", "--preserve-symlinks-main", filepath.Join(tools(t), "lab", script)}, arguments...)
+}
+
+// environment is that of programs of others: nothing of ours but the path, and a home that goes with the test.
+func environment(t testing.TB, more ...string) []string {
+	home := t.TempDir()
+	path := filepath.Dir(node(t)) + ":" + os.Getenv("PATH")
+	return append([]string{"PATH=" + path, "HOME=" + home, "TMPDIR=" + home, "NO_COLOR=1", "DO_NOT_TRACK=1", "NO_PROXY=127.0.0.1,localhost"}, more...)
+}
+
+// startNode starts a program of an npm package that listens on a port.
+func startNode(t testing.TB, port string, env []string, arguments ...string) *rig.Process {
+	t.Helper()
+	home := t.TempDir()
+	p := rig.Start(t, nil, home, append([]string{"PATH=" + filepath.Dir(node(t)) + ":" + os.Getenv("PATH"), "NO_COLOR=1", "DO_NOT_TRACK=1"}, env...), node(t), arguments...)
+	if port != "" {
+		p.WaitForListener(t, "127.0.0.1:"+port)
+	}
+	return p
+}
