@@ -199,7 +199,8 @@ func TestAttackAnswerOfProvider(t *testing.T) {
 		{name: "A01 code twice", change: func(q url.Values) { q.Add("code", "other") }},
 		{name: "A01 code and error", change: func(q url.Values) { q.Set("error", "access_denied") }},
 		{name: "A07 code of another attempt", change: func(q url.Values) { q.Set("code", "code-of-somebody-else") }, asked: 1},
-		{name: "A09 no token_type", answer: tokens(`{"access_token":"` + canary + `"}`), asked: 1},
+		{name: "A09 no token_type, as LinkedIn answers", answer: tokens(`{"access_token":"a"}`), ok: true, asked: 1},
+		{name: "A09 token_type DPoP", answer: tokens(`{"access_token":"` + canary + `","token_type":"DPoP"}`), asked: 1},
 		{name: "A09 token_type mac", answer: tokens(`{"access_token":"` + canary + `","token_type":"mac"}`), asked: 1},
 		{name: "A09 no access_token", answer: tokens(`{"token_type":"Bearer"}`), asked: 1},
 		{name: "A09 access_token of a number", answer: tokens(`{"access_token":1,"token_type":"Bearer"}`), asked: 1},
@@ -208,7 +209,7 @@ func TestAttackAnswerOfProvider(t *testing.T) {
 		{name: "A09 access_token of 1 MiB", answer: tokens(`{"access_token":"` + strings.Repeat("a", 1<<20) + `","token_type":"Bearer"}`), asked: 1},
 		{name: "A09 HTML", answer: func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", "text/html")
-			_, _ = io.WriteString(w, `{"access_token":"a","token_type":"Bearer"}`)
+			_, _ = io.WriteString(w, `<html>access_token=a&token_type=Bearer</html>`)
 			return true
 		}, asked: 1},
 		{name: "A09 307", answer: func(w http.ResponseWriter, _ *http.Request) bool {

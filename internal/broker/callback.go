@@ -204,17 +204,18 @@ func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attemp
 func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt, ready exchange) (grant, error) {
 	client, where := ready.client, ready.where
 	tokens, err := b.oauth.Exchange(ctx, ready.request)
+	_, unusable := errors.AsType[*oauthflow.UnusableError](err)
 	switch {
 	case clientRefused(err):
 		b.dropClient(ctx, s, client, err)
 		return grant{}, fail("The provider does not accept this gateway any more. An administrator must look at it.", err)
 	case providerDown(err):
 		return grant{}, fail("The provider could not be reached. Please try again.", err)
+	case unusable:
+		b.revoke(ctx, client, ready.request.Client, grant{Refresh: oauthflow.HandedOut(err).Reveal()}) // nobody will ever use it
+		return grant{}, fail("The provider's answer could not be understood.", err)
 	case err != nil:
 		return grant{}, fail("The provider refused to connect. Please try again.", err)
-	}
-	if err := checkTokens(tokens); err != nil {
-		return grant{}, fail("The provider's answer could not be understood.", err)
 	}
 	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access.Reveal(), Refresh: tokens.Refresh.Reveal()}
 	c := storage.Connection{
@@ -285,18 +286,6 @@ func (b *Broker) expiry(t oauthflow.Tokens) time.Time {
 		at = most
 	}
 	return at.Truncate(time.Microsecond)
-}
-
-func checkTokens(t oauthflow.Tokens) error {
-	const most = 64 << 10
-	access, refresh := t.Access.Reveal(), t.Refresh.Reveal()
-	switch {
-	case access == "" || len(access) > most || !visible(access, false):
-		return errors.New("access token is empty, too long or not visible ASCII")
-	case len(refresh) > most || !visible(refresh, false):
-		return errors.New("refresh token is too long or not visible ASCII")
-	}
-	return nil
 }
 
 // noteFailure shows a failed attempt where nothing is stored.

@@ -81,6 +81,8 @@ type grant struct {
 	Password string `json:"password,omitempty"`
 	// Forced: the upstream had refused the token before this one.
 	Forced bool `json:"forced,omitempty"`
+	// Unusable: Refresh came with an access token that could not be used; Access is an older one.
+	Unusable bool `json:"unusable,omitempty"`
 }
 
 // Format keeps a grant out of every message.

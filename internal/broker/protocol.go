@@ -19,9 +19,6 @@ type Protocol interface {
 
 var _ Protocol = (*oauthflow.Client)(nil)
 
-// grantRefused reports that a code or refresh token is worth nothing any more.
-func grantRefused(err error) bool { return oauthflow.Code(err) == oauthflow.CodeInvalidGrant }
-
 // clientRefused reports that the OAuth client is worth nothing any more.
 func clientRefused(err error) bool {
 	code := oauthflow.Code(err)

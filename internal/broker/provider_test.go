@@ -32,16 +32,18 @@ type provider struct {
 	reuses      int // families ended because a refresh token came twice
 
 	// What a test may change. Read under mu.
-	issuer      string // what metadata says; default its URL
-	noRegister  bool
-	noIss       bool // neither promised nor sent
-	tolerant    bool // a spent refresh token still works
-	expiresIn   int
-	tokenError  string        // error code of the token endpoint
-	down        bool          // the token endpoint answers 503
-	gate        chan struct{} // the token endpoint waits for it
-	registering func()        // runs before a registration is answered
-	clientID    string        // "" whatever was registered
+	issuer     string // what metadata says; default its URL
+	noRegister bool
+	noIss      bool // neither promised nor sent
+	tolerant   bool // a spent refresh token still works
+	expiresIn  int
+	tokenError string        // error code of the token endpoint
+	down       bool          // the token endpoint answers 503
+	gate       chan struct{} // the token endpoint waits for it
+	// instead answers a token request; it reports whether it did.
+	instead     func(w http.ResponseWriter, form url.Values) bool
+	registering func() // runs before a registration is answered
+	clientID    string // "" whatever was registered
 	secret      string
 }
 
@@ -161,6 +163,9 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	if p.down {
 		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	if p.instead != nil && p.instead(w, r.Form) {
 		return
 	}
 	if p.tokenError != "" {

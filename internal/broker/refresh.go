@@ -119,6 +119,10 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 		}
 		return held{reason: r.broken}, nil
 	}
+	if r.unusable != nil {
+		b.count(RefreshFailed)
+		return held{}, &UnavailableError{RetryAfter: b.retries.failed(key, b.now()), Cause: r.unusable}
+	}
 	b.count(Refreshed)
 	h := b.hold(stored, r.grant)
 	h.known = client.Endpoints
@@ -140,6 +144,8 @@ type refresher struct {
 	broken  string             // why the connection is over
 	dead    bool               // the provider has ended the grant already
 	refused error              // the provider refuses our client
+	// unusable: the provider gave a refresh token, and no access token that can be used.
+	unusable error
 }
 
 // edit runs while nobody else, on any node, can change the connection. What it leaves in c is durable before anyone
@@ -169,12 +175,11 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	}
 	t, err := r.ask(ctx, seal.NewSecret(g.Refresh))
 	switch {
-	case grantRefused(err):
-		r.dead = true
-		return r.fall(c, "the provider has ended the access")
 	case clientRefused(err):
 		r.refused = err
 		return err
+	case oauthflow.ClassOf(err) == oauthflow.Refused:
+		return r.answered(c, g, err)
 	case err != nil:
 		wait := b.retries.failed(r.key, b.now())
 		b.log.Warn("refreshing", "organization", r.key.OrganizationID, "user", r.key.UserID, "server", r.server.Slug,
@@ -182,7 +187,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 		return &UnavailableError{RetryAfter: wait, Cause: err}
 	}
 	r.got = &t
-	g.Access, g.Forced = t.Access.Reveal(), r.forced
+	g.Access, g.Forced, g.Unusable = t.Access.Reveal(), r.forced, false
 	if !t.Refresh.Empty() {
 		g.Refresh = t.Refresh.Reveal()
 	}
@@ -195,6 +200,32 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	if t.Scope != "" {
 		c.Scope = t.Scope
 	}
+	return nil
+}
+
+// answered is what follows from an answer without usable tokens. The refresh token that was sent is never sent again: the
+// connection is over, unless the answer holds the next one. That is kept, and redeemed once: an answer that cannot be used may
+// be a slip, two of them are how the provider is.
+func (r *refresher) answered(c *storage.Connection, g grant, cause error) error {
+	b, next := r.b, oauthflow.HandedOut(cause)
+	b.log.Warn("refreshing", "organization", r.key.OrganizationID, "user", r.key.UserID, "server", r.server.Slug, "error", cause.Error())
+	if next.Empty() {
+		r.dead = true
+		return r.fall(c, "the provider has ended the access")
+	}
+	again := g.Unusable
+	g.Refresh, g.Unusable = next.Reveal(), true
+	sealed, err := b.sealGrant(r.key, g)
+	if err != nil {
+		return fmt.Errorf("sealing credential: %w", err)
+	}
+	r.grant, r.got = g, &oauthflow.Tokens{Access: seal.NewSecret(g.Access), Refresh: next, ExpiresAt: c.ExpiresAt}
+	if again {
+		r.was.SealedCredential = sealed // what is revoked
+		return r.fall(c, "the provider's answer could not be used")
+	}
+	r.unusable = cause
+	c.SealedCredential, c.UpdatedAt = sealed, b.now().UTC()
 	return nil
 }
 
@@ -214,13 +245,9 @@ func (r *refresher) ask(ctx context.Context, token seal.Secret) (oauthflow.Token
 	if err != nil {
 		return oauthflow.Tokens{}, err
 	}
-	t, err := r.b.oauth.Refresh(ctx, oauthflow.RefreshRequest{
+	return r.b.oauth.Refresh(ctx, oauthflow.RefreshRequest{
 		Endpoint: r.client.Endpoints.TokenEndpoint, Client: auth, Token: token, Resource: r.was.Resource,
 	})
-	if err != nil {
-		return oauthflow.Tokens{}, err
-	}
-	return t, checkTokens(t)
 }
 
 // notStored keeps tokens that the provider gave and the store did not take.

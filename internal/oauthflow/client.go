@@ -96,14 +96,6 @@ func (a answer) isJSON() bool {
 	return err == nil && (media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
 }
 
-// object reads an answer's JSON object.
-func (a answer) object() (strictjson.Value, error) {
-	if !a.isJSON() {
-		return strictjson.Value{}, fmt.Errorf("%w: status %d is not JSON", ErrMalformed, a.status)
-	}
-	return parseObject(a.body)
-}
-
 func parseObject(b []byte) (strictjson.Value, error) {
 	v, err := strictjson.Parse(b, jsonLimits)
 	if err != nil {
@@ -115,16 +107,11 @@ func parseObject(b []byte) (strictjson.Value, error) {
 	return v, nil
 }
 
-// busy reports statuses that say "later" rather than "no".
-func busy(status int) bool {
-	return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
-}
-
 // errAbsent: there is no document at an address. Callers go on to the next address.
 var errAbsent = errors.New("no such document")
 
-// document fetches a metadata document. A redirect, an error status and an answer that is not JSON (a web application's
-// page for every path) all mean errAbsent; a busy server is ErrUnavailable.
+// document fetches a metadata document. A redirect, an error status and an answer that neither is JSON nor calls itself that
+// (a web application's page for every path) all mean errAbsent; a busy server is ErrUnavailable.
 func (c *Client) document(ctx context.Context, address string) (strictjson.Value, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -139,10 +126,14 @@ func (c *Client) document(ctx context.Context, address string) (strictjson.Value
 		return strictjson.Value{}, err
 	case busy(a.status):
 		return strictjson.Value{}, fmt.Errorf("asking %s: %w: status %d", req.URL.Host, ErrUnavailable, a.status)
-	case a.status != http.StatusOK || !a.isJSON():
+	case a.status != http.StatusOK:
 		return strictjson.Value{}, errAbsent
 	}
-	return a.object()
+	v, err := parseObject(a.body)
+	if err != nil && !a.isJSON() {
+		return strictjson.Value{}, errAbsent
+	}
+	return v, err
 }
 
 // text reads an optional string member; null counts as absent.

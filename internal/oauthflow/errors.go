@@ -12,7 +12,7 @@ import (
 
 // Classes of failure, for errors.Is. A refusal by the server itself is a *ProtocolError.
 var (
-	// ErrUnavailable: the network, a time-out, a 5xx or 429. The same request may succeed later; nothing is known to be
+	// ErrUnavailable: the network, a time-out, a 5xx, 408 or 429. The same request may succeed later; nothing is known to be
 	// wrong with what was sent.
 	ErrUnavailable = errors.New("the server cannot be reached")
 	// ErrMalformed: an answer that breaks the protocol.
@@ -33,15 +33,21 @@ const (
 	CodeAccessDenied       = "access_denied"
 )
 
-// ProtocolError is an error that an authorization server has put into words of the protocol.
+// ProtocolError is an authorization server's refusal.
 type ProtocolError struct {
 	Endpoint    string // token, registration, revocation or authorization
 	Status      int    // HTTP status; 0 for the authorization endpoint, which answers through the browser
-	Code        string
+	Code        string // "" when the server gives none
 	Description string // for the log, never for a user: cleaned and cut, but still a stranger's words
 }
 
+// Is makes a refusal without a code one that breaks the protocol.
+func (e *ProtocolError) Is(target error) bool { return target == ErrMalformed && e.Code == "" }
+
 func (e *ProtocolError) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("%s endpoint: no error code (status %d)", e.Endpoint, e.Status)
+	}
 	if e.Status == 0 {
 		return fmt.Sprintf("%s endpoint: %s", e.Endpoint, e.Code)
 	}
@@ -56,35 +62,23 @@ func Code(err error) string {
 	return ""
 }
 
-// refusal reads the error object of RFC 6749 section 5.2. secrets are removed from the description: some servers repeat
-// what they were sent (attack A10).
-func refusal(endpoint string, a answer, secrets ...string) error {
-	if busy(a.status) {
-		return fmt.Errorf("%s endpoint: %w: status %d", endpoint, ErrUnavailable, a.status)
-	}
-	v, err := a.object()
-	if err != nil {
-		return fmt.Errorf("%s endpoint: %w", endpoint, err)
-	}
-	return errorObject(endpoint, a.status, v, secrets...)
-}
-
+// errorObject reads the error object of RFC 6749 section 5.2, or what a server has in its place: texts that are no codes, or
+// other members, are kept for the log. secrets are removed: some servers repeat what they were sent (attack A10).
 func errorObject(endpoint string, status int, v strictjson.Value, secrets ...string) error {
-	code, err := text(v, "error")
-	if err != nil {
-		return fmt.Errorf("%s endpoint: %w", endpoint, err)
-	}
+	code, _ := text(v, "error")
+	said := code
 	if !isErrorCode(code) || repeats(code, secrets...) {
-		return fmt.Errorf("%s endpoint: %w: status %d without an error code", endpoint, ErrMalformed, status)
+		code = ""
 	}
 	if code == "server_error" || code == "temporarily_unavailable" {
 		return fmt.Errorf("%s endpoint: %w: %s", endpoint, ErrUnavailable, code)
 	}
-	description, err := text(v, "error_description")
-	if err != nil {
-		description = "" // decoration: the code alone decides
+	for _, name := range []string{"message", "error_description"} {
+		if words, _ := text(v, name); words != "" {
+			said = words
+		}
 	}
-	return &ProtocolError{Endpoint: endpoint, Status: status, Code: code, Description: clean(description, secrets...)}
+	return &ProtocolError{Endpoint: endpoint, Status: status, Code: code, Description: clean(said, secrets...)}
 }
 
 // isErrorCode is narrower than the grammar of RFC 6749 appendix A.7, so that codes can be shown and logged as they are.

@@ -145,7 +145,7 @@ func (c *Client) register(ctx context.Context, d Discovery, app Application) (Re
 	if a.status != http.StatusCreated && a.status != http.StatusOK {
 		return Registration{}, refusal("registration", a)
 	}
-	v, err := a.object()
+	v, err := parseObject(a.body)
 	if err != nil {
 		return Registration{}, fmt.Errorf("registering: %w", err)
 	}

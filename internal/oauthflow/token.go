@@ -6,21 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/strictjson"
-)
-
-// maxToken caps access and refresh tokens, in bytes: they must fit into a header field.
-const maxToken = 16 << 10
-
-// Bounds of what is believed of expires_in.
-const (
-	minLifetime = time.Second
-	maxLifetime = 365 * 24 * time.Hour
 )
 
 // ClientAuth is how a client shows who it is.
@@ -52,8 +41,8 @@ type ExchangeRequest struct {
 	Resource    string
 }
 
-// Exchange redeems a code. A *ProtocolError is the server's refusal; ErrUnavailable and ErrMalformed as elsewhere. A code
-// must not be redeemed twice, so no error here is worth a second try.
+// Exchange redeems a code. ClassOf tells what an error means. A code must not be redeemed twice: only after a refusal that is
+// about something else than the code (the client, a parameter) is a second try worth it.
 func (c *Client) Exchange(ctx context.Context, r ExchangeRequest) (Tokens, error) {
 	form := url.Values{
 		"grant_type":    {"authorization_code"},
@@ -72,8 +61,8 @@ type RefreshRequest struct {
 	Resource string
 }
 
-// Refresh redeems a refresh token. Code(err) is CodeInvalidGrant when the token is good no longer, and then only. After
-// ErrUnavailable and ErrMalformed the server may or may not have used the token up.
+// Refresh redeems a refresh token. ClassOf tells what an error means: after Refused the token must not be sent again, after
+// Later the server may or may not have used it up. HandedOut is the refresh token of an answer that is unusable otherwise.
 func (c *Client) Refresh(ctx context.Context, r RefreshRequest) (Tokens, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {r.Token.Reveal()}}
 	return c.token(ctx, c.slow, r.Endpoint, r.Client, form, r.Resource, r.Token.Reveal())
@@ -85,26 +74,13 @@ func (c *Client) token(ctx context.Context, by *http.Client, endpoint string, cl
 	}
 	start := c.now()
 	a, err := c.post(ctx, by, endpoint, client, form)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrMalformed): // a redirect, or more than anybody should send
+		return Tokens{}, &UnusableError{Cause: err}
+	case err != nil:
 		return Tokens{}, fmt.Errorf("token endpoint: %w", err)
 	}
-	secrets = append(secrets, client.Secret.Reveal())
-	if a.status != http.StatusOK && a.status != http.StatusCreated {
-		return Tokens{}, refusal("token", a, secrets...)
-	}
-	v, err := a.object()
-	if err != nil {
-		return Tokens{}, fmt.Errorf("token endpoint: %w", err)
-	}
-	// Some servers answer 200 to errors.
-	if _, failed := v.Get("error"); failed {
-		return Tokens{}, errorObject("token", a.status, v, secrets...)
-	}
-	t, err := parseTokens(v, start)
-	if err != nil {
-		return Tokens{}, fmt.Errorf("token endpoint: %w", err)
-	}
-	return t, nil
+	return judgeTokens(a.status, a.body, start, append(secrets, client.Secret.Reveal())...)
 }
 
 // post sends a form with the client's credentials.
@@ -130,74 +106,4 @@ func (c *Client) post(ctx context.Context, by *http.Client, endpoint string, cli
 		req.SetBasicAuth(url.QueryEscape(client.ID), url.QueryEscape(client.Secret.Reveal()))
 	}
 	return send(by, req)
-}
-
-// parseTokens reads a token response (attack A09). Unknown members are ignored, and so is an id_token that is no string.
-func parseTokens(v strictjson.Value, start time.Time) (Tokens, error) {
-	var fields [4]string
-	for i, name := range []string{"token_type", "access_token", "refresh_token", "scope"} {
-		s, err := text(v, name)
-		if err != nil {
-			return Tokens{}, err
-		}
-		fields[i] = s
-	}
-	if !strings.EqualFold(fields[0], "Bearer") {
-		return Tokens{}, fmt.Errorf("%w: token_type is not Bearer", ErrMalformed)
-	}
-	// A blank or a line break would end the header field that the token is put into.
-	if fields[1] == "" || strings.Contains(fields[1], " ") || !printable(fields[1], maxToken) {
-		return Tokens{}, fmt.Errorf("%w: access_token", ErrMalformed)
-	}
-	if !printable(fields[2], maxToken) {
-		return Tokens{}, fmt.Errorf("%w: refresh_token", ErrMalformed)
-	}
-	scopes := strings.Fields(fields[3])
-	if err := checkScopes(scopes); err != nil {
-		return Tokens{}, err
-	}
-	lifetime, err := lifetime(v)
-	if err != nil {
-		return Tokens{}, err
-	}
-	t := Tokens{Access: seal.NewSecret(fields[1]), Refresh: seal.NewSecret(fields[2]), Scope: strings.Join(scopes, " ")}
-	if lifetime > 0 {
-		t.ExpiresAt = start.Add(lifetime)
-	}
-	if m, ok := v.Get("id_token"); ok && m.Kind() == strictjson.String {
-		t.IDToken = seal.NewSecret(m.Str())
-	}
-	return t, nil
-}
-
-// lifetime reads expires_in: a number of seconds, or, as some servers write it, a string with a whole one. It is brought
-// into minLifetime..maxLifetime; 0 when it is absent or not positive.
-func lifetime(v strictjson.Value) (time.Duration, error) {
-	m, ok := v.Get("expires_in")
-	if !ok {
-		return 0, nil
-	}
-	var seconds float64
-	switch m.Kind() {
-	case strictjson.Null:
-		return 0, nil
-	case strictjson.Number:
-		var err error
-		// An overflow gives an infinity, which is clamped like any large number.
-		if seconds, err = strconv.ParseFloat(m.Num(), 64); err != nil && !errors.Is(err, strconv.ErrRange) {
-			return 0, fmt.Errorf("%w: expires_in", ErrMalformed)
-		}
-	case strictjson.String:
-		n, err := strconv.ParseInt(m.Str(), 10, 64)
-		if err != nil || strconv.FormatInt(n, 10) != m.Str() {
-			return 0, fmt.Errorf("%w: expires_in", ErrMalformed)
-		}
-		seconds = float64(n)
-	default:
-		return 0, fmt.Errorf("%w: expires_in", ErrMalformed)
-	}
-	if seconds <= 0 {
-		return 0, nil
-	}
-	return time.Duration(min(max(seconds, minLifetime.Seconds()), maxLifetime.Seconds())) * time.Second, nil
 }

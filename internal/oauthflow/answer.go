@@ -1,0 +1,233 @@
+package oauthflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// Class is what an answer of a token endpoint means for who asked. docs/providers.md has the table for people.
+type Class int
+
+// Classes of answers.
+const (
+	// Good: usable tokens.
+	Good Class = iota
+	// Refused: the server has spoken, and the same request gets the same answer. What was sent (a code, a refresh token) must not
+	// be sent again: the server may have used it up, and a second use ends the grant (RFC 9700 section 4.14).
+	Refused
+	// Later: nobody has answered, or somebody has asked to wait. The same request may succeed.
+	Later
+)
+
+// ClassOf is the class of what Exchange and Refresh return. Whatever is no answer at all is Later.
+func ClassOf(err error) Class {
+	if err == nil {
+		return Good
+	}
+	if errors.Is(err, ErrUnavailable) {
+		return Later
+	}
+	if _, ok := errors.AsType[*ProtocolError](err); ok {
+		return Refused
+	}
+	if _, ok := errors.AsType[*UnusableError](err); ok {
+		return Refused
+	}
+	return Later
+}
+
+// UnusableError is an answer of a token endpoint that says neither yes in a way that can be used, nor no.
+type UnusableError struct {
+	Refresh seal.Secret // the refresh token that it hands out all the same: the one that was sent is spent then
+	Cause   error       // ErrMalformed
+}
+
+func (e *UnusableError) Error() string { return "token endpoint: " + e.Cause.Error() }
+func (e *UnusableError) Unwrap() error { return e.Cause }
+
+// HandedOut is the refresh token of an unusable answer in err's chain, empty when there is none.
+func HandedOut(err error) seal.Secret {
+	if e, ok := errors.AsType[*UnusableError](err); ok {
+		return e.Refresh
+	}
+	return seal.Secret{}
+}
+
+// judgeTokens says what an answer of a token endpoint means. It goes by what the answer holds, never by its Content-Type:
+//
+//	status 408, 429, 5xx                                  Later
+//	error server_error, temporarily_unavailable           Later
+//	any other error, in words or not, with 2xx or 4xx     Refused: *ProtocolError
+//	2xx with a usable access token                        Good
+//	2xx without one                                       Refused: *UnusableError, with the refresh token that it holds
+//
+// Redirects, which are never followed, and bodies beyond the bounds are *UnusableError too (see Client.token).
+// secrets are removed from the server's words: some servers repeat what they were sent (attack A10).
+func judgeTokens(status int, body []byte, start time.Time, secrets ...string) (Tokens, error) {
+	if busy(status) {
+		return Tokens{}, fmt.Errorf("token endpoint: %w: status %d", ErrUnavailable, status)
+	}
+	v, err := members(body)
+	success := status >= 200 && status < 300
+	switch {
+	case !success && err != nil:
+		return Tokens{}, &ProtocolError{Endpoint: "token", Status: status}
+	case err != nil:
+		return Tokens{}, &UnusableError{Cause: err}
+	case !success || saysNo(v):
+		return Tokens{}, errorObject("token", status, v, secrets...)
+	}
+	t, err := parseTokens(v, start)
+	if err != nil {
+		refresh, _ := text(v, "refresh_token")
+		if !isToken(refresh) {
+			refresh = ""
+		}
+		return Tokens{}, &UnusableError{Refresh: seal.NewSecret(refresh), Cause: err}
+	}
+	return t, nil
+}
+
+// members reads the members of an answer: of a JSON object, else of a form, which is what GitHub and the first drafts of
+// OAuth answer with.
+func members(body []byte) (strictjson.Value, error) {
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))) // a byte order mark
+	if len(body) == 0 || body[0] == '{' || body[0] == '[' || body[0] == '"' || body[0] == '<' {
+		return parseObject(body)
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil || len(form) > jsonLimits.MaxMembers {
+		return strictjson.Value{}, fmt.Errorf("%w: neither JSON nor a form", ErrMalformed)
+	}
+	fields := make(map[string]string, len(form))
+	for name, values := range form {
+		if len(values) != 1 { // two readers could choose differently
+			return strictjson.Value{}, fmt.Errorf("%w: a parameter is repeated", ErrMalformed)
+		}
+		fields[name] = values[0]
+	}
+	object, err := json.Marshal(fields)
+	if err != nil {
+		return strictjson.Value{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return parseObject(object)
+}
+
+// saysNo reports whether an answer is an error whatever its status: Slack and GitHub answer 200 to errors. An error member
+// that is empty says nothing.
+func saysNo(v strictjson.Value) bool {
+	if ok, given := v.Get("ok"); given && ok.Kind() == strictjson.Bool && !ok.Bool() {
+		return true
+	}
+	m, given := v.Get("error")
+	if !given {
+		return false
+	}
+	switch m.Kind() {
+	case strictjson.Null:
+		return false
+	case strictjson.String:
+		return m.Str() != ""
+	case strictjson.Bool:
+		return m.Bool()
+	}
+	return true
+}
+
+// maxToken caps access and refresh tokens, in bytes: they must fit into a header field.
+const maxToken = 16 << 10
+
+// isToken reports whether s can be sent as a token. A blank or a line break would end the header field that it is put into.
+func isToken(s string) bool { return s != "" && !strings.Contains(s, " ") && printable(s, maxToken) }
+
+// bearers are the token types that go into `Authorization: Bearer`, in lower case. Shopify and LinkedIn name none, Slack names
+// whose the token is, Apigee writes a class name. What is not listed may need another scheme (DPoP, mac), and a client must
+// not use a token whose type it does not know (RFC 6749 section 7.1).
+var bearers = []string{"", "bearer", "bearertoken", "user", "bot"}
+
+// parseTokens reads a token response (attack A09). Members that nothing depends on are ignored when they are unknown or of
+// an unknown form: a lifetime or a list of scopes that cannot be read must not cost a refresh token.
+func parseTokens(v strictjson.Value, start time.Time) (Tokens, error) {
+	access, err := text(v, "access_token")
+	if err != nil {
+		return Tokens{}, err
+	}
+	if nested, ok := v.Get("authed_user"); ok && access == "" && nested.Kind() == strictjson.Object {
+		v = nested // Slack's oauth.v2.access, when only scopes of a user were asked for
+		if access, err = text(v, "access_token"); err != nil {
+			return Tokens{}, err
+		}
+	}
+	kind, err := text(v, "token_type")
+	if err != nil {
+		return Tokens{}, err
+	}
+	refresh, err := text(v, "refresh_token")
+	if err != nil {
+		return Tokens{}, err
+	}
+	switch {
+	case !isToken(access):
+		return Tokens{}, fmt.Errorf("%w: access_token", ErrMalformed)
+	case refresh != "" && !isToken(refresh):
+		return Tokens{}, fmt.Errorf("%w: refresh_token", ErrMalformed)
+	case !slices.Contains(bearers, strings.ToLower(strings.TrimSpace(kind))):
+		return Tokens{}, fmt.Errorf("%w: token_type is not Bearer", ErrMalformed)
+	}
+	t := Tokens{Access: seal.NewSecret(access), Refresh: seal.NewSecret(refresh), Scope: grantedScope(v)}
+	if left := lifetime(v, start); left > 0 {
+		t.ExpiresAt = start.Add(left)
+	}
+	if m, ok := v.Get("id_token"); ok && m.Kind() == strictjson.String {
+		t.IDToken = seal.NewSecret(m.Str())
+	}
+	return t, nil
+}
+
+// grantedScope reads what was granted: scope, or scopes as Bitbucket writes it; a text with blanks or commas, or a list.
+func grantedScope(v strictjson.Value) string {
+	for _, name := range []string{"scope", "scopes"} {
+		m, ok := v.Get(name)
+		if !ok {
+			continue
+		}
+		var scopes []string
+		switch m.Kind() {
+		case strictjson.String:
+			scopes = strings.FieldsFunc(m.Str(), func(r rune) bool { return r == ' ' || r == ',' })
+		case strictjson.Array:
+			scopes, _, _ = texts(v, name)
+		}
+		if len(scopes) > 0 && checkScopes(scopes) == nil {
+			return strings.Join(scopes, " ")
+		}
+	}
+	return ""
+}
+
+// refusal reads the error object of RFC 6749 section 5.2 from the answer of another endpoint.
+func refusal(endpoint string, a answer, secrets ...string) error {
+	if busy(a.status) {
+		return fmt.Errorf("%s endpoint: %w: status %d", endpoint, ErrUnavailable, a.status)
+	}
+	v, err := parseObject(a.body)
+	if err != nil {
+		return &ProtocolError{Endpoint: endpoint, Status: a.status}
+	}
+	return errorObject(endpoint, a.status, v, secrets...)
+}
+
+// busy reports statuses that say "later" rather than "no".
+func busy(status int) bool {
+	return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+}
