@@ -60,7 +60,6 @@ func everythingProbes() []probe {
 		call("get-tiny-image", nil),
 		gzip, link, read("demo://resource/session/linked.gz"),
 		call("trigger-long-running-operation", object{"duration": 0.5, "steps": 5}).withProgress(),
-		slow,
 		call("get-roots-list", nil),
 		call("trigger-sampling-request", object{"prompt": "Say something.", "maxTokens": 10}),
 		call("trigger-elicitation-request", nil),
@@ -76,5 +75,7 @@ func everythingProbes() []probe {
 		{Name: "unsubscribe", Method: "resources/unsubscribe", Params: object{"uri": "demo://resource/dynamic/text/1"}},
 		logging,
 		research, canceled, unclear,
+		// The last: after it the client resumes a stream, and this server's store of events gives it those of all streams again.
+		slow,
 	}
 }

@@ -120,15 +120,17 @@ async function exchanges(requests) {
   return found;
 }
 
-// events reads a stream's events until one satisfies last.
-async function events(answer, last) {
+// events reads a stream's events until one satisfies last, or nothing has come for a while.
+async function events(answer, last, patience = limit) {
   const found = [];
   let buffer = '';
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return found;
-    buffer += value;
+    let timer;
+    const quiet = new Promise(resolve => (timer = setTimeout(() => resolve({ done: true }), patience)));
+    const { done, value } = await Promise.race([reader.read(), quiet]);
+    clearTimeout(timer);
+    if (value !== undefined) buffer += value;
     for (let end; (end = buffer.indexOf('\n\n')) >= 0; buffer = buffer.slice(end + 2)) {
       const event = {};
       for (const line of buffer.slice(0, end).split('\n')) {
@@ -141,16 +143,26 @@ async function events(answer, last) {
         return found;
       }
     }
+    if (done) {
+      await reader.cancel().catch(() => {});
+      return found;
+    }
   }
 }
 
-// resumed calls, leaves at the first event that has an id, and reads the rest elsewhere.
+// resumed calls, leaves at the first event that has an id, and reads the rest elsewhere. Some servers only give what had come
+// by then, and some the events of other streams, too.
 async function resumed({ params }) {
   const message = { jsonrpc: '2.0', id: 'resumed', method: 'tools/call', params: { ...params, _meta: { progressToken: 'resumed' } } };
   const begun = await events(await send('POST', message), event => event.id);
-  const rest = await events(await send('GET', undefined, { Accept: 'text/event-stream', 'Last-Event-ID': begun.at(-1).id }), event => event.data?.includes('"id":"resumed"'));
-  const data = list => list.filter(e => e.data).map(e => JSON.parse(e.data));
-  return { begun: begun.length, rest: data(rest) };
+  for (let tries = 0; tries < 10; tries++) {
+    const answer = await send('GET', undefined, { Accept: 'text/event-stream', 'Last-Event-ID': begun.at(-1).id });
+    if (!answer.ok) return { status: answer.status };
+    const rest = await events(answer, event => event.data?.includes('"id":"resumed"'), 2_000);
+    const data = rest.filter(e => e.data?.includes('resumed')).map(e => JSON.parse(e.data));
+    if (data.some(m => m.id === 'resumed')) return { begun: begun.length, rest: data };
+  }
+  throw new Error('the answer is lost');
 }
 
 const found = {};
