@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // user is somebody who is connected.
@@ -16,15 +18,21 @@ type user struct {
 // callers is how many calls come in at the instant of an expiry.
 const callers = 500
 
-// storm makes that many calls of one user at once, spread over the nodes, and returns those that failed.
+// storm makes that many calls of one user at once, spread over the nodes, and returns those that failed. What a node answers 503
+// because its store does not answer in time is asked again, unless figures are taken: 500 calls keep a slow machine busy
+// for longer than a node waits for its store.
 func storm(nodes []*node, client *http.Client, u user, s server) (failed []answer) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	begin := make(chan struct{})
+	begin, began := make(chan struct{}), time.Now()
 	for i := range callers {
 		all.Go(func() {
 			<-begin
-			if a := nodes[i%len(nodes)].call(client, u.token, s); !a.passed() {
+			a := nodes[i%len(nodes)].call(client, u.token, s)
+			for !rig.Strict() && a.status == http.StatusServiceUnavailable && time.Since(began) < callTimeout {
+				a = nodes[i%len(nodes)].call(client, u.token, s)
+			}
+			if !a.passed() {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = append(failed, a)
@@ -99,19 +107,19 @@ func TestRefreshKilled(t *testing.T) {
 			s := c.oauthServer(p, client)
 			victim, rest := c.nodes[0], c.nodes[1:]
 			kills := number(t, "CLUSTER_KILLS", 1)
-			early := 0
-			for range kills {
+			life := 3 * time.Second
+			for done := 0; done < kills; {
 				u := user{token: c.token(person())}
-				const life = 3 * time.Second
 				p.connect(rest[0], client, u.token, s, life)
 				u.expires = time.Now().Add(life)
 				for _, n := range c.nodes {
 					eventually(t, n.name+" to let the call pass", func() bool { return n.call(client, u.token, s).passed() })
 				}
-				if p.count().refreshes > 0 { // on a slow machine: there is nothing to be seen any more
-					early++
+				if p.count().refreshes > 0 { // this machine is too slow for that life
+					life *= 2
 					continue
 				}
+				done++
 				asked, killed := make(chan struct{}), make(chan struct{})
 				p.set(func() {
 					p.answering = func() {
@@ -160,9 +168,9 @@ func TestRefreshKilled(t *testing.T) {
 				}
 			}
 			if tc.tolerant {
-				t.Logf("%d nodes killed between the provider's answer and the commit: none of %d calls on the others failed", kills-early, callers)
+				t.Logf("%d nodes killed between the provider's answer and the commit: none of %d calls on the others failed", kills, callers)
 			} else {
-				t.Logf("%d nodes killed between the provider's answer and the commit: the provider ended the grant for it, and was asked once", kills-early)
+				t.Logf("%d nodes killed between the provider's answer and the commit: the provider ended the grant for it, and was asked once", kills)
 			}
 		})
 	}

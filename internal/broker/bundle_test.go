@@ -81,6 +81,22 @@ type faultyStore struct {
 	afterEdit atomic.Pointer[func() error]
 	putErr    atomic.Pointer[error]
 	keysErr   atomic.Pointer[error]
+	// away is how many of the next things that a refresh asks of the store before it asks the provider get no answer.
+	away atomic.Int64
+}
+
+func (f *faultyStore) answers() error {
+	if f.away.Add(-1) >= 0 {
+		return &storage.UnavailableError{Reason: "it does not answer in time"}
+	}
+	return nil
+}
+
+func (f *faultyStore) OAuthClient(ctx context.Context, organization, serverID string) (storage.OAuthClient, error) {
+	if err := f.answers(); err != nil {
+		return storage.OAuthClient{}, err
+	}
+	return f.Store.OAuthClient(ctx, organization, serverID)
 }
 
 func (f *faultyStore) DataKeys(ctx context.Context) ([]storage.DataKey, error) {
@@ -91,6 +107,9 @@ func (f *faultyStore) DataKeys(ctx context.Context) ([]storage.DataKey, error) {
 }
 
 func (f *faultyStore) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(context.Context, *storage.Connection) error) (storage.Connection, error) {
+	if err := f.answers(); err != nil {
+		return storage.Connection{}, err
+	}
 	return f.Store.UpdateConnection(ctx, key, func(ctx context.Context, c *storage.Connection) error {
 		if err := edit(ctx, c); err != nil {
 			return err

@@ -51,7 +51,7 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 		}()
 		ctx, cancel := b.apart(ctx, providerDeadline)
 		defer cancel()
-		return b.refreshOnce(ctx, key, s, version, forced)
+		return b.refreshPatiently(ctx, key, s, version, forced)
 	})
 	var late <-chan time.Time
 	if hurried {
@@ -79,11 +79,40 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 	}
 }
 
+// storePauses are what lies between the tries of a refresh whose store does not answer in time. Everybody who waits for the
+// refresh, hundreds of calls at the instant of an expiry, would otherwise be refused for one slow answer.
+var storePauses = []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+// notAskedError is the failure of a refresh of which nothing was sent to the provider: it can be tried again.
+type notAskedError struct{ error }
+
+func (e notAskedError) Unwrap() error { return e.error }
+
+// refreshPatiently refreshes, again while the store was away before the provider was asked.
+func (b *Broker) refreshPatiently(ctx context.Context, key storage.ConnectionKey, s storage.Server, version int64, forced bool) (held, error) {
+	for n := 0; ; n++ {
+		h, err := b.refreshOnce(ctx, key, s, version, forced)
+		var early notAskedError
+		if !errors.As(err, &early) {
+			return h, err
+		}
+		b.count(RefreshFailed)
+		if n == len(storePauses) || !errors.Is(err, storage.ErrUnavailable) {
+			return h, err
+		}
+		select {
+		case <-time.After(storePauses[n]):
+		case <-ctx.Done():
+			return h, err
+		}
+	}
+}
+
 // refreshOnce refreshes under the store's lock on the connection.
 func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s storage.Server, version int64, forced bool) (held, error) {
 	client, err := b.store.OAuthClient(ctx, key.OrganizationID, key.ServerID)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return held{}, fmt.Errorf("reading OAuth client: %w", err)
+		return held{}, notAskedError{fmt.Errorf("reading OAuth client: %w", err)}
 	}
 	r := refresher{b: b, key: key, server: s, client: client, version: version, forced: forced}
 	stored, err := b.store.UpdateConnection(ctx, key, r.edit)
@@ -105,6 +134,8 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 	case err != nil && r.got != nil:
 		b.count(RefreshFailed)
 		return held{}, &UnavailableError{RetryAfter: time.Second, Cause: err}
+	case err != nil && !r.asked:
+		return held{}, notAskedError{err}
 	case err != nil:
 		b.count(RefreshFailed)
 		return held{}, err
@@ -140,6 +171,7 @@ type refresher struct {
 
 	was     storage.Connection // before
 	grant   grant              // after
+	asked   bool               // the provider knows of it
 	got     *oauthflow.Tokens  // what the provider gave, whether or not it is stored yet
 	broken  string             // why the connection is over
 	dead    bool               // the provider has ended the grant already
@@ -241,6 +273,7 @@ func (r *refresher) ask(ctx context.Context, token seal.Secret) (oauthflow.Token
 	if t, ok := r.b.unsaved.take(r.key, token); ok {
 		return t, nil
 	}
+	r.asked = true
 	auth, err := r.b.auth(r.server, r.client)
 	if err != nil {
 		return oauthflow.Tokens{}, err

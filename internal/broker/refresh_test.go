@@ -50,6 +50,25 @@ func (b *bundle) storm(nodes []*Broker, n int) {
 	wg.Wait()
 }
 
+// TestRefreshWaitsForStore: a store that does not answer in time, once or a few times, does not fail a refresh, for which hundreds
+// may wait; one that is away for longer fails it before the provider is asked.
+func TestRefreshWaitsForStore(t *testing.T) {
+	for _, tc := range []struct{ silent, want int }{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {1000, 0}} {
+		t.Run(fmt.Sprint(tc.silent), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.connect()
+			former := b.use(b.Broker)
+			b.clock.advance(time.Hour - time.Second)
+			b.store.away.Store(int64(tc.silent))
+			_, err := b.Rejected(t.Context(), b.key, b.server, former)
+			if (err == nil) != (tc.want == 1) || errors.Is(err, ErrNotConnected) || b.refreshes() != tc.want {
+				t.Errorf("%v, %d refreshes", err, b.refreshes())
+			}
+		})
+	}
+}
+
 func TestRefreshOnce(t *testing.T) {
 	b := setup(t)
 	b.connect()
