@@ -50,7 +50,7 @@ type Approval struct {
 	PolicyID        string
 	PolicyRevision  int
 	Rule            string
-	// Channel is where it may be decided.
+	// Channel is where it may be decided. Out of band, too, once the client has said that it cannot ask its user.
 	Channel ApprovalChannel
 	Status  ApprovalStatus
 	// ExpiresAt: while pending, until when it can be decided; once approved, until when it can be used.

@@ -295,13 +295,17 @@ type Approvals interface {
 	CreateApproval(ctx context.Context, a Approval, limits AskLimits) (Approval, error)
 	// Approval reads one approval; now decides whether it has expired.
 	Approval(ctx context.Context, organization, id string, now time.Time) (Approval, error)
-	// ApprovalStatus is the status alone of one approval, for those who look at it again and again.
-	ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (ApprovalStatus, error)
+	// ApprovalStatus is the status alone of one approval, and where it may be decided, for those who look at it again and
+	// again.
+	ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (ApprovalStatus, ApprovalChannel, error)
 	// Approvals lists approvals, newest first.
 	Approvals(ctx context.Context, f ApprovalFilter) (Page[Approval], error)
 	// DecideApproval sets what a human said. ErrNotFound when the approval is unknown or not the user's (d.UserID),
 	// ConflictError on status when it is not pending or has expired: exactly one of concurrent decisions succeeds.
 	DecideApproval(ctx context.Context, organization, id string, d ApprovalDecision) (Approval, error)
+	// DivertApproval lets a pending approval be decided out of band only, and returns it; one that is not pending stays as it
+	// is. ErrNotFound when the approval is unknown or not the user's.
+	DivertApproval(ctx context.Context, organization, userID, id string, now time.Time) (Approval, error)
 	// TakeApproval marks the approved, unexpired approval with this binding as used, in one atomic step: exactly one of
 	// concurrent takers gets it. id "" is any with the binding. ErrNotFound when there is none.
 	TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (Approval, error)

@@ -133,10 +133,11 @@ func (e *Engine) Approvals(ctx context.Context, f storage.ApprovalFilter) (stora
 	return e.store.Approvals(ctx, f)
 }
 
-// Wait returns the approval once it is not pending any more: decided here, by another process on the same store, or
-// expired. It fails when ctx ends or the store does; the approval stays as it is. storage.ErrTooManyPending when as many
-// calls of this process wait for the same word as may.
-func (e *Engine) Wait(ctx context.Context, organization, id string) (storage.Approval, error) {
+// Wait returns the approval once it is not pending any more, or to be decided elsewhere than asked says: by what happened
+// here or in another process on the same store, or because it expired. It fails when ctx ends or the store does; the
+// approval stays as it is. storage.ErrTooManyPending when as many calls of this process wait for the same word as may.
+func (e *Engine) Wait(ctx context.Context, asked *storage.Approval) (storage.Approval, error) {
+	organization, id := asked.OrganizationID, asked.ID
 	rung, stop, ok := e.bell.listen(id)
 	if !ok {
 		return storage.Approval{}, storage.ErrTooManyPending
@@ -145,10 +146,10 @@ func (e *Engine) Wait(ctx context.Context, organization, id string) (storage.App
 	again := time.NewTicker(rereadEvery)
 	defer again.Stop()
 	for {
-		switch status, err := e.store.ApprovalStatus(ctx, organization, id, e.now()); {
+		switch status, channel, err := e.store.ApprovalStatus(ctx, organization, id, e.now()); {
 		case err != nil:
 			return storage.Approval{}, err
-		case status != storage.ApprovalPending:
+		case status != storage.ApprovalPending, channel != asked.Channel:
 			return e.Approval(ctx, organization, id)
 		}
 		select {
@@ -212,6 +213,16 @@ func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string
 		return storage.Approval{}, ErrChannel
 	}
 	return e.decide(ctx, &a, approve, storage.ChannelInBand, a.Client, e.now().UTC())
+}
+
+// Divert sends the decision out of band: the client that was to ask its user has said that it cannot. That is no word of
+// the user's. What is decided by then stays so. storage.ErrNotFound when the approval is unknown or another user's.
+func (e *Engine) Divert(ctx context.Context, organization, user, id string) (storage.Approval, error) {
+	a, err := e.store.DivertApproval(ctx, organization, user, id, e.now().UTC())
+	if err == nil {
+		e.bell.ring(id)
+	}
+	return a, err
 }
 
 func (e *Engine) decide(ctx context.Context, a *storage.Approval, approve bool, via storage.ApprovalChannel, client string, now time.Time) (storage.Approval, error) {

@@ -472,7 +472,7 @@ func TestWait(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					got, err := e.Wait(ctx, "o", a.ID)
+					got, err := e.Wait(ctx, &a)
 					if got.Status != tc.want || !errors.Is(err, tc.err) {
 						t.Errorf("%s, %v", got.Status, err)
 					}
@@ -499,20 +499,20 @@ func TestWaiters(t *testing.T) {
 		var wg sync.WaitGroup
 		for range approval.MaxPending {
 			wg.Go(func() {
-				if _, err := e.Wait(t.Context(), "o", a.ID); err != nil {
+				if _, err := e.Wait(t.Context(), &a); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
-		if _, err := e.Wait(t.Context(), "o", a.ID); !errors.Is(err, storage.ErrTooManyPending) {
+		if _, err := e.Wait(t.Context(), &a); !errors.Is(err, storage.ErrTooManyPending) {
 			t.Errorf("one more: %v", err)
 		}
 		if _, err := e.Decide(t.Context(), console, a.ID, false); err != nil {
 			t.Error(err)
 		}
 		wg.Wait()
-		if _, err := e.Wait(t.Context(), "o", a.ID); err != nil {
+		if _, err := e.Wait(t.Context(), &a); err != nil {
 			t.Errorf("afterwards: %v", err)
 		}
 	})

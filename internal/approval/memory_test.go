@@ -70,9 +70,22 @@ func (m *memory) Approval(_ context.Context, organization, id string, now time.T
 	return storage.Approval{}, storage.ErrNotFound
 }
 
-func (m *memory) ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (storage.ApprovalStatus, error) {
+func (m *memory) ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (storage.ApprovalStatus, storage.ApprovalChannel, error) {
 	a, err := m.Approval(ctx, organization, id, now)
-	return a.Status, err
+	return a.Status, a.Channel, err
+}
+
+func (m *memory) DivertApproval(_ context.Context, organization, userID, id string, now time.Time) (storage.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.find(organization, id)
+	if a == nil || a.UserID != userID {
+		return storage.Approval{}, storage.ErrNotFound
+	}
+	if at(a, now).Status == storage.ApprovalPending {
+		a.Channel = storage.ChannelOutOfBand
+	}
+	return at(a, now), nil
 }
 
 func (m *memory) Approvals(context.Context, storage.ApprovalFilter) (storage.Page[storage.Approval], error) {

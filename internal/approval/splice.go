@@ -43,8 +43,10 @@ const (
 	Silence Answer = iota
 	// Yes is accept. To a question that sends its user to the page it says that the page was opened, and no more.
 	Yes
-	// No is decline, cancel, and whatever else is not accept.
+	// No is decline and cancel.
 	No
+	// Unable is whatever else: the client did not ask its user.
+	Unable
 )
 
 // ReadRetry reads it from the params of a checked message.
@@ -69,14 +71,30 @@ func ReadRetry(params []byte) (Retry, error) {
 	for _, m := range responses.Members() {
 		r.Others = r.Others || m.Name != Key && m.Name != ConnectKey
 	}
-	ours, _ := responses.Get(Key)
-	if action, said := ours.Get("action"); said {
-		r.Answer = No
-		if action.Str() == "accept" {
-			r.Answer = Yes
-		}
+	if ours, said := responses.Get(Key); said {
+		r.Answer = answerOf(ours)
 	}
 	return r, nil
+}
+
+// ReadAnswer reads the result of an elicitation. nil, which is what an error in its place leaves, is [Unable].
+func ReadAnswer(result []byte) Answer {
+	v, err := strictjson.Parse(result, partLimits(result))
+	if err != nil {
+		return Unable
+	}
+	return answerOf(v)
+}
+
+func answerOf(result strictjson.Value) Answer {
+	action, _ := result.Get("action")
+	switch action.Str() {
+	case "accept":
+		return Yes
+	case "decline", "cancel":
+		return No
+	}
+	return Unable
 }
 
 // partLimits are for a part of a text that was checked already.

@@ -257,9 +257,10 @@ func TestReadRetry(t *testing.T) {
 		{`{}`, approval.Retry{}},
 		{`{"requestState":"","inputResponses":{"durward_approval":{"action":"accept"},"x":{"action":"decline"}}}`, approval.Retry{HasState: true, Answer: approval.Yes, Others: true}},
 		{`{"requestState":"s","inputResponses":{"x":{"action":"accept"}}}`, approval.Retry{HasState: true, State: "s", Others: true}},
-		{`{"inputResponses":{"durward_approval":{"action":true}}}`, approval.Retry{Answer: approval.No}},
+		{`{"inputResponses":{"durward_approval":{"action":true}}}`, approval.Retry{Answer: approval.Unable}},
 		{`{"inputResponses":{"durward_approval":{"action":"cancel"}}}`, approval.Retry{Answer: approval.No}},
-		{`{"inputResponses":{"durward_approval":{}}}`, approval.Retry{}},
+		{`{"inputResponses":{"durward_approval":{}}}`, approval.Retry{Answer: approval.Unable}},
+		{`{"inputResponses":{"durward_approval":{"error":{"code":-32601}}}}`, approval.Retry{Answer: approval.Unable}},
 		{`{"inputResponses":[1],"durward_approval":{"action":"accept"}}`, approval.Retry{Others: true}},
 		{`{"inputResponses":{"durward_connect":{"action":"accept"}}}`, approval.Retry{}},
 	} {

@@ -195,20 +195,23 @@ const (
 
 // ask asks a client of the revisions before 2026-07-28, in the best way that it knows.
 func (h *held) ask(a *storage.Approval) error {
-	version := h.Version()
-	switch {
-	case h.inBand(a) && h.Session.ElicitForm && version >= formVersion && h.takesEvents():
+	if h.inBand(a) && h.Session.ElicitForm && h.Version() >= formVersion && h.takesEvents() {
 		return h.stream(a)
-	case h.Session.ElicitURL && version == urlVersion:
-		h.handler.count(h.call, "held")
-		address := h.call.Core.ApprovalURL(a.ID)
-		h.WriteRPCError(h.w, http.StatusOK, jsonrpc.CodeURLElicitationRequired, textNeeded, map[string]any{
+	}
+	h.handler.count(h.call, "held")
+	h.Reply(h.w, http.StatusOK, h.pageAnswer(a))
+	return nil
+}
+
+// pageAnswer is the answer to a call of the revisions before 2026-07-28 whose user decides on the page.
+func (h *held) pageAnswer(a *storage.Approval) []byte {
+	address := h.call.Core.ApprovalURL(a.ID)
+	if h.Session.ElicitURL && h.Version() == urlVersion {
+		return jsonrpc.ErrorResponse(h.message.ID, jsonrpc.CodeURLElicitationRequired, textNeeded, map[string]any{
 			"elicitations": []any{map[string]any{"mode": "url", "elicitationId": a.ID, "url": address, "message": h.question(a)}},
 		})
-		return nil
 	}
-	h.sendToPage(a)
-	return nil
+	return jsonrpc.ToolError(h.message.ID, textPage(address), false)
 }
 
 // inBand reports whether the client may answer for its user.

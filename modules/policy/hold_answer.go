@@ -9,7 +9,6 @@ import (
 
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -23,10 +22,8 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 	if err == nil {
 		asked, err = q.call.Core.Asks.Answered(id, q.asker())
 	}
-	if yes := accepts(m.Result); err == nil && yes && approval.ChannelFor(q.call.Agent, false) != storage.ChannelInBand {
-		err = approval.ErrChannel // it was asked, and may not be any more
-	} else if err == nil {
-		_, err = q.call.Core.Approvals.DecideInBand(r.Context(), q.call.Caller.OrganizationID, q.call.Caller.UserID, asked, yes)
+	if err == nil {
+		err = q.record(r.Context(), asked, approval.ReadAnswer(m.Result))
 	} else if !errors.Is(err, storage.ErrUnavailable) {
 		err = approval.ErrState
 	}
@@ -44,11 +41,19 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 	}
 }
 
-// accepts reports whether an elicitation's result says yes. Everything else is a no: decline, cancel, an error.
-func accepts(result []byte) bool {
-	v, err := strictjson.Parse(result, strictjson.Limits{MaxBytes: len(result) + 1, MaxMembers: len(result) + 1})
-	action, _ := v.Get("action")
-	return err == nil && action.Str() == "accept"
+// record keeps a client's answer to the question about an approval. Clients declare elicitation and answer with an error all
+// the same, such as method not found: nobody was asked then, and the page is left.
+func (q *request) record(ctx context.Context, id string, answer approval.Answer) error {
+	organization, user := q.call.Caller.OrganizationID, q.call.Caller.UserID
+	switch {
+	case answer == approval.Unable:
+		_, err := q.call.Core.Approvals.Divert(ctx, organization, user, id)
+		return err
+	case answer == approval.Yes && approval.ChannelFor(q.call.Agent, false) != storage.ChannelInBand:
+		return approval.ErrChannel // it was asked, and may not be any more
+	}
+	_, err := q.call.Core.Approvals.DecideInBand(ctx, organization, user, id, answer == approval.Yes)
+	return err
 }
 
 // heldCalls are the calls of this process whose streams are open, so that clients can take them back.

@@ -131,6 +131,11 @@ func (h *held) answered(state approval.State, retry approval.Retry) error {
 		return h.begin(h.askModern)
 	}
 	switch {
+	case a.Status == storage.ApprovalPending && retry.Answer == approval.Unable && state.Mode == approval.ModePage:
+		h.sendToPage(&a) // nor can it show addresses
+		return nil
+	case a.Status == storage.ApprovalPending && retry.Answer == approval.Unable:
+		a, err = h.call.Core.Approvals.Divert(h.r.Context(), a.OrganizationID, a.UserID, a.ID)
 	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && retry.Answer == approval.Yes && h.inBand(&a):
 		a, err = h.accept(a)
 	case a.Status == storage.ApprovalPending && state.Mode == approval.ModePage:
@@ -185,7 +190,7 @@ func (h *held) waitForPage(a storage.Approval) (storage.Approval, error) {
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, pageWait)
 	defer cancel()
-	decided, err := h.call.Core.Approvals.Wait(ctx, a.OrganizationID, a.ID)
+	decided, err := h.call.Core.Approvals.Wait(ctx, &a)
 	if errors.Is(err, storage.ErrTooManyPending) || ctx.Err() != nil && h.r.Context().Err() == nil {
 		return a, nil
 	}

@@ -76,7 +76,7 @@ func TestHoldModern(t *testing.T) {
 		t.Errorf("the upstream got %v", got)
 	}
 
-	for _, action := range []string{"decline", "cancel", "perhaps"} {
+	for _, action := range []string{"decline", "cancel"} {
 		_, state = asks(t, g.modernRPC(alice, inBandAgent, plain))
 		answer = g.modernRPC(alice, inBandAgent, modernCall("delete", `{"id":1.0}`, showsForms, word(action, state)))
 		if text, failed := toolText(answer); !failed || !strings.HasPrefix(text, "Denied: the user") || answer["result"].(object)["resultType"] != "complete" {
@@ -92,6 +92,47 @@ func TestHoldModern(t *testing.T) {
 	}
 	if got := g.calls(); len(got) != 0 {
 		t.Errorf("the upstream got %v", got)
+	}
+}
+
+// TestHoldModernUnasked: W30, an answer that is none sends the user to the page, in the way that the client knows.
+func TestHoldModernUnasked(t *testing.T) {
+	g := newPipeline(t)
+	for _, tc := range []struct{ name, capabilities, answer string }{
+		{"an error", showsForms, `{"error":{"code":-32601,"message":"Method not found"}}`},
+		{"an action that is none", showsForms, `{"action":"perhaps"}`},
+		{"nothing in it", showsForms, `{}`},
+		{"it opens pages", `{"elicitation":{"form":{},"url":{}}}`, `{"error":{"code":-32603,"message":"x"}}`},
+	} {
+		arguments := `{"case":"` + tc.name + `"}`
+		_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", arguments, tc.capabilities, "")))
+		retry := func(state string) object {
+			encoded, _ := json.Marshal(state)
+			return g.modernRPC(alice, inBandAgent, modernCall("delete", arguments, tc.capabilities,
+				`"inputResponses":{"durward_approval":`+tc.answer+`},"requestState":`+string(encoded)))
+		}
+		answer := retry(state)
+		pending := g.approvals("pending")
+		if len(pending) != 1 || len(g.approvals("denied")) != 0 {
+			t.Fatalf("%s: pending %v", tc.name, pending)
+		}
+		id := pending[0]["id"].(string)
+		page := "https://gate.example.com/approvals/" + id
+		if tc.name == "it opens pages" {
+			question, state := asks(t, answer)
+			if question["mode"] != "url" || question["url"] != page {
+				t.Errorf("%s: %v", tc.name, question)
+			}
+			answer = retry(state) // nor can it open pages
+		}
+		if text, failed := toolText(answer); !failed || !strings.Contains(text, page) {
+			t.Errorf("%s: %v", tc.name, answer)
+		}
+		g.api(console, http.MethodPost, "/api/approvals/"+id+"/approve", nil)
+		answer = g.modernRPC(alice, inBandAgent, modernCall("delete", arguments, tc.capabilities, ""))
+		if text, failed := toolText(answer); text != "done" || failed || len(g.calls()) != 1 {
+			t.Errorf("%s, approved: %v", tc.name, answer)
+		}
 	}
 }
 

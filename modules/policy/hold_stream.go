@@ -46,6 +46,11 @@ func (h *held) stream(a *storage.Approval) error {
 		if !ok {
 			return nil
 		}
+		if decided.Status == storage.ApprovalPending {
+			h.handler.count(h.call, "held")
+			_ = client.message(h.pageAnswer(&decided)) // the client could not ask
+			return nil
+		}
 		if decided.Status == storage.ApprovalDenied || decided.Status == storage.ApprovalExpired {
 			h.refuseOn(client, textOf(decided.Status))
 			return nil
@@ -125,7 +130,7 @@ func (h *held) await(ctx context.Context, client *heldStream, a *storage.Approva
 	}
 	heard := make(chan word, 1)
 	go func() {
-		decided, err := h.call.Core.Approvals.Wait(waiting, a.OrganizationID, a.ID)
+		decided, err := h.call.Core.Approvals.Wait(waiting, a)
 		heard <- word{decided, err}
 	}()
 	alive := time.NewTicker(time.Duration(h.call.Core.StreamBounds.Heartbeat))

@@ -34,7 +34,6 @@ func TestHoldInBand(t *testing.T) {
 		}, "streamed", false, 1},
 		{"decline", no, nil, "Denied: the user did not approve", true, 0},
 		{"cancel", `"result":{"action":"cancel"}`, nil, "Denied: the user did not approve", true, 0},
-		{"an error", `"error":{"code":-32603,"message":"x"}`, nil, "Denied: the user did not approve", true, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g.answer(tc.reply)
@@ -65,6 +64,68 @@ func TestHoldInBand(t *testing.T) {
 	}
 	if used := g.approvals("used"); len(used) != 2 || used[0]["decided_via"] != "in_band" {
 		t.Errorf("used: %v", used)
+	}
+}
+
+// TestHoldUnasked: W30, a client that declares elicitation and answers the question with an error, or with what is no
+// answer, has not asked its user: the call waits for the page, nothing is decided, and the client is not asked again.
+func TestHoldUnasked(t *testing.T) {
+	for _, tc := range []struct{ name, version, capabilities, word string }{
+		{"method not found", "2025-06-18", formCapability, `"error":{"code":-32601,"message":"Method not found"}`},
+		{"invalid request", "2025-11-25", formCapability, `"error":{"code":-32600,"message":"Invalid Request"}`},
+		{"internal error", "2025-06-18", formCapability, `"error":{"code":-32603,"message":"x"}`},
+		{"a result without an action", "2025-06-18", formCapability, `"result":{}`},
+		{"an action that is none", "2025-06-18", formCapability, `"result":{"action":"perhaps"}`},
+		{"it opens pages", "2025-11-25", `{"elicitation":{"form":{},"url":{}}}`, `"error":{"code":-32601,"message":"Method not found"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := newPipeline(t)
+			session := g.session(alice, inBandAgent, tc.version, tc.capabilities)
+			call := toolCall(7, "delete", `{}`)
+			s := g.stream(alice, inBandAgent, call, session...)
+			id := s.asked()
+			if status := g.replyTo(alice, inBandAgent, id, tc.word, session...); status != http.StatusAccepted {
+				t.Fatalf("answered: %d", status)
+			}
+			pending := g.approvals("pending")
+			if len(pending) != 1 || pending[0]["decided_at"] != nil || len(g.approvals("denied")) != 0 {
+				t.Fatalf("pending: %v", pending)
+			}
+			page := "https://gate.example.com/approvals/" + pending[0]["id"].(string)
+			sent := func(where string, answer object) {
+				t.Helper()
+				if tc.name == "it opens pages" {
+					failure, _ := answer["error"].(object)
+					data, _ := failure["data"].(object)
+					elicitations, _ := data["elicitations"].([]any)
+					if failure["code"] != -32042.0 || len(elicitations) != 1 || elicitations[0].(object)["url"] != page {
+						t.Errorf("%s: %v", where, answer)
+					}
+					return
+				}
+				if text, failed := toolText(answer); !failed || !strings.Contains(text, page) {
+					t.Errorf("%s: %v", where, answer)
+				}
+			}
+			sent("on the stream", s.next())
+			_, again := g.rpc(alice, inBandAgent, call, session...)
+			sent("asked again", again)
+			// A word that the client brings after all decides nothing: it has said that it asked nobody.
+			if status := g.replyTo(alice, inBandAgent, id, yes, session...); status != http.StatusBadRequest {
+				t.Errorf("a yes afterwards: %d", status)
+			}
+			if got := g.calls(); len(got) != 0 {
+				t.Fatalf("the upstream got %v", got)
+			}
+			g.api(console, http.MethodPost, "/api/approvals/"+pending[0]["id"].(string)+"/approve", nil)
+			_, answer := g.rpc(alice, inBandAgent, call, session...)
+			if text, failed := toolText(answer); text != "done" || failed {
+				t.Errorf("approved on the page: %v", answer)
+			}
+			if used := g.approvals("used"); len(used) != 1 || used[0]["decided_via"] != "out_of_band" {
+				t.Errorf("used: %v", used)
+			}
+		})
 	}
 }
 

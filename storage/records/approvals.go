@@ -14,7 +14,7 @@ const (
 	approvalSelect = `SELECT ` + approvalColumns + ` FROM approvals`
 	approvalSQL    = approvalSelect + ` WHERE organization_id = $1 AND id = $2`
 
-	approvalStatusSQL = `SELECT status, expires_at FROM approvals WHERE organization_id = $1 AND id = $2`
+	approvalStatusSQL = `SELECT status, channel, expires_at FROM approvals WHERE organization_id = $1 AND id = $2`
 
 	openApprovalWhere = ` WHERE organization_id = $1 AND user_id = $2 AND binding = $3 AND expires_at > $4`
 	// An approved one before a pending one: nobody needs to be asked again.
@@ -32,6 +32,8 @@ const (
 	decideApprovalSQL = `UPDATE approvals SET status = $4, expires_at = $5, decided_at = $3, decided_via = $6, decided_by = $7, decided_client = $8,
 			sealed_arguments = CASE WHEN $4 = 'approved' THEN sealed_arguments END
 		WHERE organization_id = $1 AND id = $2 AND status = 'pending' AND expires_at > $3`
+	divertApprovalSQL = `UPDATE approvals SET channel = 'out_of_band'
+		WHERE organization_id = $1 AND id = $2 AND user_id = $3 AND status = 'pending' AND expires_at > $4`
 	useApprovalSQL = `UPDATE approvals SET status = 'used', used_at = $3, sealed_arguments = NULL
 		WHERE organization_id = $1 AND id = $2 AND status = 'approved' AND expires_at > $3`
 	endApprovalsOfUserSQL = `DELETE FROM approvals WHERE organization_id = $1 AND user_id = $2 AND status IN ('pending', 'approved')`
@@ -128,17 +130,17 @@ func withinLimits(ctx context.Context, tx Tx, a *storage.Approval, limits storag
 }
 
 // ApprovalStatus implements storage.Approvals.
-func (s *Store) ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (status storage.ApprovalStatus, err error) {
+func (s *Store) ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (status storage.ApprovalStatus, channel storage.ApprovalChannel, err error) {
 	var expires time.Time
 	scan := func(r Row) (kept storage.ApprovalStatus, err error) {
-		err = r.Scan(&kept, timeColumn{&expires})
+		err = r.Scan(&kept, &channel, timeColumn{&expires})
 		return statusAt(kept, expires, now), err
 	}
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		status, err = One(ctx, q, scan, approvalStatusSQL, organization, id)
 		return err
 	})
-	return status, err
+	return status, channel, err
 }
 
 // Approval implements storage.Approvals.
@@ -187,6 +189,24 @@ func (s *Store) DecideApproval(ctx context.Context, organization, id string, d s
 			return err
 		}
 		a, err = One(ctx, tx, scan, approvalSQL, organization, id)
+		return err
+	})
+	if err != nil {
+		return storage.Approval{}, err
+	}
+	return a, nil
+}
+
+// DivertApproval implements storage.Approvals.
+func (s *Store) DivertApproval(ctx context.Context, organization, userID, id string, now time.Time) (a storage.Approval, err error) {
+	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
+		if _, err := tx.Exec(ctx, divertApprovalSQL, organization, id, userID, now.UnixMicro()); err != nil {
+			return err
+		}
+		a, err = One(ctx, tx, scanApprovalAt(now), approvalSQL, organization, id)
+		if err == nil && a.UserID != userID {
+			return storage.ErrNotFound
+		}
 		return err
 	})
 	if err != nil {

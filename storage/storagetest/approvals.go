@@ -159,6 +159,52 @@ func testDecideApproval(t *testing.T, b *bundle) {
 	equal(t, got, pending)
 }
 
+// testDivertApproval: W30, a client that cannot ask leaves the word to the page, and nothing else changes.
+func testDivertApproval(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	asked := b.newApproval("divert")
+	asked.Channel = storage.ChannelInBand
+	asked, err := b.CreateApproval(ctx, asked, storage.AskLimits{Pending: 1000})
+	noError(t, err)
+	for _, user := range []string{b.userA2, b.userB1, b.unknown, ""} {
+		_, err = b.DivertApproval(ctx, b.orgA, user, asked.ID, start)
+		wantError(t, err, storage.ErrNotFound)
+	}
+	status, channel, err := b.ApprovalStatus(ctx, b.orgA, asked.ID, start)
+	noError(t, err)
+	equal(t, status, storage.ApprovalPending)
+	equal(t, channel, storage.ChannelInBand)
+	want := asked
+	want.Channel = storage.ChannelOutOfBand
+	for range 2 {
+		got, err := b.DivertApproval(ctx, b.orgA, b.userA1, asked.ID, start)
+		noError(t, err)
+		equal(t, got, want)
+	}
+	_, channel, err = b.ApprovalStatus(ctx, b.orgA, asked.ID, start)
+	noError(t, err)
+	equal(t, channel, storage.ChannelOutOfBand)
+
+	// What is decided, or over, stays as it was.
+	approved := b.newApproval("decided")
+	approved.Channel = storage.ChannelInBand
+	_, err = b.CreateApproval(ctx, approved, storage.AskLimits{Pending: 1000})
+	noError(t, err)
+	approved, err = b.DecideApproval(ctx, b.orgA, approved.ID, b.word(true))
+	noError(t, err)
+	got, err := b.DivertApproval(ctx, b.orgA, b.userA1, approved.ID, start.Add(2*time.Minute))
+	noError(t, err)
+	equal(t, got, approved)
+	late := b.newApproval("late to divert")
+	late.Channel = storage.ChannelInBand
+	_, err = b.CreateApproval(ctx, late, storage.AskLimits{Pending: 1000})
+	noError(t, err)
+	got, err = b.DivertApproval(ctx, b.orgA, b.userA1, late.ID, late.ExpiresAt)
+	noError(t, err)
+	equal(t, got.Status, storage.ApprovalExpired)
+	equal(t, got.Channel, storage.ChannelInBand)
+}
+
 func testApprovalAgain(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	again := func(now time.Time, change func(*storage.Approval)) (storage.Approval, error) {
@@ -356,7 +402,7 @@ func testApprovalLists(t *testing.T, b *bundle) {
 			one, err := b.Approval(ctx, b.orgA, a.ID, now)
 			noError(t, err)
 			equal(t, a, one)
-			status, err := b.ApprovalStatus(ctx, b.orgA, a.ID, now)
+			status, _, err := b.ApprovalStatus(ctx, b.orgA, a.ID, now)
 			noError(t, err)
 			equal(t, status, one.Status)
 		}

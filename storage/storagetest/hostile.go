@@ -258,7 +258,9 @@ func testHostileSearch(t *testing.T, b *bundle) {
 			_, err = b.RevokeUser(ctx, b.orgA, text, start)
 			wantError(t, err, storage.ErrNotFound)
 			wantError(t, b.LogOutUser(ctx, b.orgA, text, start), storage.ErrNotFound)
-			_, err = b.ApprovalStatus(ctx, b.orgA, text, start)
+			_, err = b.DivertApproval(ctx, b.orgA, text, b.userA1, start)
+			wantError(t, err, storage.ErrNotFound)
+			_, _, err = b.ApprovalStatus(ctx, b.orgA, text, start)
 			wantError(t, err, storage.ErrNotFound)
 
 			_, err = b.Server(ctx, b.orgA, text)

@@ -185,6 +185,10 @@ func testIsolation(t *testing.T, b *bundle) {
 			_, err := b.DecideApproval(ctx, b.orgB, id, b.word(true)) // even by its own user
 			return err
 		},
+		"DivertApproval": func(id string) error {
+			_, err := b.DivertApproval(ctx, b.orgB, b.userA1, id, start)
+			return err
+		},
 		"TakeApproval": func(id string) error {
 			_, err := b.TakeApproval(ctx, b.orgB, b.userA1, id, approved.Binding, start)
 			return err

@@ -70,6 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"policies/archived with their server", testDeleteServerPolicies},
 		{"approvals/life", testApprovals},
 		{"approvals/decisions", testDecideApproval},
+		{"approvals/W30 diverted", testDivertApproval},
 		{"approvals/a call tried again", testApprovalAgain},
 		{"approvals/M16 pending ones are few", testApprovalCap},
 		{"approvals/lists", testApprovalLists},
