@@ -72,7 +72,7 @@ const openAIFound = `{
 	"limited": {"right": true, "status": 429, "code": "rate_limit_exceeded", "retry-after": true},
 	"limitedStream": {"right": true, "status": 429, "code": "rate_limit_exceeded", "retry-after": true},
 	"tooLong": {"right": true, "status": 400, "code": "context_length_exceeded"},
-	"broken": {"right": true, "status": 502, "code": "upstream_error"}
+	"broken": {"right": true, "status": 503, "code": "server_is_overloaded", "retry-after": true}
 }`
 
 const anthropicFound = `{
@@ -89,7 +89,7 @@ const anthropicFound = `{
 	"limited": {"right": true, "status": 429, "type": "rate_limit_error", "retry-after": true},
 	"limitedStream": {"right": true, "status": 429, "type": "rate_limit_error", "retry-after": true},
 	"tooLong": {"right": true, "status": 400, "type": "invalid_request_error"},
-	"broken": {"right": true, "status": 502, "type": "api_error"}
+	"broken": {"right": true, "status": 503, "type": "overloaded_error", "retry-after": true}
 }`
 
 // replay answers with what the providers' servers were recorded to say.

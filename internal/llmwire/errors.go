@@ -8,6 +8,9 @@ import (
 	"github.com/durward-gateway/durward/internal/limit"
 )
 
+// StatusOverloaded is Anthropic's status for a server that is overloaded.
+const StatusOverloaded = 529
+
 // ErrorBody is an error in the envelope of the endpoint's API. code is for OpenAI's, "" is none; Anthropic's has no codes.
 // message is for the client: one sentence without causes.
 func ErrorBody(endpoint limit.Endpoint, status int, code, message string) []byte {
@@ -105,7 +108,7 @@ func anthropicType(status int) string {
 		return "request_too_large"
 	case 429:
 		return "rate_limit_error"
-	case 503, 529:
+	case 503, StatusOverloaded:
 		return "overloaded_error"
 	}
 	if status >= 500 {

@@ -16,7 +16,9 @@ func (s *Stream) look(e *ssewire.Event) (hide bool) {
 	case limit.Responses:
 		s.responses(&c, e)
 	default:
-		s.failed = s.failed || e.Name == "error"
+		if e.Name == "error" && !s.failed {
+			s.failed, s.failure = true, Failure{Status: 500}
+		}
 		return s.chat(&c)
 	}
 	return false
@@ -43,6 +45,9 @@ func (s *Stream) chat(c *cursor) (hide bool) {
 			c.skip()
 		}
 	}
+	if s.output > 0 || s.finished > 0 {
+		s.delivers = true
+	}
 	if !counted {
 		return false
 	}
@@ -59,9 +64,16 @@ func (s *Stream) choice(c *cursor) {
 		case "text":
 			s.output += c.textBytes()
 		case "finish_reason":
-			if len(c.text()) > 0 {
+			switch reason := c.text(); {
+			case string(reason) == "error": // OpenRouter's, with the error beside the choices or in this one
+				if !s.failed {
+					s.failed, s.failure = true, Failure{Status: 500}
+				}
+			case len(reason) > 0:
 				s.finished++
 			}
+		case "error":
+			s.fail(c)
 		default:
 			c.skip()
 		}
@@ -77,8 +89,14 @@ func (s *Stream) delta(c *cursor) {
 			reasoning = max(reasoning, c.textBytes())
 		case "content", "refusal", "tool_calls", "function_call":
 			s.output += c.textBytes()
-		default:
+		case "role":
 			c.skip()
+		default: // audio, images, and what else there may be
+			switch string(c.skip()) {
+			case "null", `""`, "[]", "{}":
+			default:
+				s.delivers = true
+			}
 		}
 	}
 	s.output += reasoning
@@ -109,8 +127,10 @@ func (s *Stream) responses(c *cursor, e *ssewire.Event) {
 		kind = []byte(e.Name)
 	}
 	switch string(kind) {
+	case "response.created", "response.in_progress", "response.queued", "keepalive":
 	case "response.completed", "response.incomplete", "response.failed":
 		s.done = true
+		s.delivers = s.delivers || string(kind) != "response.failed"
 		for name := range response.members {
 			switch string(name) {
 			case "usage":
@@ -123,14 +143,14 @@ func (s *Stream) responses(c *cursor, e *ssewire.Event) {
 			}
 		}
 		if string(kind) == "response.failed" {
-			s.failed = true
-			s.fail(&failed)
+			s.failBy(&failed)
 		}
 	case "error":
-		s.failed = true
-		s.fail(&failed)
+		s.failBy(&failed)
 	case "response.audio.delta", "response.output_audio.delta": // data
+		s.delivers = true
 	default:
+		s.delivers = true
 		if bytes.HasSuffix(kind, []byte(".delta")) {
 			s.output += delta
 		}
@@ -167,8 +187,11 @@ func (s *Stream) messages(c *cursor, e *ssewire.Event) {
 		kind = []byte(e.Name)
 	}
 	switch string(kind) {
+	case "ping":
+		return
 	case "message_start":
 		s.told.read(&usage)
+		return
 	case "message_delta":
 		// Cumulative, and what is not there stays as message_start had it.
 		before := s.told
@@ -187,34 +210,24 @@ func (s *Stream) messages(c *cursor, e *ssewire.Event) {
 	case "message_stop":
 		s.done = true
 	case "error":
-		s.failed = true
-		s.fail(&failed)
+		s.failBy(&failed)
+		return
+	}
+	s.delivers = true
+}
+
+// failBy notes an error that the upstream told, at which c stands, or which it does not describe.
+func (s *Stream) failBy(c *cursor) {
+	s.failed = true
+	if f, told := failure(c); told || s.failure.Status == 0 {
+		s.failure = f
 	}
 }
 
-// fail notes an error that the upstream told, at which c stands: an object, or a code alone.
+// fail notes an error that the upstream told, at which c stands, if it is one.
 func (s *Stream) fail(c *cursor) {
-	switch c.next() {
-	case '{':
-		s.failed = true
-		for name := range c.members {
-			switch string(name) {
-			case "type", "code":
-				if text := c.text(); len(text) > 0 {
-					s.failure = printable(text)
-				}
-			default:
-				c.skip()
-			}
-		}
-	case '"':
-		s.failed = true
-		s.failure = printable(c.text())
-	case 'n': // null
-		c.skip()
-	default:
-		s.failed = true
-		c.skip()
+	if f, told := failure(c); told {
+		s.failed, s.failure = true, f
 	}
 }
 

@@ -52,6 +52,7 @@ const (
 	CodeRateLimit        = "rate_limit_exceeded"
 	CodeBudget           = "budget_exceeded"
 	CodeUpstream         = "upstream_error"
+	CodeOverloaded       = "server_is_overloaded" // OpenAI's own
 	codeMissing          = "missing_required_parameter"
 	codeInvalidType      = "invalid_type"
 	codeUnknownParameter = "unknown_parameter"

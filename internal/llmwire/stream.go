@@ -30,8 +30,9 @@ type Stream struct {
 	done     bool  // the mark of the end
 	finished int64 // choices of a chat completion that have a finish_reason
 	cut      bool  // the last event that was passed on misses its empty line
+	delivers bool  // something came that a model made, or the end of it
 	failed   bool
-	failure  string
+	failure  Failure
 	sequence int64 // of the next event of the Responses API
 }
 
@@ -59,11 +60,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 		if s.err != nil || n > 0 && !s.events.Ready() {
 			break
 		}
-		e, err := s.events.Next()
+		e, err := s.next()
 		if err != nil {
-			if err != io.EOF { //nolint:errorlint // readers compare io.EOF, and the others stay what they are below
-				err = fmt.Errorf("reading an upstream's stream: %w", err)
-			}
 			s.err = err
 			break
 		}
@@ -125,9 +123,50 @@ func (s *Stream) Ended() bool {
 	return s.done || s.finished > 0 && s.finished >= s.estimate.Choices
 }
 
-// Failed reports whether the upstream told of an error within the stream, and as what: the error's type or code, at
-// most 64 printable characters, "" when it has neither.
-func (s *Stream) Failed() (as string, failed bool) { return s.failure, s.failed }
+// Failed reports whether the upstream told of an error within the stream, and as what.
+func (s *Stream) Failed() (as Failure, failed bool) { return s.failure, s.failed }
+
+// Delivers reports whether something came of what the client waits for, or whether the upstream said what it used: then an
+// error is one in the middle of an answer.
+func (s *Stream) Delivers() bool {
+	return s.delivers || s.done && !s.failed || s.final && s.told.usage(s.endpoint).Known
+}
+
+// mostHeld bounds what Begin holds, in bytes: events that say nothing have no reason to be long.
+const mostHeld = 256 << 10
+
+// Begin reads until the answer begins: until something came of what the client waits for, or an error, or the end. What it has
+// read is kept for Read. Comments and events that only announce an answer are none, because some providers send them before they
+// know whether they can answer; once late says so they are taken for a beginning, so that clients see that somebody works. It
+// returns what Read would fail with before any of this, io.EOF for a stream that is over.
+func (s *Stream) Begin(late func() bool) error {
+	for {
+		e, err := s.next()
+		if err != nil {
+			return err
+		}
+		passes := s.pass(e)
+		begun := s.Delivers() || s.failed || s.done || late()
+		switch {
+		case passes && begun && s.out == nil:
+			s.out = e.Raw
+		case passes:
+			s.out = append(s.out, e.Raw...)
+		}
+		if begun || len(s.out) > mostHeld {
+			return nil
+		}
+	}
+}
+
+// next is the next event.
+func (s *Stream) next() (*ssewire.Event, error) {
+	e, err := s.events.Next()
+	if err != nil && err != io.EOF { //nolint:errorlint // readers compare io.EOF, and the others stay what they are below
+		err = fmt.Errorf("reading an upstream's stream: %w", err)
+	}
+	return e, err
+}
 
 // Break is the event with which to end a stream that broke off; see [ErrorBody].
 func (s *Stream) Break(status int, code, message string) []byte {

@@ -110,7 +110,7 @@ func outcomeOf(r *Request, upstream io.Reader) outcome {
 	var b bytes.Buffer
 	_, err := b.ReadFrom(s)
 	as, failed := s.Failed()
-	return outcome{b.String(), s.Usage(), s.Used(), s.OutputBytes(), s.Ended(), failed, as, err}
+	return outcome{b.String(), s.Usage(), s.Used(), s.OutputBytes(), s.Ended(), failed, as.Name, err}
 }
 
 const (

@@ -156,6 +156,32 @@ func TestMonthIsSpent(t *testing.T) {
 	d.use(5)
 }
 
+// TestNothingToSpend: W45, a call to a model that costs nothing, or has no price, is stopped by no budget; one that costs is.
+func TestNothingToSpend(t *testing.T) {
+	store := newMemory()
+	store.put(budget("none", wholeOrganization, storage.BudgetDay, 0))
+	store.put(budget("spent", wholeOrganization, storage.BudgetMonth, 100))
+	d := newDesk(t, store)
+	prices, err := even.With([]byte(`{"currency": "EUR", "models": [{"kind": "openai", "model": "free", "input": 0, "output": "0.0"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{"without a price", "free"} {
+		c := call(1_000_000)
+		c.Subject.Model = model
+		h, refused, err := d.Reserve(context.Background(), c, prices)
+		if err != nil || refused != nil {
+			t.Fatalf("%s: %+v %v", model, refused, err)
+		}
+		h.Settle(Tokens{Input: 1_000_000})
+	}
+	d.refuse(call(1))
+	d.flush()
+	if n := store.total(); n.Requests != 2 || n.Cost != 0 || store.spent("spent") != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
 // TestNothingPassesAHardStop is attack T01 for money: parallel calls, some of which nobody learns the usage of, some that
 // are released, with keys that change. What is spent exceeds the amount by no more than the estimates were wrong.
 func TestNothingPassesAHardStop(t *testing.T) {

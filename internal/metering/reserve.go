@@ -46,7 +46,8 @@ func (r *Refusal) Message() string {
 // a hold, a refusal (nothing was set aside), or an error, on which nobody may be let through.
 //
 // A budget with HardStop refuses when it is spent, and when what is spent, set aside and expected of this call exceeds it:
-// however many calls come at once, it is passed by no more than the estimates are wrong.
+// however many calls come at once, it is passed by no more than the estimates are wrong. A call to a model that costs nothing,
+// or has no price, takes nothing from a budget, and none refuses it.
 func (m *Meter) Reserve(ctx context.Context, c Call, prices *Prices) (*Hold, *Refusal, error) {
 	h := &Hold{meter: m, call: c, at: m.now()}
 	if h.price, h.priced = prices.Of(c.Kind, c.Subject.ProviderName, c.Subject.Model); !h.priced {
@@ -88,7 +89,7 @@ func (m *Meter) charge(h *Hold, l *ledger, hits []limit.Hit) *Refusal {
 			c = &counter{of: of}
 		}
 		counters[i] = c
-		if !b.HardStop || c.spent < b.Amount && add(add(c.spent, c.reserved), h.estimate) <= b.Amount {
+		if !b.HardStop || h.price == (Price{}) || c.spent < b.Amount && add(add(c.spent, c.reserved), h.estimate) <= b.Amount {
 			continue
 		}
 		r := &Refusal{Budget: *b, Subject: hit.Subject, Spent: c.spent, Reserved: c.reserved, Estimate: h.estimate, RetryAfter: whileRunning}

@@ -21,20 +21,20 @@ const (
 )
 
 // relay passes an answer on to the client.
-func (x *exchange) relay(ctx context.Context, run *run, response *forward.Response) {
+func (x *exchange) relay(ctx context.Context, run *run, answer *reply) {
 	header := x.w.Header()
 	header.Set("X-Durward-Model", run.to.alias)
 	switch {
-	case response.Status >= http.StatusBadRequest:
-		x.relayWrong(ctx, run, response)
-	case response.Kind == forward.Events:
-		x.relayStream(ctx, run, response)
-	case response.Kind == forward.JSON:
-		x.relayWhole(ctx, run, response)
+	case answer.stream != nil:
+		x.relayStream(ctx, run, answer)
+	case answer.Status >= http.StatusBadRequest:
+		x.relayWrong(ctx, run, answer)
+	case answer.Kind == forward.JSON:
+		x.relayWhole(ctx, run, answer)
 	default:
 		run.unknown = true // it may have worked for it
-		x.handler.Logger.Warn("a provider's answer is neither JSON nor an event stream", run.fields(run.to, zap.Int("status", response.Status))...)
-		x.finish(run, outcomeUpstream, response.Status, llmwire.Usage{})
+		x.handler.Logger.Warn("a provider's answer is neither JSON nor an event stream", run.fields(run.to, zap.Int("status", answer.Status))...)
+		x.finish(run, outcomeUpstream, answer.Status, llmwire.Usage{})
 		x.refuse(refusedUpstream)
 	}
 }
@@ -46,31 +46,33 @@ func (x *exchange) finish(run *run, outcome string, status int, used llmwire.Usa
 }
 
 // relayWrong passes on what a provider finds wrong with the request. It used nothing for that.
-func (x *exchange) relayWrong(ctx context.Context, run *run, response *forward.Response) {
-	body, err := response.ReadAll(maxWrong)
+func (x *exchange) relayWrong(ctx context.Context, run *run, answer *reply) {
+	body, err := answer.body, answer.err
+	if body == nil {
+		body, err = answer.ReadAll(maxWrong)
+	}
 	if err != nil && !errors.Is(err, forward.ErrTooLarge) {
-		x.brokeOff(ctx, run, response, err)
+		x.brokeOff(ctx, run, answer.Response, err)
 		return
 	}
-	x.finish(run, outcomeRefused, response.Status, llmwire.Usage{})
-	if err != nil || response.Kind != forward.JSON {
-		x.refuse(&refusal{status: response.Status, message: "The provider of the model refuses the request."})
+	x.finish(run, outcomeRefused, answer.Status, llmwire.Usage{})
+	if err != nil || answer.Kind != forward.JSON {
+		x.refuse(&refusal{status: answer.Status, message: "The provider of the model refuses the request."})
 		return
 	}
-	x.writeWhole(response, body)
+	x.writeWhole(answer.Response, body)
 }
 
 // relayWhole passes on an answer in one piece.
-func (x *exchange) relayWhole(ctx context.Context, run *run, response *forward.Response) {
-	body, err := response.ReadAll(maxAnswer)
-	if err != nil {
-		x.brokeOff(ctx, run, response, err)
+func (x *exchange) relayWhole(ctx context.Context, run *run, answer *reply) {
+	if answer.err != nil {
+		x.brokeOff(ctx, run, answer.Response, answer.err)
 		return
 	}
-	used := llmwire.AnswerUsed(run.request, body)
+	used := llmwire.AnswerUsed(run.request, answer.body)
 	run.used(used)
-	x.finish(run, outcomeOK, response.Status, used)
-	x.writeWhole(response, body)
+	x.finish(run, outcomeOK, answer.Status, used)
+	x.writeWhole(answer.Response, answer.body)
 }
 
 // brokeOff answers for an answer of which nothing has reached the client.
@@ -102,9 +104,8 @@ func (x *exchange) writeWhole(response *forward.Response, body []byte) {
 }
 
 // relayStream passes on an event stream, event by event.
-func (x *exchange) relayStream(ctx context.Context, run *run, response *forward.Response) {
-	stream := llmwire.NewStream(run.request, response.Body)
-	response.Body = stream
+func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
+	stream, response := answer.stream, answer.Response
 	run.request.Forget() // its body, for as long as the stream takes
 	header := x.w.Header()
 	response.CopyHeader(header)
@@ -113,7 +114,7 @@ func (x *exchange) relayStream(ctx context.Context, run *run, response *forward.
 	if stream.Ended() {
 		err = nil // whole, whatever came after
 	}
-	_, known := stream.Failed()
+	told, known := stream.Failed()
 	switch {
 	case err == nil && !stream.Ended() && !known:
 		err = &forward.Error{Class: forward.ErrUpstream, Cause: io.ErrUnexpectedEOF}
@@ -122,6 +123,12 @@ func (x *exchange) relayStream(ctx context.Context, run *run, response *forward.
 		outcome := x.cutOff(ctx, run, response, stream, err)
 		run.unheard(stream.Used())
 		x.finish(run, outcome, response.Status, stream.Used())
+	case known && !stream.Delivers(): // it used nothing for that
+		outcome := outcomeRefused
+		if told.Status >= http.StatusInternalServerError || told.Status == http.StatusTooManyRequests {
+			outcome = outcomeUpstream
+		}
+		x.finish(run, outcome, response.Status, llmwire.Usage{})
 	case known:
 		run.unheard(stream.Used())
 		x.finish(run, outcomeUpstream, response.Status, stream.Used())

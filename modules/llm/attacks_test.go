@@ -18,7 +18,7 @@ func TestDeterminersStopAtLimits(t *testing.T) {
 		}
 		reply(w, 200, whole)
 	})
-	g := newGateway(t, p.URL, nil)
+	g := newGateway(t, p.URL, object{"prices": prices(t, "real", "real-large")})
 	g.make("/admin/smart-models", object{
 		"model_alias": "smart", "determiner_model_alias": "small", "default_slot_on_failure": 0,
 		"slots": []any{object{"model_alias": "large", "label": "easy"}, object{"model_alias": "claude", "label": "hard"}},

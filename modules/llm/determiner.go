@@ -134,34 +134,33 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 	if err != nil {
 		return "", err
 	}
-	run := &run{handler: h, call: call, request: request, model: model, via: via, header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}}
+	run := &run{handler: h, call: call, request: request, model: model, via: via, most: maxDetermined, header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}}
 	defer run.end()
-	response, refused := run.send(ctx)
+	reply, refused := run.send(ctx)
 	if refused != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
 		return "", fmt.Errorf("the determiner was not reached: %s", refused.result())
 	}
-	defer response.Close()
-	answer, err := response.ReadAll(maxDetermined)
-	if err != nil {
+	defer reply.Close()
+	if reply.err != nil {
 		run.unknown = true
-		call.AuditModelOutcome(outcomeUpstream, response.Status, llmwire.Usage{})
+		call.AuditModelOutcome(outcomeUpstream, reply.Status, llmwire.Usage{})
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		return "", err
+		return "", reply.err
 	}
-	if response.Status != http.StatusOK || response.Kind != forward.JSON {
-		run.unknown = response.Status < http.StatusBadRequest // it may have worked for it
-		call.AuditModelOutcome(outcomeUpstream, response.Status, llmwire.Usage{})
-		return "", fmt.Errorf("the determiner answered with status %d", response.Status)
+	if reply.Status != http.StatusOK || reply.Kind != forward.JSON {
+		run.unknown = reply.Status < http.StatusBadRequest // it may have worked for it
+		call.AuditModelOutcome(outcomeUpstream, reply.Status, llmwire.Usage{})
+		return "", fmt.Errorf("the determiner answered with status %d", reply.Status)
 	}
-	used := llmwire.AnswerUsed(request, answer)
+	used := llmwire.AnswerUsed(request, reply.body)
 	run.used(used)
-	call.AuditModelOutcome(outcomeOK, response.Status, used)
-	return answerText(endpoint, answer)
+	call.AuditModelOutcome(outcomeOK, reply.Status, used)
+	return answerText(endpoint, reply.body)
 }
 
 // question is a prompt as a request.

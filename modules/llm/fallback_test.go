@@ -9,15 +9,24 @@ import (
 	"testing"
 )
 
+// prices is a table in which ten tokens of these models cost one.
+func prices(t *testing.T, models ...string) string {
+	t.Helper()
+	list := []object{}
+	for _, model := range models {
+		list = append(list, object{"kind": "openai", "model": model, "input": "100000", "output": "100000"})
+	}
+	table, err := json.Marshal(object{"currency": "EUR", "as_of": "2026-11-01", "models": list})
+	path := filepath.Join(t.TempDir(), "prices.json")
+	if err != nil || os.WriteFile(path, table, 0o600) != nil {
+		t.Fatal(path, err)
+	}
+	return "{file." + path + "}"
+}
+
 // TestFallbackInBudget: a call that goes on to another target needs no room for two, and what the first one may have done is
 // counted with what the second one did.
 func TestFallbackInBudget(t *testing.T) {
-	prices := filepath.Join(t.TempDir(), "prices.json") // of ten tokens for one
-	if err := os.WriteFile(prices, []byte(`{"currency":"EUR","as_of":"2026-11-01","models":[
-		{"kind":"openai","model":"first","input":"100000","output":"100000"},
-		{"kind":"openai","model":"second","input":"100000","output":"100000"}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, tc := range []struct {
 		name   string
 		first  func(w http.ResponseWriter)
@@ -36,7 +45,7 @@ func TestFallbackInBudget(t *testing.T) {
 				}
 				reply(w, 200, whole)
 			})
-			g := newGateway(t, p.URL, object{"prices": "{file." + prices + "}", "alias": []any{
+			g := newGateway(t, p.URL, object{"prices": prices(t, "first", "second"), "alias": []any{
 				object{"name": "small", "targets": []any{object{"provider": "up", "model": "first"}, object{"provider": "up", "model": "second"}}},
 			}})
 			g.limited()

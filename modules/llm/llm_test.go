@@ -195,7 +195,7 @@ func TestBodies(t *testing.T) {
 // TestLimits: a call that a limit refuses is answered in the words of its API, counts nothing and does not leave.
 func TestLimits(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { reply(w, 200, whole) })
-	g := newGateway(t, p.URL, nil)
+	g := newGateway(t, p.URL, object{"prices": prices(t, "real", "real-large")})
 	g.make("/admin/rate-limits", object{"name": "real", "scope_type": "model", "scope_value": "real", "requests_per_minute": 1})
 	g.ask(asked).want(200)
 	got := g.ask(asked).refused(http.StatusTooManyRequests, "rate_limit_exceeded")

@@ -55,12 +55,12 @@ func (x *exchange) serve() {
 		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
 		return
 	}
-	run := &run{handler: x.handler, call: x.call, request: request, model: answers, header: x.r.Header, requests: 1, entered: x.entered}
+	run := &run{handler: x.handler, call: x.call, request: request, model: answers, header: x.r.Header, requests: 1, most: maxAnswer, entered: x.entered}
 	if answers != model {
 		run.via = model.Alias
 	}
 	defer run.end()
-	response, refused := run.send(ctx)
+	answer, refused := run.send(ctx)
 	if refused != nil {
 		if run.permit == nil {
 			x.leave(refused)
@@ -71,8 +71,8 @@ func (x *exchange) serve() {
 		}
 		return
 	}
-	defer response.Close()
-	x.relay(ctx, run, response)
+	defer answer.Close()
+	x.relay(ctx, run, answer)
 }
 
 // no refuses the request.

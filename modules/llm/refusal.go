@@ -3,6 +3,7 @@ package llm
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/limit"
@@ -33,12 +34,13 @@ const (
 )
 
 const (
-	textNoAuth   = "This request was not authenticated; durward_auth must come before durward_llm in the configuration."
-	textUpstream = "The provider of the model did not give a usable answer."
-	textBusy     = "The provider of the model takes no more requests at the moment."
-	textAway     = "The gateway cannot reach its store at the moment."
-	textMemory   = "The gateway is short of memory at the moment; try again later."
-	textRecord   = "The call cannot be recorded at the moment, and is not made."
+	textNoAuth     = "This request was not authenticated; durward_auth must come before durward_llm in the configuration."
+	textUpstream   = "The provider of the model did not give a usable answer."
+	textBusy       = "The provider of the model takes no more requests at the moment."
+	textOverloaded = "The provider of the model is overloaded; try again later."
+	textAway       = "The gateway cannot reach its store at the moment."
+	textMemory     = "The gateway is short of memory at the moment; try again later."
+	textRecord     = "The call cannot be recorded at the moment, and is not made."
 )
 
 // refusal is an answer of the gateway's own.
@@ -89,13 +91,29 @@ func ofTarget(s storage.Scope) bool {
 
 // refusedBusy passes on how long a busy provider wants to be left alone, and nothing else: the rest of its answer is about
 // the gateway's account.
-func refusedBusy(response *forward.Response) *refusal {
-	after, err := strconv.Atoi(response.Header("Retry-After"))
-	return &refusal{status: http.StatusTooManyRequests, code: llmwire.CodeRateLimit, message: textBusy, outcome: outcomeUpstream, header: func(h http.Header) {
-		if err == nil && after >= 0 && after <= 24*60*60 {
-			h.Set("Retry-After", strconv.Itoa(after))
+func (x *run) refusedBusy(response *forward.Response) *refusal {
+	return &refusal{
+		status: http.StatusTooManyRequests, code: llmwire.CodeRateLimit, message: textBusy, outcome: outcomeUpstream, header: x.retryAfter(response),
+	}
+}
+
+// refusedOverloaded is refusedBusy for a provider that is overloaded. Anthropic's clients know its own status for that, others
+// the standard one.
+func (x *run) refusedOverloaded(response *forward.Response, status int) *refusal {
+	if x.request.Endpoint != limit.Messages {
+		status = http.StatusServiceUnavailable
+	}
+	return &refusal{status: status, code: llmwire.CodeOverloaded, message: textOverloaded, outcome: outcomeUpstream, header: x.retryAfter(response)}
+}
+
+// retryAfter sets Retry-After to what a provider said.
+func (x *run) retryAfter(response *forward.Response) func(http.Header) {
+	after, ok := llmwire.RetryAfter(response.Header, x.handler.now())
+	return func(h http.Header) {
+		if ok {
+			h.Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10))
 		}
-	}}
+	}
 }
 
 // refusedEnded is for a call whose right ended before its answer began.
@@ -135,7 +153,8 @@ func (a *answerer) refuse(e *refusal) {
 	if e.header != nil {
 		e.header(a.w.Header())
 	}
-	if e.status == http.StatusServiceUnavailable || e.status == http.StatusTooManyRequests {
+	switch e.status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, llmwire.StatusOverloaded:
 		app.SetRetryAfter(a.w)
 	}
 	a.write(e.status, llmwire.ErrorBody(a.envelope(), e.status, e.code, e.message))

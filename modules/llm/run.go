@@ -33,6 +33,7 @@ type run struct {
 	via      string      // the alias of the smart model that chose model; "" for none
 	header   http.Header // the client's
 	requests int64       // that it counts as: 1, or 0 for one that the gateway makes for itself
+	most     int64       // bytes of an answer that is read whole
 
 	to      candidate // the target that answers, or was tried last
 	tried   int
@@ -84,7 +85,7 @@ func shuffle(of []candidate) {
 
 // send sends the request to one target after another, until one gives an answer that is the client's. Exactly one of its
 // results is not nil.
-func (x *run) send(ctx context.Context) (*forward.Response, *refusal) {
+func (x *run) send(ctx context.Context) (*reply, *refusal) {
 	candidates := x.candidates(x.request.Endpoint)
 	if len(candidates) == 0 {
 		return nil, &refusal{status: http.StatusBadRequest, code: codeEndpoint, message: "No provider of this model serves this address" + x.elsewhere()}
@@ -96,10 +97,10 @@ func (x *run) send(ctx context.Context) (*forward.Response, *refusal) {
 		if !ok {
 			continue // it is left alone for a while
 		}
-		response, result, no := x.attempt(ctx, c)
+		answer, result, no := x.attempt(ctx, c)
 		pass.Done(result)
-		if response != nil {
-			return response, nil
+		if answer != nil {
+			return answer, nil
 		}
 		if no.final {
 			return nil, no.refusal
@@ -131,7 +132,7 @@ type failure struct {
 }
 
 // attempt sends the request to one target.
-func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmroute.Result, failure) {
+func (x *run) attempt(ctx context.Context, c candidate) (*reply, llmroute.Result, failure) {
 	if refused, err := x.admit(ctx, c); refused != nil || err != nil {
 		if err != nil {
 			x.call.Core.LogFailure(x.handler.Logger, "counting a call to a model", err)
@@ -159,29 +160,14 @@ func (x *run) attempt(ctx context.Context, c candidate) (*forward.Response, llmr
 		x.call.AuditModelOutcome(no.result(), 0, llmwire.Usage{})
 		return nil, result, no
 	}
-	result, no := x.judge(c, response)
+	answer := &reply{Response: response}
+	result, no := x.judge(ctx, c, answer)
 	if no.refusal == nil {
-		return response, result, no
+		return answer, result, no
 	}
 	response.Discard()
 	x.call.AuditModelOutcome(no.result(), response.Status, llmwire.Usage{})
 	return nil, result, no
-}
-
-// judge says whether an answer is the client's. What is about the gateway's own account never is.
-func (x *run) judge(c candidate, response *forward.Response) (llmroute.Result, failure) {
-	switch s := response.Status; {
-	case s == http.StatusTooManyRequests:
-		x.warn(c, "a provider takes no more requests", zap.Int("status", s))
-		return llmroute.Unknown, failure{refusal: refusedBusy(response)}
-	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusPaymentRequired:
-		x.handler.Logger.Error("a provider refuses the gateway's account: look at its key and its credit", x.fields(c, zap.Int("status", s))...)
-		return llmroute.Unknown, failure{refusal: refusedUpstream}
-	case s >= http.StatusInternalServerError:
-		x.warn(c, "a provider failed", zap.Int("status", s))
-		return llmroute.Fails, failure{refusal: refusedUpstream}
-	}
-	return llmroute.Works, failure{}
 }
 
 // failed says what becomes of a call whose target gave no answer.

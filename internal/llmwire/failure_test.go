@@ -1,0 +1,138 @@
+package llmwire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/durward-gateway/durward/internal/limit"
+)
+
+const processing = ": OPENROUTER PROCESSING\n\n"
+
+// TestBegin: W42, an error that comes before anything of the answer is told apart from one in the middle of it, whatever announces
+// the answer before, and nothing of the stream is lost by looking.
+func TestBegin(t *testing.T) {
+	created := "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"error\":null,\"output\":[],\"usage\":null}}\n\n"
+	start, _, _ := strings.Cut(messagesStart, "event: content_block_start")
+	ping := "event: ping\ndata: {\"type\": \"ping\"}\n\n"
+	overloaded := "event: error\ndata: {\"type\": \"error\", \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n"
+	openrouter := `data: {"id":"gen-1","provider":"x","error":{"code":502,"message":"Provider returned error"},"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"error"}]}` + "\n\n"
+	for name, test := range map[string]struct {
+		endpoint limit.Endpoint
+		in       string
+		status   int // of the failure; 0: none
+		delivers bool
+	}{
+		"an answer":                          {limit.ChatCompletions, chatStart + chatHello + chatStop, 0, true},
+		"an answer after comments":           {limit.ChatCompletions, processing + processing + chatHello, 0, true},
+		"a tool":                             {limit.ChatCompletions, chatTool, 0, true},
+		"an empty answer":                    {limit.ChatCompletions, chatStart + chatStop, 0, true},
+		"an answer of images":                {limit.ChatCompletions, `data: {"choices":[{"delta":{"content":null,"images":[{"image_url":{}}]}}]}` + "\n\n", 0, true},
+		"only its end":                       {limit.ChatCompletions, chatDone, 0, true},
+		"OpenAI's error":                     {limit.ChatCompletions, chatError, 500, false},
+		"an error after a role":              {limit.ChatCompletions, chatStart + chatError, 500, false},
+		"an error in the middle":             {limit.ChatCompletions, chatHello + chatError, 0, true},
+		"an error with CRLF":                 {limit.ChatCompletions, strings.ReplaceAll(processing+chatError, "\n", "\r\n"), 500, false},
+		"OpenRouter's error":                 {limit.ChatCompletions, processing + openrouter, 502, false},
+		"an error in a choice":               {limit.ChatCompletions, `data: {"choices":[{"error":{"code":429,"message":"x"},"delta":{"content":""},"finish_reason":"error"}]}` + "\n\n", 429, false},
+		"a code as text":                     {limit.ChatCompletions, `data: {"error":{"code":"429","message":"x"}}` + "\n\n", 429, false},
+		"a code of Google's":                 {limit.ChatCompletions, `data: {"error":{"code":"x","type":"RESOURCE_EXHAUSTED"}}` + "\n\n", 429, false},
+		"an error that is a sentence":        {limit.ChatCompletions, `data: {"error":"model is loading"}` + "\n\n", 500, false},
+		"an event error without description": {limit.ChatCompletions, "event: error\ndata: {\"message\":\"x\"}\n\n", 500, false},
+		"a status that is none":              {limit.ChatCompletions, `data: {"error":{"code":200}}` + "\n\n", 500, false},
+		"credit":                             {limit.ChatCompletions, `data: {"error":{"type":"insufficient_quota","code":"insufficient_quota"}}` + "\n\n", 402, false},
+		"a wrong request":                    {limit.ChatCompletions, `data: {"error":{"type":"invalid_request_error","code":"context_length_exceeded"}}` + "\n\n", 400, false},
+		"a wrong key":                        {limit.ChatCompletions, `data: {"error":{"type":"invalid_request_error","code":"invalid_api_key"}}` + "\n\n", 401, false},
+		"Anthropic's answer":                 {limit.Messages, messagesStart, 0, true},
+		"Anthropic's error":                  {limit.Messages, overloaded, 529, false},
+		"Anthropic's error after its start":  {limit.Messages, start + ping + overloaded, 529, false},
+		"Anthropic's error in the middle":    {limit.Messages, messagesStart + overloaded, 0, true},
+		"a response":                         {limit.Responses, responsesStream, 0, true},
+		"a response that fails":              {limit.Responses, created + "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"x\"},\"usage\":null}}\n\n", 429, false},
+		"a response that fails after work":   {limit.Responses, created + "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"},\"usage\":{\"input_tokens\":3,\"output_tokens\":5}}}\n\n", 500, true},
+		"an error of the Responses API":      {limit.Responses, "event: error\ndata: {\"type\":\"error\",\"code\":\"server_is_overloaded\",\"message\":\"x\"}\n\n", 503, false},
+	} {
+		for way, through := range map[string]func(io.Reader) io.Reader{"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader} {
+			s := NewStream(parse(t, test.endpoint, `{"model":"m","stream":true,"stream_options":{"include_usage":true}}`), through(strings.NewReader(test.in)))
+			if err := s.Begin(func() bool { return false }); err != nil {
+				t.Errorf("%s, %s: %v", name, way, err)
+			}
+			f, failed := s.Failed()
+			if failed != (test.status != 0) || f.Status != test.status || s.Delivers() != test.delivers {
+				t.Errorf("%s, %s: %+v %v, delivers %v", name, way, f, failed, s.Delivers())
+			}
+			if rest, err := io.ReadAll(s); err != nil || string(rest) != test.in {
+				t.Errorf("%s, %s: %q %v", name, way, rest, err)
+			}
+		}
+	}
+}
+
+// TestBeginEnds: looking for the beginning ends with the stream, with patience, and where an upstream says nothing at length.
+func TestBeginEnds(t *testing.T) {
+	request := parse(t, limit.ChatCompletions, streamed)
+	never := func() bool { return false }
+	broken := errors.New("broken")
+	for name, test := range map[string]struct {
+		upstream io.Reader
+		want     error
+	}{
+		"nothing":    {strings.NewReader(""), io.EOF},
+		"comments":   {strings.NewReader(processing), io.EOF},
+		"half a one": {strings.NewReader(chatHello[:30]), io.EOF},
+		"a break":    {io.MultiReader(strings.NewReader(chatStart), iotest.ErrReader(broken)), broken},
+	} {
+		if err := NewStream(request, test.upstream).Begin(never); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	asked := 0
+	s := NewStream(request, io.MultiReader(strings.NewReader(strings.Repeat(processing, 3)), iotest.ErrReader(broken)))
+	if err := s.Begin(func() bool { asked++; return asked == 2 }); err != nil || s.Delivers() {
+		t.Errorf("patience: %v", err)
+	}
+	if got := outcomeOf(request, io.MultiReader(strings.NewReader(processing), iotest.ErrReader(broken))); got.Out != processing {
+		t.Errorf("%q", got.Out)
+	}
+	s = NewStream(request, &repeated{text: processing})
+	if err := s.Begin(never); err != nil || len(s.out) > mostHeld+len(processing) {
+		t.Errorf("endless comments: %d bytes, %v", len(s.out), err)
+	}
+	p := make([]byte, len(processing))
+	if _, err := io.ReadFull(s, p); err != nil || !bytes.Equal(p, []byte(processing)) {
+		t.Errorf("%q %v", p, err)
+	}
+}
+
+// TestAnswerFailure: W42, an error with status 200 is one, unless something was made or used.
+func TestAnswerFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		endpoint limit.Endpoint
+		body     string
+		status   int
+	}{
+		"an answer":                {limit.ChatCompletions, `{"choices":[{"message":{"content":"\"error\""}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, 0},
+		"an answer with null":      {limit.Responses, `{"error":null,"output":[]}`, 0},
+		"an answer of an error":    {limit.ChatCompletions, `{"error":{"code":502},"choices":[{"message":{"content":"Hi"}}]}`, 0},
+		"an error that costs":      {limit.ChatCompletions, `{"error":{"code":502},"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, 0},
+		"OpenRouter's":             {limit.ChatCompletions, `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"x"}},"user_id":"u"}`, 429},
+		"one-api's":                {limit.ChatCompletions, `{"error":{"message":"x","type":"new_api_error","param":"","code":"do_request_failed"}}`, 500},
+		"no choices":               {limit.ChatCompletions, `{"choices":[ ],"error":{"type":"server_error"}}`, 500},
+		"Anthropic's":              {limit.Messages, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"r"}`, 529},
+		"a failed response":        {limit.Responses, `{"status":"failed","error":{"code":"server_error","message":"x"},"output":[],"usage":null}`, 500},
+		"a sentence":               {limit.Embeddings, `{"error":"model is loading"}`, 500},
+		"a wrong request":          {limit.Embeddings, `{"error":{"type":"invalid_request_error"}}`, 400},
+		"no JSON":                  {limit.ChatCompletions, `"error"`, 0},
+		"an error in a member":     {limit.ChatCompletions, `{"choices":[{"message":{"error":{"code":1}}}]}`, 0},
+		"embeddings, not an error": {limit.Embeddings, `{"data":[{"embedding":[1]}],"error":{"code":500}}`, 0},
+	} {
+		f, failed := AnswerFailure(test.endpoint, []byte(test.body))
+		if failed != (test.status != 0) || failed && f.Status != test.status {
+			t.Errorf("%s: %+v %v", name, f, failed)
+		}
+	}
+}

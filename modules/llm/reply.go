@@ -1,0 +1,103 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/llmroute"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/streams"
+)
+
+// reply is an answer of a target, known to be the client's. Of an event stream the beginning was looked at, and any other answer
+// of a model was read whole.
+type reply struct {
+	*forward.Response
+	stream *llmwire.Stream // of an event stream
+	body   []byte          // of JSON with a status below 400
+	err    error           // of reading body
+}
+
+// announced is for how long an event stream may tell that it is about to begin before the client learns of it. A proxy between
+// closes connections on which nothing comes for a minute.
+const announced = 10 * time.Second
+
+// judge says whether an answer is the client's. What is about the gateway's own account never is, nor is an error in place of an
+// answer, whatever its status: as long as nothing was delivered another target can be asked.
+func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.Result, failure) {
+	if answer.Status >= http.StatusBadRequest {
+		return x.judgeStatus(c, answer, answer.Status)
+	}
+	var told llmwire.Failure
+	var failed bool
+	switch answer.Kind {
+	case forward.Events:
+		began := x.handler.now()
+		answer.stream = llmwire.NewStream(x.request, answer.Body)
+		if err := answer.stream.Begin(func() bool { return x.handler.now().Sub(began) > announced }); err != nil {
+			return x.broken(ctx, c, err)
+		}
+		answer.Body = answer.stream
+		told, failed = answer.stream.Failed()
+		failed = failed && !answer.stream.Delivers()
+	case forward.JSON:
+		if answer.body, answer.err = answer.ReadAll(x.most); answer.err != nil {
+			if errors.Is(answer.err, forward.ErrClientGone) {
+				return llmroute.Unknown, failure{}
+			}
+			return llmroute.Fails, failure{}
+		}
+		told, failed = llmwire.AnswerFailure(x.request.Endpoint, answer.body)
+	case forward.Empty, forward.Other:
+	}
+	if !failed {
+		return llmroute.Works, failure{}
+	}
+	x.warn(c, "a provider answers with an error and the status 200", zap.String("error", told.Name))
+	result, no := x.judgeStatus(c, answer, told.Status)
+	if no.refusal == nil && answer.stream == nil {
+		answer.Status = told.Status // what is wrong with the request is the client's to know
+	}
+	return result, no
+}
+
+// judgeStatus is judge for an error that stands for a status.
+func (x *run) judgeStatus(c candidate, answer *reply, status int) (llmroute.Result, failure) {
+	switch {
+	case status == http.StatusTooManyRequests:
+		x.warn(c, "a provider takes no more requests", zap.Int("status", status))
+		return llmroute.Unknown, failure{refusal: x.refusedBusy(answer.Response)}
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusPaymentRequired:
+		x.handler.Logger.Error("a provider refuses the gateway's account: look at its key and its credit", x.fields(c, zap.Int("status", status))...)
+		return llmroute.Unknown, failure{refusal: refusedUpstream}
+	case status == http.StatusServiceUnavailable, status == llmwire.StatusOverloaded:
+		x.warn(c, "a provider is overloaded", zap.Int("status", status))
+		return llmroute.Fails, failure{refusal: x.refusedOverloaded(answer.Response, status)}
+	case status >= http.StatusInternalServerError:
+		x.warn(c, "a provider failed", zap.Int("status", status))
+		return llmroute.Fails, failure{refusal: refusedUpstream}
+	}
+	return llmroute.Works, failure{}
+}
+
+// broken says what becomes of a call whose event stream ended before it began.
+func (x *run) broken(ctx context.Context, c candidate, err error) (llmroute.Result, failure) {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	var known *forward.Error
+	if !errors.As(err, &known) {
+		err = &forward.Error{Class: forward.ErrUpstream, Cause: err}
+	}
+	if reason, ended := streams.EndedFor(ctx); ended {
+		x.unknown = true
+		return llmroute.Unknown, failure{refusedEnded(reason), true}
+	}
+	return x.failed(ctx, c, err)
+}
