@@ -19,6 +19,7 @@ import (
 func TestDeployedCaddyfiles(t *testing.T) {
 	t.Setenv("DURWARD_PUBLIC_URL", "https://gate.example.com")
 	t.Setenv("DURWARD_ISSUER", "https://id.example.com")
+	t.Setenv("DURWARD_ORGANIZATION", "acme")
 	t.Setenv("OPENAI_API_KEY", "key-of-the-test")
 	files := map[string]string{}
 	for _, name := range []string{"node.Caddyfile", "lb.Caddyfile"} {

@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -44,10 +45,11 @@ func TestSamples(t *testing.T) {
 			t.Parallel()
 			port := freePort(t)
 			data := t.TempDir()
+			provider := newIdentityProvider(t)
 			b := commands{t, t.TempDir(), []string{"DURWARD_DATA=" + data, "DURWARD_PORT=" + port}}
 			address := "http://127.0.0.1:" + port
 			content := strings.NewReplacer("/run/durward", data, "/var/lib/durward", data, "/run/secrets", data,
-				"https://id.example.com", newIdentityProvider(t).issuer(), "https://gate.example.com", address,
+				"https://id.example.com", provider.issuer(), "https://gate.example.com", address,
 				"\ngate.example.com {", "\n"+address+" {\n\tbind 127.0.0.1", "\nhttp://:8080 {", "\n"+address+" {\n\tbind 127.0.0.1").Replace(sample(t, name))
 			if name == "cluster.caddyfile" {
 				if err := os.WriteFile(filepath.Join(data, "durward_database"), []byte(pgtest.Database(t)), 0o600); err != nil {
@@ -78,6 +80,9 @@ func TestSamples(t *testing.T) {
 			b.write("caddy.json", adapted[strings.Index(adapted, "{\"admin\""):])
 			running := startProcess(t, b.directory, b.env, durward(t), "run", "--config", "caddy.json")
 			running.waitFor(t, address+"/readyz")
+			if name != "dev.caddyfile" {
+				wantOrdinaryTokens(t, provider, address)
+			}
 			if output, code := b.command("reload", "--config", "Caddyfile", "--adapter", "caddyfile", "--force"); code != 0 {
 				t.Errorf("reload: status %d: %s", code, output)
 			}
@@ -88,6 +93,28 @@ func TestSamples(t *testing.T) {
 				t.Errorf("status %d at the end", code)
 			}
 		})
+	}
+}
+
+// wantOrdinaryTokens: W20 and W22, with a sample as it ships tokens are good that name no organization, and roles make an
+// administrator where the default claims say so.
+func wantOrdinaryTokens(t *testing.T, provider *identityProvider, address string) {
+	t.Helper()
+	g := &gateway{t: t, url: address, identity: provider, client: newClient(t)}
+	entry := map[string]any{"name": "Notes", "description": "", "url": "https://mcp.example.com/mcp", "provider": "none"}
+	for name, c := range map[string]struct {
+		claims claims
+		status int
+	}{
+		"a user":                  {claims{"sub": "alice"}, http.StatusForbidden},
+		"an administrator":        {claims{"sub": "root", "roles": []string{"admin"}}, http.StatusOK},
+		"one of Keycloak":         {claims{"sub": "root", "realm_access": map[string]any{"roles": []string{"admin"}}}, http.StatusOK},
+		"of another organization": {claims{"sub": "root", "roles": []string{"admin"}, "org_id": "other"}, http.StatusForbidden},
+	} {
+		token := g.token(c.claims)
+		if a := g.send(http.MethodPost, "/api/server-directory", token, entry); a.status != c.status {
+			t.Errorf("%s: %d: %s", name, a.status, a.body)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func FuzzFacts(f *testing.F) {
 		if err != nil || whole.Kind() != strictjson.Object {
 			return
 		}
-		for _, rules := range []Mapping{{}, {Paths: Paths{User: []string{user}, Roles: []string{roles}}}} {
+		for _, rules := range []Mapping{{}, {Organization: "acme"}, {Paths: Paths{User: []string{user}, Roles: []string{roles}}}} {
 			var kept []string
 			for name, value := range whole.EachMember() {
 				if rules.Paths.reads(string(name)) {

@@ -14,6 +14,9 @@ import (
 // names claims, never their values.
 var ErrForbidden = errors.New("the token names no organization that can be used")
 
+// ErrOtherOrganization is an ErrForbidden: the token names another organization than the fixed one.
+var ErrOtherOrganization = fmt.Errorf("%w: it names another one than the configured", ErrForbidden)
+
 // maxText bounds name and email, which are shown and not compared.
 const maxText = 256
 
@@ -65,6 +68,9 @@ type Mapping struct {
 	// Issuer is the name under which identities and organizations are kept; "" means the token's iss. The development
 	// provider needs it: it is one issuer, whatever address it listens on.
 	Issuer string
+	// Organization is the id or slug of the one organization that the issuer's tokens are for, whether they name it or not;
+	// "" means the one that they name. It must be what FixedOrganization returns.
+	Organization string
 	// SharedOrganizations are the ids (canonical uuids) of organizations that this issuer may name although another one
 	// named them first.
 	SharedOrganizations []string

@@ -21,6 +21,9 @@ var slugPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 // organization reads which organization the token is for. None, several, or a value of another shape is ErrForbidden
 // (J21).
 func (m *Mapping) organization(c *token.Claims, issuer string) (storage.OrganizationClaim, error) {
+	if m.Organization != "" {
+		return m.fixedOrganization(c, issuer)
+	}
 	claim := storage.OrganizationClaim{Issuer: issuer}
 	v, path, named := first(c, or(m.Paths.Organization, defaults.Organization))
 	if named {

@@ -19,8 +19,8 @@ type Claims struct {
 // Vouched is what has to be known of a token for as long as it is taken for a good one; see Verifier.Recheck.
 type Vouched struct {
 	Issuer    string
-	ExpiresAt time.Time // UTC, whole seconds; never zero
-	IssuedAt  time.Time // UTC, whole seconds; zero when absent
+	ExpiresAt time.Time // UTC; never zero
+	IssuedAt  time.Time // UTC; zero when absent
 
 	// What vouched for the claims.
 	keyID, algorithm string

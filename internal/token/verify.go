@@ -295,30 +295,6 @@ func (v *Verifier) readTimes(c *Claims) error {
 	return nil
 }
 
-// numericDate reads a NumericDate (RFC 7519 section 2). Only whole seconds without sign or exponent are taken, at most
-// twelve digits: what 1e300, -1 or "1700000000" means depends on who reads it (J13).
-func numericDate(payload strictjson.Value, name string) (time.Time, bool, error) {
-	v, ok := payload.Get(name)
-	if !ok {
-		return time.Time{}, false, nil
-	}
-	if v.Kind() != strictjson.Number {
-		return time.Time{}, false, invalid(name + " is not a number")
-	}
-	digits := v.Raw()
-	if len(digits) > 12 {
-		return time.Time{}, false, invalid(name + " is out of range")
-	}
-	var seconds int64
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return time.Time{}, false, invalid(name + " is not a whole number of seconds")
-		}
-		seconds = seconds*10 + int64(digits[i]-'0')
-	}
-	return time.Unix(seconds, 0).UTC(), true, nil
-}
-
 // readAudience demands that one member of aud is, byte by byte, an audience of ours (J17).
 func (v *Verifier) readAudience(c *Claims, resource string) error {
 	aud, ok := c.Object.Get("aud")

@@ -2,6 +2,7 @@ package app
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/slug"
 )
@@ -9,13 +10,17 @@ import (
 // Challenge answers 401 with what a client needs to log in (RFC 6750 section 3, RFC 9728 section 5.1). sent says that the
 // request carried a token, which is then what was wrong.
 func Challenge(w http.ResponseWriter, r *http.Request, core *Core, sent bool) {
-	value, separator, message := "Bearer", " ", "A bearer token is needed"
+	message := "A bearer token is needed"
+	var parameters []string
 	if sent {
-		value, separator, message = `Bearer error="invalid_token"`, ", ", "The token is not valid here; log in again"
+		parameters, message = append(parameters, `error="invalid_token"`), "The token is not valid here; log in again"
 	}
 	if prefix, name, ok := ProxiedName(r.URL.Path); ok && prefix == MCPPrefix && slug.Valid(name) {
-		value += separator + `resource_metadata="` + core.PublicURL + ResourceMetadata + MCPPrefix + name + `"`
+		parameters = append(parameters, `resource_metadata="`+core.PublicURL+ResourceMetadata+MCPPrefix+name+`"`)
 	}
-	w.Header().Set("WWW-Authenticate", value)
+	if scopes := core.Scopes(); len(scopes) > 0 {
+		parameters = append(parameters, `scope="`+strings.Join(scopes, " ")+`"`)
+	}
+	w.Header().Set("WWW-Authenticate", strings.TrimSuffix("Bearer "+strings.Join(parameters, ", "), " "))
 	WriteError(w, Unauthorized, message)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,7 @@ type Core struct {
 	models
 	identities map[string]Identity // by issuer
 	issuers    []string            // in the order of the configuration
+	scopes     []string            // of all issuers, that clients should ask for
 	resources  *resources
 	rulesID    string
 	agents     AgentRules
@@ -203,6 +205,7 @@ func (a *App) bind(core *Core) (err error) {
 	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
 		return err
 	}
+	core.scopes = requestedScopes(a.identities)
 	if core.Usage, err = a.newUsage(core); err != nil {
 		return err
 	}
@@ -227,6 +230,22 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
 	return err
+}
+
+// requestedScopes are those of all identities, each once.
+func requestedScopes(identities []Identity) (scopes []string) {
+	for _, identity := range identities {
+		scoped, ok := identity.(ScopedIdentity)
+		if !ok {
+			continue
+		}
+		for _, scope := range scoped.RequestedScopes() {
+			if !slices.Contains(scopes, scope) {
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	return scopes
 }
 
 func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) {
@@ -291,6 +310,9 @@ func (c *Core) ReadOnly(ctx context.Context) string {
 
 // Issuers lists the issuers whose tokens are accepted, for metadata documents.
 func (c *Core) Issuers() []string { return c.issuers }
+
+// Scopes lists the scopes that clients should ask the issuers for, for metadata documents and challenges.
+func (c *Core) Scopes() []string { return c.scopes }
 
 // HostAllowed reports whether a Host header names this gateway.
 func (c *Core) HostAllowed(host string) bool { return c.hostAllowed(host) }

@@ -71,6 +71,13 @@ type Identity interface {
 	Rules() IdentityRules
 }
 
+// ScopedIdentity is implemented by identities whose clients have to ask for scopes.
+type ScopedIdentity interface {
+	Identity
+	// RequestedScopes are those that clients should ask for; each is a scope of RFC 6749 section 3.3.
+	RequestedScopes() []string
+}
+
 // IdentityRules is how the claims of one issuer are read, and what they mean.
 type IdentityRules struct {
 	caller.Mapping

@@ -17,6 +17,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
+const (
+	textNoOrganization = "The token names no organization that it may act for. An administrator of the gateway can configure where tokens name it (`claim org`), " +
+		"or one organization for all of them (`organization`)"
+	textOtherOrganization = "The token names another organization than the one that this gateway is for. Log in with an account of that organization, or without choosing another one; " +
+		"an administrator of the gateway can see in its log which claim it is"
+)
+
 // authenticate sets the caller, or answers the refusal and reports it. Every error path refuses: an error that is not
 // known to be the client's fault is a 503, never an anonymous caller (CVE-2026-59822).
 func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
@@ -50,8 +57,12 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
 		h.count(call, "forbidden")
 		h.logger.Info("refusing a caller", zap.Error(err))
-		call.Core.Audit.RefusedBearer(new(app.Caller), "names no organization that it may act for", r.URL.Path)
-		h.refuse(w, r, app.Forbidden, "The token names no organization that it may act for")
+		reason, message := "names no organization that it may act for", textNoOrganization
+		if errors.Is(err, caller.ErrOtherOrganization) {
+			reason, message = "names another organization than the configured one", textOtherOrganization
+		}
+		call.Core.Audit.RefusedBearer(new(app.Caller), reason, r.URL.Path)
+		h.refuse(w, r, app.Forbidden, message)
 	default:
 		h.count(call, "unavailable")
 		call.Core.LogFailure(h.logger, "authenticating", err)

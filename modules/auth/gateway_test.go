@@ -46,15 +46,27 @@ type gateway struct {
 
 func newGateway(t *testing.T, change object) *gateway {
 	t.Helper()
+	return newGatewayOf(t, change, object{})
+}
+
+// newGatewayOf starts a gateway with these identities, which are of the kind oidc; where they name no issuer it is g.issuer.
+func newGatewayOf(t *testing.T, change object, identities ...object) *gateway {
+	t.Helper()
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g := &gateway{t: t, address: caddytest.Address(t), issuer: caddytest.NewIssuer(t), log: filepath.Join(dir, "log")}
+	for _, identity := range identities {
+		identity["kind"] = "oidc"
+		if identity["issuer"] == nil {
+			identity["issuer"] = g.issuer.URL
+		}
+	}
 	config := object{
 		"public_url": public, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
-		"identity": []any{object{"kind": "oidc", "issuer": g.issuer.URL}}, "egress": object{"http": []string{"127.0.0.0/8"}},
+		"identity": identities, "egress": object{"http": []string{"127.0.0.0/8"}},
 		"origins": []string{"https://app.example.com"},
 	}
 	for k, v := range change {

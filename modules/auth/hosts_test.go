@@ -92,6 +92,14 @@ func TestPagesOfAllowedOrigins(t *testing.T) {
 	if got.status != http.StatusNoContent || !strings.HasSuffix(allowed, ", x-stainless-lang") || !strings.Contains(allowed, "Anthropic-Version") {
 		t.Errorf("a client of models: %d, allowed headers %q", got.status, allowed)
 	}
+	// W33: what instrumentation adds to every request of a page.
+	asked := "b3,elastic-apm-traceparent,newrelic,request-id,sentry-trace,uber-trace-id,x-b3-traceid,x-datadog-trace-id,X-Amzn-Trace-Id"
+	got = preflight("/mcp/demo", "Origin: https://app.example.com", "Access-Control-Request-Method: POST",
+		"Access-Control-Request-Headers: authorization,baggage,content-type,traceparent,tracestate,"+asked+",b3x,x-forwarded-for,x-datadog-")
+	allowed = got.header.Get("Access-Control-Allow-Headers")
+	if got.status != http.StatusNoContent || !strings.HasSuffix(allowed, ", Traceparent, Tracestate, Baggage, "+strings.ReplaceAll(asked, ",", ", ")) {
+		t.Errorf("an instrumented page: %d, allowed headers %q", got.status, allowed)
+	}
 	if got := preflight("/mcp/demo", "Origin: https://evil.tld", "Access-Control-Request-Method: POST"); got.status != http.StatusForbidden || got.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("foreign preflight: %d %v", got.status, got.header)
 	}

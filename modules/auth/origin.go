@@ -12,7 +12,7 @@ const (
 	corsExpose  = "Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Request-Id, X-Durward-Model, X-Durward-Route-Reason"
 	corsMethods = "GET, POST, PUT, PATCH, DELETE"
 	corsHeaders = "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-Mcp-Session-Id, X-Api-Key, " +
-		"OpenAI-Beta, Anthropic-Version, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access"
+		"OpenAI-Beta, Anthropic-Version, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access, Traceparent, Tracestate, Baggage"
 )
 
 // checkOrigin refuses requests of foreign web pages and answers preflights. Requests without an Origin header do not come
@@ -46,18 +46,28 @@ func preflight(w http.ResponseWriter, r *http.Request, headers string) bool {
 	return true
 }
 
-// askedPrefixes begin headers that are allowed when they are asked for: names of tool parameters, and what the official clients
-// of models say about themselves, which goes no further.
-var askedPrefixes = []string{"mcp-param-", "x-stainless-"}
+// askedPrefixes begin headers that are allowed when they are asked for: names of tool parameters; what the official clients
+// of models say about themselves; and trace context of Datadog and of Zipkin (B3). What of them goes further is for each forwarder's allow-list to say.
+var askedPrefixes = []string{"mcp-param-", "x-stainless-", "x-datadog-", "x-b3-"}
 
-// allowedHeaders adds to the headers that a page may send those of askedPrefixes that it asks for.
+// askedNames are allowed when they are asked for: the account that OpenAI's client names, what the AI SDK says about itself,
+// and trace context in the forms of Sentry, B3, Jaeger, New Relic, Elastic, Application Insights and X-Ray. A page whose
+// requests are instrumented cannot send a single one without them.
+var askedNames = []string{
+	"openai-organization", "openai-project", "user-agent",
+	"sentry-trace", "b3", "uber-trace-id", "newrelic", "elastic-apm-traceparent", "request-id", "request-context", "x-amzn-trace-id",
+}
+
+// allowedHeaders adds to the headers that a page may send those of askedPrefixes and askedNames that it asks for.
 func allowedHeaders(r *http.Request, standard string) string {
 	allowed := standard
 	for asked := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		asked = strings.TrimSpace(asked)
-		if slices.ContainsFunc(askedPrefixes, func(prefix string) bool {
+		named := slices.ContainsFunc(askedNames, func(name string) bool { return strings.EqualFold(asked, name) })
+		begun := slices.ContainsFunc(askedPrefixes, func(prefix string) bool {
 			return len(asked) > len(prefix) && strings.EqualFold(asked[:len(prefix)], prefix)
-		}) && isToken(asked) {
+		})
+		if named || begun && isToken(asked) {
 			allowed += ", " + asked
 		}
 	}

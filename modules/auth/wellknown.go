@@ -12,6 +12,7 @@ import (
 type resourceMetadata struct {
 	Resource               string   `json:"resource"`
 	AuthorizationServers   []string `json:"authorization_servers"`
+	ScopesSupported        []string `json:"scopes_supported,omitempty"`
 	BearerMethodsSupported []string `json:"bearer_methods_supported"`
 	ResourceName           string   `json:"resource_name"`
 }
@@ -37,6 +38,7 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	app.WriteJSON(w, http.StatusOK, resourceMetadata{
 		Resource:               core.PublicURL + app.MCPPrefix + name,
 		AuthorizationServers:   core.Issuers(),
+		ScopesSupported:        core.Scopes(),
 		BearerMethodsSupported: []string{"header"},
 		ResourceName:           name,
 	})

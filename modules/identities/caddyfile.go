@@ -22,6 +22,8 @@ import (
 //		require_typ
 //		aud_single
 //		claim <name> <path...>
+//		organization <slug>
+//		scopes <scope...>
 //		admin_role <name>
 //		shared_organizations <id...>
 //		login_client <id> [<secret reference>]
@@ -47,7 +49,7 @@ func (o *OIDC) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 // lists are the words that add to what they said before.
-var lists = []string{"audience", "algorithms", "claim", "shared_organizations"}
+var lists = []string{"audience", "algorithms", "claim", "scopes", "shared_organizations"}
 
 func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 	word := d.Val()
@@ -60,6 +62,12 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 		return app.AppendArguments(d, &o.SharedOrganizations)
 	case "claim":
 		return o.unmarshalClaim(d)
+	case "organization":
+		if !d.AllArgs(&o.Organization) {
+			return d.ArgErr()
+		}
+	case "scopes":
+		return app.AppendArguments(d, &o.Scopes)
 	case "admin_role":
 		if !d.AllArgs(&o.AdminRole) {
 			return d.ArgErr()
@@ -82,7 +90,7 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 		}
 	default:
 		return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, claim, "+
-			"connect_check, leeway, login_client, max_lifetime, max_token_age, require_typ, shared_organizations", word)
+			"connect_check, leeway, login_client, max_lifetime, max_token_age, organization, require_typ, scopes, shared_organizations", word)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/caller"
 )
@@ -18,6 +19,16 @@ func claimTargets(p *caller.Paths) map[string]*[]string {
 
 func claimNames() []string {
 	return slices.Sorted(maps.Keys(claimTargets(new(caller.Paths))))
+}
+
+// checkScopes refuses what cannot stand in a list of scopes (RFC 6749 section 3.3), which would end up in a header.
+func checkScopes(scopes []string) error {
+	for _, scope := range scopes {
+		if scope == "" || strings.ContainsFunc(scope, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {
+			return fmt.Errorf("scopes: %q is not a scope: use visible ASCII characters, without quotes and backslashes", scope)
+		}
+	}
+	return nil
 }
 
 func claimPaths(claims map[string][]string) (caller.Paths, error) {

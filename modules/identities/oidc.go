@@ -65,6 +65,14 @@ type OIDC struct {
 	//   - `email`: email
 	Claims map[string][]string `json:"claim,omitempty"`
 
+	// The slug, or id, of the one organization that this issuer's tokens are for. They need not name it; one that names another
+	// is refused. Default: the organization that a token names.
+	Organization string `json:"organization,omitempty"`
+
+	// Scopes that clients ask the issuer for: in the metadata of MCP servers, and in the answers to requests without a token.
+	// Default: none are named, and clients ask for what they think of.
+	Scopes []string `json:"scopes,omitempty"`
+
 	// The role that makes an administrator. Default: `admin`.
 	AdminRole string `json:"admin_role,omitempty"`
 
@@ -82,10 +90,11 @@ type OIDC struct {
 	// it, or `state`, that it knows the state of the attempt. Default: `login` with a login client, else `state`.
 	ConnectCheck string `json:"connect_check,omitempty"`
 
-	paths    caller.Paths
-	verifier *token.Verifier
-	keys     *app.KeySet
-	login    *app.Login
+	paths        caller.Paths
+	organization string
+	verifier     *token.Verifier
+	keys         *app.KeySet
+	login        *app.Login
 }
 
 // CaddyModule returns the Caddy module information.
@@ -109,6 +118,15 @@ func (o *OIDC) Provision(caddy.Context) error {
 	}
 	o.paths, err = claimPaths(o.Claims)
 	if err != nil {
+		return fmt.Errorf("identity oidc: %w", err)
+	}
+	if o.Organization != "" {
+		var ok bool
+		if o.organization, ok = caller.FixedOrganization(o.Organization); !ok {
+			return fmt.Errorf("identity oidc: organization %q is no slug: use letters a-z, digits and hyphens, such as `organization acme`", o.Organization)
+		}
+	}
+	if err := checkScopes(o.Scopes); err != nil {
 		return fmt.Errorf("identity oidc: %w", err)
 	}
 	if o.login, err = o.provisionLogin(); err != nil {
@@ -165,14 +183,18 @@ func (o *OIDC) Rules() app.IdentityRules {
 		role = "admin"
 	}
 	return app.IdentityRules{
-		Mapping:   caller.Mapping{Paths: o.paths, SharedOrganizations: o.SharedOrganizations},
+		Mapping:   caller.Mapping{Paths: o.paths, Organization: o.organization, SharedOrganizations: o.SharedOrganizations},
 		AdminRole: role,
 	}
 }
 
+// RequestedScopes implements app.ScopedIdentity.
+func (o *OIDC) RequestedScopes() []string { return o.Scopes }
+
 // Interface guards
 var (
 	_ app.LoginIdentity  = (*OIDC)(nil)
+	_ app.ScopedIdentity = (*OIDC)(nil)
 	_ caddy.Provisioner  = (*OIDC)(nil)
 	_ caddy.CleanerUpper = (*OIDC)(nil)
 )

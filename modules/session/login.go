@@ -131,7 +131,11 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider's answer does not fit this login.", again)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
 		v.logger.Warn("refusing a login", reason)
-		v.say(http.StatusForbidden, titleLogin, "Your account names no organization that it may act for.")
+		text := "Your account names no organization that it may act for. The gateway's log says why; its operator can set one with `organization` or `claim org`."
+		if errors.Is(err, caller.ErrOtherOrganization) {
+			text = "You logged in to another organization than the one that this gateway is for. Log in there, or ask the gateway's operator: its log says which claim it is."
+		}
+		v.sayLink(http.StatusForbidden, titleLogin, text, again)
 	default:
 		v.logger.Error("ending a login", reason)
 		v.unavailable()

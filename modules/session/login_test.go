@@ -136,6 +136,21 @@ func TestLoginRefused(t *testing.T) {
 	})
 }
 
+// TestLoginToAnotherOrganization: W20, the page says what is wrong and offers another try.
+func TestLoginToAnotherOrganization(t *testing.T) {
+	issuer := caddytest.NewIssuer(t)
+	g := startGateway(t, issuer, object{"kind": "oidc", "issuer": issuer.URL, "login_client": client, "organization": organization})
+	b := g.begin(t, "/login")
+	issuer.Login(client, object{"nonce": b.query.Get("nonce"), "org_id": "other"})
+	a := g.end(b, nil)
+	a.page(t, http.StatusForbidden, "another organization", "Try again")
+	b = g.begin(t, "/login")
+	issuer.Login(client, object{"nonce": b.query.Get("nonce"), "org_id": nil})
+	if a := g.end(b, nil); a.status != http.StatusSeeOther {
+		t.Errorf("without a claim: %d %s", a.status, a.body)
+	}
+}
+
 func TestSeveralIssuers(t *testing.T) {
 	first, second, third := caddytest.NewIssuer(t), caddytest.NewIssuer(t), caddytest.NewIssuer(t)
 	g := startGateway(t, first, object{"kind": "oidc", "issuer": first.URL, "login_client": client},

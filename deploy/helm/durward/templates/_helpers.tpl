@@ -60,6 +60,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- range .Values.identity }}
 		identity oidc {{ .issuer }} {
 			audience {{ join " " (default (list $.Values.publicUrl) .audience) }}
+{{- with .organization }}
+			organization {{ . }}
+{{- end }}
 {{- range $claim, $path := .claims }}
 			claim {{ $claim }} {{ $path }}
 {{- end }}

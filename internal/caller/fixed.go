@@ -1,0 +1,88 @@
+package caller
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// FixedOrganization reads the organization of a configuration, and returns it as Mapping.Organization wants it. ok is false
+// when it is neither an id nor a slug.
+func FixedOrganization(text string) (organization string, ok bool) {
+	if id, ok := readUUID(text); ok {
+		return id, true
+	}
+	slug := readSlug(text)
+	return slug, slug != ""
+}
+
+// fixedOrganization is the configured organization, unless the token names another one. Every claim is looked at that could
+// name it by the paths in force, not only the first that is present: a token that contradicts itself is not for us.
+//
+//   - A claim that is absent, null or empty names none.
+//   - A text that cannot be a slug ("Acme Inc."), where only slugs stand, is a display name. It names another organization
+//     unless a claim beside it names ours.
+//   - An id names ours only when it is the configured id, or the one that the configured slug stands for: slugs and display
+//     names are often the choice of a tenant, ids are not.
+func (m *Mapping) fixedOrganization(c *token.Claims, issuer string) (storage.OrganizationClaim, error) {
+	claim := storage.OrganizationClaim{Issuer: issuer}
+	if id, ok := readUUID(m.Organization); ok {
+		claim.ID = id
+	} else {
+		claim.Slug, claim.DerivedID = m.Organization, OrganizationID(issuer, m.Organization)
+	}
+	own := claim.ID + claim.DerivedID // one of them is empty
+	named, unclear := false, ""
+	for _, path := range or(m.Paths.Organization, defaults.Organization) {
+		v, ok := c.Lookup(path)
+		if !ok || empty(v) {
+			continue
+		}
+		id, slug, ok := organizationValue(v)
+		if !ok || id != "" && id != own || id == "" && slug != claim.Slug {
+			return storage.OrganizationClaim{}, other(path)
+		}
+		named = true
+	}
+	for _, path := range or(m.Paths.OrganizationSlug, defaults.OrganizationSlug) {
+		v, ok := c.Lookup(path)
+		if !ok || empty(v) {
+			continue
+		}
+		name, _ := single(v)
+		slug := readSlug(name)
+		switch {
+		case slug == "":
+			unclear = path
+		case claim.Slug == "": // the slug of an organization that is configured by its id is known to the store only
+			unclear = path
+		case slug != claim.Slug:
+			return storage.OrganizationClaim{}, other(path)
+		default:
+			named = true
+		}
+	}
+	if unclear != "" && !named {
+		return storage.OrganizationClaim{}, other(unclear)
+	}
+	claim.Shared = slices.Contains(m.SharedOrganizations, own)
+	return claim, nil
+}
+
+func other(path string) error { return fmt.Errorf("%w: the claim %q", ErrOtherOrganization, path) }
+
+// empty reports whether a claim is there and says nothing.
+func empty(v strictjson.Value) bool {
+	switch v.Kind() {
+	case strictjson.Null:
+		return true
+	case strictjson.String:
+		return v.Str() == ""
+	case strictjson.Array, strictjson.Object:
+		return v.Len() == 0
+	}
+	return false
+}
