@@ -41,10 +41,10 @@ func TestBrowserApproves(t *testing.T) {
 	if p.URL != address {
 		t.Errorf("the browser ended at %s instead of %s", p.URL, address)
 	}
-	b.contains(p, "A call waits for your word", "delete_issue", "dev-agent", `"id": 4`, "SHA-256", clientUser)
+	b.contains(p, "Approve this tool call?", "delete_issue", "dev-agent", `"id": 4`, "SHA-256", clientUser)
 	b.picture("approval")
 	p = b.click("Approve this call")
-	b.contains(p, "You have approved this call", "once, for exactly this call")
+	b.contains(p, "You have approved this call", "once, for exactly this call", "tell your agent to try again")
 	b.picture("approved")
 	form := p.Documents[0]
 	if form.Method != http.MethodPost || form.Status != http.StatusSeeOther || form.Origin != "null" || form.Referer != "" {

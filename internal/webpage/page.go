@@ -3,41 +3,55 @@ package webpage
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // the style sheet
+	_ "embed" // the style sheet, the layout
 	"encoding/base64"
 	"fmt"
 	"html/template"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
-//go:embed style.css
-var style string
+var (
+	//go:embed style.css
+	style string
 
-// layout is what all pages have in common.
-var layout = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{.Title}}</title>
-<style>` + style + `</style>
-</head>
-<body>
-<main{{if .Wide}} class="wide"{{end}}>
-<h1>{{.Title}}</h1>
-{{template "content" .Data}}
-</main>
-</body>
-</html>
-`
+	//go:embed layout.html
+	layoutText string
+	// layout is what all pages have in common. The style sheet stands in it, so that it is shown wherever an answer comes
+	// from: a Caddyfile may send the other addresses of a site elsewhere.
+	layout = strings.Replace(layoutText, "/* style.css */", style, 1)
+)
 
-// policy allows a page its one style sheet and forms to this site, and nothing else.
+// Name is the product's, and stands at the top of its pages.
+const Name = "durward"
+
+// policy is everything of a page's Content-Security-Policy but where its forms lead. Pictures are allowed inside the page
+// alone, for its icon.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+		"'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 }()
+
+// Link leads to another address of the same site.
+type Link struct{ Address, Text string }
+
+// User is somebody who is logged in with a browser, with the form that logs them out.
+type User struct{ Name, Token, Logout string }
+
+// Frame is what stands around the content of a page.
+type Frame struct {
+	Title string
+	// Site is the name of another site than the gateway's own, which has no front page. Default: the gateway's.
+	Site string
+	// Back leads to where the reader came from. Default: nowhere but to the front page.
+	Back Link
+	// Links are where else the reader can go.
+	Links []Link
+	// User is who reads; nil when nobody is logged in.
+	User *User
+}
 
 // Template is the content of a kind of page.
 type Template struct {
@@ -47,9 +61,23 @@ type Template struct {
 
 // MustParse makes a template of a page's content, which is below its heading. It panics when the content is no template.
 func MustParse(content string) *Template {
-	t := template.Must(template.New("page").Parse(layout))
-	template.Must(t.New("content").Parse(content))
-	return &Template{template: t}
+	t, err := Parse(content)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// Parse makes a template of a page's content.
+func Parse(content string) (*Template, error) {
+	t, err := template.New("page").Parse(layout)
+	if err != nil {
+		return nil, fmt.Errorf("reading the layout of pages: %w", err)
+	}
+	if _, err := t.New("content").Parse(content); err != nil {
+		return nil, fmt.Errorf("reading the content of a page: %w", err)
+	}
+	return &Template{template: t}, nil
 }
 
 // Wide makes room for more than a few sentences.
@@ -60,31 +88,56 @@ func (t *Template) Wide() *Template {
 
 // Secure sets what every answer to a browser needs: its address may carry a code or a state, and its page a button
 // (RFC 9700 sections 4.2 and 4.16).
-func Secure(h http.Header) {
+func Secure(h http.Header) { SecureForms(h, "'self'") }
+
+// SecureForms is Secure for a page whose forms lead to the given sources (CSP level 3, section 6.4.1); "" allows all.
+func SecureForms(h http.Header, sources string) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Content-Security-Policy", policy)
+	if sources != "" {
+		sources = "; form-action " + sources
+	}
+	h.Set("Content-Security-Policy", policy+sources)
 }
 
-// Write answers with a page. When there is an error, nothing has been written.
+// Write answers with a page of which nothing is said but its title. When there is an error, nothing has been written.
 func (t *Template) Write(w http.ResponseWriter, status int, title string, data any) error {
-	var body bytes.Buffer
-	err := t.template.Execute(&body, struct {
-		Title string
-		Wide  bool
-		Data  any
-	}{title, t.wide, data})
+	return t.WriteIn(w, status, Frame{Title: title}, data)
+}
+
+// WriteIn answers with a page in its frame. When there is an error, nothing has been written.
+func (t *Template) WriteIn(w http.ResponseWriter, status int, frame Frame, data any) error {
+	body, err := t.Render(frame, data)
 	if err != nil {
-		return fmt.Errorf("making a page: %w", err)
+		return err
 	}
 	Secure(w.Header())
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes())
+	send(w, status, body)
 	return nil
+}
+
+// Render makes a page, for who sets its header themselves.
+func (t *Template) Render(frame Frame, data any) ([]byte, error) {
+	var body bytes.Buffer
+	err := t.template.Execute(&body, struct {
+		Frame
+		Name string
+		Wide bool
+		Data any
+	}{frame, Name, t.wide, data})
+	if err != nil {
+		return nil, fmt.Errorf("making a page: %w", err)
+	}
+	return body.Bytes(), nil
+}
+
+func send(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
 }
 
 // Redirect sends the browser to an address by GET. location must not come from a request without having been checked.

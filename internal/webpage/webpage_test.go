@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := w.Body.String()
-	for _, bad := range []string{"<script", "<form", "</title><", "style=", "http://", "src="} {
+	for _, bad := range []string{"<script", "<form", "</title><", " style=", "http://", " src="} {
 		if strings.Contains(body, bad) {
 			t.Errorf("the page holds %s:\n%s", bad, body)
 		}

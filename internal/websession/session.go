@@ -22,6 +22,7 @@ type Session struct {
 	UserID         string    `json:"user"`
 	Issuer         string    `json:"iss"`
 	Client         string    `json:"client"`
+	Zone           string    `json:"zone,omitempty"` // the user's time zone; "": unknown
 	IssuedAt       time.Time `json:"iat"`
 	ExpiresAt      time.Time `json:"exp"`
 }

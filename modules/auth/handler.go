@@ -50,6 +50,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP lets a request pass whose caller is known, or answers it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	h.app.PartWith(w, r)
+	w, finish := app.ForBrowser(w, r)
+	defer finish()
 	core, unpin, ok := h.app.Pin()
 	if !ok {
 		h.app.Away(w, r)

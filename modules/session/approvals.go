@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/visible"
@@ -34,9 +33,13 @@ type held struct {
 	Agent, Client string
 	Rule          string
 	Asked, Until  moment
+	Ago, Left     string // since it was asked, and until it is over
 	Status        string
 	Decided       moment // zero: not yet
 	Via           string
+
+	About about
+	Hints []hint
 
 	Arguments []webpage.Piece
 	Beside    []webpage.Piece // them
@@ -47,17 +50,6 @@ type held struct {
 
 	Pending bool
 	Form    string // token of the form
-	Footer  footer
-}
-
-type moment struct{ ISO, Text string }
-
-func momentOf(t time.Time) moment {
-	if t.IsZero() {
-		return moment{}
-	}
-	t = t.UTC().Truncate(time.Second)
-	return moment{ISO: t.Format(time.RFC3339), Text: t.Format("2 January 2006, 15:04:05 UTC")}
 }
 
 // listApprovals shows what waits for the user's word.
@@ -75,14 +67,13 @@ func (v *visit) listApprovals() {
 		return
 	}
 	list := struct {
-		Calls  []held
-		More   int
-		Footer footer
-	}{More: found.Total - len(found.Items), Footer: v.footer()}
+		Calls []held
+		More  int
+	}{More: found.Total - len(found.Items)}
 	for i := range found.Items {
 		list.Calls = append(list.Calls, v.describe(v.r.Context(), &found.Items[i]))
 	}
-	v.show(approvalsPage, http.StatusOK, "Calls that wait for your word", list)
+	v.show(approvalsPage, http.StatusOK, textPending, list)
 }
 
 // approval shows one held call, or takes the user's word on it.
@@ -104,11 +95,11 @@ func (v *visit) approval(id string) {
 		v.decide(a.ID)
 		return
 	}
-	v.showApproval(http.StatusOK, "A call waits for your word", &a)
+	v.showApproval(http.StatusOK, "Approve this tool call?", &a)
 }
 
 func (v *visit) noApproval() {
-	v.sayLink(http.StatusNotFound, "There is no such call", "It may be somebody else's, or long over.", link{app.ApprovalsPath, "What waits for you"})
+	v.sayLink(http.StatusNotFound, "There is no such call", "It may be somebody else's, or long over.", link{app.ApprovalsPath, textPending})
 }
 
 func (v *visit) decide(id string) {
@@ -129,7 +120,7 @@ func (v *visit) decide(id string) {
 	case errors.Is(err, storage.ErrNotFound):
 		v.noApproval()
 	case errors.Is(err, approval.ErrClient):
-		v.sayLink(http.StatusForbidden, "You cannot decide here", "The operator wants calls to be decided with another client.", link{app.ApprovalsPath, "What waits for you"})
+		v.sayLink(http.StatusForbidden, "You cannot decide here", "The operator wants calls to be decided with another client.", link{app.ApprovalsPath, textPending})
 	case errors.Is(err, storage.ErrConflict):
 		v.sayLink(http.StatusConflict, "The call does not wait any more", "It was decided already, or its time is over.", link{address, "See what became of it"})
 	default:
@@ -151,14 +142,16 @@ func (v *visit) showApproval(status int, title string, a *storage.Approval) {
 	shown.Beside, all = webpage.JSON(said.Beside, shownArguments)
 	shown.Whole = shown.Whole && all
 	shown.Kept, shown.Size, shown.Digest = said.Arguments != nil, len(said.Arguments), a.ArgumentsDigest
-	shown.Footer = v.footer()
+	shown.About, shown.Hints = v.aboutTool(v.r.Context(), a)
 	switch {
 	case shown.Pending:
 		shown.Form = v.core.Browsers.FormToken(v.user.Session, shown.Address)
 	default:
 		title = titleOf(a.Status)
 	}
-	v.show(approvalPage, status, title, shown)
+	frame := v.frame(title)
+	frame.Back = webpage.Link{Address: app.ApprovalsPath, Text: textPending}
+	v.showIn(approvalPage, status, frame, shown)
 }
 
 func titleOf(status storage.ApprovalStatus) string {
@@ -178,7 +171,8 @@ func (v *visit) describe(ctx context.Context, a *storage.Approval) held {
 	return held{
 		Address: app.ApprovalsPath + "/" + a.ID, Server: visible.Text(v.serverName(ctx, a)), Tool: visible.Text(a.Tool),
 		Agent: visible.Text(v.agentName(ctx, a)), Client: visible.Text(a.Client), Rule: visible.Text(a.Rule),
-		Asked: momentOf(a.CreatedAt), Until: momentOf(a.ExpiresAt), Status: string(a.Status), Decided: momentOf(a.DecidedAt),
+		Asked: v.moment(a.CreatedAt), Until: v.moment(a.ExpiresAt), Ago: span(v.now().Sub(a.CreatedAt)), Left: span(a.ExpiresAt.Sub(v.now())),
+		Status: string(a.Status), Decided: v.moment(a.DecidedAt),
 		Via: string(a.DecidedVia), Pending: a.Status == storage.ApprovalPending,
 	}
 }

@@ -43,6 +43,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !h.concerns(r.URL.Path) {
 		return next.ServeHTTP(w, r)
 	}
+	w, finish := app.ForBrowser(w, r)
+	defer finish()
 	core, unpin, ok := h.app.Pin()
 	if !ok {
 		h.app.Away(w, r)

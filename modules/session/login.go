@@ -93,6 +93,7 @@ func (v *visit) loginCallback() {
 	}
 	sealed, err := v.core.Browsers.Start(websession.Session{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
+		Zone: zoneOf(claims),
 	})
 	if err != nil {
 		v.logger.Error("making a session", zap.Error(err))
@@ -101,6 +102,12 @@ func (v *visit) loginCallback() {
 	}
 	v.core.SetCookie(v.w, app.CookieSession, sealed, websession.Lifetime)
 	webpage.Redirect(v.w, attempt.Return)
+}
+
+// zoneOf is where the user is, as their identity provider says; "" when it does not.
+func zoneOf(claims *token.Claims) string {
+	zone, _ := claims.Lookup("zoneinfo")
+	return knownZone(zone.Str())
 }
 
 // attempt takes the login that this browser began, if the provider's answer is to it. It is good once: the browser loses

@@ -26,17 +26,34 @@ var (
 	approvalPage = webpage.MustParse(approvalText).Wide()
 )
 
-const titleLogin = "You are not logged in"
+const (
+	titleLogin  = "You are not logged in"
+	textPending = "Pending approvals"
+)
 
 // link leads to another address of this site.
 type link struct{ Address, Text string }
 
 // show answers with a page.
 func (v *visit) show(page *webpage.Template, status int, title string, data any) {
-	if err := page.Write(v.w, status, title, data); err != nil {
+	v.showIn(page, status, v.frame(title), data)
+}
+
+func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, data any) {
+	if err := page.WriteIn(v.w, status, frame, data); err != nil {
 		v.logger.Error("making a page", zap.Error(err))
 		app.WriteInternalError(v.w)
 	}
+}
+
+// frame is what stands around a page for whoever is logged in.
+func (v *visit) frame(title string) webpage.Frame {
+	f := webpage.Frame{Title: title}
+	if v.user != nil {
+		f.Links = []webpage.Link{{Address: app.ApprovalsPath, Text: textPending}}
+		f.User = &webpage.User{Name: visible.Text(v.user.Name), Token: v.core.Browsers.FormToken(v.user.Session, app.LogoutPath), Logout: app.LogoutPath}
+	}
+	return f
 }
 
 // say answers with a sentence or two.
@@ -52,15 +69,6 @@ func (v *visit) sayLink(status int, title, text string, links ...link) {
 func (v *visit) unavailable() {
 	app.SetRetryAfter(v.w)
 	v.say(http.StatusServiceUnavailable, "Try again in a moment", "The gateway cannot find out what it needs to know just now.")
-}
-
-// footer is what ends every page for somebody who is logged in.
-type footer struct {
-	User, Token, Logout string
-}
-
-func (v *visit) footer() footer {
-	return footer{User: visible.Text(v.user.Name), Token: v.core.Browsers.FormToken(v.user.Session, app.LogoutPath), Logout: app.LogoutPath}
 }
 
 func (v *visit) now() time.Time { return time.Now() }

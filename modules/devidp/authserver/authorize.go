@@ -37,13 +37,13 @@ func (s *Server) Authorize() http.Handler {
 			s.showLogin(w, r)
 		case http.MethodPost:
 			if len(r.Header.Values("Origin")) > 1 || crossOrigin.Check(r) != nil {
-				fail(w, http.StatusForbidden, "The form was sent from another site.")
+				s.fail(w, http.StatusForbidden, "The form was sent from another site.")
 				return
 			}
 			s.login(w, r)
 		default:
 			w.Header().Set("Allow", "GET, POST")
-			fail(w, http.StatusMethodNotAllowed, "This page is read with GET and sent with POST.")
+			s.fail(w, http.StatusMethodNotAllowed, "This page is read with GET and sent with POST.")
 		}
 	})
 }
@@ -51,22 +51,22 @@ func (s *Server) Authorize() http.Handler {
 func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 	form, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || len(r.URL.RawQuery) > maxQuery {
-		fail(w, http.StatusBadRequest, "The address of this page cannot be read.")
+		s.fail(w, http.StatusBadRequest, "The address of this page cannot be read.")
 		return
 	}
 	// Until these two are known to belong together nothing is sent to the redirect URI (RFC 6749 section 4.1.2.1).
 	if len(form["client_id"]) != 1 || len(form["redirect_uri"]) > 1 {
-		fail(w, http.StatusBadRequest, "The request must name one client and one redirect URI.")
+		s.fail(w, http.StatusBadRequest, "The request must name one client and one redirect URI.")
 		return
 	}
 	c, ok := s.client(r.Context(), form.Get("client_id"))
 	if !ok || !slices.Contains(c.GrantTypes, grantCode) {
-		fail(w, http.StatusBadRequest, "The client is not known here.")
+		s.fail(w, http.StatusBadRequest, "The client is not known here.")
 		return
 	}
 	redirect := form.Get("redirect_uri")
 	if !c.allows(redirect) {
-		fail(w, http.StatusBadRequest, "The redirect URI is not one of this client's.")
+		s.fail(w, http.StatusBadRequest, "The redirect URI is not one of this client's.")
 		return
 	}
 	req, err := s.readRequest(form)
@@ -76,14 +76,14 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	t, err := s.tickets.issue(req)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, "The page could not be made.")
+		s.fail(w, http.StatusInternalServerError, "The page could not be made.")
 		return
 	}
 	u, _ := parseRedirect(redirect)
-	render(w, http.StatusOK, s.page, prompt{
-		Title: s.config.Title, ClientName: c.Name, ClientID: c.ID, RedirectHost: u.Host, Scopes: req.Scopes, Targets: req.Targets,
+	s.render(w, http.StatusOK, s.page, s.config.Title, prompt{
+		ClientName: c.Name, ClientID: c.ID, RedirectHost: u.Host, Scopes: req.Scopes, Targets: req.Targets,
 		Action: s.action, Ticket: t, Data: s.config.PickData,
-	}, formAction(redirect))
+	}, formSources(redirect))
 }
 
 // readRequest checks everything that is not about the client and its redirect URI.
@@ -131,30 +131,30 @@ func (s *Server) readRequest(form url.Values) (request, error) {
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	form, err := readForm(w, r)
 	if err != nil || len(form["ticket"]) != 1 || len(form[s.config.PickField]) > 1 {
-		fail(w, http.StatusBadRequest, "The form cannot be read.")
+		s.fail(w, http.StatusBadRequest, "The form cannot be read.")
 		return
 	}
 	t, ok := s.tickets.open(form.Get("ticket"))
 	if !ok {
-		fail(w, http.StatusBadRequest, "The form has expired. Start again from the application.")
+		s.fail(w, http.StatusBadRequest, "The form has expired. Start again from the application.")
 		return
 	}
 	// What was true when the page was shown is asked again: a registered client may be gone, a document may have changed.
 	c, ok := s.client(r.Context(), t.Request.ClientID)
 	if !ok || !c.allows(t.Request.RedirectURI) {
-		fail(w, http.StatusBadRequest, "The client is not known here any more.")
+		s.fail(w, http.StatusBadRequest, "The client is not known here any more.")
 		return
 	}
 	denied := form.Has("deny")
 	var subject string
 	if !denied {
 		if subject, err = s.config.Subject(form.Get(s.config.PickField)); err != nil || subject == "" {
-			fail(w, http.StatusBadRequest, "There is no such user.")
+			s.fail(w, http.StatusBadRequest, "There is no such user.")
 			return
 		}
 	}
 	if !s.tickets.spend(t) {
-		fail(w, http.StatusBadRequest, "The form was sent already. Start again from the application.")
+		s.fail(w, http.StatusBadRequest, "The form was sent already. Start again from the application.")
 		return
 	}
 	if denied {

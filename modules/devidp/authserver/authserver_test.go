@@ -197,11 +197,11 @@ func TestIsDocumentURL(t *testing.T) {
 
 func TestFormAction(t *testing.T) {
 	for redirect, want := range map[string]string{
-		"http://127.0.0.1:7/cb":  "; form-action 'self' http://localhost:* http://127.0.0.1:*",
-		"https://a.test:8443/cb": "; form-action 'self' http://localhost:* http://127.0.0.1:* https://a.test:8443",
+		"http://127.0.0.1:7/cb":  "'self' http://localhost:* http://127.0.0.1:*",
+		"https://a.test:8443/cb": "'self' http://localhost:* http://127.0.0.1:* https://a.test:8443",
 		"http://[::1]:7/cb":      "",
 	} {
-		if got := formAction(redirect); got != want {
+		if got := formSources(redirect); got != want {
 			t.Errorf("%s: %q, want %q", redirect, got, want)
 		}
 	}

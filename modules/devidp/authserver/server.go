@@ -10,12 +10,12 @@ package authserver
 import (
 	"errors"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/devidp/statefile"
 )
 
@@ -50,8 +50,9 @@ type Config struct {
 	// Documents fetches client-id metadata documents. Nil: they are not supported.
 	Documents *http.Client
 
-	// Title, Pick, PickField and PickData make the login page: Pick is the template text of the form's fields, one of
-	// which is named PickField. Subject turns what came in that field into the token's subject.
+	// Site, Title, Pick, PickField and PickData make the login page: Site is who asks, Pick is the template text of the
+	// form's fields, one of which is named PickField. Subject turns what came in that field into the token's subject.
+	Site      string
 	Title     string
 	Pick      string
 	PickField string
@@ -80,7 +81,7 @@ type Server struct {
 	state   *statefile.File[*state]
 	tickets *tickets
 	docs    *documents
-	page    *template.Template
+	page    *webpage.Template
 	action  string // path of the authorization endpoint
 
 	mu    sync.Mutex // held while a code is made or redeemed

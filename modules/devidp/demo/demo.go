@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/devidp/authserver"
 )
 
@@ -72,7 +72,7 @@ func Open(o Options) (*Demo, error) {
 	d.issues = newIssues(d.events.publish)
 	d.auth, err = authserver.Open(authserver.Config{
 		Issuer: o.BaseURL, StatePath: filepath.Join(o.Dir, "demo-grants.json"), Now: o.Now,
-		Title: "Connect your demo account", Pick: pick, PickField: "account", PickData: []string{DefaultAccount, "demo-bob"},
+		Site: site, Title: "Connect your demo account", Pick: pick, PickField: "account", PickData: []string{DefaultAccount, "demo-bob"},
 		Subject: account, Scopes: scopes, Target: d.isTarget, AccessLifetime: o.AccessLifetime, TokenPrefix: "demo_", Revoked: d.events.revoke,
 	})
 	if err != nil {
@@ -85,8 +85,8 @@ func Open(o Options) (*Demo, error) {
 }
 
 // pick is the part of the login form that says whose account is connected.
-const pick = `<p><label>Account <input name="account" value="{{index . 0}}" list="accounts" maxlength="64" required autocomplete="off"></label>
-<datalist id="accounts">{{range .}}<option value="{{.}}">{{end}}</datalist></p><button>Connect</button>`
+const pick = `<label for="account">Account</label><input id="account" name="account" value="{{index . 0}}" list="accounts" maxlength="64" required autocomplete="off">
+<datalist id="accounts">{{range .}}<option value="{{.}}">{{end}}</datalist><p><button class="main">Connect</button></p>`
 
 func account(name string) (string, error) {
 	if name == "" || utf8.RuneCountInString(name) > 64 || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
@@ -166,17 +166,18 @@ func (d *Demo) routes() http.Handler {
 	mux.Handle("/mcp", d.authenticated(d.mcpHandler()))
 	mux.Handle("/events", d.authenticated(http.HandlerFunc(d.serveEvents)))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		_ = index.Execute(w, d)
+		if err := index.WriteIn(w, http.StatusOK, webpage.Frame{Title: "An issue tracker to connect to", Site: site}, d); err != nil {
+			http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		}
 	})
 	return mux
 }
 
-var index = template.Must(template.New("index").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Demo third party</title></head>
-<body><h1>Demo third party</h1><p>An MCP server at {{.MCPURL}} and an event stream at {{.EventsURL}}, for accounts that log in with OAuth. For development only.</p></body></html>
-`))
+// site is what the third party calls itself on its pages.
+const site = "Demo third party"
+
+var index = webpage.MustParse(`<p>It stands for a service that others run: an MCP server at <code>{{.MCPURL}}</code> and an event stream at
+<code>{{.EventsURL}}</code>, for accounts that log in with OAuth. For development only.</p>`)
 
 // grantKey is the context key of the grant whose token a request carries.
 type grantKey struct{}

@@ -97,7 +97,7 @@ func Open(o Options) (*Provider, error) {
 			authserver.PublicClient(ClientConsole, "Development console"),
 			authserver.ConfidentialClient(ClientService, "Development service", ServiceSecret),
 		},
-		Title: "Log in to durward (development)", Pick: pick, PickField: "user", PickData: Users(),
+		Site: "Development login", Title: "Log in as one of these users", Pick: pick, PickField: "user", PickData: Users(),
 		Subject: p.subject, Scopes: scopes, Sign: p.sign, AccessLifetime: AccessLifetime,
 	})
 	if err != nil {
@@ -108,8 +108,8 @@ func Open(o Options) (*Provider, error) {
 }
 
 // pick is the part of the login form that says who logs in.
-const pick = `{{range .}}<button name="user" value="{{.Email}}">{{.Name}}, {{.Email}} ({{.Organization}}{{range .Roles}}, role {{.}}{{end}}{{range .Groups}}, group {{.}}{{end}})</button>
-{{end}}`
+const pick = `<div class="people">{{range .}}<button name="user" value="{{.Email}}"><span>{{.Name}}, <strong>{{.Email}}</strong></span> <small>organization {{.Organization}}{{range .Roles}}, role {{.}}{{end}}{{range .Groups}}, group {{.}}{{end}}</small></button>
+{{end}}</div>`
 
 func (p *Provider) subject(email string) (string, error) {
 	if _, ok := p.users[email]; !ok {

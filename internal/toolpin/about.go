@@ -1,0 +1,36 @@
+package toolpin
+
+import (
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// About is what a server says of a tool to people. All of it is the server's word (2025-11-25, server/tools, "Tool
+// annotations": hints that clients must not trust).
+type About struct {
+	Title, Description string
+	// Hints are the annotations that the server has set, by their names in MCP, such as readOnlyHint.
+	Hints map[string]bool
+}
+
+// AboutOf reads what is kept of a definition. One that was too long to be kept says nothing.
+func AboutOf(definition []byte) About {
+	v, err := strictjson.Parse(definition, strictjson.Limits{MaxBytes: len(definition) + 1, MaxDepth: len(definition) + 1, MaxMembers: len(definition) + 1})
+	if err != nil {
+		return About{}
+	}
+	text := func(v strictjson.Value, name string) string {
+		member, _ := v.Get(name)
+		return member.Str()
+	}
+	annotations, _ := v.Get("annotations")
+	about := About{Title: text(v, "title"), Description: text(v, "description"), Hints: make(map[string]bool)}
+	if about.Title == "" {
+		about.Title = text(annotations, "title")
+	}
+	for _, name := range [...]string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+		if hint, ok := annotations.Get(name); ok && hint.Kind() == strictjson.Bool {
+			about.Hints[name] = hint.Bool()
+		}
+	}
+	return about
+}
