@@ -106,7 +106,7 @@ func TestAttackNoCredential(t *testing.T) {
 				}
 			}
 			a.decode(t, &refusal)
-			if refusal.Details.ConnectURL != g.url+"/api/servers/"+s.ID+"/connect" {
+			if refusal.Details.ConnectURL != g.url+"/connect/"+s.Slug {
 				t.Errorf("H04 the link goes to %q", refusal.Details.ConnectURL)
 			}
 			upstream.wantNothing(t)

@@ -95,10 +95,10 @@ func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, chec
 	}
 	if err != nil {
 		r.Reason = b.failAttempt(ctx, server, a, err)
-		r.ReturnURL = withOutcome(made.ReturnURL, false, server.Slug)
+		r.ReturnURL = WithOutcome(made.ReturnURL, false, server.Slug)
 		return r, nil
 	}
-	r.OK, r.ReturnURL = true, withOutcome(made.ReturnURL, true, server.Slug)
+	r.OK, r.ReturnURL = true, WithOutcome(made.ReturnURL, true, server.Slug)
 	r.Undo, err = b.undoToken(a.ConnectionKey, g.ID)
 	return r, err
 }
@@ -147,7 +147,7 @@ func (b *Broker) failAttempt(ctx context.Context, server storage.Server, a stora
 	_ = errors.As(err, &f)
 	b.log.Warn("connection attempt failed", "organization", a.OrganizationID, "user", a.UserID, "server", server.Slug,
 		"reason", f.public, "error", f.cause.Error())
-	b.noteFailure(ctx, a, kindOf(&server.Entry), f.public)
+	b.noteFailure(ctx, a, KindOf(&server.Entry), f.public)
 	return f.public
 }
 
@@ -182,7 +182,7 @@ func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attemp
 	if err != nil {
 		return exchange{}, fail(begin, err)
 	}
-	if kindOf(&s.Entry) != storage.ProviderOAuth2 || client.ClientID != made.ClientID || made.RedirectURI != b.app.RedirectURI ||
+	if KindOf(&s.Entry) != storage.ProviderOAuth2 || client.ClientID != made.ClientID || made.RedirectURI != b.app.RedirectURI ||
 		!sameClient(s, client) || where != (place{made.Origin, made.Resource, a.Issuer}) {
 		return exchange{}, fail(begin, errors.New("client or upstream is not the one that the attempt began with"))
 	}

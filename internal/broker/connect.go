@@ -49,7 +49,7 @@ func (b *Broker) Connect(ctx context.Context, who Who, server storage.Server, re
 		}
 	}
 	key := storage.ConnectionKey{OrganizationID: who.OrganizationID, UserID: who.UserID, ServerID: server.ID}
-	kind := kindOf(&server.Entry)
+	kind := KindOf(&server.Entry)
 	if kind == storage.ProviderOAuth2 {
 		return b.connectOAuth(ctx, key, server, req)
 	}
@@ -60,8 +60,8 @@ func (b *Broker) Connect(ctx context.Context, who Who, server storage.Server, re
 	return b.connectTyped(ctx, key, server, kind, g)
 }
 
-// kindOf is how a server authenticates: an entry that requires no authentication is of kind none whatever its provider.
-func kindOf(e *storage.DirectoryEntry) storage.Provider {
+// KindOf is how a server authenticates: an entry that requires no authentication is of kind none whatever its provider.
+func KindOf(e *storage.DirectoryEntry) storage.Provider {
 	if !e.RequiresAuth {
 		return storage.ProviderNone
 	}

@@ -72,7 +72,7 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 	if server.OrganizationID != key.OrganizationID || server.ID != key.ServerID {
 		return Credential{}, storage.ErrNotFound
 	}
-	kind := kindOf(&server.Entry)
+	kind := KindOf(&server.Entry)
 	if kind == storage.ProviderNone {
 		return Credential{kind: kind}, nil
 	}
@@ -151,7 +151,7 @@ func (b *Broker) known(ctx context.Context, key storage.ConnectionKey, server *s
 // Gone reports whether the user of key has no connection to server any more, which takes one: it was taken away, and did
 // not just break. Errors are the store's.
 func (b *Broker) Gone(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (bool, error) {
-	if kindOf(&server.Entry) == storage.ProviderNone {
+	if KindOf(&server.Entry) == storage.ProviderNone {
 		return false, nil
 	}
 	if b.ctx.Err() != nil {
@@ -162,6 +162,25 @@ func (b *Broker) Gone(ctx context.Context, key storage.ConnectionKey, server *st
 		return false, err
 	}
 	return !h.connected && h.reason == "", nil
+}
+
+// Connected reports whether the user of key has a credential for server, as far as is known without asking the provider.
+// One whose refresh was refused is not connected. Errors are the store's.
+func (b *Broker) Connected(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (bool, error) {
+	switch {
+	case KindOf(&server.Entry) == storage.ProviderNone:
+		return true, nil
+	case server.Status == storage.ServerPending, server.Status == storage.ServerError:
+		return false, nil
+	case b.ctx.Err() != nil:
+		return false, ErrClosed
+	}
+	where := siteOf(&server.Entry)
+	h, err := b.known(ctx, key, server, where)
+	if err != nil {
+		return false, err
+	}
+	return h.connected && h.fits(where), nil
 }
 
 // load reads a connection. That there is none is worth keeping, too.

@@ -24,7 +24,7 @@ type site struct {
 }
 
 func siteOf(e *storage.DirectoryEntry) site {
-	return site{e.URL, e.EventsURL, e.Provider, kindOf(e), e.OAuth.Resource, e.OAuth.Issuer}
+	return site{e.URL, e.EventsURL, e.Provider, KindOf(e), e.OAuth.Resource, e.OAuth.Issuer}
 }
 
 // placeOf returns the place of a server's credentials. known is what was discovered about it, and may be empty.

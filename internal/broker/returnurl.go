@@ -110,8 +110,8 @@ func parseReturnURL(raw string) (u *url.URL, reason string) {
 	return u, ""
 }
 
-// withOutcome adds the outcome of an attempt to a return URL that check has passed.
-func withOutcome(raw string, ok bool, slug string) string {
+// WithOutcome adds the outcome of an attempt to a return URL that check has passed.
+func WithOutcome(raw string, ok bool, slug string) string {
 	if raw == "" {
 		return ""
 	}

@@ -64,7 +64,7 @@ func TestWithOutcome(t *testing.T) {
 		{"https://a.test/x", true, "https://a.test/x?status=connected&server=demo"},
 		{"https://a.test/x?y=z", false, "https://a.test/x?y=z&status=error&server=demo"},
 	} {
-		if got := withOutcome(tc.in, tc.ok, "demo"); got != tc.want {
+		if got := WithOutcome(tc.in, tc.ok, "demo"); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}
@@ -86,7 +86,7 @@ func FuzzReturnURL(f *testing.F) {
 		if list.check(raw) != nil {
 			return
 		}
-		u, err := url.Parse(withOutcome(raw, true, "demo"))
+		u, err := url.Parse(WithOutcome(raw, true, "demo"))
 		if err != nil {
 			t.Fatalf("%q: %v", raw, err)
 		}

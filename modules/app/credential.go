@@ -13,7 +13,4 @@ type CredentialSource interface {
 	Credential(ctx context.Context) (broker.Credential, error)
 	// Rejected says that the upstream answered 401 to the credential. It returns a fresh one when a refresh gave one.
 	Rejected(ctx context.Context, used broker.Credential) (broker.Credential, error)
-	// ConnectURL is where the caller connects: the provider's login when an attempt can be begun, else the address of
-	// the API that begins one.
-	ConnectURL(ctx context.Context) string
 }

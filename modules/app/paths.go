@@ -27,6 +27,7 @@ const (
 	LoginCallbackPath = "/login/callback"
 	LogoutPath        = "/logout"
 	ApprovalsPath     = "/approvals"
+	ConnectPrefix     = "/connect/" // with a server's slug: where a user connects their account
 )
 
 // IsPublic reports whether a path is served without a token. The list is closed and compared exactly: nothing becomes

@@ -65,8 +65,6 @@ type resources struct {
 	agents    *cache.Cache[*storage.Agent]
 	standings *cache.Cache[standing]
 	keys      apiKeys
-	// attempts are the addresses at which users whose connection was lost can make it anew.
-	attempts *cache.Cache[string]
 	// tasks are those that calls created at upstreams.
 	tasks taskbook.Book
 	// connections is what the brokers of all configurations know of connections.
@@ -160,10 +158,6 @@ const (
 	keptAgents  = 50_000
 	// peopleKnownFor is how long the store is not asked about somebody again: it notes when they were last seen.
 	peopleKnownFor = time.Minute
-	// offeredAttempts bounds the attempts that are offered at a time, and offeredFor how long each is: shorter than the
-	// ten minutes that an attempt lives.
-	offeredAttempts = 10_000
-	offeredFor      = 5 * time.Minute
 )
 
 func (r *resources) makeCaches() (err error) {
@@ -197,10 +191,6 @@ func (r *resources) makeCaches() (err error) {
 		return err
 	}
 	r.standings, err = newCache(r, "standings", cache.Options[standing]{Entries: keptCallers})
-	if err != nil {
-		return err
-	}
-	r.attempts, err = newCache(r, "attempts", cache.Options[string]{Entries: offeredAttempts, TTL: offeredFor})
 	if err != nil {
 		return err
 	}

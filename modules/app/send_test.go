@@ -34,8 +34,6 @@ func (r *rejections) Rejected(context.Context, broker.Credential) (broker.Creden
 	return broker.Credential{}, r.errs[r.asked-1]
 }
 
-func (*rejections) ConnectURL(context.Context) string { return "" }
-
 // TestSendWith: A15, rule 9: one more call after a 401 that a refresh followed, and never another.
 func TestSendWith(t *testing.T) {
 	ended, away := &broker.NotConnectedError{Reason: "ended"}, &broker.UnavailableError{}

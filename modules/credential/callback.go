@@ -103,7 +103,7 @@ func (h *Handler) resultPage(ctx context.Context, core *app.Core, result broker.
 		return page{Status: http.StatusBadRequest, Title: titleFailed, Text: result.Reason}
 	}
 	return page{
-		Status: http.StatusOK, Title: result.Server.Name + " is connected", Text: "Agents that act for you can now use it through the gateway.",
+		Status: http.StatusOK, Title: result.Server.Name + " is connected", Text: "Go back to your client: the same conversation can use the server now. Nothing needs to be restarted.",
 		Holder: &holder{User: h.userName(ctx, core, result.ConnectionKey), Organization: h.organizationName(ctx, core, result.ConnectionKey), Token: result.Undo},
 	}
 }

@@ -102,11 +102,6 @@ func (s *source) Rejected(ctx context.Context, used broker.Credential) (broker.C
 	return s.call.Core.Broker.Rejected(ctx, s.key(), *s.call.Server, used)
 }
 
-// ConnectURL implements app.CredentialSource.
-func (s *source) ConnectURL(ctx context.Context) string {
-	return s.call.Core.ConnectURL(ctx, s.key(), s.call.Server)
-}
-
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	durward_credential

@@ -36,8 +36,6 @@ func (noCredential) Rejected(context.Context, broker.Credential) (broker.Credent
 	return broker.Credential{}, &broker.NotConnectedError{}
 }
 
-func (noCredential) ConnectURL(context.Context) string { return "" }
-
 // brokenBody is the beginning of a body.
 func brokenBody(text string, err error) io.ReadCloser {
 	return io.NopCloser(io.MultiReader(strings.NewReader(text), readError{err}))

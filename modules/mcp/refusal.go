@@ -44,7 +44,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 	}
 	x.outcome = "not_connected"
 	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && x.inConversation() && answersUser(m.Method) {
-		x.answerLost(ctx, m)
+		x.answerLost(m)
 		return
 	}
 	x.call.NotConnected(lost.Reason).Write(x.w)
@@ -75,8 +75,8 @@ func answersUser(method string) bool {
 }
 
 // answerLost tells the user, in the best way the client knows, where to connect again.
-func (x *exchange) answerLost(ctx context.Context, m *jsonrpc.Message) {
-	address := x.call.Credentials.ConnectURL(ctx)
+func (x *exchange) answerLost(m *jsonrpc.Message) {
+	address := x.call.Core.ConnectAddress(x.call.Server)
 	switch {
 	case x.Modern() && m.Client().ElicitURL:
 		x.writeResult(m.ID, inputRequired(address))

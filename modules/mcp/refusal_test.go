@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -19,13 +18,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// provider is where a user connects in these tests.
-const provider = "https://provider.example/authorize?state=s"
-
-// lost has no credential.
-type lost struct{ noCredential }
-
-func (lost) ConnectURL(context.Context) string { return provider }
+// page is where a user connects in these tests.
+const page = "https://gate.example/connect/tracker"
 
 // refusing is an exchange whose credential cannot be had.
 func refusing(t *testing.T, version, body string, session mcpsession.Session) (*exchange, *httptest.ResponseRecorder) {
@@ -41,7 +35,7 @@ func refusing(t *testing.T, version, body string, session mcpsession.Session) (*
 	}
 	return &exchange{
 		Inbound: &app.Inbound{Request: r, Message: message, Session: session}, handler: &Handler{Carrier: app.Carrier{Logger: zap.NewNop()}}, w: w, r: r,
-		call: &app.Call{Core: &app.Core{PublicURL: "https://gate.example"}, Credentials: lost{}, Server: &storage.Server{ID: "server-id"}},
+		call: &app.Call{Core: &app.Core{PublicURL: "https://gate.example"}, Credentials: noCredential{}, Server: &storage.Server{ID: "server-id", Slug: "tracker"}},
 	}, w
 }
 
@@ -118,7 +112,7 @@ func TestRefuseCredential(t *testing.T) {
 			}
 			_ = json.Unmarshal(answer.Error, &failure)
 			if tc.want == "403" {
-				if w.Code != http.StatusForbidden || string(answer.Error) != `"ServerNotConnected"` || answer.Details.ConnectURL != "https://gate.example/api/servers/server-id/connect" {
+				if w.Code != http.StatusForbidden || string(answer.Error) != `"ServerNotConnected"` || answer.Details.ConnectURL != page {
 					t.Errorf("%d %s", w.Code, w.Body)
 				}
 				return
@@ -130,19 +124,19 @@ func TestRefuseCredential(t *testing.T) {
 			switch tc.want {
 			case "input_required":
 				asked := answer.Result.InputRequests["durward_connect"]
-				if answer.Result.ResultType != "input_required" || asked.Method != "elicitation/create" || asked.Params.Mode != "url" || asked.Params.URL != provider {
+				if answer.Result.ResultType != "input_required" || asked.Method != "elicitation/create" || asked.Params.Mode != "url" || asked.Params.URL != page {
 					t.Errorf("%s", w.Body)
 				}
 			case "-32042":
-				if list := failure.Data.Elicitations; failure.Code != -32042 || len(list) != 1 || list[0].Mode != "url" || list[0].URL != provider || list[0].ElicitationID == "" {
+				if list := failure.Data.Elicitations; failure.Code != -32042 || len(list) != 1 || list[0].Mode != "url" || list[0].URL != page || list[0].ElicitationID == "" {
 					t.Errorf("%s", w.Body)
 				}
 			case "isError":
-				if list := answer.Result.Content; !answer.Result.IsError || len(list) != 1 || list[0].Text != textLost+provider || (answer.Result.ResultType == "complete") != modern {
+				if list := answer.Result.Content; !answer.Result.IsError || len(list) != 1 || list[0].Text != textLost+page || (answer.Result.ResultType == "complete") != modern {
 					t.Errorf("%s", w.Body)
 				}
 			case "-31401":
-				if failure.Code != -31401 || failure.Data.Error != "ServerNotConnected" || failure.Data.Details.ConnectURL != provider {
+				if failure.Code != -31401 || failure.Data.Error != "ServerNotConnected" || failure.Data.Details.ConnectURL != page {
 					t.Errorf("%s", w.Body)
 				}
 			}

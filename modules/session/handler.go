@@ -18,8 +18,9 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves `/login`, `/logout` and `/approvals`, the gateway's pages for people with a browser, and tells the OAuth
-// callback who is logged in. It comes before durward_auth. Its pages need an identity provider with a `login_client`.
+// Handler serves `/login`, `/logout`, `/approvals` and `/connect/{slug}`, the gateway's pages for people with a browser, and
+// tells the OAuth callback who is logged in. It comes before durward_auth. Its pages need an identity provider with a
+// `login_client`.
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger
@@ -69,7 +70,7 @@ func (h *Handler) concerns(path string) bool {
 	case app.LoginPath, app.LoginCallbackPath, app.LogoutPath, app.ApprovalsPath:
 		return true
 	}
-	return isCallback(path) || strings.HasPrefix(path, app.ApprovalsPath+"/")
+	return isCallback(path) || strings.HasPrefix(path, app.ApprovalsPath+"/") || strings.HasPrefix(path, app.ConnectPrefix)
 }
 
 func isCallback(path string) bool { return path == app.CallbackPath || path == app.HeldPath }

@@ -31,7 +31,7 @@ func (v *visit) admitted() bool {
 	case !v.core.HostAllowed(v.r.Host):
 		app.WriteError(v.w, app.Forbidden, "This gateway does not answer under that host name")
 		return false
-	case !isCallback(path) && len(v.core.LoginIssuers()) == 0:
+	case !isCallback(path) && !strings.HasPrefix(path, app.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:
 		v.say(http.StatusNotFound, "There is no page here", "This gateway has no login for browsers. Its operator can set one up with `login_client`.")
 		return false
 	case v.elsewhere():
@@ -59,7 +59,12 @@ func (v *visit) elsewhere() bool {
 }
 
 func (v *visit) serve() {
-	switch path := v.r.URL.Path; path {
+	path := v.r.URL.Path
+	if name, ok := strings.CutPrefix(path, app.ConnectPrefix); ok {
+		v.only(func() { v.connect(name) }, http.MethodGet, http.MethodPost)
+		return
+	}
+	switch path {
 	case app.LoginPath:
 		v.only(v.login, http.MethodGet)
 	case app.LoginCallbackPath:
