@@ -9,21 +9,25 @@ import (
 
 const everything = "@modelcontextprotocol/server-everything"
 
-// servers are all that are asked.
-func servers() []mcpServer {
+// everythings are MCP's reference server, over both of its transports.
+func everythings() []mcpServer {
+	resumption := probe{Name: "resumption", Resume: true, Params: object{"name": "trigger-long-running-operation", "arguments": object{"duration": 1, "steps": 4}}}
 	return []mcpServer{
 		{
 			software: "server-everything", version: everything, clients: []string{"1", "2"}, short: true,
 			start:  func(t *testing.T) string { return startEverything(t, "streamableHttp", "/mcp") },
-			probes: append(everythingProbes(), probe{Name: "resumption", Resume: true, Params: object{"name": "trigger-long-running-operation", "arguments": object{"duration": 1, "steps": 4}}}),
+			probes: append(everythingProbes(), resumption), mask: []string{timedBlob},
 		},
 		{
 			software: "server-everything, HTTP+SSE", version: everything, clients: []string{"1"}, transport: "sse", short: true,
 			start:  func(t *testing.T) string { return startEverything(t, "sse", "/sse") },
-			probes: everythingProbes(),
+			probes: everythingProbes(), mask: []string{timedBlob},
 		},
 	}
 }
+
+// timedBlob is a resource's content that holds the time, in Base64.
+const timedBlob = `UmVzb3VyY2U[A-Za-z0-9+/=]+`
 
 func startEverything(t *testing.T, transport, path string) string {
 	t.Helper()
@@ -32,25 +36,26 @@ func startEverything(t *testing.T, transport, path string) string {
 	return "http://127.0.0.1:" + port + path
 }
 
+// everythingProbes ask for what has an error last: after one, SDK 1.x resumes the stream that the error came on, and this
+// server's store of events then gives it those of all streams again, in place of new ones.
 func everythingProbes() []probe {
+	large := strings.Repeat("five megabytes ", 200_000)
 	gzip := call("gzip-file-as-resource", object{"name": "lab.gz", "data": "data:text/plain;base64," + strings.Repeat("bGFi", 100_000), "outputType": "resource"})
-	link := call("gzip-file-as-resource", object{"name": "linked.gz", "data": "data:text/plain,lab", "outputType": "resourceLink"}).waits("notifications/resources/list_changed")
-	link.Name = "gzip-file-as-resource, as a link"
-	slow := call("trigger-long-running-operation", object{"duration": 20, "steps": 100})
-	slow.Name, slow.Cancel = "cancel", true
+	link := call("gzip-file-as-resource", object{"name": "linked.gz", "data": "data:text/plain,lab", "outputType": "resourceLink"}).waits("notifications/resources/list_changed").named("a resource as a link")
 	updates := call("toggle-subscriber-updates", nil).waits("notifications/resources/updated")
 	logging := call("toggle-simulated-logging", nil).waits("notifications/message")
 	logging.Quiet = true // of any level
-	research := probe{Name: "task", Method: "tools/call", Task: true, Params: object{"name": "simulate-research-query", "arguments": object{"topic": "gateways"}}}
-	canceled := research
+	task := probe{Name: "task", Method: "tools/call", Task: true, Params: object{"name": "simulate-research-query", "arguments": object{"topic": "gateways"}}}
+	canceled := task
 	canceled.Name, canceled.Cancel = "task, canceled", true
-	unclear := research
+	unclear := task
 	unclear.Name, unclear.Params = "task that asks", object{"name": "simulate-research-query", "arguments": object{"topic": "python", "ambiguous": true}}
+	slow := call("trigger-long-running-operation", object{"duration": 20, "steps": 100}).named("cancel")
+	slow.Cancel = true
 	return []probe{
 		call("echo", object{"message": "Grüße, 世界 \u2028 \\u0000"}),
-		call("echo", object{"message": strings.Repeat("five megabytes ", 200_000)}),
+		call("echo", object{"message": large}).named("a large message"),
 		call("echo", nil),
-		call("no-such-tool", nil),
 		call("get-sum", object{"a": 1.5, "b": 2}),
 		call("get-annotated-message", object{"messageType": "error", "includeImage": true}),
 		call("get-resource-links", object{"count": 3}),
@@ -64,18 +69,19 @@ func everythingProbes() []probe {
 		call("trigger-sampling-request", object{"prompt": "Say something.", "maxTokens": 10}),
 		call("trigger-elicitation-request", nil),
 		call("trigger-url-elicitation", object{"url": "https://example.test/go", "elicitationId": "lab"}),
-		call("trigger-url-elicitation", object{"url": "https://example.test/go", "elicitationId": "lab2", "errorPath": true}),
-		read("demo://resource/dynamic/text/1"), read("demo://resource/dynamic/blob/2"), read("demo://resource/static/document/architecture.md"), read("demo://no/such"),
-		prompt("simple-prompt", nil), prompt("args-prompt", object{"city": "Vienna"}), prompt("resource-prompt", object{"resourceType": "Text", "resourceId": "1"}), prompt("no-such-prompt", nil),
-		{Name: "complete", Method: "completion/complete", Params: object{"ref": object{"type": "ref/prompt", "name": "completable-prompt"}, "argument": object{"name": "department", "value": "S"}}},
-		{Name: "complete a resource", Method: "completion/complete", Params: object{"ref": object{"type": "ref/resource", "uri": "demo://resource/dynamic/text/{resourceId}"}, "argument": object{"name": "resourceId", "value": "1"}}},
-		{Name: "log level", Method: "logging/setLevel", Params: object{"level": "debug"}},
+		read("demo://resource/dynamic/text/1"), read("demo://resource/dynamic/blob/2"), read("demo://resource/static/document/architecture.md"),
+		prompt("simple-prompt", nil), prompt("args-prompt", object{"city": "Vienna"}), prompt("resource-prompt", object{"resourceType": "Text", "resourceId": "1"}),
+		complete(object{"type": "ref/prompt", "name": "completable-prompt"}, "department", "S"),
+		complete(object{"type": "ref/resource", "uri": "demo://resource/dynamic/text/{resourceId}"}, "resourceId", "1"),
+		logLevel("debug"),
 		{Name: "subscribe", Method: "resources/subscribe", Params: object{"uri": "demo://resource/dynamic/text/1"}},
 		updates,
 		{Name: "unsubscribe", Method: "resources/unsubscribe", Params: object{"uri": "demo://resource/dynamic/text/1"}},
 		logging,
-		research, canceled, unclear,
-		// The last: after it the client resumes a stream, and this server's store of events gives it those of all streams again.
+		task, canceled, unclear,
+		call("no-such-tool", nil),
+		call("trigger-url-elicitation", object{"url": "https://example.test/go", "elicitationId": "lab2", "errorPath": true}),
+		read("demo://no/such"), prompt("no-such-prompt", nil),
 		slow,
 	}
 }

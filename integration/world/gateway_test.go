@@ -33,6 +33,7 @@ type gateway struct {
 	url    string
 	issuer *rig.Issuer
 	names  atomic.Int64
+	start  func() // starts it, the first time and again
 }
 
 // startGateway starts a gateway whose identity provider is the rig's, with further lines for the option `durward`. It ends
@@ -75,14 +76,25 @@ http://:<port> {
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	g.Process = rig.Start(t, nil, home, []string{"DURWARD_TEST_KEY=" + base64.StdEncoding.EncodeToString(key)},
-		rig.Durward(t), "run", "--config", config, "--adapter", "caddyfile")
+	g.start = func() {
+		g.Process = rig.Start(t, nil, home, []string{"DURWARD_TEST_KEY=" + base64.StdEncoding.EncodeToString(key)},
+			rig.Durward(t), "run", "--config", config, "--adapter", "caddyfile")
+		g.WaitFor(t, g.url+"/readyz")
+	}
+	g.start()
 	t.Cleanup(func() {
 		g.Stop(t)
 		g.CheckLog(t)
 	})
-	g.WaitFor(t, g.url+"/readyz")
 	return g
+}
+
+// restart ends the gateway and starts it again.
+func (g *gateway) restart() {
+	g.t.Helper()
+	g.Stop(g.t)
+	g.CheckLog(g.t)
+	g.start()
 }
 
 // token of a caller, for the whole gateway.
@@ -146,4 +158,33 @@ func (g *gateway) policy(serverID string, rules ...any) {
 	g.api(http.MethodPost, "/api/policy", map[string]any{
 		"name": fmt.Sprint("Policy ", g.names.Add(1)), "mcp_server_id": serverID, "status": "ACTIVE", "rules": rules,
 	}, nil)
+}
+
+// connect has a user connect an account at a server's third party, whose pages ask nothing.
+func (g *gateway) connect(address string, user claims) {
+	g.t.Helper()
+	slug := address[strings.LastIndex(address, "/")+1:]
+	request, err := rig.NewRequest(g.t.Context(), http.MethodPost, g.url+"/api/servers/"+slug+"/connect", g.token(user), nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var attempt struct {
+		AuthURL string `json:"auth_url"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&attempt); err != nil || attempt.AuthURL == "" {
+		g.t.Fatalf("connecting %s: status %d, %v", slug, response.StatusCode, err)
+	}
+	page, err := http.Get(attempt.AuthURL) //nolint:noctx // the browser of the user
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer page.Body.Close()
+	if text, err := io.ReadAll(page.Body); err != nil || page.StatusCode != http.StatusOK {
+		g.t.Fatalf("connecting %s ends on status %d, %v: %s", slug, page.StatusCode, err, rig.Tail(string(text), 2_000))
+	}
 }

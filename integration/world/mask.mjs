@@ -8,16 +8,18 @@ const patterns = [
   [/\b[0-9a-f]{32}\b/g, '<hex>'],
 ];
 
-// Members that hold an id or a number of the run.
-const members = { taskId: '<task>', progressToken: '<token>', elicitationId: '<elicitation>', 'io.modelcontextprotocol/subscriptionId': '<subscription>', requestState: '<state>' };
+// Members that hold an id or a number of the run; and a list that a policy may filter is private.
+const members = {
+  cacheScope: '<scope>', taskId: '<task>', progressToken: '<token>', elicitationId: '<elicitation>', 'io.modelcontextprotocol/subscriptionId': '<subscription>', requestState: '<state>',
+};
 
 // masker returns the function that masks what a probe has found.
 export function masker(plan, session) {
   const here = new URL(plan.url);
   const own = (plan.mask ?? []).map(text => new RegExp(text, 'g'));
   const text = value => {
-    const id = session();
-    if (id) value = value.replaceAll(id, '<session>');
+    const id = session(); // the gateway's; the server's own, in what it says, is a UUID
+    if (id) value = value.replaceAll(id, '<uuid>');
     value = value.replaceAll(here.href, '<url>').replaceAll(here.origin, '<origin>').replaceAll(here.host, '<host>');
     for (const [pattern, instead] of patterns) value = value.replace(pattern, instead);
     for (const pattern of own) value = value.replace(pattern, '<masked>');

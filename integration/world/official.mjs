@@ -21,14 +21,15 @@ function filled(schema) {
   return content;
 }
 
-const capabilities = {
+const everything = {
   sampling: {}, roots: { listChanged: true }, elicitation: { form: {}, url: {} },
   extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } },
 };
 
-// connect connects the client that sdk names. told.asked and told.heard are told of the server's requests and notifications.
+// connect connects the client that sdk names; a plain one (plan.plain) cannot ask its user. told.asked and told.heard are told of the server's requests and notifications.
 export async function connect(sdk, plan, headers, told) {
   const url = new URL(plan.url);
+  const capabilities = plan.plain ? {} : everything;
   const options = { requestInit: { headers }, eventSourceInit: { fetch: (u, init) => fetch(u, { ...init, headers: { ...init?.headers, ...headers, Accept: 'text/event-stream' } }) } };
   const answer = method => request => {
     told.asked(method, request.params);
@@ -40,9 +41,11 @@ export async function connect(sdk, plan, headers, told) {
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
     const { SSEClientTransport } = await import('@modelcontextprotocol/sdk/client/sse.js');
     const client = new Client({ name: 'lab', version: '1' }, { capabilities });
-    client.setRequestHandler(types.ListRootsRequestSchema, answer('roots/list'));
-    client.setRequestHandler(types.CreateMessageRequestSchema, answer('sampling/createMessage'));
-    client.setRequestHandler(types.ElicitRequestSchema, answer('elicitation/create'));
+    if (!plan.plain) {
+      client.setRequestHandler(types.ListRootsRequestSchema, answer('roots/list'));
+      client.setRequestHandler(types.CreateMessageRequestSchema, answer('sampling/createMessage'));
+      client.setRequestHandler(types.ElicitRequestSchema, answer('elicitation/create'));
+    }
     client.fallbackNotificationHandler = async notification => told.heard(notification);
     const transport = plan.transport === 'sse' ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options);
     await client.connect(transport);
@@ -51,7 +54,7 @@ export async function connect(sdk, plan, headers, told) {
   const { Client, StreamableHTTPClientTransport, SSEClientTransport } = await import('@modelcontextprotocol/client');
   const { z } = await import('zod');
   const client = new Client({ name: 'lab', version: '1' }, { capabilities, versionNegotiation: { mode: sdk === 'modern' ? 'auto' : 'legacy' } });
-  for (const method of Object.keys(answers)) client.setRequestHandler(method, answer(method));
+  for (const method of plan.plain ? [] : Object.keys(answers)) client.setRequestHandler(method, answer(method));
   client.fallbackNotificationHandler = async notification => told.heard(notification);
   const transport = plan.transport === 'sse' ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options);
   await client.connect(transport);

@@ -5,10 +5,11 @@
 //   transport       "sse": the transport of 2024-11-05
 //   probes          [{name, method, params, ...}], one after another. Besides:
 //     progress      ask for progress; it is part of the answer
-//     wait          names of notifications that have to come besides the answer
+//     wait          names of notifications that have to come besides the answer, each as often as it is named
 //     cancel        cancel the request when its first progress has come
-//     task          a call that becomes a task (2025-11-25): its states, its result, the list of tasks
+//     task          a call that becomes a task (2025-11-25): its result, its end, the list of tasks
 //     resume        leave a call's stream after its first event and go on from there on another
+//     listen        a subscription of 2026-07-28, and the tool whose call has something sent on it
 //     http          requests as they are: what a client that knows more, or less, would see
 //   mask            further texts that differ, as regular expressions
 // What the server asks (sampling, roots, forms, pages) is answered always the same, and is part of the answer.
@@ -26,7 +27,8 @@ const heard = []; // its notifications
 let waiting = () => {};
 
 const { client, transport, schema } = await connect(sdk, plan, headers, {
-  asked: (method, params) => asked.push({ method, params }),
+  // Roots are asked for at any time, when a conversation has begun.
+  asked: (method, params) => method !== 'roots/list' && asked.push({ method, params }),
   heard: notification => {
     heard.push(notification);
     waiting();
@@ -35,10 +37,12 @@ const { client, transport, schema } = await connect(sdk, plan, headers, {
 
 // heardAll waits until each of the names has been heard.
 function heardAll(names) {
+  const count = (list, name) => list.filter(n => n === name).length;
+  const missing = () => names.filter(n => count(heard.map(h => h.method), n) < count(names, n));
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`not heard: ${names.filter(n => !heard.some(h => h.method === n))}`)), limit);
+    const timer = setTimeout(() => reject(new Error(`not heard: ${missing()}`)), limit);
     waiting = () => {
-      if (!names.every(n => heard.some(h => h.method === n))) return;
+      if (missing().length) return;
       clearTimeout(timer);
       resolve();
     };
@@ -65,6 +69,7 @@ async function run(probe) {
   if (probe.http) return exchanges(probe.http);
   if (probe.resume) return resumed(probe);
   if (probe.task) return task(probe);
+  if (probe.listen) return listened(probe);
   const found = {};
   const options = {};
   const controller = new AbortController();
@@ -89,13 +94,25 @@ async function run(probe) {
 async function task({ method, params, cancel }) {
   const created = await request(method, { ...params, task: { ttl: 60_000 } });
   const taskId = created.task.taskId;
-  const found = { created, running: await request('tasks/get', { taskId }) };
+  const found = { created, known: (await request('tasks/get', { taskId })).taskId === taskId };
   if (cancel) found.canceled = await request('tasks/cancel', { taskId });
   else found.result = await request('tasks/result', { taskId });
   found.ended = await request('tasks/get', { taskId });
   found.listed = await request('tasks/list').then(list => list.tasks.some(t => t.taskId === taskId), error => error.message);
-  found.unknown = await request('tasks/get', { taskId: 'no-such-task' }).catch(error => ({ code: error.code, message: error.message }));
+  found.unknown = await request('tasks/get', { taskId: 'no-such-task' }).then(() => 'is known', () => 'is refused'); // by whom does not matter
   return found;
+}
+
+// listened opens a subscription, has something sent on it, and ends it.
+async function listened({ method, params, listen }) {
+  const controller = new AbortController();
+  const ended = request(method, params, { signal: controller.signal, timeout: 2 * limit }).catch(() => {});
+  await heardAll(['notifications/subscriptions/acknowledged']);
+  await request('tools/call', { name: listen, arguments: {} });
+  await heardAll(['notifications/resources/updated']);
+  controller.abort('enough');
+  await ended;
+  return { heard: heard.map(({ method, params }) => ({ method, params })) };
 }
 
 // send sends an HTTP request in the client's session.
@@ -109,13 +126,20 @@ function send(method, body, more = {}) {
   });
 }
 
-// exchanges tells of each request what came back: status, type, body.
+// exchanges tells of each request what came back: its status, and the message's result or its error's code. Who refuses, and
+// whether as JSON or as a stream, does not matter.
 async function exchanges(requests) {
   const found = [];
   for (const { method, body, header } of requests) {
     const answer = await send(method, body, header);
     const text = await answer.text();
-    found.push({ status: answer.status, ...(text && answer.status < 400 ? { type: answer.headers.get('content-type') } : {}), ...(answer.status < 400 ? { text } : {}) });
+    // A server without sessions has none to end; the gateway ends its own.
+    const said = { status: method === 'DELETE' && (answer.ok || answer.status === 405) ? 'ended' : answer.status };
+    if (answer.status < 400 && text) {
+      const message = JSON.parse(text.match(/^data: (.+)$/m)?.[1] ?? text);
+      Object.assign(said, { id: message.id, result: message.result, code: message.error?.code });
+    }
+    found.push(said);
   }
   return found;
 }
@@ -155,8 +179,12 @@ async function events(answer, last, patience = limit) {
 async function resumed({ params }) {
   const message = { jsonrpc: '2.0', id: 'resumed', method: 'tools/call', params: { ...params, _meta: { progressToken: 'resumed' } } };
   const begun = await events(await send('POST', message), event => event.id);
-  for (let tries = 0; tries < 10; tries++) {
+  for (let tries = 0; tries < 20; tries++) {
     const answer = await send('GET', undefined, { Accept: 'text/event-stream', 'Last-Event-ID': begun.at(-1).id });
+    if (answer.status === 409) { // the server has not seen yet that the first stream is left; through a gateway that takes a moment
+      await new Promise(resolve => setTimeout(resolve, 250));
+      continue;
+    }
     if (!answer.ok) return { status: answer.status };
     const rest = await events(answer, event => event.data?.includes('"id":"resumed"'), 2_000);
     const data = rest.filter(e => e.data?.includes('resumed')).map(e => JSON.parse(e.data));

@@ -2,6 +2,7 @@ package world
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,12 +14,14 @@ import (
 
 // mcpServer is a server of others, and what is asked of it.
 type mcpServer struct {
-	software  string   // what it is, in the report
-	version   string   // of the npm package of this name, or the version itself
-	clients   []string // by which it is asked: 1, 2, modern (see probe.mjs)
-	transport string   // "sse": that of 2024-11-05
-	short     bool     // CI asks it, too
-	start     func(t *testing.T) string
+	software  string                    // what it is, in the report
+	version   string                    // of the npm package of this name, or the version itself
+	clients   []string                  // by which it is asked: 1, 2, modern (see probe.mjs)
+	transport string                    // "sse": that of 2024-11-05
+	short     bool                      // CI asks it, too
+	start     func(t *testing.T) string // starts it and returns its address
+	plain     func(t *testing.T) string // starts what is asked directly, when that is another process
+	connect   bool                      // it wants an account: the user connects one at the gateway
 	probes    []probe
 	mask      []string          // regular expressions of what differs from run to run
 	theirs    map[string]string // probes that differ although the gateway does what is right, and why
@@ -36,6 +39,7 @@ type probe struct {
 	Cancel   bool           `json:"cancel,omitempty"`
 	Task     bool           `json:"task,omitempty"`
 	Resume   bool           `json:"resume,omitempty"`
+	Listen   string         `json:"listen,omitempty"`
 	HTTP     []exchange     `json:"http,omitempty"`
 }
 
@@ -50,6 +54,9 @@ type object = map[string]any
 
 // call is a probe that calls a tool.
 func call(tool string, arguments object) probe {
+	if arguments == nil {
+		arguments = object{}
+	}
 	return probe{Name: strings.TrimSpace(tool + " " + brief(arguments)), Method: "tools/call", Params: object{"name": tool, "arguments": arguments}}
 }
 
@@ -71,27 +78,50 @@ func brief(arguments object) string {
 func (p probe) withProgress() probe                 { p.Progress, p.Name = true, p.Name+", progress"; return p }
 func (p probe) waits(notifications ...string) probe { p.Wait = notifications; return p }
 
+func (p probe) named(name string) probe { p.Name = name; return p }
+
+func complete(ref object, argument, value string) probe {
+	return probe{Name: "complete " + argument, Method: "completion/complete", Params: object{"ref": ref, "argument": object{"name": argument, "value": value}}}
+}
+
+func logLevel(level string) probe {
+	return probe{Name: "log level", Method: "logging/setLevel", Params: object{"level": level}}
+}
+
 func read(uri string) probe {
 	return probe{Name: "read " + uri, Method: "resources/read", Params: object{"uri": uri}}
 }
 
 func prompt(name string, arguments object) probe {
+	if arguments == nil {
+		arguments = object{}
+	}
 	return probe{Name: "prompt " + name, Method: "prompts/get", Params: object{"name": name, "arguments": arguments}}
+}
+
+// servers are all that are asked.
+func servers(t *testing.T) []mcpServer {
+	return slices.Concat(everythings(), sdkServers(), bridged(), goServers(), frameworks(t))
 }
 
 // TestMCPServers: what a server gives directly and through the gateway is the same.
 func TestMCPServers(t *testing.T) {
 	lab(t)
 	g := startGateway(t, "")
-	for _, s := range servers() {
+	for _, s := range servers(t) {
 		if form == short && !s.short {
 			continue
 		}
-		t.Run(s.software, func(t *testing.T) {
-			for _, client := range s.clients {
-				t.Run(client, func(t *testing.T) { s.compare(t, g, client) })
-			}
-		})
+		clients := s.clients
+		if form == short {
+			clients = clients[:1]
+		}
+		for _, client := range clients {
+			t.Run(s.software+"/"+client, func(t *testing.T) {
+				t.Parallel()
+				s.compare(t, g, client)
+			})
+		}
 	}
 }
 
@@ -103,10 +133,23 @@ func (s mcpServer) compare(t *testing.T, g *gateway, client string) {
 	r := &row{section: mcpServers, software: s.software, version: s.release(t), tried: "probes of " + clientNames[client], remark: s.remark}
 	record(t, r)
 	address := s.start(t)
-	direct := s.ask(t, client, address, "")
-	through := s.ask(t, client, g.serve(address, nil), g.token(alice))
+	plain := address
+	if s.plain != nil {
+		plain = s.plain(t)
+	}
+	direct := s.ask(t, client, plain, "")
+	var entry map[string]any
+	if s.connect {
+		entry = map[string]any{"provider": "oauth2", "requires_auth": true}
+	}
+	server := g.serve(address, entry)
+	if s.connect {
+		g.connect(server, alice)
+	}
+	through := s.ask(t, client, server, g.token(alice))
 	r.tried += s.asked(direct)
-	for name, want := range direct {
+	for _, name := range slices.Sorted(maps.Keys(direct)) {
+		want := direct[name]
 		reason, excused := s.theirs[name]
 		switch difference := cmp.Diff(want, through[name]); {
 		case difference == "":
@@ -146,7 +189,6 @@ func rough(transport, client string) []probe {
 	return []probe{{Name: "HTTP", HTTP: []exchange{
 		{Method: "POST", Body: ping},
 		{Method: "POST", Body: object{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}},
-		{Method: "POST", Body: object{"jsonrpc": "2.0", "id": 2, "method": "no/such"}},
 		{Method: "DELETE"},
 		{Method: "POST", Body: ping},
 	}}}
