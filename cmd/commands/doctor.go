@@ -46,6 +46,8 @@ nothing and may run beside a gateway: as the gateway's user and with its environ
 
 Each finding has a severity (error, warning, note), what it means, and how to mend it.
 The exit code is 1 when there is an error.
+
+durward doctor tokens shows which access tokens a running gateway refused, and why.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			var o doctorOptions
@@ -53,6 +55,7 @@ The exit code is 1 when there is an error.
 			cmd.Flags().StringVar(&o.format, "format", "text", "text or json")
 			cmd.Args = cobra.NoArgs
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) }
+			cmd.AddCommand(new(doctorTokens).command())
 		},
 	})
 }

@@ -86,3 +86,19 @@ func empty(v strictjson.Value) bool {
 	}
 	return false
 }
+
+// OrganizationNames are the names that claims hold by the paths in force, one for each claim that holds one name.
+func (m *Mapping) OrganizationNames(c *token.Claims) (names []string) {
+	for _, paths := range [][]string{or(m.Paths.Organization, defaults.Organization), or(m.Paths.OrganizationSlug, defaults.OrganizationSlug)} {
+		for _, path := range paths {
+			v, ok := c.Lookup(path)
+			if !ok {
+				continue
+			}
+			if name, ok := single(v); ok && name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}

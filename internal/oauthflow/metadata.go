@@ -27,6 +27,8 @@ type Discovery struct {
 	ClientMetadata bool
 	// NoRefresh: the server's list of grants leaves refresh_token out.
 	NoRefresh bool
+	// UserinfoEndpoint is where an OpenID provider tells the claims of a user; "" when it does not.
+	UserinfoEndpoint string
 	// Assumed: no document was found and the endpoints are those that MCP 2025-03-26 prescribes for that case. Only a
 	// successful registration shows that they exist.
 	Assumed bool
@@ -39,15 +41,16 @@ type Discovery struct {
 // and without the final slash are one, because both name the same document. ErrUnsupported when there is no document or
 // the server lacks PKCE with S256 (attack A05), ErrMismatch, ErrMalformed, ErrUnavailable.
 func (c *Client) FetchMetadata(ctx context.Context, issuer string) (Discovery, error) {
-	return c.fetchMetadata(ctx, issuer, parseMetadata)
+	return c.fetchMetadata(ctx, issuer, serverAddresses, parseMetadata)
 }
 
-// FetchProvider fetches the metadata of the OpenID provider at which users log in. It is FetchMetadata, but for two things:
-// the issuer must be the given one to the character, as in its tokens (OpenID Connect Discovery section 4.3), and the
-// provider need not say that it knows PKCE. The operator has chosen it, many do PKCE without saying so, and the nonce
+// FetchProvider fetches the metadata of the OpenID provider at which users log in. It is FetchMetadata, but for three things:
+// the issuer must be the given one to the character, as in its tokens (OpenID Connect Discovery section 4.3); the document of
+// OpenID Connect is asked for first, because others may leave out where userinfo is; and the provider need not say that it
+// knows PKCE. The operator has chosen it, many do PKCE without saying so, and the nonce
 // binds the code to the login all the same (RFC 9700 section 2.1.1).
 func (c *Client) FetchProvider(ctx context.Context, issuer string) (Discovery, error) {
-	return c.fetchMetadata(ctx, issuer, func(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
+	return c.fetchMetadata(ctx, issuer, providerAddresses, func(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
 		if iss, _ := text(v, "issuer"); iss != issuer {
 			return Discovery{}, fmt.Errorf("%w: the document names another issuer", ErrMismatch)
 		}
@@ -55,8 +58,8 @@ func (c *Client) FetchProvider(ctx context.Context, issuer string) (Discovery, e
 	})
 }
 
-func (c *Client) fetchMetadata(ctx context.Context, issuer string, parse func(strictjson.Value, string, func(string) error) (Discovery, error)) (Discovery, error) {
-	addresses, err := c.metadataAddresses(issuer)
+func (c *Client) fetchMetadata(ctx context.Context, issuer string, list func(origin, path string) []string, parse func(strictjson.Value, string, func(string) error) (Discovery, error)) (Discovery, error) {
+	addresses, err := c.metadataAddresses(issuer, list)
 	if err != nil {
 		return Discovery{}, fmt.Errorf("metadata of the issuer: %w", err)
 	}
@@ -83,9 +86,8 @@ func (c *Client) fetchMetadata(ctx context.Context, issuer string, parse func(st
 	return Discovery{}, fmt.Errorf("metadata of the issuer: %w: %w", ErrUnsupported, errAbsent)
 }
 
-// metadataAddresses lists where an issuer's document may be: RFC 8414 with the path inserted, OpenID Connect with the
-// path inserted, OpenID Connect with the path before it.
-func (c *Client) metadataAddresses(issuer string) ([]string, error) {
+// metadataAddresses lists where an issuer's document may be.
+func (c *Client) metadataAddresses(issuer string, list func(origin, path string) []string) ([]string, error) {
 	if err := c.checkURL(issuer); err != nil {
 		return nil, fmt.Errorf("%w: the issuer: %w", ErrMalformed, err)
 	}
@@ -93,7 +95,12 @@ func (c *Client) metadataAddresses(issuer string) ([]string, error) {
 	if err != nil || u.RawQuery != "" || u.ForceQuery {
 		return nil, fmt.Errorf("%w: the issuer has a query", ErrMalformed)
 	}
-	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
+	return list(u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")), nil
+}
+
+// serverAddresses are in the order of MCP: RFC 8414 with the path inserted, OpenID Connect with the path inserted, OpenID
+// Connect with the path before it.
+func serverAddresses(origin, path string) []string {
 	addresses := []string{
 		origin + "/.well-known/oauth-authorization-server" + path,
 		origin + "/.well-known/openid-configuration" + path,
@@ -101,7 +108,14 @@ func (c *Client) metadataAddresses(issuer string) ([]string, error) {
 	if path != "" {
 		addresses = append(addresses, origin+path+"/.well-known/openid-configuration")
 	}
-	return addresses, nil
+	return addresses
+}
+
+// providerAddresses are the same from the last to the first.
+func providerAddresses(origin, path string) []string {
+	addresses := serverAddresses(origin, path)
+	slices.Reverse(addresses)
+	return addresses
 }
 
 // sameIssuer is string equality, but for the final slash of a URL that has no path.
@@ -138,6 +152,7 @@ func parseServer(v strictjson.Value, issuer string, check func(string) error, pr
 		{"token_endpoint", &d.Endpoints.TokenEndpoint, true},
 		{"registration_endpoint", &d.Endpoints.RegistrationEndpoint, false},
 		{"revocation_endpoint", &d.Endpoints.RevocationEndpoint, false},
+		{"userinfo_endpoint", &d.UserinfoEndpoint, false},
 	} {
 		if *e.to, err = text(v, e.name); err != nil {
 			return Discovery{}, err

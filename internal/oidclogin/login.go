@@ -5,12 +5,15 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/internal/token"
 )
 
@@ -41,11 +44,12 @@ type Protocol interface {
 	ObtainClient(ctx context.Context, d oauthflow.Discovery, app oauthflow.Application) (oauthflow.Registration, error)
 	AuthorizationURL(r oauthflow.AuthorizationRequest) (string, error)
 	Exchange(ctx context.Context, r oauthflow.ExchangeRequest) (oauthflow.Tokens, error)
+	Userinfo(ctx context.Context, endpoint string, access seal.Secret) (strictjson.Value, error)
 }
 
 var _ Protocol = (*oauthflow.Client)(nil)
 
-// Options say where users log in, and as what client. All members are needed, except for Secret and Now.
+// Options say where users log in, and as what client. All members are needed, except for Secret, Lacks, Log and Now.
 type Options struct {
 	Issuer      string // exactly as in its tokens
 	Client      string // client_id
@@ -53,7 +57,9 @@ type Options struct {
 	RedirectURI string
 	Verifier    *token.IDVerifier
 	OAuth       Protocol
-	Now         func() time.Time // default time.Now
+	Lacks       func(*token.Claims) caller.Lack // when userinfo is asked; nil: never
+	Log         *slog.Logger                    // default none
+	Now         func() time.Time                // default time.Now
 }
 
 // Provider is an OpenID provider at which users log in. It is safe for concurrent use.
@@ -69,6 +75,9 @@ type Provider struct {
 func New(o Options) *Provider {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Provider{Options: o}
 }
@@ -112,7 +121,7 @@ func (a Attempt) Matches(query url.Values, now time.Time) bool {
 	return len(state) == 1 && a.State != "" && subtle.ConstantTimeCompare([]byte(state[0]), []byte(a.State)) == 1 && now.Before(a.Expires)
 }
 
-// Finish redeems the provider's answer and returns the claims of the verified ID token. Errors are ErrAnswer, ErrDenied
+// Finish redeems the provider's answer and returns the claims of the verified ID token, completed by userinfo. Errors are ErrAnswer, ErrDenied
 // and ErrProvider; token.ErrInvalid when the ID token is not good, token.ErrUnavailable when nobody can say.
 func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*token.Claims, error) {
 	if a.Issuer != p.Issuer || !a.Matches(query, p.Now()) {
@@ -149,7 +158,11 @@ func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*to
 	case tokens.IDToken.Empty():
 		return nil, fmt.Errorf("%w: it sent no ID token", ErrProvider)
 	}
-	return p.Options.Verifier.Verify(ctx, tokens.IDToken.Reveal(), a.Nonce)
+	claims, err := p.Options.Verifier.Verify(ctx, tokens.IDToken.Reveal(), a.Nonce)
+	if err != nil {
+		return nil, err
+	}
+	return p.complete(ctx, claims, d, tokens.Access)
 }
 
 // metadata returns the provider's endpoints.

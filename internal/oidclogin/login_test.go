@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -40,6 +41,8 @@ type idp struct {
 	forms    []url.Values   // of token requests
 	auths    []string       // Authorization of token requests
 	metadata map[string]any // changes of the metadata
+	userinfo string         // what userinfo answers: status, blank, body
+	asked    []string       // Authorization of requests for userinfo
 	fetched  int
 }
 
@@ -53,6 +56,7 @@ func newIDP(t *testing.T) *idp {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.serveMetadata)
 	mux.HandleFunc("POST /token", p.serveToken)
+	mux.HandleFunc("GET /userinfo", p.serveUserinfo)
 	p.Server = httptest.NewServer(mux)
 	t.Cleanup(p.Close)
 	return p
@@ -64,11 +68,21 @@ func (p *idp) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	p.fetched++
 	m := map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize?tenant=1", "token_endpoint": p.URL + "/token",
-		"authorization_response_iss_parameter_supported": true,
+		"authorization_response_iss_parameter_supported": true, "userinfo_endpoint": p.URL + "/userinfo",
 	}
 	maps.Copy(m, p.metadata)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(m)
+}
+
+func (p *idp) serveUserinfo(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, r.Header.Get("Authorization"))
+	status, body, _ := strings.Cut(p.userinfo, " ")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(map[string]int{"200": 200, "302": 302, "401": 401, "500": 500}[status])
+	_, _ = w.Write([]byte(body))
 }
 
 func (p *idp) serveToken(w http.ResponseWriter, r *http.Request) {
@@ -113,6 +127,19 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
+// lacks: an organization is needed, an address would be nice.
+func lacks(c *token.Claims) caller.Lack {
+	_, organization := c.Object.Get("org_id")
+	_, address := c.Object.Get("email")
+	switch {
+	case !organization:
+		return caller.LacksIdentity
+	case !address:
+		return caller.LacksDetail
+	}
+	return caller.LacksNothing
+}
+
 func (p *idp) provider(t *testing.T, secret string) (*Provider, *clock) {
 	t.Helper()
 	keys, err := token.NewStaticKeys(token.StaticKey{ID: "k", Public: p.key.Public()})
@@ -127,7 +154,7 @@ func (p *idp) provider(t *testing.T, secret string) (*Provider, *clock) {
 	c := &clock{at: time.Now()}
 	return New(Options{
 		Issuer: p.URL, Client: "console", Secret: seal.NewSecret(secret), RedirectURI: redirectURI, Verifier: verifier,
-		OAuth: oauthflow.New(netguard.New(netguard.Policy{HTTP: loopback, Allow: loopback}), nil), Now: c.now,
+		OAuth: oauthflow.New(netguard.New(netguard.Policy{HTTP: loopback, Allow: loopback}), nil), Now: c.now, Lacks: lacks,
 	}), c
 }
 
@@ -166,7 +193,9 @@ func TestLogin(t *testing.T) {
 	if a.Return != "/approvals/1" || a.Issuer != p.URL || len(a.State) != 43 || len(a.Nonce) != 43 || a.State == a.Nonce || strings.Contains(address, a.Verifier) {
 		t.Errorf("attempt %+v", a)
 	}
-	p.set(func() { p.claims = map[string]any{"nonce": a.Nonce} })
+	p.set(func() {
+		p.claims, p.userinfo = map[string]any{"nonce": a.Nonce}, `200 {"sub":"user-1","org_id":"acme"}`
+	})
 	claims, err := o.Finish(t.Context(), url.Values{"code": {"c-1"}, "state": {a.State}, "iss": {p.URL}}, a)
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +216,12 @@ func TestLoginWithSecret(t *testing.T) {
 	p := newIDP(t)
 	o, clock := p.provider(t, "s3cret")
 	a, answer := p.begin(t, o)
+	p.set(func() { p.claims["org_id"], p.claims["email"] = "acme", "a@b" })
 	if _, err := o.Finish(t.Context(), answer, a); err != nil {
 		t.Fatal(err)
+	}
+	if len(p.asked) != 0 {
+		t.Error("userinfo was asked although nothing is missing")
 	}
 	if p.auths[0] != "Basic "+base64.StdEncoding.EncodeToString([]byte("console:s3cret")) || p.forms[0].Has("client_secret") {
 		t.Errorf("token request %v %v", p.forms[0], p.auths)

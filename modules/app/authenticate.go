@@ -94,7 +94,7 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 	}
 	identity, ok := c.identities[string(issuer)]
 	if !ok {
-		return nil, token.ErrInvalid
+		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "iss is not that of a configured identity"}
 	}
 	claims, err := identity.Verifier().VerifyParsed(ctx, unverified, resource)
 	if err != nil {

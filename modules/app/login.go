@@ -74,9 +74,10 @@ func (c *Core) bindLogins() error {
 			return fmt.Errorf("identity %s: login_client needs a public_url with https: browsers would carry sessions in the open", issuer)
 		}
 		c.loginIssuers = append(c.loginIssuers, issuer)
+		mapping := c.identities[issuer].Rules().Mapping
 		c.providers[issuer] = oidclogin.New(oidclogin.Options{
 			Issuer: issuer, Client: login.Client, Secret: login.Secret, RedirectURI: c.PublicURL + LoginCallbackPath,
-			Verifier: login.Verifier, OAuth: oauthflow.New(c.Guard, time.Now), Now: time.Now,
+			Verifier: login.Verifier, OAuth: oauthflow.New(c.Guard, time.Now), Lacks: mapping.Lacks, Log: c.Log, Now: time.Now,
 		})
 	}
 	return nil

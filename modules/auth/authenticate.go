@@ -53,6 +53,9 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		h.count(call, "invalid")
 		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
 		call.Core.Audit.RefusedToken(err, r.URL.Path)
+		if !presented.key {
+			call.Core.RememberRefused(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusUnauthorized, err)
+		}
 		h.challenge(w, r, call.Core, true)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
 		h.count(call, "forbidden")
@@ -62,6 +65,9 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 			reason, message = "names another organization than the configured one", textOtherOrganization
 		}
 		call.Core.Audit.RefusedBearer(new(app.Caller), reason, r.URL.Path)
+		if !presented.key {
+			call.Core.RememberRefused(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusForbidden, err)
+		}
 		h.refuse(w, r, app.Forbidden, message)
 	default:
 		h.count(call, "unavailable")

@@ -27,6 +27,8 @@ type Issuer struct {
 	// idToken is what the token endpoint answers, and asked what it was asked with.
 	idToken string
 	asked   []*http.Request
+	// userinfo is what that endpoint answers; nil: there is none.
+	userinfo Object
 }
 
 // NewIssuer starts an issuer; it ends with the test.
@@ -63,6 +65,13 @@ func (i *Issuer) Login(audience string, more Object) {
 	i.idToken, i.asked = signed, nil
 }
 
+// SetUserinfo gives the issuer a userinfo endpoint that answers these claims.
+func (i *Issuer) SetUserinfo(claims Object) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.userinfo = claims
+}
+
 // Asked returns the requests for tokens since Login, with their forms.
 func (i *Issuer) Asked() []*http.Request {
 	i.mu.Lock()
@@ -79,7 +88,7 @@ func (i *Issuer) SetDown(down bool) {
 
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
-	kid, public, down := i.kid, i.key.Public().(ed25519.PublicKey), i.down
+	kid, public, down, userinfo := i.kid, i.key.Public().(ed25519.PublicKey), i.down, i.userinfo
 	i.mu.Unlock()
 	if down {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -88,9 +97,18 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
-		_ = json.NewEncoder(w).Encode(Object{
+		document := Object{
 			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
-		})
+		}
+		if userinfo != nil {
+			document["userinfo_endpoint"] = i.URL + "/userinfo"
+		}
+		_ = json.NewEncoder(w).Encode(document)
+	case "/userinfo":
+		if userinfo == nil || r.Header.Get("Authorization") != "Bearer not-a-jwt" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_ = json.NewEncoder(w).Encode(userinfo)
 	case "/token":
 		_ = r.ParseForm()
 		i.mu.Lock()

@@ -27,6 +27,7 @@ const (
 	approvalsPath  = "/api/approvals"
 	approvalPath   = approvalsPath + "/{approval_id}"
 	auditPath      = "/api/audit"
+	refusedPath    = "/api/refused-tokens"
 )
 
 // table is every address that this handler serves. Who may call a route, whose objects it sees and how it is audited
@@ -86,6 +87,8 @@ var table = routes.MustTable(
 
 	routes.At(http.MethodGet, auditPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listAudit),
 	routes.At(http.MethodGet, auditPath+"/export", routes.Admin, routes.OwnOrganization, routes.AuditRead, exportAudit),
+
+	routes.At(http.MethodGet, refusedPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listRefusedTokens),
 
 	routes.At(http.MethodPost, userRevokePath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeUser),
 )

@@ -136,6 +136,29 @@ func TestLoginRefused(t *testing.T) {
 	})
 }
 
+// TestLoginByUserinfo: W23, a provider that keeps all but the subject in userinfo logs users in.
+func TestLoginByUserinfo(t *testing.T) {
+	g := newGateway(t)
+	const subject = "0192f0c1-5bd2-7000-8000-00000000a11d"
+	bare := func(nonce string) object {
+		return object{"nonce": nonce, "sub": subject, "org_id": nil, "email": nil, "name": nil}
+	}
+	g.issuer.SetUserinfo(object{"sub": subject, "org_id": organization, "email": "dora@example.test"})
+	b := g.begin(t, "/login")
+	g.issuer.Login(client, bare(b.query.Get("nonce")))
+	a := g.end(b, nil)
+	if a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	c := a.cookies()["__Host-durward"]
+	g.get("/approvals", c.Name+"="+c.Value).page(t, http.StatusOK, "dora@example.test")
+
+	g.issuer.SetUserinfo(object{"sub": "somebody-else", "org_id": organization})
+	b = g.begin(t, "/login")
+	g.issuer.Login(client, bare(b.query.Get("nonce")))
+	g.end(b, nil).page(t, http.StatusForbidden, "does not fit")
+}
+
 // TestLoginToAnotherOrganization: W20, the page says what is wrong and offers another try.
 func TestLoginToAnotherOrganization(t *testing.T) {
 	issuer := caddytest.NewIssuer(t)

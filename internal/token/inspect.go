@@ -1,0 +1,65 @@
+package token
+
+import (
+	"context"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// What follows is for telling an administrator why a token was refused. Nothing of it lets anybody in.
+
+// Payload is what the token claims.
+func (u Unverified) Payload() strictjson.Value { return u.payload }
+
+// HeaderFields are alg, kid and typ of the token's header, those that are there and no longer than a kid may be.
+func (u Unverified) HeaderFields() map[string]string {
+	fields := make(map[string]string, 3)
+	v, err := decodeObject(u.header, "header")
+	if err != nil {
+		return fields
+	}
+	for _, name := range [...]string{"alg", "kid", "typ"} {
+		if m, ok := v.Get(name); ok && len(m.View()) > 0 && len(m.View()) <= maxKeyID {
+			fields[name] = m.Str()
+		}
+	}
+	return fields
+}
+
+// Signed reports whether the signature is by a key of the issuer's, with an algorithm that is accepted. Of the claims nothing is
+// looked at: a token that is signed need not be good.
+func (v *Verifier) Signed(ctx context.Context, u Unverified) bool {
+	h, err := readHeader(u.header)
+	if err != nil {
+		return false
+	}
+	alg, ok := v.algorithms[h.algorithm]
+	if !ok {
+		return false
+	}
+	key, err := v.keys.Key(ctx, h.keyID, h.algorithm)
+	return err == nil && alg.fits(key) && alg.method.Verify(u.signed, u.signature, key) == nil
+}
+
+// Options are those that the verifier was made with, defaults filled in. They must not be changed.
+func (v *Verifier) Options() Options { return v.options }
+
+// Supported reports whether an algorithm can be accepted.
+func Supported(algorithm string) bool {
+	_, ok := algorithmNamed(algorithm)
+	return ok
+}
+
+// Lifetime is the time from issue to expiry that a payload claims.
+func Lifetime(payload strictjson.Value) (lives time.Duration, ok bool) {
+	exp, ends, err := numericDate(payload, "exp")
+	if err != nil || !ends {
+		return 0, false
+	}
+	iat, begins, err := numericDate(payload, "iat")
+	if err != nil || !begins || exp.Before(iat) || exp.Sub(iat) > 10*365*24*time.Hour {
+		return 0, false
+	}
+	return exp.Sub(iat), true
+}

@@ -1,0 +1,124 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/guesses"
+	"github.com/durward-gateway/durward/internal/refused"
+	"github.com/durward-gateway/durward/internal/token"
+)
+
+// refusedTokens are those that this process refused last. They outlive reloads: a configuration is changed because of them.
+var refusedTokens refused.Book
+
+// maxLook bounds how long a refusal waits for the keys of an issuer, only to say whether the token is signed.
+const maxLook = 2 * time.Second
+
+// RememberRefused keeps what a refused token claims, for administrators. remote is the peer of the connection.
+func (c *Core) RememberRefused(ctx context.Context, raw, remote, path string, status int, err error) {
+	from, now := guesses.Address(remote), time.Now()
+	if !refusedTokens.Room(from, now) {
+		return
+	}
+	r := refused.Refusal{Err: err, Path: path, Status: status, Issuers: c.issuers}
+	unverified, parsing := token.Parse(raw)
+	if parsing != nil {
+		e := refused.Describe(r)
+		e.At, e.From = now.UTC(), from
+		refusedTokens.Add(e)
+		return
+	}
+	r.Token = &unverified
+	issuer, _ := unverified.Issuer()
+	identity := c.identities[string(issuer)]
+	if identity != nil {
+		r.Of = &refused.Identity{Options: identity.Verifier().Options(), Mapping: identity.Rules().Mapping}
+	}
+	e := refused.Describe(r)
+	e.At, e.From = now.UTC(), from
+	ctx, cancel := context.WithTimeout(ctx, maxLook)
+	defer cancel()
+	if identity != nil && identity.Verifier().Signed(ctx, unverified) {
+		e.Verified = true
+		e.OrganizationID = organizationOf(&token.Claims{Vouched: token.Vouched{Issuer: string(issuer)}, Object: unverified.Payload()}, r.Of.Mapping)
+	}
+	refusedTokens.Add(e)
+}
+
+// organizationOf is the id of the organization that claims name; "" when they name none or several.
+func organizationOf(claims *token.Claims, mapping caller.Mapping) string {
+	who, err := caller.Map(claims, mapping)
+	if err != nil {
+		return ""
+	}
+	if who.Organization.ID != "" {
+		return who.Organization.ID
+	}
+	return who.Organization.DerivedID
+}
+
+// RefusedTokens are the tokens that this process refused within the last hour and that an administrator may see, the newest
+// first: those that are signed by their issuer and name the administrator's organization. Whatever else was sent may speak of
+// people of other organizations, and is shown only where the configuration knows no other one.
+func (c *Core) RefusedTokens(who *Caller) []refused.Entry {
+	entries := refusedTokens.Entries(time.Now())
+	if c.soleOrganization(who.OrganizationID) {
+		return entries
+	}
+	return slices.DeleteFunc(entries, func(e refused.Entry) bool { return !e.Verified || e.OrganizationID != who.OrganizationID })
+}
+
+// soleOrganization reports whether every identity of the configuration is for that organization and for no other.
+func (c *Core) soleOrganization(id string) bool {
+	for _, issuer := range c.issuers {
+		mapping := c.identities[issuer].Rules().Mapping
+		if mapping.Organization == "" {
+			return false
+		}
+		of := mapping.Issuer
+		if of == "" {
+			of = issuer
+		}
+		if mapping.Organization != id && caller.OrganizationID(of, mapping.Organization) != id {
+			return false
+		}
+	}
+	return len(c.issuers) > 0
+}
+
+func init() {
+	caddy.RegisterModule(refusedTokensEndpoint{})
+}
+
+// refusedTokensEndpoint shows the operator all refused tokens on Caddy's admin endpoint, for `durward doctor tokens`.
+type refusedTokensEndpoint struct{}
+
+// RefusedTokensAdminPath is its address there.
+const RefusedTokensAdminPath = "/durward/refused-tokens"
+
+// CaddyModule returns the Caddy module information.
+func (refusedTokensEndpoint) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api.durward", New: func() caddy.Module { return new(refusedTokensEndpoint) }}
+}
+
+// Routes implements caddy.AdminRouter.
+func (refusedTokensEndpoint) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{{Pattern: RefusedTokensAdminPath, Handler: caddy.AdminHandlerFunc(showRefusedTokens)}}
+}
+
+func showRefusedTokens(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet {
+		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(append([]refused.Entry{}, refusedTokens.Entries(time.Now())...))
+}
+
+var _ caddy.AdminRouter = refusedTokensEndpoint{}

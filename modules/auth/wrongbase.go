@@ -1,0 +1,52 @@
+package auth
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// modelsBase is what Anthropic's clients take for a base; OpenAI's take it with /v1.
+var modelsBase = strings.TrimSuffix(app.ModelsPrefix, "/v1/")
+
+// wrongBases are what people configure as base of a client of models: a part of the right one, or more of it. Clients append
+// an endpoint, with /v1 before it or not.
+var wrongBases = map[string]bool{
+	"": true, "/v1": true, "/api": true, "/api/v1": true, "/llm-gateway": true, "/llm-gateway/v1": true, "/openai": true, "/openai/v1": true,
+	"/anthropic": true, "/anthropic/v1": true, modelsBase: true, modelsBase + "/v1/v1": true, modelsBase + "/openai": true, modelsBase + "/openai/v1": true,
+	modelsBase + "/anthropic": true, modelsBase + "/anthropic/v1": true,
+}
+
+// wrongBase answers a client of models whose base URL is not ours with the one that is. Without this it would be told that
+// its key is no good, because keys are good below the right base only. Nothing is told that is not in the documentation, so
+// that no credential is looked at; what comes without one is left to whatever page may have that address.
+func wrongBase(w http.ResponseWriter, r *http.Request, core *app.Core) bool {
+	endpoint, base := modelsEndpoint(r.URL.Path)
+	if endpoint == "" || !wrongBases[base] || len(r.Header["Authorization"]) == 0 && len(r.Header["X-Api-Key"]) == 0 {
+		return false
+	}
+	kind, right := limit.ChatCompletions, core.PublicURL+modelsBase+"/v1"
+	if strings.HasPrefix(endpoint, "/messages") || r.Header.Get("Anthropic-Version") != "" {
+		kind, right = limit.Messages, core.PublicURL+modelsBase
+	}
+	message := "There is nothing at this address. The base URL of this gateway for this client is " + right
+	app.WriteJSON(w, http.StatusNotFound, json.RawMessage(llmwire.ErrorBody(kind, http.StatusNotFound, "unknown_url", message)))
+	return true
+}
+
+// modelsEndpoint splits a path into what a client of models was configured with and what it has appended; "" when it is none
+// of theirs.
+func modelsEndpoint(path string) (endpoint, base string) {
+	for _, endpoint := range [...]string{
+		"/chat/completions", "/completions", "/responses", "/embeddings", "/messages", "/messages/count_tokens", "/models",
+	} {
+		if base, ok := strings.CutSuffix(path, endpoint); ok {
+			return endpoint, base
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,13 @@
+package platformapi
+
+import "github.com/durward-gateway/durward/internal/refused"
+
+// refusedTokensView is the answer of GET /api/refused-tokens.
+type refusedTokensView struct {
+	Tokens []refused.Entry `json:"tokens"`
+}
+
+// listRefusedTokens shows the tokens that this node refused within the last hour.
+func listRefusedTokens(q *request) (any, error) {
+	return refusedTokensView{append([]refused.Entry{}, q.Core.RefusedTokens(q.Caller)...)}, nil
+}
