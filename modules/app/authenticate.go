@@ -126,7 +126,7 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 		if err != nil {
 			return nil, err
 		}
-		resolved, err := c.resolve(ctx, who, rules.AdminRole)
+		resolved, err := c.resolve(ctx, who, &rules)
 		if err != nil {
 			return nil, err
 		}
@@ -136,11 +136,14 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 }
 
 // resolve finds, or makes on first sight, the organization and the user that a token speaks of.
-func (c *Core) resolve(ctx context.Context, who caller.Identity, adminRole string) (Caller, error) {
+func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *IdentityRules) (Caller, error) {
 	now := time.Now()
 	organization, err := c.Store.ResolveOrganization(ctx, who.Organization, now)
 	if err != nil {
 		return Caller{}, err
+	}
+	if rules.Organization == "" {
+		c.noticeOrganization(organization, now)
 	}
 	user, err := c.Store.ResolveUser(ctx, who.UserClaim(organization.ID), now)
 	if err != nil {
@@ -149,6 +152,6 @@ func (c *Core) resolve(ctx context.Context, who caller.Identity, adminRole strin
 	return Caller{
 		Issuer: who.Issuer, Subject: who.Subject, OrganizationID: user.OrganizationID, UserID: user.ID, Name: user.Name, Email: user.Email,
 		Roles: who.Roles, Groups: who.Groups, Teams: who.Teams, Projects: who.Projects, Agent: who.AgentExternalID,
-		Admin: who.HasRole(adminRole), Machine: who.Machine,
+		Admin: who.HasRole(rules.AdminRole), Machine: who.Machine,
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/http/httptest"
 	"path/filepath"
@@ -103,7 +104,7 @@ func newAuthenticator(t testing.TB) (*Core, *issuer, *countingStore) {
 		r.closeCaches()
 		_ = store.Close()
 	})
-	return &Core{Store: store, resources: r, identities: map[string]Identity{issuerID: i}, rulesID: "rules"}, i, store
+	return &Core{Store: store, Log: slog.New(slog.DiscardHandler), resources: r, identities: map[string]Identity{issuerID: i}, rulesID: "rules"}, i, store
 }
 
 // settle asks until the cache, which stores in the background, has the token.

@@ -127,7 +127,7 @@ func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller,
 	if who.Machine {
 		return nil, ErrMachine
 	}
-	resolved, err := c.resolve(ctx, who, rules.AdminRole)
+	resolved, err := c.resolve(ctx, who, &rules)
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,8 @@ type resources struct {
 	callers *cache.Cache[*verified]
 	// people are those that tokens spoke of: who has a new token is mostly known already.
 	people *cache.Cache[*person]
+	// organization is the id of the one that a token was for last; nil: none was.
+	organization atomic.Pointer[string]
 	// agents are the organizations' agents by issuer and client; standings are what the store says of tokens' bearers.
 	agents    *cache.Cache[*storage.Agent]
 	standings *cache.Cache[standing]
