@@ -77,6 +77,41 @@ func TestBrowserApproves(t *testing.T) {
 	d.process.checkLog(t)
 }
 
+// TestBrowserLooksAround: W32: a person opens addresses of the gateway in a browser, without knowing what they are.
+func TestBrowserLooksAround(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	b := startBrowser(t)
+	b.contains(b.open(d.url+"/"), "durward is running in development mode", "Look around", "Pending approvals", "alice@example.test", "claude mcp add --transport http demo")
+	b.picture("welcome")
+	b.contains(b.follow("Demo MCP server"), "Add this address to your MCP client", "Claude Code", "VS Code", "Cursor", "Codex", "mcp-remote")
+	b.picture("server-unknown")
+	b.contains(b.follow("Log in"), "Log in as one of these users")
+	p := b.click(clientUser)
+	b.contains(p, "not connected yet", "Connect your account", clientUser, "claude mcp add --transport http demo "+d.url+"/mcp/demo")
+	if p.URL != d.url+"/mcp/demo" {
+		t.Errorf("the browser ended at %s", p.URL)
+	}
+	b.picture("server")
+	d.connect(t, d.token(t), clientAccount)
+	b.contains(b.open(d.url+"/mcp/demo"), "Your account is connected")
+	b.contains(b.open(d.url+"/mcp/another"), "There is no such server")
+	b.picture("server-missing")
+	for path, want := range map[string]string{
+		"/api/servers": "This address is for programs", "/nothing": "This address is for programs", "/.well-known/nothing": "There is no such page",
+		"/approvals/nothing": "There is no such call", "/login/callback": "This login was not begun with this browser",
+	} {
+		b.contains(b.open(d.url+path), want)
+	}
+	b.open(d.url + "/api/servers")
+	b.picture("error")
+	b.contains(b.open(d.url+"/approvals"), "Pending approvals", "Nothing waits for you")
+	b.picture("approvals-none")
+	b.contains(b.follow("durward"), "durward is running")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
 // TestBrowserLogsInToConnect: a person comes back from a provider, logs in, and is connected; somebody else is not.
 func TestBrowserLogsInToConnect(t *testing.T) {
 	t.Parallel()

@@ -137,12 +137,17 @@ func (b *browser) click(name string) page {
 	b.t.Helper()
 	return b.command(map[string]string{"do": "click", "name": name})
 }
+func (b *browser) follow(name string) page {
+	b.t.Helper()
+	return b.command(map[string]string{"do": "follow", "name": name})
+}
 func (b *browser) fill(name, text string) page {
 	b.t.Helper()
 	return b.command(map[string]string{"do": "fill", "name": name, "text": text})
 }
 
-// picture keeps what the browser shows in the directory BROWSER_PICTURES, for whoever wants to look at it.
+// picture keeps what the browser shows, on a desk and on a phone, in light and in dark, in the directory BROWSER_PICTURES, for
+// whoever wants to look at it.
 func (b *browser) picture(name string) {
 	b.t.Helper()
 	if directory := os.Getenv("BROWSER_PICTURES"); directory != "" {

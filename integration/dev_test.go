@@ -33,19 +33,53 @@ func TestDevTour(t *testing.T) {
 	if diff := cmp.Diff(want, d.tour(t)); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	// It takes back what it finds connected, so it can be repeated from any state.
-	d.connect(t, d.token(t), "demo-bob")
-	if diff := cmp.Diff(slices.Insert(slices.Clone(want), 2, "disconnect_earlier"), d.tour(t)); diff != "" {
-		t.Errorf("steps (-want +got):\n%s", diff)
-	}
 	text := home.command(t, "tour", "--url", d.url)
-	if text.code != 0 || strings.Count(text.stdout, "✓") != len(want) || devJWT.MatchString(text.stdout) {
+	if text.code != 0 || strings.Count(text.stdout, "✓") != len(want) || devJWT.MatchString(text.stdout) || strings.Contains(text.stdout, "\x1b") {
 		t.Errorf("tour: exit code %d\n%s%s", text.code, text.stdout, text.stderr)
 	}
 	// The example policy denies urgent issues to sales alone.
 	for _, urgent := range []string{"create_issue {title, priority: 1} -> issue ", "create_issue {title, priority: 1} -> Denied by policy"} {
 		if strings.Count(text.stdout, urgent) != 1 {
 			t.Errorf("the tour does not tell of %q:\n%s", urgent, text.stdout)
+		}
+	}
+	for _, end := range []string{"Everything works: 17 steps", "What to try next", " connect demo --as alice@example.test --url " + d.url} {
+		if !strings.Contains(text.stdout, end) {
+			t.Errorf("the tour does not end with %q:\n%s", end, text.stdout)
+		}
+	}
+	// What a user connected stays theirs.
+	d.connect(t, d.token(t), "demo-bob")
+	kept := slices.DeleteFunc(slices.Clone(want), func(step string) bool { return step == "disconnect" || step == "refused" })
+	if diff := cmp.Diff(kept, d.tour(t)); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if got := d.whoami(t, d.token(t)); got != "demo-bob" {
+		t.Errorf("after the tour alice is connected as %q", got)
+	}
+}
+
+// TestDevConnect: an account is connected without a browser, once.
+func TestDevConnect(t *testing.T) {
+	home := newDevHome(t)
+	d := home.start(t)
+	for _, want := range []string{"demo is connected for alice@example.test, as demo-alice.", "is connected for alice@example.test already"} {
+		if got := home.command(t, "connect", "demo", "--as", "alice@example.test", "--url", d.url); got.code != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
+		}
+	}
+	if got := d.whoami(t, d.token(t)); got != "demo-alice" {
+		t.Errorf("connected as %q", got)
+	}
+	if got := home.command(t, "connect", "demo", "--as", "bob@example.test", "--account", "mine", "--url", d.url); got.code != 0 || !strings.Contains(got.stdout, "as mine") {
+		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+	for name, arguments := range map[string][]string{
+		"nobody": {"connect", "demo", "--url", d.url}, "an unknown server": {"connect", "nothing", "--as", "alice@example.test", "--url", d.url},
+		"an unknown user": {"connect", "demo", "--as", "mallory@example.test", "--url", d.url}, "no gateway": {"connect", "demo", "--as", "alice@example.test", "--url", "http://127.0.0.1:" + freePort(t)},
+	} {
+		if got := home.command(t, arguments...); got.code == 0 || got.stderr == "" {
+			t.Errorf("%s: exit code %d: %s", name, got.code, got.stdout)
 		}
 	}
 }
@@ -88,9 +122,7 @@ func TestDevTourOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		d.url + "/api/servers", "alice@example.test", "claude mcp add --transport http demo " + d.url + "/mcp/demo",
-		`{"servers": {"demo": {"type": "http", "url": "` + d.url + `/mcp/demo"}}}`, `{"mcpServers": {"demo": {"url": "` + d.url + `/mcp/demo"}}}`,
-		"Models, Anthropic   " + d.url + "/api/llm-gateway\n", d.url + "/api/llm-gateway/user/api-keys | sed",
+		d.url + "/api/servers", "alice@example.test", "claude mcp add --transport http demo " + d.url + "/mcp/demo", "Open " + d.url + " in a browser",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the banner lacks %q", want)

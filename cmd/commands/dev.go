@@ -17,7 +17,9 @@ import (
 
 	"github.com/durward-gateway/durward/caddyfile"
 	"github.com/durward-gateway/durward/cmd/commands/devmode"
+	"github.com/durward-gateway/durward/cmd/commands/terminal"
 	"github.com/durward-gateway/durward/modules/devidp/welcome"
+	"github.com/durward-gateway/durward/modules/logwriter"
 )
 
 const (
@@ -39,8 +41,8 @@ party with an OAuth server, an MCP server and an event stream, and demo models t
 answer as OpenAI's and Anthropic's do. Nothing else needs to be installed or running,
 and nothing leaves the machine.
 
-It prints addresses, users, ready-made configurations for MCP clients and how to call
-models, and runs until it is stopped. A later start finds the data again: users, keys, servers and
+It prints where to look, and runs until it is stopped. The page at its address in a
+browser has the rest: users, texts for MCP clients, how to call models. A later start finds the data again: users, keys, servers and
 connections. Everything is kept in the data directory and nowhere else. Once it is
 ready, the file "address" in there holds the address that it listens on.
 
@@ -91,13 +93,13 @@ func (o devOptions) run(ctx context.Context, out io.Writer) error {
 	caddy.OnExit(func(context.Context) { _ = directory.Close() })
 	caddy.TrapSignals()
 	if err := start(ctx, directory, address); err != nil {
-		return fmt.Errorf("starting development mode: %w", err)
+		return withAdvice(fmt.Errorf("starting development mode: %w", err), "")
 	}
 	if err := directory.WriteAddress(address.String()); err != nil {
 		return err
 	}
 	gateway := "http://" + address.String()
-	fmt.Fprint(out, welcome.New(gateway, directory.Path()).Banner())
+	fmt.Fprint(out, welcome.New(gateway, directory.Path()).Banner(terminal.Of(out).Color))
 	if o.tour {
 		o.showTour(ctx, out, gateway)
 	}
@@ -113,6 +115,9 @@ func start(ctx context.Context, directory *devmode.Directory, address netip.Addr
 	if err != nil {
 		return err
 	}
+	// What Caddy has to say meanwhile is for programs; errors stand before the line that says what to do about them.
+	logwriter.Quiet(true)
+	defer logwriter.Quiet(false)
 	if err := caddy.Load(config, true); err != nil {
 		return err
 	}
@@ -121,8 +126,12 @@ func start(ctx context.Context, directory *devmode.Directory, address netip.Addr
 
 // setEnvironment tells dev.caddyfile where to be, and Caddy to keep what it writes for itself in the data directory.
 func setEnvironment(directory *devmode.Directory, address netip.AddrPort) error {
+	format := "json"
+	if terminal.Of(os.Stderr).Color {
+		format = "console"
+	}
 	for name, value := range map[string]string{
-		"DURWARD_DATA": directory.PathInCaddyfile(), "DURWARD_HOST": address.Addr().String(), "DURWARD_PORT": fmt.Sprint(address.Port()),
+		"DURWARD_LOG_FORMAT": format, "DURWARD_DATA": directory.PathInCaddyfile(), "DURWARD_HOST": address.Addr().String(), "DURWARD_PORT": fmt.Sprint(address.Port()),
 		"XDG_DATA_HOME": directory.Path(), "XDG_CONFIG_HOME": directory.Path(),
 	} {
 		if err := os.Setenv(name, value); err != nil {
@@ -171,9 +180,6 @@ func probe(ctx context.Context, client *http.Client, url string) (int, error) {
 
 // showTour runs the tour against this process. A failure is shown and leaves everything running, to be looked into.
 func (o devOptions) showTour(ctx context.Context, out io.Writer, gateway string) {
-	if err := runTour(ctx, gateway, reportText(out)); err != nil {
-		fmt.Fprintf(out, "\n%v; the gateway goes on running\n", err)
-		return
-	}
+	_ = tellTour(ctx, out, gateway) // it has told of its failure
 	fmt.Fprintf(out, "\nThe gateway goes on running at %s. Ctrl-C stops it.\n", gateway)
 }

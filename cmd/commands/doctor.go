@@ -41,7 +41,8 @@ func init() {
 		Long: `
 Looks at the configuration, the master keys, the modes of files, the store and its
 schema, the database's settings and its user, a pooler in between, clocks, identity
-providers, the space on the disk and what the audit log has not stored yet. It changes
+providers, policies that ask for approval where nobody can give it, the space on the
+disk and what the audit log has not stored yet. It changes
 nothing and may run beside a gateway: as the gateway's user and with its environment.
 
 Each finding has a severity (error, warning, note), what it means, and how to mend it.
@@ -121,7 +122,9 @@ func examineSQLite(ctx context.Context, config *gatewayConfig, r *doctor.Report)
 	if err == nil {
 		var s *sqlite.Store
 		if s, err = sqlite.OpenReadOnly(ctx, path, sqlite.Options{Timeout: lookTimeout}); err == nil {
-			keys, err = s.DataKeys(ctx)
+			if keys, err = s.DataKeys(ctx); err == nil {
+				err = examineApprovals(ctx, config, s, r)
+			}
 			err = errors.Join(err, s.Close())
 		}
 	}
@@ -162,7 +165,9 @@ func examinePostgres(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 	}
 	store, err := config.open(ctx)
 	if err == nil {
-		keys, err = store.DataKeys(ctx)
+		if keys, err = store.DataKeys(ctx); err == nil {
+			err = examineApprovals(ctx, config, store, r)
+		}
 		err = errors.Join(err, store.Close())
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/durward-gateway/durward/cmd/commands/terminal"
 	"github.com/durward-gateway/durward/cmd/commands/tour"
 )
 
@@ -35,7 +36,7 @@ func TestReports(t *testing.T) {
 	failed := tour.Step{Name: "connect", Title: "Connect", MS: 1, Detail: []string{}, Error: "it broke", Hint: "mend it"}
 	var text, lines bytes.Buffer
 	for _, s := range []tour.Step{passed, failed} {
-		reportText(&text)(s)
+		writeStep(&text, terminal.Terminal{}, s)
 		reportJSON(&lines)(s)
 	}
 	wantText := "✓ Log in  (12 ms)\n    GET /a -> 200, with <b>\n✗ Connect  (1 ms)\n    failed: it broke\n    what to do: mend it\n"

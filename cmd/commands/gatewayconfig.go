@@ -51,9 +51,11 @@ type gatewayConfig struct {
 		URL  string `json:"url"`
 	} `json:"coordinate"`
 	Identities []struct {
-		Kind   string `json:"kind"`
-		Issuer string `json:"issuer"`
+		Kind        string `json:"kind"`
+		Issuer      string `json:"issuer"`
+		LoginClient string `json:"login_client"`
 	} `json:"identity"`
+	ApprovalClients []string `json:"approval_clients"`
 
 	// whole is all of it as it is written.
 	whole any

@@ -68,6 +68,7 @@ func adjust() {
 		root.Example = examples
 	}
 	replaceBinarySwappers(root)
+	adviseOnStart(root)
 }
 
 func replaceBinarySwappers(root *cobra.Command) {

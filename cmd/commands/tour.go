@@ -10,7 +10,9 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/cmd/commands/terminal"
 	"github.com/durward-gateway/durward/cmd/commands/tour"
+	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
 func init() {
@@ -28,9 +30,9 @@ disconnected, and the same client is refused. Then the administrator makes an AP
 which gets a streamed completion, is sent to a small or a large model by a smart one,
 reaches a limit, shows up in the usage with what it cost, is revoked and refused.
 
-It uses what alice and bob have on that gateway: alice's account is disconnected at
-the end, also when it was connected before; bob's stays connected. The limit is
-removed; the revoked key stays in the list of keys.
+An account that alice or bob connected before stays as it is; one that the tour
+connects is disconnected at its end. The limit is removed; the revoked key stays in the
+list of keys.
 
 The exit code is 1 when a step fails. With --json every step is one JSON object on
 one line: step, ok, ms, detail, and error and hint when it failed.
@@ -55,30 +57,56 @@ func (o tourOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := reportText(out)
 	if o.json {
-		report = reportJSON(out)
+		return runTour(ctx, gateway, reportJSON(out))
 	}
-	return runTour(ctx, gateway, report)
+	return tellTour(ctx, out, gateway)
 }
 
 func runTour(ctx context.Context, gateway string, report func(tour.Step)) error {
 	return tour.Run(ctx, tour.Options{Gateway: gateway, Client: newClient(), Now: time.Now, Report: report})
 }
 
-func reportText(out io.Writer) func(tour.Step) {
-	return func(s tour.Step) {
-		mark := "✓"
-		if !s.OK {
-			mark = "✗"
+// tellTour runs the tour for people: what each step took and what travelled, how it ended, and what to try next.
+func tellTour(ctx context.Context, out io.Writer, gateway string) error {
+	t, began, passed := terminal.Of(out), time.Now(), 0
+	fmt.Fprint(out, t.Hang("", "", "The main job, step by step, at "+gateway)+"\n")
+	err := runTour(ctx, gateway, func(s tour.Step) {
+		if s.OK {
+			passed++
 		}
-		fmt.Fprintf(out, "%s %s  (%.0f ms)\n", mark, s.Title, s.MS)
-		for _, line := range s.Detail {
-			fmt.Fprintf(out, "    %s\n", line)
-		}
-		if !s.OK {
-			fmt.Fprintf(out, "    failed: %s\n    what to do: %s\n", s.Error, s.Hint)
-		}
+		writeStep(out, t, s)
+	})
+	took := time.Since(began).Seconds()
+	if err != nil {
+		fmt.Fprintf(out, "\n%s %d steps passed in %.1f s, and one did not.\n", t.Bad("The tour failed:"), passed, took)
+		return err
+	}
+	fmt.Fprintf(out, "\n%s %d steps in %.1f s.\n\n%s\n", t.Good("Everything works:"), passed, took, t.Bold("What to try next"))
+	urlFlag := welcome.URLFlag(gateway)
+	for _, next := range []struct{ what, how string }{
+		{"look at it in a browser", gateway},
+		{"add the demo server to your MCP client", gateway + "/mcp/demo"},
+		{"connect alice's account, and leave it so", welcome.Command() + " connect demo --as alice@example.test" + urlFlag},
+		{"decide on the calls that wait for you", gateway + "/approvals"},
+		{"call the API with a token", welcome.Command() + " token --as admin@example.test" + urlFlag},
+	} {
+		fmt.Fprintf(out, "  %-42s %s\n", next.what, t.Link(next.how))
+	}
+	return nil
+}
+
+func writeStep(out io.Writer, t terminal.Terminal, s tour.Step) {
+	mark := t.Good("✓")
+	if !s.OK {
+		mark = t.Bad("✗")
+	}
+	fmt.Fprintf(out, "%s %s  %s\n", mark, t.Bold(s.Title), t.Faint(fmt.Sprintf("(%.0f ms)", s.MS)))
+	for _, line := range s.Detail {
+		fmt.Fprint(out, t.Hang("    ", "      ", line))
+	}
+	if !s.OK {
+		fmt.Fprint(out, t.Hang("    failed: ", "      ", s.Error)+t.Hang("    what to do: ", "      ", s.Hint))
 	}
 }
 

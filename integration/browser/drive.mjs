@@ -52,12 +52,53 @@ async function look() {
   }
 }
 
+// faults are what people who use no mouse, a screen reader or a narrow screen would stumble over (WCAG 2.2). Pages of others are
+// left alone.
+const faults = () => page.evaluate(() => {
+  if (!document.querySelector('.brand')) return [];
+  const wrong = [];
+  const check = (holds, what) => holds || wrong.push(`${location.pathname}: ${what}`);
+  check(document.documentElement.lang === 'en', 'no language');
+  check(document.querySelectorAll('h1').length === 1 && document.querySelector('main h1'), 'not one heading');
+  check(document.querySelector('link[rel=icon]'), 'no icon');
+  check(document.querySelector('a,button,input')?.matches('.skip'), 'no way past the header');
+  for (const field of document.querySelectorAll('input:not([type=hidden]),select,textarea')) check(field.labels.length > 0, `${field.name} has no label`);
+  for (const act of document.querySelectorAll('a,button')) check(act.textContent.trim(), `${act.outerHTML} has no name`);
+  for (const time of document.querySelectorAll('time')) check(!isNaN(Date.parse(time.dateTime)), `${time.outerHTML} is no time`);
+  check(document.querySelectorAll('script').length === 0, 'a script');
+  return wrong;
+});
+
+// reflow reports whether the page fits a width of 320 pixels (WCAG 2.2, 1.4.10).
+async function reflow() {
+  const before = page.viewportSize();
+  await page.setViewportSize({ width: 320, height: 640 });
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  await page.setViewportSize(before);
+  return width > 320 ? [`${page.url()} is ${width} pixels wide in 320`] : [];
+}
+
+// picture shows a page as it is on a desk and on a phone, in light and in dark.
+async function picture({ path }) {
+  const before = page.viewportSize();
+  for (const [device, viewport] of Object.entries({ desk: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } })) {
+    await page.setViewportSize(viewport);
+    for (const colorScheme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme });
+      await page.screenshot({ path: path.replace('.png', `-${device}-${colorScheme}.png`), fullPage: true });
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize(before);
+}
+
 const commands = {
   open: ({ url }) => page.goto(url),
   click: ({ name }) => settle(() => page.getByRole('button', { name }).click()),
   fill: ({ name, text }) => page.getByLabel(name).fill(text),
   until: ({ text }) => page.getByText(text).first().waitFor(),
-  picture: ({ path }) => page.screenshot({ path, fullPage: true }),
+  follow: ({ name }) => settle(() => page.getByRole('link', { name }).first().click()),
+  picture,
 };
 
 for await (const line of createInterface({ input: process.stdin })) {
@@ -65,7 +106,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   let answer;
   try {
     await commands[command.do](command);
-    answer = { ...(await look()), documents: await Promise.all(documents), complaints };
+    const seen = await look();
+    complaints.push(...(await faults()), ...(await reflow()));
+    answer = { ...seen, documents: await Promise.all(documents), complaints };
   } catch (error) {
     answer = { error: String(error), url: page.url(), complaints };
   }

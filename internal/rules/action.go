@@ -51,6 +51,11 @@ type Action struct {
 	Approve bool
 }
 
+// AsksForApproval reports whether an action, as it is written in a rule that grants, asks a human first.
+func AsksForApproval(action string) bool {
+	return strings.HasPrefix(action, kindWords[ToolsCall]+":") && strings.HasSuffix(action, approveSuffix)
+}
+
 // String is the action as it is written in a rule.
 func (a Action) String() string {
 	var b strings.Builder

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/approval"
@@ -17,13 +18,20 @@ type approvals struct {
 	Approvals *approval.Engine
 	// Asks seals what clients carry between being asked and answering.
 	Asks *approval.States
+	// ApprovalPage says that users can decide on the gateway's own page.
+	ApprovalPage bool
+	// ApprovalClients are those with whose tokens users can decide.
+	ApprovalClients []string
 }
 
 // bindApprovals makes the engine. clients are those with which users decide out of band; none: those with which they log
 // in at the gateway's own pages.
 func (c *Core) bindApprovals(clients []string) {
+	own := c.LoginClients()
+	c.ApprovalClients = clients
+	c.ApprovalPage = len(own) > 0 && (len(clients) == 0 || slices.ContainsFunc(own, func(client string) bool { return slices.Contains(clients, client) }))
 	if len(clients) == 0 {
-		clients = c.LoginClients()
+		clients = own
 	}
 	if len(clients) == 0 {
 		c.Log.Info("nobody can decide on held calls out of band: there is neither a login_client nor approval_clients")
@@ -34,6 +42,17 @@ func (c *Core) bindApprovals(clients []string) {
 
 // ApprovalURL is the page on which a user decides on a held call.
 func (c *Core) ApprovalURL(id string) string { return c.PublicURL + ApprovalsPath + "/" + id }
+
+// ApprovalWarning says what is wrong with rules that ask for approval here; "" when users have a page to decide on.
+func (c *Core) ApprovalWarning() string {
+	switch {
+	case c.ApprovalPage:
+		return ""
+	case len(c.ApprovalClients) > 0:
+		return "This gateway has no page to approve calls on: users decide with the clients of `approval_clients`, or in MCP clients that ask them. An identity with a `login_client` brings the page"
+	}
+	return "Nobody can approve calls outside of MCP clients that ask their user themselves: this gateway has no page for it. Set up an identity with a `login_client`, or `approval_clients`"
+}
 
 // Decider is the caller as somebody who decides on held calls with a token.
 func (c *Caller) Decider() approval.Decider {

@@ -7,13 +7,22 @@ import (
 	"github.com/durward-gateway/durward/internal/slug"
 )
 
-// Challenge answers 401 with what a client needs to log in (RFC 6750 section 3, RFC 9728 section 5.1). sent says that the
-// request carried a token, which is then what was wrong.
+// Challenge answers 401 with what a client needs to log in. sent says that the request carried a token, which is then what
+// was wrong.
 func Challenge(w http.ResponseWriter, r *http.Request, core *Core, sent bool) {
 	message := "A bearer token is needed"
+	if sent {
+		message = "The token is not valid here; log in again"
+	}
+	ChallengeHeader(w, r, core, sent)
+	WriteError(w, Unauthorized, message)
+}
+
+// ChallengeHeader sets the header of a 401 (RFC 6750 section 3, RFC 9728 section 5.1).
+func ChallengeHeader(w http.ResponseWriter, r *http.Request, core *Core, sent bool) {
 	var parameters []string
 	if sent {
-		parameters, message = append(parameters, `error="invalid_token"`), "The token is not valid here; log in again"
+		parameters = append(parameters, `error="invalid_token"`)
 	}
 	if prefix, name, ok := ProxiedName(r.URL.Path); ok && prefix == MCPPrefix && slug.Valid(name) {
 		parameters = append(parameters, `resource_metadata="`+core.PublicURL+ResourceMetadata+MCPPrefix+name+`"`)
@@ -22,5 +31,4 @@ func Challenge(w http.ResponseWriter, r *http.Request, core *Core, sent bool) {
 		parameters = append(parameters, `scope="`+strings.Join(scopes, " ")+`"`)
 	}
 	w.Header().Set("WWW-Authenticate", strings.TrimSuffix("Bearer "+strings.Join(parameters, ", "), " "))
-	WriteError(w, Unauthorized, message)
 }

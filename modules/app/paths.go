@@ -23,6 +23,7 @@ const (
 
 // Addresses of pages for browsers, which durward_session serves.
 const (
+	FrontPath         = "/"
 	LoginPath         = "/login"
 	LoginCallbackPath = "/login/callback"
 	LogoutPath        = "/logout"

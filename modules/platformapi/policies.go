@@ -40,7 +40,7 @@ func getPolicy(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoPolicy)
 	}
-	return wrappedPolicy{viewPolicy(p)}, nil
+	return q.wrap(p), nil
 }
 
 func createPolicy(q *request) (any, error) {
@@ -56,7 +56,7 @@ func createPolicy(q *request) (any, error) {
 	if err != nil {
 		return nil, policyRefusal(err, &edit)
 	}
-	return routes.Created{Body: wrappedPolicy{viewPolicy(p)}}, nil
+	return routes.Created{Body: q.wrap(p)}, nil
 }
 
 // storePolicy makes a policy of an edit in which nothing was found wrong.
@@ -103,7 +103,7 @@ func updatePolicy(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wrappedPolicy{viewPolicy(p)}, nil
+	return q.wrap(p), nil
 }
 
 // changePolicy applies an edit to a policy, which the request names at place.
@@ -201,7 +201,7 @@ func clonePolicy(q *request) (any, error) {
 	default:
 		return nil, policyRefusal(err, &policyapi.Edit{}, "path", "policy_id")
 	}
-	return wrappedPolicy{viewPolicy(made)}, nil
+	return q.wrap(made), nil
 }
 
 func listRevisions(q *request) (any, error) {

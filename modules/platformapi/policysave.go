@@ -47,7 +47,7 @@ func savePolicy(q *request) (any, error) {
 	if !target.found {
 		made, err := q.storePolicy(&edit)
 		if err == nil {
-			return savedPolicy{Policy: viewPolicy(made), Created: true}, nil
+			return savedPolicy{Policy: viewPolicy(made), Created: true, Warnings: q.policyWarnings(&made.Policy)}, nil
 		}
 		if !takenName(err) {
 			return nil, policyRefusal(err, &edit)
@@ -61,7 +61,7 @@ func savePolicy(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return savedPolicy{Policy: viewPolicy(p)}, nil
+	return savedPolicy{Policy: viewPolicy(p), Warnings: q.policyWarnings(&p.Policy)}, nil
 }
 
 func takenName(err error) bool {

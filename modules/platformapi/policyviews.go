@@ -2,7 +2,9 @@ package platformapi
 
 import (
 	"encoding/json"
+	"slices"
 
+	"github.com/durward-gateway/durward/internal/rules"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -33,14 +35,14 @@ type policyView struct {
 }
 
 func viewPolicy(p storage.PolicyView) policyView {
-	rules := p.Rules
-	if rules == nil {
-		rules = []storage.Rule{}
+	list := p.Rules
+	if list == nil {
+		list = []storage.Rule{}
 	}
 	return policyView{
 		ID: p.ID, OrganizationID: p.OrganizationID, Name: p.Name, Description: p.Description, SupportContact: p.SupportContact,
 		Tags: routes.List(p.Tags), Status: p.Status, ServerID: p.ServerID, ServerName: p.ServerName,
-		ApplicationIDs: routes.List(p.ApplicationIDs), ApplicationNames: routes.List(p.ApplicationNames), Rules: rules, RulesCount: len(rules),
+		ApplicationIDs: routes.List(p.ApplicationIDs), ApplicationNames: routes.List(p.ApplicationNames), Rules: list, RulesCount: len(list),
 		Shadow: p.Shadow, Revision: p.Revision, CreatedAt: routes.Instant(p.CreatedAt), UpdatedAt: routes.Instant(p.UpdatedAt),
 		CreatedBy: p.CreatedBy, CreatedByName: p.CreatedByName, UpdatedBy: p.UpdatedBy, UpdatedByName: p.UpdatedByName,
 	}
@@ -48,14 +50,32 @@ func viewPolicy(p storage.PolicyView) policyView {
 
 // wrappedPolicy is the body of the operations on one policy.
 type wrappedPolicy struct {
-	Policy policyView `json:"policy"`
+	Policy   policyView `json:"policy"`
+	Warnings []string   `json:"warnings,omitempty"`
+}
+
+func (q *request) wrap(p storage.PolicyView) wrappedPolicy {
+	return wrappedPolicy{viewPolicy(p), q.policyWarnings(&p.Policy)}
 }
 
 // savedPolicy is the body of create-or-update.
 type savedPolicy struct {
-	Success struct{}   `json:"success"`
-	Policy  policyView `json:"policy"`
-	Created bool       `json:"created"`
+	Success  struct{}   `json:"success"`
+	Policy   policyView `json:"policy"`
+	Created  bool       `json:"created"`
+	Warnings []string   `json:"warnings,omitempty"`
+}
+
+// policyWarnings are what is true of a policy that was taken and works otherwise than its author may think.
+func (q *request) policyWarnings(p *storage.Policy) []string {
+	warning := q.Core.ApprovalWarning()
+	asks := func(r storage.Rule) bool {
+		return r.Authorized && slices.ContainsFunc(r.Actions, rules.AsksForApproval)
+	}
+	if warning == "" || !slices.ContainsFunc(p.Rules, asks) {
+		return nil
+	}
+	return []string{warning}
 }
 
 // policyItem is a policy in a list.

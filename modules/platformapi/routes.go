@@ -28,6 +28,7 @@ const (
 	approvalPath   = approvalsPath + "/{approval_id}"
 	auditPath      = "/api/audit"
 	refusedPath    = "/api/refused-tokens"
+	snippetsPath   = "/api/clients/snippets"
 )
 
 // table is every address that this handler serves. Who may call a route, whose objects it sees and how it is audited
@@ -52,6 +53,8 @@ var table = routes.MustTable(
 	routes.At(http.MethodDelete, bySlugPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditConnection, disconnect),
 	routes.At(http.MethodGet, toolsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listTools),
 	routes.At(http.MethodPost, toolsPath+"/accept", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool),
+
+	routes.At(http.MethodGet, snippetsPath, routes.User, routes.OwnOrganization, routes.AuditRead, clientSnippets),
 
 	routes.At(http.MethodGet, directoryPath, routes.User, routes.OwnOrganization, routes.AuditRead, listEntries),
 	routes.At(http.MethodPost, directoryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createEntry),

@@ -205,13 +205,13 @@ func (h *held) ask(a *storage.Approval) error {
 
 // pageAnswer is the answer to a call of the revisions before 2026-07-28 whose user decides on the page.
 func (h *held) pageAnswer(a *storage.Approval) []byte {
-	address := h.call.Core.ApprovalURL(a.ID)
-	if h.Session.ElicitURL && h.Version() == urlVersion {
+	if h.Session.ElicitURL && h.Version() == urlVersion && h.call.Core.ApprovalPage {
+		address := h.call.Core.ApprovalURL(a.ID)
 		return jsonrpc.ErrorResponse(h.message.ID, jsonrpc.CodeURLElicitationRequired, textNeeded, map[string]any{
 			"elicitations": []any{map[string]any{"mode": "url", "elicitationId": a.ID, "url": address, "message": h.question(a)}},
 		})
 	}
-	return jsonrpc.ToolError(h.message.ID, textPage(address), false)
+	return jsonrpc.ToolError(h.message.ID, textPage(h.call.Core, a.ID), false)
 }
 
 // inBand reports whether the client may answer for its user.
@@ -227,7 +227,7 @@ func (h *held) takesEvents() bool {
 // sendToPage tells a client that cannot be asked where its user decides.
 func (h *held) sendToPage(a *storage.Approval) {
 	h.handler.count(h.call, "held")
-	h.write(textPage(h.call.Core.ApprovalURL(a.ID)))
+	h.write(textPage(h.call.Core, a.ID))
 }
 
 // refuse answers that the call was not made and will not be.

@@ -77,7 +77,7 @@ func (h *held) askModern(a *storage.Approval) error {
 	switch {
 	case h.inBand(a) && client.ElicitForm:
 		state.Mode, question = approval.ModeForm, h.form(a)
-	case client.ElicitURL:
+	case client.ElicitURL && h.call.Core.ApprovalPage:
 		address := h.call.Core.ApprovalURL(a.ID)
 		state.Mode, question = approval.ModePage, map[string]any{"mode": "url", "url": address, "message": h.question(a)}
 	default:

@@ -74,7 +74,7 @@ func (h *held) stream(a *storage.Approval) error {
 		case next == nil:
 			return h.forwardInto(client, used)
 		case !h.inBand(next):
-			h.refuseOn(client, textPage(h.call.Core.ApprovalURL(next.ID)))
+			h.refuseOn(client, textPage(h.call.Core, next.ID))
 			return nil
 		}
 		h.call.AuditHeld(next.ID)

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
@@ -735,6 +736,43 @@ func TestHoldMoved(t *testing.T) {
 			}
 			if got := g.calls(); len(got) != 2 {
 				t.Errorf("the upstream got %v", got)
+			}
+		})
+	}
+}
+
+// TestHoldWithoutAPage: agents are not sent to a page that is not there, nor asked to open one.
+func TestHoldWithoutAPage(t *testing.T) {
+	g := newPipeline(t)
+	page := g.config
+	for name, tc := range map[string]struct {
+		login, clients any
+		want           string
+	}{
+		"nobody can decide":              {nil, nil, "`login_client`"},
+		"approval clients, and no login": {nil, []string{console}, "/api/approvals/"},
+		"a login, and other clients":     {console, []string{"another"}, "/api/approvals/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g.T = t
+			var config object
+			if err := json.Unmarshal(page, &config); err != nil {
+				t.Fatal(err)
+			}
+			option := config["apps"].(map[string]any)["durward"].(map[string]any)
+			option["approval_clients"] = tc.clients
+			option["identity"].([]any)[0].(map[string]any)["login_client"] = tc.login
+			var err error
+			if g.config, err = json.Marshal(config); err != nil {
+				t.Fatal(err)
+			}
+			g.load()
+			for _, session := range [][]string{nil, g.session(alice, inBandAgent, "2025-11-25", `{"elicitation":{"url":{}}}`)} {
+				_, answer := g.rpc(alice, inBandAgent, toolCall(3, "delete", `{"n":1}`), session...)
+				text, failed := toolText(answer)
+				if !failed || !strings.Contains(text, tc.want) || strings.Contains(text, "gate.example.com/approvals") || strings.Contains(text, "http") {
+					t.Errorf("%v", answer)
+				}
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -27,9 +28,18 @@ const (
 	textState     = "The requestState is not one of this call; make the call anew"
 )
 
-func textPage(address string) string {
-	return fmt.Sprintf("This call waits for its user's approval, and nothing was executed yet. The user decides at %s within %.0f minutes. "+
-		"Once they have approved, make exactly the same call again.", address, approval.DecideFor.Minutes())
+// textPage is what a client is told that cannot ask its user: where the user decides. It names no page that is not there.
+func textPage(core *app.Core, id string) string {
+	if !core.ApprovalPage && len(core.ApprovalClients) == 0 {
+		return "This call needs its user's approval, and nothing was executed. The user can give it neither in this client nor elsewhere: " +
+			"whoever runs this gateway has to set up a `login_client`, which brings a page to decide on. Do not try again before."
+	}
+	where := "at " + core.ApprovalURL(id)
+	if !core.ApprovalPage {
+		where = "with the application that is set up for approvals (/api/approvals/" + id + ")"
+	}
+	return fmt.Sprintf("This call waits for its user's approval, and nothing was executed yet. The user decides %s within %.0f minutes. "+
+		"Once they have approved, make exactly the same call again.", where, approval.DecideFor.Minutes())
 }
 
 // refusalOf is what a call is told that cannot be asked about; "" for other errors.

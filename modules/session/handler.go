@@ -18,9 +18,9 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves `/login`, `/logout`, `/approvals` and `/connect/{slug}`, the gateway's pages for people with a browser, and
-// tells the OAuth callback who is logged in. It comes before durward_auth. Its pages need an identity provider with a
-// `login_client`.
+// Handler serves the gateway's pages for people with a browser: `/login`, `/logout`, `/approvals` and `/connect/{slug}`, and to
+// browsers alone `/` and `/mcp/{name}`. It tells the OAuth callback who is logged in. It comes before durward_auth. Logins need
+// an identity provider with a `login_client`.
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger
@@ -41,7 +41,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP serves the pages, and passes on everything else.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !h.concerns(r.URL.Path) {
+	if !h.concerns(r) {
 		return next.ServeHTTP(w, r)
 	}
 	w, finish := app.ForBrowser(w, r)
@@ -64,13 +64,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return nil
 }
 
-// concerns reports whether a path is a page's, or one at which it matters who is logged in.
-func (h *Handler) concerns(path string) bool {
-	switch path {
+// concerns reports whether a request is for a page, or for an address at which it matters who is logged in. Pages at addresses
+// that programs use as well are for browsers alone.
+func (h *Handler) concerns(r *http.Request) bool {
+	switch path := r.URL.Path; path {
 	case app.LoginPath, app.LoginCallbackPath, app.LogoutPath, app.ApprovalsPath:
 		return true
+	default:
+		return isCallback(path) || strings.HasPrefix(path, app.ApprovalsPath+"/") || strings.HasPrefix(path, app.ConnectPrefix) ||
+			r.Method == http.MethodGet && isOpen(path) && app.Navigates(r)
 	}
-	return isCallback(path) || strings.HasPrefix(path, app.ApprovalsPath+"/") || strings.HasPrefix(path, app.ConnectPrefix)
+}
+
+// isOpen reports whether a path has a page for people who are not logged in.
+func isOpen(path string) bool {
+	if path == app.FrontPath {
+		return true
+	}
+	_, ok := opensServer(path)
+	return ok
 }
 
 func isCallback(path string) bool { return path == app.CallbackPath || path == app.HeldPath }

@@ -50,7 +50,7 @@ func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, 
 func (v *visit) frame(title string) webpage.Frame {
 	f := webpage.Frame{Title: title}
 	if v.user != nil {
-		f.Links = []webpage.Link{{Address: app.ApprovalsPath, Text: textPending}}
+		f.Links = []webpage.Link{{Address: app.FrontPath, Text: "Servers"}, {Address: app.ApprovalsPath, Text: textPending}}
 		f.User = &webpage.User{Name: visible.Text(v.user.Name), Token: v.core.Browsers.FormToken(v.user.Session, app.LogoutPath), Logout: app.LogoutPath}
 	}
 	return f

@@ -31,7 +31,7 @@ func (v *visit) admitted() bool {
 	case !v.core.HostAllowed(v.r.Host):
 		app.WriteError(v.w, app.Forbidden, "This gateway does not answer under that host name")
 		return false
-	case !isCallback(path) && !strings.HasPrefix(path, app.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:
+	case !isCallback(path) && !isOpen(path) && !strings.HasPrefix(path, app.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:
 		v.say(http.StatusNotFound, "There is no page here", "This gateway has no login for browsers. Its operator can set one up with `login_client`.")
 		return false
 	case v.elsewhere():
@@ -65,6 +65,8 @@ func (v *visit) serve() {
 		return
 	}
 	switch path {
+	case app.FrontPath:
+		v.front()
 	case app.LoginPath:
 		v.only(v.login, http.MethodGet)
 	case app.LoginCallbackPath:
@@ -74,6 +76,10 @@ func (v *visit) serve() {
 	case app.ApprovalsPath:
 		v.only(v.listApprovals, http.MethodGet)
 	default:
+		if name, ok := opensServer(path); ok {
+			v.server(name)
+			return
+		}
 		v.only(func() { v.approval(strings.TrimPrefix(path, app.ApprovalsPath+"/")) }, http.MethodGet, http.MethodPost)
 	}
 }
@@ -101,10 +107,6 @@ func (v *visit) loggedIn() bool {
 	// No redirect: a form leads to this site only, and a login leads elsewhere.
 	v.sayLink(http.StatusForbidden, "You are not logged in", "Nothing was changed.", link{loginAddress(v.r.URL.Path), "Log in"})
 	return false
-}
-
-func loginAddress(back string) string {
-	return app.LoginPath + "?" + url.Values{"return": {back}}.Encode()
 }
 
 const (

@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	connectionPath = "/api/servers/" + serverSlug + "/connection"
-	callbackPath   = "/api/oauth/callback"
-	accountField   = "account" // of the demo third party's form
-	pollInterval   = 50 * time.Millisecond
+	callbackPath = "/api/oauth/callback"
+	accountField = "account" // of the demo third party's form
+	pollInterval = 50 * time.Millisecond
 )
 
 // Values of connection_status.
@@ -23,6 +22,8 @@ const (
 	statusConnected = "connected"
 	statusError     = "error"
 )
+
+func (w *walk) connectionPath() string { return "/api/servers/" + w.server + "/connection" }
 
 func listServers(ctx context.Context, w *walk) ([]string, error) {
 	got, err := w.ask(ctx, http.MethodGet, "/api/servers")
@@ -42,8 +43,8 @@ func listServers(ctx context.Context, w *walk) ([]string, error) {
 	found := false
 	for _, s := range page.Servers {
 		detail = append(detail, fmt.Sprintf("%s: connection %s", s.Slug, s.Status))
-		if s.Slug == serverSlug {
-			found, w.connected = true, s.Status == statusConnected || s.Status == statusError
+		if s.Slug == w.server {
+			found, w.connected = true, s.Status == statusConnected
 		}
 	}
 	if found {
@@ -54,7 +55,7 @@ func listServers(ctx context.Context, w *walk) ([]string, error) {
 
 // findServer asks for the server by name: it may be on a later page of the list.
 func (w *walk) findServer(ctx context.Context, detail []string) ([]string, error) {
-	got, err := w.ask(ctx, http.MethodGet, connectionPath)
+	got, err := w.ask(ctx, http.MethodGet, w.connectionPath())
 	if err != nil {
 		return detail, err
 	}
@@ -62,21 +63,38 @@ func (w *walk) findServer(ctx context.Context, detail []string) ([]string, error
 		Status string `json:"status"`
 	}
 	if err := got.expect(http.StatusOK, &connection); err != nil {
-		return detail, hint("Dev mode makes this server at its first start. `durward dev --reset` brings it back.", "there is no server %q: %w", serverSlug, err)
+		return detail, hint("Dev mode makes this server at its first start. `durward dev --reset` brings it back.", "there is no server %q: %w", w.server, err)
 	}
-	w.connected = connection.Status == statusConnected || connection.Status == statusError
-	return append(detail, fmt.Sprintf("%s: connection %s", serverSlug, connection.Status)), nil
+	w.connected = connection.Status == statusConnected
+	return append(detail, fmt.Sprintf("%s: connection %s", w.server, connection.Status)), nil
 }
 
-func disconnectEarlier(ctx context.Context, w *walk) ([]string, error) {
-	if !w.connected {
+// What a user connected before the tour is theirs: it is used as it is, and stays.
+const textKept = "the account was connected before the tour, which uses it and leaves it as it is"
+
+func connectUnlessKept(ctx context.Context, w *walk) ([]string, error) {
+	if w.connected {
+		return []string{textKept}, nil
+	}
+	return connect(ctx, w)
+}
+
+func disconnectUnlessKept(ctx context.Context, w *walk) ([]string, error) {
+	if w.connected {
 		return nil, errSkip
 	}
 	return disconnect(ctx, w)
 }
 
+func callAgainUnlessKept(ctx context.Context, w *walk) ([]string, error) {
+	if w.connected {
+		return nil, errSkip
+	}
+	return callAgain(ctx, w)
+}
+
 func disconnect(ctx context.Context, w *walk) ([]string, error) {
-	got, err := w.ask(ctx, http.MethodDelete, connectionPath)
+	got, err := w.ask(ctx, http.MethodDelete, w.connectionPath())
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +109,13 @@ func disconnect(ctx context.Context, w *walk) ([]string, error) {
 		return nil, errors.New("the gateway says that it is still connected")
 	}
 	return []string{
-		fmt.Sprintf("DELETE %s -> %d; the gateway revoked the tokens at the third party and forgot them", connectionPath, got.status),
+		fmt.Sprintf("DELETE %s -> %d; the gateway revoked the tokens at the third party and forgot them", w.connectionPath(), got.status),
 		"connection: " + status,
 	}, nil
 }
 
 func connect(ctx context.Context, w *walk) ([]string, error) {
-	got, err := w.ask(ctx, http.MethodPost, "/api/servers/"+serverSlug+"/connect")
+	got, err := w.ask(ctx, http.MethodPost, "/api/servers/"+w.server+"/connect")
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +129,7 @@ func connect(ctx context.Context, w *walk) ([]string, error) {
 	if err != nil || login.Host == "" {
 		return nil, errors.New("the gateway sent no address to log in at")
 	}
-	detail := []string{fmt.Sprintf("POST /api/servers/%s/connect -> %d; it sends the user to %s with %s", serverSlug, got.status, browser.Plain(login), list(browser.Names(login)))}
+	detail := []string{fmt.Sprintf("POST /api/servers/%s/connect -> %d; it sends the user to %s with %s", w.server, got.status, browser.Plain(login), list(browser.Names(login)))}
 	made, err := w.followPages(ctx, begun.AuthURL)
 	detail = append(detail, made...)
 	if err != nil {
@@ -138,6 +156,9 @@ func (w *walk) followPages(ctx context.Context, address string) ([]string, error
 	}
 	if page.Form.Fields[accountField] == "" {
 		return detail, errors.New("the third party's form has no account")
+	}
+	if w.account == "" {
+		w.account = page.Form.Fields[accountField]
 	}
 	page, err = pages.Submit(ctx, page, map[string]string{accountField: w.account})
 	detail = append(detail, "the user agrees, as "+w.account)
@@ -174,7 +195,7 @@ func (w *walk) awaitConnected(ctx context.Context) (string, error) {
 }
 
 func (w *walk) connectionStatus(ctx context.Context) (string, error) {
-	got, err := w.ask(ctx, http.MethodGet, connectionPath)
+	got, err := w.ask(ctx, http.MethodGet, w.connectionPath())
 	if err != nil {
 		return "", err
 	}

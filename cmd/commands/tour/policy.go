@@ -55,14 +55,17 @@ func callHeld(ctx context.Context, w *walk) ([]string, error) {
 
 // callDenied passes when the policy refuses an urgent issue to somebody in sales, and lets another one through.
 func callDenied(ctx context.Context, w *walk) (detail []string, err error) {
-	for _, prepare := range []func(context.Context, *walk) ([]string, error){logIn, listServers, connect} {
+	for _, prepare := range []func(context.Context, *walk) ([]string, error){logIn, listServers, connectUnlessKept} {
 		if _, err := prepare(ctx, w); err != nil {
 			return detail, err
 		}
 	}
-	detail = append(detail, "bob logged in and connected "+w.account)
+	detail = append(detail, "bob logged in, connected as "+w.account)
+	if w.connected {
+		detail[len(detail)-1] = "bob logged in; " + textKept
+	}
 	defer func() {
-		if _, left := disconnect(ctx, w); err == nil {
+		if _, left := disconnectUnlessKept(ctx, w); err == nil && !errors.Is(left, errSkip) {
 			err = left
 		}
 	}()

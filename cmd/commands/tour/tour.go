@@ -70,7 +70,7 @@ func hint(text string, format string, arguments ...any) error {
 type person struct {
 	email     string
 	token     seal.Secret
-	connected bool   // the server was connected when the tour came
+	connected bool   // the server was connected when the tour came, and stays so
 	account   string // at the demo third party
 }
 
@@ -80,7 +80,8 @@ var accounts = map[string]string{alice: "demo-alice", bob: "demo-bob"}
 // walk is what later steps need of earlier ones.
 type walk struct {
 	Options
-	*person // as whom the present step is made
+	*person        // as whom the present step is made
+	server  string // slug of the one to connect
 	people  map[string]*person
 	key     apiKey
 }
@@ -101,16 +102,15 @@ type step struct {
 var steps = []step{
 	{"login", "Log in as " + alice + " (authorization code with PKCE)", alice, logIn},
 	{"servers", "List the servers of the organization", alice, listServers},
-	{"disconnect_earlier", "Disconnect what an earlier run left connected", alice, disconnectEarlier},
-	{"connect", "Connect a third-party account to " + serverSlug + " (OAuth, as a browser would)", alice, connect},
+	{"connect", "Connect a third-party account to " + serverSlug + " (OAuth, as a browser would)", alice, connectUnlessKept},
 	{"tools", "List the tools with an MCP client", alice, listTools},
 	{"call", "Call tools with an MCP client: the policy allows them", alice, callTools},
 	{"approve", "Call a tool that the policy holds until its user agrees", alice, callHeld},
 	{"deny", "Call a tool as " + bob + ", with an argument that the policy denies to the group sales", bob, callDenied},
 	{"audit", "Read the audit log as " + admin, admin, readAudit},
 	{"events", "Read an event of the third party", alice, readEvent},
-	{"disconnect", "Disconnect the account", alice, disconnect},
-	{"refused", "Call again: the gateway refuses", alice, callAgain},
+	{"disconnect", "Disconnect the account", alice, disconnectUnlessKept},
+	{"refused", "Call again: the gateway refuses", alice, callAgainUnlessKept},
 	{"key", "Make an API key for models as " + admin, admin, makeKey},
 	{"completion", "Stream a completion with the key", admin, streamCompletion},
 	{"route", "Ask the smart model something easy and something hard", admin, routeTwice},
@@ -121,7 +121,7 @@ var steps = []step{
 
 // Run runs the steps until one fails. Errors: ErrFailed, or that of ctx.
 func Run(ctx context.Context, o Options) error {
-	w := &walk{Options: o, people: make(map[string]*person)}
+	w := &walk{Options: o, people: make(map[string]*person), server: serverSlug}
 	for _, s := range steps {
 		w.as(s.as)
 		done, err := w.do(ctx, s)

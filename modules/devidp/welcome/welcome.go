@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/durward-gateway/durward/internal/snippets"
 	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 )
@@ -29,6 +30,19 @@ type Facts struct {
 	URLFlag string
 	Data    string
 	Users   []User
+	// Snippets are how each MCP client is told of the demo server.
+	Snippets []snippets.Snippet
+}
+
+// Snippet is the first of the snippets.
+func (f Facts) Snippet() snippets.Snippet { return f.Snippets[0] }
+
+// URLFlag is what other commands must be told to find the gateway at url.
+func URLFlag(url string) string {
+	if url == DefaultURL {
+		return ""
+	}
+	return " --url " + url
 }
 
 // User is somebody who can be picked on the login page.
@@ -36,10 +50,7 @@ type User struct{ Email, About string }
 
 // New gathers the facts of the gateway at url, which keeps its files in the directory data.
 func New(url, data string) Facts {
-	f := Facts{URL: url, Command: command(), Data: data}
-	if url != DefaultURL {
-		f.URLFlag = " --url " + url
-	}
+	f := Facts{URL: url, Command: Command(), URLFlag: URLFlag(url), Data: data, Snippets: snippets.For(url+"/mcp/demo", "demo")}
 	for _, user := range idp.Users() {
 		about := "organization " + user.Organization
 		if len(user.Roles) > 0 {
@@ -56,17 +67,30 @@ func New(url, data string) Facts {
 var (
 	//go:embed banner.txt
 	bannerText     string
-	bannerTemplate = template.Must(template.New("banner").Parse(bannerText))
+	bannerTemplate = map[bool]*template.Template{true: parseBanner(true), false: parseBanner(false)}
 
 	//go:embed page.html
 	pageText     string
 	pageTemplate = webpage.MustParse(pageText).Wide()
 )
 
-// Banner is what is printed once the gateway runs.
-func (f Facts) Banner() string {
+// parseBanner reads the banner's text, in colour or without. Nothing that it shows comes from elsewhere.
+func parseBanner(colour bool) *template.Template {
+	paint := func(code string) func(string) string {
+		return func(text string) string {
+			if !colour {
+				return text
+			}
+			return "\x1b[" + code + "m" + text + "\x1b[0m"
+		}
+	}
+	return template.Must(template.New("banner").Funcs(template.FuncMap{"bold": paint("1"), "link": paint("36"), "faint": paint("2")}).Parse(bannerText))
+}
+
+// Banner is what is printed once the gateway runs: one screen, for a terminal in colour or for anything else.
+func (f Facts) Banner(colour bool) string {
 	var text strings.Builder
-	if err := bannerTemplate.Execute(&text, f); err != nil {
+	if err := bannerTemplate[colour].Execute(&text, f); err != nil {
 		return f.URL + "\n"
 	}
 	return text.String()
@@ -74,14 +98,15 @@ func (f Facts) Banner() string {
 
 // ServeHTTP answers with the page.
 func (f Facts) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	if err := pageTemplate.Write(w, http.StatusOK, "durward is running in development mode", f); err != nil {
+	frame := webpage.Frame{Title: "durward is running in development mode", Links: []webpage.Link{{Address: "/mcp/demo", Text: "Demo server"}, {Address: "/approvals", Text: "Pending approvals"}}}
+	if err := pageTemplate.WriteIn(w, http.StatusOK, frame, f); err != nil {
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 	}
 }
 
-// command is what to type to start this program again: its name when a shell finds it by that, `go run` when that is how
+// Command is what to type to start this program again: its name when a shell finds it by that, `go run` when that is how
 // it was started, else its path.
-func command() string {
+func Command() string {
 	started := os.Args[0]
 	name := filepath.Base(started)
 	if strings.Contains(filepath.ToSlash(started), "/go-build") {

@@ -1,0 +1,58 @@
+package commands
+
+import (
+	"context"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/doctor"
+	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// policyStore is what of a store policies are read from.
+type policyStore interface {
+	Organizations(ctx context.Context) ([]storage.Organization, error)
+	Policies(ctx context.Context, f storage.PolicyFilter) (storage.Page[storage.PolicyView], error)
+}
+
+// examineApprovals looks for active policies that ask for approval where nobody has a page to give it on.
+func examineApprovals(ctx context.Context, config *gatewayConfig, store policyStore, r *doctor.Report) error {
+	for _, identity := range config.Identities {
+		if identity.Kind == "dev" || identity.LoginClient != "" {
+			return nil
+		}
+	}
+	organizations, err := store.Organizations(ctx)
+	if err != nil {
+		return err
+	}
+	var asking []string
+	for _, o := range organizations {
+		for page := 1; ; page++ {
+			const limit = 100
+			found, err := store.Policies(ctx, storage.PolicyFilter{
+				OrganizationID: o.ID, Status: []storage.PolicyStatus{storage.PolicyActive}, Page: storage.PageRequest{Number: page, Limit: limit},
+			})
+			if err != nil {
+				return err
+			}
+			for i := range found.Items {
+				if asks(&found.Items[i].Policy) {
+					asking = append(asking, found.Items[i].Name)
+				}
+			}
+			if page*limit >= found.Total {
+				break
+			}
+		}
+	}
+	r.Add("approvals", doctor.Approvals(asking, len(config.ApprovalClients) > 0)...)
+	return nil
+}
+
+// asks reports whether a policy grants something once a human has approved.
+func asks(p *storage.Policy) bool {
+	return slices.ContainsFunc(p.Rules, func(r storage.Rule) bool {
+		return r.Authorized && slices.ContainsFunc(r.Actions, rules.AsksForApproval)
+	})
+}

@@ -1,0 +1,65 @@
+package logwriter
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+func init() { caddy.RegisterModule(StartWriter{}) }
+
+// quiet: a command that tells people itself how its start goes is starting.
+var quiet atomic.Bool
+
+// Quiet leaves lines below an error out of the logs that a StartWriter writes, until it is called with false.
+func Quiet(on bool) { quiet.Store(on) }
+
+// StartWriter writes a log to standard error. While `durward dev` starts it leaves out what is below an error, so that the one
+// screen that newcomers read has no lines for programs before it.
+type StartWriter struct{ caddy.StderrWriter }
+
+// CaddyModule returns the Caddy module information.
+func (StartWriter) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: namespace + "durward_start", New: func() caddy.Module { return new(StartWriter) }}
+}
+
+// OpenWriter opens standard error.
+func (w StartWriter) OpenWriter() (io.WriteCloser, error) {
+	out, err := w.StderrWriter.OpenWriter()
+	return &startWriter{out}, err
+}
+
+type startWriter struct{ io.WriteCloser }
+
+// Write writes a line, which zap writes at once.
+func (w *startWriter) Write(line []byte) (int, error) {
+	if quiet.Load() && !isError(line) {
+		return len(line), nil
+	}
+	return w.WriteCloser.Write(line)
+}
+
+// isError reports whether a line of JSON or of the console's format is an error or worse. Both begin with the level; a line that is
+// neither is written.
+func isError(line []byte) bool {
+	lower, beginning := []string{"DEBUG", "INFO", "WARN"}, line[:min(len(line), 50)]
+	if bytes.HasPrefix(line, []byte("{")) {
+		lower = []string{`"level":"debug"`, `"level":"info"`, `"level":"warn"`}
+	}
+	return !slices.ContainsFunc(lower, func(level string) bool { return bytes.Contains(beginning, []byte(level)) })
+}
+
+// UnmarshalCaddyfile reads what stands behind `output`: the name alone.
+func (*StartWriter) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	return noMore(d)
+}
+
+var (
+	_ caddy.WriterOpener    = (*StartWriter)(nil)
+	_ caddyfile.Unmarshaler = (*StartWriter)(nil)
+)

@@ -1,0 +1,31 @@
+package platformapi
+
+import (
+	"github.com/durward-gateway/durward/internal/slug"
+	"github.com/durward-gateway/durward/internal/snippets"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// snippetsView are the texts with which clients are told of a server.
+type snippetsView struct {
+	Server string             `json:"server"`
+	URL    string             `json:"url"`
+	Data   []snippets.Snippet `json:"data"`
+}
+
+func clientSnippets(q *request) (any, error) {
+	name := q.Query.Text("server", validate.Text{Flags: validate.Required, Min: 1, Max: slug.MaxLength}).Value
+	if name != "" && !slug.Valid(name) {
+		q.Query.Report(validate.StringPatternMismatch, "String should match pattern '"+slug.Pattern+"'", "server")
+	}
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	server, err := q.view(serverRef{slug: name})
+	if err != nil {
+		return nil, err
+	}
+	address := q.Core.PublicURL + app.MCPPrefix + server.Slug
+	return snippetsView{Server: server.Slug, URL: address, Data: snippets.For(address, server.Slug)}, nil
+}

@@ -1,0 +1,125 @@
+package session
+
+import (
+	_ "embed" // the pages
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/slug"
+	"github.com/durward-gateway/durward/internal/snippets"
+	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+var (
+	//go:embed front.html
+	frontText string
+	frontPage = webpage.MustParse(frontText).Wide()
+
+	//go:embed server.html
+	serverText string
+	serverPage = webpage.MustParse(serverText).Wide()
+)
+
+const (
+	// shownServers bounds the list on the front page.
+	shownServers = 100
+	// shownText is how much of a server's name or description is shown, in bytes.
+	shownText = 1 << 10
+)
+
+// shownServer is a server as its page shows it. What people named is made visible.
+type shownServer struct {
+	Name, Slug, Description string
+	Page, Connect           string // addresses
+	Status                  storage.ConnectionStatus
+	NeedsAccount, Connected bool
+}
+
+func (v *visit) describeServer(s storage.ServerView) shownServer {
+	name, _ := visible.Cut(s.Name, shownText)
+	description, _ := visible.Cut(s.Entry.Description, shownText)
+	return shownServer{
+		Name: name, Slug: s.Slug, Description: description, Page: app.MCPPrefix + s.Slug, Connect: app.ConnectPrefix + s.Slug, Status: s.ConnectionStatus,
+		NeedsAccount: s.Entry.RequiresAuth, Connected: s.ConnectionStatus == storage.ConnectionConnected,
+	}
+}
+
+func (v *visit) servers(name string, limit int) (storage.Page[storage.ServerView], error) {
+	return v.core.Store.Servers(v.r.Context(), storage.ServerFilter{
+		OrganizationID: v.user.OrganizationID, UserID: v.user.UserID, Slug: name, Now: v.now(), Page: storage.PageRequest{Number: 1, Limit: limit},
+	})
+}
+
+// front is what a browser sees that opens the gateway's address.
+func (v *visit) front() {
+	page := struct {
+		LoggedIn, Login bool
+		Address         string
+		Servers         []shownServer
+		More            int
+	}{LoggedIn: v.user != nil, Login: len(v.core.LoginIssuers()) > 0, Address: v.core.PublicURL + app.MCPPrefix}
+	title := "A gateway for MCP servers"
+	if v.user != nil {
+		title = "Your MCP servers"
+		found, err := v.servers("", shownServers)
+		if err != nil {
+			v.core.LogFailure(v.logger, "listing servers", err)
+			v.unavailable()
+			return
+		}
+		for i := range found.Items {
+			page.Servers = append(page.Servers, v.describeServer(found.Items[i]))
+		}
+		page.More = found.Total - len(found.Items)
+	}
+	v.show(frontPage, http.StatusOK, title, page)
+}
+
+// server is what a browser sees that opens the address of an MCP server. To somebody who is not logged in it is the same for
+// every name, and made without a look-up: it tells nobody which servers there are.
+func (v *visit) server(name string) {
+	page := struct {
+		shownServer
+		Address, Log string
+		Snippets     []snippets.Snippet
+	}{Address: v.core.PublicURL + app.MCPPrefix + name}
+	page.Snippets = snippets.For(page.Address, name)
+	if v.user == nil {
+		if len(v.core.LoginIssuers()) > 0 {
+			page.Log = loginAddress(v.r.URL.Path)
+		}
+		// Programs that claim to read HTML find here where to log in, as they do without it.
+		app.ChallengeHeader(v.w, v.r, v.core, false)
+		v.show(serverPage, http.StatusUnauthorized, "Add this address to your MCP client", page)
+		return
+	}
+	found, err := v.servers(name, 1)
+	switch {
+	case err != nil && !errors.Is(err, storage.ErrNotFound):
+		v.core.LogFailure(v.logger, "looking up a server", err)
+		v.unavailable()
+		return
+	case err != nil || len(found.Items) == 0:
+		v.sayLink(http.StatusNotFound, "There is no such server", "Your organization has no server of that name.", link{app.FrontPath, "Your MCP servers"})
+		return
+	}
+	page.shownServer = v.describeServer(found.Items[0])
+	frame := v.frame(page.Name)
+	frame.Back = webpage.Link{Address: app.FrontPath, Text: "Front page"}
+	v.showIn(serverPage, http.StatusOK, frame, page)
+}
+
+// opensServer returns the name of the MCP server whose address a browser opens.
+func opensServer(path string) (string, bool) {
+	name, ok := strings.CutPrefix(path, app.MCPPrefix)
+	return name, ok && slug.Valid(name)
+}
+
+func loginAddress(back string) string {
+	return app.LoginPath + "?" + url.Values{"return": {back}}.Encode()
+}
