@@ -39,7 +39,7 @@ func percentile(times []time.Duration, percent int) time.Duration {
 // flooding is an upstream whose streams send as fast as somebody takes it. sent counts bytes.
 func flooding(t *testing.T, sent *atomic.Int64) *upstream {
 	t.Helper()
-	frame := []byte("data: \"" + strings.Repeat("x", 4<<10) + "\"\n\n")
+	frame := []byte("data: " + news(strings.Repeat("x", 4<<10)) + "\n\n")
 	return newUpstream(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 		beginEvents(w)
 		for {

@@ -156,7 +156,7 @@ func TestAttackInterleaving(t *testing.T) {
 		who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if strings.Contains(string(body), "leave") {
 			beginEvents(w) // its client is about to go
-			_, _ = io.WriteString(w, "data: "+who+"\n\n")
+			_, _ = io.WriteString(w, "data: "+news(who)+"\n\n")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 			return
@@ -178,8 +178,8 @@ func TestAttackInterleaving(t *testing.T) {
 			for n := range 100 {
 				if n%10 == 9 {
 					response := g.open(t.Context(), http.MethodPost, s.path, token, strings.Replace(pingMessage, `"ping"`, `"ping","params":{"leave":true}`, 1), "Accept", bothKinds)
-					first := make([]byte, len("data: ")+len(want))
-					if _, err := io.ReadFull(response.Body, first); err != nil || string(first) != "data: "+want {
+					first := make([]byte, len("data: ")+len(news(want)))
+					if _, err := io.ReadFull(response.Body, first); err != nil || string(first) != "data: "+news(want) {
 						t.Errorf("O12 %s got %q, %v", want, first, err)
 					}
 					_ = response.Body.Close()

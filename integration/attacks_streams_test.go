@@ -28,6 +28,11 @@ func beginEvents(w http.ResponseWriter) *http.ResponseController {
 	return out
 }
 
+// news is a message that servers may send at any time.
+func news(text string) string {
+	return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + text + `"}}`
+}
+
 // saying is an upstream whose every answer on /events is one text.
 func saying(t testing.TB, text func(w io.Writer)) *upstream {
 	t.Helper()
@@ -167,12 +172,13 @@ func TestAttackMCPEvents(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "sizes {\n event 64KiB\n }"}) // 1 MiB on /mcp
 	token := g.token(alice)
+	const answered = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
 	for _, tc := range []struct {
 		name, text string
 		whole      bool
 	}{
-		{"M19 odd but small", "\xef\xbb\xbf: comment\r\rid: 1\ndata:\n\nretry: 10\r\ndata: \xff\x00\r\n\r\nevent: message\ndata: {}\n\n", true},
-		{"W04 many events", strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n\n", 10_000), true},
+		{"M19 odd but small", "\xef\xbb\xbf: comment\r\rid: 1\ndata:\n\nretry: 10\r\ndata: " + news("\xff") + "\r\n\r\n" + answered, true},
+		{"W04 many events", strings.Repeat("data: "+news(strings.Repeat("x", 1000))+"\n\n", 10_000) + answered, true},
 		{"M19 an event of 2 MiB", "data: " + strings.Repeat("x", 2<<20) + "\n\n", false},
 		{"M19 an event of 2 MiB in short lines", strings.Repeat("data: x\n", 2<<17), false},
 	} {
@@ -183,7 +189,7 @@ func TestAttackMCPEvents(t *testing.T) {
 			if tc.whole && (err != nil || string(a.body) != tc.text) {
 				t.Errorf("%d bytes of %d, %v", len(a.body), len(tc.text), err)
 			}
-			if !tc.whole && (err == nil || len(a.body) > 2<<20) {
+			if !tc.whole && (err == nil && !strings.Contains(string(a.body), "UpstreamError") || len(a.body) > 1<<20) {
 				t.Errorf("%d bytes, and then %v", len(a.body), err)
 			}
 		})
@@ -222,7 +228,7 @@ func TestAttackAnswers(t *testing.T) {
 		}
 	}
 	zipped := func(w http.ResponseWriter) {
-		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Encoding", "br")
 		w.Header().Set("Content-Type", "text/event-stream")
 		z := gzip.NewWriter(w)
 		_, _ = io.WriteString(z, strings.Repeat("data: x\n\n", 1<<20))
@@ -255,7 +261,7 @@ func TestAttackAnswers(t *testing.T) {
 		{"W08 503 text/html", with(503, "text/html", "<html>secret page</html>"), 502, false},
 		{"W08 400 JSON", with(400, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}`), 400, true},
 		{"W08 404 text", with(404, "text/plain", "session not found"), 404, true},
-		{"W09 gzip", zipped, 502, false},
+		{"W09 an encoding that is not known", zipped, 502, false},
 		{"H08 two content types", with(200, "application/json", result, "Content-Type", "text/html"), 502, false},
 		{"cookies and CORS of the upstream's", with(200, "application/json", result, "Set-Cookie", "a=b", "Access-Control-Allow-Origin", "*", "Server", "secret page", "Location", "https://evil.example/",
 			"Www-Authenticate", "Basic", "Alt-Svc", "h3=\":443\"", "Clear-Site-Data", "*"), 200, true},
@@ -426,7 +432,7 @@ func TestAttackSlowness(t *testing.T) {
 			a, err := g.try(http.MethodPost, s.path, token, pingMessage)
 			if path == "/never" {
 				a.wantRPC(t, http.StatusBadGateway, -32603, "1", "UpstreamError")
-			} else if err == nil {
+			} else if err == nil && !strings.Contains(string(a.body), "UpstreamError") {
 				t.Errorf("%d %s looks whole", a.status, a.body)
 			}
 		})
@@ -456,7 +462,7 @@ func TestAttackSlowReader(t *testing.T) {
 	held := make(chan int, 1)
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 		out := beginEvents(w)
-		frame := []byte("data: \"" + strings.Repeat("x", 32<<10) + "\"\n\n")
+		frame := []byte("data: " + news(strings.Repeat("x", 32<<10)) + "\n\n")
 		sent := 0
 		for ; sent < most; sent += len(frame) {
 			// Nobody takes anything any more: the way to the client is full.

@@ -279,7 +279,7 @@ func TestPolicyChanges(t *testing.T) {
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
 		if r.URL.Path == "/events" || strings.Contains(r.Header.Get("Mcp-Method"), "listen") {
 			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "data: {\"n\":1}\n\n")
+			_, _ = io.WriteString(w, "data: "+news("1")+"\n\n")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 			return

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -24,7 +25,7 @@ func TestHTTP2(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 3 {
-			_, _ = fmt.Fprintf(w, "event: message\ndata: {\"n\":%d}\n\n", i)
+			_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", news(strconv.Itoa(i)))
 			_ = http.NewResponseController(w).Flush()
 		}
 		<-r.Context().Done()
@@ -71,7 +72,7 @@ func TestHTTP2(t *testing.T) {
 	defer stream.Body.Close()
 	lines := bufio.NewScanner(stream.Body)
 	for i := range 3 {
-		want := fmt.Sprintf(`data: {"n":%d}`, i)
+		want := "data: " + news(strconv.Itoa(i))
 		for lines.Scan() && lines.Text() != want {
 		}
 		if lines.Text() != want {

@@ -63,6 +63,9 @@ func (s *shifty) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodGet || m.Method == "tools/list" && r.Header.Get("Accept") == "text/event-stream":
 		w.Header().Set("Content-Type", "text/event-stream")
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, "event: endpoint\ndata:/messages\n\n") // a stream that brings answers: 2024-11-05
+		}
 		_, _ = io.WriteString(w, "id: 1\ndata: "+list+"\n\n")
 	case m.Method == "tools/list":
 		w.Header().Set("Content-Type", "application/json")
@@ -91,8 +94,8 @@ var ways = map[string]func(g *gateway, s server, token string) answer{
 func (g *gateway) shows(t *testing.T, way string, s server, want ...string) {
 	t.Helper()
 	text := string(ways[way](g, s, g.token(alice)).want(t, http.StatusOK).body)
-	if _, data, is := strings.Cut(text, "data: "); is {
-		text, _, _ = strings.Cut(data, "\n")
+	if last := strings.LastIndex(text, "data: "); last >= 0 {
+		text, _, _ = strings.Cut(text[last+len("data: "):], "\n")
 	}
 	var list struct {
 		Result struct{ Tools []struct{ Name string } }

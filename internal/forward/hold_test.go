@@ -35,7 +35,7 @@ func TestHold(t *testing.T) {
 		{"fails in time", "", hold, hold - 1, broken, false, -1},
 		{"fails late", "", hold, hold + 1, broken, true, hold},
 		{"fails after a byte", "x", hold, hold / 2, broken, true, hold / 2},
-		{"fails, and nothing is held", "", 0, 0, broken, true, 0},
+		{"fails, and nothing is held", "", 0, 0, broken, false, -1},
 		{"silent", "", hold, time.Second, nil, true, hold},
 		{"silent, and nothing is held", "", 0, time.Second, nil, true, headerGrace},
 		{"ends without a byte", "", hold, 0, nil, true, 0},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -129,8 +130,8 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 	defer done()
 	client := r.Client(w)
 	defer client.Finish()
-	out := announce(client, r.Status, r.Hold)
-	defer out.stop()
+	out := announce(client, r)
+	defer func() { _ = out.stop() }()
 	size := eventSize{}
 	for {
 		p, err := next()
@@ -139,7 +140,7 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 				return &Error{Class: ErrTooLarge, Committed: out.committed()}
 			}
 			// At a known end the server's own last flush is enough.
-			if werr := out.write(p, err == nil); werr != nil {
+			if werr := out.write(p, err == nil, size.n == 0); werr != nil {
 				return &Error{Class: ErrClientGone, Committed: true, Cause: werr}
 			}
 		}
@@ -148,6 +149,9 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 			return nil
 		}
 		if err != nil {
+			if gone := out.gone(); gone != nil {
+				return &Error{Class: ErrClientGone, Committed: true, Cause: gone}
+			}
 			return commit(err, out.committed())
 		}
 	}
@@ -162,24 +166,30 @@ func commit(err error, committed bool) error {
 	return e
 }
 
-// announcer writes an event stream's headers with its first bytes, or alone when those are late. The timer's flush and
-// the stream's writes exclude each other.
+// announcer writes an event stream's headers with its first bytes, or alone when those are late, and a comment whenever the
+// stream has been quiet for a while: what stands between here and the client cuts what says nothing. A timer does both, so
+// that a stream that waits needs no goroutine for it. The timer's writes and the stream's exclude each other.
 type announcer struct {
-	mu     sync.Mutex
-	w      *Client
-	timer  *time.Timer
-	status int  // to be written; 0 once it is
-	done   bool // the headers are out, or the handler is about to return
-	err    error
+	mu      sync.Mutex
+	w       *Client
+	timer   *time.Timer
+	status  int           // to be written; 0 once it is
+	every   time.Duration // between comments; 0: none
+	between bool          // what was written last ends an event
+	done    bool          // the timer's part is over
+	alone   bool          // the stream's goroutine knows that
+	cut     func()        // lets go of the upstream, whose client is gone
+	err     error
 }
 
-func announce(w *Client, status int, hold time.Duration) *announcer {
-	a := &announcer{w: w, status: status}
+func announce(w *Client, r *Response) *announcer {
+	a := &announcer{w: w, status: r.Status, every: r.Heartbeat, between: true, cut: r.Close}
+	hold := r.Hold
 	if hold <= 0 {
-		a.writeStatus()
 		hold = headerGrace
 	}
-	a.timer = time.AfterFunc(hold, a.late)
+	a.timer = time.AfterFunc(math.MaxInt64, a.late) // late finds it set
+	a.timer.Reset(hold)
 	return a
 }
 
@@ -192,40 +202,71 @@ func (a *announcer) writeStatus() {
 
 // begin writes the status if that has not happened yet.
 func (a *announcer) begin() {
-	a.stop()
+	_ = a.stop()
 	a.writeStatus()
 }
 
 // committed ends the timer's part, and reports whether the status was written.
 func (a *announcer) committed() bool {
-	a.stop()
+	_ = a.stop()
 	return a.status == 0
 }
 
+// gone ends the timer's part, and returns why it could not write to the client.
+func (a *announcer) gone() error {
+	return a.stop()
+}
+
+// late is called by the timer. While something else is written it does not wait for the end of that: each client that takes
+// nothing would cost a goroutine more (W01).
 func (a *announcer) late() {
-	a.mu.Lock()
+	if !a.mu.TryLock() {
+		a.timer.Reset(max(a.every, headerGrace))
+		return
+	}
 	defer a.mu.Unlock()
 	if a.done {
 		return
 	}
-	a.done = true
 	// A panic on a timer's goroutine would end the process.
 	defer func() {
 		if recover() != nil {
-			a.err = errors.New("flushing the headers panicked")
+			a.err = errors.New("writing to the client panicked")
+		}
+		if a.err != nil {
+			a.done = true
+			a.cut()
 		}
 	}()
-	a.writeStatus()
-	a.err = a.w.Flush()
+	switch rest := a.every - time.Since(a.w.LastWrite()); {
+	case a.status != 0:
+		a.writeStatus()
+		a.err = a.w.Flush()
+	case a.every > 0 && rest > 0:
+		a.timer.Reset(rest)
+		return
+	case a.every > 0 && a.between:
+		a.err = a.w.Send(comment)
+	}
+	if a.every > 0 && a.err == nil {
+		a.timer.Reset(a.every)
+	}
 }
 
-func (a *announcer) write(p []byte, flush bool) error {
-	if a.timer != nil {
-		if err := a.settle(); err != nil {
-			return err
+var comment = []byte(":\n\n")
+
+func (a *announcer) write(p []byte, flush, between bool) error {
+	if a.every > 0 {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.err != nil {
+			return a.err
 		}
-		a.writeStatus()
+		a.between = between
+	} else if err := a.stop(); err != nil {
+		return err
 	}
+	a.writeStatus()
 	if flush {
 		return a.w.Send(p)
 	}
@@ -233,19 +274,16 @@ func (a *announcer) write(p []byte, flush bool) error {
 	return err
 }
 
-// settle ends the timer's part; from then on only the stream's goroutine writes, without locking.
-func (a *announcer) settle() error {
+// stop ends the timer's part; from then on only the stream's goroutine writes, without locking.
+func (a *announcer) stop() error {
+	if a.alone {
+		return a.err
+	}
 	a.timer.Stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.done, a.timer = true, nil
+	a.done, a.alone = true, true
 	return a.err
-}
-
-func (a *announcer) stop() {
-	if a.timer != nil {
-		_ = a.settle()
-	}
 }
 
 // eventSize counts the bytes of the current event of a stream that passes by. An event ends at an empty line; lines end

@@ -36,7 +36,9 @@ type Response struct {
 	Body          io.Reader // fails with *[Error]: [ErrIdle], [ErrClientGone], [ErrUpstream]
 	// Hold is how long Relay keeps the headers of an event stream back while no byte of it has come, so that the answer to
 	// a stream that fails at its beginning can still be another. 0: they are committed at once.
-	Hold      time.Duration
+	Hold time.Duration
+	// Heartbeat is after how long a silence Relay writes a comment on an event stream; 0: it never does.
+	Heartbeat time.Duration
 	fields    []http1.Field // the answer's headers
 	passed    [4]string     // the values that CopyHeader gives away, when they fit
 	length    [1]string     // that of Content-Length
@@ -131,6 +133,9 @@ func (r *Response) CopyHeader(dst http.Header) {
 
 // ReadAll reads the body whole, at most limit bytes. Errors are *[Error].
 func (r *Response) ReadAll(limit int64) ([]byte, error) {
+	if r.whole != nil {
+		return r.whole, nil
+	}
 	if r.ContentLength > limit {
 		return nil, &Error{Class: ErrTooLarge}
 	}
@@ -145,8 +150,8 @@ func (r *Response) ReadAll(limit int64) ([]byte, error) {
 		switch {
 		case int64(len(b)) > limit:
 			return nil, &Error{Class: ErrTooLarge}
-		case err == io.EOF:
-			return b, nil
+		case err == io.EOF, err != nil && int64(len(b)) == r.ContentLength:
+			return b, nil // whole: a right that ended at this moment takes nothing back
 		case err != nil:
 			return nil, err
 		case len(b) == cap(b):

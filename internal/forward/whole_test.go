@@ -27,6 +27,25 @@ func (b *lastRead) Read(p []byte) (int, error) {
 
 func (b *lastRead) Close() error { return nil }
 
+// TestWholeAnswerIsRead: the same for an answer that is read before it is passed on.
+func TestWholeAnswerIsRead(t *testing.T) {
+	for length, whole := range map[int64]bool{2: true, -1: false, 3: false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		f := New(Over(roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: length, Body: &lastRead{text: "{}", end: cancel}}, nil
+		})), Limits{})
+		answer, err := f.Do(ctx, &Request{Method: http.MethodGet, URL: &url.URL{Scheme: "http", Host: "upstream.test"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := answer.ReadAll(10); (err == nil) != whole || whole && string(got) != "{}" {
+			t.Errorf("length %d: %q, %v", length, got, err)
+		}
+		answer.Close()
+		cancel()
+	}
+}
+
 // TestWholeAnswerStays: an answer whose length was announced and has come is passed on, also when the right to the call
 // ends at that moment. Without a length nobody knows whether the end was the answer's.
 func TestWholeAnswerStays(t *testing.T) {

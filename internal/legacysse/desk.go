@@ -39,6 +39,13 @@ func (b *Box) Open(key string) {
 	b.desk.boxes[key] = b
 }
 
+// Opened reports whether the stream has an address for messages: it is one of 2024-11-05.
+func (b *Box) Opened() bool {
+	b.desk.mu.Lock()
+	defer b.desk.mu.Unlock()
+	return b.key != ""
+}
+
 // Close ends the box.
 func (b *Box) Close() {
 	b.desk.mu.Lock()

@@ -9,11 +9,11 @@ import (
 // NewReader is an event stream whose events hold filtered messages: src, whose events have at most limit bytes. Events
 // that nothing is taken out of keep their bytes.
 func (f *Filter) NewReader(src io.Reader, limit int) *ssewire.Rewriter {
-	return ssewire.NewRewriter(src, limit, f.event)
+	return ssewire.NewRewriter(src, limit, f.Event)
 }
 
-// event is the data of an event as its reader gets it.
-func (f *Filter) event(data []byte) ([]byte, bool) {
+// Event returns the data of an event as its reader gets it, and whether that is other data.
+func (f *Filter) Event(data []byte) ([]byte, bool) {
 	filtered, err := f.Message(data)
 	if err != nil {
 		return f.Refusal, true

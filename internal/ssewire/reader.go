@@ -33,6 +33,9 @@ type Event struct {
 	Retry int64
 	// Comment says that the block is a single comment line outside any event: a sign of life.
 	Comment bool
+	// Strange says that the block has a line that is neither a field of the standard nor a comment: readers that follow the
+	// standard leave it out.
+	Strange bool
 	// Incomplete says that the stream ended before the block's empty line. Browsers drop such an event, some MCP clients
 	// act on it, so whoever filters must look at it too.
 	Incomplete bool
@@ -276,6 +279,8 @@ func (r *Reader) parse(block []byte, e *Event) {
 			if n, ok := digits(value); ok {
 				e.Retry = n
 			}
+		default:
+			e.Strange = e.Strange || len(name) > 0
 		}
 	}
 	if several {

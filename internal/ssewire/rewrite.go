@@ -6,10 +6,12 @@ import (
 )
 
 // Rewriter is a stream whose events may get other data. An event is passed on once it is whole; those that keep their data
-// pass byte for byte, the others keep their id, name and retry time. Not safe for concurrent use.
+// pass byte for byte, the others keep their id, name and retry time. Lines that are no field of the standard do not pass: a
+// reader that is not strict may take one for data. Not safe for concurrent use.
 type Rewriter struct {
 	events *Reader
-	edit   Edit
+	edit   func(*Event) ([]byte, bool)
+	whole  bool   // an event that the stream ends in is ended
 	out    []byte // to be given out, before err
 	torn   bool   // the last event was written anew, and ended with a CR: an LF that follows is part of it
 	err    error
@@ -21,7 +23,19 @@ type Edit func(data []byte) (changed []byte, ok bool)
 
 // NewRewriter reads src, whose events have at most max bytes. edit is called for each event that has data.
 func NewRewriter(src io.Reader, max int, edit Edit) *Rewriter {
-	return &Rewriter{events: NewReader(src, max), edit: edit}
+	return &Rewriter{events: NewReader(src, max), edit: func(e *Event) ([]byte, bool) {
+		if len(e.Data) == 0 {
+			return nil, false
+		}
+		return edit(e.Data)
+	}}
+}
+
+// NewEventRewriter is NewRewriter for an edit that goes by the whole event, and is called for each that has data, an id, a name or strange lines. An
+// event that loses its data loses its name, too. The stream's last event, when it is not ended, is ended, or left out when
+// nothing is left of its data.
+func NewEventRewriter(src io.Reader, max int, edit func(*Event) (changed []byte, ok bool)) *Rewriter {
+	return &Rewriter{events: NewReader(src, max), edit: edit, whole: true}
 }
 
 // Read implements io.Reader, as Lend.
@@ -62,10 +76,17 @@ func (r *Rewriter) Next() ([]byte, error) {
 			raw = raw[1:]
 		}
 		r.torn = false
-		if event.HasData && len(event.Data) > 0 {
-			if data, ok := r.edit(event.Data); ok {
-				raw, r.torn = reframe(raw, data), raw[len(raw)-1] == '\r'
+		switch {
+		case r.edits(event):
+			data, ok := r.edit(event)
+			if !ok && event.HasData {
+				data = event.Data
 			}
+			if ok || event.Strange || r.whole && event.Incomplete {
+				raw, r.torn = r.reframe(event, raw, data), raw[len(raw)-1] == '\r'
+			}
+		case event.Strange, r.whole && event.Incomplete:
+			raw, r.torn = r.reframe(event, raw, nil), raw[len(raw)-1] == '\r'
 		}
 		if len(raw) > 0 {
 			return raw, nil
@@ -74,22 +95,46 @@ func (r *Rewriter) Next() ([]byte, error) {
 	return nil, r.err
 }
 
+// edits reports whether there is something to edit in an event.
+func (r *Rewriter) edits(e *Event) bool {
+	return len(e.Data) > 0 || r.whole && (e.HasID || e.Name != "" || e.Strange)
+}
+
 // reframe is the event with other data in place of its own, or with none.
-func reframe(raw, data []byte) []byte {
+func (r *Rewriter) reframe(e *Event, raw, data []byte) []byte {
+	if r.whole && e.Incomplete && len(data) == 0 {
+		return nil
+	}
 	out := make([]byte, 0, len(data)+128)
 	written := data == nil
 	for line := range Lines(bytes.TrimPrefix(raw, []byte(bom))) {
 		name, _, _ := bytes.Cut(line, []byte(":"))
 		switch {
 		case len(line) == 0 && len(out) == 0: // the rest of the CRLF that ended the event before
-		case string(name) != "data":
-			out = append(append(out, line...), '\n')
-		case !written:
+		case string(name) == "event" && r.whole && data == nil:
+		case string(name) == "data":
+			if written {
+				continue
+			}
 			written = true
 			for part := range Lines(data) {
 				out = append(append(append(out, "data: "...), part...), '\n')
 			}
+		case standard(name):
+			out = append(append(out, line...), '\n')
 		}
 	}
+	if r.whole && e.Incomplete && !bytes.HasSuffix(out, []byte("\n\n")) {
+		out = append(out, '\n')
+	}
 	return out
+}
+
+// standard reports whether a line of that name is a field, a comment or the end of an event.
+func standard(name []byte) bool {
+	switch string(name) {
+	case "", "event", "id", "retry", "data":
+		return true
+	}
+	return false
 }

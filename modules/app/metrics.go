@@ -80,7 +80,7 @@ func newMetrics() *Metrics {
 }
 
 func registerMetrics(registry *prometheus.Registry) (*Metrics, error) {
-	for _, collector := range []prometheus.Collector{metrics.Authentications, metrics.Calls, metrics.UpstreamSeconds, metrics.Streams, metrics.Connections, auditCounters, usageCounters, limitRefusals, limitCounters, limitDegraded, limitAlone, modelTokens, modelRoutes, clockAhead, storeFailing} {
+	for _, collector := range []prometheus.Collector{metrics.Authentications, metrics.Calls, metrics.UpstreamSeconds, metrics.Streams, metrics.Connections, auditCounters, usageCounters, limitRefusals, limitCounters, limitDegraded, limitAlone, modelTokens, modelRoutes, clockAhead, storeFailing, answersDropped} {
 		var registered prometheus.AlreadyRegisteredError
 		if err := registry.Register(collector); err != nil && !errors.As(err, &registered) {
 			return nil, err

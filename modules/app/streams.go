@@ -19,15 +19,15 @@ type Streams struct {
 	MaxPerUser int `json:"max_per_user,omitempty"`
 	// How many streams may be open at this node, of all users. One more is answered 503. Default: 10000.
 	Max int `json:"max,omitempty"`
-	// How long an upstream may be silent in the middle of an answer or a stream; comments count as a sign of life.
-	// `read_timeout` in a handler's transport takes precedence over it. Default: 5m.
+	// How long an upstream may be silent in the middle of an answer, or on a stream of /sse; comments count as a sign of life.
+	// A stream of GET and a subscription on /mcp may be silent without end. `read_timeout` in a handler's transport takes precedence over it. Default: 5m.
 	Idle caddy.Duration `json:"idle,omitempty"`
 	// How long calls may run on once the process is to exit; event streams end within half of it. Default: 30s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 	// How long the process goes on as before once it is to exit, while /readyz answers 503: as long as what balances the load
 	// takes to notice. Calls and streams have `drain` after it. Default: none.
 	ExitDelay caddy.Duration `json:"exit_delay,omitempty"`
-	// The time between signs of life on a quiet stream of /sse. Default: 15s.
+	// The time between signs of life on a quiet event stream, of /sse and of /mcp. Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/legacysse"
+	"github.com/durward-gateway/durward/internal/mcpanswer"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -25,10 +26,14 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
-	box     *legacysse.Box // for a stream that may be one of 2024-11-05
-	outcome string         // for metrics and the audit log
-	status  int            // of the upstream's answer; 0: there was none
-	abort   bool           // the answer broke off after its beginning: the client must not take what it has for the whole
+	box       *legacysse.Box // for a stream that may be one of 2024-11-05
+	outcome   string         // for metrics and the audit log
+	status    int            // of the upstream's answer; 0: there was none
+	answers   mcpanswer.Answers
+	inSession bool // the upstream knows the client by a session id
+	// droppedAny: something was dropped of the answer.
+	droppedAny bool
+	abort      bool // the answer broke off after its beginning: the client must not take what it has for the whole
 }
 
 // endsOwnSession answers a DELETE of a session that the upstream knows nothing of. There is nothing to forget: it was the
@@ -87,10 +92,22 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	started := time.Now()
 	response, err := x.handler.Forwarder.Do(ctx, &forward.Request{
 		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Forwarded(), Body: x.Body, Credential: credential,
-		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx),
+		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx), Idle: x.idle(),
 	})
 	x.call.Core.Metrics.ObserveMCP(time.Since(started))
 	return response, err
+}
+
+// quietFor is for how long streams may be silent that wait for what happens: no server is at fault when nothing does. The
+// connection itself tells of one that is gone (TCP keep-alive).
+const quietFor = 10 * 365 * 24 * time.Hour
+
+// idle returns how long the upstream may be silent; 0: as long as in any answer.
+func (x *exchange) idle() time.Duration {
+	if x.Kind() == streams.Listen {
+		return quietFor
+	}
+	return 0
 }
 
 // unrecorded answers for a call that the audit log cannot take.

@@ -82,13 +82,13 @@ func TestOutcomes(t *testing.T) {
 		want         string
 		aborted      bool
 	}{
-		{"an answer", http.MethodPost, &http.Response{StatusCode: 200, Header: jsonType, ContentLength: 2, Body: brokenBody("{}", io.EOF)}, false, "ok", false},
+		{"an answer", http.MethodPost, &http.Response{StatusCode: 200, Header: jsonType, ContentLength: 36, Body: brokenBody(`{"jsonrpc":"2.0","id":1,"result":{}}`, io.EOF)}, false, "ok", false},
 		{"an answer that breaks off", http.MethodPost,
-			&http.Response{StatusCode: 200, Header: jsonType, ContentLength: 99, Body: brokenBody("{", io.ErrUnexpectedEOF)}, false, "cut", true},
+			&http.Response{StatusCode: 200, Header: jsonType, ContentLength: 99, Body: brokenBody("{", io.ErrUnexpectedEOF)}, false, "upstream_error", false},
 		{"an answer that breaks off before it began", http.MethodPost,
 			&http.Response{StatusCode: 200, Header: jsonType, ContentLength: 99, Body: brokenBody("", io.ErrUnexpectedEOF)}, false, "upstream_error", false},
 		{"a client that goes away", http.MethodPost,
-			&http.Response{StatusCode: 200, Header: jsonType, ContentLength: 2, Body: brokenBody("{}", io.EOF)}, true, "client_gone", true},
+			&http.Response{StatusCode: 200, Header: jsonType, ContentLength: 36, Body: brokenBody(`{"jsonrpc":"2.0","id":1,"result":{}}`, io.EOF)}, true, "client_gone", true},
 		{"a wider scope is asked for", http.MethodPost, &http.Response{
 			StatusCode: 403, Header: http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope"`}}, Body: http.NoBody,
 		}, false, "scope", false},

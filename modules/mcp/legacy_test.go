@@ -98,6 +98,8 @@ func events(body io.Reader) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, ContentLength: -1, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body)}
 }
 
+const answerOfTools = `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`
+
 const listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 
 // TestLegacySession: the stream announces an address of ours, and what is posted there goes where the upstream said.
@@ -108,12 +110,12 @@ func TestLegacySession(t *testing.T) {
 			receipt.Body = io.NopCloser(strings.NewReader("Accepted"))
 			return receipt
 		}
-		return events(strings.NewReader("event: endpoint\ndata: messages?sessionId=1\n\nevent: message\ndata: {}\n\n"))
+		return events(strings.NewReader("event: endpoint\ndata: messages?sessionId=1\n\nevent: message\ndata: " + answerOfTools + "\n\n"))
 	})
 	w, aborted := l.send(t, http.MethodGet, "/mcp/demo?x=1", "", "Accept", "text/event-stream")
 	before, rest, _ := strings.Cut(w.Body.String(), "\n\n")
 	address := strings.TrimPrefix(before, "event: endpoint\ndata: ")
-	if aborted || w.Code != http.StatusOK || !strings.HasPrefix(address, "/mcp/demo?sessionId=") || rest != "event: message\ndata: {}\n\n" {
+	if aborted || w.Code != http.StatusOK || !strings.HasPrefix(address, "/mcp/demo?sessionId=") || rest != "event: message\ndata: "+answerOfTools+"\n\n" {
 		t.Fatalf("%d %s, aborted %v", w.Code, w.Body, aborted)
 	}
 
@@ -176,6 +178,7 @@ func TestLegacySession(t *testing.T) {
 
 // TestLegacyRefusals: a stream that announces what is not taken is an upstream error, or is cut when it has begun.
 func TestLegacyRefusals(t *testing.T) {
+	const news = `{"jsonrpc":"2.0","method":"notifications/message"}`
 	silent, feed := io.Pipe()
 	defer feed.Close()
 	late, feedLate := io.Pipe()
@@ -190,10 +193,10 @@ func TestLegacyRefusals(t *testing.T) {
 		result string
 	}{
 		{"another origin", strings.NewReader("event: endpoint\ndata: https://evil.example/\n\n"), nil, forward.Limits{}, http.StatusBadGateway, false, "", "upstream_error"},
-		{"once more", strings.NewReader("data: x\n\nevent: endpoint\ndata: /mcp/other\n\n"), nil, forward.Limits{}, http.StatusOK, true, "data: x\n\n", "cut"},
+		{"once more", strings.NewReader("data: " + news + "\n\nevent: endpoint\ndata: /mcp/other\n\n"), nil, forward.Limits{}, http.StatusOK, true, "data: " + news + "\n\n", "cut"},
 		{"never", silent, nil, forward.Limits{Idle: 20 * time.Millisecond}, http.StatusBadGateway, false, "", "upstream_error"},
 		{"never, and too late for a status", late, nil, forward.Limits{Idle: 2 * endpointWait}, http.StatusOK, true, "", "cut"},
-		{"a stream of a session is let be", strings.NewReader("event: endpoint\ndata: //x\n\n"), []string{"Mcp-Session-Id", "ours"}, forward.Limits{}, http.StatusOK, false, "event: endpoint\ndata: //x\n\n", "ok"},
+		{"on a stream of a session it means nothing", strings.NewReader("event: endpoint\ndata: //x\n\ndata: " + news + "\n\n"), []string{"Mcp-Session-Id", "ours"}, forward.Limits{}, http.StatusOK, false, "data: " + news + "\n\n", "ok"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := newLegacy(tc.limits, func(*http.Request) *http.Response { return events(closer{tc.stream}) })

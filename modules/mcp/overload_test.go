@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/overload"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
@@ -24,13 +25,18 @@ import (
 func served(t *testing.T, core *app.Core, r *http.Request) (*httptest.ResponseRecorder, map[string]float64) {
 	t.Helper()
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
+	core.Desk = new(legacysse.Desk)
 	core.Sizes = app.Sizes{MCP: 1 << 20, Event: 1 << 20}
 	core.Metrics = &app.Metrics{
 		Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 		Streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
 	}
-	h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: 2, Body: brokenBody("{}", io.EOF)}, nil
+	h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(r *http.Request) (*http.Response, error) {
+		kind, text := "application/json", `{"jsonrpc":"2.0","id":1,"result":{}}`
+		if r.Method == http.MethodGet {
+			kind, text = "text/event-stream", ":\n\n"
+		}
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {kind}}, ContentLength: int64(len(text)), Body: brokenBody(text, io.EOF)}, nil
 	})), forward.Limits{})}}
 	call := &app.Call{
 		Decision: &app.Decision{Off: true},
@@ -105,7 +111,7 @@ func TestStreamLimits(t *testing.T) {
 			`{"jsonrpc":"2.0","id":"s-7","error":{"code":-31429,"message":"` + app.TextUserFull + `","data":{"error":"RateLimitExceeded","message":"` + app.TextUserFull + `"}}}`},
 		{"W06 the node's", http.MethodGet, "", app.Streams{MaxPerUser: 2, Max: 1}, 503, "unavailable",
 			`{"error":"Unavailable","message":"The gateway has as many event streams open as it may; try again later"}`},
-		{"a call", http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, app.Streams{MaxPerUser: 1, Max: 1}, 200, "ok", `{}`},
+		{"a call", http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, app.Streams{MaxPerUser: 1, Max: 1}, 200, "ok", `{"jsonrpc":"2.0","id":1,"result":{}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			core := &app.Core{Streams: new(streams.Registry), StreamBounds: tc.bounds}

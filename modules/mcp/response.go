@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -35,11 +36,16 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.relayRefusal(ctx, response)
 		return
 	}
+	if err := x.recognize(response); err != nil {
+		x.failed(ctx, err)
+		return
+	}
 	if err := x.sealSession(response); err != nil {
 		x.failed(ctx, err)
 		return
 	}
 	response.CopyHeader(x.w.Header())
+	x.label(response.Kind)
 	if x.mayAnnounce(response) {
 		x.replaceEndpoint(response)
 	}
@@ -60,6 +66,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		}()
 	}
 	if response.Kind == forward.Events {
+		response.Heartbeat = time.Duration(x.call.Core.StreamBounds.Heartbeat)
 		gauge := x.call.Core.Metrics.Streams.WithLabelValues("mcp")
 		gauge.Inc()
 		defer gauge.Dec()
@@ -69,22 +76,16 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	}
 }
 
-// refused answers for an upstream that refuses the gateway rather than its user, or does not speak MCP, and reports it.
+// refused answers for an upstream that refuses the gateway rather than its user, or has nothing at that address, and reports it.
 func (x *exchange) refused(ctx context.Context, response *forward.Response) bool {
 	if stepUp(response) {
 		x.refuseScope(ctx)
 		x.outcome = "scope"
 		return true
 	}
-	if name := refusingPage(response); name != "" {
+	if name := x.refusingPage(response); name != "" {
 		x.outcome = "refused"
 		(&app.ServiceError{Name: name, Message: "The upstream server does not take this request"}).Write(x.w)
-		return true
-	}
-	if !usable(response) || (response.Kind == forward.Empty && x.awaitsAnswer(response)) {
-		x.outcome = "upstream_error"
-		x.handler.Logger.Warn("upstream's answer is not MCP", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status))
-		x.failed(ctx, forward.ErrUpstream)
 		return true
 	}
 	return false
@@ -93,6 +94,10 @@ func (x *exchange) refused(ctx context.Context, response *forward.Response) bool
 // relayRefusal passes on an error answer, whole.
 func (x *exchange) relayRefusal(ctx context.Context, response *forward.Response) {
 	refusal, err := response.ReadAll(maxErrorBody)
+	kind := response.Kind
+	if err == nil {
+		refusal, kind, err = x.recognizeRefusal(response, refusal)
+	}
 	if err == nil {
 		refusal, err = x.filtered(refusal) // some clients read an error's body like any other
 	}
@@ -104,13 +109,16 @@ func (x *exchange) relayRefusal(ctx context.Context, response *forward.Response)
 		return
 	}
 	response.CopyHeader(x.w.Header())
+	if kind != forward.Empty {
+		x.label(kind)
+	}
 	x.call.MeterText(ctx, refusal)
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
 	x.w.WriteHeader(response.Status)
 	_, _ = x.w.Write(refusal)
 }
 
-// filter takes out of the answer what policies hide from its caller. Only an answer that may hold a list is looked at.
+// filter takes out of the answer what does not belong to its request, and what policies hide from its caller.
 func (x *exchange) filter(response *forward.Response) error {
 	decision := x.call.Decision
 	if decision.EditAnswer != nil {
@@ -118,21 +126,7 @@ func (x *exchange) filter(response *forward.Response) error {
 			return err
 		}
 	}
-	switch filter := decision.Filter; {
-	case filter == nil:
-	case response.Kind == forward.Events:
-		response.Body = filter.NewReader(response.Body, int(x.call.Core.Sizes.MCPEvent()))
-	case response.Kind == forward.JSON:
-		body, err := response.ReadAll(x.call.Core.Sizes.MCPEvent())
-		if err == nil {
-			body, err = x.filtered(body)
-		}
-		if err != nil {
-			return err
-		}
-		response.SetBody(body)
-	}
-	return nil
+	return x.hold(response)
 }
 
 // filtered is a whole answer without what is hidden.
@@ -162,8 +156,8 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 		x.sayWhy(response, reason)
 		return
 	}
-	x.abort = true
-	if errors.Is(err, legacysse.ErrEndpoint) {
+	x.abort = errors.Is(err, forward.ErrClientGone) || response.Kind != forward.Events || !x.giveUp(response)
+	if errors.Is(err, legacysse.ErrEndpoint) || errors.Is(err, errUnanswered) {
 		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
 	}
 	if x.outcome = "cut"; errors.Is(err, forward.ErrClientGone) {
@@ -193,18 +187,6 @@ func (x *exchange) uncopy(response *forward.Response) {
 	}
 	header.Del("Content-Length")
 	header.Del(jsonrpc.HeaderSessionID)
-}
-
-// awaitsAnswer reports whether an empty answer cannot be one: requests are answered in a body, and so is what went wrong
-// with the upstream. An event stream may end before its first event: the server then wants to be asked again (SEP-1699).
-func (x *exchange) awaitsAnswer(response *forward.Response) bool {
-	if response.Status >= http.StatusBadRequest {
-		return response.Status >= http.StatusInternalServerError
-	}
-	if strings.HasPrefix(contentType(response), "text/event-stream") {
-		return false
-	}
-	return x.holdsRequest()
 }
 
 // sealSession gives the client a session id of ours in place of the upstream's. Where the upstream has no sessions, a client
@@ -243,27 +225,22 @@ func (x *exchange) sealSession(response *forward.Response) error {
 	return nil
 }
 
-// usable reports whether an answer is one that MCP knows: JSON, an event stream, nothing at all, or an error in words.
-// Pages are not: they come from something that stands in front of the server.
-func usable(response *forward.Response) bool {
-	switch response.Kind {
-	case forward.JSON, forward.Empty:
-		return true
-	case forward.Events:
-		return response.Status == http.StatusOK
-	default:
-		return response.Status >= 400 && response.Status < 500 && isText(response)
-	}
-}
-
 // refusingPage is what an upstream says with a page of status 404 or 405, as web frameworks do around servers of another
 // era; "" when the answer is none. Clients find out by these statuses which transport to speak (2025-03-26,
-// basic/transports, "Backwards Compatibility"), and get them with words of ours.
-func refusingPage(response *forward.Response) app.ErrorName {
+// basic/transports, "Backwards Compatibility"), and get them with words of ours. Whatever else than a stream a server answers
+// a GET with says that it has no stream there.
+func (x *exchange) refusingPage(response *forward.Response) app.ErrorName {
+	if x.r.Method == http.MethodGet && response.Status < http.StatusBadRequest && !isEvents(response) {
+		return app.MethodNotAllowed
+	}
 	if response.Kind != forward.Other || isText(response) {
 		return ""
 	}
 	return map[int]app.ErrorName{http.StatusNotFound: app.NotFound, http.StatusMethodNotAllowed: app.MethodNotAllowed}[response.Status]
+}
+
+func isEvents(response *forward.Response) bool {
+	return strings.HasPrefix(contentType(response), "text/event-stream")
 }
 
 func isText(response *forward.Response) bool {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -337,7 +336,7 @@ func (h *held) editAnswer(answer *forward.Response, edit func([]byte) []byte) er
 		if changed := edit(text); changed != nil {
 			text = changed
 		}
-		answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		answer.SetBody(text)
 	}
 	return nil
 }

@@ -1,0 +1,142 @@
+package jsonrpc
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// Envelope is what a message of a server says of itself. Its contents are not judged: a text in a tool's result may be one that
+// readers of JSON do not agree on (half a surrogate pair, a byte that is no UTF-8), and is no reason to lose the answer.
+type Envelope struct {
+	ID              []byte // as it was written, a string or a number; nil when absent or null
+	Method          string
+	Result, Failure bool // the message is a response of that kind
+}
+
+// Kind is what the message is; 0 when it is none.
+func (e *Envelope) Kind() Kind {
+	switch {
+	case e.Method != "" && (e.Result || e.Failure), e.Result && e.Failure:
+	case e.Method != "" && e.ID != nil:
+		return Request
+	case e.Method != "":
+		return Notification
+	case e.Failure, e.Result && e.ID != nil:
+		return Response
+	}
+	return 0
+}
+
+// ReadEnvelope reads the members of one message that say what it is. It reports false for a text that is no JSON object, and
+// for one that two readers would take for two messages. Members that are null count as absent, as many servers have it, but
+// a null result without an error.
+func ReadEnvelope(text []byte) (Envelope, bool) {
+	r := envelopeReader{}
+	s := strictjson.NewScanner(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: 1 << 10, MaxMembers: len(text) + 1})
+	defer s.Release()
+	if s.Kind() != strictjson.Object {
+		return Envelope{}, false
+	}
+	var o strictjson.ObjectFrame
+	for s.OpenObject(&o); s.NextMember(&o); {
+		r.member(o.Name(), s.Skip())
+	}
+	err := s.End()
+	if err == nil {
+		return r.end()
+	}
+	if !contentsAlone(err) || !json.Valid(text) {
+		return Envelope{}, false
+	}
+	r = envelopeReader{}
+	for name, value := range strictjson.Each(text) {
+		r.member(name, value)
+	}
+	return r.end()
+}
+
+// contentsAlone reports whether a text may be JSON to every reader although the strict one refuses it.
+func contentsAlone(err error) bool {
+	syntax := (*strictjson.SyntaxError)(nil)
+	if !errors.As(err, &syntax) {
+		return false
+	}
+	return syntax.WellFormed() || syntax.Reason == strictjson.ReasonSurrogate || syntax.Reason == strictjson.ReasonUTF8
+}
+
+// envelopeReader collects the members of a message.
+type envelopeReader struct {
+	envelope Envelope
+	seen     uint8 // which members of members
+	null     bool  // the result is null
+	odd      bool
+}
+
+var envelopeMembers = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
+
+func (r *envelopeReader) member(name, value []byte) {
+	if len(value) == 0 {
+		return // the text is not read any further
+	}
+	for i, known := range envelopeMembers {
+		if string(name) != known {
+			continue
+		}
+		r.odd = r.odd || r.seen&(1<<i) != 0
+		r.seen |= 1 << i
+		r.known(known, value)
+		return
+	}
+	r.odd = r.odd || doubtful(name, envelopeMembers[:]...)
+}
+
+func (r *envelopeReader) known(name string, value []byte) {
+	null := value[0] == 'n'
+	switch name {
+	case "id":
+		switch c := value[0]; {
+		case c == '"', c == '-', c >= '0' && c <= '9':
+			r.envelope.ID = value
+		case !null:
+			r.odd = true
+		}
+	case "method":
+		switch {
+		case value[0] == '"' && len(value) > 2:
+			r.envelope.Method = string(strictjson.AppendUnescaped(nil, value[1:len(value)-1]))
+		case !null:
+			r.odd = true
+		}
+	case "result":
+		r.envelope.Result, r.null = !null, null
+	case "error":
+		r.envelope.Failure = value[0] == '{'
+		r.odd = r.odd || value[0] != '{' && !null
+	}
+}
+
+func (r *envelopeReader) end() (Envelope, bool) {
+	e := r.envelope
+	if r.null && !e.Failure && e.Method == "" {
+		e.Result = true
+	}
+	return e, !r.odd && e.Kind() != 0
+}
+
+// LooseID reports whether an answer's id is that of a request to some reader: servers write numbers as strings and strings
+// of digits as numbers, and the official clients take both.
+func LooseID(a, b []byte) bool {
+	if SameID(a, b) {
+		return true
+	}
+	text := func(id []byte) string {
+		value := IDValue(id)
+		if len(id) > 0 && id[0] == '"' && len(value) > 0 {
+			return value[1:] // without the mark of a string
+		}
+		return value
+	}
+	return text(a) == text(b)
+}

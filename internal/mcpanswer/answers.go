@@ -1,0 +1,208 @@
+package mcpanswer
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcpmethod"
+	"github.com/durward-gateway/durward/internal/ssewire"
+)
+
+// Reason says why something was dropped.
+type Reason string
+
+// The reasons.
+const (
+	Unreadable Reason = "unreadable"     // no JSON-RPC message, or not the same one to every reader
+	OtherID    Reason = "other_id"       // an answer to a request that is not this one
+	Second     Reason = "second_answer"  // another answer to a request that has one
+	Request    Reason = "server_request" // a request that servers may not make there
+	EventName  Reason = "event_name"     // an event of another name than message, such as endpoint
+)
+
+// Answers is what may come for one request of a client. The zero value takes notifications alone. Not safe for concurrent
+// use.
+type Answers struct {
+	// AnyID: the stream brings answers to requests that came by other ways: one that goes on where another broke off
+	// (Last-Event-ID), and that of revision 2024-11-05. It is asked at each answer; nil: no.
+	AnyID func() bool
+	// Version is the revision that client and server speak; "" when that is not known.
+	Version string
+	// Asks: the server may make requests of its client.
+	Asks bool
+	// Batches: messages may come in arrays (2025-03-26).
+	Batches bool
+	// Endpoint: events named endpoint pass, of a stream on which they were judged.
+	Endpoint bool
+	// Dropped is told of all that is dropped; nil: nobody is.
+	Dropped func(Reason)
+
+	requests []request
+	one      [1]request
+	ids      bool // an event had an id
+}
+
+// request is one that the client waits for.
+type request struct {
+	id       []byte
+	answered bool
+}
+
+// Expect says that the client waits for an answer to a request of that id, which must not change.
+func (a *Answers) Expect(id []byte) {
+	if a.requests == nil {
+		a.requests = a.one[:0]
+	}
+	a.requests = append(a.requests, request{id: id})
+}
+
+// Open yields the ids of requests that have no answer yet.
+func (a *Answers) Open(yield func(id []byte) bool) {
+	for i := range a.requests {
+		if !a.requests[i].answered && !yield(a.requests[i].id) {
+			return
+		}
+	}
+}
+
+// Done reports whether every request has its answer.
+func (a *Answers) Done() bool {
+	for range a.Open {
+		return false
+	}
+	return true
+}
+
+// Resumable reports whether an event came that a client may resume its stream from.
+func (a *Answers) Resumable() bool { return a.ids }
+
+// Message returns what passes of a text: the text itself when all of it does, nil when nothing does.
+func (a *Answers) Message(text []byte) []byte {
+	trimmed := bytes.TrimLeft(text, " \t\r\n")
+	if len(trimmed) > 0 && trimmed[0] == '[' {
+		return a.batch(text)
+	}
+	if why := a.judge(text); why != "" {
+		a.drop(why)
+		return nil
+	}
+	return text
+}
+
+// Event is Message for an event of a stream: data is what passes of its own, and ok is false when that is all there was. Events
+// without data, which keep the client's place in the stream, are not dropped but lose a name that is not message.
+func (a *Answers) Event(e *ssewire.Event) (data []byte, ok bool) {
+	a.ids = a.ids || e.HasID && e.ID != ""
+	if e.Strange {
+		a.drop(Unreadable)
+	}
+	switch {
+	case e.Name == "endpoint" && a.Endpoint:
+		return e.Data, false
+	case e.Name != "" && e.Name != "message":
+		a.drop(EventName)
+		return nil, true
+	case len(e.Data) == 0:
+		return e.Data, false
+	}
+	data = a.Message(e.Data)
+	return data, len(data) != len(e.Data)
+}
+
+// Refusal reports whether the body of an error status may pass: an error, whatever its id (the status is the answer to this
+// request, and servers that could not read it make an id up), or what is no message at all.
+func (a *Answers) Refusal(text []byte) bool {
+	e, ok := jsonrpc.ReadEnvelope(text)
+	if !ok {
+		return true
+	}
+	if e.Kind() != jsonrpc.Response {
+		a.drop(Request)
+		return false
+	}
+	if e.Failure {
+		return true
+	}
+	if why := a.answer(&e); why != "" {
+		a.drop(why)
+		return false
+	}
+	return true
+}
+
+func (a *Answers) drop(why Reason) {
+	if a.Dropped != nil {
+		a.Dropped(why)
+	}
+}
+
+// batch keeps those elements of an array that belong to the request.
+func (a *Answers) batch(text []byte) []byte {
+	var elements []json.RawMessage
+	if !a.Batches || json.Unmarshal(text, &elements) != nil || len(elements) == 0 {
+		a.drop(Unreadable)
+		return nil
+	}
+	kept := elements[:0]
+	whole := len(elements)
+	for _, element := range elements {
+		if why := a.judge(element); why != "" {
+			a.drop(why)
+			continue
+		}
+		kept = append(kept, element)
+	}
+	switch len(kept) {
+	case whole:
+		return text
+	case 0:
+		return nil
+	}
+	out := make([]byte, 0, len(text))
+	for i, element := range kept {
+		out = append(append(out, "[,"[min(i, 1)]), element...)
+	}
+	return append(out, ']')
+}
+
+// judge says why a message may not pass; "" when it may.
+func (a *Answers) judge(text []byte) Reason {
+	e, ok := jsonrpc.ReadEnvelope(text)
+	if !ok {
+		return Unreadable
+	}
+	switch e.Kind() {
+	case jsonrpc.Response:
+		return a.answer(&e)
+	case jsonrpc.Request:
+		if !a.Asks || !mcpmethod.FromServer(e.Method, a.Version) {
+			return Request
+		}
+	case jsonrpc.Notification:
+		if !strings.HasPrefix(e.Method, "notifications/") {
+			return Unreadable
+		}
+	}
+	return ""
+}
+
+// answer looks for the request of a response, and notes that it has one.
+func (a *Answers) answer(e *jsonrpc.Envelope) Reason {
+	if e.ID == nil || a.AnyID != nil && a.AnyID() {
+		return "" // an error that names no request ends none
+	}
+	why := OtherID
+	for i := range a.requests {
+		switch r := &a.requests[i]; {
+		case !jsonrpc.LooseID(e.ID, r.id):
+		case r.answered:
+			why = Second
+		default:
+			r.answered = true
+			return ""
+		}
+	}
+	return why
+}

@@ -1,0 +1,14 @@
+package mcpmethod
+
+// serverMethods are what servers may ask of clients, and the revision that brought each. 2026-07-28 took them all away.
+var serverMethods = map[string]string{
+	"ping": "", "sampling/createMessage": "", "roots/list": "",
+	"elicitation/create": "2025-06-18",
+	"tasks/get":          "2025-11-25", "tasks/result": "2025-11-25", "tasks/list": "2025-11-25", "tasks/cancel": "2025-11-25",
+}
+
+// FromServer reports whether a server may ask that of a client in a revision before 2026-07-28; "" is one that is not known.
+func FromServer(method, version string) bool {
+	since, known := serverMethods[method]
+	return known && (version == "" || version >= since)
+}

@@ -1,0 +1,202 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcpanswer"
+	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// What servers say that an answer is, and what it is, are two things: some label an answer text/event-stream and send bare
+// JSON, others send JSON as text/html, or nothing under any label. What a client makes of it is its own affair, so an answer
+// is read as what it is, labelled anew, and nothing passes that was not read.
+
+// Labels of answers, never written to.
+var (
+	labelJSON   = []string{"application/json"}
+	labelEvents = []string{"text/event-stream"}
+	labelText   = []string{"text/plain; charset=utf-8"}
+)
+
+// expect says what may come in the answer.
+func (x *exchange) expect() *mcpanswer.Answers {
+	a := &x.answers
+	a.Dropped = x.dropped
+	if x.r.Method == http.MethodGet {
+		resumes := x.r.Header.Get("Last-Event-Id") != ""
+		a.AnyID = func() bool { return resumes || x.box != nil && x.box.Opened() }
+		a.Endpoint = x.box != nil
+	}
+	for i := range x.Message.Messages {
+		if m := &x.Message.Messages[i]; m.Kind == jsonrpc.Request {
+			a.Expect(m.ID)
+		}
+	}
+	if a.Version = x.Version(); x.OpensSession() {
+		a.Version = x.Single().Client().ProtocolVersion
+	}
+	a.Asks = !x.Modern()
+	a.Batches = a.Asks && (a.Version == "" || a.Version == app.LastBatchVersion)
+	return a
+}
+
+// dropped counts what was dropped, and says so once.
+func (x *exchange) dropped(why mcpanswer.Reason) {
+	app.CountDropped(string(why))
+	if x.droppedAny {
+		return
+	}
+	x.droppedAny = true
+	x.handler.Logger.Warn("dropping what does not belong to the request", zap.String("server", x.call.Server.Slug), zap.String("reason", string(why)))
+}
+
+// recognize makes of a successful answer to requests what it is: JSON, whose body was read whole, or events.
+func (x *exchange) recognize(response *forward.Response) error {
+	if response.Status == http.StatusOK && isEvents(response) {
+		response.Kind = forward.Events // also when its length is known to be none
+		response.Body = ssewire.NewBare(response.Body, int(x.call.Core.Sizes.MCPEvent()))
+		return nil
+	}
+	text, err := response.ReadAll(x.call.Core.Sizes.MCPEvent())
+	if err != nil {
+		return err
+	}
+	text = bytes.TrimPrefix(text, byteOrderMark)
+	switch begin := bytes.TrimLeft(text, " \t\r\n"); {
+	case ssewire.IsJSON(begin):
+		response.Kind = forward.JSON
+		response.SetBody(text)
+	case ssewire.IsEvents(begin):
+		response.Kind, response.ContentLength = forward.Events, -1
+		response.Body = bytes.NewReader(text)
+	default:
+		return &forward.Error{Class: forward.ErrUpstream, Cause: fmt.Errorf("an answer of %d bytes labelled %.64q is neither JSON nor an event stream", len(text), response.Header("Content-Type"))}
+	}
+	return nil
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// recognizeRefusal reads the body of an error status: JSON, or words. A page, or a stream, comes from something that stands in
+// front of the server.
+func (x *exchange) recognizeRefusal(response *forward.Response, text []byte) ([]byte, forward.Kind, error) {
+	text = bytes.TrimPrefix(text, byteOrderMark)
+	switch {
+	case len(text) == 0 && response.Status < http.StatusInternalServerError:
+		return text, forward.Empty, nil
+	case ssewire.IsJSON(bytes.TrimLeft(text, " \t\r\n")):
+		if !x.expect().Refusal(text) {
+			return nil, 0, &forward.Error{Class: forward.ErrUpstream, Cause: errForeign}
+		}
+		return text, forward.JSON, nil
+	case isText(response) && response.Status < http.StatusInternalServerError:
+		return text, forward.Other, nil
+	}
+	return nil, 0, &forward.Error{Class: forward.ErrUpstream, Cause: fmt.Errorf("status %d with an answer labelled %.64q is not MCP", response.Status, response.Header("Content-Type"))}
+}
+
+// label says what an answer is in place of what its server said.
+func (x *exchange) label(kind forward.Kind) {
+	label := labelText
+	switch kind {
+	case forward.JSON:
+		label = labelJSON
+	case forward.Events:
+		label = labelEvents
+	}
+	x.w.Header()["Content-Type"] = label
+}
+
+// answerWait is how long the headers of an answer in events wait for the first event: one that fails before is a 502. Its
+// client waits for an event anyway.
+const answerWait = time.Second
+
+var errForeign = errors.New("the answer is not one to the request")
+
+// hold lets through of the answer what belongs to its request, and of that what policies let its caller see.
+func (x *exchange) hold(response *forward.Response) error {
+	answers, filter, limit := x.expect(), x.call.Decision.Filter, x.call.Core.Sizes.MCPEvent()
+	if response.Kind == forward.Events {
+		events := ssewire.NewEventRewriter(response.Body, int(limit), func(e *ssewire.Event) ([]byte, bool) {
+			data, changed := answers.Event(e)
+			if filter == nil || len(data) == 0 {
+				return data, changed
+			}
+			filtered, edited := filter.Event(data)
+			return filtered, changed || edited
+		})
+		response.Body = events
+		if x.r.Method == http.MethodPost {
+			x.inSession = response.SessionID() != "" || x.Session.Forwarded() != ""
+			response.Body, response.Hold = &answered{Rewriter: events, exchange: x}, answerWait
+		}
+		return nil
+	}
+	text := answers.Message(response.Whole())
+	if text == nil {
+		return &forward.Error{Class: forward.ErrUpstream, Cause: errForeign}
+	}
+	text, err := x.filtered(text)
+	if err != nil {
+		return err
+	}
+	response.SetBody(text)
+	return nil
+}
+
+// resumes reports whether the client can ask for the rest of a stream that has ended: its events have ids, and a session says
+// whose they are.
+func (x *exchange) resumes() bool { return x.inSession && !x.Modern() && x.answers.Resumable() }
+
+var errUnanswered = errors.New("the stream has ended without the answer")
+
+// answered is a stream of events that does not end before the answer has come. Clients of a stream that ended wait for the
+// answer until their own time is up.
+type answered struct {
+	*ssewire.Rewriter
+	exchange *exchange
+}
+
+// Read implements io.Reader.
+func (a *answered) Read(p []byte) (int, error) {
+	n, err := a.Rewriter.Read(p)
+	return n, a.end(err)
+}
+
+// Lend is that of the rewriter, but for its end.
+func (a *answered) Lend(most int) ([]byte, error) {
+	lent, err := a.Rewriter.Lend(most)
+	return lent, a.end(err)
+}
+
+func (a *answered) end(err error) error {
+	if err == io.EOF && !a.exchange.answers.Done() && !a.exchange.resumes() { //nolint:errorlint // an error that wraps io.EOF is not a stream's end
+		return errUnanswered
+	}
+	return err
+}
+
+// giveUp ends a stream that has broken off with an error for each request that has no answer, and reports whether the client
+// knows by that what became of all of them.
+func (x *exchange) giveUp(response *forward.Response) bool {
+	if x.r.Method != http.MethodPost || x.resumes() || x.answers.Done() {
+		return false
+	}
+	text := []byte("\n\n")
+	for id := range x.answers.Open {
+		body := jsonrpc.ErrorResponse(id, jsonrpc.CodeInternalError, forward.PublicText, &app.ServiceError{Name: app.UpstreamError, Message: forward.PublicText})
+		text = fmt.Appendf(text, "event: message\ndata: %s\n\n", body)
+	}
+	_, err := response.Client(x.w).WriteLast(text)
+	return err == nil
+}
