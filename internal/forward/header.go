@@ -143,9 +143,6 @@ func checkAnswerFields(fields []http1.Field, rules *Rules) *Error {
 			rule = once
 		}
 		if rule == never {
-			if f.Name == "Content-Encoding" && f.Value != "" && !strings.EqualFold(f.Value, "identity") {
-				return upstreamError("content is encoded though identity was asked for")
-			}
 			continue
 		}
 		if rule == once && given(fields[:i], f.Name) {

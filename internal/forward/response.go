@@ -64,7 +64,7 @@ func (r *Response) take(ctx context.Context, answer *http1.Answer, idle time.Dur
 	r.body.ctx, r.body.answer, r.body.idle = ctx, answer, idle
 	r.Status, r.ContentLength, r.Body, r.fields = answer.Status, answer.Length, &r.body, answer.Fields
 	r.Kind = r.kind()
-	return nil
+	return r.decode()
 }
 
 func (r *Response) kind() Kind {
