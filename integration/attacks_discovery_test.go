@@ -180,7 +180,7 @@ func TestAttackPortScan(t *testing.T) {
 		var entry struct{ ID string }
 		a.want(t, http.StatusOK).decode(t, &entry)
 		var made struct{ ID string }
-		g.api(g.token(admin), http.MethodPost, "/api/servers", map[string]any{"name": "Inside " + address, "mcp_server_directory_id": entry.ID}).decode(t, &made)
+		g.api(g.token(admin), http.MethodPost, "/api/servers?test=false", map[string]any{"name": "Inside " + address, "mcp_server_directory_id": entry.ID}).decode(t, &made)
 		var s server
 		g.api(token, http.MethodGet, "/api/servers/"+made.ID, nil).decode(t, &s)
 		mcp := g.send(http.MethodPost, "/mcp/"+s.Slug, token, pingMessage, "Accept", bothKinds)

@@ -19,7 +19,7 @@ func TestAttackOrganizations(t *testing.T) {
 		token := g.token(caller)
 		var entry, made struct{ ID string }
 		g.api(token, http.MethodPost, "/api/server-directory", map[string]any{"name": name, "url": upstream.url, "provider": "bearer_token"}).decode(t, &entry)
-		g.api(token, http.MethodPost, "/api/servers", map[string]any{"name": name, "mcp_server_directory_id": entry.ID}).decode(t, &made)
+		g.api(token, http.MethodPost, "/api/servers?test=false", map[string]any{"name": name, "mcp_server_directory_id": entry.ID}).decode(t, &made)
 		var s server
 		g.api(token, http.MethodGet, "/api/servers/"+made.ID, nil).decode(t, &s)
 		s.path = "/mcp/" + s.Slug

@@ -174,7 +174,7 @@ func TestAuditOfRefusals(t *testing.T) {
 	var found map[string]bool
 	missing := func(what string) bool { return !found[what] }
 	// Refusals are recorded behind their answers.
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(callTimeout); ; {
 		found = g.refusalsFound(t, boss, id, modelsID, trace)
 		if !slices.ContainsFunc(wanted, missing) || time.Now().After(deadline) {
 			break

@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/integration/rig"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// readyWithin is how soon a gateway is ready after its database is (Z-F01), with ten times the room for a busy machine.
-const readyWithin = 10 * 2 * time.Second
+// readyWithin is how soon a gateway is ready after its database is (Z-F01), with room for a busy machine.
+var readyWithin = rig.Within(2 * time.Second)
 
 // unready is what /readyz says while the store is away.
 type unready struct {

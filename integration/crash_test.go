@@ -132,7 +132,7 @@ func (w *writer) step(url string) error {
 		var made struct {
 			ID string `json:"id"`
 		}
-		err := w.send(http.MethodPost, url+"/api/servers", map[string]any{
+		err := w.send(http.MethodPost, url+"/api/servers?test=false", map[string]any{
 			"name": r.name, "mcp_server_directory_id": w.directory, "meta": map[string]any{"name": r.name, "version": 0},
 		}, &made)
 		r.id = made.ID

@@ -55,7 +55,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 		_ = connection.Close()
 	}
 	r.eventually("new connections are served", func() bool {
-		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		client := &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 		response, err := client.Get(r.url + "/healthz")
 		if err != nil {
 			return false

@@ -22,13 +22,13 @@ func TestExpiry(t *testing.T) {
 		return g.token(alice.with(claims{"iat": time.Now().Add(-time.Hour).Unix(), "exp": time.Now().Add(-ago).Unix()}))
 	}
 
-	g.send(http.MethodGet, "/api/servers", ended(10*time.Second), nil).want(t, http.StatusOK)
-	g.send(http.MethodPost, calls.path, ended(10*time.Second), initialize, "Accept", acceptBoth).want(t, http.StatusOK)
+	g.send(http.MethodGet, "/api/servers", ended(5*time.Second), nil).want(t, http.StatusOK)
+	g.send(http.MethodPost, calls.path, ended(5*time.Second), initialize, "Accept", acceptBoth).want(t, http.StatusOK)
 	for _, path := range []string{"/api/servers", "/sse/" + streams.Slug} {
 		g.send(http.MethodGet, path, ended(40*time.Second), nil).want(t, http.StatusUnauthorized)
 	}
 
-	end := time.Now().Add(-25 * time.Second).Truncate(time.Second)
+	end := time.Now().Add(-15 * time.Second).Truncate(time.Second)
 	stream := g.listen(http.MethodGet, "/sse/"+streams.Slug, g.token(alice.with(claims{"iat": end.Add(-time.Hour).Unix(), "exp": end.Unix()})), nil)
 	stream.next() // connected
 	stream.want("status_change", `{"reason":"token_expired","status":"disconnected"}`)

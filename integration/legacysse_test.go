@@ -314,7 +314,7 @@ func TestLegacyStreamEnds(t *testing.T) {
 		left <- struct{}{}
 	})
 	s := g.createServer(upstream.url, nil)
-	short := g.token(alice.with(claims{"iat": time.Now().Add(-time.Hour).Unix(), "exp": time.Now().Add(-25 * time.Second).Unix()}))
+	short := g.token(alice.with(claims{"iat": time.Now().Add(-time.Hour).Unix(), "exp": time.Now().Add(-15 * time.Second).Unix()})) // good for a quarter of a minute more
 	stream := g.listen(http.MethodGet, s.path, short, nil, "Accept", "text/event-stream")
 	if e := stream.next(); e.name != "endpoint" {
 		t.Fatalf("%+v", e)

@@ -21,7 +21,7 @@ func (g *gateway) plainServer(name string) string {
 	var entry, made struct{ ID string }
 	token := g.token(admin)
 	g.api(token, http.MethodPost, "/api/server-directory", members{"name": name, "url": "http://127.0.0.1:1/mcp", "provider": "none", "requires_auth": false}).decode(g.t, &entry)
-	g.api(token, http.MethodPost, "/api/servers", members{"name": name, "mcp_server_directory_id": entry.ID}).decode(g.t, &made)
+	g.api(token, http.MethodPost, "/api/servers?test=false", members{"name": name, "mcp_server_directory_id": entry.ID}).decode(g.t, &made)
 	return made.ID
 }
 

@@ -74,7 +74,7 @@ func TestRekeyUnderLoad(t *testing.T) {
 	if os.Getenv("REKEY_WHOLE") != "" {
 		select {
 		case <-rotation.exited:
-		case <-time.After(5 * time.Minute):
+		case <-time.After(suiteTimeout):
 			t.Error("the rotation does not end")
 		}
 		if output := rotation.output.String(); rotation.Err != nil || !regexp.MustCompile(`all \d+ are sealed with data key 2\n$`).MatchString(output) {

@@ -48,7 +48,7 @@ func (g *gateway) bareServer(upstream string, changes map[string]any) server {
 		ID string `json:"id"`
 	}
 	g.api(token, http.MethodPost, "/api/server-directory", entry).decode(g.t, &directory)
-	g.api(token, http.MethodPost, "/api/servers", map[string]any{"name": name, "mcp_server_directory_id": directory.ID}).decode(g.t, &created)
+	g.api(token, http.MethodPost, "/api/servers?test=false", map[string]any{"name": name, "mcp_server_directory_id": directory.ID}).decode(g.t, &created)
 	var made server
 	g.api(token, http.MethodGet, "/api/servers/"+created.ID, nil).decode(g.t, &made)
 	made.path = "/mcp/" + made.Slug

@@ -30,6 +30,10 @@ type Server struct {
 	CreatedBy          string // user id
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
+	// LastSeenAt is when the server last answered, a minute too early at the most; zero: never. LastError says what was wrong
+	// with it since, in words for administrators; "": nothing. Only NoteServer changes them.
+	LastSeenAt time.Time
+	LastError  string
 	// Entry is the directory entry, filled in by every read.
 	Entry DirectoryEntry
 }

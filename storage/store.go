@@ -169,6 +169,9 @@ type Servers interface {
 	// written. ConflictError as in CreateServer. Id, organization, creator and creation time cannot be changed. edit must
 	// not call the store.
 	UpdateServer(ctx context.Context, organization, id string, edit func(*Server) error) (Server, error)
+	// NoteServer notes that a server was seen at a time, unless that is zero or it was seen later, and what is wrong with it.
+	// Nothing that is decided depends on either: no change is told. A server that is gone is no error.
+	NoteServer(ctx context.Context, organization, id string, seen time.Time, problem string) error
 	// DeleteServer deletes a server with its connections, attempts, OAuth client, approvals and tool pins, and its custom
 	// directory entry when no other server refers to that. In the same transaction its policies become ARCHIVED, each with
 	// a revision by the user by. It returns what was deleted, so that tokens can be revoked at the provider. It does not

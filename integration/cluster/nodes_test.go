@@ -223,7 +223,7 @@ func (n *node) newServerUnder(client *http.Client, entry, rule members) server {
 		whole[member] = value
 	}
 	directory := n.api(client, token, http.MethodPost, "/api/server-directory", whole)
-	created := n.api(client, token, http.MethodPost, "/api/servers", members{"name": name, "mcp_server_directory_id": directory["id"]})
+	created := n.api(client, token, http.MethodPost, "/api/servers?test=false", members{"name": name, "mcp_server_directory_id": directory["id"]})
 	s := server{id: created["id"].(string)}
 	s.slug = n.api(client, token, http.MethodGet, "/api/servers/"+s.id, nil)["slug"].(string)
 	saved := n.api(client, token, http.MethodPost, "/api/v2/policies", members{

@@ -80,7 +80,7 @@ var servers = &kind{
 		switch {
 		case th.is == "":
 			body["mcp_server_directory_id"] = w.load.base.directory
-			a := w.node.send(w.client, http.MethodPost, path, w.token, body)
+			a := w.node.send(w.client, http.MethodPost, path+"?test=false", w.token, body)
 			return a, wroteAnd(a, th, "id")
 		case want == "":
 			th.over = true

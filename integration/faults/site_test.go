@@ -252,7 +252,7 @@ func (n *node) newServer(name string, entry, rule members) server {
 	var s server
 	n.must(client, http.MethodPost, "/api/server-directory", token, whole, &made)
 	s.directory = made.ID
-	n.must(client, http.MethodPost, "/api/servers", token, members{"name": name, "mcp_server_directory_id": s.directory}, &made)
+	n.must(client, http.MethodPost, "/api/servers?test=false", token, members{"name": name, "mcp_server_directory_id": s.directory}, &made)
 	s.id, s.slug = made.ID, made.Slug
 	n.must(client, http.MethodPost, "/api/v2/policies", token, members{
 		"name": "Policy of " + name, "mcp_server_id": s.id, "status": "ACTIVE", "rules": []any{rule},

@@ -140,14 +140,19 @@ func (g *gateway) bare(upstream string, changes map[string]any) (id, address str
 	for member, value := range changes {
 		entry[member] = value
 	}
-	var directory, created struct {
+	var directory struct {
 		ID string `json:"id"`
+	}
+	var created struct {
+		ID   string `json:"id"`
+		Test struct{ Message string }
 	}
 	var server struct {
 		Slug string `json:"slug"`
 	}
 	g.api(http.MethodPost, "/api/server-directory", entry, &directory)
 	g.api(http.MethodPost, "/api/servers", map[string]any{"name": name, "mcp_server_directory_id": directory.ID}, &created)
+	g.t.Logf("%s, tried at its creation: %s", upstream, created.Test.Message)
 	g.api(http.MethodGet, "/api/servers/"+created.ID, nil, &server)
 	return created.ID, g.url + "/mcp/" + server.Slug
 }

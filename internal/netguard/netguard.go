@@ -102,13 +102,26 @@ func Cause(err error) error {
 }
 
 // refusal is a decision of the policy.
-type refusal struct{ reason string }
+type refusal struct {
+	reason  string
+	address netip.Addr // that is not opened; invalid when the refusal is about something else
+	plain   bool       // it is not opened for http without TLS, and may be for https
+}
 
 func (r *refusal) Error() string { return r.reason }
 
 func (r *refusal) Is(target error) bool { return target == ErrRefused }
 
 func refuse(format string, args ...any) error { return &refusal{reason: fmt.Sprintf(format, args...)} }
+
+// Refused returns the address that an error is about, when the policy could open it: by Policy.HTTP when http is true, by
+// Policy.Allow otherwise. Who may not change the policy must not learn what a name resolves to.
+func Refused(err error) (address netip.Addr, http, ok bool) {
+	if r, found := errors.AsType[*refusal](err); found && r.address.IsValid() {
+		return r.address, r.plain, true
+	}
+	return netip.Addr{}, false, false
+}
 
 // checkAddr refuses an address that the policy does not open; plain is true when http without TLS is to be spoken.
 func (g *Guard) checkAddr(a netip.Addr, plain bool) error {
@@ -120,7 +133,7 @@ func (g *Guard) checkAddr(a netip.Addr, plain bool) error {
 	}
 	a = a.Unmap()
 	if name, ok := specialName(a); ok && !contains(g.allow, a) {
-		return refuse("address %s is not public: %s", a, name)
+		return &refusal{reason: fmt.Sprintf("address %s is not public: %s", a, name), address: a, plain: plain}
 	}
 	if inner, ok := embedded(a); ok {
 		if err := g.checkAddr(inner, false); err != nil {
@@ -128,7 +141,7 @@ func (g *Guard) checkAddr(a netip.Addr, plain bool) error {
 		}
 	}
 	if plain && !contains(g.http, a) {
-		return refuse("plain http is not spoken to %s", a)
+		return &refusal{reason: fmt.Sprintf("plain http is not spoken to %s", a), address: a, plain: true}
 	}
 	return nil
 }

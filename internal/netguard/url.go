@@ -9,9 +9,15 @@ import (
 
 // URLError says why CheckURL refuses a URL. It follows from the URL's text and the configuration alone, without a look at
 // the network, so it may be shown to whoever entered the URL. It matches ErrRefused.
-type URLError struct{ Reason string }
+type URLError struct {
+	Reason string
+	cause  error // the refusal of an address; nil when there is none in the URL
+}
 
 func (e *URLError) Error() string { return "URL refused: " + e.Reason }
+
+// Unwrap returns the refusal of the URL's address.
+func (e *URLError) Unwrap() error { return e.cause }
 
 // Is reports that a URLError is a refusal.
 func (e *URLError) Is(target error) bool { return target == ErrRefused }
@@ -32,9 +38,13 @@ func (g *Guard) CheckURL(u *url.URL) error {
 	if reason := g.urlReason(u); reason != "" {
 		return &URLError{Reason: reason}
 	}
+	if err := g.checkHost(u); err != nil {
+		return &URLError{Reason: err.Error(), cause: err}
+	}
 	return nil
 }
 
+// urlReason is what is wrong with a URL apart from its host.
 func (g *Guard) urlReason(u *url.URL) string {
 	if u == nil {
 		return "it is missing"
@@ -59,9 +69,14 @@ func (g *Guard) urlReason(u *url.URL) string {
 	} else if strings.HasSuffix(u.Host, ":") {
 		return "its port is empty"
 	}
+	return ""
+}
+
+// checkHost refuses a host that could never be dialled. A name passes, unless its address is known without asking.
+func (g *Guard) checkHost(u *url.URL) error {
 	addr, isLiteral, reason := parseHost(u.Hostname())
 	if reason != "" {
-		return reason
+		return refuse("%s", reason)
 	}
 	addrs := []netip.Addr{addr}
 	if !isLiteral {
@@ -70,16 +85,16 @@ func (g *Guard) urlReason(u *url.URL) string {
 			name = "localhost"
 		}
 		if addrs = wellKnownNames[name]; len(addrs) == 0 {
-			return ""
+			return nil
 		}
 	}
 	var err error
 	for _, a := range addrs {
-		if err = g.checkAddr(a, plain); err == nil {
-			return ""
+		if err = g.checkAddr(a, u.Scheme == "http"); err == nil {
+			return nil
 		}
 	}
-	return err.Error()
+	return err
 }
 
 // parseHost tells an address from a name. A reason is returned for what is neither: numbers in the forms that inet_aton

@@ -49,6 +49,8 @@ type Core struct {
 	Overload *overload.Meter
 	Metrics  *Metrics
 	Log      *slog.Logger
+	// Tests tests servers.
+	Tests *ServerTests
 	// Limits is the rate limits.
 	Limits *Limits
 	// Audit is the audit log.
@@ -171,6 +173,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 			development: a.development(),
 		},
 	}
+	core.Tests = NewServerTests(core.Guard, a.resources.tests)
 	if a.Pinning != nil {
 		core.pinning = *a.Pinning
 	}

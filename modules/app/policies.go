@@ -21,6 +21,7 @@ type knownServer struct {
 	// url is what the server's entry says, badURL why it is none.
 	url    *url.URL
 	badURL error
+	sight  sight
 }
 
 // compiled is what was made of the policies of a server, or why nothing can be.
@@ -56,6 +57,7 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 	}
 	known := &knownServer{server: server, rules: made.set, unusable: made.err}
 	known.url, known.badURL = url.Parse(server.Entry.URL)
+	known.sight.load(&known.server)
 	return known, nil
 }
 

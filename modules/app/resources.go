@@ -82,6 +82,8 @@ type resources struct {
 	trail trail
 	// usage is what models were used, and what is left of budgets.
 	usage usageBook
+	// tests counts the tests of servers.
+	tests *window.Counters
 	// closers close the caches.
 	closers []func()
 }
@@ -112,7 +114,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
-	r := &resources{store: store, epochs: new(cache.Epochs)}
+	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now)}
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)
 	r.clock.now, r.clock.logger = time.Now, func() *zap.Logger { return caddy.Log().Named("durward") }

@@ -78,6 +78,7 @@ func (x *exchange) forward() {
 	}
 	defer response.Close()
 	x.status = response.Status
+	x.call.NoteAnswer(response.Status)
 	x.relay(ctx, response)
 }
 
@@ -137,6 +138,7 @@ func (x *exchange) failed(ctx context.Context, err error) {
 	default:
 		x.outcome = "upstream_error"
 		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
+		x.call.NoteFailure(err)
 		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, forward.PublicText, app.UpstreamError)
 	}
 }

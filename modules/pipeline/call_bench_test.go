@@ -173,7 +173,7 @@ func newGateway(b *testing.B) *gateway {
 	upstream := httptest.NewServer(http.NotFoundHandler())
 	b.Cleanup(upstream.Close)
 	entry := g.api("/api/server-directory", object{"name": "Tracker", "url": upstream.URL + "/mcp", "provider": "bearer_token", "requires_auth": true})
-	server := g.api("/api/servers", object{"name": "Tracker", "mcp_server_directory_id": entry["id"]})
+	server := g.api("/api/servers?test=false", object{"name": "Tracker", "mcp_server_directory_id": entry["id"]})
 	g.api("/api/policy", object{"name": "p", "mcp_server_id": server["id"], "status": "ACTIVE", "rules": []any{
 		object{"name": "minor calls", "authorized": true, "actions": []string{"tools/call:*"}, "condition": object{"match": object{"expr": "R.attr.priority < 5"}}},
 	}})

@@ -17,6 +17,7 @@ import (
 func TestAuditEvents(t *testing.T) {
 	want := map[string]string{
 		"POST /api/servers":                             "server.create",
+		"POST /api/servers/{server_id}/test":            "server.test",
 		"PUT /api/servers/{server_id}":                  "server.update",
 		"DELETE /api/servers/{server_id}":               "server.delete",
 		"POST /api/servers/{server_id}/connect":         "server.connect",

@@ -28,7 +28,7 @@ func (a *api) status(who *app.Caller, server string) any {
 func TestConnectOAuth(t *testing.T) {
 	a := newAPI(t)
 	entry := a.entry(a.adam, object{"oauth": known})
-	created := a.do(a.adam, http.MethodPost, "/api/servers", object{
+	created := a.do(a.adam, http.MethodPost, "/api/servers?test=false", object{
 		"name": "Tracker", "mcp_server_directory_id": entry, "client_id": "client-1234", "client_secret": clientSecretText,
 	}).want(200)
 	id := created["id"].(string)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -29,6 +30,7 @@ import (
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/window"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite"
@@ -44,7 +46,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type nowhere struct{}
 
 func (nowhere) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
-	return nil, errors.New("no such host")
+	return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 }
 
 // api is the handler over a real store, sealing and broker, without a network.
@@ -123,6 +125,7 @@ func newAPI(t *testing.T) *api {
 	a.core = &app.Core{
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: connections, Streams: &streams.Registry{},
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
+		Tests:   app.NewServerTests(guard, window.New(now)),
 		Metrics: &app.Metrics{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections_total", Help: "As in the app."}, []string{"event"})},
 	}
 	a.core.Approvals = approval.New(approval.Options{Store: a.store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{console}, Now: now})
@@ -301,5 +304,5 @@ func (a *api) entry(who *app.Caller, members object) string {
 // server makes a server and returns its id.
 func (a *api) server(who *app.Caller, name, entry string) string {
 	a.t.Helper()
-	return a.do(who, http.MethodPost, "/api/servers", object{"name": name, "mcp_server_directory_id": entry}).want(http.StatusOK)["id"].(string)
+	return a.do(who, http.MethodPost, "/api/servers?test=false", object{"name": name, "mcp_server_directory_id": entry}).want(http.StatusOK)["id"].(string)
 }

@@ -19,6 +19,7 @@ var (
 	errNoServer     = routes.Refused(app.ServerNotFound, "Server not found")
 	errNoTemplate   = routes.Refused(app.ServerNotFound, "Server directory template not found")
 	errNoConnection = routes.Refused(app.ConnectionNotFound, "You have no connection to this server")
+	errTooManyTests = routes.Refused(app.RateLimitExceeded, "Too many servers are being tested; try again in a minute")
 	errNoEntry      = routes.Refused(app.DirectoryNotFound, "Server directory entry not found")
 
 	errNoAgent       = routes.Refused(app.AgentNotFound, "Agent not found")

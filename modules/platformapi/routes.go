@@ -13,6 +13,7 @@ const (
 	serverPath    = serversPath + "/{server_id}"
 	bySlugPath    = serversPath + "/by-slug/{slug}"
 	connectPath   = "/connect"
+	testPath      = "/test"
 	statusPath    = "/connection"
 	directoryPath = "/api/server-directory"
 	entryPath     = directoryPath + "/{id}"
@@ -42,6 +43,7 @@ var table = routes.MustTable(
 	routes.At(http.MethodGet, serversPath, routes.User, routes.OwnOrganization, routes.AuditRead, listServers),
 	routes.At(http.MethodPost, serversPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createServer),
 	routes.At(http.MethodGet, serverPath, routes.User, routes.OwnOrganization, routes.AuditRead, getServer),
+	routes.At(http.MethodPost, serverPath+testPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, testServer),
 	routes.At(http.MethodPut, serverPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateServer),
 	routes.At(http.MethodDelete, serverPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteServer),
 	routes.At(http.MethodPost, serverPath+connectPath, routes.User, routes.OwnOrganization, routes.AuditConnection, connect),

@@ -111,7 +111,7 @@ func TestForeignOrganization(t *testing.T) {
 		}
 	}
 	// O02: neither is a foreign template one to make servers of.
-	w := a.do(a.eve, http.MethodPost, "/api/servers", object{"name": "x", "mcp_server_directory_id": entry})
+	w := a.do(a.eve, http.MethodPost, "/api/servers?test=false", object{"name": "x", "mcp_server_directory_id": entry})
 	if got := w.wantError(http.StatusNotFound, app.ServerNotFound); got["message"] != "Server directory template not found" {
 		t.Error(w.body)
 	}

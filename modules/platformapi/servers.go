@@ -83,12 +83,15 @@ type createdView struct {
 	ID           string  `json:"id"`
 	ConnectionID *string `json:"connection_id"`
 	AuthURL      *string `json:"auth_url"`
+	// Test is what the server said when it was tried; null when it was not.
+	Test *testView `json:"test"`
 }
 
 func createServer(q *request) (any, error) {
 	s := storage.Server{OrganizationID: q.Organization(), CreatedBy: q.Call.Caller.UserID, CreatedAt: q.handler.now().UTC()}
 	s.UpdatedAt = s.CreatedAt
 	var chosen, secret string
+	tried := q.Query.Bool("test", 0)
 	if err := q.Read(false, func(o *validate.Object) {
 		// Clients write null for what they leave out.
 		s.Name = o.Name(validate.Required, directory.MaxName).Value
@@ -122,7 +125,11 @@ func createServer(q *request) (any, error) {
 	}); err != nil {
 		return nil, serverConflict(routes.Missing(err, errNoTemplate))
 	}
-	return q.connectCreator(s), nil
+	created := q.connectCreator(s)
+	if tried.Value || !tried.Present {
+		created.Test = q.testNew(s)
+	}
+	return created, nil
 }
 
 // connectCreator begins the creator's own connection when all that takes is known. The server exists whatever comes of it.

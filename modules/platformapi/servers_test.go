@@ -28,7 +28,7 @@ var known = object{
 func TestServerShape(t *testing.T) {
 	a := newAPI(t)
 	entry := a.entry(a.adam, object{"scopes": []string{"read"}})
-	created := a.do(a.adam, http.MethodPost, "/api/servers", object{
+	created := a.do(a.adam, http.MethodPost, "/api/servers?test=false", object{
 		"name": "My Tracker", "mcp_server_directory_id": strings.ToUpper(entry), "client_id": "client-1234", "client_secret": clientSecretText,
 		"meta": object{"__proto__": object{"n": 1}}, "organization_id": uuid.NewString(), "unknown": 1,
 	}).want(200)
@@ -36,7 +36,7 @@ func TestServerShape(t *testing.T) {
 	if parsed, err := uuid.Parse(id); err != nil || parsed.Version() != 7 {
 		t.Errorf("id %s is not a uuid v7", id)
 	}
-	if diff := cmp.Diff(object{"id": id, "connection_id": nil, "auth_url": nil}, created); diff != "" {
+	if diff := cmp.Diff(object{"id": id, "connection_id": nil, "auth_url": nil, "test": nil}, created); diff != "" {
 		t.Error(diff)
 	}
 	want := object{
@@ -44,6 +44,7 @@ func TestServerShape(t *testing.T) {
 		"url": "https://mcp.tracker.example/mcp", "status": "active", "mcp_server_directory_id": entry, "scopes": []any{"read"},
 		"client_id": "cl...34", "proxy_url": publicURL + "/mcp/my-tracker", "organization_id": a.adam.OrganizationID,
 		"meta": object{"__proto__": object{"n": 1.0}}, "created_at": "2026-03-01T12:00:00.000000Z", "updated_at": "2026-03-01T12:00:00.000000Z",
+		"last_seen_at": nil, "last_error": nil,
 	}
 	for _, path := range []string{"/api/servers/" + id, "/api/servers/" + strings.ToUpper(id), "/api/servers/my-tracker", "/api/servers/by-slug/my-tracker"} {
 		if diff := cmp.Diff(want, a.do(a.alice, http.MethodGet, path, nil).want(200)); diff != "" {
@@ -61,7 +62,7 @@ func TestServerShape(t *testing.T) {
 		a.do(a.adam, http.MethodPut, "/api/servers/"+id, object{"client_secret": clientSecretText + "2"}),
 		a.do(a.adam, http.MethodPut, "/api/servers/"+id, object{"client_secret": object{"x": clientSecretText}, "name": 1}),
 		a.do(a.adam, http.MethodPut, "/api/servers/"+id, `{"client_secret":"`+clientSecretText+`"`),
-		a.do(a.adam, http.MethodPost, "/api/servers", object{"name": "My Tracker", "mcp_server_directory_id": entry, "client_secret": clientSecretText}),
+		a.do(a.adam, http.MethodPost, "/api/servers?test=false", object{"name": "My Tracker", "mcp_server_directory_id": entry, "client_secret": clientSecretText}),
 		a.do(a.adam, http.MethodDelete, "/api/servers/"+id, nil),
 	}
 	for i, w := range answers {
@@ -153,7 +154,7 @@ func TestServerFieldTypes(t *testing.T) {
 		}
 	}
 	a.t = t
-	a.do(a.adam, http.MethodPost, "/api/servers", object{"name": 1, "slug": "A", "client_secret": "***", "meta": []int{}}).wantProblems(
+	a.do(a.adam, http.MethodPost, "/api/servers?test=false", object{"name": 1, "slug": "A", "client_secret": "***", "meta": []int{}}).wantProblems(
 		"body.name string_type", "body.mcp_server_directory_id missing", "body.slug string_pattern_mismatch", "body.client_secret value_error",
 		"body.meta dict_type")
 	if got := a.do(a.alice, http.MethodGet, "/api/servers", nil).want(200)["pagination"].(object)["total"]; got != 1.0 {
@@ -236,7 +237,7 @@ func TestSlugs(t *testing.T) {
 		for k, v := range members {
 			body[k] = v
 		}
-		return a.do(a.adam, http.MethodPost, "/api/servers", body)
+		return a.do(a.adam, http.MethodPost, "/api/servers?test=false", body)
 	}
 	slugOf := func(w answer) string {
 		t.Helper()
@@ -271,7 +272,7 @@ func TestSlugs(t *testing.T) {
 	}
 	// Another organization has its own names.
 	theirs := a.entry(a.eve, nil)
-	a.do(a.eve, http.MethodPost, "/api/servers", object{"name": "My Server!", "slug": "my-server", "mcp_server_directory_id": theirs}).want(200)
+	a.do(a.eve, http.MethodPost, "/api/servers?test=false", object{"name": "My Server!", "slug": "my-server", "mcp_server_directory_id": theirs}).want(200)
 	// PUT
 	id := create("Third", nil).want(200)["id"].(string)
 	a.do(a.adam, http.MethodPut, "/api/servers/"+id, object{"slug": "my-server"}).wantError(409, app.Conflict)
@@ -312,7 +313,7 @@ func TestLifecycle(t *testing.T) {
 			for k, v := range tt.members {
 				body[k] = v
 			}
-			id := a.do(a.adam, http.MethodPost, "/api/servers", body).want(200)["id"].(string)
+			id := a.do(a.adam, http.MethodPost, "/api/servers?test=false", body).want(200)["id"].(string)
 			got := a.do(a.adam, http.MethodGet, "/api/servers/"+id, nil).want(200)
 			if got["status"] != tt.want {
 				t.Errorf("status %v", got["status"])
@@ -498,7 +499,7 @@ func TestConcurrentCreation(t *testing.T) {
 	statuses := make(chan int, clients)
 	for range clients {
 		go func() {
-			r := httptest.NewRequest(http.MethodPost, publicURL+"/api/servers", strings.NewReader(`{"name":"Same","mcp_server_directory_id":"`+entry+`"}`))
+			r := httptest.NewRequest(http.MethodPost, publicURL+"/api/servers?test=false", strings.NewReader(`{"name":"Same","mcp_server_directory_id":"`+entry+`"}`))
 			r.Header.Set("Content-Type", "application/json")
 			statuses <- a.send(a.adam, r).status
 		}()

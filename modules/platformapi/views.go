@@ -33,14 +33,21 @@ type serverView struct {
 	Meta             json.RawMessage          `json:"meta"`
 	CreatedAt        routes.Instant           `json:"created_at"`
 	UpdatedAt        routes.Instant           `json:"updated_at"`
+	LastSeenAt       *routes.Instant          `json:"last_seen_at"`
+	LastError        *string                  `json:"last_error"`
 }
 
 func (q *request) serverView(s storage.ServerView) serverView {
+	var problem *string
+	if q.Call.Caller.Admin { // it speaks of the network
+		problem = routes.Optional(s.LastError)
+	}
 	return serverView{
 		ID: s.ID, Name: s.Name, Slug: s.Slug, ConnectionStatus: s.ConnectionStatus, Provider: routes.Optional(s.Entry.Name), URL: routes.Optional(s.Entry.URL),
 		Status: s.Status, DirectoryID: s.DirectoryID, Scopes: routes.List(s.Entry.Scopes), ClientID: routes.Optional(obfuscated(s.ClientID)),
 		ProxyURL: q.Core.PublicURL + app.MCPPrefix + s.Slug, OrganizationID: s.OrganizationID, Meta: document(s.Meta),
 		CreatedAt: routes.Instant(s.CreatedAt), UpdatedAt: routes.Instant(s.UpdatedAt),
+		LastSeenAt: routes.OptionalInstant(s.LastSeenAt), LastError: problem,
 	}
 }
 

@@ -90,7 +90,7 @@ func newPipeline(t *testing.T) *pipeline {
 
 	entry := g.api(console, http.MethodPost, "/api/server-directory", g.entryAt(g.base))
 	g.entry = entry["id"].(string)
-	server := g.api(console, http.MethodPost, "/api/servers", object{"name": "Tracker", "mcp_server_directory_id": g.entry})
+	server := g.api(console, http.MethodPost, "/api/servers?test=false", object{"name": "Tracker", "mcp_server_directory_id": g.entry})
 	g.server = server["id"].(string)
 	for client, dcr := range map[string]bool{inBandAgent: false, externalAgent: true} {
 		g.api(console, http.MethodPost, "/api/agents", object{"application_directory": object{"external_id": client, "name": client, "dcr": dcr}})

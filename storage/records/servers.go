@@ -14,7 +14,7 @@ import (
 
 const (
 	serverColumns = `s.id, s.organization_id, s.name, s.slug, s.directory_id, s.status, s.client_id, s.sealed_client_secret,
-		s.meta, s.created_by, s.created_at, s.updated_at`
+		s.meta, s.created_by, s.created_at, s.updated_at, s.last_seen_at, s.last_error`
 
 	serverSelect    = `SELECT ` + serverColumns + `, ` + entryColumns + ` FROM servers s JOIN directory_entries e ON e.id = s.directory_id`
 	serverSQL       = serverSelect + ` WHERE s.organization_id = $1 AND s.id = $2`
@@ -28,6 +28,8 @@ const (
 			name_lower = $8, slug = $9, slug_lower = $10, directory_id = $11, status = $12, client_id = $13, meta = $14,
 			sealed_client_secret = $15
 		WHERE id = $1 AND organization_id = $2`
+	noteServerSQL = `UPDATE servers SET last_seen_at = CASE WHEN last_seen_at < $3 THEN $3 ELSE last_seen_at END, last_error = $4
+		WHERE organization_id = $1 AND id = $2`
 	deleteServerSQL = `DELETE FROM servers WHERE organization_id = $1 AND id = $2`
 
 	// connectionStatusSQL is THE derivation of a connection's status; lists, filters and single rows all use it. It wants
@@ -59,7 +61,8 @@ func (t *texts) views(d Dialect) {
 
 func serverFields(v *storage.Server) []any {
 	return append([]any{&v.ID, &v.OrganizationID, &v.Name, &v.Slug, &v.DirectoryID, &v.Status, &v.ClientID,
-		&v.SealedClientSecret, rawColumn{&v.Meta}, &v.CreatedBy, timeColumn{&v.CreatedAt}, timeColumn{&v.UpdatedAt}},
+		&v.SealedClientSecret, rawColumn{&v.Meta}, &v.CreatedBy, timeColumn{&v.CreatedAt}, timeColumn{&v.UpdatedAt},
+		timeColumn{&v.LastSeenAt}, &v.LastError},
 		entryFields(&v.Entry)...)
 }
 
@@ -164,6 +167,7 @@ func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit 
 			return err
 		}
 		v.ID, v.OrganizationID, v.CreatedBy, v.CreatedAt = former.ID, former.OrganizationID, former.CreatedBy, former.CreatedAt
+		v.LastSeenAt, v.LastError = former.LastSeenAt, former.LastError
 		v.UpdatedAt = v.UpdatedAt.UTC().Truncate(time.Microsecond)
 		if slices.Equal(serverContent(former), serverContent(v)) && bytes.Equal(former.SealedClientSecret, v.SealedClientSecret) {
 			v.Entry = former.Entry
@@ -187,6 +191,14 @@ func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit 
 		return storage.Server{}, err
 	}
 	return v, nil
+}
+
+// NoteServer implements storage.Servers.
+func (s *Store) NoteServer(ctx context.Context, organization, id string, seen time.Time, problem string) error {
+	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		_, err := tx.Exec(ctx, noteServerSQL, organization, id, seen.UnixMicro(), problem)
+		return err
+	})
 }
 
 // DeleteServer implements storage.Servers. It does not wait for edits of the server's connections: they find theirs gone.

@@ -67,6 +67,43 @@ func testServerConflicts(t *testing.T, b *bundle) {
 	noError(t, b.CreateServer(ctx, b.newServer(b.orgA, v.Name, v.Slug)))
 }
 
+// testNoteServer: what is noted of a server stands beside what administrators changed, goes forward only, and tells no change.
+func testNoteServer(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	want := b.serverA
+	told := 0
+	defer b.OnChange(func(string) { told++ })()
+	for _, step := range []struct {
+		seen    time.Time
+		problem string
+		want    time.Time
+	}{
+		{start, "", start},
+		{time.Time{}, "it does not answer", start},
+		{start.Add(time.Minute + time.Nanosecond), "", start.Add(time.Minute)},
+		{start, "an older one", start.Add(time.Minute)},
+	} {
+		noError(t, b.NoteServer(ctx, b.orgA, want.ID, step.seen, step.problem))
+		want.LastSeenAt, want.LastError = step.want, step.problem
+		got, err := b.Server(ctx, b.orgA, want.ID)
+		noError(t, err)
+		equal(t, got, want)
+	}
+	equal(t, told, 0)
+	updated, err := b.UpdateServer(ctx, b.orgA, want.ID, func(s *storage.Server) error {
+		s.ClientID, s.LastSeenAt, s.LastError = "other", start.Add(time.Hour), "not an edit's"
+		return nil
+	})
+	noError(t, err)
+	want.ClientID, want.UpdatedAt = "other", updated.UpdatedAt
+	equal(t, updated, want)
+	noError(t, b.NoteServer(ctx, b.orgB, want.ID, start.Add(time.Hour), "of another organization"))
+	got, err := b.Server(ctx, b.orgA, want.ID)
+	noError(t, err)
+	equal(t, got, want)
+	noError(t, b.NoteServer(ctx, b.orgA, b.unknown, start, "gone"))
+}
+
 func testServerNameRace(t *testing.T, b *bundle) {
 	var created, refused atomic.Int32
 	var all sync.WaitGroup

@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"servers/create and read", testServers},
 		{"servers/unique names and slugs", testServerConflicts},
 		{"servers/concurrent creation of one name", testServerNameRace},
+		{"servers/notes", testNoteServer},
 		{"servers/update", testUpdateServer},
 		{"servers/delete", testDeleteServer},
 		{"servers/lists", testServerLists},

@@ -151,7 +151,7 @@ func (b *bench) createServer(ctx context.Context, name string, entry map[string]
 	if err := b.api(ctx, 0, "/api/server-directory", entry, &directory); err != nil {
 		return err
 	}
-	if err := b.api(ctx, 0, "/api/servers", map[string]any{"name": name, "mcp_server_directory_id": directory.ID}, &server); err != nil {
+	if err := b.api(ctx, 0, "/api/servers?test=false", map[string]any{"name": name, "mcp_server_directory_id": directory.ID}, &server); err != nil {
 		return err
 	}
 	b.servers[name] = server.ID

@@ -1,0 +1,224 @@
+// Package probe asks an MCP server what it is: whether it can be reached, which revisions of MCP it speaks, how it authenticates
+// its callers, how many tools it has. What goes wrong is put into words for the administrator who entered the address, and
+// says what to do. These words tell a closed port from a silent one: only administrators may have a server probed.
+package probe
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/http1"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// maxAnswer bounds an answer of the server's, such as a page of its tools.
+	maxAnswer = 4 << 20
+	// maxPages is how many pages of tools are read.
+	maxPages = 20
+	// aside bounds a question whose answer only adds to what is known: some servers never answer what they do not know.
+	aside = time.Second
+	// legacyVersion is the newest revision that begins with initialize.
+	legacyVersion = "2025-11-25"
+)
+
+// Discovery finds a server's authorization server. *oauthflow.Client is one.
+type Discovery interface {
+	Discover(ctx context.Context, t oauthflow.Target) (oauthflow.Discovery, error)
+}
+
+// Prober probes servers. It is safe for concurrent use.
+type Prober struct {
+	guard  *netguard.Guard
+	oauth  Discovery
+	client *http.Client
+}
+
+// New makes a prober that reaches servers through guard. timeout bounds a request; the context of Probe bounds all of them.
+func New(guard *netguard.Guard, oauth Discovery, timeout time.Duration) *Prober {
+	return &Prober{guard: guard, oauth: oauth, client: guard.FetchClient(timeout, maxAnswer)}
+}
+
+// Target is a server that is probed.
+type Target struct {
+	Entry storage.DirectoryEntry
+	// Apply puts a user's credential on a request; nil: there is none, and the server is asked without.
+	Apply func(*http1.Request) error
+}
+
+// Transports of a report.
+const (
+	StreamableHTTP = "streamable_http"
+	HTTPSSE        = "http+sse" // of 2024-11-05
+	EventStream    = "event_stream"
+)
+
+// Ways of authentication of a report.
+const (
+	AuthNone  = "none"
+	AuthOAuth = "oauth2"
+	AuthOther = "other" // a credential is demanded, and no authorization server is known
+)
+
+// Report is what was found. Members that are not known are zero.
+type Report struct {
+	Reachable      bool // something answered in HTTP
+	Transport      string
+	Revisions      []string // newest first
+	Authentication string
+	Issuer         string // the authorization server
+	Tools          *int
+	// Problem names what is wrong, "" when nothing is.
+	Problem string
+	Message string
+	// Cause is for the log, never for users: nil when the message says it all.
+	Cause error
+}
+
+// probing is one server being probed.
+type probing struct {
+	*Prober
+	target  Target
+	url     *url.URL
+	version string // that was agreed on; "": none yet
+	session string
+	Report
+}
+
+// Probe asks a server. It returns when ctx ends, at the latest.
+func (p *Prober) Probe(ctx context.Context, t Target) Report {
+	address, events := t.Entry.URL, t.Entry.Protocol == storage.ProtocolSSE
+	if events && t.Entry.EventsURL != "" {
+		address = t.Entry.EventsURL
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return Report{Problem: "address", Message: "The server's address is not a URL."}
+	}
+	s := &probing{Prober: p, target: t, url: u}
+	switch err := p.guard.CheckURL(u); {
+	case err != nil:
+		s.unreachable(err)
+	case events:
+		s.readEvents(ctx)
+	default:
+		s.speak(ctx)
+	}
+	if s.Problem == "" {
+		s.conclude()
+	}
+	return s.Report
+}
+
+// speak talks to the server as a client would: first as one of the revisions with initialize, which most servers know.
+func (s *probing) speak(ctx context.Context) {
+	a, err := s.ask(ctx, "initialize", `"protocolVersion":"`+legacyVersion+`","capabilities":{},"clientInfo":`+clientInfo)
+	if err != nil {
+		s.unreachable(err)
+		return
+	}
+	s.Reachable = true
+	if demands(a) {
+		s.demanded(ctx, a)
+		return
+	}
+	if version := a.text("protocolVersion"); version != "" {
+		s.Transport, s.version, s.session = StreamableHTTP, version, a.header.Get(jsonrpc.HeaderSessionID)
+		s.Revisions = []string{version}
+		s.notify(ctx, "notifications/initialized")
+		if a.has("capabilities", "tools") {
+			s.countTools(ctx)
+		} else {
+			s.Tools = new(int)
+		}
+		s.leave(ctx)
+		s.askModern(ctx)
+		return
+	}
+	if s.askModern(ctx) {
+		s.countTools(ctx)
+		return
+	}
+	if a.tells4xx() && s.announcesEndpoint(ctx) {
+		s.Transport, s.Revisions = HTTPSSE, []string{"2024-11-05"}
+		return
+	}
+	s.notMCP(a)
+}
+
+// askModern asks which revisions the server knows, as a client of 2026-07-28 does, and reports whether that is one of them.
+func (s *probing) askModern(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, aside)
+	defer cancel()
+	before := s.version
+	s.version, s.session = jsonrpc.Version20260728, ""
+	a, err := s.ask(ctx, "server/discover", "")
+	var known []string
+	if err == nil {
+		known = a.texts("supportedVersions")
+	}
+	if !slices.Contains(known, jsonrpc.Version20260728) {
+		s.version = before
+		return false
+	}
+	s.Transport = StreamableHTTP
+	for _, version := range append(known, s.Revisions...) {
+		if plausible(version) && !slices.Contains(s.Revisions, version) {
+			s.Revisions = append(s.Revisions, version)
+		}
+	}
+	slices.Sort(s.Revisions)
+	slices.Reverse(s.Revisions)
+	return true
+}
+
+// plausible reports whether a stranger's word is the date that a revision is named by.
+func plausible(version string) bool {
+	_, err := time.Parse(time.DateOnly, version)
+	return err == nil
+}
+
+// countTools reads the list of tools.
+func (s *probing) countTools(ctx context.Context) {
+	count, cursor := 0, ""
+	for range maxPages {
+		params := ""
+		if cursor != "" {
+			params = `"cursor":` + quoted(cursor)
+		}
+		a, err := s.ask(ctx, "tools/list", params)
+		switch {
+		case err != nil:
+			s.unreachable(err)
+			return
+		case demands(a):
+			s.demanded(ctx, a)
+			return
+		}
+		tools, ok := a.length("tools")
+		if !ok {
+			s.Problem, s.Message = "tools", "The server answers, and does not list its tools: "+a.says()+"."
+			return
+		}
+		count += tools
+		if cursor = a.text("nextCursor"); cursor == "" {
+			s.Tools = &count
+			return
+		}
+	}
+	s.Tools = &count
+}
+
+// kind is how the directory entry says that the server authenticates.
+func (s *probing) kind() storage.Provider {
+	if !s.target.Entry.RequiresAuth || s.target.Entry.Provider == "" {
+		return storage.ProviderNone
+	}
+	return s.target.Entry.Provider
+}

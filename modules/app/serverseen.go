@@ -1,0 +1,114 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/probe"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// noteEvery is how often it is noted that a server answers. Requests in between write nothing.
+	noteEvery = time.Minute
+	// noteChange is how long after a note another one is made because something has changed: a server that answers now and then
+	// must not be written about with each request.
+	noteChange = 5 * time.Second
+)
+
+// sight is what this node has noted of a server, kept with what it knows of the server.
+type sight struct {
+	noted   atomic.Int64 // Unix seconds of the last note
+	problem atomic.Pointer[string]
+	noting  atomic.Bool
+}
+
+// load takes over what the store has noted.
+func (s *sight) load(server *storage.Server) {
+	s.noted.Store(server.LastSeenAt.Unix())
+	if server.LastError != "" {
+		s.problem.Store(&server.LastError)
+	}
+}
+
+// due reports whether what was seen at a time is to be noted. The one that is told so calls noted.
+func (s *sight) due(now time.Time, problem string) bool {
+	was := ""
+	if p := s.problem.Load(); p != nil {
+		was = *p
+	}
+	every := noteEvery
+	if was != problem {
+		every = noteChange
+	} else if problem != "" {
+		return false // nothing new
+	}
+	return now.Unix()-s.noted.Load() >= int64(every/time.Second) && s.noting.CompareAndSwap(false, true)
+}
+
+func (s *sight) done(now time.Time, problem string) {
+	s.noted.Store(now.Unix())
+	if s.problem.Store(nil); problem != "" {
+		s.problem.Store(&problem)
+	}
+	s.noting.Store(false)
+}
+
+// NoteAnswer notes that the call's server answered with a status.
+func (c *Call) NoteAnswer(status int) {
+	if status < 500 {
+		c.note(true, "")
+		return
+	}
+	c.note(true, fmt.Sprintf("The server, or a proxy before it, fails (status %d). Its own log says why.", status))
+}
+
+// NoteFailure notes that the call's server did not answer, or not in a way that can be used.
+func (c *Call) NoteFailure(err error) {
+	if c.known == nil || c.known.url == nil {
+		return
+	}
+	switch {
+	case errors.Is(err, forward.ErrConnect):
+		_, problem := probe.Words(c.known.url, netguard.Cause(err))
+		c.note(false, problem)
+	case errors.Is(err, forward.ErrTimeout), errors.Is(err, forward.ErrIdle):
+		c.note(false, "The server did not answer a call in time.")
+	default:
+		c.note(false, "The server's answer to a call could not be used, see the gateway's log. A test of the server may say more.")
+	}
+}
+
+// note writes about the server, beside the call and seldom: a request on a warm node touches no database.
+func (c *Call) note(answered bool, problem string) {
+	if c.known == nil {
+		return
+	}
+	sight, now := &c.known.sight, time.Now()
+	if !sight.due(now, problem) {
+		return
+	}
+	core, server := c.Core, &c.known.server
+	if !core.pin() {
+		sight.noting.Store(false)
+		return
+	}
+	go func() {
+		defer core.unpin()
+		defer sight.done(now, problem) // also when the store was away: the next note is a minute later
+		ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
+		defer cancel()
+		var seen time.Time
+		if answered {
+			seen = now
+		}
+		if err := core.Store.NoteServer(ctx, server.OrganizationID, server.ID, seen, problem); err != nil {
+			core.Log.Debug("noting when a server was seen", "server", server.Slug, "error", err.Error())
+		}
+	}()
+}

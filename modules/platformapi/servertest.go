@@ -1,0 +1,104 @@
+package platformapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/http1"
+	"github.com/durward-gateway/durward/internal/probe"
+	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	// testWithin bounds a test, and creationWithin the one at a server's creation, which whoever creates waits for.
+	testWithin     = 15 * time.Second
+	creationWithin = 3 * time.Second
+)
+
+// testView is what a test of a server found.
+type testView struct {
+	Reachable      bool     `json:"reachable"`
+	Transport      *string  `json:"transport"`
+	Revisions      []string `json:"revisions"`
+	Authentication *string  `json:"authentication"`
+	Issuer         *string  `json:"issuer"`
+	Tools          *int     `json:"tools"`
+	Error          *string  `json:"error"`
+	Message        string   `json:"message"`
+}
+
+func viewTest(r *probe.Report) *testView {
+	return &testView{
+		Reachable: r.Reachable, Transport: routes.Optional(r.Transport), Revisions: routes.List(r.Revisions),
+		Authentication: routes.Optional(r.Authentication), Issuer: routes.Optional(r.Issuer), Tools: r.Tools,
+		Error: routes.Optional(r.Problem), Message: r.Message,
+	}
+}
+
+// testServer asks a server what it is, with the caller's credential when there is one.
+func testServer(q *request) (any, error) {
+	ref := q.server()
+	if err := q.Read(true, func(*validate.Object) {}); err != nil {
+		return nil, err
+	}
+	s, err := q.readServer(ref)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(q.Context(), testWithin)
+	defer cancel()
+	apply, err := q.ownCredential(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.recordNow(); err != nil { // before the credential leaves
+		return nil, err
+	}
+	report, ok := q.Core.TestServer(ctx, &s, apply)
+	if !ok {
+		return nil, errTooManyTests
+	}
+	return viewTest(&report), nil
+}
+
+// ownCredential is what puts the caller's credential for a server on a request; nil when there is none.
+func (q *request) ownCredential(ctx context.Context, s *storage.Server) (func(*http1.Request) error, error) {
+	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
+	credential, err := q.Core.Broker.Credential(ctx, key, s)
+	switch {
+	case errors.Is(err, broker.ErrNotConnected), err == nil && credential.Version() == 0:
+		return nil, nil
+	case errors.Is(err, broker.ErrUnavailable): // the provider is away: what can be known without is
+		q.handler.logger.Warn("getting a credential to test a server with", zap.String("server", s.Slug), zap.Error(err))
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return credential.Apply, nil
+}
+
+// recordNow records the request before it has any effect.
+func (q *request) recordNow() error {
+	a := storage.AuditOf(q.Context())
+	if a == nil || q.Record == nil || !a.Claim() {
+		return nil
+	}
+	return q.Core.Audit.Event(q.Context(), q.Organization(), *q.Record)
+}
+
+// testNew tests a server that was just created. Whatever comes of it, the server is there.
+func (q *request) testNew(s storage.Server) *testView {
+	ctx, cancel := context.WithTimeout(q.Context(), creationWithin)
+	defer cancel()
+	report, ok := q.Core.TestServer(ctx, &s, nil)
+	if !ok {
+		report = probe.Report{Problem: "not_tested", Message: "Too many servers are being tested. The server is there; test it later."}
+	}
+	return viewTest(&report)
+}
