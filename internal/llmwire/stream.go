@@ -108,7 +108,7 @@ func (s *Stream) Used() Usage {
 	}
 	e := estimateUsed(s.estimate, s.output)
 	if u.Input > 0 {
-		e.Input, e.Cached = u.Input, u.Cached
+		e.Input, e.Cached, e.Written, e.Written1h = u.Input, u.Cached, u.Written, u.Written1h
 	}
 	e.Output = max(e.Output, u.Output)
 	return e

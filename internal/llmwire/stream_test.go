@@ -94,6 +94,12 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":
 	messagesStop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 )
 
+// wrote is a usage that begins with messagesStart.
+func wrote(u Usage) Usage {
+	u.Written = 10
+	return u
+}
+
 // outcome is all that a stream says.
 type outcome struct {
 	Out         string
@@ -120,7 +126,7 @@ const (
 )
 
 func TestStream(t *testing.T) {
-	told := Usage{19, 10, 8, true}
+	told := usage(19, 10, 8, true)
 	hello := chatStart + chatHello + chatStop
 	for name, test := range map[string]struct {
 		endpoint limit.Endpoint
@@ -130,44 +136,44 @@ func TestStream(t *testing.T) {
 	}{
 		"chat, injected":       {limit.ChatCompletions, streamed, hello + chatUsage + chatDone, outcome{Out: hello + chatDone, Usage: told, Used: told, Output: 11, Ended: true}},
 		"chat, wanted":         {limit.ChatCompletions, streamedUsage, hello + chatUsage + chatDone, outcome{Usage: told, Used: told, Output: 11, Ended: true}},
-		"chat, tools":          {limit.ChatCompletions, streamed, chatStart + chatTool + chatDone, outcome{Used: Usage{2, 3, 0, false}, Output: 11, Ended: true}},
-		"chat, reasoning":      {limit.ChatCompletions, streamed, chatThink, outcome{Used: Usage{2, 2, 0, false}, Output: 5}},
-		"T07 chat, no usage":   {limit.ChatCompletions, streamed, hello + chatDone, outcome{Used: Usage{2, 3, 0, false}, Output: 11, Ended: true}},
-		"T07 chat, broken off": {limit.ChatCompletions, streamed, chatStart + chatHello, outcome{Used: Usage{2, 3, 0, false}, Output: 11}},
-		"T07 chat, zeros":      {limit.ChatCompletions, streamed, hello + chunkHead + `"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}` + "\n\n" + chatDone, outcome{Out: hello + chatDone, Used: Usage{2, 3, 0, false}, Output: 11, Ended: true}},
-		"T07 chat, no output":  {limit.ChatCompletions, streamed, hello + chunkHead + `"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":0}}` + "\n\n", outcome{Out: hello, Usage: Usage{7, 0, 0, true}, Used: Usage{7, 3, 0, false}, Output: 11, Ended: true}},
-		"T07 chat, wild":       {limit.ChatCompletions, streamed, chatHello + chunkHead + `"choices":[],"usage":{"prompt_tokens":-7,"completion_tokens":1e9}}` + "\n\n", outcome{Out: chatHello, Used: Usage{2, 3, 0, false}, Output: 11}},
-		"chat, not marked":     {limit.ChatCompletions, streamed, hello, outcome{Used: Usage{2, 3, 0, false}, Output: 11, Ended: true}},
-		"chat, one of two":     {limit.ChatCompletions, streamedChoice, hello, outcome{Used: Usage{0, 3, 0, false}, Output: 11}},
+		"chat, tools":          {limit.ChatCompletions, streamed, chatStart + chatTool + chatDone, outcome{Used: usage(2, 3, 0, false), Output: 11, Ended: true}},
+		"chat, reasoning":      {limit.ChatCompletions, streamed, chatThink, outcome{Used: usage(2, 2, 0, false), Output: 5}},
+		"T07 chat, no usage":   {limit.ChatCompletions, streamed, hello + chatDone, outcome{Used: usage(2, 3, 0, false), Output: 11, Ended: true}},
+		"T07 chat, broken off": {limit.ChatCompletions, streamed, chatStart + chatHello, outcome{Used: usage(2, 3, 0, false), Output: 11}},
+		"T07 chat, zeros":      {limit.ChatCompletions, streamed, hello + chunkHead + `"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}` + "\n\n" + chatDone, outcome{Out: hello + chatDone, Used: usage(2, 3, 0, false), Output: 11, Ended: true}},
+		"T07 chat, no output":  {limit.ChatCompletions, streamed, hello + chunkHead + `"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":0}}` + "\n\n", outcome{Out: hello, Usage: usage(7, 0, 0, true), Used: usage(7, 3, 0, false), Output: 11, Ended: true}},
+		"T07 chat, wild":       {limit.ChatCompletions, streamed, chatHello + chunkHead + `"choices":[],"usage":{"prompt_tokens":-7,"completion_tokens":1e9}}` + "\n\n", outcome{Out: chatHello, Used: usage(2, 3, 0, false), Output: 11}},
+		"chat, not marked":     {limit.ChatCompletions, streamed, hello, outcome{Used: usage(2, 3, 0, false), Output: 11, Ended: true}},
+		"chat, one of two":     {limit.ChatCompletions, streamedChoice, hello, outcome{Used: usage(0, 3, 0, false), Output: 11}},
 		"chat, counted on": {limit.ChatCompletions, streamed, strings.ReplaceAll(chatHello, `"usage":null`, `"usage":{"prompt_tokens":5,"completion_tokens":3}`) + chatError,
-			outcome{Usage: Usage{5, 3, 0, true}, Used: Usage{5, 3, 0, true}, Output: 11, Failed: true, As: "server_error"}},
+			outcome{Usage: usage(5, 3, 0, true), Used: usage(5, 3, 0, true), Output: 11, Failed: true, As: "server_error"}},
 		"chat, empty choices":   {limit.ChatCompletions, streamed, chunkHead + `"choices":[],"prompt_filter_results":[{}]}` + "\n\n" + chatDone, outcome{Used: Usage{Input: 2}, Ended: true}},
 		"chat, error alone":     {limit.ChatCompletions, streamed, "event: error\ndata: {\"message\":\"x\"}\n\n", outcome{Used: Usage{Input: 2}, Failed: true}},
 		"chat, a code":          {limit.ChatCompletions, streamed, "data: {\"error\":\"overloaded\"}\n\n", outcome{Used: Usage{Input: 2}, Failed: true, As: "overloaded"}},
-		"chat, error a number":  {limit.ChatCompletions, streamed, "data: {\"error\":500,\"choices\":[1,{\"text\":\"1234\"},:\n\n", outcome{Used: Usage{2, 1, 0, false}, Output: 4, Failed: true}},
+		"chat, error a number":  {limit.ChatCompletions, streamed, "data: {\"error\":500,\"choices\":[1,{\"text\":\"1234\"},:\n\n", outcome{Used: usage(2, 1, 0, false), Output: 4, Failed: true}},
 		"chat, a long code":     {limit.ChatCompletions, streamed, "data: {\"error\":\"" + strings.Repeat("x", 65) + "\"}\n\n", outcome{Used: Usage{Input: 2}, Failed: true}},
 		"chat, error null":      {limit.ChatCompletions, streamed, "data: {\"error\":null}\n\n", outcome{Used: Usage{Input: 2}}},
 		"comments, ids, junk":   {limit.ChatCompletions, streamed, ": PROCESSING\n\nid: 1\nretry: 5\ndata: {]\n\ndata:\n\n\n\ndata: x\ndata: y\n\n" + chatDone, outcome{Used: Usage{Input: 2}, Ended: true}},
 		"CRLF, byte order mark": {limit.ChatCompletions, streamed, "\ufeff" + strings.ReplaceAll(hello+chatUsage+chatDone, "\n", "\r\n"), outcome{Out: "\ufeff" + strings.ReplaceAll(hello+chatDone, "\n", "\r\n"), Usage: told, Used: told, Output: 11, Ended: true}},
 		"no last line end":      {limit.ChatCompletions, streamed, hello + chatUsage + "data: [DONE]", outcome{Out: hello + "data: [DONE]", Usage: told, Used: told, Output: 11, Ended: true}},
-		"cut off in an event":   {limit.ChatCompletions, streamed, chatHello + chatHello[:len(chatHello)-20], outcome{Out: chatHello, Used: Usage{2, 3, 0, false}, Output: 11}},
+		"cut off in an event":   {limit.ChatCompletions, streamed, chatHello + chatHello[:len(chatHello)-20], outcome{Out: chatHello, Used: usage(2, 3, 0, false), Output: 11}},
 
 		"responses": {limit.Responses, `{"model":"m","stream":true,"input":"1234"}`, responsesStream + fmt.Sprintf(responsesEnd, "completed", "null"),
-			outcome{Usage: Usage{37, 11, 3, true}, Used: Usage{37, 11, 3, true}, Output: 11, Ended: true}},
+			outcome{Usage: usage(37, 11, 3, true), Used: usage(37, 11, 3, true), Output: 11, Ended: true}},
 		"responses, incomplete": {limit.Responses, `{"model":"m","stream":true}`, fmt.Sprintf(responsesEnd, "incomplete", "null"),
-			outcome{Usage: Usage{37, 11, 3, true}, Used: Usage{37, 11, 3, true}, Ended: true}},
+			outcome{Usage: usage(37, 11, 3, true), Used: usage(37, 11, 3, true), Ended: true}},
 		"responses, failed": {limit.Responses, `{"model":"m","stream":true}`, fmt.Sprintf(responsesEnd, "failed", `{"code":"server_error","message":"x"}`),
-			outcome{Usage: Usage{37, 11, 3, true}, Used: Usage{37, 11, 3, true}, Ended: true, Failed: true, As: "server_error"}},
-		"T07 responses, broken off": {limit.Responses, `{"model":"m","stream":true,"input":"1234"}`, responsesStream, outcome{Used: Usage{1, 3, 0, false}, Output: 11}},
+			outcome{Usage: usage(37, 11, 3, true), Used: usage(37, 11, 3, true), Ended: true, Failed: true, As: "server_error"}},
+		"T07 responses, broken off": {limit.Responses, `{"model":"m","stream":true,"input":"1234"}`, responsesStream, outcome{Used: usage(1, 3, 0, false), Output: 11}},
 		"responses, error": {limit.Responses, `{"model":"m","stream":true}`, "event: error\ndata: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"x\",\"param\":null,\"sequence_number\":1}\n\n",
 			outcome{Failed: true, As: "rate_limit_exceeded"}},
 		"responses, error, no code": {limit.Responses, `{"model":"m","stream":true}`, "data: {\"type\":\"error\",\"code\":null,\"message\":\"x\"}\n\n", outcome{Failed: true}},
 
 		"messages": {limit.Messages, streamed, messagesStart + fmt.Sprintf(messagesDelta, 50) + fmt.Sprintf(messagesDelta, 89) + messagesStop,
-			outcome{Usage: Usage{502, 89, 20, true}, Used: Usage{502, 89, 20, true}, Output: 21, Ended: true}},
+			outcome{Usage: wrote(usage(502, 89, 20, true)), Used: wrote(usage(502, 89, 20, true)), Output: 21, Ended: true}},
 		"messages, input at the end": {limit.Messages, streamed, `data: {"type":"message_start","message":{"usage":{"input_tokens":0,"output_tokens":0}}}` + "\n\n" +
-			`data: {"type":"message_delta","usage":{"input_tokens":7,"output_tokens":8}}` + "\n\n", outcome{Usage: Usage{7, 8, 0, true}, Used: Usage{7, 8, 0, true}}},
-		"T07 messages, broken off": {limit.Messages, streamed, messagesStart, outcome{Usage: Usage{502, 2, 20, false}, Used: Usage{502, 6, 20, false}, Output: 21}},
+			`data: {"type":"message_delta","usage":{"input_tokens":7,"output_tokens":8}}` + "\n\n", outcome{Usage: usage(7, 8, 0, true), Used: usage(7, 8, 0, true)}},
+		"T07 messages, broken off": {limit.Messages, streamed, messagesStart, outcome{Usage: wrote(usage(502, 2, 20, false)), Used: wrote(usage(502, 6, 20, false)), Output: 21}},
 		"messages, error": {limit.Messages, streamed, "event: error\ndata: {\"type\": \"error\", \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n",
 			outcome{Used: Usage{Input: 2}, Failed: true, As: "overloaded_error"}},
 		"messages, a mark of others": {limit.Messages, streamed, chatDone, outcome{Used: Usage{Input: 2}}},

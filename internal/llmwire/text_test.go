@@ -42,7 +42,7 @@ func TestUserText(t *testing.T) {
 func TestForget(t *testing.T) {
 	r := parse(t, limit.ChatCompletions, `{"model":"m","n":2,"messages":[{"role":"user","content":"12345678"}]}`)
 	r.Forget()
-	if r.LastUser() != "" || r.FirstUser() != "" || r.Alias != "m" || r.PerChoice(3) != 2 || EstimateUsed(r, 5) != (Usage{3, 2, 0, false}) {
+	if r.LastUser() != "" || r.FirstUser() != "" || r.Alias != "m" || r.PerChoice(3) != 2 || EstimateUsed(r, 5) != (usage(3, 2, 0, false)) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -6,9 +6,8 @@ import (
 
 // Usage is what a call used, in tokens.
 type Usage struct {
-	// Input is all tokens of the prompt, those that came from a cache included. (OpenAI counts like this. Anthropic's
-	// input_tokens are what was neither read from the cache nor written to it: all three are added up.) Tokens that were written
-	// to a cache have no number of their own: a price for them is the price of input.
+	// Input is all tokens of the prompt, those that came from a cache or were written to one included. (OpenAI counts like this.
+	// Anthropic's input_tokens are what was neither read from the cache nor written to it: all three are added up.)
 	Input int64
 	// Output is all tokens that the model wrote, thinking included.
 	Output int64
@@ -16,6 +15,9 @@ type Usage struct {
 	Cached int64
 	// Known says that the upstream told the final numbers. Otherwise they are estimates, or 0.
 	Known bool
+	// Written is the part of Input that was written to a cache, and Written1h what of it is kept there for an hour. Some
+	// providers charge for that, and more for the hour.
+	Written, Written1h int64
 }
 
 // Total is what limits on tokens count.
@@ -91,8 +93,10 @@ func answerText(endpoint limit.Endpoint, body []byte) (n int64) {
 // told is the numbers that an upstream told, of both families; those that came last stand.
 type told struct {
 	prompt, completion number // OpenAI: prompt_tokens, completion_tokens, or input_tokens, output_tokens
-	cached             number // OpenAI: cached_tokens; Anthropic: cache_read_input_tokens
-	written            number // Anthropic: cache_creation_input_tokens
+	cached             number // OpenAI: cached_tokens; Anthropic: cache_read_input_tokens; DeepSeek: prompt_cache_hit_tokens
+	written            number // Anthropic: cache_creation_input_tokens; OpenRouter: cache_write_tokens
+	written5m          number // Anthropic, of cache_creation: ephemeral_5m_input_tokens
+	written1h          number // and ephemeral_1h_input_tokens
 }
 
 // number is a count of tokens: absent, sound, or not to be believed.
@@ -101,29 +105,59 @@ type number struct {
 	given, wild bool
 }
 
-// read reads a usage object, at which c stands. null tells nothing.
+// read reads a usage object, at which c stands. null tells nothing. What was read from a cache or written to one comes under many
+// names, from some servers under two at once, one of which may be 0.
 func (t *told) read(c *cursor) {
+	var cached, written number
 	for name := range c.members {
 		switch string(name) {
 		case "prompt_tokens", "input_tokens":
 			t.prompt.read(c)
 		case "completion_tokens", "output_tokens":
 			t.completion.read(c)
-		case "cache_read_input_tokens":
-			t.cached.read(c)
+		case "cache_read_input_tokens", "cached_tokens", "prompt_cache_hit_tokens":
+			cached.most(c)
 		case "cache_creation_input_tokens":
-			t.written.read(c)
+			written.most(c)
+		case "cache_creation":
+			for name := range c.members {
+				switch string(name) {
+				case "ephemeral_5m_input_tokens":
+					t.written5m.read(c)
+				case "ephemeral_1h_input_tokens":
+					t.written1h.read(c)
+				default:
+					c.skip()
+				}
+			}
 		case "prompt_tokens_details", "input_tokens_details":
 			for name := range c.members {
-				if string(name) == "cached_tokens" {
-					t.cached.read(c)
-				} else {
+				switch string(name) {
+				case "cached_tokens", "cache_read_tokens":
+					cached.most(c)
+				case "cache_write_tokens", "cache_creation_tokens":
+					written.most(c)
+				default:
 					c.skip()
 				}
 			}
 		default:
 			c.skip()
 		}
+	}
+	if cached.given {
+		t.cached = cached
+	}
+	if written.given {
+		t.written = written
+	}
+}
+
+// most reads a number that is kept when it is higher than the one before, or is not to be believed.
+func (n *number) most(c *cursor) {
+	before := *n
+	if n.read(c); before.wild || before.n > n.n && !n.wild {
+		*n = before
 	}
 }
 
@@ -155,21 +189,26 @@ func (t *told) atLeast(before *told) {
 	t.completion.n = max(t.completion.n, before.completion.n)
 	t.cached.n = max(t.cached.n, before.cached.n)
 	t.written.n = max(t.written.n, before.written.n)
+	t.written5m.n = max(t.written5m.n, before.written5m.n)
+	t.written1h.n = max(t.written1h.n, before.written1h.n)
 }
 
 // usage makes sense of the numbers. All zero is how some servers say that they did not count.
 func (t *told) usage(endpoint limit.Endpoint) Usage {
-	if t.prompt.wild || t.completion.wild || t.cached.wild || t.written.wild {
+	if t.prompt.wild || t.completion.wild || t.cached.wild || t.written.wild || t.written5m.wild || t.written1h.wild {
 		return Usage{}
 	}
-	u := Usage{Input: t.prompt.n, Output: t.completion.n, Cached: t.cached.n}
+	// The sum is told without its parts, and by some servers with parts that are 0.
+	u := Usage{Input: t.prompt.n, Output: t.completion.n, Cached: t.cached.n, Written: max(t.written.n, t.written5m.n+t.written1h.n), Written1h: t.written1h.n}
 	switch endpoint {
 	case limit.Messages:
-		u.Input += t.cached.n + t.written.n
+		u.Input += u.Cached + u.Written
 	case limit.Embeddings:
 		u.Output = 0
 	}
 	u.Cached = min(u.Cached, u.Input)
+	u.Written = min(u.Written, u.Input-u.Cached)
+	u.Written1h = min(u.Written1h, u.Written)
 	if u.Total() == 0 {
 		return Usage{}
 	}

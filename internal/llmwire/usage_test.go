@@ -25,21 +25,39 @@ func TestAnswerUsage(t *testing.T) {
 		body     string
 		want     Usage
 	}{
-		"chat":            {limit.ChatCompletions, chatAnswer, Usage{19, 10, 8, true}},
-		"responses":       {limit.Responses, responsesAnswer, Usage{36, 87, 16, true}},
-		"embeddings":      {limit.Embeddings, embeddingsAnswer, Usage{8, 0, 0, true}},
-		"messages":        {limit.Messages, messagesAnswer, Usage{2209, 393, 2000, true}},
-		"messages, short": {limit.Messages, `{"usage":{"input_tokens":3,"cache_read_input_tokens":null,"output_tokens":4}}`, Usage{3, 4, 0, true}},
+		"chat":            {limit.ChatCompletions, chatAnswer, usage(19, 10, 8, true)},
+		"responses":       {limit.Responses, responsesAnswer, usage(36, 87, 16, true)},
+		"embeddings":      {limit.Embeddings, embeddingsAnswer, usage(8, 0, 0, true)},
+		"messages":        {limit.Messages, messagesAnswer, Usage{Input: 2209, Output: 393, Cached: 2000, Known: true, Written: 188}},
+		"messages, short": {limit.Messages, `{"usage":{"input_tokens":3,"cache_read_input_tokens":null,"output_tokens":4}}`, usage(3, 4, 0, true)},
 
-		"usage first":      {limit.ChatCompletions, `{"usage":{"completion_tokens":1,"prompt_tokens":2},"choices":[{}]}`, Usage{2, 1, 0, true}},
-		"blanks":           {limit.ChatCompletions, "\n{ \"usage\" : { \"prompt_tokens\" : 2 ,\n\"completion_tokens\":\t1 } }\n", Usage{2, 1, 0, true}},
-		"no output":        {limit.ChatCompletions, chat(`{"prompt_tokens":2}`), Usage{2, 0, 0, true}},
-		"more cached":      {limit.ChatCompletions, chat(`{"prompt_tokens":2,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":9}}`), Usage{2, 1, 2, true}},
-		"details null":     {limit.ChatCompletions, chat(`{"prompt_tokens_details":null,"prompt_tokens":2,"completion_tokens":1}`), Usage{2, 1, 0, true}},
+		"W43 an hour": {limit.Messages, `{"usage":{"input_tokens":1,"cache_creation_input_tokens":300,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200},"output_tokens":4}}`,
+			Usage{Input: 301, Output: 4, Known: true, Written: 300, Written1h: 200}},
+		"W43 the parts alone": {limit.Messages, `{"usage":{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200},"output_tokens":4}}`,
+			Usage{Input: 301, Output: 4, Known: true, Written: 300, Written1h: 200}},
+		"W43 parts that are 0": {limit.Messages, `{"usage":{"input_tokens":1,"cache_creation_input_tokens":300,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"output_tokens":4}}`,
+			Usage{Input: 301, Output: 4, Known: true, Written: 300}},
+		"W43 cache_creation null": {limit.Messages, `{"usage":{"input_tokens":1,"cache_creation":null,"output_tokens":4}}`, usage(1, 4, 0, true)},
+		"W43 DeepSeek":            {limit.ChatCompletions, chat(`{"prompt_tokens":100,"completion_tokens":1,"total_tokens":101,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36}`), usage(100, 1, 64, true)},
+		"W43 two names":           {limit.ChatCompletions, chat(`{"prompt_tokens":100,"completion_tokens":1,"prompt_cache_hit_tokens":64,"prompt_tokens_details":{"cached_tokens":0}}`), usage(100, 1, 64, true)},
+		"W43 Moonshot":            {limit.ChatCompletions, chat(`{"prompt_tokens":100,"completion_tokens":1,"cached_tokens":64}`), usage(100, 1, 64, true)},
+		"W43 LiteLLM": {limit.ChatCompletions, chat(`{"prompt_tokens":100,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":60,"cache_creation_tokens":30},"cache_read_input_tokens":60,"cache_creation_input_tokens":30}`),
+			Usage{Input: 100, Output: 1, Cached: 60, Known: true, Written: 30}},
+		"W43 OpenRouter": {limit.ChatCompletions, chat(`{"prompt_tokens":100,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":90}}`),
+			Usage{Input: 100, Output: 1, Known: true, Written: 90}},
+		"W43 more written than there are": {limit.ChatCompletions, chat(`{"prompt_tokens":100,"completion_tokens":1,"cached_tokens":60,"cache_creation_input_tokens":90}`),
+			Usage{Input: 100, Output: 1, Cached: 60, Known: true, Written: 40}},
+		"T07 a wild part": {limit.Messages, `{"usage":{"input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":-1},"output_tokens":4}}`, Usage{}},
+
+		"usage first":      {limit.ChatCompletions, `{"usage":{"completion_tokens":1,"prompt_tokens":2},"choices":[{}]}`, usage(2, 1, 0, true)},
+		"blanks":           {limit.ChatCompletions, "\n{ \"usage\" : { \"prompt_tokens\" : 2 ,\n\"completion_tokens\":\t1 } }\n", usage(2, 1, 0, true)},
+		"no output":        {limit.ChatCompletions, chat(`{"prompt_tokens":2}`), usage(2, 0, 0, true)},
+		"more cached":      {limit.ChatCompletions, chat(`{"prompt_tokens":2,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":9}}`), usage(2, 1, 2, true)},
+		"details null":     {limit.ChatCompletions, chat(`{"prompt_tokens_details":null,"prompt_tokens":2,"completion_tokens":1}`), usage(2, 1, 0, true)},
 		"not its own":      {limit.ChatCompletions, `{"choices":[{"usage":{"prompt_tokens":2}}],"x":{"usage":{"prompt_tokens":2}}}`, Usage{}},
 		"in a string":      {limit.ChatCompletions, `{"choices":"\",\"usage\":{\"prompt_tokens\":2}","x":"\\"}`, Usage{}},
-		"a lone surrogate": {limit.ChatCompletions, `{"choices":[{"message":{"content":"\ud83d"}}],"usage":{"prompt_tokens":2,"completion_tokens":1}}`, Usage{2, 1, 0, true}},
-		"bad UTF-8":        {limit.ChatCompletions, "{\"choices\":[\"\xff\x01\"],\"usage\":{\"prompt_tokens\":2}}", Usage{2, 0, 0, true}},
+		"a lone surrogate": {limit.ChatCompletions, `{"choices":[{"message":{"content":"\ud83d"}}],"usage":{"prompt_tokens":2,"completion_tokens":1}}`, usage(2, 1, 0, true)},
+		"bad UTF-8":        {limit.ChatCompletions, "{\"choices\":[\"\xff\x01\"],\"usage\":{\"prompt_tokens\":2}}", usage(2, 0, 0, true)},
 
 		"T07 none":            {limit.ChatCompletions, `{"choices":[]}`, Usage{}},
 		"T07 null":            {limit.ChatCompletions, chat(`null`), Usage{}},
@@ -59,8 +77,8 @@ func TestAnswerUsage(t *testing.T) {
 		"no colon":       {limit.ChatCompletions, `{"x" 1,"usage":{"prompt_tokens":2}}`, Usage{}},
 		"no value":       {limit.ChatCompletions, `{"x":,"usage":{"prompt_tokens":2}}`, Usage{}},
 		"a stray end":    {limit.ChatCompletions, `{"x":[1}],"usage":{"prompt_tokens":2}}`, Usage{}},
-		"an open string": {limit.ChatCompletions, `{"usage":{"prompt_tokens":2},"x":"`, Usage{2, 0, 0, true}},
-		"cut off":        {limit.ChatCompletions, `{"usage":{"prompt_tokens":2,"completion`, Usage{2, 0, 0, true}},
+		"an open string": {limit.ChatCompletions, `{"usage":{"prompt_tokens":2},"x":"`, usage(2, 0, 0, true)},
+		"cut off":        {limit.ChatCompletions, `{"usage":{"prompt_tokens":2,"completion`, usage(2, 0, 0, true)},
 		"deep":           {limit.ChatCompletions, `{"x":` + strings.Repeat("[", 100_000), Usage{}},
 	} {
 		if got := AnswerUsage(test.endpoint, []byte(test.body)); got != test.want {
@@ -77,12 +95,12 @@ func TestEstimateUsed(t *testing.T) {
 		request, body string
 		want          Usage
 	}{
-		"known":          {limit.ChatCompletions, chat, chatAnswer, Usage{19, 10, 8, true}},
-		"T07 chat":       {limit.ChatCompletions, chat, withoutUsage(chatAnswer), Usage{2, 8, 0, false}},                                         // 30
-		"T07 responses":  {limit.Responses, `{"model":"m","input":"1234"}`, withoutUsage(responsesAnswer), Usage{1, 8, 0, false}},                // 20 + 4 + 7
-		"T07 messages":   {limit.Messages, `{"model":"m","messages":[{"content":"1234"}]}`, withoutUsage(messagesAnswer), Usage{1, 4, 0, false}}, // 3 + 3 + 4 + 3
-		"T07 embeddings": {limit.Embeddings, `{"model":"m","input":["1234"]}`, withoutUsage(embeddingsAnswer), Usage{1, 0, 0, false}},
-		"T07 junk":       {limit.ChatCompletions, chat, `oh no`, Usage{2, 0, 0, false}},
+		"known":          {limit.ChatCompletions, chat, chatAnswer, usage(19, 10, 8, true)},
+		"T07 chat":       {limit.ChatCompletions, chat, withoutUsage(chatAnswer), usage(2, 8, 0, false)},                                         // 30
+		"T07 responses":  {limit.Responses, `{"model":"m","input":"1234"}`, withoutUsage(responsesAnswer), usage(1, 8, 0, false)},                // 20 + 4 + 7
+		"T07 messages":   {limit.Messages, `{"model":"m","messages":[{"content":"1234"}]}`, withoutUsage(messagesAnswer), usage(1, 4, 0, false)}, // 3 + 3 + 4 + 3
+		"T07 embeddings": {limit.Embeddings, `{"model":"m","input":["1234"]}`, withoutUsage(embeddingsAnswer), usage(1, 0, 0, false)},
+		"T07 junk":       {limit.ChatCompletions, chat, `oh no`, usage(2, 0, 0, false)},
 	} {
 		r := parse(t, test.endpoint, test.request)
 		if got := AnswerUsed(r, []byte(test.body)); got != test.want {
@@ -105,4 +123,8 @@ func TestLengthOf(t *testing.T) {
 			t.Errorf("%s: %d, want %d", inside, got, want)
 		}
 	}
+}
+
+func usage(input, output, cached int64, known bool) Usage {
+	return Usage{Input: input, Output: output, Cached: cached, Known: known}
 }

@@ -7,6 +7,8 @@ type Tokens struct {
 	Input  int64
 	Output int64
 	Cached int64 // of Input, those that the provider had cached
+	// Written are those of Input that the provider was asked to cache, and Written1h those of Written that it keeps for an hour.
+	Written, Written1h int64
 }
 
 const (
@@ -24,6 +26,8 @@ const (
 func (t Tokens) sane() Tokens {
 	t.Input, t.Output = clamp(t.Input), clamp(t.Output)
 	t.Cached = min(clamp(t.Cached), t.Input)
+	t.Written = min(clamp(t.Written), t.Input-t.Cached)
+	t.Written1h = min(clamp(t.Written1h), t.Written)
 	return t
 }
 
@@ -34,17 +38,21 @@ type Price struct {
 	Input  int64
 	Cached int64 // input that the provider had cached
 	Output int64
+	// Write is for input that the provider caches, and Write1h for what it keeps for an hour.
+	Write, Write1h int64
 }
 
 // Cost is what the tokens cost in billionths, rounded up once for the call.
 func (p Price) Cost(t Tokens) int64 {
 	t = t.sane()
 	var high, low uint64
-	for _, part := range [...][2]int64{{t.Input - t.Cached, p.Input}, {t.Cached, p.Cached}, {t.Output, p.Output}} {
+	for _, part := range [...][2]int64{
+		{t.Input - t.Cached - t.Written, p.Input}, {t.Cached, p.Cached}, {t.Written - t.Written1h, p.Write}, {t.Written1h, p.Write1h}, {t.Output, p.Output},
+	} {
 		h, l := bits.Mul64(uint64(part[0]), uint64(part[1])) // neither is negative
 		var carry uint64
 		low, carry = bits.Add64(low, l, 0)
-		high += h + carry // below 3 * 2^40 * 2^50, which is far from 2^128
+		high += h + carry // below 5 * 2^40 * 2^50, which is far from 2^128
 	}
 	low, carry := bits.Add64(low, perTokens-1, 0)
 	if high += carry; high >= perTokens {

@@ -23,6 +23,9 @@ type Prices struct {
 	models   map[priced]Price
 }
 
+// anthropic is the kind of provider that charges for writing to its caches.
+const anthropic = "anthropic"
+
 // priced is what a price is for. With no provider it is for all of a kind.
 type priced struct{ kind, provider, model string }
 
@@ -42,9 +45,10 @@ func (p *Prices) Currency() string { return p.currency }
 // stands alone, because its costs cannot be added to p's. An error names line and column.
 //
 // The text is a JSON object: currency (three capitals), as_of (YYYY-MM-DD, for people), and models, a list of objects with
-// kind and model, optionally provider (the name of a single provider), input, output and optionally cached_input: the
-// price of a million tokens, a decimal number or a string of one, with at most 9 decimals. Without cached_input, cached
-// tokens cost what others do.
+// kind and model, optionally provider (the name of a single provider), input, output and optionally cached_input, cache_write
+// and cache_write_1h: the price of a million tokens, a decimal number or a string of one, with at most 9 decimals. Without
+// cached_input, cached tokens cost what others do. Without cache_write, tokens that are written to a cache cost what others do, but
+// with the kind anthropic, whose list has the same factors for all models, 1.25 times that, and 2 times for an hour.
 func (p *Prices) With(text []byte) (*Prices, error) {
 	over, err := parsePrices(text)
 	if err != nil {
@@ -99,12 +103,23 @@ func parsePrices(text []byte) (*Prices, error) {
 		r.fail(models, "models must be a list")
 	}
 	for _, m := range models.Elems() {
-		r.members(m, []string{"kind", "model", "input", "output"}, []string{"provider", "cached_input"})
+		r.members(m, []string{"kind", "model", "input", "output"}, []string{"provider", "cached_input", "cache_write", "cache_write_1h"})
 		of := priced{kind: r.name(m, "kind"), provider: r.name(m, "provider"), model: r.name(m, "model")}
 		price := Price{Input: r.amount(m, "input"), Output: r.amount(m, "output")}
 		price.Cached = price.Input
 		if _, ok := m.Get("cached_input"); ok {
 			price.Cached = r.amount(m, "cached_input")
+		}
+		price.Write, price.Write1h = price.Input, price.Input
+		if of.kind == anthropic {
+			price.Write, price.Write1h = price.Input+(price.Input+3)/4, 2*price.Input
+		}
+		if _, ok := m.Get("cache_write"); ok {
+			price.Write = r.amount(m, "cache_write")
+			price.Write1h = price.Write
+		}
+		if _, ok := m.Get("cache_write_1h"); ok {
+			price.Write1h = r.amount(m, "cache_write_1h")
 		}
 		if _, twice := p.models[of]; twice {
 			r.fail(m, "%s is in the list twice", of.model)

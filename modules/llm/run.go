@@ -266,7 +266,7 @@ func (x *run) used(u llmwire.Usage) {
 	if x.permit != nil {
 		x.permit.Settle(u.Total())
 	}
-	x.hold.Settle(metering.Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached})
+	x.hold.Settle(metering.Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached, Written: u.Written, Written1h: u.Written1h})
 	app.CountModelTokens(u.Input, u.Output, u.Cached)
 	if u.Output > 0 {
 		x.call.Core.Limits.Means().Add(x.call.Caller.OrganizationID, x.model.Alias, x.request.PerChoice(u.Output))
