@@ -9,5 +9,5 @@ type refusedTokensView struct {
 
 // listRefusedTokens shows the tokens that this node refused within the last hour.
 func listRefusedTokens(q *request) (any, error) {
-	return refusedTokensView{append([]refused.Entry{}, q.Core.RefusedTokens(q.Caller)...)}, nil
+	return refusedTokensView{append([]refused.Entry{}, q.Core.RefusedTokens(q.Call.Caller)...)}, nil
 }
