@@ -130,7 +130,7 @@ func (o evalOptions) run(ctx context.Context, out, progress io.Writer) error {
 	}
 	err = write(out, smart.Evaluated{PolicyID: policy.ID, Alias: policy.Alias, PromptVersion: prompt, DefaultSlot: policy.DefaultSlot})
 	if err == nil && score.Worse() {
-		err = fmt.Errorf("the smart model %s does worse than always taking slot %d", visible(policy.Alias), score.Baseline())
+		err = fmt.Errorf("the smart model %s does worse than always taking slot %d", printable(policy.Alias), score.Baseline())
 	}
 	return err
 }
@@ -298,5 +298,5 @@ func refusedBy(status int, answer []byte) error {
 	case http.StatusForbidden:
 		hint = "; the token must be an administrator's"
 	}
-	return fmt.Errorf("the gateway answers %d %s%s", status, visible(cmp.Or(said.Message, http.StatusText(status))), hint)
+	return fmt.Errorf("the gateway answers %d %s%s", status, printable(cmp.Or(said.Message, http.StatusText(status))), hint)
 }

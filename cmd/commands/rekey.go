@@ -116,7 +116,7 @@ func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKe
 		}
 		fmt.Fprintf(out, "%s sealed anew; all %d are sealed with data key %d\n", counted(resealed, "value"), pass.Sealed-int64(len(pass.Broken)), ring.Newest())
 		for _, b := range pass.Broken {
-			fmt.Fprintf(out, "does not open: %s.%s of %s\n", b.Table, b.Column, visible(b.Key))
+			fmt.Fprintf(out, "does not open: %s.%s of %s\n", b.Table, b.Column, printable(b.Key))
 		}
 		if len(pass.Broken) > 0 {
 			return fmt.Errorf("%s did not open, before or after: their owners have to give them anew", counted(len(pass.Broken), "value"))

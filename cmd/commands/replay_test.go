@@ -132,10 +132,10 @@ func TestReplayJSON(t *testing.T) {
 }
 
 func TestVisible(t *testing.T) {
-	if got := visible("a\x1b[2J\u202eb\n"); strings.ContainsAny(got, "\x1b\n\u202e") {
+	if got := printable("a\x1b[2J\u202eb\n"); strings.ContainsAny(got, "\x1b\n\u202e") {
 		t.Errorf("%q", got)
 	}
-	if got := visible(strings.Repeat("ä", 500)); len([]rune(got)) != 201 {
+	if got := printable(strings.Repeat("ä", 500)); len([]rune(got)) != 201 {
 		t.Errorf("%d characters", len([]rune(got)))
 	}
 	if isTerminal(io.Discard) {

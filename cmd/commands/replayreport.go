@@ -84,8 +84,8 @@ func (*textReport) difference(*replay.Difference) error { return nil }
 func (t *textReport) end(ctx context.Context, r *replayed) error {
 	out := bufio.NewWriter(t.out)
 	c := &r.tally.Counts
-	fmt.Fprintf(out, "Policy %q (%s, revision %d) for server %q, from %s to %s\n\n", visible(r.policy.Name), r.policy.Status, r.policy.Revision,
-		visible(r.policy.ServerName), r.from.Format(time.RFC3339), r.to.Format(time.RFC3339))
+	fmt.Fprintf(out, "Policy %q (%s, revision %d) for server %q, from %s to %s\n\n", printable(r.policy.Name), r.policy.Status, r.policy.Revision,
+		printable(r.policy.ServerName), r.from.Format(time.RFC3339), r.to.Format(time.RFC3339))
 	if c.Calls == 0 {
 		fmt.Fprint(out, "The audit log has no call in this time that the policy would decide on: none of its server by an agent that it is for.\n")
 		return out.Flush()
@@ -141,7 +141,7 @@ func writeGroups(out io.Writer, tally *replay.Tally) {
 			rest += g.Calls
 			continue
 		}
-		fmt.Fprintf(table, "  %d\t%s\t%s → %s\t%s\n", g.Calls, visible(called(g.Kind, g.Name)), g.Former, g.New, byRule(g.Rule))
+		fmt.Fprintf(table, "  %d\t%s\t%s → %s\t%s\n", g.Calls, printable(called(g.Kind, g.Name)), g.Former, g.New, byRule(g.Rule))
 	}
 	_ = table.Flush() // out keeps the error
 	if rest > 0 {
@@ -159,8 +159,8 @@ func (t *textReport) examples(ctx context.Context, out io.Writer, decision strin
 		if client == "" {
 			client = "an unnamed client"
 		}
-		fmt.Fprintf(out, "  %s  %s  %s through %s\n      was %s, would be %s %s\n", d.Time.UTC().Format(time.RFC3339), visible(called(d.Kind, d.Name)),
-			visible(t.names.of(ctx, d.UserID)), visible(client), formerly(&d.Former), became[d.New.Decision], byRule(d.New.Rule))
+		fmt.Fprintf(out, "  %s  %s  %s through %s\n      was %s, would be %s %s\n", d.Time.UTC().Format(time.RFC3339), printable(called(d.Kind, d.Name)),
+			printable(t.names.of(ctx, d.UserID)), printable(client), formerly(&d.Former), became[d.New.Decision], byRule(d.New.Rule))
 	}
 }
 
@@ -175,7 +175,7 @@ func byRule(rule string) string {
 	if rule == "" {
 		return "because no rule grants it"
 	}
-	return fmt.Sprintf("by rule %q", visible(rule))
+	return fmt.Sprintf("by rule %q", printable(rule))
 }
 
 // became says what a decision makes of a call.
@@ -186,7 +186,7 @@ func formerly(d *replay.Decided) string {
 	case d.Decision == "off":
 		return "let through, because nothing was judged"
 	case d.Rule != "":
-		return fmt.Sprintf("%s by rule %q (revision %d)", word, visible(d.Rule), d.Revision)
+		return fmt.Sprintf("%s by rule %q (revision %d)", word, printable(d.Rule), d.Revision)
 	case d.PolicyID == "":
 		return word + " without an active policy"
 	default:
@@ -194,9 +194,9 @@ func formerly(d *replay.Decided) string {
 	}
 }
 
-// visible is a text that callers chose, as it can be written to a terminal: without what moves the cursor or changes how
+// printable is a text that callers chose, as it can be written to a terminal: without what moves the cursor or changes how
 // the rest looks, and not too long.
-func visible(text string) string {
+func printable(text string) string {
 	const most = 200
 	cut := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
