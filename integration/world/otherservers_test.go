@@ -114,7 +114,7 @@ func goServers() []mcpServer {
 				call("no-such-tool", nil), read("embedded:no-such"),
 			},
 			theirs: map[string]string{
-				"tools/list":                             "Six of its tools have names like `greet (structured)`. ",
+				"tools/list": "Six of its tools have names like `greet (structured)`. ",
 				"greet (structured) {\"name\":\"Alice\"}": "`tools/call` of one is `Unknown tool`: a policy names tools by what MCP allows in names, letters, digits and `_-./` (2025-11-25, server/tools, Tool Names), and hides others. ",
 			},
 		},
