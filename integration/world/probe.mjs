@@ -24,6 +24,7 @@ const limit = 30_000;
 
 const asked = []; // what the server asked in the present probe
 const heard = []; // its notifications
+const progressed = []; // how far it said it was
 let waiting = () => {};
 
 const { client, transport, schema } = await connect(sdk, plan, headers, {
@@ -34,6 +35,16 @@ const { client, transport, schema } = await connect(sdk, plan, headers, {
     waiting();
   },
 });
+
+// The SDKs drop progress that is read together with the answer: what has come is taken before they see it.
+const { onmessage } = transport;
+transport.onmessage = (message, extra) => {
+  if (message.method === 'notifications/progress') {
+    const { progressToken, ...progress } = message.params;
+    progressed.push(progress);
+  }
+  onmessage(message, extra);
+};
 
 // heardAll waits until each of the names has been heard.
 function heardAll(names) {
@@ -74,11 +85,7 @@ async function run(probe) {
   const options = {};
   const controller = new AbortController();
   if (probe.progress || probe.cancel) {
-    found.progress = [];
-    options.onprogress = progress => {
-      found.progress.push(progress);
-      if (probe.cancel) controller.abort('enough');
-    };
+    options.onprogress = () => probe.cancel && controller.abort('enough');
   }
   if (probe.cancel) options.signal = controller.signal;
   const answered = request(probe.method, probe.params, options).then(
@@ -86,6 +93,7 @@ async function run(probe) {
     error => (found.error = { code: error.code, message: error.message, data: error.data }),
   );
   await Promise.all([answered, probe.wait && heardAll(probe.wait)]);
+  if (probe.progress) found.progress = [...progressed];
   if (probe.wait) found.heard = [...new Set(heard.filter(h => probe.wait.includes(h.method)).map(h => JSON.stringify(probe.quiet ? h.method : h)))].sort().map(h => JSON.parse(h));
   return found;
 }
@@ -196,7 +204,7 @@ async function resumed({ params }) {
 const found = {};
 const mask = masker(plan, () => transport.sessionId);
 async function put(name, ask) {
-  asked.length = heard.length = 0;
+  asked.length = heard.length = progressed.length = 0;
   let answer;
   try {
     answer = await ask();
