@@ -33,17 +33,39 @@ type thirdParty struct {
 	streams       map[string]map[chan string]bool
 	// tokenAnswer, when set, answers a token request instead; it reports whether it did.
 	tokenAnswer func(w http.ResponseWriter, form url.Values) bool
-	waiting     chan struct{} // one value for each call of the tool wait that has begun
-	release     chan struct{} // closed: the tool wait answers
+	traits      traits
+	clients     map[string]bool // that were registered and are not forgotten
+	authorized  url.Values      // the last authorization request
+	waiting     chan struct{}   // one value for each call of the tool wait that has begun
+	release     chan struct{}   // closed: the tool wait answers
 }
 
 func newThirdParty(t testing.TB) *thirdParty {
 	t.Helper()
+	p := makeThirdParty(t)
+	p.start(httptest.NewServer)
+	return p
+}
+
+// start lets a third party serve.
+func (p *thirdParty) start(serve func(http.Handler) *httptest.Server) {
+	p.server = serve(p.handler())
+	p.t.Cleanup(func() {
+		p.server.CloseClientConnections() // streams that a failed test left open
+		p.server.Close()
+	})
+}
+
+func makeThirdParty(t testing.TB) *thirdParty {
 	p := &thirdParty{
 		t: t, draw: func(string) string { return rand.Text() },
-		codes: map[string]string{}, access: map[string]bool{}, refresh: map[string]bool{}, streams: map[string]map[chan string]bool{},
+		codes: map[string]string{}, access: map[string]bool{}, refresh: map[string]bool{}, streams: map[string]map[chan string]bool{}, clients: map[string]bool{},
 		waiting: make(chan struct{}, 64), release: make(chan struct{}),
 	}
+	return p
+}
+
+func (p *thirdParty) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", p.serveResource)
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", p.serveMetadata)
@@ -55,12 +77,7 @@ func newThirdParty(t testing.TB) *thirdParty {
 	mux.HandleFunc("GET /events", p.guarded(p.serveEvents("events")))
 	mux.HandleFunc("/open", p.noted(p.serveMCP))
 	mux.HandleFunc("GET /open/events", p.noted(p.serveEvents("events")))
-	p.server = httptest.NewServer(mux)
-	t.Cleanup(func() {
-		p.server.CloseClientConnections() // streams that a failed test left open
-		p.server.Close()
-	})
-	return p
+	return mux
 }
 
 func (p *thirdParty) url() string { return p.server.URL }
@@ -102,6 +119,9 @@ func (p *thirdParty) serveRegister(w http.ResponseWriter, r *http.Request) {
 	asked["registration_access_token"] = p.draw("registration access token")
 	asked["client_secret_expires_at"] = 0
 	asked["token_endpoint_auth_method"] = "client_secret_post"
+	p.mu.Lock()
+	p.clients[asked["client_id"].(string)] = true
+	p.mu.Unlock()
 	writeJSON(w, http.StatusCreated, asked)
 }
 
@@ -110,8 +130,14 @@ func (p *thirdParty) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	code := p.draw("authorization code")
 	p.mu.Lock()
 	p.codes[code] = query.Get("client_id")
+	p.authorized = query
+	back := p.traits.authorize(query)
 	p.mu.Unlock()
-	back := url.Values{"code": {code}, "state": {query.Get("state")}, "iss": {p.url()}}
+	if back == nil {
+		back = url.Values{"code": {code}}
+	}
+	back.Set("state", query.Get("state"))
+	back.Set("iss", p.url())
 	http.Redirect(w, r, query.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
@@ -120,7 +146,8 @@ func (p *thirdParty) serveToken(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_request"})
 		return
 	}
-	if id, secret, ok := r.BasicAuth(); ok { // form-encoded before (RFC 6749 section 2.3.1)
+	id, secret, inHeader := r.BasicAuth()
+	if inHeader { // form-encoded before (RFC 6749 section 2.3.1)
 		id, _ = url.QueryUnescape(id)
 		secret, _ = url.QueryUnescape(secret)
 		r.PostForm.Set("client_id", id)
@@ -129,6 +156,14 @@ func (p *thirdParty) serveToken(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = append(p.requests, r.PostForm)
+	if code := p.traits.refuses(r.PostForm, inHeader, p.clients); code != "" {
+		status := http.StatusBadRequest
+		if code == "invalid_client" {
+			status = http.StatusUnauthorized
+		}
+		writeJSON(w, status, map[string]string{"error": code})
+		return
+	}
 	if p.tokenAnswer != nil && p.tokenAnswer(w, r.PostForm) {
 		return
 	}
@@ -142,7 +177,7 @@ func (p *thirdParty) serveToken(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 		return
 	}
-	writeJSON(w, http.StatusOK, p.newTokens())
+	p.traits.write(w, p.newTokens())
 }
 
 // newTokens is called with the lock held.

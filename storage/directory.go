@@ -54,6 +54,14 @@ type OAuthEndpoints struct {
 	Resource              string `json:"resource,omitempty"`
 }
 
+// EntryOptions says how a third party differs from what the standards prescribe. Empty members take their default.
+type EntryOptions struct {
+	ResourceOff         bool              `json:"resource_off,omitempty"`               // no `resource` is sent (RFC 8707)
+	AuthMethod          string            `json:"token_endpoint_auth_method,omitempty"` // "": as discovered, the other one after a refusal
+	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`       // of the authorization request, beside our own
+	TrustedCA           string            `json:"trusted_ca,omitempty"`                 // certificates in PEM, beside the system's
+}
+
 // DirectoryEntry is a template from which servers are made.
 type DirectoryEntry struct {
 	ID             string
@@ -73,6 +81,7 @@ type DirectoryEntry struct {
 	RequiresAuth   bool
 	Categories     []string
 	EventsURL      string // target of /sse/{name}
+	Options        EntryOptions
 	Meta           json.RawMessage
 	CreatedAt      time.Time
 	UpdatedAt      time.Time

@@ -72,7 +72,13 @@ type OAuthClient struct {
 	Scopes         []string
 	// IssuerInResponse: the server promises `iss` in authorization responses (RFC 9207).
 	IssuerInResponse bool
-	CreatedAt        time.Time
+	// SecretExpiresAt is when the provider forgets the secret of a registered client; the zero time when it does not.
+	SecretExpiresAt time.Time
+	// RefreshResourceOff: the provider takes a refresh without `resource` only.
+	RefreshResourceOff bool
+	// Refused: the provider does not accept the client, or has forgotten it. Tokens that were issued to it are good until they run out.
+	Refused   bool
+	CreatedAt time.Time
 }
 
 // OAuthClientKind is how an OAuth client came to be.

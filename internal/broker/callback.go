@@ -145,6 +145,9 @@ func (b *Broker) failAttempt(ctx context.Context, server storage.Server, a stora
 		f.public = "The connection could not be made just now. Please connect again."
 	}
 	_ = errors.As(err, &f)
+	if oauthflow.ClientRefused(err) {
+		b.doubt(server)
+	}
 	b.log.Warn("connection attempt failed", "organization", a.OrganizationID, "user", a.UserID, "server", server.Slug,
 		"reason", f.public, "error", f.cause.Error())
 	b.noteFailure(ctx, a, KindOf(&server.Entry), f.public)
@@ -190,29 +193,32 @@ func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attemp
 	if err != nil {
 		return exchange{}, err
 	}
-	auth, err := b.auth(s, client)
-	if err != nil {
-		return exchange{}, err
-	}
 	return exchange{client: client, where: where, request: oauthflow.ExchangeRequest{
-		Endpoint: client.Endpoints.TokenEndpoint, Client: auth, Code: code, RedirectURI: made.RedirectURI, Verifier: made.Verifier,
-		Resource: where.resource,
+		Endpoint: client.Endpoints.TokenEndpoint, Code: code, RedirectURI: made.RedirectURI, Verifier: made.Verifier,
+		Resource: where.sent(&s.Entry),
 	}}, nil
 }
 
 // redeem exchanges the code and stores what comes.
 func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt, ready exchange) (grant, error) {
 	client, where := ready.client, ready.where
-	tokens, err := b.oauth.Exchange(ctx, ready.request)
+	asking, err := b.asking(s, client)
+	if err != nil {
+		return grant{}, err
+	}
+	tokens, err := asking.exchange(ctx, ready.request)
+	asking.keep(ctx)
+	client = asking.client
 	_, unusable := errors.AsType[*oauthflow.UnusableError](err)
 	switch {
-	case clientRefused(err):
-		b.dropClient(ctx, s, client, err)
-		return grant{}, fail("The provider does not accept this gateway any more. An administrator must look at it.", err)
+	case oauthflow.ClientRefused(err):
+		return grant{}, fail(b.clientRefused(ctx, s, asking, err).public(), err)
+	case oauthflow.ResourceRefused(err) && ready.request.Resource != "":
+		return grant{}, fail(resourceRefused, err)
 	case providerDown(err):
 		return grant{}, fail("The provider could not be reached. Please try again.", err)
 	case unusable:
-		b.revoke(ctx, client, ready.request.Client, grant{Refresh: oauthflow.HandedOut(err).Reveal()}) // nobody will ever use it
+		b.revoke(ctx, client, asking.auth, grant{Refresh: oauthflow.HandedOut(err).Reveal()}) // nobody will ever use it
 		return grant{}, fail("The provider's answer could not be understood.", err)
 	case err != nil:
 		return grant{}, fail("The provider refused to connect. Please try again.", err)
@@ -223,7 +229,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 		Scope: tokens.Scope, Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
 	}
 	if _, err := b.putConnection(ctx, c, g); err != nil {
-		b.revoke(ctx, client, ready.request.Client, g) // nobody will ever use them
+		b.revoke(ctx, client, asking.auth, g) // nobody will ever use them
 		return grant{}, fmt.Errorf("storing connection: %w", err)
 	}
 	if s.Status == storage.ServerError {
@@ -233,6 +239,8 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	}
 	return g, nil
 }
+
+const resourceRefused = "The provider refuses the parameter resource. An administrator must set resource to off in the server's directory entry."
 
 // codeOf reads the provider's answer. The issuer comes first, before anything is sent anywhere or believed: it stops a
 // code of one provider from being redeemed at another (RFC 9207 section 2.4, mix-up). Where endpoints were configured
@@ -256,6 +264,8 @@ func codeOf(query url.Values, issuer string, client storage.OAuthClient) (string
 		return "", fail(unclear, err)
 	case c.Denied != nil && c.Denied.Code == oauthflow.CodeAccessDenied:
 		return "", fail("Access was denied at the provider.", c.Denied)
+	case c.Denied != nil && oauthflow.ResourceRefused(c.Denied):
+		return "", fail(resourceRefused, c.Denied)
 	case c.Denied != nil:
 		return "", fail("The provider refused to connect.", c.Denied)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -41,8 +42,12 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		return stored, nil
 	}
 
+	roots, err := directory.TrustedRoots(s.Entry.Options.TrustedCA)
+	if err != nil {
+		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
+	}
 	d, err := b.oauth.Discover(ctx, oauthflow.Target{
-		URL: s.Entry.URL, Known: s.Entry.OAuth, Scopes: s.Entry.Scopes, Issuer: stored.Issuer,
+		URL: s.Entry.URL, Known: s.Entry.OAuth, Scopes: s.Entry.Scopes, Issuer: stored.Issuer, Roots: roots,
 	})
 	if err != nil {
 		// What we already are does not depend on whether the upstream answers just now.
@@ -52,6 +57,12 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
 	if have && stored.Issuer != d.Endpoints.Issuer {
+		if stored.Refused { // what stands there would let tokens go on being used
+			stored.Refused = false
+			if err := b.store.PutOAuthClient(ctx, stored, stored.ClientID); err != nil {
+				return storage.OAuthClient{}, fmt.Errorf("storing OAuth client: %w", err)
+			}
+		}
 		if s.Entry.OAuth.Issuer == "" && sameOrigin(s.Entry.URL, stored.Endpoints.Resource) && sameClient(s, stored) {
 			// Whoever took over the upstream would get our client secret, and users' consent, sent to an issuer of theirs.
 			b.failServer(ctx, s, errIssuerChanged)
@@ -60,7 +71,11 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		usable = false // the administrator has pointed the server elsewhere
 	}
 
+	if m := s.Entry.Options.AuthMethod; m != "" {
+		d.AuthMethods = []string{m}
+	}
 	former := stored.ClientID
+	usable = usable && b.stillKnown(ctx, s, stored)
 	if !usable {
 		stored = storage.OAuthClient{}
 	}
@@ -87,10 +102,17 @@ func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Di
 	}
 	if stored.Kind == storage.ClientRegistered {
 		c.Kind, c.ClientID, c.SealedSecret, c.AuthMethod = stored.Kind, stored.ClientID, stored.SealedSecret, stored.AuthMethod
+		c.SecretExpiresAt = stored.SecretExpiresAt
 	} else if err := b.newClient(ctx, s, d, &c); errors.Is(err, storage.ErrUnavailable) {
 		return storage.OAuthClient{}, err // the configured secret cannot be read just now
 	} else if err != nil {
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
+	}
+	if c.ClientID == stored.ClientID && c.Kind == stored.Kind { // what was learned by asking is kept
+		c.RefreshResourceOff, c.Refused = stored.RefreshResourceOff, stored.Refused
+		if s.Entry.Options.AuthMethod == "" && (c.AuthMethod == oauthflow.AuthNone) == (stored.AuthMethod == oauthflow.AuthNone) {
+			c.AuthMethod = stored.AuthMethod
+		}
 	}
 	if sameRecord(c, stored) {
 		return c, nil
@@ -120,12 +142,18 @@ func (b *Broker) othersClient(ctx context.Context, s storage.Server, d oauthflow
 // newClient fills in who we are before the provider.
 func (b *Broker) newClient(ctx context.Context, s storage.Server, d oauthflow.Discovery, c *storage.OAuthClient) error {
 	app := b.app
+	var err error
+	if app.Roots, err = directory.TrustedRoots(s.Entry.Options.TrustedCA); err != nil {
+		return err
+	}
 	if s.ClientID != "" {
 		secret, err := b.configuredSecret(s)
 		if err != nil {
 			return err
 		}
-		if secret.Empty() && !s.Entry.Public {
+		if s.Entry.Options.AuthMethod == oauthflow.AuthNone {
+			secret = seal.Secret{}
+		} else if secret.Empty() && !s.Entry.Public {
 			return errors.New("a client without a secret is configured, and the directory entry is not public")
 		}
 		app.ConfiguredID, app.ConfiguredSecret = s.ClientID, secret
@@ -134,7 +162,10 @@ func (b *Broker) newClient(ctx context.Context, s storage.Server, d oauthflow.Di
 	if err != nil {
 		return err
 	}
-	c.Kind, c.ClientID, c.AuthMethod = r.Kind, r.ClientID, r.AuthMethod
+	c.Kind, c.ClientID, c.AuthMethod, c.SecretExpiresAt = r.Kind, r.ClientID, r.AuthMethod, r.ExpiresAt
+	if r.Kind == storage.ClientRegistered {
+		b.proofs.note(s.ID, r.ClientID, b.now())
+	}
 	// A configured secret stays where the administrator put it: with the server.
 	if r.Kind != storage.ClientConfigured && !r.Secret.Empty() {
 		c.SealedSecret, err = b.keyring.Seal([]byte(r.Secret.Reveal()), oauthClientAD(s.OrganizationID, s.ID))
@@ -145,6 +176,12 @@ func (b *Broker) newClient(ctx context.Context, s storage.Server, d oauthflow.Di
 // usable reports whether the stored client can be what we are before the provider.
 func (b *Broker) usable(s storage.Server, c storage.OAuthClient) bool {
 	if c.RedirectURI != b.app.RedirectURI || !sameClient(s, c) {
+		return false
+	}
+	if !c.SecretExpiresAt.IsZero() && !b.now().Add(attemptLifetime).Before(c.SecretExpiresAt) {
+		return false // it would not last until the code comes
+	}
+	if c.Kind == storage.ClientRegistered && c.Refused {
 		return false
 	}
 	if c.Kind == storage.ClientMetadata && c.ClientID != b.app.MetadataURL {
@@ -164,7 +201,8 @@ func sameClient(s storage.Server, c storage.OAuthClient) bool {
 func sameRecord(a, b storage.OAuthClient) bool {
 	return a.Issuer == b.Issuer && a.ClientID == b.ClientID && a.AuthMethod == b.AuthMethod && a.Kind == b.Kind &&
 		a.RedirectURI == b.RedirectURI && a.Endpoints == b.Endpoints && slices.Equal(a.Scopes, b.Scopes) &&
-		a.IssuerInResponse == b.IssuerInResponse
+		a.IssuerInResponse == b.IssuerInResponse && a.SecretExpiresAt.Equal(b.SecretExpiresAt) &&
+		a.RefreshResourceOff == b.RefreshResourceOff && a.Refused == b.Refused
 }
 
 func sameOrigin(a, b string) bool {
@@ -180,11 +218,20 @@ func sameOrigin(a, b string) bool {
 func (b *Broker) auth(s storage.Server, c storage.OAuthClient) (oauthflow.ClientAuth, error) {
 	a := oauthflow.ClientAuth{ID: c.ClientID, Method: c.AuthMethod}
 	var err error
+	if a.Roots, err = directory.TrustedRoots(s.Entry.Options.TrustedCA); err != nil {
+		return a, err
+	}
 	switch {
 	case c.Kind == storage.ClientConfigured:
 		a.Secret, err = b.configuredSecret(s)
 	case c.SealedSecret != nil:
 		a.Secret, err = b.openSecret(c.SealedSecret, oauthClientAD(s.OrganizationID, s.ID))
+	}
+	switch method := s.Entry.Options.AuthMethod; {
+	case method == oauthflow.AuthNone:
+		a.Method, a.Secret = method, seal.Secret{}
+	case method != "" && !a.Secret.Empty():
+		a.Method = method
 	}
 	return a, err
 }
@@ -223,17 +270,5 @@ func (b *Broker) failServer(ctx context.Context, s storage.Server, cause error) 
 		return nil
 	}); err != nil {
 		b.log.Error("noting server status", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
-	}
-}
-
-// dropClient is what follows from invalid_client: the server is in error, and a client that we registered ourselves is
-// forgotten, so that the next connect makes another.
-func (b *Broker) dropClient(ctx context.Context, s storage.Server, c storage.OAuthClient, cause error) {
-	b.failServer(ctx, s, cause)
-	if c.Kind != storage.ClientRegistered {
-		return
-	}
-	if err := b.store.DeleteOAuthClient(ctx, s.OrganizationID, s.ID); err != nil {
-		b.log.Error("forgetting refused client", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -186,7 +187,7 @@ func attemptAD(key storage.ConnectionKey, stateHash []byte) seal.AD {
 func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s storage.Server, req ConnectRequest) (ConnectResult, error) {
 	client, err := b.obtainClient(ctx, s)
 	if err != nil {
-		b.log.Warn("no OAuth client", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
+		b.log.Warn("no OAuth client", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error(), "advice", netguard.Advice(err))
 		return ConnectResult{}, err
 	}
 	where, err := placeOf(siteOf(&s.Entry), client.Endpoints)
@@ -197,7 +198,7 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	hash := stateHash(state)
 	authURL, err := b.oauth.AuthorizationURL(oauthflow.AuthorizationRequest{
 		Endpoint: client.Endpoints.AuthorizationEndpoint, ClientID: client.ClientID, RedirectURI: b.app.RedirectURI, State: state,
-		Challenge: pkce.Challenge, Resource: where.resource, Scopes: client.Scopes,
+		Challenge: pkce.Challenge, Resource: where.sent(&s.Entry), Scopes: client.Scopes, Params: s.Entry.Options.AuthorizationParams,
 	})
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}

@@ -52,6 +52,9 @@ func (e *ReturnURLError) Is(target error) bool { return target == ErrReturnURL }
 // NotConnectedError says why there is no credential, in words for the user; "" when they never connected.
 type NotConnectedError struct{ Reason string }
 
+// errAdministrator: connecting anew would not help.
+var errAdministrator = &NotConnectedError{Reason: "an administrator must look at this server first"}
+
 func (e *NotConnectedError) Error() string {
 	if e.Reason == "" {
 		return ErrNotConnected.Error()

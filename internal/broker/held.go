@@ -20,10 +20,12 @@ type held struct {
 	reason    string // why not connected
 	cred      Credential
 	// known is what was discovered about the server's authorization.
-	known       storage.OAuthEndpoints
-	site        site // one that the credential fits to; zero: not worked out yet
-	refreshable bool
-	refreshAt   time.Time // zero: never
+	known storage.OAuthEndpoints
+	// clientRefused: the provider does not accept our client.
+	clientRefused bool
+	site          site // one that the credential fits to; zero: not worked out yet
+	refreshable   bool
+	refreshAt     time.Time // zero: never
 	// params are those by which placed, the credential, goes on a request; worked out when the connection was read.
 	params storage.AuthParams
 	placed Credential
@@ -76,9 +78,8 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 	if kind == storage.ProviderNone {
 		return Credential{kind: kind}, nil
 	}
-	switch server.Status {
-	case storage.ServerPending, storage.ServerError:
-		return Credential{}, &NotConnectedError{Reason: "an administrator must look at this server first"}
+	if server.Status == storage.ServerPending {
+		return Credential{}, errAdministrator
 	}
 	if b.ctx.Err() != nil {
 		return Credential{}, ErrClosed
@@ -96,6 +97,9 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 		}
 	}
 	h, cred := last.held, last.cred
+	if server.Status == storage.ServerError {
+		return h.inError(cred, b.now())
+	}
 	if h.refreshAt.IsZero() {
 		return cred, nil
 	}
@@ -110,10 +114,19 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 		return Credential{}, b.end(ctx, key, cred.version, "the access has expired")
 	}
 	fresh, err := b.refresh(ctx, key, *server, cred.version, false, !expired)
-	if err != nil && !expired && !errors.Is(err, ErrNotConnected) && ctx.Err() == nil {
+	if err != nil && !expired && (errors.Is(err, errAdministrator) || !errors.Is(err, ErrNotConnected)) && ctx.Err() == nil {
 		return cred, nil // good for a while yet, whatever the provider does (Z-A01)
 	}
 	return fresh, err
+}
+
+// inError is the credential for a server that is out of order. Tokens are good until they run out when the provider just refuses
+// our client; not when the server itself is in doubt.
+func (h *held) inError(cred Credential, now time.Time) (Credential, error) {
+	if !h.clientRefused || (!cred.expires.IsZero() && !now.Before(cred.expires)) {
+		return Credential{}, errAdministrator
+	}
+	return cred, nil
 }
 
 // look finds a connection, and its credential for a server that it fits to.
@@ -215,7 +228,7 @@ func (b *Broker) load(ctx context.Context, key storage.ConnectionKey) (held, err
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return held{}, fmt.Errorf("reading OAuth client: %w", err)
 		}
-		h.known = client.Endpoints
+		h.known, h.clientRefused = client.Endpoints, client.Refused
 	}
 	return h, nil
 }

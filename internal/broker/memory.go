@@ -19,6 +19,7 @@ type Memory struct {
 	retries   retries
 	unsaved   unsaved
 	sightings sightings
+	proofs    proofs
 	clients   keyedLock
 }
 

@@ -27,6 +27,14 @@ func siteOf(e *storage.DirectoryEntry) site {
 	return site{e.URL, e.EventsURL, e.Provider, KindOf(e), e.OAuth.Resource, e.OAuth.Issuer}
 }
 
+// sent is what is said of the place in OAuth requests: its resource, unless the entry leaves it out.
+func (p place) sent(e *storage.DirectoryEntry) string {
+	if e.Options.ResourceOff {
+		return ""
+	}
+	return p.resource
+}
+
 // placeOf returns the place of a server's credentials. known is what was discovered about it, and may be empty.
 func placeOf(s site, known storage.OAuthEndpoints) (place, error) {
 	p := place{}

@@ -14,15 +14,10 @@ type Protocol interface {
 	AuthorizationURL(r oauthflow.AuthorizationRequest) (string, error)
 	Exchange(ctx context.Context, r oauthflow.ExchangeRequest) (oauthflow.Tokens, error)
 	Refresh(ctx context.Context, r oauthflow.RefreshRequest) (oauthflow.Tokens, error)
+	KnowsClient(ctx context.Context, endpoint string, client oauthflow.ClientAuth, redirectURI string) error
 	Revoke(ctx context.Context, r oauthflow.RevokeRequest) error
 }
 
 var _ Protocol = (*oauthflow.Client)(nil)
-
-// clientRefused reports that the OAuth client is worth nothing any more.
-func clientRefused(err error) bool {
-	code := oauthflow.Code(err)
-	return code == oauthflow.CodeInvalidClient || code == oauthflow.CodeUnauthorizedClient
-}
 
 func providerDown(err error) bool { return errors.Is(err, oauthflow.ErrUnavailable) }

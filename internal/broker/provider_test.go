@@ -45,6 +45,11 @@ type provider struct {
 	registering func() // runs before a registration is answered
 	clientID    string // "" whatever was registered
 	secret      string
+	bodyOnly    bool // the secret counts in the body only
+	forgetful   bool // registered clients are gone: only those registered from now on are known
+	registered  map[string]bool
+	expires     int64 // client_secret_expires_at, with a secret
+	forms       []url.Values
 }
 
 type codeGrant struct{ challenge, redirect, client, resource string }
@@ -77,7 +82,16 @@ func newProvider(t testing.TB) *provider {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.registers++
-		answer(w, http.StatusCreated, map[string]any{"client_id": "client-" + random(), "token_endpoint_auth_method": "none", "redirect_uris": []string{gatewayURL + CallbackPath}})
+		id := "client-" + random()
+		if p.registered == nil {
+			p.registered = map[string]bool{}
+		}
+		p.registered[id] = true
+		client := map[string]any{"client_id": id, "token_endpoint_auth_method": "none", "redirect_uris": []string{gatewayURL + CallbackPath}}
+		if p.expires != 0 {
+			client["token_endpoint_auth_method"], client["client_secret"], client["client_secret_expires_at"] = "client_secret_basic", random(), p.expires
+		}
+		answer(w, http.StatusCreated, client)
 	})
 	mux.HandleFunc("POST /token", p.token)
 	mux.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {
@@ -161,6 +175,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	} else {
 		p.exchanges++
 	}
+	p.forms = append(p.forms, r.Form)
 	if p.down {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
@@ -173,7 +188,21 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.clientID != "" {
-		if id, secret, _ := r.BasicAuth(); id != p.clientID || secret != p.secret {
+		id, secret, _ := r.BasicAuth()
+		if p.bodyOnly {
+			id, secret = r.FormValue("client_id"), r.FormValue("client_secret")
+		}
+		if id != p.clientID || secret != p.secret {
+			refuse("invalid_client")
+			return
+		}
+	}
+	if p.forgetful {
+		id := r.FormValue("client_id")
+		if basic, _, ok := r.BasicAuth(); ok {
+			id = basic
+		}
+		if !p.registered[id] {
 			refuse("invalid_client")
 			return
 		}

@@ -32,6 +32,9 @@ func (b *Broker) Rejected(ctx context.Context, key storage.ConnectionKey, server
 // refresh gets a newer credential than version. All callers of one version share one refresh, which goes on when they
 // leave. hurried callers have a token that will do, and do not wait long.
 func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s storage.Server, version int64, forced, hurried bool) (Credential, error) {
+	if s.Status == storage.ServerError {
+		return Credential{}, errAdministrator
+	}
 	if wait := b.retries.wait(key, b.now()); wait > 0 {
 		return Credential{}, &UnavailableError{RetryAfter: wait}
 	}
@@ -116,6 +119,9 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 	}
 	r := refresher{b: b, key: key, server: s, client: client, version: version, forced: forced}
 	stored, err := b.store.UpdateConnection(ctx, key, r.edit)
+	if r.asking != nil {
+		r.asking.keep(ctx) // the connection's lock is free again
+	}
 	if err != nil && r.got != nil {
 		r.notStored(ctx, err)
 	}
@@ -127,8 +133,7 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 		return held{}, nil
 	case r.refused != nil:
 		b.count(RefreshFailed)
-		b.dropClient(ctx, s, client, r.refused)
-		return held{}, &NotConnectedError{Reason: "an administrator must look at this server first"}
+		return held{}, r.clientRefused(ctx)
 	case errors.Is(err, seal.ErrOpen), errors.Is(err, errNothingStored):
 		return b.load(ctx, key)
 	case err != nil && r.got != nil:
@@ -176,6 +181,7 @@ type refresher struct {
 	broken  string             // why the connection is over
 	dead    bool               // the provider has ended the grant already
 	refused error              // the provider refuses our client
+	asking  *asking            // what was learned about how to ask; nil: nobody was asked
 	// unusable: the provider gave a refresh token, and no access token that can be used.
 	unusable error
 }
@@ -196,7 +202,10 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	switch {
 	case err != nil || where != (place{c.Origin, c.Resource, c.Issuer}):
 		return r.fall(c, "the server's address or issuer has changed since you connected")
-	case r.client.ClientID != c.ClientID || !sameClient(r.server, r.client):
+	case r.client.ClientID != c.ClientID || !sameClient(r.server, r.client) || (r.client.Kind == storage.ClientRegistered && r.client.Refused):
+		if left := c.ExpiresAt.Sub(b.now()); left > 0 && !r.forced {
+			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's OAuth client has changed")} // what there is will do
+		}
 		return r.fall(c, "the server's OAuth client has changed since you connected")
 	case g.Refresh == "" && r.forced:
 		return r.fall(c, "the server refuses the credential")
@@ -207,7 +216,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	}
 	t, err := r.ask(ctx, seal.NewSecret(g.Refresh))
 	switch {
-	case clientRefused(err):
+	case oauthflow.ClientRefused(err):
 		r.refused = err
 		return err
 	case oauthflow.ClassOf(err) == oauthflow.Refused:
@@ -261,6 +270,21 @@ func (r *refresher) answered(c *storage.Connection, g grant, cause error) error 
 	return nil
 }
 
+// clientRefused follows from a refusal of the client. Whose refresh it was is not told to connect anew when an administrator has
+// to act first: their tokens are as good as everybody else's then.
+func (r *refresher) clientRefused(ctx context.Context) error {
+	b := r.b
+	switch b.clientRefused(ctx, r.server, r.asking, r.refused) {
+	case clientUnknown:
+		return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: r.refused}
+	case clientFailed:
+		return errAdministrator
+	case clientForgotten:
+		return b.end(ctx, r.key, r.version, "the provider has forgotten this gateway")
+	}
+	return b.end(ctx, r.key, r.version, "the provider has ended the access")
+}
+
 func (r *refresher) fall(c *storage.Connection, reason string) error {
 	r.broken = reason
 	fallen(c, reason, r.b.now())
@@ -274,12 +298,14 @@ func (r *refresher) ask(ctx context.Context, token seal.Secret) (oauthflow.Token
 		return t, nil
 	}
 	r.asked = true
-	auth, err := r.b.auth(r.server, r.client)
+	asking, err := r.b.asking(r.server, r.client)
 	if err != nil {
 		return oauthflow.Tokens{}, err
 	}
-	return r.b.oauth.Refresh(ctx, oauthflow.RefreshRequest{
-		Endpoint: r.client.Endpoints.TokenEndpoint, Client: auth, Token: token, Resource: r.was.Resource,
+	r.asking = asking
+	where := place{resource: r.was.Resource}
+	return asking.refresh(ctx, oauthflow.RefreshRequest{
+		Endpoint: r.client.Endpoints.TokenEndpoint, Token: token, Resource: where.sent(&r.server.Entry),
 	})
 }
 

@@ -171,26 +171,6 @@ func TestInvalidGrant(t *testing.T) {
 	b.use(nodes[1])
 }
 
-func TestInvalidClient(t *testing.T) {
-	b := setup(t)
-	b.connect()
-	b.provider.set(func(p *provider) { p.tokenError = "invalid_client" })
-	b.clock.advance(time.Hour)
-	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
-		t.Fatal(err)
-	}
-	if b.server = b.reload(b.server); b.server.Status != storage.ServerError {
-		t.Errorf("server is %s", b.server.Status)
-	}
-	b.counted(map[Event]int64{RefreshFailed: 1})
-	b.provider.set(func(p *provider) { p.tokenError = "" })
-	b.connect() // with a new registration
-	if n := get(b.provider, func(p *provider) int { return p.registers }); n != 2 || b.server.Status != storage.ServerActive {
-		t.Errorf("%d registrations, server %s", n, b.server.Status)
-	}
-	b.use(b.Broker)
-}
-
 func TestRejected(t *testing.T) {
 	b := setup(t)
 	b.connect()

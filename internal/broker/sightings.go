@@ -14,12 +14,12 @@ const sightingLifetime = time.Minute
 
 // sight is what a discovery was about: when any of it changes, it is asked anew.
 type sight struct {
-	url, scopes, clientID string
-	known                 storage.OAuthEndpoints
+	url, scopes, method, clientID string
+	known                         storage.OAuthEndpoints
 }
 
 func sightOf(s storage.Server, c storage.OAuthClient) sight {
-	return sight{url: s.Entry.URL, scopes: strings.Join(s.Entry.Scopes, " "), clientID: c.ClientID, known: s.Entry.OAuth}
+	return sight{url: s.Entry.URL, scopes: strings.Join(s.Entry.Scopes, " "), method: s.Entry.Options.AuthMethod, clientID: c.ClientID, known: s.Entry.OAuth}
 }
 
 // sightings remembers which servers' discovery has just agreed with the stored client. The zero value is ready.
@@ -54,4 +54,10 @@ func (l *sightings) note(server string, s sight, now time.Time) {
 		}
 	}
 	l.seen[server] = sighting{sight: s, at: now}
+}
+
+func (l *sightings) forget(server string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.seen, server)
 }

@@ -54,7 +54,8 @@ func ParseRecords(text []byte) ([]Record, error) {
 	return records, nil
 }
 
-// checkCase refuses what encoding/json would take for a member of another case. `meta` is the operator's own.
+// checkCase refuses what encoding/json would take for a member of another case. `meta` and `authorization_params` have names of
+// others.
 func checkCase(record strictjson.Value) error {
 	if record.Kind() != strictjson.Object {
 		return errors.New("it is not an object")
@@ -63,7 +64,7 @@ func checkCase(record strictjson.Value) error {
 		if strings.Trim(member.Name, "abcdefghijklmnopqrstuvwxyz_") != "" {
 			return fmt.Errorf("unknown member %q", member.Name)
 		}
-		if member.Value.Kind() == strictjson.Object && member.Name != "meta" {
+		if member.Value.Kind() == strictjson.Object && member.Name != "meta" && member.Name != "authorization_params" {
 			if err := checkCase(member.Value); err != nil {
 				return fmt.Errorf("%s: %w", member.Name, err)
 			}

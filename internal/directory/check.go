@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/slug"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -47,6 +48,7 @@ func Check(e storage.DirectoryEntry, checkURL func(*url.URL) error) []Problem {
 	c.list("scopes", e.Scopes, isScope)
 	c.list("categories", e.Categories, isPlain)
 	c.authParams(e)
+	c.options(e.Options)
 	if e.Provider == storage.ProviderNone && e.RequiresAuth {
 		c.add("value_error", "Value error, a server without authentication cannot require it", "requires_auth")
 	}
@@ -97,7 +99,11 @@ func (c *checker) address(required bool, text string, loc ...any) {
 		return
 	}
 	if err := c.checkURL(u); err != nil {
-		c.add("value_error", "Value error, the gateway may not connect there", loc...)
+		msg := "Value error, the gateway may not connect there"
+		if line := netguard.AdviceFor(u); line != "" {
+			msg += "; whoever runs it can allow the address with `" + line + "`"
+		}
+		c.add("value_error", msg, loc...)
 	}
 }
 

@@ -36,6 +36,16 @@ type Record struct {
 	Scopes []string `json:"scopes,omitempty"`
 	// The addresses of the authorization server. Default: they are discovered.
 	OAuth storage.OAuthEndpoints `json:"oauth,omitzero"`
+	// The resource parameter of OAuth requests (RFC 8707): `auto`, `off`, or a URI. Default: `auto`, what the server names itself.
+	Resource string `json:"resource,omitempty"`
+	// How the OAuth client proves who it is at the token endpoint: `auto`, `client_secret_basic`, `client_secret_post` or `none`.
+	// Default: `auto`, as discovered, and the other way once after a refusal.
+	AuthMethod string `json:"token_endpoint_auth_method,omitempty"`
+	// What is sent in the authorization request beside OAuth's own parameters. Default: nothing.
+	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`
+	// The certificate authorities to trust for the server and its provider beside the system's: PEM, or, in configuration, a
+	// reference to it. Default: none.
+	TrustedCA string `json:"trusted_ca,omitempty"`
 	// Whether an OAuth client without a secret suffices, so that no administrator need supply one. Default: false.
 	Public bool `json:"public,omitempty"`
 	// Whether calls need a connected account. Default: true, except for the provider `none`.
@@ -69,6 +79,17 @@ func (r Record) Entry(source storage.Source) storage.DirectoryEntry {
 	if r.RequiresAuth != nil {
 		e.RequiresAuth = *r.RequiresAuth
 	}
+	e.Options = storage.EntryOptions{AuthorizationParams: r.AuthorizationParams, TrustedCA: r.TrustedCA}
+	if r.AuthMethod != Auto {
+		e.Options.AuthMethod = r.AuthMethod
+	}
+	switch r.Resource {
+	case "", Auto:
+	case Off:
+		e.Options.ResourceOff = true
+	default:
+		e.OAuth.Resource = r.Resource
+	}
 	if e.EventsURL == "" && e.Protocol == storage.ProtocolSSE {
 		e.EventsURL = e.URL
 	}
@@ -82,8 +103,11 @@ func (r *Record) Set(word string, arguments []string) error {
 		*list = append(*list, arguments...)
 		return nil
 	}
-	if word == "auth_params" {
+	switch word {
+	case "auth_params":
 		return r.setAuthParams(arguments)
+	case "authorization_params":
+		return r.setAuthorizationParams(arguments)
 	}
 	if len(arguments) != 1 {
 		return fmt.Errorf("%s takes one argument", word)
@@ -116,7 +140,8 @@ func (r *Record) Set(word string, arguments []string) error {
 
 var words = []string{
 	"url", "description", "icon", "slug", "protocol", "provider", "auth_params", "scopes", "issuer", "authorization_endpoint",
-	"token_endpoint", "registration_endpoint", "revocation_endpoint", "resource", "public", "requires_auth", "categories", "events_url",
+	"token_endpoint", "registration_endpoint", "revocation_endpoint", "resource",
+	"token_endpoint_auth_method", "authorization_params", "trusted_ca", "public", "requires_auth", "categories", "events_url",
 }
 
 func (r *Record) list(word string) *[]string {
@@ -127,7 +152,8 @@ func (r *Record) text(word string) *string {
 	return map[string]*string{
 		"url": &r.URL, "description": &r.Description, "icon": &r.Icon, "slug": &r.Slug, "events_url": &r.EventsURL,
 		"issuer": &r.OAuth.Issuer, "authorization_endpoint": &r.OAuth.AuthorizationEndpoint, "token_endpoint": &r.OAuth.TokenEndpoint,
-		"registration_endpoint": &r.OAuth.RegistrationEndpoint, "revocation_endpoint": &r.OAuth.RevocationEndpoint, "resource": &r.OAuth.Resource,
+		"registration_endpoint": &r.OAuth.RegistrationEndpoint, "revocation_endpoint": &r.OAuth.RevocationEndpoint, "resource": &r.Resource,
+		"token_endpoint_auth_method": &r.AuthMethod, "trusted_ca": &r.TrustedCA,
 	}[word]
 }
 
@@ -139,6 +165,22 @@ func (r *Record) setAuthParams(arguments []string) error {
 	r.AuthParams = storage.AuthParams{In: arguments[0], Name: arguments[1]}
 	if len(arguments) == 3 {
 		r.AuthParams.Prefix = arguments[2]
+	}
+	return nil
+}
+
+// setAuthorizationParams reads `authorization_params NAME=VALUE...`.
+func (r *Record) setAuthorizationParams(arguments []string) error {
+	r.AuthorizationParams = make(map[string]string, len(arguments))
+	for _, argument := range arguments {
+		name, value, ok := strings.Cut(argument, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("authorization_params takes NAME=VALUE, not %q", argument)
+		}
+		if _, twice := r.AuthorizationParams[name]; twice {
+			return fmt.Errorf("authorization_params: %s may be given once", name)
+		}
+		r.AuthorizationParams[name] = value
 	}
 	return nil
 }

@@ -39,9 +39,10 @@ type AuthorizationRequest struct {
 	RedirectURI string
 	Scopes      []string
 	State       string
-	Challenge   string // of PKCE
-	Resource    string // RFC 8707
-	Nonce       string // of OpenID Connect, which binds the ID token to the request; "" where none is asked for
+	Challenge   string            // of PKCE
+	Resource    string            // RFC 8707
+	Nonce       string            // of OpenID Connect, which binds the ID token to the request; "" where none is asked for
+	Params      map[string]string // the provider's own, such as Google's access_type; none of the above
 }
 
 // AuthorizationURL writes r as a URL. The endpoint keeps a query of its own, but for parameters that are set here. The
@@ -58,6 +59,9 @@ func (c *Client) AuthorizationURL(r AuthorizationRequest) (string, error) {
 		return "", fmt.Errorf("authorization request: client, redirect URI, state or challenge is missing")
 	}
 	q := u.Query()
+	for name, value := range r.Params {
+		q.Set(name, value)
+	}
 	q.Set("response_type", "code")
 	q.Set("client_id", r.ClientID)
 	q.Set("redirect_uri", r.RedirectURI)

@@ -2,6 +2,7 @@ package oauthflow
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,14 @@ func New(guard *netguard.Guard, now func() time.Time) *Client {
 		now = time.Now
 	}
 	return &Client{guard: guard, http: guard.FetchClient(exchangeTimeout, maxBody), slow: guard.FetchClient(refreshTimeout, maxBody), now: now}
+}
+
+// trusting is the client with other certificate authorities; nil leaves them as they are.
+func (c *Client) trusting(roots *x509.CertPool) *Client {
+	if roots == nil {
+		return c
+	}
+	return New(c.guard.Trusting(roots), c.now)
 }
 
 // checkURL refuses what no request could be sent to and no browser should be sent to (attack S06).

@@ -2,6 +2,7 @@ package oauthflow
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,6 +33,8 @@ type Target struct {
 	Scopes []string
 	// Issuer is preferred when the MCP server names several: the one at which a client is already kept.
 	Issuer string
+	// Roots are the certificate authorities to trust; nil: the system's.
+	Roots *x509.CertPool
 }
 
 // Discover finds the authorization server of an MCP server: an unauthenticated request, the RFC 9728 document that its
@@ -43,6 +46,7 @@ type Target struct {
 //
 // Errors are of the classes ErrUnavailable, ErrMalformed, ErrUnsupported, ErrMismatch.
 func (c *Client) Discover(ctx context.Context, t Target) (Discovery, error) {
+	c = c.trusting(t.Roots)
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	upstream, err := url.Parse(t.URL)

@@ -33,6 +33,30 @@ const (
 	CodeAccessDenied       = "access_denied"
 )
 
+// clientCodes say that the client, or its secret, is not accepted: those of RFC 6749, and what GitHub and Slack have for them.
+var clientCodes = []string{
+	CodeInvalidClient, CodeUnauthorizedClient, "incorrect_client_credentials", "bad_client_secret", "invalid_client_id", "invalid_client_secret",
+}
+
+// ClientRefused reports that err is a refusal of the client, not of what it asked for.
+func ClientRefused(err error) bool { return slices.Contains(clientCodes, Code(err)) }
+
+// ResourceRefused reports that err is a refusal of the parameter resource: a code of RFC 8707, or words about it, as Entra ID
+// has them (AADSTS901002, AADSTS9010010), or invalid_request without a word.
+func ResourceRefused(err error) bool {
+	e, ok := errors.AsType[*ProtocolError](err)
+	if !ok || ClientRefused(err) {
+		return false
+	}
+	switch e.Code {
+	case "invalid_target", "invalid_resource":
+		return true
+	case "invalid_request":
+		return e.Description == "" || e.Description == e.Code || strings.Contains(strings.ToLower(e.Description), "resource")
+	}
+	return false
+}
+
 // ProtocolError is an authorization server's refusal.
 type ProtocolError struct {
 	Endpoint    string // token, registration, revocation or authorization

@@ -3,11 +3,13 @@ package oauthflow
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/strictjson"
@@ -21,6 +23,9 @@ const (
 	AuthPost  = "client_secret_post"
 )
 
+// maxTime is the last second of the year 9999; what lies behind is no time that anybody meant.
+const maxTime = 253402300799
+
 // maxClientText caps client ids and secrets, in bytes.
 const maxClientText = 4 << 10
 
@@ -33,6 +38,8 @@ type Application struct {
 	// ConfiguredID and ConfiguredSecret are a client that an administrator made at the provider; the secret may be empty.
 	ConfiguredID     string
 	ConfiguredSecret seal.Secret
+	// Roots are the certificate authorities to trust; nil: the system's.
+	Roots *x509.CertPool
 }
 
 // Registration is an OAuth client.
@@ -41,6 +48,8 @@ type Registration struct {
 	Secret     seal.Secret // empty for AuthNone
 	AuthMethod string
 	Kind       storage.OAuthClientKind
+	// ExpiresAt is when the server forgets the secret; the zero time when it does not (client_secret_expires_at).
+	ExpiresAt time.Time
 }
 
 // ObtainClient gets a client at a discovered server: the configured one, else our client-id metadata document where the
@@ -60,7 +69,7 @@ func (c *Client) ObtainClient(ctx context.Context, d Discovery, app Application)
 	if d.Endpoints.RegistrationEndpoint == "" {
 		return Registration{}, fmt.Errorf("obtaining a client: %w: none is configured and the server registers none", ErrUnsupported)
 	}
-	return c.register(ctx, d, app)
+	return c.trusting(app.Roots).register(ctx, d, app)
 }
 
 // configuredMethod chooses how a configured client authenticates. basic comes first: RFC 6749 makes every server speak it.
@@ -192,7 +201,13 @@ func parseRegistration(v strictjson.Value, asked, redirectURI string) (Registrat
 	case secret == "":
 		return Registration{}, fmt.Errorf("%w: no client_secret", ErrMalformed)
 	}
-	return Registration{ClientID: id, Secret: seal.NewSecret(secret), AuthMethod: method, Kind: storage.ClientRegistered}, nil
+	r := Registration{ClientID: id, Secret: seal.NewSecret(secret), AuthMethod: method, Kind: storage.ClientRegistered}
+	if m, ok := v.Get("client_secret_expires_at"); ok && secret != "" {
+		if at, ok := number(m); ok && at > 0 && at < maxTime {
+			r.ExpiresAt = time.Unix(int64(at), 0).UTC()
+		}
+	}
+	return r, nil
 }
 
 // printable reports whether s is of the VSCHAR of RFC 6749 appendix A and at most limit bytes long.

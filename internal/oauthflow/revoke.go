@@ -21,6 +21,7 @@ type RevokeRequest struct {
 // Revoke asks the server to forget tokens: the refresh token first, because most servers drop the access tokens of its
 // grant with it. Both are tried; the errors are joined. A server that does not know a token answers success.
 func (c *Client) Revoke(ctx context.Context, r RevokeRequest) error {
+	c = c.trusting(r.Client.Roots)
 	return errors.Join(
 		c.revoke(ctx, r, r.Refresh, "refresh_token"),
 		c.revoke(ctx, r, r.Access, "access_token"),

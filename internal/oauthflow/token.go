@@ -2,6 +2,7 @@ package oauthflow
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,8 @@ type ClientAuth struct {
 	ID     string
 	Secret seal.Secret
 	Method string // AuthNone, AuthBasic or AuthPost
+	// Roots are the certificate authorities to trust; nil: the system's.
+	Roots *x509.CertPool
 }
 
 // Tokens is a token response (RFC 6749 section 5.1).
@@ -50,6 +53,7 @@ func (c *Client) Exchange(ctx context.Context, r ExchangeRequest) (Tokens, error
 		"redirect_uri":  {r.RedirectURI},
 		"code_verifier": {r.Verifier},
 	}
+	c = c.trusting(r.Client.Roots)
 	return c.token(ctx, c.http, r.Endpoint, r.Client, form, r.Resource, r.Code, r.Verifier)
 }
 
@@ -65,7 +69,19 @@ type RefreshRequest struct {
 // Later the server may or may not have used it up. HandedOut is the refresh token of an answer that is unusable otherwise.
 func (c *Client) Refresh(ctx context.Context, r RefreshRequest) (Tokens, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {r.Token.Reveal()}}
+	c = c.trusting(r.Client.Roots)
 	return c.token(ctx, c.slow, r.Endpoint, r.Client, form, r.Resource, r.Token.Reveal())
+}
+
+// KnowsClient asks whether the server still accepts a client, without anybody's code or token: it redeems a code that nobody was
+// given. Servers look at the client first (RFC 6749 section 5.2): ClientRefused(err) is a no, every other refusal a yes, for which
+// err is nil. ErrUnavailable when nobody answers.
+func (c *Client) KnowsClient(ctx context.Context, endpoint string, client ClientAuth, redirectURI string) error {
+	_, err := c.Exchange(ctx, ExchangeRequest{Endpoint: endpoint, Client: client, Code: random(), RedirectURI: redirectURI, Verifier: random()})
+	if ClientRefused(err) || ClassOf(err) == Later {
+		return err
+	}
+	return nil
 }
 
 func (c *Client) token(ctx context.Context, by *http.Client, endpoint string, client ClientAuth, form url.Values, resource string, secrets ...string) (Tokens, error) {

@@ -20,7 +20,7 @@ func demands(a reply) bool {
 func (s *probing) demanded(ctx context.Context, a reply) {
 	s.Transport = StreamableHTTP
 	s.Authentication = AuthOther
-	found, err := s.oauth.Discover(ctx, oauthflow.Target{URL: s.target.Entry.URL, Known: s.target.Entry.OAuth})
+	found, err := s.oauth.Discover(ctx, oauthflow.Target{URL: s.target.Entry.URL, Known: s.target.Entry.OAuth, Roots: s.roots})
 	if err == nil && (!found.Assumed || s.kind() == storage.ProviderOAuth2) {
 		s.Authentication, s.Issuer = AuthOAuth, found.Endpoints.Issuer
 	}

@@ -5,11 +5,13 @@ package probe
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
 	"net/url"
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/internal/http1"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/netguard"
@@ -86,7 +88,8 @@ type probing struct {
 	*Prober
 	target  Target
 	url     *url.URL
-	version string // that was agreed on; "": none yet
+	roots   *x509.CertPool // nil: the system's
+	version string         // that was agreed on; "": none yet
 	session string
 	Report
 }
@@ -101,7 +104,14 @@ func (p *Prober) Probe(ctx context.Context, t Target) Report {
 	if err != nil {
 		return Report{Problem: "address", Message: "The server's address is not a URL."}
 	}
-	s := &probing{Prober: p, target: t, url: u}
+	roots, err := directory.TrustedRoots(t.Entry.Options.TrustedCA)
+	if err != nil {
+		return Report{Problem: "trusted_ca", Message: "The entry's trusted_ca cannot be read.", Cause: err}
+	}
+	if roots != nil {
+		p = New(p.guard.Trusting(roots), p.oauth, p.client.Timeout)
+	}
+	s := &probing{Prober: p, target: t, url: u, roots: roots}
 	switch err := p.guard.CheckURL(u); {
 	case err != nil:
 		s.unreachable(err)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/x509"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -8,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // Carrier is what handlers that carry requests to upstreams have in common.
@@ -21,6 +23,7 @@ type Carrier struct {
 	Forwarder *forward.Forwarder `json:"-"`
 
 	closeIdle func()
+	trusting  trustingForwarders
 }
 
 // Carry is called by a handler's Provision: it finds the app and makes the forwarder. headerTimeout is how long an upstream
@@ -31,8 +34,19 @@ func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration, needs ..
 	if err != nil {
 		return err
 	}
-	c.Forwarder, c.closeIdle, err = a.newForwarder(ctx, c.Transport, headerTimeout)
+	c.Forwarder, c.closeIdle, err = a.newForwarder(ctx, c.Transport, headerTimeout, nil)
+	c.trusting.build = func(certificates []*x509.Certificate) (*forward.Forwarder, func(), error) {
+		return a.newForwarder(ctx, c.Transport, headerTimeout, certificates)
+	}
 	return err
+}
+
+// ForwarderOf is the forwarder for the upstream of a directory entry.
+func (c *Carrier) ForwarderOf(e *storage.DirectoryEntry) (*forward.Forwarder, error) {
+	if e.Options.TrustedCA == "" {
+		return c.Forwarder, nil
+	}
+	return c.trusting.of(e.Options.TrustedCA)
 }
 
 // CarryModels is Carry for calls to models, and returns the app.
@@ -51,6 +65,7 @@ func (c *Carrier) Cleanup() error {
 	if c.closeIdle != nil {
 		c.closeIdle()
 	}
+	c.trusting.close()
 	return nil
 }
 

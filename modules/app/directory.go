@@ -81,5 +81,15 @@ func (d *Directory) records() ([]directory.Record, error) {
 		}
 		records = append(records, more...)
 	}
+	for i := range records {
+		if !IsReference(records[i].TrustedCA) {
+			continue
+		}
+		content, err := resolve(records[i].TrustedCA)
+		if err != nil {
+			return nil, fmt.Errorf("directory entry %q: trusted_ca: %w", records[i].Name, err)
+		}
+		records[i].TrustedCA = content
+	}
 	return records, nil
 }

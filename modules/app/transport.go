@@ -1,6 +1,8 @@
 package app
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,9 +35,12 @@ func (t *Transport) netHTTP() bool {
 }
 
 // newForwarder makes the forwarder of a handler. transport may be nil. headerTimeout is how long an answer may take to
-// begin, unless the transport says otherwise. The returned function frees what is idle.
-func (a *App) newForwarder(ctx caddy.Context, transport *Transport, headerTimeout time.Duration) (*forward.Forwarder, func(), error) {
+// begin, unless the transport says otherwise; trusted are certificate authorities beside those that are trusted anyway. The returned function frees what is idle.
+func (a *App) newForwarder(ctx caddy.Context, transport *Transport, headerTimeout time.Duration, trusted []*x509.Certificate) (*forward.Forwarder, func(), error) {
 	options, limits, err := transport.options(ctx)
+	if err == nil && trusted != nil {
+		options.TLS, err = trusting(options.TLS, trusted)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("transport: %w", err)
 	}
@@ -50,6 +55,27 @@ func (a *App) newForwarder(ctx caddy.Context, transport *Transport, headerTimeou
 		return nil, nil, fmt.Errorf("transport: %w", err)
 	}
 	return forward.New(upstreams, limits), upstreams.CloseIdleConnections, nil
+}
+
+// trusting is a TLS configuration that trusts more authorities. base may be nil.
+func trusting(base *tls.Config, trusted []*x509.Certificate) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if base != nil {
+		config = base.Clone()
+	}
+	if config.RootCAs != nil {
+		config.RootCAs = config.RootCAs.Clone()
+	} else {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = roots
+	}
+	for _, c := range trusted {
+		config.RootCAs.AddCert(c)
+	}
+	return config, nil
 }
 
 func (t *Transport) options(ctx caddy.Context) (forward.Options, forward.Limits, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpanswer"
+	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -90,8 +91,12 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 			return nil, err
 		}
 	}
+	forwarder, err := x.handler.ForwarderOf(&x.call.Server.Entry)
+	if err != nil {
+		return nil, err
+	}
 	started := time.Now()
-	response, err := x.handler.Forwarder.Do(ctx, &forward.Request{
+	response, err := forwarder.Do(ctx, &forward.Request{
 		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Forwarded(), Body: x.Body, Credential: credential,
 		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx), Idle: x.idle(),
 	})
@@ -137,7 +142,7 @@ func (x *exchange) failed(ctx context.Context, err error) {
 		x.outcome = "client_gone"
 	default:
 		x.outcome = "upstream_error"
-		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err))
+		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
 		x.call.NoteFailure(err)
 		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, forward.PublicText, app.UpstreamError)
 	}

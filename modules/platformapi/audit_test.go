@@ -25,6 +25,7 @@ func TestAuditEvents(t *testing.T) {
 		"POST /api/servers/by-slug/{slug}/connect":      "server.connect",
 		"DELETE /api/servers/by-slug/{slug}/connection": "connection.delete",
 		"POST /api/servers/{server_id}/tools/accept":    "server.tools.accept",
+		"DELETE /api/servers/{server_id}/registration":  "registration.delete",
 		"POST /api/server-directory":                    "directory_entry.create",
 		"PUT /api/server-directory/{id}":                "directory_entry.update",
 		"DELETE /api/server-directory/{id}":             "directory_entry.delete",

@@ -31,6 +31,7 @@ func TestEntryShape(t *testing.T) {
 			"issuer": "", "authorization_endpoint": "", "token_endpoint": "", "registration_endpoint": "", "revocation_endpoint": "", "resource": "",
 		},
 		"public": false, "requires_auth": true, "categories": []any{}, "events_url": "", "meta": object{},
+		"resource": "auto", "token_endpoint_auth_method": "auto", "authorization_params": object{}, "trusted_ca": "",
 		"created_at": "2026-03-01T12:00:00.000000Z", "updated_at": "2026-03-01T12:00:00.000000Z",
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
@@ -48,6 +49,46 @@ func TestEntryShape(t *testing.T) {
 	}
 	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).want(204)
 	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(404, app.DirectoryNotFound)
+}
+
+// TestEntryOptions: resource stands in two places that never contradict each other, and every option can be taken back.
+func TestEntryOptions(t *testing.T) {
+	a := newAPI(t)
+	id := a.entry(a.adam, nil)
+	put := func(body object) object {
+		t.Helper()
+		return a.do(a.adam, http.MethodPut, directoryURL+"/"+id, body).want(200)
+	}
+	for _, tc := range []struct {
+		body          object
+		resource, uri string
+	}{
+		{object{"resource": "off"}, "off", ""},
+		{object{"name": "Renamed"}, "off", ""},
+		{object{"resource": "urn:a"}, "urn:a", "urn:a"},
+		{object{"name": "Again"}, "urn:a", "urn:a"},
+		{object{"oauth": object{"resource": "urn:b"}}, "urn:b", "urn:b"},
+		{object{"resource": "auto"}, "auto", ""},
+		{object{"resource": "auto", "oauth": object{"resource": "urn:c"}}, "urn:c", "urn:c"},
+	} {
+		got := put(tc.body)
+		if got["resource"] != tc.resource || got["oauth"].(object)["resource"] != tc.uri {
+			t.Errorf("%v: resource %v, oauth %v", tc.body, got["resource"], got["oauth"])
+		}
+	}
+	got := put(object{"token_endpoint_auth_method": "none", "authorization_params": object{"prompt": "consent"}})
+	if got["token_endpoint_auth_method"] != "none" || !cmp.Equal(got["authorization_params"], object{"prompt": "consent"}) {
+		t.Errorf("%v", got)
+	}
+	got = put(object{"token_endpoint_auth_method": "auto", "authorization_params": object{}})
+	if got["token_endpoint_auth_method"] != "auto" || !cmp.Equal(got["authorization_params"], object{}) {
+		t.Errorf("%v", got)
+	}
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{
+		"resource": "x y", "token_endpoint_auth_method": "private_key_jwt", "authorization_params": object{"State": "x", "a": "\n", "b": 1}, "trusted_ca": "{file./etc/passwd}",
+	}).wantProblems("body.authorization_params.b string_type", "body.oauth.resource value_error", "body.token_endpoint_auth_method enum",
+		"body.authorization_params.State value_error", "body.authorization_params.a value_error", "body.trusted_ca value_error")
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"resource": "urn:d", "oauth": object{"resource": "urn:e"}}).wantProblems("body.resource value_error")
 }
 
 func TestEntryDefaultsFollow(t *testing.T) {

@@ -15,7 +15,17 @@ func recordOf(e storage.DirectoryEntry) directory.Record {
 		Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, URL: e.URL, Protocol: e.Protocol, Provider: e.Provider,
 		AuthParams: e.AuthParams, Scopes: e.Scopes, OAuth: e.OAuth, Public: e.Public, RequiresAuth: &e.RequiresAuth,
 		Categories: e.Categories, EventsURL: e.EventsURL, Meta: e.Meta,
+		AuthMethod: e.Options.AuthMethod, AuthorizationParams: e.Options.AuthorizationParams, TrustedCA: e.Options.TrustedCA,
+		Resource: resourceOff(e),
 	}
+}
+
+// resourceOff is an entry's resource unless it is a URI: that stands with the endpoints.
+func resourceOff(e storage.DirectoryEntry) string {
+	if e.Options.ResourceOff {
+		return directory.Off
+	}
+	return ""
 }
 
 // newEntryFields reads a body that describes a whole entry.
@@ -56,6 +66,7 @@ func (q *request) entryFields(o *validate.Object, required validate.Flags, recor
 	}}))
 	authParams(o, record)
 	endpoints(o, record)
+	q.entryOptions(o, record)
 	set(&record.Scopes, o.Texts("scopes", validate.List{}, validate.Text{}))
 	set(&record.Categories, o.Texts("categories", validate.List{}, validate.Text{}))
 	set(&record.Public, o.Bool("public", 0))
@@ -63,6 +74,30 @@ func (q *request) entryFields(o *validate.Object, required validate.Flags, recor
 		record.RequiresAuth = &requires.Value
 	}
 	set(&record.Meta, o.Document("meta", 0, int(q.Core.Sizes.Meta)))
+}
+
+func (q *request) entryOptions(o *validate.Object, record *directory.Record) {
+	within := record.OAuth.Resource
+	set(&record.Resource, o.Text("resource", validate.Text{}))
+	switch record.Resource {
+	case "", directory.Off:
+	case directory.Auto:
+		if !o.Has("oauth") {
+			record.OAuth.Resource = "" // the URI of before
+		}
+	default:
+		if o.Has("oauth") && within != "" && within != record.Resource {
+			o.Report(validate.ValueError, "Value error, oauth.resource is another one", "resource")
+		}
+	}
+	set(&record.AuthMethod, o.Text("token_endpoint_auth_method", validate.Text{}))
+	if params := o.Object("authorization_params", 0); params.Set() && params.Value != nil {
+		record.AuthorizationParams = make(map[string]string)
+		for _, m := range o.Value("authorization_params", 0).Value.Members() {
+			record.AuthorizationParams[m.Name] = params.Value.Text(m.Name, validate.Text{}).Value
+		}
+	}
+	set(&record.TrustedCA, o.Text("trusted_ca", validate.Text{Max: directory.MaxTrustedCA}))
 }
 
 func set[T any](to *T, field validate.Field[T]) {

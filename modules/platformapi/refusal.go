@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -16,11 +17,12 @@ import (
 // Refusals of unknown objects. They say nothing of the object, so that another organization's is answered like one that
 // does not exist (attack O01).
 var (
-	errNoServer     = routes.Refused(app.ServerNotFound, "Server not found")
-	errNoTemplate   = routes.Refused(app.ServerNotFound, "Server directory template not found")
-	errNoConnection = routes.Refused(app.ConnectionNotFound, "You have no connection to this server")
-	errTooManyTests = routes.Refused(app.RateLimitExceeded, "Too many servers are being tested; try again in a minute")
-	errNoEntry      = routes.Refused(app.DirectoryNotFound, "Server directory entry not found")
+	errNoServer       = routes.Refused(app.ServerNotFound, "Server not found")
+	errNoTemplate     = routes.Refused(app.ServerNotFound, "Server directory template not found")
+	errNoConnection   = routes.Refused(app.ConnectionNotFound, "You have no connection to this server")
+	errNoRegistration = routes.Refused(app.NotFound, "No OAuth client is registered for this server")
+	errTooManyTests   = routes.Refused(app.RateLimitExceeded, "Too many servers are being tested; try again in a minute")
+	errNoEntry        = routes.Refused(app.DirectoryNotFound, "Server directory entry not found")
 
 	errNoAgent       = routes.Refused(app.AgentNotFound, "Agent not found")
 	errNoApplication = routes.Refused(app.AgentNotFound, "Application directory entry not found")
@@ -36,7 +38,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &known):
 		known.Write(w)
 	case app.WriteShapeError(w, err):
-	case h.refuseConnect(w, err):
+	case h.refuseConnect(w, r, err):
 	case errors.Is(err, storage.ErrText):
 		app.WriteError(w, app.BadRequest, app.UnstorableText)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
@@ -49,7 +51,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // refuseConnect answers the broker's own errors. It reports whether err was one.
-func (h *Handler) refuseConnect(w http.ResponseWriter, err error) bool {
+func (h *Handler) refuseConnect(w http.ResponseWriter, r *http.Request, err error) bool {
 	var place *broker.ReturnURLError
 	var field *broker.BadRequestError
 	var configuration *broker.ConfigurationError
@@ -62,7 +64,13 @@ func (h *Handler) refuseConnect(w http.ResponseWriter, err error) bool {
 		(&app.ServiceError{Name: app.BadRequest, Message: field.Message, Details: map[string]any{"field": field.Field}}).Write(w)
 	case errors.As(err, &configuration):
 		h.logger.Warn("no OAuth client can be had for a server", zap.Error(configuration.Cause))
-		app.WriteError(w, app.OAuthConfigurationError, noOAuthClient)
+		text := noOAuthClient
+		if call, ok := app.CallOf(r); ok && call.Caller.Admin {
+			if advice := netguard.Advice(configuration.Cause); advice != "" {
+				text += ". What failed: " + advice
+			}
+		}
+		app.WriteError(w, app.OAuthConfigurationError, text)
 	default:
 		return false
 	}

@@ -24,6 +24,7 @@ const (
 	policiesPath   = "/api/v2/policies"
 	policyPath     = policiesPath + "/{policy_id}"
 	toolsPath      = serverPath + "/tools"
+	registeredPath = serverPath + "/registration"
 	userRevokePath = "/api/users/{user_id}/revoke"
 	approvalsPath  = "/api/approvals"
 	approvalPath   = approvalsPath + "/{approval_id}"
@@ -53,6 +54,7 @@ var table = routes.MustTable(
 	routes.At(http.MethodPost, bySlugPath+connectPath, routes.User, routes.OwnOrganization, routes.AuditConnection, connect),
 	routes.At(http.MethodGet, bySlugPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditRead, connectionStatus),
 	routes.At(http.MethodDelete, bySlugPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditConnection, disconnect),
+	routes.At(http.MethodDelete, registeredPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, forgetRegistration),
 	routes.At(http.MethodGet, toolsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listTools),
 	routes.At(http.MethodPost, toolsPath+"/accept", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool),
 

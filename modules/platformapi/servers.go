@@ -175,6 +175,20 @@ func serverConflict(err error) error {
 	return routes.Conflict("slug", "A server with that slug exists already")
 }
 
+// forgetRegistration forgets the OAuth client that the gateway registered with a server's provider: the next user who connects
+// registers another.
+func forgetRegistration(q *request) (any, error) {
+	id := q.ID("server_id")
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	s, err := q.readServer(serverRef{id: id})
+	if err != nil {
+		return nil, err
+	}
+	return nil, routes.Missing(q.Core.Broker.ForgetClient(q.Context(), s), errNoRegistration)
+}
+
 func deleteServer(q *request) (any, error) {
 	id := q.ID("server_id")
 	if err := q.Shape(); err != nil {

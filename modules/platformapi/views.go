@@ -1,8 +1,10 @@
 package platformapi
 
 import (
+	"cmp"
 	"encoding/json"
 
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -82,13 +84,18 @@ type entryView struct {
 	AuthParams     authParamsView   `json:"auth_params"`
 	Scopes         []string         `json:"scopes"`
 	OAuth          endpointsView    `json:"oauth"`
-	Public         bool             `json:"public"`
-	RequiresAuth   bool             `json:"requires_auth"`
-	Categories     []string         `json:"categories"`
-	EventsURL      string           `json:"events_url"`
-	Meta           json.RawMessage  `json:"meta"`
-	CreatedAt      routes.Instant   `json:"created_at"`
-	UpdatedAt      routes.Instant   `json:"updated_at"`
+	// resource is auto, off, or the URI that oauth has too.
+	Resource            string            `json:"resource"`
+	AuthMethod          string            `json:"token_endpoint_auth_method"`
+	AuthorizationParams map[string]string `json:"authorization_params"`
+	TrustedCA           string            `json:"trusted_ca"`
+	Public              bool              `json:"public"`
+	RequiresAuth        bool              `json:"requires_auth"`
+	Categories          []string          `json:"categories"`
+	EventsURL           string            `json:"events_url"`
+	Meta                json.RawMessage   `json:"meta"`
+	CreatedAt           routes.Instant    `json:"created_at"`
+	UpdatedAt           routes.Instant    `json:"updated_at"`
 }
 
 func viewEntry(e storage.DirectoryEntry) entryView {
@@ -97,8 +104,17 @@ func viewEntry(e storage.DirectoryEntry) entryView {
 		URL: e.URL, Protocol: e.Protocol, Source: e.Source, Provider: e.Provider, AuthParams: authParamsView(e.AuthParams),
 		Scopes: routes.List(e.Scopes), OAuth: endpointsView(e.OAuth), Public: e.Public, RequiresAuth: e.RequiresAuth,
 		Categories: routes.List(e.Categories), EventsURL: e.EventsURL, Meta: document(e.Meta),
+		Resource: cmp.Or(resourceOff(e), e.OAuth.Resource, directory.Auto), AuthMethod: cmp.Or(e.Options.AuthMethod, directory.Auto),
+		AuthorizationParams: params(e.Options.AuthorizationParams), TrustedCA: e.Options.TrustedCA,
 		CreatedAt: routes.Instant(e.CreatedAt), UpdatedAt: routes.Instant(e.UpdatedAt),
 	}
+}
+
+func params(p map[string]string) map[string]string {
+	if p == nil {
+		return map[string]string{}
+	}
+	return p
 }
 
 // pagination says where in a list a page is. The neighbours are null at the ends: clients follow next_page until it is.

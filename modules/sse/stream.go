@@ -16,6 +16,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/ssewire"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
@@ -87,8 +88,12 @@ func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*fo
 	if err != nil {
 		return nil, err
 	}
+	forwarder, err := s.handler.ForwarderOf(&s.call.Server.Entry)
+	if err != nil {
+		return nil, err
+	}
 	started := time.Now()
-	response, err := s.handler.Forwarder.Do(ctx, &forward.Request{
+	response, err := forwarder.Do(ctx, &forward.Request{
 		Method: http.MethodGet, URL: target, Query: s.options.query(), Header: s.r.Header, EventsOnly: true, Credential: credential,
 		HTTP1: s.r.ProtoMajor == 1,
 	})
@@ -128,7 +133,7 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		s.ended(reason)
 	default:
 		s.outcome = "upstream_error"
-		s.handler.Logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
+		s.handler.Logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
 		app.WriteError(s.w, app.UpstreamError, forward.PublicText)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 const (
 	entryColumns = `e.id, COALESCE(e.organization_id, ''), e.name, e.description, e.icon, e.slug, e.url, e.protocol, e.source,
-		e.provider, e.auth_params, e.scopes, e.oauth, e.public, e.requires_auth, e.categories, e.events_url, e.meta, e.created_at, e.updated_at`
+		e.provider, e.auth_params, e.scopes, e.oauth, e.public, e.requires_auth, e.categories, e.events_url, e.meta, e.options, e.created_at, e.updated_at`
 
 	entriesOfSourceSQL = `SELECT ` + entryColumns + ` FROM directory_entries e WHERE e.source = $1 AND e.organization_id IS NULL`
 	visibleEntrySQL    = `SELECT ` + entryColumns + ` FROM directory_entries e
@@ -28,15 +29,15 @@ const (
 
 	putEntrySQL = `INSERT INTO directory_entries (id, organization_id, source, created_at, updated_at,
 			name, name_key, name_lower, description, description_lower, icon, slug, slug_lower, url, protocol, provider,
-			auth_params, scopes, oauth, public, requires_auth, categories, events_url, meta)
-		VALUES ($1, NULLIF($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+			auth_params, scopes, oauth, public, requires_auth, categories, events_url, meta, options)
+		VALUES ($1, NULLIF($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
 	replaceEntrySQL = putEntrySQL + ` ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at,
 			name = excluded.name, name_key = excluded.name_key, name_lower = excluded.name_lower,
 			description = excluded.description, description_lower = excluded.description_lower, icon = excluded.icon,
 			slug = excluded.slug, slug_lower = excluded.slug_lower, url = excluded.url, protocol = excluded.protocol,
 			provider = excluded.provider, auth_params = excluded.auth_params, scopes = excluded.scopes, oauth = excluded.oauth,
 			public = excluded.public, requires_auth = excluded.requires_auth, categories = excluded.categories,
-			events_url = excluded.events_url, meta = excluded.meta`
+			events_url = excluded.events_url, meta = excluded.meta, options = excluded.options`
 
 	deleteEntrySQL   = `DELETE FROM directory_entries WHERE id = $1`
 	entryReferredSQL = `SELECT 1 FROM servers WHERE directory_id = $1 LIMIT 1`
@@ -56,7 +57,7 @@ func (t *texts) entries(d Dialect) {
 func entryFields(e *storage.DirectoryEntry) []any {
 	return []any{&e.ID, &e.OrganizationID, &e.Name, &e.Description, &e.Icon, &e.Slug, &e.URL, &e.Protocol, &e.Source,
 		&e.Provider, jsonColumn{&e.AuthParams}, jsonColumn{&e.Scopes}, jsonColumn{&e.OAuth}, flagColumn{&e.Public}, flagColumn{&e.RequiresAuth},
-		jsonColumn{&e.Categories}, &e.EventsURL, rawColumn{&e.Meta}, timeColumn{&e.CreatedAt}, timeColumn{&e.UpdatedAt}}
+		jsonColumn{&e.Categories}, &e.EventsURL, rawColumn{&e.Meta}, jsonColumn{&e.Options}, timeColumn{&e.CreatedAt}, timeColumn{&e.UpdatedAt}}
 }
 
 func scanEntry(r Row) (e storage.DirectoryEntry, err error) {
@@ -74,7 +75,7 @@ func entryContent(e storage.DirectoryEntry) []any {
 	return []any{e.Name, nameKey(e.Name), strings.ToLower(e.Name), e.Description, strings.ToLower(e.Description), e.Icon,
 		e.Slug, strings.ToLower(e.Slug), e.URL, string(e.Protocol), string(e.Provider), jsonText(e.AuthParams),
 		jsonText(e.Scopes), jsonText(e.OAuth), boolean(e.Public), boolean(e.RequiresAuth), jsonText(e.Categories),
-		e.EventsURL, string(e.Meta)}
+		e.EventsURL, string(e.Meta), jsonText(e.Options)}
 }
 
 // SyncDirectory implements storage.Directory. An entry whose id belongs to another source is a ConflictError on id, and a
@@ -197,6 +198,7 @@ func (s *Store) UpdateDirectoryEntry(ctx context.Context, organization, id strin
 		}
 		e = former
 		e.Scopes, e.Categories, e.Meta = slices.Clone(e.Scopes), slices.Clone(e.Categories), slices.Clone(e.Meta)
+		e.Options.AuthorizationParams = maps.Clone(e.Options.AuthorizationParams)
 		if err := tx.Edit(func() error { return edit(&e) }); err != nil {
 			return err
 		}

@@ -8,19 +8,21 @@ import (
 
 const (
 	oauthClientColumns = `organization_id, server_id, issuer, client_id, sealed_secret, auth_method, kind, redirect_uri, endpoints,
-		scopes, issuer_in_response, created_at`
+		scopes, issuer_in_response, created_at, secret_expires_at, refresh_resource_off, refused`
 	oauthClientSQL       = `SELECT ` + oauthClientColumns + ` FROM oauth_clients WHERE organization_id = $1 AND server_id = $2`
-	insertOAuthClientSQL = `INSERT INTO oauth_clients (` + oauthClientColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+	insertOAuthClientSQL = `INSERT INTO oauth_clients (` + oauthClientColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (organization_id, server_id) DO NOTHING`
 	swapOAuthClientSQL = `UPDATE oauth_clients SET issuer = $3, client_id = $4, sealed_secret = $5, auth_method = $6, kind = $7,
-		redirect_uri = $8, endpoints = $9, scopes = $10, issuer_in_response = $11, created_at = $12
-		WHERE organization_id = $1 AND server_id = $2 AND client_id = $13`
+		redirect_uri = $8, endpoints = $9, scopes = $10, issuer_in_response = $11, created_at = $12,
+		secret_expires_at = $13, refresh_resource_off = $14, refused = $15
+		WHERE organization_id = $1 AND server_id = $2 AND client_id = $16`
 	deleteOAuthClientSQL = `DELETE FROM oauth_clients WHERE organization_id = $1 AND server_id = $2`
 )
 
 func scanOAuthClient(r Row) (c storage.OAuthClient, err error) {
 	err = r.Scan(&c.OrganizationID, &c.ServerID, &c.Issuer, &c.ClientID, &c.SealedSecret, &c.AuthMethod, &c.Kind, &c.RedirectURI,
-		jsonColumn{&c.Endpoints}, jsonColumn{&c.Scopes}, flagColumn{&c.IssuerInResponse}, timeColumn{&c.CreatedAt})
+		jsonColumn{&c.Endpoints}, jsonColumn{&c.Scopes}, flagColumn{&c.IssuerInResponse}, timeColumn{&c.CreatedAt},
+		timeColumn{&c.SecretExpiresAt}, flagColumn{&c.RefreshResourceOff}, flagColumn{&c.Refused})
 	return c, err
 }
 
@@ -36,7 +38,8 @@ func (s *Store) OAuthClient(ctx context.Context, organization, serverID string) 
 // PutOAuthClient implements storage.Servers.
 func (s *Store) PutOAuthClient(ctx context.Context, c storage.OAuthClient, former string) error {
 	args := []any{c.OrganizationID, c.ServerID, c.Issuer, c.ClientID, c.SealedSecret, c.AuthMethod, c.Kind, c.RedirectURI,
-		jsonText(c.Endpoints), jsonText(c.Scopes), boolean(c.IssuerInResponse), c.CreatedAt.UnixMicro()}
+		jsonText(c.Endpoints), jsonText(c.Scopes), boolean(c.IssuerInResponse), c.CreatedAt.UnixMicro(),
+		c.SecretExpiresAt.UnixMicro(), boolean(c.RefreshResourceOff), boolean(c.Refused)}
 	return s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) (err error) {
 		var n int64
 		if former == "" {

@@ -44,7 +44,7 @@ func event(method, path string) string {
 	switch words := strings.Join(words, "."); words {
 	case "":
 		return resource + "." + verbs[method]
-	case "connection":
+	case "connection", "registration":
 		return words + "." + verbs[method]
 	default:
 		return resource + "." + words

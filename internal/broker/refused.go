@@ -1,0 +1,108 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// verdict is what a refusal of our client comes down to, when the provider is asked once more about the client alone.
+type verdict int
+
+const (
+	clientKnown     verdict = iota // the client is good: what was refused is this code or refresh token
+	clientUnknown                  // nobody has answered
+	clientForgotten                // the provider has forgotten a client that we registered: the next connect registers another
+	clientFailed                   // the provider refuses what an administrator has configured: the server is in error
+)
+
+// public is what a user who connects is told.
+func (v verdict) public() string {
+	switch v {
+	case clientUnknown:
+		return "The provider could not be reached. Please try again."
+	case clientForgotten:
+		return "The provider had forgotten this gateway. Please connect again."
+	case clientFailed:
+		return "The provider does not accept this gateway any more. An administrator must look at it."
+	}
+	return "The provider refused to connect. Please try again."
+}
+
+// clientRefused follows from a refusal of the client in answer to one user's request. One answer proves nothing about the
+// client: providers give it for a grant of another client, and by accident. It is believed when a second request, which has
+// nothing of a user in it, gets the same.
+func (b *Broker) clientRefused(ctx context.Context, s storage.Server, a *asking, cause error) verdict {
+	err := b.oauth.KnowsClient(ctx, a.client.Endpoints.TokenEndpoint, a.auth, b.app.RedirectURI)
+	switch {
+	case err == nil:
+		b.log.Warn("a provider refuses the OAuth client for one user only", "organization", s.OrganizationID, "server", s.Slug, "error", cause.Error())
+		return clientKnown
+	case !oauthflow.ClientRefused(err):
+		return clientUnknown
+	}
+	a.client.Refused = true
+	a.keep(ctx)
+	if a.client.Kind == storage.ClientRegistered {
+		b.log.Warn("a provider has forgotten the OAuth client that was registered", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
+		return clientForgotten
+	}
+	b.failServer(ctx, s, err)
+	return clientFailed
+}
+
+// registered reports whether c is a client that we registered and that the provider knows, as far as we know.
+func registered(c storage.OAuthClient) bool { return c.Kind == storage.ClientRegistered && !c.Refused }
+
+// stillKnown reports whether the provider knows a client that we registered. It is asked before a user is sent there: what they
+// would see is an error page that leads nowhere, and nobody would tell us.
+func (b *Broker) stillKnown(ctx context.Context, s storage.Server, c storage.OAuthClient) bool {
+	if c.Kind != storage.ClientRegistered || b.proofs.recent(s.ID, c.ClientID, b.now()) {
+		return true
+	}
+	auth, err := b.auth(s, c)
+	if err != nil {
+		return true
+	}
+	switch err := b.oauth.KnowsClient(ctx, c.Endpoints.TokenEndpoint, auth, b.app.RedirectURI); {
+	case oauthflow.ClientRefused(err):
+		b.log.Warn("a provider has forgotten the OAuth client that was registered", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
+		return false
+	case err == nil:
+		b.proofs.note(s.ID, c.ClientID, b.now())
+	}
+	return true
+}
+
+// doubt makes the next connect look at the client and at what is discovered anew.
+func (b *Broker) doubt(s storage.Server) {
+	b.sightings.forget(s.ID)
+	b.proofs.forget(s.ID)
+}
+
+// ForgetClient forgets the client that was registered for a server, so that the next connect registers another. Tokens that were
+// issued to it are used until they run out. storage.ErrNotFound when none was registered.
+func (b *Broker) ForgetClient(ctx context.Context, s storage.Server) error {
+	c, err := b.store.OAuthClient(ctx, s.OrganizationID, s.ID)
+	if err != nil {
+		return fmt.Errorf("reading OAuth client: %w", err)
+	}
+	if !registered(c) {
+		return fmt.Errorf("reading OAuth client: %w", storage.ErrNotFound)
+	}
+	c.Refused = true // what was discovered stays: connections are bound to it
+	if err := b.store.PutOAuthClient(ctx, c, c.ClientID); err != nil {
+		return fmt.Errorf("forgetting OAuth client: %w", err)
+	}
+	b.doubt(s)
+	if s.Status != storage.ServerError {
+		return nil
+	}
+	if err := b.activate(ctx, s); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	return nil
+}

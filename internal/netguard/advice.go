@@ -1,0 +1,40 @@
+package netguard
+
+import (
+	"crypto/x509"
+	"errors"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// Advice is what an operator writes so that a connection which failed with err can be made; "" when no option helps. It tells
+// refused addresses from unreachable ones, so that it is for administrators and logs only.
+func Advice(err error) string {
+	var authority x509.UnknownAuthorityError
+	switch {
+	case errors.Is(err, ErrRefused):
+		return "the address is refused: allow its range in the gateway's configuration, as in `egress { allow 10.0.0.0/8 }`, or with `http` in place of `allow` for plain http"
+	case errors.As(err, &authority):
+		return "the certificate is of an unknown authority: name it in the directory entry, as in `trusted_ca {file./etc/durward/ca.pem}`"
+	}
+	return ""
+}
+
+// AdviceFor is the line of configuration that lets CheckURL pass u; "" when none does.
+func AdviceFor(u *url.URL) string {
+	if u == nil || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.Fragment != "" {
+		return ""
+	}
+	word := "allow"
+	if u.Scheme == "http" {
+		word = "http"
+	}
+	cidr := "RANGE"
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.Zone() == "" {
+		cidr = netip.PrefixFrom(a, a.BitLen()).String()
+	} else if name := strings.ToLower(u.Hostname()); name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		cidr = "127.0.0.0/8 ::1/128"
+	}
+	return "egress { " + word + " " + cidr + " }"
+}
