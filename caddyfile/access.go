@@ -50,3 +50,17 @@ func parseFlag(d *caddyfile.Dispenser, flags map[string]*bool) error {
 	*on = true
 	return nil
 }
+
+// parseUnconnected reads `unconnected guide|refuse`.
+func parseUnconnected(d *caddyfile.Dispenser, a *app.App) error {
+	if a.Unconnected != "" {
+		return d.Err("unconnected may be given once")
+	}
+	if !d.AllArgs(&a.Unconnected) {
+		return d.ArgErr()
+	}
+	if err := app.CheckUnconnected(a.Unconnected); err != nil {
+		return d.Err(err.Error())
+	}
+	return nil
+}

@@ -37,6 +37,8 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"provider": parseProvider,
 	"alias":    parseAlias,
 
+	"unconnected": parseUnconnected,
+
 	"approval_clients": func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.ApprovalClients) },
 
 	"coordinate": parseCoordinate,
@@ -82,6 +84,7 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		approval_clients <client...>
 //		sse              require_grant
 //		pin              enforce
+//		unconnected      guide|refuse
 //		audit {
 //			required|best_effort <mcp|sse|llm...>
 //			sync                 always

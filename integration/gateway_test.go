@@ -25,6 +25,7 @@ type gateway struct {
 	config    string // path of its Caddyfile
 	identity  *identityProvider
 	client    *http.Client
+	env       []string // of the process
 }
 
 // settings vary the configuration of a test's gateway.
@@ -34,6 +35,9 @@ type settings struct {
 	site   string // lines for the site, before the directive; with directives of the pipeline, pipeline says that it is whole
 	whole  bool   // site holds the pipeline's own directives
 	env    []string
+	// guide leaves the option unconnected at its default. The tests from before there was one hold the refusals to what they
+	// say.
+	guide bool
 	// inherited makes the gateway listen on a socket that is open when it starts, as systemd hands it over.
 	inherited bool
 	// postgres makes the gateway keep everything in a PostgreSQL database of its own.
@@ -53,6 +57,9 @@ func (s settings) caddyfile(g *gateway, port string) string {
 	}
 	if s.inherited {
 		bind = "fd/3"
+	}
+	if !s.guide {
+		s.option += "\n\t\tunconnected refuse"
 	}
 	return strings.NewReplacer(
 		"<url>", g.url, "<port>", port, "<issuer>", g.identity.issuer(), "<global>", s.global, "<option>", s.option, "<store>", s.store(),
@@ -124,6 +131,7 @@ func startGateway(t testing.TB, s settings) *gateway {
 	if s.database != "" {
 		env = append(env, "DURWARD_DATABASE_URL="+s.database)
 	}
+	g.env = env
 	var files []*os.File
 	if s.inherited {
 		files = append(files, listeningSocket(t, "127.0.0.1:"+port))
@@ -138,6 +146,30 @@ func startGateway(t testing.TB, s settings) *gateway {
 	})
 	g.waitFor(t, g.url+up)
 	return g
+}
+
+// twin starts a second node of a gateway on PostgreSQL, behind the same public URL.
+func (g *gateway) twin() *gateway {
+	g.t.Helper()
+	t := g.t
+	text, err := os.ReadFile(g.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, from, _ := strings.Cut(strings.TrimPrefix(g.url, "http://"), ":")
+	port := freePort(t)
+	n := &gateway{t: t, url: "http://127.0.0.1:" + port, directory: t.TempDir(), identity: g.identity, client: g.client, env: g.env}
+	n.config = filepath.Join(n.directory, "Caddyfile")
+	if err := os.WriteFile(n.config, []byte(strings.Replace(string(text), "http://:"+from+" {", "http://:"+port+" {", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.process = startProcessWith(t, nil, n.directory, n.env, durward(t), "run", "--config", n.config, "--adapter", "caddyfile")
+	t.Cleanup(func() {
+		n.stop(t)
+		n.checkLog(t)
+	})
+	n.waitFor(t, n.url+"/readyz")
+	return n
 }
 
 // newClient makes an HTTP client that follows no redirects and keeps no connection beyond the test.

@@ -75,6 +75,7 @@ type Store interface {
 	Agents
 	Policies
 	Approvals
+	Conversations
 	ToolPins
 	Audits
 	Gateway
@@ -312,6 +313,21 @@ type Approvals interface {
 	// TakeApproval marks the approved, unexpired approval with this binding as used, in one atomic step: exactly one of
 	// concurrent takers gets it. id "" is any with the binding. ErrNotFound when there is none.
 	TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (Approval, error)
+}
+
+// Conversations keeps the sessions of MCP that the gateway began. They are no facts of the organization: OnChange does not
+// tell of them.
+type Conversations interface {
+	// CreateConversation keeps a conversation that is not open. Of those of its user with its server, the oldest make room
+	// (MaxConversations). ErrNotFound when the user or server is not there.
+	CreateConversation(ctx context.Context, c Conversation) error
+	// Conversation reads one. ErrNotFound when it is unknown, another user's, or over.
+	Conversation(ctx context.Context, organization, userID, id string, now time.Time) (Conversation, error)
+	// OpenConversation sets the upstream's session and until when the conversation lasts, unless it is open by now, and
+	// returns it: of several at a time, the first one's session is everybody's. ErrNotFound as of Conversation.
+	OpenConversation(ctx context.Context, organization, userID, id, upstream string, now, expires time.Time) (Conversation, error)
+	// DeleteConversation forgets one. One that is not there is no error.
+	DeleteConversation(ctx context.Context, organization, userID, id string) error
 }
 
 // ToolPins keeps what tools looked like when they were first seen or accepted.

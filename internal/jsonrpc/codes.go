@@ -83,6 +83,21 @@ func ToolError(id []byte, text string, modern bool) []byte {
 	return append(b, '}', '}')
 }
 
+// Result is the answer to the request of that id.
+func Result(id []byte, result any) []byte {
+	b := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"result":`...)
+	return append(append(b, encode(result)...), '}')
+}
+
+// NotificationOf is a notification of the gateway's own; nil params are left out.
+func NotificationOf(method string, params any) []byte {
+	b := append([]byte(`{"jsonrpc":"2.0","method":`), encode(method)...)
+	if params != nil {
+		b = append(append(b, `,"params":`...), encode(params)...)
+	}
+	return append(b, '}')
+}
+
 // encode is json.Marshal without the escapes that HTML needs.
 func encode(v any) []byte {
 	var b bytes.Buffer

@@ -52,7 +52,10 @@ type Session struct {
 	Upstream string // the upstream's own id, or what Own says
 	// Own: the upstream has no sessions, and never sees this one. The gateway began it to remember what was agreed at
 	// initialize; Upstream is a random text then.
-	Own             bool
+	Own bool
+	// Guided: the gateway began it because its user had not connected their account; Upstream names a storage.Conversation,
+	// which knows the upstream's session once there is one.
+	Guided          bool
 	ProtocolVersion string // as the initialize result has it; at most 32 bytes
 	ElicitForm      bool   // the client declared elicitation in form mode
 	ElicitURL       bool   // and in url mode
@@ -62,9 +65,12 @@ type Session struct {
 // Begin makes a session of the gateway's own.
 func Begin() Session { return Session{Upstream: rand.Text(), Own: true} }
 
-// Forwarded is the session id that the upstream gets; "" for none.
+// BeginGuided makes a session for a client whose user has not connected their account.
+func BeginGuided() Session { return Session{Upstream: rand.Text(), Guided: true} }
+
+// Forwarded is the session id that the upstream gets; "" for none, or for one that the upstream has under another name.
 func (s Session) Forwarded() string {
-	if s.Own {
+	if s.Own || s.Guided {
 		return ""
 	}
 	return s.Upstream
@@ -91,6 +97,7 @@ const (
 	flagForm = 1 << iota
 	flagURL
 	flagOwn
+	flagGuided
 )
 
 // Seal makes the id that b's client gets. s.IssuedAt is set to now, in whole seconds. It fails with [ErrUpstreamID].
@@ -111,6 +118,9 @@ func (c *Codec) Seal(s Session, b Binding) (string, error) {
 	if s.Own {
 		flags |= flagOwn
 	}
+	if s.Guided {
+		flags |= flagGuided
+	}
 	p := make([]byte, 0, 11+len(s.ProtocolVersion)+len(s.Upstream))
 	p = append(p, layout, flags)
 	p = binary.BigEndian.AppendUint64(p, uint64(c.now().Unix()))
@@ -130,7 +140,7 @@ func (c *Codec) Open(id string, b Binding) (Session, error) {
 	if errors.Is(err, storage.ErrUnavailable) {
 		return Session{}, fmt.Errorf("opening a session id: %w", err)
 	}
-	if err != nil || len(p) < 11 || p[0] != layout || p[1]&^(flagForm|flagURL|flagOwn) != 0 {
+	if err != nil || len(p) < 11 || p[0] != layout || p[1]&^(flagForm|flagURL|flagOwn|flagGuided) != 0 {
 		return Session{}, ErrUnknownSession
 	}
 	rest, n := p[11:], int(p[10])
@@ -143,6 +153,7 @@ func (c *Codec) Open(id string, b Binding) (Session, error) {
 		ElicitForm:      p[1]&flagForm != 0,
 		ElicitURL:       p[1]&flagURL != 0,
 		Own:             p[1]&flagOwn != 0,
+		Guided:          p[1]&flagGuided != 0,
 		IssuedAt:        time.Unix(int64(binary.BigEndian.Uint64(p[2:])), 0).UTC(),
 	}
 	if !visible(s.Upstream) || len(s.Upstream) > MaxUpstreamID {

@@ -24,6 +24,7 @@ const (
 	Timeout        Reason = "timeout"
 	LimitReached   Reason = "limit"
 	UpstreamClosed Reason = "upstream_closed"
+	Connected      Reason = "connected" // the account that a stream waited for; it goes on with the upstream
 )
 
 // Reasons for which a stream is refused when it opens.

@@ -85,6 +85,17 @@ func (t *Tool) kept(limit int) json.RawMessage {
 	return bytes.TrimSpace(out.Bytes())
 }
 
+// Listable reports whether a stored definition can be listed as it is: it is whole, and names its tool.
+func Listable(definition []byte) bool {
+	if _, _, abridged := beginning(definition); abridged || len(definition) == 0 {
+		return false
+	}
+	v, err := strictjson.Parse(definition, strictjson.Limits{MaxBytes: len(definition) + 1, MaxDepth: len(definition) + 1, MaxMembers: len(definition) + 1})
+	name, _ := v.Get("name")
+	schema, _ := v.Get("inputSchema")
+	return err == nil && name.Str() != "" && schema.Kind() == strictjson.Object
+}
+
 // beginning tells what is kept of an abridged definition.
 func beginning(definition []byte) (text string, size int, is bool) {
 	if !bytes.HasPrefix(definition, []byte(`{"abridged":`)) {

@@ -1,6 +1,9 @@
 package app
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // AgentRules say what becomes of clients that nobody registered. By default they may call what policies for all agents
 // allow, and no policy can name them.
@@ -27,6 +30,21 @@ type PinRules struct {
 	// Withhold a changed tool until an administrator accepts it. Default: false, the change is flagged in the audit log and
 	// the API.
 	Enforce bool `json:"enforce,omitempty"`
+}
+
+// Words of the option unconnected.
+const (
+	UnconnectedGuide  = "guide"
+	UnconnectedRefuse = "refuse"
+)
+
+// CheckUnconnected refuses what is no word of the option; "" is the default.
+func CheckUnconnected(word string) error {
+	switch word {
+	case "", UnconnectedGuide, UnconnectedRefuse:
+		return nil
+	}
+	return fmt.Errorf("unconnected: %q is neither %s nor %s", word, UnconnectedGuide, UnconnectedRefuse)
 }
 
 func (r *AgentRules) check() error {

@@ -88,6 +88,10 @@ type App struct {
 	// can be called.
 	Pinning *PinRules `json:"pin,omitempty"`
 
+	// What clients get whose user has not connected the server's account: `guide`, a conversation that leads the user to the
+	// page on which they connect, and goes on with the server then; or `refuse`, 403. Default: guide.
+	Unconnected string `json:"unconnected,omitempty"`
+
 	// What the audit log keeps of calls, what becomes of calls when it cannot be written, and who gets a copy of it. Default:
 	// that of each member.
 	Audit *AuditRules `json:"audit,omitempty"`
@@ -155,7 +159,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.slogger = ctx.Slogger()
 	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents)
-	if err := cmp.Or(a.Sizes.check(), a.Streams.check(), a.checkMemoryLimit(), a.Agents.check(), a.Audit.check(), a.LimitRules.check()); err != nil {
+	if err := cmp.Or(CheckUnconnected(a.Unconnected), a.Sizes.check(), a.Streams.check(), a.checkMemoryLimit(), a.Agents.check(), a.Audit.check(), a.LimitRules.check()); err != nil {
 		return err
 	}
 	if err := a.loadGuests(ctx); err != nil {

@@ -70,8 +70,10 @@ type Core struct {
 	rulesID    string
 	agents     AgentRules
 	pinning    PinRules
-	digester   *apikey.Digester
-	masters    []seal.MasterKey
+	// Guide: users who have not connected their account are led to the page, in the conversation; else they are refused.
+	Guide    bool
+	digester *apikey.Digester
+	masters  []seal.MasterKey
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
 	unready   atomic.Bool                                 // until Start has stored them
@@ -177,6 +179,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if a.Pinning != nil {
 		core.pinning = *a.Pinning
 	}
+	core.Guide = a.Unconnected != UnconnectedRefuse
 	if err := a.bind(core); err != nil {
 		return nil, err
 	}

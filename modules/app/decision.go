@@ -14,6 +14,9 @@ type Decision struct {
 	Off bool
 	// Filter is what the answer goes through; nil for an answer that passes as it is.
 	Filter *listfilter.Filter
+	// GuideOnly: the call goes no further than to the gateway, which leads its user to connect their account. Policies do not
+	// let it pass, or have not been asked about it.
+	GuideOnly bool
 	// Right tells whether a stream may go on when policies have changed; nil for what is not judged again.
 	Right streams.Right
 	// ApprovalID is the approval that the call used up; "" for one that needed none.

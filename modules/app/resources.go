@@ -71,6 +71,8 @@ type resources struct {
 	tasks taskbook.Book
 	// connections is what the brokers of all configurations know of connections.
 	connections *broker.Memory
+	// conversations are the sessions of MCP that the gateway began.
+	conversations conversations
 	// toolPins are the tools that servers are known to have.
 	toolPins toolPins
 	// limits are the rate limits, with their counters.
@@ -199,6 +201,9 @@ func (r *resources) makeCaches() (err error) {
 		return err
 	}
 	if err = r.makeToolPins(); err != nil {
+		return err
+	}
+	if err = r.makeConversations(); err != nil {
 		return err
 	}
 	if err = r.makeAPIKeys(); err != nil {

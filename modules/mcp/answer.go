@@ -137,7 +137,7 @@ func (x *exchange) hold(response *forward.Response) error {
 		})
 		response.Body = events
 		if x.r.Method == http.MethodPost {
-			x.inSession = response.SessionID() != "" || x.Session.Forwarded() != ""
+			x.inSession = response.SessionID() != "" || x.session().Forwarded() != ""
 			response.Body, response.Hold = &answered{Rewriter: events, exchange: x}, answerWait
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpanswer"
+	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
@@ -26,6 +28,11 @@ type exchange struct {
 	call    *app.Call
 	w       http.ResponseWriter
 	r       *http.Request
+
+	joined *mcpsession.Session // the upstream's session of a conversation that the gateway began
+	waits  atomic.Bool         // the stream waits for its user to connect
+	scope  bool                // the upstream wants a wider scope than the connection has
+	again  bool                // they have: the stream goes on with the upstream
 
 	box       *legacysse.Box // for a stream that may be one of 2024-11-05
 	outcome   string         // for metrics and the audit log
@@ -47,9 +54,20 @@ func (x *exchange) endsOwnSession() bool {
 	return true
 }
 
-// forward opens the stream first and asks for the credential then: a connection that ends in between is seen by one of
-// the two.
+// forward carries the request, and a stream once more when its user has connected.
 func (x *exchange) forward() {
+	x.watchConnection()
+	x.carry()
+	for x.again {
+		x.again, x.outcome = false, "ok"
+		x.carry()
+	}
+	x.keepBegun()
+}
+
+// carry opens the stream first and asks for the credential then: a connection that ends in between is seen by one of the
+// two.
+func (x *exchange) carry() {
 	ctx, done := x.call.OpenStream(x.r.Context(), x.Kind())
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); ended {
@@ -66,8 +84,15 @@ func (x *exchange) forward() {
 		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, "The server does not speak MCP; its events are at /sse", app.UpstreamError)
 		return
 	}
+	if x.call.Decision.GuideOnly {
+		x.onlyLed()
+		return
+	}
 	if err := x.call.AuditIntent(ctx); err != nil {
 		x.unrecorded(err)
+		return
+	}
+	if !x.join(ctx, credential) {
 		return
 	}
 	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
@@ -97,7 +122,7 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	}
 	started := time.Now()
 	response, err := forwarder.Do(ctx, &forward.Request{
-		Method: x.r.Method, URL: target, Header: x.r.Header, SessionID: x.Session.Forwarded(), Body: x.Body, Credential: credential,
+		Method: x.r.Method, URL: target, Header: x.header(), SessionID: x.session().Forwarded(), Body: x.Body, Credential: credential,
 		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx), Idle: x.idle(),
 	})
 	x.call.Core.Metrics.ObserveMCP(time.Since(started))

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -16,7 +15,10 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-const textLost = "Your account is not connected to this server, or no longer. Connect it here: "
+const (
+	textLost = "Your account is not connected to this server, or no longer. Connect it here: "
+	textThen = "\nOnce it is connected, make the same call again: this conversation goes on."
+)
 
 // refuseCredential answers when there is no credential to send. A client that has not begun is told once, with 403; one
 // that is in the middle of a conversation gets an answer that its user sees, because to many clients a 403 there means
@@ -43,8 +45,11 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		return
 	}
 	x.outcome = "not_connected"
+	if !x.scope && x.lead(ctx) {
+		return
+	}
 	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && x.inConversation() && answersUser(m.Method) {
-		x.answerLost(m)
+		app.WriteRPCBody(x.w, http.StatusOK, x.lost(m))
 		return
 	}
 	x.call.NotConnected(lost.Reason).Write(x.w)
@@ -53,6 +58,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 // refuseScope answers when the upstream wants a wider scope than the user granted. The scope is never widened without
 // the user.
 func (x *exchange) refuseScope(ctx context.Context) {
+	x.scope = true
 	x.refuseCredential(ctx, &broker.NotConnectedError{Reason: "the server asks for more than the connection allows; connect it again"})
 }
 
@@ -74,25 +80,25 @@ func answersUser(method string) bool {
 	return false
 }
 
-// answerLost tells the user, in the best way the client knows, where to connect again.
-func (x *exchange) answerLost(m *jsonrpc.Message) {
+// lost is the answer that tells a user, in the best way the client knows, where to connect.
+func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	address := x.call.Core.ConnectAddress(x.call.Server)
+	asks := answersUser(m.Method) // of these a client may make its user open a page
 	switch {
-	case x.Modern() && m.Client().ElicitURL:
-		x.writeResult(m.ID, inputRequired(address))
-	case x.Session.ElicitURL && x.Version() == urlElicitationVersion:
-		x.WriteRPCError(x.w, http.StatusOK, jsonrpc.CodeURLElicitationRequired, app.TextNotConnected, map[string]any{
+	case asks && x.Modern() && m.Client().ElicitURL:
+		return jsonrpc.Result(m.ID, inputRequired(address))
+	case asks && x.Session.ElicitURL && x.Version() == urlElicitationVersion:
+		return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeURLElicitationRequired, app.TextNotConnected, map[string]any{
 			"elicitations": []any{map[string]any{
 				"mode": "url", "elicitationId": uuid.NewString(), "url": address, "message": textLost + address,
 			}},
 		})
 	case m.Method == "tools/call":
-		app.WriteRPCBody(x.w, http.StatusOK, jsonrpc.ToolError(m.ID, textLost+address, x.Modern()))
-	default:
-		x.WriteRPCError(x.w, http.StatusOK, jsonrpc.CodeNotConnected, app.TextNotConnected, &app.ServiceError{
-			Name: app.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
-		})
+		return jsonrpc.ToolError(m.ID, textLost+address+textThen, x.Modern())
 	}
+	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeNotConnected, textLost+address, &app.ServiceError{
+		Name: app.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
+	})
 }
 
 // inputRequired asks the user to open a page (2026-07-28, multi round-trip requests). There is no state to keep: the
@@ -105,13 +111,4 @@ func inputRequired(address string) map[string]any {
 			"params": map[string]any{"mode": "url", "url": address, "message": textLost + address},
 		}},
 	}
-}
-
-func (x *exchange) writeResult(id []byte, result map[string]any) {
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "result": result})
-	if err != nil {
-		app.WriteInternalError(x.w)
-		return
-	}
-	app.WriteRPCBody(x.w, http.StatusOK, body)
 }

@@ -132,7 +132,7 @@ func TestRefuseCredential(t *testing.T) {
 					t.Errorf("%s", w.Body)
 				}
 			case "isError":
-				if list := answer.Result.Content; !answer.Result.IsError || len(list) != 1 || list[0].Text != textLost+page || (answer.Result.ResultType == "complete") != modern {
+				if list := answer.Result.Content; !answer.Result.IsError || len(list) != 1 || list[0].Text != textLost+page+textThen || (answer.Result.ResultType == "complete") != modern {
 					t.Errorf("%s", w.Body)
 				}
 			case "-31401":

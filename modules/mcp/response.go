@@ -44,6 +44,9 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.failed(ctx, err)
 		return
 	}
+	if m := x.Single(); x.Modern() && m != nil && m.Kind == jsonrpc.Request && m.Method != "server/discover" && response.Status == http.StatusOK && x.call.Led() {
+		x.call.SpeaksModern()
+	}
 	response.CopyHeader(x.w.Header())
 	x.label(response.Kind)
 	if x.mayAnnounce(response) {
@@ -194,6 +197,10 @@ func (x *exchange) uncopy(response *forward.Response) {
 // held calls need it.
 func (x *exchange) sealSession(response *forward.Response) error {
 	if x.Modern() {
+		return nil
+	}
+	if x.Session.Guided {
+		x.w.Header()[jsonrpc.HeaderSessionID] = slices.Clip(x.r.Header[jsonrpc.HeaderSessionID])
 		return nil
 	}
 	var client jsonrpc.Client

@@ -19,6 +19,7 @@ import (
 // new task, are looked at; all others pass as they come.
 func (q *request) decide(ctx context.Context) {
 	d := q.call.Decide()
+	d.GuideOnly = q.guideOnly
 	modern := q.Modern()
 	lists, tasks := q.mayList(modern), q.mayCreate()
 	m := q.Single()

@@ -21,6 +21,8 @@ type request struct {
 	asking  *rules.Principal
 	view    *rules.View // of asking, once it was needed
 	paged   bool        // a cursor of ours was sent
+	// guideOnly: the call goes no further than to the gateway, see app.Decision.
+	guideOnly bool
 }
 
 func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Call, next caddyhttp.Handler) error {
@@ -48,6 +50,8 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 		}
 		v := q.judge(r.Context(), m)
 		switch {
+		case v.ask && q.unconnected(r.Context()):
+			q.guideOnly = true // nobody is asked about a call that cannot be made
 		case v.ask:
 			return q.hold(w, r, next, v.decision) //nolint:contextcheck // what is held goes with its request
 		case v.refused():
@@ -90,6 +94,10 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 	case mcpmethod.List:
 		return q.page(m)
 	case mcpmethod.Call:
+		if q.leadsOnly(ctx, m) {
+			q.guideOnly = true
+			return verdict{}
+		}
 		if v := q.withheld(ctx, m); v.refused() {
 			return v
 		}
@@ -113,6 +121,26 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 		return q.task(m)
 	}
 	return unknownMethod()
+}
+
+// leadsOnly reports whether a call is that of the gateway's own tool, which is listed where a server's are not known. A tool
+// of the server's own with that name is one like any other, for those whom policies grant it.
+func (q *request) leadsOnly(ctx context.Context, m *jsonrpc.Message) bool {
+	if m.Name != app.ConnectTool || q.Message.Batch || !q.call.Led() {
+		return false
+	}
+	d := q.set.Decide(ctx, rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
+	return d.Effect == rules.Deny && d.Hidden
+}
+
+// unconnected reports whether the caller is led to connect their account first. When that cannot be told, the call is held
+// like any other.
+func (q *request) unconnected(ctx context.Context) bool {
+	if !q.call.Led() {
+		return false
+	}
+	connected, err := q.call.HasConnected(ctx)
+	return err == nil && !connected
 }
 
 // arguments are what conditions see: null counts as absent.

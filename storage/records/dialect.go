@@ -35,6 +35,7 @@ type texts struct {
 	countAgents, listAgents                                  string
 	forgetOver                                               string
 	forgetExpired                                            string
+	forgetConversations                                      string
 	auditHead                                                string
 	countEntries, listEntries, lockEntry                     string
 	countPolicies, listPolicies, listAgentNames, overlapping string
@@ -48,6 +49,7 @@ func (d Dialect) texts() *texts {
 	t.agents(d)
 	t.approvals(d)
 	t.attempts(d)
+	t.conversations(d)
 	t.audit(d)
 	t.entries(d)
 	t.policies(d)
@@ -64,7 +66,7 @@ func (d Dialect) Reads() map[string]string {
 		"organization": organizationByIDSQL, "organization by slug": organizationBySlugSQL, "user": userSQL, "user by subject": userBySubjectSQL,
 		"entry": visibleEntrySQL, "number of entries": t.countEntries, "entries": t.listEntries,
 		"server": serverSQL, "server by slug": serverBySlugSQL, "number of servers": t.countViews, "servers": t.listViews, "OAuth client": oauthClientSQL,
-		"connection": connectionSQL, "attempt": liveAttemptSQL, "agent": agentSQL, "agent by client": agentByClientSQL,
+		"connection": connectionSQL, "attempt": liveAttemptSQL, "conversation": conversationSQL, "agent": agentSQL, "agent by client": agentByClientSQL,
 		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "status of an approval": approvalStatusSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed,
 		"API key by HMAC": apiKeyByHMACSQL, "rate limits": enabledRateLimitsSQL,
 		"providers": llmProvidersSQL, "mappings": mappingsSQL, "smart models": smartModelsSQL,

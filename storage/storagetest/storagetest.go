@@ -72,6 +72,8 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"approvals/life", testApprovals},
 		{"approvals/decisions", testDecideApproval},
 		{"approvals/W30 diverted", testDivertApproval},
+		{"conversations/life", testConversations},
+		{"conversations/bounded", testConversationsBounded},
 		{"approvals/a call tried again", testApprovalAgain},
 		{"approvals/M16 pending ones are few", testApprovalCap},
 		{"approvals/lists", testApprovalLists},

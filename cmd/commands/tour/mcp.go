@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -171,12 +172,24 @@ func text(result *mcp.CallToolResult) string {
 	return "no reason given"
 }
 
-// callAgain passes when a client that begins anew is refused, and told where to connect.
+// callUnconnected makes a call of a user who is not connected, as gateways answer it with `unconnected guide`.
+func callUnconnected(ctx context.Context, session *mcp.ClientSession) ([]string, error) {
+	got, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "add", Arguments: map[string]any{"a": 19, "b": 23}})
+	if err != nil {
+		return nil, err
+	}
+	if said := text(got); got.IsError && strings.Contains(said, "/connect/"+serverSlug) {
+		return []string{"tools/call add {a: 19, b: 23} -> not made: ServerNotConnected", "the client is told where to connect: " + said}, nil
+	}
+	return nil, errors.New("the gateway let the call through without a connection")
+}
+
+// callAgain passes when a client that begins anew gets no further than to the gateway, and is told where to connect.
 func callAgain(ctx context.Context, w *walk) ([]string, error) {
 	session, carrier, err := w.open(ctx, nil)
 	if err == nil {
-		_ = session.Close()
-		return nil, errors.New("the gateway let the call through without a connection")
+		defer session.Close()
+		return callUnconnected(ctx, session)
 	}
 	if carrier == nil {
 		return nil, err

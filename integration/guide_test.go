@@ -1,0 +1,253 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/durward-gateway/durward/integration/rig"
+)
+
+// someTools lets everybody call echo and wait on a server, and see no other tool.
+func (g *gateway) someTools(serverID string) {
+	g.t.Helper()
+	g.api(g.token(admin), http.MethodPost, "/api/policy", map[string]any{
+		"name": "Some of " + serverID, "mcp_server_id": serverID, "status": "ACTIVE",
+		"rules": []any{map[string]any{"name": "some", "authorized": true, "actions": []string{"tools/call:echo", "tools/call:wait"}}},
+	})
+}
+
+func toolNames(t *testing.T, c *mcpClient) []string {
+	t.Helper()
+	list, err := c.ListTools(within(t, callTimeout), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// led calls a tool, and wants to be told the address.
+func (c *mcpClient) led(t *testing.T, tool, address string) {
+	t.Helper()
+	result, err := c.CallTool(within(t, callTimeout), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"text": "x"}})
+	if err != nil || !result.IsError || !strings.Contains(textOf(result), address) {
+		t.Errorf("%s: %v %v", tool, result, err)
+	}
+}
+
+// TestUnconnected: W31, the conversation of a user who has not connected their account begins, leads them to the page, and
+// goes on with the upstream once they have, in every revision with the transport of today.
+func TestUnconnected(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{guide: true})
+	for _, tc := range []struct {
+		version string
+		options *mcp.StreamableHTTPOptions
+	}{
+		{"2025-03-26", nil}, {"2025-06-18", nil}, {"2025-11-25", nil},
+		{"2025-11-25", &mcp.StreamableHTTPOptions{Stateless: true}}, {"2026-07-28", &mcp.StreamableHTTPOptions{Stateless: true}},
+	} {
+		name := tc.version
+		if tc.options != nil {
+			name += " stateless"
+		}
+		t.Run(name, func(t *testing.T) {
+			upstream := newMCPServer(t, tc.options)
+			s := g.bareServer(upstream.url, bearerEntry())
+			g.someTools(s.ID)
+			if tc.version == "2026-07-28" { // the gateway learns of it from whoever is connected
+				g.connectBearer(g.token(admin), s, "token")
+				connectMCP(t, g.url+s.path, g.token(admin), tc.version, nil).call(t, "echo", map[string]any{"text": "x"})
+			}
+			asked, page, changed := upstream.count(http.MethodPost), g.url+"/connect/"+s.Slug, make(chan string, 8)
+			c := connectMCP(t, g.url+s.path, g.token(alice), tc.version, &mcp.ClientOptions{ToolListChangedHandler: clientListChanged(changed)})
+			if said := c.InitializeResult(); !strings.Contains(said.Instructions, page) || said.ProtocolVersion != tc.version {
+				t.Errorf("it begins with %+v", said)
+			}
+			if diff := cmp.Diff([]string{"connect_account"}, toolNames(t, c)); diff != "" { // a call alone tells of no tools
+				t.Error(diff)
+			}
+			c.led(t, "connect_account", page)
+			c.led(t, "echo", page)
+			if _, err := c.CallTool(within(t, callTimeout), &mcp.CallToolParams{Name: "upper"}); err == nil || !strings.Contains(err.Error(), "Unknown tool") {
+				t.Errorf("a tool that no policy grants: %v", err)
+			}
+			if n := upstream.count(http.MethodPost) - asked; n != 0 {
+				t.Fatalf("the upstream got %d requests", n)
+			}
+
+			g.connectBearer(g.token(alice), s, "token")
+			if tc.version < "2026-07-28" {
+				receive(t, changed, "tools/list_changed")
+			}
+			if got := c.call(t, "echo", map[string]any{"text": "hello"}); got != "hello" {
+				t.Errorf("echo says %q", got)
+			}
+			if diff := cmp.Diff([]string{"echo", "wait"}, toolNames(t, c)); diff != "" {
+				t.Error(diff)
+			}
+			// A tool that leads to the page is none any more.
+			if result, err := c.CallTool(within(t, callTimeout), &mcp.CallToolParams{Name: "connect_account"}); err != nil || result.IsError || !strings.Contains(textOf(result), "connected now") {
+				t.Errorf("connect_account: %v %v", result, err)
+			}
+
+			// Somebody else sees what is known by now, as far as they may.
+			other := connectMCP(t, g.url+s.path, g.token(bob), tc.version, nil)
+			rig.Eventually(t, "the tools to be known", func() bool { return slices.Equal(toolNames(t, other), []string{"echo", "wait"}) }) // they are noted in the background
+			other.led(t, "echo", page)
+
+			// A connection that is gone is like none, in the middle of a conversation too.
+			session := c.http.sessionID()
+			g.api(g.token(alice), http.MethodDelete, "/api/servers/"+s.ID+"/connection", nil)
+			if tc.version >= "2026-07-28" {
+				c.led(t, "echo", page)
+			} else if a := g.mcp(g.token(alice), s, session, toolCall("echo")).want(t, http.StatusOK); !strings.Contains(string(a.body), page) {
+				t.Errorf("disconnected: %s", a.body) // this client takes the end of its stream for that of the conversation
+			}
+		})
+	}
+}
+
+// TestUnconnectedRefused: clients of 2024-11-05, which begin with GET, are refused as with `unconnected refuse`.
+func TestUnconnectedRefused(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{guide: true})
+	upstream := answering(t)
+	s := g.createServer(upstream.url, bearerEntry())
+	g.send(http.MethodGet, s.path, g.token(alice), nil, "Accept", "text/event-stream").wantError(t, http.StatusForbidden, "ServerNotConnected")
+	upstream.wantNothing(t)
+}
+
+// TestUnconnectedOnNodes: what one node began goes on at another, in one session of the upstream's.
+func TestUnconnectedOnNodes(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{guide: true, postgres: true})
+	n := g.twin()
+	party := newThirdParty(t)
+	s := g.createServer(party.url()+"/open", bearerEntry())
+	token := g.token(alice)
+	session := g.initialize(token, s)
+	if a := n.mcp(token, s, session, toolCall("echo")).want(t, http.StatusOK); !strings.Contains(string(a.body), g.url+"/connect/"+s.Slug) {
+		t.Errorf("the other node: %s", a.body)
+	}
+	if reached(party) != 0 {
+		t.Fatal("the upstream was asked")
+	}
+	g.connectBearer(token, s, "token")
+	rig.Eventually(t, "the other node goes on with the upstream", func() bool {
+		return strings.Contains(string(n.mcp(token, s, session, toolCall("echo")).want(t, http.StatusOK).body), `"done"`)
+	})
+	header, _ := party.lastSeen()
+	first := header.Get("Mcp-Session-Id")
+	if a := g.mcp(token, s, session, toolCall("echo")).want(t, http.StatusOK); !strings.Contains(string(a.body), `"done"`) {
+		t.Errorf("the first node: %s", a.body)
+	}
+	if header, _ = party.lastSeen(); first == "" || header.Get("Mcp-Session-Id") != first {
+		t.Errorf("the upstream's sessions are %q and %q", first, header.Get("Mcp-Session-Id"))
+	}
+	// Nobody else goes on with it.
+	if a := g.mcp(g.token(bob), s, session, toolCall("echo")); a.status != http.StatusNotFound {
+		t.Errorf("another user: %d", a.status)
+	}
+	n.send(http.MethodDelete, s.path, token, nil, mcpHeader(session)...).want(t, http.StatusNoContent)
+}
+
+// TestUnconnectedClients: W31 with the clients that people have. Their user is led to a page, connects in a browser, and the
+// same conversation calls the tool.
+func TestUnconnectedClients(t *testing.T) {
+	t.Parallel()
+	tools, clients := conformanceTools(t), officialClients(t)
+	d := newDevHome(t).start(t)
+	token := d.token(t)
+	b := startBrowser(t)
+	disconnect := func() {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, d.url+"/api/servers/demo/connection", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		if status, body := devAnswer(t, request); status != http.StatusNoContent {
+			t.Fatalf("disconnecting: %d %s", status, body)
+		}
+	}
+	d.connect(t, token, clientAccount)
+	runNode(t, tools, "clients/login.mjs", d.url+"/mcp/demo", clientUser, clients, "modern") // the gateway learns that the server speaks 2026-07-28
+	disconnect()
+	for _, tc := range []struct{ era, mode, led string }{
+		{"legacy", "text", "isError"}, {"legacy", "url", "-32042"}, {"modern", "text", "isError"}, {"modern", "url", "input_required"},
+	} {
+		t.Run(tc.era+" "+tc.mode, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), suiteTimeout)
+			defer cancel()
+			command := exec.CommandContext(ctx, filepath.Join(tools, "node/node_modules/.bin/node"), "clients/guide.mjs", d.url+"/mcp/demo", token, clients, tc.era, tc.mode)
+			command.Env, command.Stderr, command.WaitDelay = append(os.Environ(), "NODE_OPTIONS="), os.Stderr, callTimeout
+			input, err := command.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			output, err := command.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			said := bufio.NewReader(output)
+			address, err := said.ReadString('\n')
+			if address = strings.TrimSpace(address); err != nil || address != d.url+"/connect/demo" {
+				t.Fatalf("led to %q, %v", address, err)
+			}
+			p := b.open(address)
+			if strings.Contains(p.Text, "Development console") {
+				p = b.click(clientUser)
+			}
+			b.contains(p, "Connect")
+			b.contains(b.click("Connect"), "is connected", "Go back to your client")
+			b.picture("connected-" + tc.era + "-" + tc.mode)
+			if _, err := io.WriteString(input, "\n"); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(said)
+			if err := command.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			var saw struct {
+				Instructions, Led, Result, Version string
+				Before, After                      []string
+				IsError, Changed                   bool
+			}
+			if err != nil || json.Unmarshal(rest, &saw) != nil {
+				t.Fatalf("%v: %s", err, rest)
+			}
+			if saw.IsError || saw.Led != tc.led || !strings.HasPrefix(saw.Result, "demo-") || !strings.Contains(saw.Instructions, address) {
+				t.Errorf("%+v", saw)
+			}
+			if tc.era == "legacy" && !saw.Changed || tc.era == "modern" && saw.Version != "2026-07-28" {
+				t.Errorf("%+v", saw)
+			}
+			if !slices.Contains(saw.After, "whoami") || slices.Contains(saw.After, "connect_account") {
+				t.Errorf("%+v", saw)
+			}
+			disconnect()
+		})
+	}
+	d.process.stop(t)
+	d.process.checkLog(t)
+}

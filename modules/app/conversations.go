@@ -1,0 +1,162 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	keptConversations = 50_000
+	// waitsFor is how long a conversation waits for its user to connect, and lastsFor how long it lasts from then on.
+	waitsFor = 7 * 24 * time.Hour
+	lastsFor = 30 * 24 * time.Hour
+	// openingTime bounds opening a session at an upstream.
+	openingTime = 30 * time.Second
+	// MaxDeclared is how much of a client's initialize is kept, in bytes.
+	MaxDeclared = 16 << 10
+)
+
+// ConnectTool is the tool that is listed where nothing is known of a server's own.
+const ConnectTool = "connect_account"
+
+// conversations are the sessions that the gateway began and that have gone on with an upstream.
+type conversations struct {
+	open    *cache.Cache[mcpsession.Session]
+	opening singleflight.Group
+
+	mu sync.Mutex
+	// modern are the servers that have answered requests of 2026-07-28 here, by id.
+	modern map[string]struct{}
+}
+
+func (r *resources) makeConversations() (err error) {
+	r.conversations.open, err = newCache(r, "conversations", cache.Options[mcpsession.Session]{Entries: keptConversations})
+	return err
+}
+
+// SpeaksModern notes that the call's server answers requests of 2026-07-28.
+func (c *Call) SpeaksModern() {
+	kept := &c.Core.resources.conversations
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if kept.modern == nil || len(kept.modern) >= keptServers {
+		kept.modern = make(map[string]struct{})
+	}
+	kept.modern[c.Server.ID] = struct{}{}
+}
+
+// KnownModern reports whether the call's server has done so, at this node.
+func (c *Call) KnownModern() bool {
+	kept := &c.Core.resources.conversations
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	_, known := kept.modern[c.Server.ID]
+	return known
+}
+
+// Led reports whether the caller is led to connect their account when they have not. Machines are not: they open no pages.
+func (c *Call) Led() bool {
+	return c.Core.Guide && c.Server.Entry.Protocol == storage.ProtocolMCP && !c.Caller.Machine && c.Caller.UserID != ""
+}
+
+func (c *Call) connectionKey() storage.ConnectionKey {
+	return storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: c.Server.ID}
+}
+
+// HasConnected reports whether the caller has an account connected at the server. Errors are the store's.
+func (c *Call) HasConnected(ctx context.Context) (bool, error) {
+	return c.Core.Broker.Connected(ctx, c.connectionKey(), c.Server)
+}
+
+// BeginConversation keeps what a client declared, and returns its session id.
+func (c *Call) BeginConversation(ctx context.Context, session mcpsession.Session, declared []byte) (id string, err error) {
+	if id, err = c.Core.Sessions.Seal(session, c.Binding()); err != nil {
+		return "", err
+	}
+	now := time.Now().UTC()
+	return id, c.Core.Store.CreateConversation(ctx, storage.Conversation{
+		ID: session.Upstream, OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: c.Server.ID, Declared: declared,
+		CreatedAt: now, ExpiresAt: now.Add(waitsFor),
+	})
+}
+
+// errNotOpen: the conversation has no session at the upstream yet.
+var errNotOpen = errors.New("the conversation is not open")
+
+// Conversation returns the upstream's session in which a conversation goes on, and opens one where there is none: once for
+// all nodes. Errors are storage.ErrNotFound for one that is over, the store's, and open's.
+func (c *Call) Conversation(ctx context.Context, id string, open func(ctx context.Context, declared []byte) (mcpsession.Session, error)) (mcpsession.Session, error) {
+	kept := &c.Core.resources.conversations
+	session, err := kept.open.Get(ctx, cache.NewKey(c.Caller.OrganizationID, "conversation", c.Caller.UserID, id), func(ctx context.Context) (mcpsession.Session, error) {
+		stored, err := c.Core.Store.Conversation(ctx, c.Caller.OrganizationID, c.Caller.UserID, id, time.Now())
+		if err == nil && stored.Upstream == "" {
+			err = errNotOpen
+		}
+		if err != nil {
+			return mcpsession.Session{}, err
+		}
+		return c.unsealConversation(stored)
+	})
+	if !errors.Is(err, errNotOpen) {
+		return session, err
+	}
+	opened, err, _ := kept.opening.Do(c.Caller.OrganizationID+" "+id, func() (any, error) {
+		// It is opened for all who wait, whatever becomes of the request that came first.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openingTime)
+		defer cancel()
+		return c.openConversation(ctx, id, open)
+	})
+	if err != nil {
+		return mcpsession.Session{}, err
+	}
+	return opened.(mcpsession.Session), nil
+}
+
+func (c *Call) openConversation(ctx context.Context, id string, open func(context.Context, []byte) (mcpsession.Session, error)) (mcpsession.Session, error) {
+	stored, err := c.Core.Store.Conversation(ctx, c.Caller.OrganizationID, c.Caller.UserID, id, time.Now())
+	if err != nil || stored.Upstream != "" {
+		if err != nil {
+			return mcpsession.Session{}, err
+		}
+		return c.unsealConversation(stored)
+	}
+	session, err := open(ctx, stored.Declared)
+	if err != nil {
+		return mcpsession.Session{}, err
+	}
+	sealed, err := c.Core.Sessions.Seal(session, c.Binding())
+	if err != nil {
+		return mcpsession.Session{}, err
+	}
+	now := time.Now()
+	if stored, err = c.Core.Store.OpenConversation(ctx, c.Caller.OrganizationID, c.Caller.UserID, id, sealed, now, now.Add(lastsFor)); err != nil {
+		return mcpsession.Session{}, err
+	}
+	return c.unsealConversation(stored)
+}
+
+// unsealConversation reads the upstream's session. One that cannot be read any more, because its key has gone, is over.
+func (c *Call) unsealConversation(stored storage.Conversation) (mcpsession.Session, error) {
+	if stored.ServerID != c.Server.ID {
+		return mcpsession.Session{}, storage.ErrNotFound
+	}
+	session, err := c.Core.Sessions.Open(stored.Upstream, c.Binding())
+	if errors.Is(err, mcpsession.ErrUnknownSession) {
+		return session, fmt.Errorf("reading a conversation: %w", storage.ErrNotFound)
+	}
+	return session, err
+}
+
+// EndConversation forgets one.
+func (c *Call) EndConversation(ctx context.Context, id string) error {
+	return c.Core.Store.DeleteConversation(ctx, c.Caller.OrganizationID, c.Caller.UserID, id)
+}

@@ -1,0 +1,158 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxInitialize is the longest answer to initialize that is read, in bytes.
+const maxInitialize = 1 << 20
+
+// openingID is the id of the gateway's own initialize.
+const openingID = `"durward-initialize"`
+
+// join finds the upstream's session in which a conversation that the gateway began goes on, and opens it the first time. It
+// reports false when the request is answered.
+func (x *exchange) join(ctx context.Context, credential broker.Credential) bool {
+	if !x.Session.Guided {
+		return true
+	}
+	session, err := x.call.Conversation(ctx, x.Session.Upstream, func(ctx context.Context, declared []byte) (mcpsession.Session, error) {
+		return x.open(ctx, credential, declared)
+	})
+	switch {
+	case err == nil:
+		x.joined = &session
+		return true
+	case errors.Is(err, storage.ErrNotFound):
+		x.outcome = "refused"
+		app.WriteError(x.w, app.NotFound, "There is no such session; begin anew with initialize")
+	case errors.Is(err, storage.ErrUnavailable):
+		x.unwritten(err)
+	default:
+		x.failed(ctx, err)
+	}
+	return false
+}
+
+// open opens a session at the upstream with what the client declared.
+func (x *exchange) open(ctx context.Context, credential broker.Credential, declared []byte) (mcpsession.Session, error) {
+	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"initialize","params":%s}`, openingID, declared)
+	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
+		credential = c
+		return x.tell(ctx, c, body, mcpsession.Session{})
+	})
+	if err != nil {
+		return mcpsession.Session{}, err
+	}
+	version, err := negotiated(response)
+	session := mcpsession.Session{Upstream: strings.Clone(response.SessionID())}
+	response.Close()
+	if err != nil {
+		x.handler.Logger.Warn("opening a session at the upstream", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status), zap.Error(err))
+		return mcpsession.Session{}, &forward.Error{Class: forward.ErrUpstream, Cause: err}
+	}
+	if session.Upstream == "" {
+		session = mcpsession.Begin()
+	}
+	session.ProtocolVersion = version
+	told, err := x.tell(ctx, credential, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), session)
+	if err != nil {
+		return mcpsession.Session{}, err
+	}
+	told.Discard() // servers that have no word for it are ready all the same
+	return session, nil
+}
+
+// tell sends a message of the gateway's own.
+func (x *exchange) tell(ctx context.Context, credential broker.Credential, body []byte, session mcpsession.Session) (*forward.Response, error) {
+	target, err := x.call.ServerURL()
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{"Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"}}
+	if session.ProtocolVersion != "" {
+		header.Set(jsonrpc.HeaderProtocolVersion, session.ProtocolVersion)
+	}
+	return x.handler.Forwarder.Do(ctx, &forward.Request{
+		Method: http.MethodPost, URL: target, Header: header, SessionID: session.Forwarded(), Body: body, Credential: credential,
+	})
+}
+
+// negotiated reads the revision of an answer to initialize.
+func negotiated(response *forward.Response) (version string, err error) {
+	var text []byte
+	switch {
+	case response.Status != http.StatusOK:
+		return "", fmt.Errorf("initialize was answered with status %d", response.Status)
+	case response.Kind == forward.JSON:
+		text, err = response.ReadAll(maxInitialize)
+	case response.Kind == forward.Events:
+		text, err = answerOn(response.Body)
+	default:
+		return "", errors.New("initialize was answered with what is not MCP")
+	}
+	if err != nil {
+		return "", err
+	}
+	v, err := strictjson.Parse(text, strictjson.Limits{MaxBytes: maxInitialize})
+	if err != nil {
+		return "", err
+	}
+	result, _ := v.Get("result")
+	agreed, _ := result.Get("protocolVersion")
+	if len(agreed.Str()) != len(app.LastBatchVersion) {
+		return "", errors.New("initialize was answered without a revision")
+	}
+	return agreed.Str(), nil
+}
+
+// answerOn reads the answer to initialize from an event stream.
+func answerOn(stream io.Reader) ([]byte, error) {
+	events := ssewire.NewReader(io.LimitReader(stream, maxInitialize), maxInitialize)
+	for {
+		event, err := events.Next()
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Contains(event.Data, []byte(openingID)) {
+			return event.Data, nil
+		}
+	}
+}
+
+// session is the session of the request as the upstream knows it.
+func (x *exchange) session() *mcpsession.Session {
+	if x.joined != nil {
+		return x.joined
+	}
+	return &x.Session
+}
+
+// header is the request's header. In a conversation that the gateway began, the upstream may have agreed on an older
+// revision than the client was told.
+func (x *exchange) header() http.Header {
+	declared := x.r.Header.Get(jsonrpc.HeaderProtocolVersion)
+	if x.joined == nil || declared == "" || declared == x.joined.ProtocolVersion {
+		return x.r.Header
+	}
+	header := x.r.Header.Clone()
+	header.Set(jsonrpc.HeaderProtocolVersion, x.joined.ProtocolVersion)
+	return header
+}
