@@ -30,7 +30,8 @@ const (
 func (r *Response) encoding() (string, *Error) {
 	name := ""
 	for _, f := range r.fields {
-		if f.Name != "Content-Encoding" || f.Value == "" || strings.EqualFold(f.Value, "identity") {
+		// Frameworks say `none` to keep their own compression away from streams.
+		if f.Name != "Content-Encoding" || f.Value == "" || strings.EqualFold(f.Value, "identity") || strings.EqualFold(f.Value, "none") {
 			continue
 		}
 		if name != "" {

@@ -90,6 +90,15 @@ func TestW06Decoded(t *testing.T) {
 			}
 		}
 	}
+	for _, encoding := range [][]string{{"none"}, {"identity", ""}, nil} {
+		r, err := saying{encoding, bytes.NewReader(text)}.ask(t)
+		if err != nil {
+			t.Fatalf("%q: %v", encoding, err)
+		}
+		if got, err := r.ReadAll(1 << 20); err != nil || !bytes.Equal(got, text) {
+			t.Errorf("%q: %d bytes, %v", encoding, len(got), err)
+		}
+	}
 	for _, encoding := range [][]string{{"br"}, {"deflate"}, {"gzip, gzip"}, {"gzip", "gzip"}, {"aws-chunked\x00"}} {
 		_, err := saying{encoding, strings.NewReader("x")}.ask(t)
 		if !errors.Is(err, ErrUpstream) || len(encoding) == 1 && !strings.Contains(err.Error(), encoding[0][:2]) {
