@@ -142,7 +142,7 @@ func TestForeignAndTampered(t *testing.T) {
 		{"appended", id + "A", alice},
 		{"cut", id[:len(id)-1], alice},
 		{"layout of the future", seal("\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00up-1"), alice},
-		{"unknown flag", seal("\x01\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00up-1"), alice},
+		{"unknown flag", seal("\x01\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00up-1"), alice},
 		{"version longer than the rest", seal("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09up-1"), alice},
 		{"no upstream id", seal("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), alice},
 		{"upstream id with a line end", seal("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00a\r\nX: y"), alice},

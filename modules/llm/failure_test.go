@@ -42,7 +42,9 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}, "first second", 200, reservedOf + 42}, // nobody knows what it did (attack T07)
 		{"an empty stream", askedStream, func(w http.ResponseWriter) { raw(w, "") }, "first second", 200, reservedOf + 42},
-		{"a whole one", asked, func(w http.ResponseWriter) { reply(w, 200, `{"error":{"message":"Provider returned error","code":502}}`) }, "first second", 200, 42},
+		{"a whole one", asked, func(w http.ResponseWriter) {
+			reply(w, 200, `{"error":{"message":"Provider returned error","code":502}}`)
+		}, "first second", 200, 42},
 		{"a whole one for a stream", askedStream, func(w http.ResponseWriter) { reply(w, 200, `{"error":{"type":"overloaded_error"}}`) }, "first second", 200, 42},
 		{"a wrong request", asked, func(w http.ResponseWriter) { reply(w, 200, `{"error":{"type":"invalid_request_error"}}`) }, "first", 400, 0},
 		{"a stream for a wrong request", askedStream, func(w http.ResponseWriter) {
@@ -68,7 +70,9 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 
 // TestErrorsBreak: W42, a provider that fails in its first event is left alone after five of them.
 func TestErrorsBreak(t *testing.T) {
-	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { raw(w, `data: {"error":{"type":"server_error"}}`+"\n\n") })
+	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		raw(w, `data: {"error":{"type":"server_error"}}`+"\n\n")
+	})
 	g := newGateway(t, p.URL, nil)
 	for range 8 {
 		g.ask(askedStream).refused(http.StatusBadGateway, "upstream_error")
