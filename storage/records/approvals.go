@@ -200,13 +200,17 @@ func (s *Store) DecideApproval(ctx context.Context, organization, id string, d s
 // DivertApproval implements storage.Approvals.
 func (s *Store) DivertApproval(ctx context.Context, organization, userID, id string, now time.Time) (a storage.Approval, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
+		// The read comes first: no approval has an id that the database cannot keep, which a write would be refused for.
+		if a, err = One(ctx, tx, scanApprovalAt(now), approvalSQL, organization, id); err != nil {
+			return err
+		}
+		if a.UserID != userID {
+			return storage.ErrNotFound
+		}
 		if _, err := tx.Exec(ctx, divertApprovalSQL, organization, id, userID, now.UnixMicro()); err != nil {
 			return err
 		}
 		a, err = One(ctx, tx, scanApprovalAt(now), approvalSQL, organization, id)
-		if err == nil && a.UserID != userID {
-			return storage.ErrNotFound
-		}
 		return err
 	})
 	if err != nil {
