@@ -27,7 +27,7 @@ func (g *gateway) makeKey(token string, scopes ...string) (raw, id string) {
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{site: "log", global: shippedLog(t)})
-	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if r.URL.Path == "/events" {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: {\"n\":1}\n\n")
@@ -35,8 +35,7 @@ func TestAPIKeys(t *testing.T) {
 			<-r.Context().Done()
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":7,"result":{"content":[]}}`)
+		answerTo(w, body, `{"content":[]}`)
 	})
 	s := g.createServer(up.url, members{"events_url": up.server.URL + "/events"})
 	user, boss := g.token(alice), g.token(admin)

@@ -221,7 +221,11 @@ func TestAttackVerbatim(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"../../admin"}}`,
 	} {
 		t.Run(fmt.Sprintf("M05 H17 body %d", i), func(t *testing.T) {
-			g.send(http.MethodPost, s.path+"?team=evil&token=x", g.token(alice), body, "Accept", bothKinds).want(t, http.StatusOK)
+			status := http.StatusOK
+			if strings.Contains(body, "notifications/") {
+				status = http.StatusAccepted
+			}
+			g.send(http.MethodPost, s.path+"?team=evil&token=x", g.token(alice), body, "Accept", bothKinds).want(t, status)
 			got := upstream.last(t)
 			if got.body != body {
 				t.Errorf("forwarded %q instead of %q", got.body, body)

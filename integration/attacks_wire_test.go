@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,14 +30,28 @@ const bothKinds = "application/json, text/event-stream"
 // answering is an upstream that answers every POST with an empty result, and 405 to everything else.
 func answering(t testing.TB) *upstream {
 	t.Helper()
-	return newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
+	return newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if r.Method != http.MethodPost {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+		answerTo(w, body, "{}")
 	})
+}
+
+// answerTo answers the request that a body holds with that result; a body without one is taken.
+func answerTo(w http.ResponseWriter, body []byte, result string) {
+	var request struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if err := json.Unmarshal(body, &request); err == nil && request.ID == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if request.ID == nil {
+		request.ID = json.RawMessage("null")
+	}
+	answerJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+string(request.ID)+`,"result":`+result+`}`)
 }
 
 // bearerEntry is a directory entry whose users type a bearer token.

@@ -164,6 +164,8 @@ func TestFilteredAnswers(t *testing.T) {
 	g := startGateway(t, settings{})
 	const list = `{ "jsonrpc":"2.0", "id":1, "result": {"tools": [ {"name":"secret","x":1},  {"name":"open","n":1.50e2,"é":"\u00e9"} ,{"name":"secret2"}],"nextCursor":"c+/=","cacheScope":"public","ttlMs":300000.0} }`
 	const kept = `{ "jsonrpc":"2.0", "id":1, "result": {"tools": [{"name":"open","n":1.50e2,"é":"\u00e9"}],"nextCursor":"sealed","cacheScope":"private","ttlMs":300000.0} }`
+	const list2 = `{ "jsonrpc":"2.0", "id":2, "result": {"tools": [ {"name":"secret","x":1},  {"name":"open"} ,{"name":"secret2"}],"cacheScope":"private"} }`
+	const kept2 = `{ "jsonrpc":"2.0", "id":2, "result": {"tools": [{"name":"open"}],"cacheScope":"private"} }`
 	const other = `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"tools\":[{\"name\":\"secret\"}]}"}]}}`
 	events := func(of string) string {
 		return ": hello\n\nid: 1\ndata:\n\nevent: message\r\nid: 2\r\ndata: " + of + "\r\n\r\nid: 3\nretry: 7\ndata: " + other + "\n\n"
@@ -172,6 +174,10 @@ func TestFilteredAnswers(t *testing.T) {
 		"json": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, list)
+		},
+		"json2": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, list2)
 		},
 		"batch": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
@@ -210,6 +216,8 @@ func TestFilteredAnswers(t *testing.T) {
 	}
 	const tools, open = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open"}}`
 	const modern = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	// What answers another request is dropped, and the client's place in the stream stays.
+	const noFirst, noSecond = "event: message\nid: 2\ndata: " + kept + "\n", "data: " + other + "\n"
 	keptEvents := strings.Replace(strings.Replace(events(kept), "event: message\r\nid: 2\r\n", "event: message\nid: 2\n", 1), "}\r\n\r\n", "}\n\n", 1)
 	for _, tc := range []struct {
 		name string
@@ -217,13 +225,14 @@ func TestFilteredAnswers(t *testing.T) {
 		want string
 	}{
 		{"JSON", ask(http.MethodPost, tools, "json"), kept},
-		{"an event stream in pieces", ask(http.MethodPost, tools, "events"), keptEvents},
-		{"M25 a stream that is resumed", ask(http.MethodGet, "", "events", "Last-Event-ID", "1"), keptEvents},
-		{"a POST that resumes", ask(http.MethodPost, open, "events", "Last-Event-ID", "1"), keptEvents},
+		{"an event stream in pieces", ask(http.MethodPost, "["+open+","+tools+"]", "events"), keptEvents},
+		{"an event stream with another's answer", ask(http.MethodPost, tools, "events"), strings.Replace(keptEvents, noSecond, "", 1)},
+		{"M25 a stream that is resumed without a session", ask(http.MethodGet, "", "events", "Last-Event-ID", "1"), strings.Replace(strings.Replace(keptEvents, noSecond, "", 1), noFirst, "id: 2\n", 1)},
+		{"a POST that resumes", ask(http.MethodPost, open, "events", "Last-Event-ID", "1"), strings.Replace(keptEvents, noFirst, "id: 2\n", 1)},
 		{"a batch", ask(http.MethodPost, "["+open+","+tools+"]", "batch"), "[" + other + ", " + kept + "]"},
-		{"M11 a list in another method's answer", ask(http.MethodPost, open, "json"), kept},
-		{"another method's answer passes untouched in 2026-07-28", ask(http.MethodPost, modern, "json",
-			"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "open"), list},
+		{"M11 a list in another method's answer", ask(http.MethodPost, open, "json2"), kept2},
+		{"another method's answer passes untouched in 2026-07-28", ask(http.MethodPost, modern, "json2",
+			"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "open"), list2},
 	} {
 		if unsealed(tc.got.body) != tc.want || tc.got.status != http.StatusOK {
 			t.Errorf("%s: %d\n got %q\nwant %q", tc.name, tc.got.status, tc.got.body, tc.want)

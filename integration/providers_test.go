@@ -200,7 +200,7 @@ func TestProviderWithoutResource(t *testing.T) {
 	p.forgetAccess()
 	g.callTool(alice, s, "", "echo").want(t, http.StatusOK)
 
-	p, s = g.oauthParty(traits{resource: "authorize"}, nil)
+	_, s = g.oauthParty(traits{resource: "authorize"}, nil)
 	if a := g.connectOAuth(alice, s).want(t, http.StatusBadRequest); !strings.Contains(string(a.body), "resource") {
 		t.Errorf("the page does not say what to do: %s", a.body)
 	}

@@ -111,7 +111,7 @@ func TestServerIsTried(t *testing.T) {
 		g.callTool(g.token(alice), made, "", "echo").want(t, http.StatusBadGateway)
 		return strings.Contains(seen(hungID).LastError, "Nothing listens on")
 	})
-	export := g.send(http.MethodGet, "/api/audit?limit=100", boss, nil).want(t, http.StatusOK)
+	export := g.send(http.MethodGet, "/api/audit/export", boss, nil).want(t, http.StatusOK)
 	if !strings.Contains(string(export.body), `"server.test"`) {
 		t.Error("the test on demand is not in the audit log")
 	}

@@ -238,7 +238,7 @@ func (a *announcer) late() {
 			a.cut()
 		}
 	}()
-	switch rest := a.every - time.Since(a.w.LastWrite()); {
+	switch rest := a.every - time.Since(a.w.LastWrite()); { //nolint:forbidigo // as the timer, on the real clock
 	case a.status != 0:
 		a.writeStatus()
 		a.err = a.w.Flush()

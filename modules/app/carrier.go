@@ -23,7 +23,7 @@ type Carrier struct {
 	Forwarder *forward.Forwarder `json:"-"`
 
 	closeIdle func()
-	trusting  trustingForwarders
+	trusting  *trustingForwarders // nil: the handler takes no entry's authorities
 }
 
 // Carry is called by a handler's Provision: it finds the app and makes the forwarder. headerTimeout is how long an upstream
@@ -35,9 +35,9 @@ func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration, needs ..
 		return err
 	}
 	c.Forwarder, c.closeIdle, err = a.newForwarder(ctx, c.Transport, headerTimeout, nil)
-	c.trusting.build = func(certificates []*x509.Certificate) (*forward.Forwarder, func(), error) {
+	c.trusting = &trustingForwarders{build: func(certificates []*x509.Certificate) (*forward.Forwarder, func(), error) {
 		return a.newForwarder(ctx, c.Transport, headerTimeout, certificates)
-	}
+	}}
 	return err
 }
 

@@ -59,6 +59,9 @@ func (t *trustingForwarders) drop() {
 }
 
 func (t *trustingForwarders) close() {
+	if t == nil {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drop()

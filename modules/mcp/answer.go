@@ -156,7 +156,11 @@ func (x *exchange) hold(response *forward.Response) error {
 
 // resumes reports whether the client can ask for the rest of a stream that has ended: its events have ids, and a session says
 // whose they are.
-func (x *exchange) resumes() bool { return x.inSession && !x.Modern() && x.answers.Resumable() }
+func (x *exchange) resumes() bool { return x.mayGoOn() && x.answers.Resumable() }
+
+// mayGoOn reports whether the answer may still come although its stream has ended: servers with sessions may close a stream at
+// any time to be asked again (SEP-1699), and not all give an event id before.
+func (x *exchange) mayGoOn() bool { return x.inSession && !x.Modern() }
 
 var errUnanswered = errors.New("the stream has ended without the answer")
 
@@ -180,7 +184,7 @@ func (a *answered) Lend(most int) ([]byte, error) {
 }
 
 func (a *answered) end(err error) error {
-	if err == io.EOF && !a.exchange.answers.Done() && !a.exchange.resumes() { //nolint:errorlint // an error that wraps io.EOF is not a stream's end
+	if err == io.EOF && !a.exchange.answers.Done() && !a.exchange.mayGoOn() { //nolint:errorlint // an error that wraps io.EOF is not a stream's end
 		return errUnanswered
 	}
 	return err

@@ -294,6 +294,10 @@ func TestStreamWithoutBeginning(t *testing.T) {
 	if w.Code != http.StatusOK || aborted || w.Body.String() != "data: "+newsOne+"\n\n\n\nevent: message\ndata: "+refusedOne+"\n\n" {
 		t.Errorf("%d %q, aborted %v", w.Code, w.Body, aborted)
 	}
+	w, aborted = ask(t, asked{session: true}, said{label: "text/event-stream"})
+	if w.Code != http.StatusOK || aborted || w.Body.Len() > 0 {
+		t.Errorf("%d %q: a server with sessions may close a stream to be asked again, aborted %v", w.Code, w.Body, aborted)
+	}
 	w, aborted = ask(t, asked{session: true}, said{label: "text/event-stream", text: "id: 1\ndata:\n\n", broken: io.ErrUnexpectedEOF})
 	if w.Code != http.StatusOK || !aborted {
 		t.Errorf("%d %q: a client that can resume the stream is told nothing, aborted %v", w.Code, w.Body, aborted)

@@ -168,7 +168,7 @@ func (x *exchange) failed(ctx context.Context, err error) {
 	default:
 		x.outcome = "upstream_error"
 		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
-		x.call.NoteFailure(err)
+		x.call.NoteFailure(err) //nolint:contextcheck // the note outlives the request
 		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, forward.PublicText, app.UpstreamError)
 	}
 }

@@ -37,7 +37,7 @@ func (x *exchange) lead(ctx context.Context) bool {
 	case !x.call.Led() || x.Endpoint != nil:
 		return false
 	case x.r.Method == http.MethodDelete:
-		x.endConversation()
+		x.endConversation(ctx)
 		return true
 	case x.r.Method == http.MethodGet:
 		return x.Session.Upstream != "" && x.wait(ctx)
@@ -165,9 +165,9 @@ func (x *exchange) unwritten(err error) {
 }
 
 // endConversation answers a DELETE. The upstream is not told: there is no credential to tell it with.
-func (x *exchange) endConversation() {
+func (x *exchange) endConversation(ctx context.Context) {
 	if x.Session.Guided {
-		if err := x.call.EndConversation(x.r.Context(), x.Session.Upstream); err != nil {
+		if err := x.call.EndConversation(ctx, x.Session.Upstream); err != nil {
 			x.unwritten(err)
 			return
 		}

@@ -99,7 +99,7 @@ func (v *visit) connectWithout(name string) {
 
 // find looks up the server. Another organization's is answered like one that does not exist.
 func (c *connect) find(name string) bool {
-	server, err := storage.Server{}, error(storage.ErrNotFound)
+	server, err := storage.Server{}, storage.ErrNotFound
 	if slug.Valid(name) {
 		server, err = c.core.Store.ServerBySlug(c.r.Context(), c.user.OrganizationID, name)
 	}
