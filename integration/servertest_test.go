@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// tried is what a test of a server answers.
+// tried holds the answer of a server's test.
 type tried struct {
 	Reachable      bool     `json:"reachable"`
 	Transport      string   `json:"transport"`
@@ -22,13 +22,13 @@ type tried struct {
 	Message        string   `json:"message"`
 }
 
-// sighting is what a server's record says of when it was seen.
+// sighting holds the members of a server that tell when it was seen.
 type sighting struct {
 	LastSeenAt *time.Time `json:"last_seen_at"`
 	LastError  string     `json:"last_error"`
 }
 
-// TestServerIsTried: a server of go-sdk is tried at its creation and on demand, and so is what is none; a server that does not
+// TestServerIsTried: the gateway tries a go-sdk server, and addresses without one, at creation and on demand. A server that does not
 // answer does not hold its creation up; what real calls meet is kept, too.
 func TestServerIsTried(t *testing.T) {
 	t.Parallel()

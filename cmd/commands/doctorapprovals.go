@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// policyStore is what of a store policies are read from.
+// policyStore reads policies.
 type policyStore interface {
 	Organizations(ctx context.Context) ([]storage.Organization, error)
 	Policies(ctx context.Context, f storage.PolicyFilter) (storage.Page[storage.PolicyView], error)

@@ -73,7 +73,7 @@ func TestMCPClients(t *testing.T) {
 	}
 }
 
-// used is what client.mjs found.
+// used holds the findings of client.mjs.
 type used struct {
 	Tools                               []string
 	Echo, Denied, Held, Approved, After string

@@ -181,7 +181,7 @@ func frameworks(t *testing.T) []mcpServer {
 	}
 }
 
-// browsed is what differs of a browser's answers: files that are named by the time, and a session's marks of elements.
+// browsed lists the differences in a browser's answers: files that are named by the time, and a session's marks of elements.
 var browsed = []string{`[\w./-]*(page|console)-[\w.-]+\.(yml|png|log)`, `\bf?\d*e\d+\b`}
 
 func browsing(page string) []probe {

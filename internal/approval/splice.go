@@ -77,7 +77,7 @@ func ReadRetry(params []byte) (Retry, error) {
 	return r, nil
 }
 
-// ReadAnswer reads the result of an elicitation. nil, which is what an error in its place leaves, is [Unable].
+// ReadAnswer reads the result of an elicitation. nil is [Unable]: an error in its place leaves nothing.
 func ReadAnswer(result []byte) Answer {
 	v, err := strictjson.Parse(result, partLimits(result))
 	if err != nil {

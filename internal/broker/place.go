@@ -27,7 +27,7 @@ func siteOf(e *storage.DirectoryEntry) site {
 	return site{e.URL, e.EventsURL, e.Provider, KindOf(e), e.OAuth.Resource, e.OAuth.Issuer}
 }
 
-// sent is what is said of the place in OAuth requests: its resource, unless the entry leaves it out.
+// sent returns the resource for OAuth requests: its resource, unless the entry leaves it out.
 func (p place) sent(e *storage.DirectoryEntry) string {
 	if e.Options.ResourceOff {
 		return ""

@@ -82,7 +82,7 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 	}
 }
 
-// storePauses are what lies between the tries of a refresh whose store does not answer in time. Everybody who waits for the
+// storePauses lie between the tries of a refresh whose store does not answer in time. Everybody who waits for the
 // refresh, hundreds of calls at the instant of an expiry, would otherwise be refused for one slow answer.
 var storePauses = []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
@@ -244,7 +244,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	return nil
 }
 
-// answered is what follows from an answer without usable tokens. The refresh token that was sent is never sent again: the
+// answered handles an answer without usable tokens. The refresh token that was sent is never sent again: the
 // connection is over, unless the answer holds the next one. That is kept, and redeemed once: an answer that cannot be used may
 // be a slip, two of them are how the provider is.
 func (r *refresher) answered(c *storage.Connection, g grant, cause error) error {

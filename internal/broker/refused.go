@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// verdict is what a refusal of our client comes down to, when the provider is asked once more about the client alone.
+// verdict tells whether a provider refuses our client, after it was asked once more about the client alone.
 type verdict int
 
 const (
@@ -19,7 +19,7 @@ const (
 	clientFailed                   // the provider refuses what an administrator has configured: the server is in error
 )
 
-// public is what a user who connects is told.
+// public holds the text for the user who connects.
 func (v verdict) public() string {
 	switch v {
 	case clientUnknown:

@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Envelope is what a message of a server says of itself. Its contents are not judged: a text in a tool's result may be one that
+// Envelope holds the members that tell the kind of a server's message. Its contents are not judged: a text in a tool's result may be one that
 // readers of JSON do not agree on (half a surrogate pair, a byte that is no UTF-8), and is no reason to lose the answer.
 type Envelope struct {
 	ID              []byte // as it was written, a string or a number; nil when absent or null
@@ -15,7 +15,7 @@ type Envelope struct {
 	Result, Failure bool // the message is a response of that kind
 }
 
-// Kind is what the message is; 0 when it is none.
+// Kind returns the kind of the message, 0 when it is no message.
 func (e *Envelope) Kind() Kind {
 	switch {
 	case e.Method != "" && (e.Result || e.Failure), e.Result && e.Failure:

@@ -22,7 +22,7 @@ const (
 	EventName  Reason = "event_name"     // an event of another name than message, such as endpoint
 )
 
-// Answers is what may come for one request of a client. The zero value takes notifications alone. Not safe for concurrent
+// Answers holds what a server sends against one request of a client. The zero value takes notifications alone. Not safe for concurrent
 // use.
 type Answers struct {
 	// AnyID: the stream brings answers to requests that came by other ways: one that goes on where another broke off
@@ -91,7 +91,7 @@ func (a *Answers) Message(text []byte) []byte {
 	return text
 }
 
-// Event is Message for an event of a stream: data is what passes of its own, and ok is false when that is all there was. Events
+// Event is Message for an event of a stream: data is the part that passes, and ok is false when all of it does. Events
 // without data, which keep the client's place in the stream, are not dropped but lose a name that is not message.
 func (a *Answers) Event(e *ssewire.Event) (data []byte, ok bool) {
 	a.ids = a.ids || e.HasID && e.ID != ""

@@ -3,6 +3,5 @@
 // make of clients. Everything else is dropped, because a client acts on whatever comes: a second answer, one to a request of
 // another stream, a question that its revision does not know, an event that tells it where to send its messages.
 //
-// What no reader could take for a message does not pass either, so that nothing reaches a client that filters have not
-// understood.
+// Text that is no message is dropped too. So nothing reaches a client that filters have not understood.
 package mcpanswer

@@ -1,6 +1,6 @@
 package mcpmethod
 
-// serverMethods are what servers may ask of clients, and the revision that brought each. 2026-07-28 took them all away.
+// serverMethods lists the requests that servers may make of clients, and the revision that brought each. 2026-07-28 took them all away.
 var serverMethods = map[string]string{
 	"ping": "", "sampling/createMessage": "", "roots/list": "",
 	"elicitation/create": "2025-06-18",

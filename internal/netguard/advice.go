@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Advice is what an operator writes so that a connection which failed with err can be made; "" when no option helps. It tells
+// Advice names the option that lets a connection succeed which failed with err; "" when no option helps. It tells
 // refused addresses from unreachable ones, so that it is for administrators and logs only.
 func Advice(err error) string {
 	var authority x509.UnknownAuthorityError

@@ -44,7 +44,7 @@ func (g *Guard) CheckURL(u *url.URL) error {
 	return nil
 }
 
-// urlReason is what is wrong with a URL apart from its host.
+// urlReason says why a URL is refused, apart from its host.
 func (g *Guard) urlReason(u *url.URL) string {
 	if u == nil {
 		return "it is missing"

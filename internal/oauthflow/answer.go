@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Class is what an answer of a token endpoint means for who asked. docs/providers.md has the table for people.
+// Class sorts the answers of a token endpoint. docs/providers.md has the table for people.
 type Class int
 
 // Classes of answers.

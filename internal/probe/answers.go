@@ -67,7 +67,7 @@ func (s *probing) notMCP(a reply) {
 	}
 }
 
-// says is what an answer is, for a sentence.
+// says describes an answer within a sentence.
 func (a *reply) says() string {
 	if code := a.code(); code != "" {
 		return "it answers with error " + code

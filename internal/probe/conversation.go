@@ -26,7 +26,7 @@ const (
 
 var jsonLimits = strictjson.Limits{MaxBytes: maxAnswer, MaxDepth: 64}
 
-// reply is what a server answered to a message.
+// reply holds a server's answer to a message.
 type reply struct {
 	status  int
 	header  http.Header

@@ -68,7 +68,7 @@ const (
 	AuthOther = "other" // a credential is demanded, and no authorization server is known
 )
 
-// Report is what was found. Members that are not known are zero.
+// Report holds the findings. Members that are not known are zero.
 type Report struct {
 	Reachable      bool // something answered in HTTP
 	Transport      string

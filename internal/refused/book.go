@@ -28,7 +28,7 @@ type Entry struct {
 	// Claims are the payload's members, cut to what an entry may hold. Cut names what was left out.
 	Claims json.RawMessage `json:"claims"`
 	Cut    []string        `json:"claims_left_out,omitempty"`
-	// Header is what the token says about its signature: alg, kid, typ.
+	// Header holds the token's header: alg, kid, typ.
 	Header map[string]string `json:"header,omitempty"`
 	Advice
 
@@ -38,7 +38,7 @@ type Entry struct {
 
 // Advice says why a token was refused and what would accept it.
 type Advice struct {
-	// Reason is what was wrong.
+	// Reason says why the token was refused.
 	Reason string `json:"reason"`
 	// RefusedBy is the option of the configuration that refused it; "" when no option can change it.
 	RefusedBy string `json:"refused_by"`
@@ -47,7 +47,7 @@ type Advice struct {
 	// Issuer and Option name that option: of which identity, and its first words.
 	Issuer string `json:"issuer,omitempty"`
 	Option string `json:"option,omitempty"`
-	// Advice is what to do, in a sentence.
+	// Advice says in a sentence how to mend it.
 	Advice string `json:"advice"`
 }
 

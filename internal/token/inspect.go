@@ -9,7 +9,7 @@ import (
 
 // What follows is for telling an administrator why a token was refused. Nothing of it lets anybody in.
 
-// Payload is what the token claims.
+// Payload holds the token's claims.
 func (u Unverified) Payload() strictjson.Value { return u.payload }
 
 // HeaderFields are alg, kid and typ of the token's header, those that are there and no longer than a kid may be.

@@ -4,7 +4,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// About is what a server says of a tool to people. All of it is the server's word (2025-11-25, server/tools, "Tool
+// About holds the texts about a tool that its server wrote for people. All of it is the server's word (2025-11-25, server/tools, "Tool
 // annotations": hints that clients must not trust).
 type About struct {
 	Title, Description string

@@ -18,7 +18,7 @@ var (
 
 	//go:embed layout.html
 	layoutText string
-	// layout is what all pages have in common. The style sheet stands in it, so that it is shown wherever an answer comes
+	// layout holds the common parts of all pages. The style sheet stands in it, so that it is shown wherever an answer comes
 	// from: a Caddyfile may send the other addresses of a site elsewhere.
 	layout = strings.Replace(layoutText, "/* style.css */", style, 1)
 )
@@ -40,7 +40,7 @@ type Link struct{ Address, Text string }
 // User is somebody who is logged in with a browser, with the form that logs them out.
 type User struct{ Name, Token, Logout string }
 
-// Frame is what stands around the content of a page.
+// Frame stands around the content of a page.
 type Frame struct {
 	Title string
 	// Site is the name of another site than the gateway's own, which has no front page. Default: the gateway's.

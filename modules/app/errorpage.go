@@ -100,7 +100,7 @@ func (p *errorPages) finish() {
 	}
 }
 
-// explain is what people are told of a status: what it means, and what they can do.
+// explain tells people the meaning of a status, and how to go on.
 func explain(status int) (title, advice string) {
 	switch {
 	case status == http.StatusUnauthorized:

@@ -21,7 +21,7 @@ const (
 	noteChange = 5 * time.Second
 )
 
-// sight is what this node has noted of a server, kept with what it knows of the server.
+// sight holds this node's notes about a server, beside its other facts.
 type sight struct {
 	noted   atomic.Int64 // Unix seconds of the last note
 	problem atomic.Pointer[string]

@@ -10,10 +10,10 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// modelsBase is what Anthropic's clients take for a base; OpenAI's take it with /v1.
+// modelsBase is the base URL of Anthropic's clients; OpenAI's take it with /v1.
 var modelsBase = strings.TrimSuffix(app.ModelsPrefix, "/v1/")
 
-// wrongBases are what people configure as base of a client of models: a part of the right one, or more of it. Clients append
+// wrongBases lists base URLs that people configure by mistake: a part of the right one, or more of it. Clients append
 // an endpoint, with /v1 before it or not.
 var wrongBases = map[string]bool{
 	"": true, "/v1": true, "/api": true, "/api/v1": true, "/llm-gateway": true, "/llm-gateway/v1": true, "/openai": true, "/openai/v1": true,

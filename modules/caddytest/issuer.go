@@ -27,7 +27,7 @@ type Issuer struct {
 	// idToken is what the token endpoint answers, and asked what it was asked with.
 	idToken string
 	asked   []*http.Request
-	// userinfo is what that endpoint answers; nil: there is none.
+	// userinfo holds the answer of that endpoint; nil: there is none.
 	userinfo Object
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// What servers say that an answer is, and what it is, are two things: some label an answer text/event-stream and send bare
+// Servers label answers wrongly: some label an answer text/event-stream and send bare
 // JSON, others send JSON as text/html, or nothing under any label. What a client makes of it is its own affair, so an answer
 // is read as what it is, labelled anew, and nothing passes that was not read.
 

@@ -105,7 +105,7 @@ func (x *exchange) versions() []string {
 	return legacyVersions
 }
 
-// capabilities are what the gateway can do for a server that it cannot ask.
+// capabilities lists the abilities that the gateway offers for a server that it cannot ask.
 var capabilities = map[string]any{"tools": map[string]any{"listChanged": true}}
 
 // result is an answer of the gateway's own. Nobody may keep it: it is another one as soon as the user has connected.

@@ -98,7 +98,7 @@ func subscription(listen *jsonrpc.Message, method string, more map[string]any) [
 	return jsonrpc.NotificationOf(method, params)
 }
 
-// notifications is what a subscription asks for.
+// notifications lists the kinds that a subscription asks for.
 func notifications(listen *jsonrpc.Message) strictjson.Value {
 	n := len(listen.Params) + 1
 	params, _ := strictjson.Parse(listen.Params, strictjson.Limits{MaxBytes: n, MaxDepth: n, MaxMembers: n})
@@ -111,7 +111,7 @@ func wantsTools(listen *jsonrpc.Message) bool {
 	return ok && string(wanted.Raw()) == "true"
 }
 
-// offered is what of a subscription the gateway tells.
+// offered lists the kinds of a subscription that the gateway sends.
 func offered(listen *jsonrpc.Message) map[string]any {
 	if !wantsTools(listen) {
 		return map[string]any{"notifications": map[string]any{}}

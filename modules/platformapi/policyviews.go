@@ -66,7 +66,7 @@ type savedPolicy struct {
 	Warnings []string   `json:"warnings,omitempty"`
 }
 
-// policyWarnings are what is true of a policy that was taken and works otherwise than its author may think.
+// policyWarnings tells of rules in an accepted policy that may surprise its author.
 func (q *request) policyWarnings(p *storage.Policy) []string {
 	warning := q.Core.ApprovalWarning()
 	asks := func(r storage.Rule) bool {

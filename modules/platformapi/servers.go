@@ -83,7 +83,7 @@ type createdView struct {
 	ID           string  `json:"id"`
 	ConnectionID *string `json:"connection_id"`
 	AuthURL      *string `json:"auth_url"`
-	// Test is what the server said when it was tried; null when it was not.
+	// Test holds the result of trying the server; null when it was not tried.
 	Test *testView `json:"test"`
 }
 

@@ -21,7 +21,7 @@ const (
 	creationWithin = 3 * time.Second
 )
 
-// testView is what a test of a server found.
+// testView holds the result of a server's test.
 type testView struct {
 	Reachable      bool     `json:"reachable"`
 	Transport      *string  `json:"transport"`
@@ -67,7 +67,7 @@ func testServer(q *request) (any, error) {
 	return viewTest(&report), nil
 }
 
-// ownCredential is what puts the caller's credential for a server on a request; nil when there is none.
+// ownCredential returns a function that puts the caller's credential on a request; nil when there is none.
 func (q *request) ownCredential(ctx context.Context, s *storage.Server) (func(*http1.Request) error, error) {
 	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
 	credential, err := q.Core.Broker.Credential(ctx, key, s)

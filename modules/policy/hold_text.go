@@ -28,7 +28,7 @@ const (
 	textState     = "The requestState is not one of this call; make the call anew"
 )
 
-// textPage is what a client is told that cannot ask its user: where the user decides. It names no page that is not there.
+// textPage tells a client that cannot ask its user where the user decides. It names no page that is not there.
 func textPage(core *app.Core, id string) string {
 	if !core.ApprovalPage && len(core.ApprovalClients) == 0 {
 		return "This call needs its user's approval, and nothing was executed. The user can give it neither in this client nor elsewhere: " +

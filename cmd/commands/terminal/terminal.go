@@ -13,7 +13,7 @@ import (
 // maxWidth is as wide as text is made in wider terminals: longer lines are hard to read.
 const maxWidth = 110
 
-// Terminal is what is known of where text goes. The zero Terminal is none: a file or another program.
+// Terminal describes the place that text goes to. The zero value stands for a file or another program.
 type Terminal struct {
 	Color bool
 	Width int // in characters; 0: lines are left as they are

@@ -69,7 +69,7 @@ func (w *walk) findServer(ctx context.Context, detail []string) ([]string, error
 	return append(detail, fmt.Sprintf("%s: connection %s", w.server, connection.Status)), nil
 }
 
-// What a user connected before the tour is theirs: it is used as it is, and stays.
+// An account that a user connected before the tour is theirs: the tour uses it and leaves it connected.
 const textKept = "the account was connected before the tour, which uses it and leaves it as it is"
 
 func connectUnlessKept(ctx context.Context, w *walk) ([]string, error) {

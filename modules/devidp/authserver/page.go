@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/webpage"
 )
 
-// content is the login and consent page. Its fields are what programs that follow it rely on: see Server.Authorize.
+// content is the login and consent page. Programs that follow it rely on its fields: see Server.Authorize.
 const content = `<p><strong>{{if .ClientName}}{{.ClientName}}{{else}}{{.ClientID}}{{end}}</strong> asks to act for you. Nobody is asked for a password: this is for development only.</p>
 <form method="post" action="{{.Action}}"><input type="hidden" name="ticket" value="{{.Ticket}}">
 {{template "pick" .Data}}

@@ -173,7 +173,7 @@ func (d *Demo) routes() http.Handler {
 	return mux
 }
 
-// site is what the third party calls itself on its pages.
+// site names the third party on its pages.
 const site = "Demo third party"
 
 var index = webpage.MustParse(`<p>It stands for a service that others run: an MCP server at <code>{{.MCPURL}}</code> and an event stream at

@@ -37,7 +37,7 @@ type Facts struct {
 // Snippet is the first of the snippets.
 func (f Facts) Snippet() snippets.Snippet { return f.Snippets[0] }
 
-// URLFlag is what other commands must be told to find the gateway at url.
+// URLFlag returns the flag by which other commands find the gateway at url.
 func URLFlag(url string) string {
 	if url == DefaultURL {
 		return ""
@@ -87,7 +87,7 @@ func parseBanner(colour bool) *template.Template {
 	return template.Must(template.New("banner").Funcs(template.FuncMap{"bold": paint("1"), "link": paint("36"), "faint": paint("2")}).Parse(bannerText))
 }
 
-// Banner is what is printed once the gateway runs: one screen, for a terminal in colour or for anything else.
+// Banner returns the text that is printed once the gateway runs: one screen, for a terminal in colour or for anything else.
 func (f Facts) Banner(colour bool) string {
 	var text strings.Builder
 	if err := bannerTemplate[colour].Execute(&text, f); err != nil {
@@ -104,7 +104,7 @@ func (f Facts) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Command is what to type to start this program again: its name when a shell finds it by that, `go run` when that is how
+// Command returns the words that start this program again: its name when a shell finds it by that, `go run` when that is how
 // it was started, else its path.
 func Command() string {
 	started := os.Args[0]
