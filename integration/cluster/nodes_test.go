@@ -64,7 +64,7 @@ func startCluster(t *testing.T) *cluster {
 func startClusterWith(t *testing.T, option string, env ...string) *cluster {
 	t.Helper()
 	rig.Figures(t)
-	c := &cluster{t: t, database: pgtest.NewServer(t), issuer: rig.NewIssuer(t), option: option, env: env, url: "http://127.0.0.1:" + rig.FreePort(t)}
+	c := &cluster{t: t, database: pgtest.NewServer(t), issuer: rig.NewIssuer(t), option: option, env: env, url: "https://127.0.0.1:" + rig.FreePort(t)}
 	binary := rig.Durward(t)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
@@ -99,12 +99,13 @@ func (c *cluster) add(binary, name, key string) {
 		master_key {env.DURWARD_TEST_KEY}
 		identity oidc <issuer> {
 			audience <url>
+			login_client approver
+			connect_check state
 		}
 		egress {
 			http 127.0.0.0/8 ::1/128
 		}
 		sse require_grant
-		approval_clients approver
 		<option>
 	}
 }

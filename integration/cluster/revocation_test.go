@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // upstream is an MCP server whose calls succeed and whose event streams say one thing and go on.
@@ -97,6 +99,8 @@ func (c *cluster) newRights(up *upstream) *rights {
 	return r
 }
 
+func leadsToConnect(a answer) bool { return rig.LeadsToConnect(a.status, a.body) }
+
 var kinds = []string{"key", "policy", "server", "connection", "user"}
 
 func (r *rights) make(n *node, kind string) right {
@@ -121,7 +125,7 @@ func (r *rights) make(n *node, kind string) right {
 	case "connection":
 		token := r.c.token(alice)
 		n.api(r.client, token, http.MethodPost, "/api/servers/"+r.locked.id+"/connect", members{"bearer_token": "credential"})
-		return right{token: token, server: r.locked, after: status(http.StatusForbidden), reason: "disconnected", take: func(n *node) {
+		return right{token: token, server: r.locked, after: leadsToConnect, reason: "disconnected", take: func(n *node) {
 			n.api(r.client, token, http.MethodDelete, "/api/servers/"+r.locked.id+"/connection", nil)
 		}}
 	case "user":

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // kind is one sort of thing that writers write.
@@ -203,7 +205,7 @@ var credentialText = regexp.MustCompile(`"credential ([^"]*)"`)
 
 // credential is the one that a call was made with; "": none.
 func credential(a answer) string {
-	if a.status == http.StatusForbidden {
+	if rig.LeadsToConnect(a.status, a.body) {
 		return ""
 	}
 	found := credentialText.FindSubmatch(a.body)

@@ -35,13 +35,13 @@ func NewRequest(ctx context.Context, method, url, token string, body any, header
 	return request, nil
 }
 
-// NewNodeRequest is NewRequest to host:port for one of the nodes behind publicURL.
+// NewNodeRequest is NewRequest to host:port for one of the nodes behind publicURL, whatever ends the TLS of an https address.
 func NewNodeRequest(ctx context.Context, publicURL, address, method, path, token string, body any, header ...string) (*http.Request, error) {
 	request, err := NewRequest(ctx, method, "http://"+address+path, token, body, header...)
 	if err != nil {
 		return nil, err
 	}
-	request.Host = strings.TrimPrefix(publicURL, "http://")
+	_, request.Host, _ = strings.Cut(publicURL, "://")
 	return request, nil
 }
 
@@ -85,4 +85,10 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// LeadsToConnect reports whether the gateway answered a call itself, with the page on which the user connects their account.
+// That is what `unconnected guide` does, the default.
+func LeadsToConnect(status int, body []byte) bool {
+	return status == http.StatusOK && bytes.Contains(body, []byte(`"isError":true`)) && bytes.Contains(body, []byte("/connect/"))
 }
