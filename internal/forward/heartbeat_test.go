@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ func TestW07Heartbeat(t *testing.T) {
 		}
 		defer res.Close()
 		res.Heartbeat = every
-		w := httptest.NewRecorder()
+		w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
 		done := make(chan error)
 		go func() { done <- res.Relay(w, 1<<10) }()
 		say := func(text, want string, quiet time.Duration) {
@@ -31,7 +32,7 @@ func TestW07Heartbeat(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(quiet)
 			synctest.Wait()
-			if got := w.Body.String(); got != want {
+			if got := w.written(); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
@@ -46,6 +47,24 @@ func TestW07Heartbeat(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// lockedRecorder is a client whose content can be looked at while a timer writes.
+type lockedRecorder struct {
+	mu sync.Mutex
+	*httptest.ResponseRecorder
+}
+
+func (r *lockedRecorder) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ResponseRecorder.Write(p)
+}
+
+func (r *lockedRecorder) written() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Body.String()
 }
 
 // goneWriter is a client that takes nothing after its headers.
