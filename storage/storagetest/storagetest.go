@@ -196,6 +196,9 @@ func entry(name string) storage.DirectoryEntry {
 		OAuth:      storage.OAuthEndpoints{Issuer: "https://as.example.com", TokenEndpoint: "https://as.example.com/token", Resource: "https://mcp.example.com/"},
 		Public:     true, RequiresAuth: true, Categories: []string{"notes"}, EventsURL: "https://mcp.example.com/events",
 		Meta: []byte(`{"kept":  "as written"}`),
+		Options: storage.EntryOptions{
+			ResourceOff: true, AuthMethod: "client_secret_post", AuthorizationParams: map[string]string{"prompt": "consent"}, TrustedCA: "pem",
+		},
 	}
 }
 
