@@ -204,6 +204,10 @@ func TestBytesPassUnchanged(t *testing.T) {
 		t.Errorf("the upstream's cookies or challenges came: %v", a.header)
 	}
 	got := upstream.last(t)
+	if loop := got.header.Get("Cdn-Loop"); !strings.HasPrefix(loop, "durward-") {
+		t.Errorf("CDN-Loop %q", loop)
+	}
+	got.header.Del("Cdn-Loop")
 	if diff := cmp.Diff(odd, got.body); diff != "" {
 		t.Errorf("request (-sent +got):\n%s", diff)
 	}

@@ -29,6 +29,9 @@ const (
 	maxWord        = 255
 )
 
+// ErrOwnAddress refuses the gateway's own address.
+var ErrOwnAddress = errors.New("this is the gateway's own address, and each call would come back to it; enter the address of the server behind it")
+
 // Check lists everything that is wrong with an entry. checkURL says whether the gateway may connect to an address; its
 // error is for people.
 func Check(e storage.DirectoryEntry, checkURL func(*url.URL) error) []Problem {
@@ -98,7 +101,10 @@ func (c *checker) address(required bool, text string, loc ...any) {
 		c.add("value_error", "Value error, not an absolute URL", loc...)
 		return
 	}
-	if err := c.checkURL(u); err != nil {
+	switch err := c.checkURL(u); {
+	case errors.Is(err, ErrOwnAddress):
+		c.add("value_error", "Value error, "+err.Error(), loc...)
+	case err != nil:
 		msg := "Value error, the gateway may not connect there"
 		if line := netguard.AdviceFor(u); line != "" {
 			msg += "; whoever runs it can allow the address with `" + line + "`"

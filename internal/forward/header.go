@@ -29,6 +29,21 @@ var (
 	noBuffering = []string{"no"}
 )
 
+// loopHeader names those that a request came through (RFC 8586).
+const loopHeader = "Cdn-Loop"
+
+// maxLoop is how much is passed on of what others said there, in bytes: a loop through us is found long before.
+const maxLoop = 1 << 10
+
+// loop is what came with a request, and the gateway's own name.
+func loop(came []string, own string) string {
+	before := strings.Join(came, ", ")
+	if before == "" || len(before) > maxLoop || !http1.ValidFieldValue(before) {
+		return own
+	}
+	return before + ", " + own
+}
+
 type occurrence uint8
 
 const (

@@ -58,6 +58,9 @@ type Limits struct {
 	// Idle bounds each silence inside an answer; comments count as a sign of life, and the time a slow client takes does
 	// not count. 0: 5 min.
 	Idle time.Duration
+	// LoopID is what the gateway calls itself in CDN-Loop, by which it knows requests that come back (RFC 8586); "": it does
+	// not.
+	LoopID string
 	// WriteIdle bounds each write to a client, which may have stopped reading. 0: 1 min.
 	WriteIdle time.Duration
 }
@@ -68,6 +71,7 @@ type Forwarder struct {
 	headerTimeout time.Duration
 	idle          time.Duration
 	writeIdle     time.Duration
+	loopID        string
 	timers        sync.Pool // of *timer that run out for nobody
 }
 
@@ -75,7 +79,7 @@ type Forwarder struct {
 func New(to Sender, l Limits) *Forwarder {
 	return &Forwarder{
 		to: to, headerTimeout: positive(l.HeaderTimeout, 30*time.Second), idle: positive(l.Idle, 5*time.Minute),
-		writeIdle: positive(l.WriteIdle, time.Minute),
+		writeIdle: positive(l.WriteIdle, time.Minute), loopID: l.LoopID,
 	}
 }
 
@@ -117,6 +121,9 @@ func (f *Forwarder) Do(ctx context.Context, r *Request) (*Response, error) {
 	defer out.release()
 	if err := out.prepare(r); err != nil {
 		return nil, err
+	}
+	if f.loopID != "" {
+		out.request.Fields = append(out.request.Fields, http1.Field{Name: loopHeader, Value: loop(r.Header[loopHeader], f.loopID)})
 	}
 	if r.Credential != nil {
 		if err := r.Credential.Apply(&out.request); err != nil {

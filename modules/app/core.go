@@ -31,6 +31,7 @@ type Core struct {
 
 	// PublicURL is the gateway's address, without a slash at the end.
 	PublicURL string
+	loopID    string // what it calls itself towards upstreams
 	Store     storage.Store
 	Keyring   *seal.Keyring
 	Guard     Guard
@@ -166,7 +167,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		return nil, err
 	}
 	core := &Core{
-		PublicURL: public.String(), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
+		PublicURL: public.String(), loopID: loopID(public.String()), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
 		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(),
 		Metrics: a.metrics, Log: a.slogger, Limits: a.limitsTogether(), Tasks: &a.resources.tasks, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),

@@ -30,7 +30,7 @@ func (a *App) readOnlyEntries(core *Core) (map[storage.Source][]storage.Director
 	if development := a.Development(); development != nil {
 		records = append(records, development.Records()...)
 	}
-	configured, err := directory.ReadOnly(records, storage.SourceConfig, core.Guard.CheckURL)
+	configured, err := directory.ReadOnly(records, storage.SourceConfig, core.CheckUpstream)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ const (
 	OAuthConfigurationError ErrorName = "OAuthConfigurationError" // 500
 	UpstreamError           ErrorName = "UpstreamError"           // 502
 	Unavailable             ErrorName = "Unavailable"             // 503
+	LoopDetected            ErrorName = "LoopDetected"            // 508
 )
 
 var statuses = map[ErrorName]int{
@@ -44,7 +45,7 @@ var statuses = map[ErrorName]int{
 	RateLimitExceeded: http.StatusTooManyRequests,
 	BadRequest:        http.StatusBadRequest, InternalServerError: http.StatusInternalServerError,
 	OAuthConfigurationError: http.StatusInternalServerError, UpstreamError: http.StatusBadGateway,
-	Unavailable: http.StatusServiceUnavailable,
+	Unavailable: http.StatusServiceUnavailable, LoopDetected: http.StatusLoopDetected,
 }
 
 // retryAfter is what a client is told to wait when a resource of ours is away for a moment.

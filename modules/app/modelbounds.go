@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/directory"
 	"github.com/durward-gateway/durward/internal/netguard"
 )
 
@@ -29,7 +30,9 @@ func (c *Core) CheckBaseURL(text string) (reason string) {
 		return "a base URL has no query"
 	}
 	var refused *netguard.URLError
-	switch err := c.Guard.CheckURL(u); {
+	switch err := c.CheckUpstream(u); {
+	case errors.Is(err, directory.ErrOwnAddress):
+		return err.Error()
 	case errors.As(err, &refused):
 		return refused.Reason
 	case err != nil:

@@ -30,6 +30,7 @@ func (a *App) newModelForwarder(ctx caddy.Context, transport *Transport) (*forwa
 	if err != nil {
 		return nil, nil, fmt.Errorf("transport: %w", err)
 	}
+	limits.LoopID = a.core.loopID
 	return forward.New(upstreams, limits), upstreams.CloseIdleConnections, nil
 }
 

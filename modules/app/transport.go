@@ -54,6 +54,7 @@ func (a *App) newForwarder(ctx caddy.Context, transport *Transport, headerTimeou
 	if err != nil {
 		return nil, nil, fmt.Errorf("transport: %w", err)
 	}
+	limits.LoopID = a.core.loopID
 	return forward.New(upstreams, limits), upstreams.CloseIdleConnections, nil
 }
 

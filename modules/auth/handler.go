@@ -76,6 +76,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		app.WriteError(w, app.Forbidden, "This gateway does not answer under that host name")
 		return nil
 	}
+	if call.Core.Returned(r) {
+		h.logger.Warn("a request of the gateway's own came back: a server's address leads to the gateway", zap.String("path", path))
+		app.WriteError(w, app.LoopDetected, "This request went out from this gateway and came back: the server's address leads to the gateway itself")
+		return nil
+	}
 	if isWellKnown(path) {
 		serveWellKnown(w, r, call.Core)
 		return nil

@@ -157,7 +157,7 @@ func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 		// The automatic one gets a suffix when it is reserved or taken.
 		wrong["slug"] = true
 	}
-	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.Core.Guard.CheckURL) {
+	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.Core.CheckUpstream) {
 		if !wrong[member(problem.Loc)] && !wrong[member(problem.Loc[:1])] {
 			o.Report(problem.Type, problem.Msg, problem.Loc...)
 		}

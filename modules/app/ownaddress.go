@@ -1,0 +1,85 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/loopback"
+)
+
+// A server whose address is the gateway's own would call itself until descriptors end, and so would one that leads back here
+// through others. The first is refused where it is entered, the second when its call comes back (RFC 8586).
+
+// CheckUpstream says why calls may not go to an address: that of netguard, or directory.ErrOwnAddress.
+func (c *Core) CheckUpstream(u *url.URL) error {
+	if c.ownAddress(u) {
+		return directory.ErrOwnAddress
+	}
+	return c.Guard.CheckURL(u)
+}
+
+// ownAddress reports whether an address is one at which the gateway carries calls. Other paths of its host may be somebody
+// else's.
+func (c *Core) ownAddress(u *url.URL) bool {
+	own, err := url.Parse(c.PublicURL)
+	if err != nil || port(u) != port(own) || !sameHost(u.Hostname(), own.Hostname()) {
+		return false
+	}
+	path := strings.ToLower(u.Path) + "/"
+	for _, prefix := range []string{MCPPrefix, SSEPrefix, ModelsPrefix} {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if strings.EqualFold(u.Scheme, "http") {
+		return "80"
+	}
+	return "443"
+}
+
+// sameHost compares hosts by what they name: case, a dot at the end, the spelling of an address and the names of this machine
+// make no difference.
+func sameHost(a, b string) bool {
+	plain := func(host string) string {
+		host = strings.ToLower(strings.TrimSuffix(host, "."))
+		if address, err := netip.ParseAddr(host); err == nil {
+			host = address.Unmap().WithZone("").String()
+		}
+		if loopback.IsHost(host) {
+			return "localhost"
+		}
+		return host
+	}
+	return plain(a) == plain(b)
+}
+
+// loopID is what the gateway calls itself in CDN-Loop: the same on every node, and nothing that its public address does not tell.
+func loopID(publicURL string) string {
+	sum := sha256.Sum256([]byte("durward CDN-Loop " + publicURL))
+	return "durward-" + hex.EncodeToString(sum[:8])
+}
+
+// Returned reports whether a request is one that the gateway has sent, and that others have sent back.
+func (c *Core) Returned(r *http.Request) bool {
+	for _, value := range r.Header["Cdn-Loop"] {
+		for id := range strings.SplitSeq(value, ",") {
+			name, _, _ := strings.Cut(id, ";")
+			if strings.EqualFold(strings.TrimSpace(name), c.loopID) {
+				return true
+			}
+		}
+	}
+	return false
+}
