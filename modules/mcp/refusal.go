@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	textLost = "Your account is not connected to this server, or no longer. Connect it here: "
-	textThen = "\nOnce it is connected, make the same call again: this conversation goes on."
+	textLost  = "Your account is not connected to this server, or no longer. Connect it here: "
+	textScope = "The server asks for a permission that your connection does not give. Connect your account again here: "
+	textThen  = "\nOnce it is connected, make the same call again: this conversation goes on."
 )
 
 // refuseCredential answers when there is no credential to send. A client that has not begun is told once, with 403; one
@@ -59,7 +60,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 // the user.
 func (x *exchange) refuseScope(ctx context.Context) {
 	x.scope = true
-	x.refuseCredential(ctx, &broker.NotConnectedError{Reason: "the server asks for more than the connection allows; connect it again"})
+	x.refuseCredential(ctx, &broker.NotConnectedError{Reason: "a permission is missing: the server asks for more than the connection allows; connect it again"})
 }
 
 // inConversation: the client has a session with this server. The 2026 revision has no sessions and every request stands
@@ -86,29 +87,37 @@ func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	asks := answersUser(m.Method) // of these a client may make its user open a page
 	switch {
 	case asks && x.Modern() && m.Client().ElicitURL:
-		return jsonrpc.Result(m.ID, inputRequired(address))
+		return jsonrpc.Result(m.ID, inputRequired(address, x.textLost()))
 	case asks && x.Session.ElicitURL && x.Version() == urlElicitationVersion:
 		return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeURLElicitationRequired, app.TextNotConnected, map[string]any{
 			"elicitations": []any{map[string]any{
-				"mode": "url", "elicitationId": uuid.NewString(), "url": address, "message": textLost + address,
+				"mode": "url", "elicitationId": uuid.NewString(), "url": address, "message": x.textLost() + address,
 			}},
 		})
 	case m.Method == "tools/call":
-		return jsonrpc.ToolError(m.ID, textLost+address+textThen, x.Modern())
+		return jsonrpc.ToolError(m.ID, x.textLost()+address+textThen, x.Modern())
 	}
-	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeNotConnected, textLost+address, &app.ServiceError{
+	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeNotConnected, x.textLost()+address, &app.ServiceError{
 		Name: app.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
 	})
 }
 
+// textLost is why the user has to connect.
+func (x *exchange) textLost() string {
+	if x.scope {
+		return textScope
+	}
+	return textLost
+}
+
 // inputRequired asks the user to open a page (2026-07-28, multi round-trip requests). There is no state to keep: the
 // retry is the same request, with a connection by then.
-func inputRequired(address string) map[string]any {
+func inputRequired(address, text string) map[string]any {
 	return map[string]any{
 		"resultType": "input_required",
 		"inputRequests": map[string]any{approval.ConnectKey: map[string]any{
 			"method": "elicitation/create",
-			"params": map[string]any{"mode": "url", "url": address, "message": textLost + address},
+			"params": map[string]any{"mode": "url", "url": address, "message": text + address},
 		}},
 	}
 }

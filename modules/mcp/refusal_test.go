@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,5 +164,20 @@ func TestRefuseForOtherReasons(t *testing.T) {
 				t.Errorf("%d %s, outcome %s, Retry-After %s", w.Code, w.Body, x.outcome, w.Header().Get("Retry-After"))
 			}
 		})
+	}
+}
+
+// TestW05MissingPermission: an upstream that asks for a wider scope is not an account that is not connected, and the user is
+// told so.
+func TestW05MissingPermission(t *testing.T) {
+	x, w := refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, mcpsession.Session{Upstream: "u"})
+	x.refuseScope(t.Context())
+	if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, textScope) || !strings.Contains(text, "https://") {
+		t.Errorf("%d %s", w.Code, text)
+	}
+	x, w = refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, mcpsession.Session{})
+	x.refuseScope(t.Context())
+	if text := w.Body.String(); w.Code != http.StatusForbidden || !strings.Contains(text, "a permission is missing") {
+		t.Errorf("%d %s", w.Code, text)
 	}
 }
