@@ -106,12 +106,7 @@ func (s *Stream) Used() Usage {
 	if u.Known && (u.Output > 0 || s.output == 0) {
 		return u
 	}
-	e := estimateUsed(s.estimate, s.output)
-	if u.Input > 0 {
-		e.Input, e.Cached, e.Written, e.Written1h = u.Input, u.Cached, u.Written, u.Written1h
-	}
-	e.Output = max(e.Output, u.Output)
-	return e
+	return u.or(estimateUsed(s.estimate, s.output))
 }
 
 // OutputBytes is how much text of the model passed so far: contents, arguments of tools, reasoning.

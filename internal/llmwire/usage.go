@@ -40,12 +40,27 @@ func AnswerUsage(endpoint limit.Endpoint, body []byte) Usage {
 	return t.usage(endpoint)
 }
 
-// AnswerUsed is [AnswerUsage] or, when nothing is known, the estimate of r with the text in the answer.
+// AnswerUsed is [AnswerUsage] or, when nothing is known, the estimate of r with the text in the answer. An answer with text for which
+// no output was told is estimated too, as in [Stream.Used].
 func AnswerUsed(r *Request, body []byte) Usage {
-	if u := AnswerUsage(r.Endpoint, body); u.Known {
+	u := AnswerUsage(r.Endpoint, body)
+	if u.Known && u.Output > 0 {
 		return u
 	}
-	return EstimateUsed(r, answerText(r.Endpoint, body))
+	text := answerText(r.Endpoint, body)
+	if u.Known && text == 0 {
+		return u
+	}
+	return u.or(EstimateUsed(r, text))
+}
+
+// or is an estimate in which what is known of the prompt is kept, and no output that was told is lowered.
+func (u Usage) or(estimate Usage) Usage {
+	if u.Input > 0 {
+		estimate.Input, estimate.Cached, estimate.Written, estimate.Written1h = u.Input, u.Cached, u.Written, u.Written1h
+	}
+	estimate.Output = max(estimate.Output, u.Output)
+	return estimate
 }
 
 // EstimateUsed is what a call is taken to have used that nobody told about: the estimate of the prompt, and one token

@@ -95,12 +95,15 @@ func TestEstimateUsed(t *testing.T) {
 		request, body string
 		want          Usage
 	}{
-		"known":          {limit.ChatCompletions, chat, chatAnswer, usage(19, 10, 8, true)},
-		"T07 chat":       {limit.ChatCompletions, chat, withoutUsage(chatAnswer), usage(2, 8, 0, false)},                                         // 30
-		"T07 responses":  {limit.Responses, `{"model":"m","input":"1234"}`, withoutUsage(responsesAnswer), usage(1, 8, 0, false)},                // 20 + 4 + 7
-		"T07 messages":   {limit.Messages, `{"model":"m","messages":[{"content":"1234"}]}`, withoutUsage(messagesAnswer), usage(1, 4, 0, false)}, // 3 + 3 + 4 + 3
-		"T07 embeddings": {limit.Embeddings, `{"model":"m","input":["1234"]}`, withoutUsage(embeddingsAnswer), usage(1, 0, 0, false)},
-		"T07 junk":       {limit.ChatCompletions, chat, `oh no`, usage(2, 0, 0, false)},
+		"known":         {limit.ChatCompletions, chat, chatAnswer, usage(19, 10, 8, true)},
+		"T07 chat":      {limit.ChatCompletions, chat, withoutUsage(chatAnswer), usage(2, 8, 0, false)},                                         // 30
+		"T07 responses": {limit.Responses, `{"model":"m","input":"1234"}`, withoutUsage(responsesAnswer), usage(1, 8, 0, false)},                // 20 + 4 + 7
+		"T07 messages":  {limit.Messages, `{"model":"m","messages":[{"content":"1234"}]}`, withoutUsage(messagesAnswer), usage(1, 4, 0, false)}, // 3 + 3 + 4 + 3
+		"T07 no output": {limit.ChatCompletions, chat, `{"choices":[{"message":{"content":"12345678"}}],"usage":{"prompt_tokens":19,"completion_tokens":0,"prompt_tokens_details":{"cached_tokens":8}}}`,
+			usage(19, 2, 8, false)},
+		"no output and no text": {limit.ChatCompletions, chat, `{"choices":[{"message":{"content":""}}],"usage":{"prompt_tokens":19,"completion_tokens":0}}`, usage(19, 0, 0, true)},
+		"T07 embeddings":        {limit.Embeddings, `{"model":"m","input":["1234"]}`, withoutUsage(embeddingsAnswer), usage(1, 0, 0, false)},
+		"T07 junk":              {limit.ChatCompletions, chat, `oh no`, usage(2, 0, 0, false)},
 	} {
 		r := parse(t, test.endpoint, test.request)
 		if got := AnswerUsed(r, []byte(test.body)); got != test.want {
