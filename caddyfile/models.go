@@ -17,6 +17,7 @@ import (
 //		connect_timeout  <duration>
 //		response_timeout <duration>
 //		idle_timeout     <duration>
+//		stream_options   auto|off
 //	}
 func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 	var p app.ConfiguredProvider
@@ -33,7 +34,7 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	texts := map[string]*string{"base_url": &p.BaseURL, "key": &p.Key}
+	texts := map[string]*string{"base_url": &p.BaseURL, "key": &p.Key, "stream_options": &p.StreamOptions}
 	times := map[string]*caddy.Duration{"connect_timeout": &p.ConnectTimeout, "response_timeout": &p.ResponseTimeout, "idle_timeout": &p.IdleTimeout}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		word := d.Val()
@@ -44,7 +45,7 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 		text, period := texts[word], times[word]
 		switch {
 		case text == nil && period == nil:
-			return d.Errf("unrecognized word %q in provider; known are base_url, connect_timeout, idle_timeout, key, response_timeout", word)
+			return d.Errf("unrecognized word %q in provider; known are base_url, connect_timeout, idle_timeout, key, response_timeout, stream_options", word)
 		case text != nil && *text != "", period != nil && *period != 0:
 			return d.Errf("%s may be given once", word)
 		case text != nil:
@@ -56,6 +57,9 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 			}
 			*period = caddy.Duration(duration)
 		}
+	}
+	if p.StreamOptions != "" && p.StreamOptions != app.StreamOptionsAuto && p.StreamOptions != app.StreamOptionsOff {
+		return d.Errf("stream_options is auto or off, not %q", p.StreamOptions)
 	}
 	if p.Key != "" && !app.IsReference(p.Key) {
 		return d.Err("key takes a reference, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")

@@ -14,8 +14,10 @@ type LLMProvider struct {
 	BaseURL        string // "": the kind's own
 	SealedSecret   []byte // the provider's API key; nil when it needs none
 	Timeouts       ModelTimeouts
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
+	// NoStreamOptions: it knows no stream_options in streamed chat completions.
+	NoStreamOptions bool
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
 }
 
 // ModelTimeouts bound one call to a provider. Zero members leave it to what is around: a target's to its provider's, a

@@ -69,6 +69,7 @@ const (
 	Responses
 	Embeddings
 	Messages
+	CountTokens // of messages, by Anthropic's clients
 )
 
 // EstimateRequest estimates a request body. limits bounds it; its error is the reader's *strictjson.SyntaxError, or that
@@ -102,7 +103,7 @@ type Estimation struct {
 
 // StartEstimate begins the estimate of a request.
 func StartEstimate(endpoint Endpoint) Estimation {
-	return Estimation{endpoint: endpoint, estimate: Estimate{Choices: 1, Output: endpoint != Embeddings}}
+	return Estimation{endpoint: endpoint, estimate: Estimate{Choices: 1, Output: endpoint != Embeddings && endpoint != CountTokens}}
 }
 
 // Member takes the value of a member of the request, at which s stands, when it counts. Otherwise it reports false and

@@ -15,6 +15,8 @@ type options struct {
 	members bool // the object has some
 	usage   span // the value of include_usage; empty when there is none
 	wanted  bool // include_usage is true
+	others  bool // it has members besides include_usage
+	whole   span // the member with the comma that goes with it; empty when there is none
 }
 
 // read reads stream_options, at which s stands.
@@ -30,6 +32,7 @@ func (o *options) read(s *strictjson.Scanner) (refused *RequestError) {
 			o.members = true
 			name, start, kind := object.Name(), s.Offset(), s.Kind()
 			usage := string(name) == "include_usage"
+			o.others = o.others || !usage
 			switch {
 			case !usage && otherSpelling(name, []string{"include_usage"}), usage && kind != strictjson.Bool && kind != strictjson.Null:
 				refused = invalidType("stream_options.include_usage must be true or false.")
@@ -52,6 +55,33 @@ func (o *options) read(s *strictjson.Scanner) (refused *RequestError) {
 // therefore takes it out again.
 func (r *Request) Injects() bool {
 	return r.Endpoint == limit.ChatCompletions && r.Stream && !r.options.wanted
+}
+
+// AsksForUsage reports whether the request as [Request.Body] makes it has stream_options for nothing but the usage. The client's
+// answer is the same without them.
+func (r *Request) AsksForUsage() bool {
+	return r.Endpoint == limit.ChatCompletions && r.Stream && !r.options.others
+}
+
+// BodyWithout is Body for an upstream that knows no stream_options: without that member.
+func (r *Request) BodyWithout(model string) []byte {
+	cut := r.options.whole
+	out := make([]byte, 0, len(r.body)+len(model))
+	if r.model.from < cut.from || cut == (span{}) {
+		out = r.appendModel(out, 0, model)
+		return append(append(out, r.body[r.model.to:max(cut.from, r.model.to)]...), r.body[max(cut.to, r.model.to):]...)
+	}
+	out = append(out, r.body[:cut.from]...)
+	out = r.appendModel(out, cut.to, model)
+	return append(out, r.body[r.model.to:]...)
+}
+
+// appendModel appends the body from a place to the end of model's value, which is model.
+func (r *Request) appendModel(out []byte, from int, model string) []byte {
+	if model == r.Alias {
+		return append(out, r.body[from:r.model.to]...)
+	}
+	return appendString(append(out, r.body[from:r.model.from]...), model)
 }
 
 // Body is the request for an upstream that calls the model model: the client's own bytes with another value for model

@@ -88,7 +88,8 @@ func ParseRequest(endpoint limit.Endpoint, body []byte, most int) (*Request, err
 		}
 	}
 	var object strictjson.ObjectFrame
-	for s.OpenObject(&object); !s.Failed() && s.NextMember(&object); {
+	end := 0 // of the member before
+	for s.OpenObject(&object); !s.Failed() && s.NextMember(&object); end = s.Offset() {
 		name := object.Name()
 		start := s.Offset()
 		switch string(name) {
@@ -120,6 +121,7 @@ func ParseRequest(endpoint limit.Endpoint, body []byte, most int) (*Request, err
 			if e := r.options.read(s); e != nil {
 				refuse(e)
 			}
+			r.options.whole = span{end, s.Offset()}
 		case "background":
 			if e := background(endpoint, s); e != nil {
 				refuse(e)
@@ -150,6 +152,10 @@ func ParseRequest(endpoint limit.Endpoint, body []byte, most int) (*Request, err
 		return nil, &RequestError{Status: 404, Code: CodeModelNotFound, Message: NoSuchModel}
 	}
 	r.Estimate = estimate.Estimate()
+	if o := &r.options; o.whole.to > 0 && o.whole.from == 0 { // it is the first member: the comma behind it goes with it
+		o.whole.from = bytes.IndexByte(body, '{') + 1
+		o.whole.to += bytes.IndexByte(body[o.whole.to:], ',') + 1
+	}
 	return r, nil
 }
 

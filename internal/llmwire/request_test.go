@@ -261,3 +261,24 @@ func TestBackground(t *testing.T) {
 		t.Error(err) // nothing there
 	}
 }
+
+// TestBodyWithout: W41, a request leaves without stream_options wherever it stands, and is otherwise the client's.
+func TestBodyWithout(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"model":"m","stream":true}`:                                                              `{"model":"real","stream":true}`,
+		`{"stream_options":{"include_usage":true},"model":"m","stream":true}`:                      `{"model":"real","stream":true}`,
+		"\n{ \"stream_options\" : null , \"model\":\"m\",\"stream\":true}":                         "\n{ \"model\":\"real\",\"stream\":true}",
+		`{"stream":true,"stream_options":{"include_usage":false},"model":"m"}`:                     `{"stream":true,"model":"real"}`,
+		`{"model":"m", "stream_options":{}, "stream":true}`:                                        `{"model":"real", "stream":true}`,
+		"{\"model\":\"m\",\"stream\":true,\n\"stream_options\": {\"include_usage\":true}\n}":       "{\"model\":\"real\",\"stream\":true\n}",
+		`{"messages":[{"content":"\"stream_options\":{}"}],"stream_options":{},"model":"m","x":1}`: `{"messages":[{"content":"\"stream_options\":{}"}],"model":"real","x":1}`,
+	} {
+		r := parse(t, limit.ChatCompletions, body)
+		if got := string(r.BodyWithout("real")); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+		if got := string(r.BodyWithout("m")); got != strings.Replace(want, "real", "m", 1) {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+}

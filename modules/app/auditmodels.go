@@ -27,7 +27,13 @@ type modelIntent struct {
 }
 
 // modelRequest is what records say of a request for a model, whoever it is sent to.
-type modelRequest struct{ trace, digest string }
+type modelRequest struct {
+	trace, digest string
+	counts        bool // it asks for the length of a prompt, and nothing of a model
+}
+
+// AuditTokenCount notes that the request is for the length of a prompt.
+func (c *Call) AuditTokenCount() { c.modelRequest.counts = true }
 
 // AuditModelRequest notes what records say of the request; body is nil where it was not read.
 func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body []byte) {
@@ -55,6 +61,9 @@ func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 	}
 	if c.Caller.Key != nil {
 		add(&e, "api_key_id", c.Caller.Key.ID)
+	}
+	if c.modelRequest.counts {
+		add(&e, "purpose", "count_tokens")
 	}
 	clipNames(&e)
 	return e

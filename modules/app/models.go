@@ -59,9 +59,12 @@ type ModelAccount struct {
 	urls   [endpoints]*url.URL // nil where the provider does not serve the endpoint
 	stored *storage.LLMProvider
 	secret seal.Secret // of the configuration's
+
+	// NoStreamOptions: the provider knows no stream_options.
+	NoStreamOptions bool
 }
 
-const endpoints = int(limit.Messages) + 1
+const endpoints = int(limit.CountTokens) + 1
 
 // Find gives the model of an alias. Disabled smart models are not found.
 func (m *Models) Find(alias string) (*Model, bool) {
@@ -118,6 +121,7 @@ type models struct {
 
 func (r *resources) makeModels() (err error) {
 	r.breakers = llmroute.NewBreakers(llmroute.Options{})
+	r.noStreamOptions = llmroute.NewRefusals(nil)
 	r.models, err = newCache(r, "models", cache.Options[*Models]{Entries: keptModels})
 	return err
 }
@@ -139,6 +143,9 @@ func (c *Core) Models(ctx context.Context, organization string) (*Models, error)
 
 // Breakers are the circuit breakers of all providers. They outlive configurations.
 func (c *Core) Breakers() *llmroute.Breakers { return c.resources.breakers }
+
+// NoStreamOptions are the models that were found to know no stream_options. They outlive configurations.
+func (c *Core) NoStreamOptions() *llmroute.Refusals { return c.resources.noStreamOptions }
 
 // ModelKinds lists the kinds of providers that there are, sorted.
 func (c *Core) ModelKinds() []string { return slices.Sorted(maps.Keys(c.kinds)) }
@@ -210,7 +217,7 @@ func (c *Core) storedTargets(stored []storage.ModelTarget, accounts map[string]*
 }
 
 func (c *Core) storedAccount(p *storage.LLMProvider) *ModelAccount {
-	account := &ModelAccount{ID: p.ID, Name: p.Name, Kind: p.Kind, Provider: c.kinds[p.Kind], stored: p}
+	account := &ModelAccount{ID: p.ID, Name: p.Name, Kind: p.Kind, Provider: c.kinds[p.Kind], stored: p, NoStreamOptions: p.NoStreamOptions}
 	if err := account.setURLs(p.BaseURL); err != nil {
 		c.Log.Warn("a provider cannot be used", "provider", p.ID, "error", err)
 	}

@@ -35,7 +35,17 @@ type ConfiguredProvider struct {
 	ResponseTimeout caddy.Duration `json:"response_timeout,omitempty"`
 	// How long an answer may be silent once it has begun. Default: `idle` of `streams`.
 	IdleTimeout caddy.Duration `json:"idle_timeout,omitempty"`
+	// Whether streamed chat completions have `stream_options`, with which the provider is asked what they used: `auto`, with one
+	// more try without it after a refusal that names it, which is remembered for an hour, or `off`. Without it usage is
+	// estimated. Default: `auto`.
+	StreamOptions string `json:"stream_options,omitempty"`
 }
+
+// Values of StreamOptions.
+const (
+	StreamOptionsAuto = "auto"
+	StreamOptionsOff  = "off"
+)
 
 // ConfiguredAlias is a name under which every organization can ask for models.
 type ConfiguredAlias struct {
@@ -74,6 +84,8 @@ type ConfiguredAccount struct {
 	ID, Name, Kind string
 	HasSecret      bool
 	Timeouts       storage.ModelTimeouts
+
+	NoStreamOptions bool
 }
 
 // ConfiguredAccounts lists the providers of the configuration, ordered by name.
@@ -93,7 +105,7 @@ func (c *Core) ConfiguredAccount(id string) (ConfiguredAccount, bool) {
 	if !ok {
 		return ConfiguredAccount{}, false
 	}
-	return ConfiguredAccount{a.ID, a.Name, a.Kind, !a.secret.Empty(), c.configured.timeouts[id]}, true
+	return ConfiguredAccount{a.ID, a.Name, a.Kind, !a.secret.Empty(), c.configured.timeouts[id], a.NoStreamOptions}, true
 }
 
 const modelProviders = "durward.providers"
@@ -202,6 +214,8 @@ func (c *Core) bindProvider(p *ConfiguredProvider) error {
 		return fail("that name is given twice")
 	case p.BaseURL == "" && c.NeedsBaseURL(p.Kind):
 		return fail("base_url is required")
+	case p.StreamOptions != "" && p.StreamOptions != StreamOptionsAuto && p.StreamOptions != StreamOptionsOff:
+		return fail("stream_options is auto or off")
 	case p.Key != "" && !IsReference(p.Key):
 		return fail("key takes a reference, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
 	}
@@ -211,7 +225,7 @@ func (c *Core) bindProvider(p *ConfiguredProvider) error {
 			return fail("%v is not a time between 0 and %v", d, MaxModelTimeout)
 		}
 	}
-	account := &ModelAccount{ID: uuid.NewSHA1(providerID, []byte(name)).String(), Name: name, Kind: p.Kind, Provider: kind}
+	account := &ModelAccount{ID: uuid.NewSHA1(providerID, []byte(name)).String(), Name: name, Kind: p.Kind, Provider: kind, NoStreamOptions: p.StreamOptions == StreamOptionsOff}
 	if p.BaseURL != "" {
 		if reason := c.CheckBaseURL(p.BaseURL); reason != "" {
 			return fail("base_url: %s", reason)

@@ -80,6 +80,8 @@ type resources struct {
 	// models are what organizations' callers can ask for; breakers leave failing providers alone.
 	models   *cache.Cache[*Models]
 	breakers *llmroute.Breakers
+	// noStreamOptions are the models that know no stream_options.
+	noStreamOptions *llmroute.Refusals
 	// trail is the audit log.
 	trail trail
 	// usage is what models were used, and what is left of budgets.

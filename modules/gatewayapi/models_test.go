@@ -24,7 +24,7 @@ func TestProviders(t *testing.T) {
 		"name": "vLLM", "kind": "openai", "base_url": "https://models.example.test/v1", "api_key": secret, "timeouts": object{"connect_ms": 1500},
 	})
 	shown := `{"id":"ID","org_id":"` + a.adam.OrganizationID + `","name":"vLLM","kind":"openai","source":"custom","base_url":"https://models.example.test/v1","has_api_key":true,` +
-		`"timeouts":{"connect_ms":1500,"response_ms":null,"idle_ms":null},` + stamps
+		`"timeouts":{"connect_ms":1500,"response_ms":null,"idle_ms":null},"stream_options":"auto",` + stamps
 	made.wantBody(shown)
 	id := made.want(200)["id"].(string)
 	path := "/admin/providers/" + id
@@ -104,7 +104,7 @@ func TestConfiguredProviders(t *testing.T) {
 		}
 		house := all[1]["id"].(string)
 		shown := `{"id":"` + house + `","org_id":null,"name":"house","kind":"openai","source":"config","base_url":null,"has_api_key":true,` +
-			`"timeouts":{"connect_ms":null,"response_ms":null,"idle_ms":1000},"created_at":null,"updated_at":null}`
+			`"timeouts":{"connect_ms":null,"response_ms":null,"idle_ms":1000},"stream_options":"auto","created_at":null,"updated_at":null}`
 		a.do(who, http.MethodGet, "/admin/providers/"+house, nil).wantBody(shown)
 		a.do(who, http.MethodPut, "/admin/providers/"+house, object{"name": 1}).wantBad("name")
 		a.do(who, http.MethodPut, "/admin/providers/"+house, object{"api_key": "mine"}).wantError(403, app.Forbidden)

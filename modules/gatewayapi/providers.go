@@ -58,19 +58,27 @@ type providerView struct {
 	BaseURL        *string         `json:"base_url"` // null: the kind's own, or not told
 	HasSecret      bool            `json:"has_api_key"`
 	Timeouts       timeoutsView    `json:"timeouts"`
+	StreamOptions  string          `json:"stream_options"` // auto or off
 	CreatedAt      *routes.Instant `json:"created_at"`
 	UpdatedAt      *routes.Instant `json:"updated_at"`
+}
+
+func viewStreamOptions(none bool) string {
+	if none {
+		return app.StreamOptionsOff
+	}
+	return app.StreamOptionsAuto
 }
 
 func viewProvider(p storage.LLMProvider) providerView {
 	return providerView{
 		ID: p.ID, OrganizationID: &p.OrganizationID, Name: p.Name, Kind: p.Kind, Source: storage.SourceCustom, BaseURL: routes.Optional(p.BaseURL),
-		HasSecret: p.SealedSecret != nil, Timeouts: viewTimeouts(p.Timeouts), CreatedAt: (*routes.Instant)(&p.CreatedAt), UpdatedAt: (*routes.Instant)(&p.UpdatedAt),
+		HasSecret: p.SealedSecret != nil, Timeouts: viewTimeouts(p.Timeouts), StreamOptions: viewStreamOptions(p.NoStreamOptions), CreatedAt: (*routes.Instant)(&p.CreatedAt), UpdatedAt: (*routes.Instant)(&p.UpdatedAt),
 	}
 }
 
 func viewConfiguredProvider(a app.ConfiguredAccount) providerView {
-	return providerView{ID: a.ID, Name: a.Name, Kind: a.Kind, Source: storage.SourceConfig, HasSecret: a.HasSecret, Timeouts: viewTimeouts(a.Timeouts)}
+	return providerView{ID: a.ID, Name: a.Name, Kind: a.Kind, Source: storage.SourceConfig, HasSecret: a.HasSecret, Timeouts: viewTimeouts(a.Timeouts), StreamOptions: viewStreamOptions(a.NoStreamOptions)}
 }
 
 // noProvider is the refusal of a change to a provider that the store does not have.
@@ -95,8 +103,9 @@ func (q *request) configured() storage.ConfiguredModels { return q.Core.Configur
 
 // providerEdit is what a body says about a provider.
 type providerEdit struct {
-	name, kind, baseURL, secret validate.Field[string]
-	timeouts                    validate.Field[storage.ModelTimeouts]
+	name, kind, baseURL, secret, streamOptions validate.Field[string]
+
+	timeouts validate.Field[storage.ModelTimeouts]
 }
 
 func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
@@ -106,6 +115,8 @@ func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
 		baseURL:  o.Text("base_url", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxURL}),
 		secret:   o.Text("api_key", validate.Text{Flags: validate.Nullable | validate.Secret, Min: 1, Max: maxSecret, Pattern: app.ProviderSecretText}),
 		timeouts: readTimeouts(o),
+
+		streamOptions: o.Text("stream_options", validate.Text{Enum: []string{app.StreamOptionsAuto, app.StreamOptionsOff}}),
 	}
 	if e.baseURL.Value != "" {
 		if reason := q.Core.CheckBaseURL(e.baseURL.Value); reason != "" {
@@ -122,6 +133,9 @@ func (e providerEdit) apply(q *request, p *storage.LLMProvider) error {
 	set(&p.Kind, e.kind)
 	replace(&p.BaseURL, e.baseURL)
 	replace(&p.Timeouts, e.timeouts)
+	if e.streamOptions.Present {
+		p.NoStreamOptions = e.streamOptions.Value == app.StreamOptionsOff
+	}
 	switch {
 	case p.BaseURL == "" && q.Core.NeedsBaseURL(p.Kind):
 		return validate.Problems{{Loc: []any{"body", "base_url"}, Msg: "Value error, providers of this kind have no address of their own", Type: validate.ValueError}}

@@ -48,7 +48,7 @@ func (x *exchange) finish(run *run, outcome string, status int, used llmwire.Usa
 // relayWrong passes on what a provider finds wrong with the request. It used nothing for that.
 func (x *exchange) relayWrong(ctx context.Context, run *run, answer *reply) {
 	body, err := answer.body, answer.err
-	if body == nil {
+	if body == nil && err == nil {
 		body, err = answer.ReadAll(maxWrong)
 	}
 	if err != nil && !errors.Is(err, forward.ErrTooLarge) {
@@ -139,9 +139,9 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 }
 
 // settleStream settles a stream that came to its end. One that tells no numbers is settled by its text, or as reserved
-// where that is more.
+// where that is more, if they were asked for.
 func (x *exchange) settleStream(run *run, stream *llmwire.Stream) {
-	if stream.Usage().Known {
+	if stream.Usage().Known || run.without { // whoever was not asked for numbers has none
 		run.used(stream.Used())
 		return
 	}

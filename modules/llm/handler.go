@@ -21,7 +21,7 @@ func init() {
 }
 
 // Handler serves what is below `/api/llm-gateway/v1/`: `chat/completions`, `responses` and `embeddings` as OpenAI's API has
-// them, `messages` as Anthropic's has it, and `models`. Requests and answers pass byte for byte, except for the name of the
+// them, `messages` and `messages/count_tokens` as Anthropic's has them, and `models`. Requests and answers pass byte for byte, except for the name of the
 // model and what counting needs. It needs durward_auth before it; policies are about calls to servers and say nothing here.
 type Handler struct {
 	app.Carrier
@@ -50,7 +50,10 @@ var endpoints = map[string]limit.Endpoint{
 	"chat/completions": limit.ChatCompletions, "responses": limit.Responses, "embeddings": limit.Embeddings, "messages": limit.Messages,
 }
 
-const modelsPath = "models"
+const (
+	modelsPath = "models"
+	countPath  = "messages/count_tokens"
+)
 
 // ServeHTTP serves what is below /api/llm-gateway/v1 and passes on everything else.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
@@ -59,7 +62,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return next.ServeHTTP(w, r)
 	}
 	endpoint, prompt := endpoints[path]
-	a := answerer{w: w, r: r, endpoint: endpoint, anthropic: endpoint == limit.Messages || !prompt && r.Header.Get("Anthropic-Version") != ""}
+	if path == countPath {
+		endpoint, prompt = limit.CountTokens, true
+	}
+	a := answerer{w: w, r: r, endpoint: endpoint, anthropic: endpoint == limit.Messages || endpoint == limit.CountTokens || !prompt && r.Header.Get("Anthropic-Version") != ""}
 	call, ok := app.CallOf(r)
 	if !ok || call.Caller == nil {
 		a.refuse(&refusal{status: http.StatusUnauthorized, code: codeInvalidKey, message: textNoAuth})
@@ -75,6 +81,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		a.wrongMethod("GET")
 	case listed:
 		h.serveModels(&a, call, strings.TrimPrefix(strings.TrimPrefix(path, modelsPath), "/"))
+	case endpoint == limit.CountTokens:
+		h.serveCount(&a, call)
 	default:
 		h.servePrompt(&a, call)
 	}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -20,7 +21,7 @@ import (
 type reply struct {
 	*forward.Response
 	stream *llmwire.Stream // of an event stream
-	body   []byte          // of JSON with a status below 400
+	body   []byte          // of JSON, and of a refusal that was looked at; nil: not read yet
 	err    error           // of reading body
 }
 
@@ -32,7 +33,15 @@ const announced = 10 * time.Second
 // answer, whatever its status: as long as nothing was delivered another target can be asked.
 func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.Result, failure) {
 	if answer.Status >= http.StatusBadRequest {
-		return x.judgeStatus(c, answer, answer.Status)
+		result, no := x.judgeStatus(c, answer, answer.Status)
+		if no.refusal == nil && x.request.AsksForUsage() && !x.without {
+			answer.body, answer.err = answer.ReadAll(maxWrong)
+			if answer.err == nil && namesStreamOptions(answer.body) {
+				x.warn(c, "a provider does not know stream_options, and is asked without it", zap.Int("status", answer.Status))
+				no = failure{refusal: refusedUpstream, again: true}
+			}
+		}
+		return result, no
 	}
 	var told llmwire.Failure
 	var failed bool
@@ -67,6 +76,12 @@ func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.R
 	return result, no
 }
 
+// namesStreamOptions reports whether a refusal is about stream_options. A client that has it refused for another reason gets
+// the same refusal once more.
+func namesStreamOptions(body []byte) bool {
+	return bytes.Contains(body, []byte("stream_options")) || bytes.Contains(body, []byte("include_usage"))
+}
+
 // judgeStatus is judge for an error that stands for a status.
 func (x *run) judgeStatus(c candidate, answer *reply, status int) (llmroute.Result, failure) {
 	switch {
@@ -97,7 +112,7 @@ func (x *run) broken(ctx context.Context, c candidate, err error) (llmroute.Resu
 	}
 	if reason, ended := streams.EndedFor(ctx); ended {
 		x.unknown = true
-		return llmroute.Unknown, failure{refusedEnded(reason), true}
+		return llmroute.Unknown, failure{refusal: refusedEnded(reason), final: true}
 	}
 	return x.failed(ctx, c, err)
 }

@@ -35,6 +35,8 @@ type run struct {
 	requests int64       // that it counts as: 1, or 0 for one that the gateway makes for itself
 	most     int64       // bytes of an answer that is read whole
 
+	without bool // stream_options: the target that is tried knows none
+
 	to      candidate // the target that answers, or was tried last
 	tried   int
 	entered *limit.Permit // what counts of it already, before its first target; nil: nothing
@@ -97,7 +99,15 @@ func (x *run) send(ctx context.Context) (*reply, *refusal) {
 		if !ok {
 			continue // it is left alone for a while
 		}
+		known := llmroute.RefusalKey{Key: llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID}, Model: c.Model}
+		x.without = x.request.AsksForUsage() && (account.NoStreamOptions || x.call.Core.NoStreamOptions().Has(known))
 		answer, result, no := x.attempt(ctx, c)
+		if no.again {
+			x.without = true
+			if answer, result, no = x.attempt(ctx, c); answer != nil && answer.Status < http.StatusBadRequest {
+				x.call.Core.NoStreamOptions().Add(known)
+			}
+		}
 		pass.Done(result)
 		if answer != nil {
 			return answer, nil
@@ -129,6 +139,7 @@ func (x *run) elsewhere() string {
 type failure struct {
 	*refusal
 	final bool // another target is of no use, or must not be tried
+	again bool // the same one may answer without stream_options
 }
 
 // attempt sends the request to one target.
@@ -136,19 +147,19 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, llmroute.Result
 	if refused, err := x.admit(ctx, c); refused != nil || err != nil {
 		if err != nil {
 			x.call.Core.LogFailure(x.handler.Logger, "counting a call to a model", err)
-			return nil, llmroute.Unknown, failure{refusedStore, true}
+			return nil, llmroute.Unknown, failure{refusal: refusedStore, final: true}
 		}
-		return nil, llmroute.Unknown, failure{refused, x.tried == 0 && !refused.here}
+		return nil, llmroute.Unknown, failure{refusal: refused, final: x.tried == 0 && !refused.here}
 	}
 	x.to = c
 	x.tried++
 	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
-		return nil, llmroute.Unknown, failure{refusedRecord, true}
+		return nil, llmroute.Unknown, failure{refusal: refusedRecord, final: true}
 	}
 	core, started := x.call.Core, x.handler.now()
 	response, err := x.handler.Forwarder.Do(app.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
-		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.request.Body(c.Model),
+		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.body(c.Model),
 		Credential: core.Credential(c.Account),
 		Rules:      c.Account.Provider.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
 	})
@@ -170,23 +181,31 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, llmroute.Result
 	return nil, result, no
 }
 
+// body is the request for a model of the target that is tried.
+func (x *run) body(model string) []byte {
+	if x.without {
+		return x.request.BodyWithout(model)
+	}
+	return x.request.Body(model)
+}
+
 // failed says what becomes of a call whose target gave no answer.
 func (x *run) failed(ctx context.Context, c candidate, err error) (llmroute.Result, failure) {
 	if !errors.Is(err, forward.ErrConnect) {
 		x.unknown = true
 	}
 	if reason, ended := streams.EndedFor(ctx); ended {
-		return llmroute.Unknown, failure{refusedEnded(reason), true}
+		return llmroute.Unknown, failure{refusal: refusedEnded(reason), final: true}
 	}
 	var header *forward.HeaderError
 	switch {
 	case errors.As(err, &header):
 		x.unknown = false
-		return llmroute.Unknown, failure{&refusal{
+		return llmroute.Unknown, failure{refusal: &refusal{
 			status: http.StatusBadRequest, message: "The header " + header.Name + " cannot be forwarded.",
-		}, true}
+		}, final: true}
 	case errors.Is(err, forward.ErrClientGone):
-		return llmroute.Unknown, failure{gone, true}
+		return llmroute.Unknown, failure{refusal: gone, final: true}
 	}
 	x.warn(c, "calling a provider", zap.Error(err))
 	return llmroute.Fails, failure{refusal: refusedUpstream}

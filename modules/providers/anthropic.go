@@ -28,7 +28,13 @@ func (Anthropic) BaseURL() string { return "https://api.anthropic.com" }
 
 // Path gives the path of an endpoint.
 func (Anthropic) Path(endpoint limit.Endpoint) (path string, ok bool) {
-	return "/v1/messages", endpoint == limit.Messages
+	switch endpoint {
+	case limit.Messages:
+		return "/v1/messages", true
+	case limit.CountTokens:
+		return "/v1/messages/count_tokens", true
+	}
+	return "", false
 }
 
 // Authorize puts the secret on, and the version of the API when the client named none.

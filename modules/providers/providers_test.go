@@ -12,14 +12,14 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	endpoints := []limit.Endpoint{limit.ChatCompletions, limit.Responses, limit.Embeddings, limit.Messages}
+	endpoints := []limit.Endpoint{limit.ChatCompletions, limit.Responses, limit.Embeddings, limit.Messages, limit.CountTokens}
 	for _, tc := range []struct {
 		name string
 		kind app.ModelProvider
 		want []string
 	}{
-		{"openai", OpenAI{}, []string{"/chat/completions", "/responses", "/embeddings", ""}},
-		{"anthropic", Anthropic{}, []string{"", "", "", "/v1/messages"}},
+		{"openai", OpenAI{}, []string{"/chat/completions", "/responses", "/embeddings", "", ""}},
+		{"anthropic", Anthropic{}, []string{"", "", "", "/v1/messages", "/v1/messages/count_tokens"}},
 	} {
 		for i, endpoint := range endpoints {
 			path, ok := tc.kind.Path(endpoint)

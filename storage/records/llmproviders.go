@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	llmProviderColumns = `id, organization_id, created_at, name, name_key, kind, base_url, timeouts, updated_at, sealed_secret`
-	llmProviderSelect  = `SELECT id, organization_id, created_at, name, kind, base_url, timeouts, updated_at, sealed_secret FROM llm_providers`
+	llmProviderColumns = `id, organization_id, created_at, name, name_key, kind, base_url, timeouts, no_stream_options, updated_at, sealed_secret`
+	llmProviderSelect  = `SELECT id, organization_id, created_at, name, kind, base_url, timeouts, no_stream_options, updated_at, sealed_secret FROM llm_providers`
 	llmProviderSQL     = llmProviderSelect + ` WHERE organization_id = $1 AND id = $2`
 	llmProvidersSQL    = llmProviderSelect + ` WHERE organization_id = $1 ORDER BY name_key, id`
-	insertProviderSQL  = `INSERT INTO llm_providers (` + llmProviderColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
-	updateProviderSQL  = `UPDATE llm_providers SET name = $4, name_key = $5, kind = $6, base_url = $7, timeouts = $8, updated_at = $9, sealed_secret = $10
+	insertProviderSQL  = `INSERT INTO llm_providers (` + llmProviderColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	updateProviderSQL  = `UPDATE llm_providers SET name = $4, name_key = $5, kind = $6, base_url = $7, timeouts = $8, no_stream_options = $9, updated_at = $10, sealed_secret = $11
 		WHERE organization_id = $2 AND id = $1 AND created_at = $3`
 	deleteProviderSQL = `DELETE FROM llm_providers WHERE organization_id = $1 AND id = $2`
 )
 
 func scanLLMProvider(r Row) (p storage.LLMProvider, err error) {
-	err = r.Scan(&p.ID, &p.OrganizationID, timeColumn{&p.CreatedAt}, &p.Name, &p.Kind, &p.BaseURL, jsonColumn{&p.Timeouts}, timeColumn{&p.UpdatedAt},
+	err = r.Scan(&p.ID, &p.OrganizationID, timeColumn{&p.CreatedAt}, &p.Name, &p.Kind, &p.BaseURL, jsonColumn{&p.Timeouts}, flagColumn{&p.NoStreamOptions}, timeColumn{&p.UpdatedAt},
 		&p.SealedSecret)
 	return p, err
 }
@@ -28,7 +28,7 @@ func scanLLMProvider(r Row) (p storage.LLMProvider, err error) {
 // llmProviderArgs are comparable values in the order of llmProviderColumns, without the secret.
 func llmProviderArgs(p storage.LLMProvider) []any {
 	return []any{p.ID, p.OrganizationID, p.CreatedAt.UnixMicro(), p.Name, nameKey(p.Name), p.Kind, p.BaseURL, jsonText(p.Timeouts),
-		p.UpdatedAt.UnixMicro()}
+		boolean(p.NoStreamOptions), p.UpdatedAt.UnixMicro()}
 }
 
 // checkProviderName is a ConflictError when the configuration has the name.

@@ -18,7 +18,7 @@ var configured = storage.ConfiguredModels{
 func newProvider(organization, name string) storage.LLMProvider {
 	return storage.LLMProvider{ID: newID(), OrganizationID: organization, Name: name, Kind: "openai", BaseURL: "https://llm.example.com/v1",
 		SealedSecret: []byte{0, 1, 0xff}, Timeouts: storage.ModelTimeouts{Connect: time.Second, Response: time.Minute, Idle: time.Hour},
-		CreatedAt: start, UpdatedAt: start.Add(time.Second)}
+		NoStreamOptions: true, CreatedAt: start, UpdatedAt: start.Add(time.Second)}
 }
 
 // provider stores a provider.

@@ -1,0 +1,111 @@
+package llm
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/llmroute"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// maxCount bounds an answer of a provider that counts tokens, in bytes.
+const maxCount = 64 << 10
+
+// serveCount answers how many tokens a request has. It counts as a request, so that it has a bound, and as nothing else: no model
+// works for it, and no provider charges for it.
+func (h *Handler) serveCount(a *answerer, call *app.Call) {
+	x := &exchange{answerer: a, handler: h, call: call, outcome: outcomeOK}
+	x.count()
+	call.Core.Metrics.Calls.WithLabelValues(family, x.outcome).Inc()
+}
+
+func (x *exchange) count() {
+	request, model, ok := x.read()
+	if !ok {
+		return
+	}
+	x.call.AuditTokenCount()
+	ctx, done := x.call.OpenStream(x.r.Context(), streams.Call)
+	defer done()
+	if reason, ended := streams.EndedFor(ctx); ended {
+		x.no(refusedEnded(reason))
+		return
+	}
+	if refused := x.enter(ctx, model); refused != nil {
+		x.no(refused)
+		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
+		return
+	}
+	run := &run{handler: x.handler, call: x.call, request: request, model: model, header: x.r.Header}
+	for _, c := range run.candidates(limit.CountTokens) {
+		answer, refused := run.counted(ctx, c)
+		if refused != nil {
+			x.no(refused)
+			return
+		}
+		if answer != nil {
+			x.w.Header().Set("X-Durward-Model", c.alias)
+			if answer.Status >= http.StatusBadRequest {
+				x.outcome = outcomeRefused
+			}
+			x.writeWhole(answer.Response, answer.body)
+			answer.Close()
+			return
+		}
+	}
+	x.write(http.StatusOK, []byte(`{"input_tokens":`+strconv.FormatInt(request.Estimate.Prompt, 10)+`}`))
+}
+
+// counted asks one target. Both results are nil when another one can be asked, or the estimate be given: one is as good as no
+// answer for what is an estimate with every provider.
+func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
+	pass, ok := x.call.Core.Breakers().Enter(llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: c.Account.ID})
+	if !ok {
+		return nil, nil
+	}
+	result := llmroute.Unknown
+	defer func() { pass.Done(result) }()
+	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
+		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
+		return nil, refusedRecord
+	}
+	response, err := x.handler.Forwarder.Do(app.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
+		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.request.Body(c.Model), Credential: x.call.Core.Credential(c.Account),
+		Rules: c.Account.Provider.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
+	})
+	if err != nil {
+		var no failure
+		result, no = x.failed(ctx, c, err)
+		x.call.AuditModelOutcome(no.result(), 0, llmwire.Usage{})
+		if no.final {
+			return nil, no.refusal
+		}
+		return nil, nil
+	}
+	answer := &reply{Response: response}
+	if response.Kind == forward.JSON {
+		answer.body, answer.err = response.ReadAll(maxCount)
+	}
+	read := answer.body != nil && answer.err == nil
+	switch s := response.Status; {
+	case read && s < http.StatusBadRequest:
+		result = llmroute.Works
+		x.call.AuditModelOutcome(outcomeOK, s, llmwire.Usage{})
+		return answer, nil
+	case read && (s == http.StatusBadRequest || s == http.StatusRequestEntityTooLarge || s == http.StatusUnprocessableEntity):
+		result = llmroute.Works
+		x.call.AuditModelOutcome(outcomeRefused, s, llmwire.Usage{})
+		return answer, nil
+	}
+	x.warn(c, "a provider does not count tokens, which are estimated", zap.Int("status", response.Status))
+	x.call.AuditModelOutcome(outcomeUpstream, response.Status, llmwire.Usage{})
+	response.Discard()
+	return nil, nil
+}

@@ -1,0 +1,1 @@
+ALTER TABLE llm_providers DROP COLUMN no_stream_options;
