@@ -138,8 +138,14 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 		return storage.Connection{}, fmt.Errorf("sealing credential: %w", err)
 	}
 	if c.ID == "" {
-		if c.ID, err = b.connectionID(ctx, c.ConnectionKey); err != nil {
+		former, err := b.formerConnection(ctx, c.ConnectionKey)
+		if err != nil {
 			return storage.Connection{}, err
+		}
+		if c.ID = former.ID; c.ID == "" {
+			if c.ID, err = newConnectionID(); err != nil {
+				return storage.Connection{}, err
+			}
 		}
 	}
 	now := b.now().UTC()
@@ -153,14 +159,16 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 	return stored, nil
 }
 
-// connectionID is the id of the connection that there is, or of the one to come.
-func (b *Broker) connectionID(ctx context.Context, key storage.ConnectionKey) (string, error) {
-	switch c, err := b.store.Connection(ctx, key); {
-	case err == nil:
-		return c.ID, nil
-	case !errors.Is(err, storage.ErrNotFound):
-		return "", fmt.Errorf("reading connection: %w", err)
+// formerConnection is the connection that there is; one without an id when there is none.
+func (b *Broker) formerConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
+	c, err := b.store.Connection(ctx, key)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return storage.Connection{}, fmt.Errorf("reading connection: %w", err)
 	}
+	return c, nil
+}
+
+func newConnectionID() (string, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return "", fmt.Errorf("drawing connection id: %w", err)
@@ -194,11 +202,15 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
 	}
+	former, err := b.formerConnection(ctx, key)
+	if err != nil {
+		return ConnectResult{}, err
+	}
 	state, pkce := oauthflow.NewState(), oauthflow.NewPKCE()
 	hash := stateHash(state)
 	authURL, err := b.oauth.AuthorizationURL(oauthflow.AuthorizationRequest{
 		Endpoint: client.Endpoints.AuthorizationEndpoint, ClientID: client.ClientID, RedirectURI: b.app.RedirectURI, State: state,
-		Challenge: pkce.Challenge, Resource: where.sent(&s.Entry), Scopes: client.Scopes, Params: s.Entry.Options.AuthorizationParams,
+		Challenge: pkce.Challenge, Resource: where.sent(&s.Entry), Scopes: scopesFor(client, former), Params: s.Entry.Options.AuthorizationParams,
 	})
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
@@ -219,9 +231,11 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	if err != nil {
 		return ConnectResult{}, fmt.Errorf("sealing attempt: %w", err)
 	}
-	id, err := b.connectionID(ctx, key)
-	if err != nil {
-		return ConnectResult{}, err
+	id := former.ID
+	if id == "" {
+		if id, err = newConnectionID(); err != nil {
+			return ConnectResult{}, err
+		}
 	}
 	now := b.now().UTC()
 	if err := b.store.CreateAttempt(ctx, storage.Attempt{

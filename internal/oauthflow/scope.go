@@ -32,6 +32,18 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
+// Union lists the scopes of several lists, each once, in the order in which they come. Scopes that RFC 6749 section 3.3 does
+// not know, and more than fit into a request, are ErrMalformed.
+func Union(lists ...[]string) ([]string, error) {
+	var union []string
+	for _, scope := range slices.Concat(lists...) {
+		if !slices.Contains(union, scope) {
+			union = append(union, scope)
+		}
+	}
+	return union, checkScopes(union)
+}
+
 // chooseScopes decides what to ask for: what the operator configured, word for word; else what the resource demanded;
 // else what it lists; else nothing, which is the server's default. offline_access joins discovered scopes when the
 // authorization server lists it, never an empty list: alone it would ask for less than the default.

@@ -77,6 +77,11 @@ func (c *Call) HasConnected(ctx context.Context) (bool, error) {
 	return c.Core.Broker.Connected(ctx, c.connectionKey(), c.Server)
 }
 
+// Want notes that the server asked for scopes which the caller's connection does not give: the next connect asks for them too.
+func (c *Call) Want(ctx context.Context, scope string) error {
+	return c.Core.Broker.Want(ctx, c.connectionKey(), scope)
+}
+
 // BeginConversation keeps what a client declared, and returns its session id.
 func (c *Call) BeginConversation(ctx context.Context, session mcpsession.Session, declared []byte) (id string, err error) {
 	if id, err = c.Core.Sessions.Seal(session, c.Binding()); err != nil {

@@ -57,9 +57,14 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 }
 
 // refuseScope answers when the upstream wants a wider scope than the user granted. The scope is never widened without
-// the user.
-func (x *exchange) refuseScope(ctx context.Context) {
+// the user, whose next connect asks for it.
+func (x *exchange) refuseScope(ctx context.Context, scope string) {
 	x.scope = true
+	if scope != "" {
+		if err := x.call.Want(ctx, scope); err != nil {
+			x.call.Core.LogFailure(x.handler.Logger, "noting a missing permission", err)
+		}
+	}
 	x.refuseCredential(ctx, &broker.NotConnectedError{Reason: "a permission is missing: the server asks for more than the connection allows; connect it again"})
 }
 

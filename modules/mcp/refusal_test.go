@@ -171,12 +171,12 @@ func TestRefuseForOtherReasons(t *testing.T) {
 // told so.
 func TestW05MissingPermission(t *testing.T) {
 	x, w := refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, mcpsession.Session{Upstream: "u"})
-	x.refuseScope(t.Context())
+	x.refuseScope(t.Context(), "")
 	if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, textScope) || !strings.Contains(text, "https://") {
 		t.Errorf("%d %s", w.Code, text)
 	}
 	x, w = refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, mcpsession.Session{})
-	x.refuseScope(t.Context())
+	x.refuseScope(t.Context(), "")
 	if text := w.Body.String(); w.Code != http.StatusForbidden || !strings.Contains(text, "a permission is missing") {
 		t.Errorf("%d %s", w.Code, text)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -81,8 +82,8 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 
 // refused answers for an upstream that refuses the gateway rather than its user, or has nothing at that address, and reports it.
 func (x *exchange) refused(ctx context.Context, response *forward.Response) bool {
-	if stepUp(response) {
-		x.refuseScope(ctx)
+	if scope, asks := stepUp(response); asks {
+		x.refuseScope(ctx, scope)
 		x.outcome = "scope"
 		return true
 	}
@@ -259,9 +260,17 @@ func contentType(response *forward.Response) string {
 	return strings.ToLower(response.Header("Content-Type"))
 }
 
-// stepUp reports whether the upstream asks for a wider scope (RFC 6750 section 3.1).
-func stepUp(response *forward.Response) bool {
-	return response.Status == http.StatusForbidden && slices.ContainsFunc(response.Challenges(), func(challenge string) bool {
-		return strings.Contains(challenge, "insufficient_scope")
-	})
+// stepUp reports whether the upstream asks for a wider scope, and for which, blank-separated, when it says so (RFC 6750
+// section 3.1).
+func stepUp(response *forward.Response) (scope string, asks bool) {
+	challenges := response.Challenges()
+	if response.Status != http.StatusForbidden || !slices.ContainsFunc(challenges, func(c string) bool { return strings.Contains(c, insufficientScope) }) {
+		return "", false
+	}
+	if challenge, _ := oauthflow.BearerChallenge(http.Header{"Www-Authenticate": challenges}); challenge.Error == insufficientScope {
+		scope = challenge.Scope
+	}
+	return scope, true
 }
+
+const insufficientScope = "insufficient_scope"

@@ -134,6 +134,9 @@ func (c *connect) readReturn(from url.Values) bool {
 // show says that the account is connected, asks for a credential, or sends the browser to the provider.
 func (c *connect) show(again bool) {
 	connected, err := c.core.Broker.Connected(c.r.Context(), c.key, &c.server)
+	if err == nil && connected && c.kind == storage.ProviderOAuth2 {
+		connected, err = c.core.Broker.GivesEnough(c.r.Context(), c.key)
+	}
 	switch {
 	case err != nil:
 		c.core.LogFailure(c.logger, "looking up a connection", err)

@@ -1,7 +1,9 @@
 package session_test
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -119,6 +122,11 @@ func TestConnectProvider(t *testing.T) {
 	user, cookie := g.user("ann@example.com")
 	var provider *httptest.Server
 	provider = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"access_token":"a","token_type":"Bearer","scope":"read"}`)
+			return
+		}
 		if r.URL.Path != "/.well-known/oauth-authorization-server" {
 			http.NotFound(w, r)
 			return
@@ -144,6 +152,23 @@ func TestConnectProvider(t *testing.T) {
 	}
 	if c := g.connection(user, server.ID); c.ID != "" {
 		t.Errorf("connected before the provider said a word: %v", c)
+	}
+
+	// W05: the page sends a user whose account is connected there again where the server misses a permission.
+	own := func(context.Context, storage.ConnectionKey) (broker.Whose, error) { return broker.Own, nil }
+	if r, err := g.core.Broker.Callback(t.Context(), url.Values{"code": {"c"}, "state": {location.Query().Get("state")}}, own); err != nil || !r.OK {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if a := g.get("/connect/tracker", cookie); a.status != http.StatusOK || !strings.Contains(a.body, "is connected") {
+		t.Fatalf("%d %v %s", a.status, a.header, a.body)
+	}
+	key := storage.ConnectionKey{OrganizationID: organization, UserID: user, ServerID: server.ID}
+	if err := g.core.Broker.Want(t.Context(), key, "files:write"); err != nil {
+		t.Fatal(err)
+	}
+	a = g.get("/connect/tracker", cookie)
+	if location, err := url.Parse(a.header.Get("Location")); err != nil || location.Query().Get("scope") != "read files:write" {
+		t.Errorf("%d %v, %v", a.status, a.header, err)
 	}
 }
 

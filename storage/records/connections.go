@@ -14,7 +14,7 @@ import (
 
 const (
 	connectionColumns = `organization_id, user_id, server_id, id, status, kind, client_id, scope, origin, resource, issuer,
-		expires_at, reason, created_at, updated_at, sealed_credential, version`
+		expires_at, reason, created_at, updated_at, wanted_scope, sealed_credential, version`
 	connectionWhere = ` WHERE organization_id = $1 AND user_id = $2 AND server_id = $3`
 
 	connectionSQL          = `SELECT ` + connectionColumns + ` FROM connections` + connectionWhere
@@ -22,15 +22,15 @@ const (
 	connectionsOfServerSQL = `SELECT ` + connectionColumns + ` FROM connections WHERE organization_id = $1 AND server_id = $2 ORDER BY user_id`
 
 	insertConnectionSQL = `INSERT INTO connections (` + connectionColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 	putConnectionSQL = insertConnectionSQL + ` ON CONFLICT (organization_id, user_id, server_id) DO UPDATE SET
 			id = excluded.id, status = excluded.status, kind = excluded.kind, client_id = excluded.client_id,
 			scope = excluded.scope, origin = excluded.origin, resource = excluded.resource, issuer = excluded.issuer,
 			expires_at = excluded.expires_at, reason = excluded.reason, created_at = excluded.created_at,
-			updated_at = excluded.updated_at, sealed_credential = excluded.sealed_credential, version = excluded.version`
+			updated_at = excluded.updated_at, wanted_scope = excluded.wanted_scope, sealed_credential = excluded.sealed_credential, version = excluded.version`
 	swapConnectionSQL = `UPDATE connections SET id = $4, status = $5, kind = $6, client_id = $7, scope = $8, origin = $9,
 			resource = $10, issuer = $11, expires_at = $12, reason = $13, created_at = $14, updated_at = $15,
-			sealed_credential = $16, version = $17` + connectionWhere + ` AND version = $18`
+			wanted_scope = $16, sealed_credential = $17, version = $18` + connectionWhere + ` AND version = $19`
 	deleteConnectionSQL = `DELETE FROM connections` + connectionWhere
 	deleteAttemptsSQL   = `DELETE FROM attempts` + connectionWhere
 )
@@ -38,14 +38,14 @@ const (
 func scanConnection(r Row) (c storage.Connection, err error) {
 	err = r.Scan(&c.OrganizationID, &c.UserID, &c.ServerID, &c.ID, &c.Status, &c.Kind, &c.ClientID, &c.Scope, &c.Origin,
 		&c.Resource, &c.Issuer, timeColumn{&c.ExpiresAt}, &c.Reason, timeColumn{&c.CreatedAt}, timeColumn{&c.UpdatedAt},
-		&c.SealedCredential, &c.Version)
+		&c.WantedScope, &c.SealedCredential, &c.Version)
 	return c, err
 }
 
 // connectionContent is a connection without credential and version, as the statements want it. All values are comparable.
 func connectionContent(c storage.Connection) []any {
 	return []any{c.OrganizationID, c.UserID, c.ServerID, c.ID, string(c.Status), string(c.Kind), c.ClientID, c.Scope, c.Origin,
-		c.Resource, c.Issuer, c.ExpiresAt.UnixMicro(), c.Reason, c.CreatedAt.UnixMicro(), c.UpdatedAt.UnixMicro()}
+		c.Resource, c.Issuer, c.ExpiresAt.UnixMicro(), c.Reason, c.CreatedAt.UnixMicro(), c.UpdatedAt.UnixMicro(), c.WantedScope}
 }
 
 func connectionArgs(c storage.Connection, more ...any) []any {

@@ -185,13 +185,13 @@ func testUpdateConnection(t *testing.T, b *bundle) {
 	updated, err := b.UpdateConnection(ctx, key, func(_ context.Context, c *storage.Connection) error {
 		equal(t, *c, want)
 		c.SealedCredential[0]++ // in place
-		c.Scope, c.ExpiresAt, c.UpdatedAt = "read write", start.Add(2*time.Hour), start.Add(time.Minute)
+		c.Scope, c.WantedScope, c.ExpiresAt, c.UpdatedAt = "read write", "admin", start.Add(2*time.Hour), start.Add(time.Minute)
 		c.ConnectionKey, c.Version = b.connectionB1, 99
 		return nil
 	})
 	noError(t, err)
 	want.SealedCredential[0]++
-	want.Scope, want.ExpiresAt, want.UpdatedAt = "read write", start.Add(2*time.Hour), start.Add(time.Minute)
+	want.Scope, want.WantedScope, want.ExpiresAt, want.UpdatedAt = "read write", "admin", start.Add(2*time.Hour), start.Add(time.Minute)
 	if updated.Version == want.Version {
 		t.Error("the version did not change")
 	}

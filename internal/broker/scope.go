@@ -1,0 +1,73 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Want notes that the upstream asked for scopes which the user's connection does not give (RFC 6750 section 3.1,
+// insufficient_scope), so that the next connect asks for them too. Only the user can grant them. Scopes are blank-separated;
+// what is no scope is not noted. Errors are the store's.
+func (b *Broker) Want(ctx context.Context, key storage.ConnectionKey, scope string) error {
+	c, err := b.store.Connection(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading connection: %w", err)
+	}
+	if widened(c, scope) == c.WantedScope {
+		return nil
+	}
+	_, err = b.store.UpdateConnection(ctx, key, func(_ context.Context, c *storage.Connection) error {
+		c.WantedScope = widened(*c, scope)
+		return nil
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("noting the scopes that the server wants: %w", err)
+	}
+	return nil
+}
+
+// GivesEnough reports whether the upstream has missed no permission since the user of key connected. Errors are the store's.
+func (b *Broker) GivesEnough(ctx context.Context, key storage.ConnectionKey) (bool, error) {
+	c, err := b.store.Connection(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading connection: %w", err)
+	}
+	return c.WantedScope == "", nil
+}
+
+// widened is what a connection wants with further scopes, as it was when they cannot be asked for.
+func widened(c storage.Connection, scope string) string {
+	wanted, err := oauthflow.Union(strings.Fields(c.WantedScope), strings.Fields(scope))
+	if err != nil || len(wanted) == 0 {
+		return c.WantedScope
+	}
+	return strings.Join(wanted, " ")
+}
+
+// scopesFor is what a connect asks for: what the client asks for always, and, where the upstream wanted more, what the user
+// had granted and that together. Without the granted ones a provider may give the new scope alone.
+func scopesFor(client storage.OAuthClient, former storage.Connection) []string {
+	if former.WantedScope == "" {
+		return client.Scopes
+	}
+	scopes, err := oauthflow.Union(client.Scopes, strings.Fields(former.Scope), strings.Fields(former.WantedScope))
+	if err != nil {
+		return slices.Clone(client.Scopes)
+	}
+	return scopes
+}
