@@ -91,6 +91,10 @@ func (a *Answers) Message(text []byte) []byte {
 	return text
 }
 
+// primed is what servers made with the TypeScript SDK send in place of no data when they replay the event that began a stream.
+// Its id is all that clients need.
+const primed = "{}"
+
 // Event is Message for an event of a stream: data is the part that passes, and ok is false when all of it does. Events
 // without data, which keep the client's place in the stream, are not dropped but lose a name that is not message.
 func (a *Answers) Event(e *ssewire.Event) (data []byte, ok bool) {
@@ -106,6 +110,8 @@ func (a *Answers) Event(e *ssewire.Event) (data []byte, ok bool) {
 		return nil, true
 	case len(e.Data) == 0:
 		return e.Data, false
+	case e.HasID && string(bytes.TrimSpace(e.Data)) == primed:
+		return nil, true
 	}
 	data = a.Message(e.Data)
 	return data, len(data) != len(e.Data)

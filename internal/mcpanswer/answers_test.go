@@ -1,0 +1,28 @@
+package mcpanswer
+
+import (
+	"testing"
+
+	"github.com/durward-gateway/durward/internal/ssewire"
+)
+
+// TestReplayedBeginning: the event with which a stream of the TypeScript SDK began comes as {} when it is replayed. Its data
+// does not pass, its id does, and nobody is told of an answer that others may have written.
+func TestReplayedBeginning(t *testing.T) {
+	for name, tc := range map[string]struct {
+		event ssewire.Event
+		drops bool
+	}{
+		"replayed":      {ssewire.Event{Data: []byte("{}"), HasData: true, ID: "s_1", HasID: true}, false},
+		"without an id": {ssewire.Event{Data: []byte("{}"), HasData: true}, true},
+		"no message":    {ssewire.Event{Data: []byte(`{"a":1}`), HasData: true, ID: "s_1", HasID: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dropped := false
+			a := Answers{Dropped: func(Reason) { dropped = true }}
+			if data, ok := a.Event(&tc.event); data != nil || !ok || dropped != tc.drops {
+				t.Errorf("%q, %v, told: %v", data, ok, dropped)
+			}
+		})
+	}
+}
