@@ -478,9 +478,12 @@ func TestAttackRefresh(t *testing.T) {
 		if a.header.Get("WWW-Authenticate") != "" || refreshes(p) != 0 {
 			t.Errorf("%v, %d refreshes", a.header, refreshes(p))
 		}
-		began := g.api(token, http.MethodPost, "/api/servers/"+s.ID+"/connect", members{})
-		if u, err := url.Parse(began["auth_url"].(string)); err != nil || !slices.Contains(strings.Fields(u.Query().Get("scope")), "admin") {
-			t.Errorf("the next connect asks for %v", began["auth_url"])
+		var began struct {
+			URL string `json:"auth_url"`
+		}
+		g.api(token, http.MethodPost, "/api/servers/"+s.ID+"/connect", members{}).decode(t, &began)
+		if u, err := url.Parse(began.URL); err != nil || !slices.Contains(strings.Fields(u.Query().Get("scope")), "admin") {
+			t.Errorf("the next connect asks for %s", began.URL)
 		}
 		if got := g.connection(token, s); got != "connected" {
 			t.Errorf("the connection is %s", got)

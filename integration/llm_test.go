@@ -204,7 +204,7 @@ func TestLLMGateway(t *testing.T) {
 			t.Errorf("%s: %s", name, code)
 		}
 	}
-	for path, status := range map[string]int{"/v1/completions": 404, "/v1": 404, "/v1/": 404, "/v1/messages/count_tokens": 404} {
+	for path, status := range map[string]int{"/v1/completions": 404, "/v1": 404, "/v1/": 404, "/v1/messages/batches": 404} {
 		llmError(t, g.send(http.MethodPost, llmBase+path, user, `{}`).want(t, status))
 	}
 	if got := g.send(http.MethodGet, chatPath, user, nil).want(t, http.StatusMethodNotAllowed); got.header.Get("Allow") != "POST" {
