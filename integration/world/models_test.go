@@ -113,8 +113,8 @@ var answers = map[string]struct{ whole, stream string }{
 const (
 	responseItem  = `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"` + spoken + `","annotations":[]}]}`
 	responseBegun = `{"id":"resp_1","object":"response","created_at":1,"status":"in_progress","model":"real","output":[],"error":null,"usage":null,"parallel_tool_calls":true,"tool_choice":"auto","tools":[]}`
-	responseDone  = `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"real","output":[` + responseItem + `],"error":null,"parallel_tool_calls":true,"tool_choice":"auto","tools":[],
-		"usage":{"input_tokens":30,"input_tokens_details":{"cached_tokens":0},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":35}}`
+	responseDone  = `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"real","output":[` + responseItem + `],"error":null,"parallel_tool_calls":true,"tool_choice":"auto","tools":[],` +
+		`"usage":{"input_tokens":30,"input_tokens_details":{"cached_tokens":0},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":35}}`
 )
 
 // TestModelClients: clients of models that others wrote are given a base URL and a key of the gateway, and answer.
@@ -190,12 +190,12 @@ func TestModelClients(t *testing.T) {
 		{
 			"@anthropic-ai/claude-code", "/v1/messages",
 			[]string{"ANTHROPIC_BASE_URL=" + g.url + base, "ANTHROPIC_AUTH_TOKEN=" + made.Key, "ANTHROPIC_MODEL=claude", "ANTHROPIC_SMALL_FAST_MODEL=claude", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
-			[]string{".bin/claude", "-p", "hi"},
+			[]string{"@anthropic-ai/claude-code/cli-wrapper.cjs", "-p", "hi"},
 		},
 		{
 			"@openai/codex", "/v1/responses", []string{"DURWARD_KEY=" + made.Key},
 			[]string{
-				".bin/codex", "exec", "--skip-git-repo-check", "-s", "read-only", "-m", "gpt", "-c", "model_provider=durward",
+				"@openai/codex/bin/codex.js", "exec", "--skip-git-repo-check", "-s", "read-only", "-m", "gpt", "-c", "model_provider=durward",
 				"-c", `model_providers.durward={name="durward",base_url="` + g.url + base + `/v1",env_key="DURWARD_KEY",wire_api="responses"}`, "hi",
 			},
 		},
@@ -204,7 +204,7 @@ func TestModelClients(t *testing.T) {
 			record(t, &row{section: modelClients, software: c.software, version: version(t, c.software), tried: "one prompt from the command line"})
 			ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
 			defer cancel()
-			command := exec.CommandContext(ctx, module(t, c.command[0]), c.command[1:]...)
+			command := exec.CommandContext(ctx, node(t), append([]string{module(t, c.command[0])}, c.command[1:]...)...)
 			command.Env, command.Dir, command.WaitDelay = environment(t, c.env...), t.TempDir(), 10*time.Second
 			output, err := command.CombinedOutput()
 			if err != nil || !strings.Contains(string(output), spoken) {

@@ -2,6 +2,7 @@ package world
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -196,7 +197,7 @@ func rough(transport, client string) []probe {
 
 // asked says how many probes there were.
 func (s mcpServer) asked(found map[string]any) string {
-	return ", " + strings.TrimSpace(brief(object{"probes": len(found)}))
+	return fmt.Sprintf(", %d of them", len(found))
 }
 
 // request is the probe of a name, as JSON.
