@@ -22,7 +22,7 @@ func TestAttackHeaders(t *testing.T) {
 	token := g.token(alice)
 	g.connectBearer(token, s, "credential-of-alice")
 	allowed := map[string]bool{
-		"Accept": true, "Accept-Encoding": true, "Authorization": true, "Baggage": true, "Content-Length": true,
+		"Accept": true, "Accept-Encoding": true, "Authorization": true, "Baggage": true, "Cdn-Loop": true, "Content-Length": true,
 		"Content-Type": true, "Last-Event-Id": true, "Mcp-Method": true, "Mcp-Name": true, "Mcp-Param-City": true,
 		"Mcp-Protocol-Version": true, "Traceparent": true, "Tracestate": true, "User-Agent": true,
 	}

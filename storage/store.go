@@ -120,6 +120,12 @@ type Identities interface {
 	ResolveUser(ctx context.Context, claim UserClaim, now time.Time) (User, error)
 	// Organizations reads all of them, by id: for command lines, which belong to none.
 	Organizations(ctx context.Context) ([]Organization, error)
+	// EmptyOrganizations reads those in which nobody made anything, by id: tokens named them, and no more than the users and
+	// agents of such tokens is in them. For command lines and for a gateway of one organization.
+	EmptyOrganizations(ctx context.Context) ([]Organization, error)
+	// DeleteOrganization removes an empty one with its users and agents; its audit log stays. A token that names it makes it
+	// again. ErrNotFound when there is none, ConflictError on organization when it is not empty.
+	DeleteOrganization(ctx context.Context, id string) (Organization, error)
 	// Organization reads one organization.
 	Organization(ctx context.Context, id string) (Organization, error)
 	// User reads one user of an organization.

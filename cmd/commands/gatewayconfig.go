@@ -17,6 +17,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/rekey"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
@@ -50,15 +51,25 @@ type gatewayConfig struct {
 		DSN  string `json:"dsn"`
 		URL  string `json:"url"`
 	} `json:"coordinate"`
-	Identities []struct {
-		Kind        string `json:"kind"`
-		Issuer      string `json:"issuer"`
-		LoginClient string `json:"login_client"`
-	} `json:"identity"`
-	ApprovalClients []string `json:"approval_clients"`
+	Identities      []configuredIdentity `json:"identity"`
+	ApprovalClients []string             `json:"approval_clients"`
 
 	// whole is all of it as it is written.
 	whole any
+}
+
+// configuredIdentity is an identity of the configuration.
+type configuredIdentity struct {
+	Kind         string `json:"kind"`
+	Issuer       string `json:"issuer"`
+	Organization string `json:"organization"` // an id or a slug; "" when tokens name it
+	LoginClient  string `json:"login_client"`
+}
+
+// isFor reports whether the identity is for that organization and no other.
+func (i configuredIdentity) isFor(o storage.Organization) bool {
+	organization, ok := caller.FixedOrganization(i.Organization)
+	return ok && (o.ID == organization || o.Issuer == i.Issuer && o.Slug == organization)
 }
 
 // named is a reference, and where it stands.

@@ -5,8 +5,17 @@ import (
 	"strings"
 )
 
-// shownPolicies is how many policies a finding names.
-const shownPolicies = 5
+// shownNames is how many names of one kind a finding has.
+const shownNames = 5
+
+// shortened lists the first of some names, and says how many more there are.
+func shortened(names []string) string {
+	list := strings.Join(names[:min(len(names), shownNames)], ", ")
+	if more := len(names) - shownNames; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}
 
 // Approvals judges a gateway without a page to decide on held calls. asking are the names of its active policies that ask for
 // approval, elsewhere says that users can decide with other clients.
@@ -14,10 +23,7 @@ func Approvals(asking []string, elsewhere bool) []Finding {
 	if len(asking) == 0 {
 		return nil
 	}
-	names := strings.Join(asking[:min(len(asking), shownPolicies)], ", ")
-	if more := len(asking) - shownPolicies; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
+	names := shortened(asking)
 	if elsewhere {
 		return []Finding{{
 			Severity: Note, Found: "policies ask for approval (" + names + "), and the gateway has no page to give it on: users decide with the approval_clients, or in MCP clients that ask them",

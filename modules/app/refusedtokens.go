@@ -69,14 +69,14 @@ func organizationOf(claims *token.Claims, mapping caller.Mapping) string {
 // people of other organizations, and is shown only where the configuration knows no other one.
 func (c *Core) RefusedTokens(who *Caller) []refused.Entry {
 	entries := refusedTokens.Entries(time.Now())
-	if c.soleOrganization(who.OrganizationID) {
+	if c.SoleOrganization(who.OrganizationID) {
 		return entries
 	}
 	return slices.DeleteFunc(entries, func(e refused.Entry) bool { return !e.Verified || e.OrganizationID != who.OrganizationID })
 }
 
-// soleOrganization reports whether every identity of the configuration is for that organization and for no other.
-func (c *Core) soleOrganization(id string) bool {
+// SoleOrganization reports whether every identity of the configuration is for that organization and for no other.
+func (c *Core) SoleOrganization(id string) bool {
 	for _, issuer := range c.issuers {
 		mapping := c.identities[issuer].Rules().Mapping
 		if mapping.Organization == "" {

@@ -28,6 +28,7 @@ func TestAuditEvents(t *testing.T) {
 		"DELETE /api/servers/{server_id}/registration":  "registration.delete",
 		"POST /api/server-directory":                    "directory_entry.create",
 		"PUT /api/server-directory/{id}":                "directory_entry.update",
+		"DELETE /api/organizations/{organization_id}":   "organization.delete",
 		"DELETE /api/server-directory/{id}":             "directory_entry.delete",
 		"POST /api/agents":                              "agent.create",
 		"DELETE /api/agents/{agent_id}":                 "agent.delete",

@@ -24,10 +24,11 @@ var (
 	errTooManyTests   = routes.Refused(app.RateLimitExceeded, "Too many servers are being tested; try again in a minute")
 	errNoEntry        = routes.Refused(app.DirectoryNotFound, "Server directory entry not found")
 
-	errNoAgent       = routes.Refused(app.AgentNotFound, "Agent not found")
-	errNoApplication = routes.Refused(app.AgentNotFound, "Application directory entry not found")
-	errNoPolicy      = routes.Refused(app.PolicyNotFound, "Policy not found")
-	errNoUser        = routes.Refused(app.NotFound, "User not found")
+	errNoAgent        = routes.Refused(app.AgentNotFound, "Agent not found")
+	errNoApplication  = routes.Refused(app.AgentNotFound, "Application directory entry not found")
+	errNoPolicy       = routes.Refused(app.PolicyNotFound, "Policy not found")
+	errNoOrganization = routes.Refused(app.NotFound, "Organization not found")
+	errNoUser         = routes.Refused(app.NotFound, "User not found")
 )
 
 // refuse answers an error of a route. Whatever is not known to be the client's fault is logged, and its text is never

@@ -18,19 +18,21 @@ const (
 	directoryPath = "/api/server-directory"
 	entryPath     = directoryPath + "/{id}"
 
-	agentsPath     = "/api/agents"
-	agentPath      = agentsPath + "/{agent_id}"
-	oldPolicyPath  = "/api/policy"
-	policiesPath   = "/api/v2/policies"
-	policyPath     = policiesPath + "/{policy_id}"
-	toolsPath      = serverPath + "/tools"
-	registeredPath = serverPath + "/registration"
-	userRevokePath = "/api/users/{user_id}/revoke"
-	approvalsPath  = "/api/approvals"
-	approvalPath   = approvalsPath + "/{approval_id}"
-	auditPath      = "/api/audit"
-	refusedPath    = "/api/refused-tokens"
-	snippetsPath   = "/api/clients/snippets"
+	agentsPath        = "/api/agents"
+	agentPath         = agentsPath + "/{agent_id}"
+	oldPolicyPath     = "/api/policy"
+	policiesPath      = "/api/v2/policies"
+	policyPath        = policiesPath + "/{policy_id}"
+	toolsPath         = serverPath + "/tools"
+	registeredPath    = serverPath + "/registration"
+	userRevokePath    = "/api/users/{user_id}/revoke"
+	approvalsPath     = "/api/approvals"
+	approvalPath      = approvalsPath + "/{approval_id}"
+	auditPath         = "/api/audit"
+	organizationsPath = "/api/organizations"
+	organizationPath  = organizationsPath + "/{organization_id}"
+	refusedPath       = "/api/refused-tokens"
+	snippetsPath      = "/api/clients/snippets"
 )
 
 // table is every address that this handler serves. Who may call a route, whose objects it sees and how it is audited
@@ -57,6 +59,9 @@ var table = routes.MustTable(
 	routes.At(http.MethodDelete, registeredPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, forgetRegistration),
 	routes.At(http.MethodGet, toolsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listTools),
 	routes.At(http.MethodPost, toolsPath+"/accept", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool),
+
+	routes.At(http.MethodGet, organizationsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listOrganizations),
+	routes.At(http.MethodDelete, organizationPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteOrganization),
 
 	routes.At(http.MethodGet, snippetsPath, routes.User, routes.OwnOrganization, routes.AuditRead, clientSnippets),
 

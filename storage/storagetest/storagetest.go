@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		test func(*testing.T, *bundle)
 	}{
 		{"organizations", testOrganizations},
+		{"organizations/removed", testRemovedOrganizations},
 		{"organizations/concurrent first sight", testOrganizationRace},
 		{"users", testUsers},
 		{"users/concurrent first sight", testUserRace},

@@ -18,7 +18,7 @@ var auditKinds = map[AuditClass]storage.AuditKind{
 // resources are segments of paths and what they are collections of; those without a name say where the API is.
 var resources = map[string]string{
 	"api": "", "v2": "", "by-slug": "", "llm-gateway": "", "admin": "", "user": "",
-	"servers": "server", "server-directory": "directory_entry", "agents": "agent", "policy": "policy", "policies": "policy", "users": "user",
+	"servers": "server", "server-directory": "directory_entry", "agents": "agent", "policy": "policy", "policies": "policy", "users": "user", "organizations": "organization",
 	"approvals": "approval",
 	"api-keys":  "api_key", "rate-limits": "rate_limit", "smart-models": "smart_model", "providers": "llm_provider",
 	"model-mappings": "model_mapping", "budgets": "budget",

@@ -1,0 +1,48 @@
+package commands
+
+import (
+	"context"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/doctor"
+	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// organizationStore reads organizations.
+type organizationStore interface {
+	Organizations(ctx context.Context) ([]storage.Organization, error)
+	EmptyOrganizations(ctx context.Context) ([]storage.Organization, error)
+}
+
+// examineOrganizations looks for organizations that a token made beside the configured or the first one, and in which nobody
+// made anything.
+func examineOrganizations(ctx context.Context, config *gatewayConfig, store organizationStore, r *doctor.Report) error {
+	all, err := store.Organizations(ctx)
+	if err != nil || len(all) < 2 {
+		return err
+	}
+	first := slices.MinFunc(all, func(a, b storage.Organization) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	meant := func(o storage.Organization) bool { return o.ID == first.ID }
+	if slices.ContainsFunc(config.Identities, func(i configuredIdentity) bool { return i.Organization != "" }) {
+		meant = func(o storage.Organization) bool {
+			return slices.ContainsFunc(config.Identities, func(i configuredIdentity) bool { return i.isFor(o) })
+		}
+	}
+	empty, err := store.EmptyOrganizations(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, o := range empty {
+		switch {
+		case meant(o):
+		case o.Slug != "":
+			names = append(names, visible.Text(o.Slug)+" ("+o.ID+")")
+		default:
+			names = append(names, o.ID)
+		}
+	}
+	r.Add("organizations", doctor.Organizations(names)...)
+	return nil
+}

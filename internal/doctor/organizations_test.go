@@ -1,0 +1,16 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOrganizations(t *testing.T) {
+	if got := Organizations(nil); len(got) != 0 {
+		t.Errorf("none: %+v", got)
+	}
+	got := Organizations([]string{"gamil (1)", "2"})
+	if len(got) != 1 || got[0].Severity != Warning || !strings.Contains(got[0].Found, "gamil (1), 2") || !strings.Contains(got[0].Mend, "`organization`") {
+		t.Errorf("%+v", got)
+	}
+}
