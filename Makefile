@@ -109,12 +109,12 @@ FORM ?= all
 
 .PHONY: world
 world: ## MCP servers, clients, identity providers of others, directly and through the gateway; writes docs/compatibility.md (FORM=short for CI's)
-	integration/world/setup $(FORM)
+	.ci/with-go integration/world/setup $(FORM)
 	.ci/with-go env DURWARD_WORLD=$(FORM) DURWARD_WORLD_REPORT=$(if $(filter all,$(FORM)),$(CURDIR)/docs/compatibility.md) go test -count=1 -timeout=40m ./integration/world
 
 .PHONY: world-newest
 world-newest: ## the same with the newest version of everything, into bin/world/newest/compatibility.md
-	integration/world/setup newest
+	.ci/with-go integration/world/setup newest
 	.ci/with-go env DURWARD_WORLD=newest DURWARD_WORLD_REPORT=$(CURDIR)/bin/world/newest/compatibility.md go test -count=1 -timeout=40m ./integration/world
 
 .PHONY: bench
