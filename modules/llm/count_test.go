@@ -3,6 +3,7 @@ package llm_test
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -29,9 +30,9 @@ func TestCountTokens(t *testing.T) {
 		{"unknown", "nope", func(w http.ResponseWriter) { reply(w, 200, `{}`) }, 404, `"not_found_error"`, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var at string
+			var path atomic.Value // of the last call
 			p := newProvider(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
-				at = r.URL.Path
+				path.Store(r.URL.Path)
 				tc.serve(w)
 			})
 			g := newGateway(t, p.URL, nil)
@@ -42,6 +43,7 @@ func TestCountTokens(t *testing.T) {
 				t.Errorf("%s", got.body)
 			}
 			calls := p.calls()
+			at, _ := path.Load().(string)
 			if (tc.tried == "") != (len(calls) == 0) || len(calls) > 0 && (at != "/v1/messages/count_tokens" || !strings.Contains(calls[0], tc.tried)) {
 				t.Errorf("%s %q", at, calls)
 			}
