@@ -88,7 +88,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 }
 
 // LeadsToConnect reports whether the gateway answered a call itself, with the page on which the user connects their account.
-// That is what `unconnected guide` does, the default.
+// By default (`unconnected guide`) it does.
 func LeadsToConnect(status int, body []byte) bool {
 	return status == http.StatusOK && bytes.Contains(body, []byte(`"isError":true`)) && bytes.Contains(body, []byte("/connect/"))
 }

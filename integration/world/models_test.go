@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// spoken is what the lab's provider answers to everything.
+// spoken answers every question at the lab's provider.
 const spoken = "Hello from the lab."
 
 // modelProvider answers as OpenAI's and Anthropic's servers do, and keeps what it was asked.
@@ -67,7 +67,7 @@ func newModelProvider(t testing.TB) *modelProvider {
 	return p
 }
 
-// calls are what came since the last time.
+// calls returns the requests since the last time.
 func (p *modelProvider) calls() []*http.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *modelProvider) calls() []*http.Request {
 	return seen
 }
 
-// answers are what the public APIs give, whole and event by event.
+// answers holds answers of the public APIs, whole and event by event.
 var answers = map[string]struct{ whole, stream string }{
 	"/v1/chat/completions": {
 		`{"id":"c1","object":"chat.completion","created":1,"model":"real","choices":[{"index":0,"message":{"role":"assistant","content":"` + spoken + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":5,"total_tokens":25}}`,

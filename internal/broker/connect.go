@@ -142,10 +142,8 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 		if err != nil {
 			return storage.Connection{}, err
 		}
-		if c.ID = former.ID; c.ID == "" {
-			if c.ID, err = newConnectionID(); err != nil {
-				return storage.Connection{}, err
-			}
+		if c.ID, err = idAfter(former); err != nil {
+			return storage.Connection{}, err
 		}
 	}
 	now := b.now().UTC()
@@ -159,7 +157,7 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 	return stored, nil
 }
 
-// formerConnection is the connection that there is; one without an id when there is none.
+// formerConnection reads the stored connection; the zero value when there is none.
 func (b *Broker) formerConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
 	c, err := b.store.Connection(ctx, key)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -168,7 +166,11 @@ func (b *Broker) formerConnection(ctx context.Context, key storage.ConnectionKey
 	return c, nil
 }
 
-func newConnectionID() (string, error) {
+// idAfter returns the id of the former connection, or a new one when there was none.
+func idAfter(former storage.Connection) (string, error) {
+	if former.ID != "" {
+		return former.ID, nil
+	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return "", fmt.Errorf("drawing connection id: %w", err)
@@ -231,11 +233,9 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	if err != nil {
 		return ConnectResult{}, fmt.Errorf("sealing attempt: %w", err)
 	}
-	id := former.ID
-	if id == "" {
-		if id, err = newConnectionID(); err != nil {
-			return ConnectResult{}, err
-		}
+	id, err := idAfter(former)
+	if err != nil {
+		return ConnectResult{}, err
 	}
 	now := b.now().UTC()
 	if err := b.store.CreateAttempt(ctx, storage.Attempt{

@@ -50,17 +50,20 @@ func (b *Broker) GivesEnough(ctx context.Context, key storage.ConnectionKey) (bo
 	return c.WantedScope == "", nil
 }
 
-// widened is what a connection wants with further scopes, as it was when they cannot be asked for.
+// widened adds scopes to those that a connection wants. It leaves out granted ones: asking for them again would change nothing,
+// and send the user to the provider in a circle. When the scopes cannot be asked for, nothing changes.
 func widened(c storage.Connection, scope string) string {
-	wanted, err := oauthflow.Union(strings.Fields(c.WantedScope), strings.Fields(scope))
+	granted := strings.Fields(c.Scope)
+	missing := slices.DeleteFunc(strings.Fields(scope), func(s string) bool { return slices.Contains(granted, s) })
+	wanted, err := oauthflow.Union(strings.Fields(c.WantedScope), missing)
 	if err != nil || len(wanted) == 0 {
 		return c.WantedScope
 	}
 	return strings.Join(wanted, " ")
 }
 
-// scopesFor is what a connect asks for: what the client asks for always, and, where the upstream wanted more, what the user
-// had granted and that together. Without the granted ones a provider may give the new scope alone.
+// scopesFor returns the scopes for a connect. Where the upstream wanted more, the granted scopes join the wanted ones: without
+// them a provider may give the new scope alone.
 func scopesFor(client storage.OAuthClient, former storage.Connection) []string {
 	if former.WantedScope == "" {
 		return client.Scopes

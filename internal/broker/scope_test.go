@@ -35,6 +35,9 @@ func TestW05NextConnectAsksForMore(t *testing.T) {
 	if c.WantedScope != "files:write" || c.Status != storage.ConnectionConnected || c.Version == version {
 		t.Errorf("stored %+v", c)
 	}
+	if got := widened(storage.Connection{Scope: "read files:write"}, "read files:write more"); got != "more" {
+		t.Errorf("beside what is granted %q is wanted", got)
+	}
 	b.use(b.Broker)
 	again := b.begin()
 	if got := asked(again); got != first+" files:write" {

@@ -35,7 +35,7 @@ const loopHeader = "Cdn-Loop"
 // maxLoop is how much is passed on of what others said there, in bytes: a loop through us is found long before.
 const maxLoop = 1 << 10
 
-// loop is what came with a request, and the gateway's own name.
+// loop joins the names that came with a request and the gateway's own.
 func loop(came []string, own string) string {
 	before := strings.Join(came, ", ")
 	if before == "" || len(before) > maxLoop || !http1.ValidFieldValue(before) {

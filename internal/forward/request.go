@@ -58,8 +58,7 @@ type Limits struct {
 	// Idle bounds each silence inside an answer; comments count as a sign of life, and the time a slow client takes does
 	// not count. 0: 5 min.
 	Idle time.Duration
-	// LoopID is what the gateway calls itself in CDN-Loop, by which it knows requests that come back (RFC 8586); "": it does
-	// not.
+	// LoopID names the gateway in CDN-Loop (RFC 8586), so that it knows requests that come back; "": it sends no such header.
 	LoopID string
 	// WriteIdle bounds each write to a client, which may have stopped reading. 0: 1 min.
 	WriteIdle time.Duration

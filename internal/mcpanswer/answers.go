@@ -91,8 +91,8 @@ func (a *Answers) Message(text []byte) []byte {
 	return text
 }
 
-// primed is what servers made with the TypeScript SDK send in place of no data when they replay the event that began a stream.
-// Its id is all that clients need.
+// primed stands in place of no data when servers of the TypeScript SDK replay the event that began a stream. Clients need its id
+// alone.
 const primed = "{}"
 
 // Event is Message for an event of a stream: data is the part that passes, and ok is false when all of it does. Events

@@ -65,7 +65,7 @@ func sameHost(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// loopID is what the gateway calls itself in CDN-Loop: the same on every node, and nothing that its public address does not tell.
+// loopID returns the gateway's name in CDN-Loop. Every node has the same, and it tells no more than the public address.
 func loopID(publicURL string) string {
 	sum := sha256.Sum256([]byte("durward CDN-Loop " + publicURL))
 	return "durward-" + hex.EncodeToString(sum[:8])

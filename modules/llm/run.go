@@ -181,7 +181,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, llmroute.Result
 	return nil, result, no
 }
 
-// body is the request for a model of the target that is tried.
+// body returns the request for a model of the target that is tried.
 func (x *run) body(model string) []byte {
 	if x.without {
 		return x.request.BodyWithout(model)

@@ -107,7 +107,7 @@ func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	})
 }
 
-// textLost is why the user has to connect.
+// textLost says why the user has to connect.
 func (x *exchange) textLost() string {
 	if x.scope {
 		return textScope
