@@ -222,6 +222,7 @@ func TestBrowser(t *testing.T) {
 		p := b.click("Do not allow")
 		b.contains(p, "not connected", "denied")
 		b.picture("denied")
+		b.contains(b.follow("Try again"), "Log in as")
 	})
 	t.Run("logging in", func(t *testing.T) {
 		b.t = t

@@ -100,7 +100,11 @@ func (h *Handler) refuseCallback(w http.ResponseWriter, core *app.Core, err erro
 
 func (h *Handler) resultPage(ctx context.Context, core *app.Core, result broker.CallbackResult) page {
 	if !result.OK {
-		return page{Status: http.StatusBadRequest, Title: titleFailed, Text: result.Reason}
+		failed := page{Status: http.StatusBadRequest, Title: titleFailed, Text: result.Reason}
+		if result.Server.Slug != "" { // not deleted meanwhile
+			failed.Again = app.ConnectPrefix + result.Server.Slug
+		}
+		return failed
 	}
 	return page{
 		Status: http.StatusOK, Title: result.Server.Name + " is connected", Text: "Go back to your client: the same conversation can use the server now. Nothing needs to be restarted.",

@@ -20,6 +20,7 @@ type page struct {
 	Text   string
 	Holder *holder // nil when nothing was connected
 	Link   string  // where to log in, ""
+	Again  string  // where to try once more, ""
 }
 
 // holder names who holds a connection now. Whoever was lured here by a link of somebody else's sees that it is not them
