@@ -87,6 +87,33 @@ func TestAttackNoCredential(t *testing.T) {
 	g := startGateway(t, settings{})
 	upstream := answering(t)
 	s := g.createServer(upstream.url, bearerEntry())
+	hostile := []string{"X-Forwarded-Host", "evil.example", "Accept", bothKinds}
+	for message, check := range map[string]func(answer){
+		pingMessage: func(a answer) { a.want(t, http.StatusOK) },
+		echoCall: func(a answer) {
+			if a.wantConnect(t); !strings.Contains(string(a.body), g.url+"/connect/"+s.Slug) {
+				t.Errorf("H04 the link goes elsewhere: %s", a.body)
+			}
+		},
+		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///secret"}}`: func(a answer) {
+			if !strings.Contains(string(a.body), `"error"`) {
+				t.Errorf("a resource is read: %d %s", a.status, a.body)
+			}
+		},
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`: func(a answer) { a.want(t, http.StatusAccepted) },
+	} {
+		check(g.send(http.MethodPost, s.path, g.token(alice), message, hostile...))
+	}
+	g.send(http.MethodDelete, s.path, g.token(alice), nil, hostile...)
+	upstream.wantNothing(t)
+}
+
+// TestAttackNoCredentialRefused: H01, the same where those who are not connected are refused.
+func TestAttackNoCredentialRefused(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{refuse: true})
+	upstream := answering(t)
+	s := g.createServer(upstream.url, bearerEntry())
 	for _, tc := range []struct{ name, method, path, body string }{
 		{"H01 POST /mcp", http.MethodPost, s.path, pingMessage},
 		{"H01 GET /mcp", http.MethodGet, s.path, ""},

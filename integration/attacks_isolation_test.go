@@ -22,6 +22,9 @@ func TestAttackOrganizations(t *testing.T) {
 		g.api(token, http.MethodPost, "/api/servers?test=false", map[string]any{"name": name, "mcp_server_directory_id": entry.ID}).decode(t, &made)
 		var s server
 		g.api(token, http.MethodGet, "/api/servers/"+made.ID, nil).decode(t, &s)
+		g.api(token, http.MethodPost, "/api/policy", map[string]any{
+			"name": "All of " + made.ID, "mcp_server_id": made.ID, "status": "ACTIVE", "rules": []any{map[string]any{"name": "all", "authorized": true}},
+		})
 		s.path = "/mcp/" + s.Slug
 		return s
 	}
@@ -32,7 +35,7 @@ func TestAttackOrganizations(t *testing.T) {
 	g.connectBearer(g.token(alice), acme, "credential-of-alice")
 	g.connectBearer(g.token(eve), rival, "credential-of-eve")
 	call := func(caller claims, path string) answer {
-		return g.send(http.MethodPost, path, g.token(caller), pingMessage, "Accept", bothKinds)
+		return g.send(http.MethodPost, path, g.token(caller), echoCall, "Accept", bothKinds)
 	}
 	for range 2 { // the second time from the caches
 		call(alice, acme.path).want(t, http.StatusOK)
@@ -45,7 +48,7 @@ func TestAttackOrganizations(t *testing.T) {
 		t.Errorf("O06 rival's upstream got %s", got)
 	}
 	secret := make(admin, ours, "Only here")
-	unknown := g.send(http.MethodPost, "/mcp/no-such-server", g.token(eve), pingMessage, "Accept", bothKinds)
+	unknown := g.send(http.MethodPost, "/mcp/no-such-server", g.token(eve), echoCall, "Accept", bothKinds)
 	for name, a := range map[string]answer{
 		"O01 /mcp": call(eve, secret.path), "O01 /sse": g.send(http.MethodGet, "/sse/"+secret.Slug, g.token(eve), nil),
 	} {
@@ -72,7 +75,7 @@ func TestAttackOrganizations(t *testing.T) {
 			t.Fatalf("slug %s", again.Slug)
 		}
 		before := theirs.bytes()
-		call(alice, again.path).wantError(t, http.StatusForbidden, "ServerNotConnected")
+		call(alice, again.path).wantConnect(t)
 		if theirs.bytes() != before {
 			t.Error("an old credential went to the new server")
 		}

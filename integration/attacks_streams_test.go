@@ -288,13 +288,13 @@ func TestAttackAnswers(t *testing.T) {
 			}
 		}
 		t.Run(tc.name+" on /mcp", func(t *testing.T) {
-			a := g.send(http.MethodPost, s.path, token, pingMessage, "Accept", bothKinds, "Origin", g.url)
+			a := g.send(http.MethodPost, s.path, token, echoCall, "Accept", bothKinds, "Origin", g.url)
 			check(t, a)
 			switch {
 			case tc.passed:
 				a.want(t, tc.mcp)
 			case tc.mcp == http.StatusForbidden:
-				a.wantError(t, tc.mcp, "ServerNotConnected")
+				a.wantConnect(t)
 			default:
 				a.wantRPC(t, tc.mcp, -32603, "1", "UpstreamError")
 			}

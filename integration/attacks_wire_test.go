@@ -164,6 +164,15 @@ func (a answer) wantError(t testing.TB, status int, name string) answer {
 	return a
 }
 
+// wantConnect ends the test unless the gateway answers a call itself, with the page on which its user connects.
+func (a answer) wantConnect(t testing.TB) answer {
+	t.Helper()
+	if !rig.LeadsToConnect(a.status, a.body) {
+		t.Fatalf("status %d, %s instead of the page on which to connect", a.status, a.body)
+	}
+	return a
+}
+
 // wantRPC ends the test unless the answer is a JSON-RPC error of that code, with the id of the request and the service
 // error as its data.
 func (a answer) wantRPC(t testing.TB, status, code int, id, name string) answer {

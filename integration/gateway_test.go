@@ -35,9 +35,8 @@ type settings struct {
 	site   string // lines for the site, before the directive; with directives of the pipeline, pipeline says that it is whole
 	whole  bool   // site holds the pipeline's own directives
 	env    []string
-	// guide leaves the option unconnected at its default. The tests from before there was one hold the refusals to what they
-	// say.
-	guide bool
+	// refuse has those who are not connected refused at once, instead of led to the page on which they connect.
+	refuse bool
 	// inherited makes the gateway listen on a socket that is open when it starts, as systemd hands it over.
 	inherited bool
 	// postgres makes the gateway keep everything in a PostgreSQL database of its own.
@@ -58,7 +57,7 @@ func (s settings) caddyfile(g *gateway, port string) string {
 	if s.inherited {
 		bind = "fd/3"
 	}
-	if !s.guide {
+	if s.refuse {
 		s.option += "\n\t\tunconnected refuse"
 	}
 	return strings.NewReplacer(

@@ -55,7 +55,7 @@ func (c *mcpClient) led(t *testing.T, tool, address string) {
 // goes on with the upstream once they have, in every revision with the transport of today.
 func TestUnconnected(t *testing.T) {
 	t.Parallel()
-	g := startGateway(t, settings{guide: true})
+	g := startGateway(t, settings{})
 	for _, tc := range []struct {
 		version string
 		options *mcp.StreamableHTTPOptions
@@ -127,7 +127,7 @@ func TestUnconnected(t *testing.T) {
 // TestUnconnectedRefused: clients of 2024-11-05, which begin with GET, are refused as with `unconnected refuse`.
 func TestUnconnectedRefused(t *testing.T) {
 	t.Parallel()
-	g := startGateway(t, settings{guide: true})
+	g := startGateway(t, settings{})
 	upstream := answering(t)
 	s := g.createServer(upstream.url, bearerEntry())
 	g.send(http.MethodGet, s.path, g.token(alice), nil, "Accept", "text/event-stream").wantError(t, http.StatusForbidden, "ServerNotConnected")
@@ -137,7 +137,7 @@ func TestUnconnectedRefused(t *testing.T) {
 // TestUnconnectedOnNodes: what one node began goes on at another, in one session of the upstream's.
 func TestUnconnectedOnNodes(t *testing.T) {
 	t.Parallel()
-	g := startGateway(t, settings{guide: true, postgres: true})
+	g := startGateway(t, settings{postgres: true})
 	n := g.twin()
 	party := newThirdParty(t)
 	s := g.createServer(party.url()+"/open", bearerEntry())

@@ -133,10 +133,7 @@ func TestProviderRefusesRefresh(t *testing.T) {
 		p.forgetAccess()
 		p.setTokenAnswer(func(w http.ResponseWriter, _ url.Values) bool { refuse(w); return true })
 		for range 3 {
-			a := g.callTool(alice, s, "", "echo").wantError(t, http.StatusForbidden, "ServerNotConnected")
-			if !strings.Contains(string(a.body), "connect_url") {
-				t.Errorf("%s: %s", name, a.body)
-			}
+			g.callTool(alice, s, "", "echo").wantConnect(t)
 		}
 		if n := len(p.asked(refreshes)); n != 1 || g.connection(alice, s) != "error" {
 			t.Errorf("%s: %d refreshes, the connection is %s", name, n, g.connection(alice, s))
@@ -161,7 +158,7 @@ func TestProviderRefusesClient(t *testing.T) {
 
 	p.become(func(t *traits) { t.refuseOnly = refresh[0] })
 	p.forget(access)
-	g.callTool(alice, s, "", "echo").wantError(t, http.StatusForbidden, "ServerNotConnected")
+	g.callTool(alice, s, "", "echo").wantConnect(t)
 	g.callTool(bob, s, "", "echo").want(t, http.StatusOK)
 	if status := g.serverStatus(s); status != "active" {
 		t.Errorf("after one refusal the server is %s", status)
@@ -174,13 +171,13 @@ func TestProviderRefusesClient(t *testing.T) {
 	access, _ = p.granted()
 	p.become(func(t *traits) { t.secret = "header" }) // as if the secret were another one
 	p.forget(slices.DeleteFunc(access, func(token string) bool { return slices.Contains(bobs, token) }))
-	g.callTool(alice, s, "", "echo").wantError(t, http.StatusForbidden, "ServerNotConnected")
+	g.callTool(alice, s, "", "echo").wantConnect(t)
 	if status := g.serverStatus(s); status != "error" {
 		t.Errorf("after a refusal that was confirmed the server is %s", status)
 	}
 	g.callTool(bob, s, "", "echo").want(t, http.StatusOK)
 	asked := len(p.asked(refreshes))
-	g.callTool(alice, s, "", "echo").wantError(t, http.StatusForbidden, "ServerNotConnected")
+	g.callTool(alice, s, "", "echo").wantConnect(t)
 	if n := len(p.asked(refreshes)) - asked; n != 0 {
 		t.Errorf("%d refreshes at a server in error", n)
 	}
@@ -339,7 +336,7 @@ func TestProviderForgetsClient(t *testing.T) {
 	}
 	forget()
 	p.forgetAccess()
-	g.callTool(alice, s, "", "echo").wantError(t, http.StatusForbidden, "ServerNotConnected")
+	g.callTool(alice, s, "", "echo").wantConnect(t)
 	g.connectOAuth(alice, s).want(t, http.StatusOK)
 	g.callTool(alice, s, "", "echo").want(t, http.StatusOK)
 	registered(2)

@@ -21,9 +21,9 @@ const (
 	textThen  = "\nOnce it is connected, make the same call again: this conversation goes on."
 )
 
-// refuseCredential answers when there is no credential to send. A client that has not begun is told once, with 403; one
-// that is in the middle of a conversation gets an answer that its user sees, because to many clients a 403 there means
-// to log in to the gateway again.
+// refuseCredential answers when there is no credential to send. A client that has not begun is told once, with 403, unless
+// users are led to where they connect. One that is in the middle of a conversation gets an answer that its user sees, because
+// to many clients a 403 there means to log in to the gateway again.
 func (x *exchange) refuseCredential(ctx context.Context, err error) {
 	if gone := (*streams.Ended)(nil); errors.As(err, &gone) {
 		x.ended(gone.Reason) //nolint:contextcheck // what is left to do goes with the request
@@ -49,7 +49,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 	if !x.scope && x.lead(ctx) {
 		return
 	}
-	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && x.inConversation() && answersUser(m.Method) {
+	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && answersUser(m.Method) && (x.inConversation() || x.call.Led()) {
 		app.WriteRPCBody(x.w, http.StatusOK, x.lost(m))
 		return
 	}
