@@ -252,7 +252,7 @@ func TestAttackAnswers(t *testing.T) {
 		{"W08 301", page(301, "Location", "https://evil.example/"), 502, false},
 		{"W08 307", page(307, "Location", "http://127.0.0.1:1/"), 502, false},
 		{"W08 304", page(304), 502, false},
-		{"W08 401 of a server that needs no token", page(401, "WWW-Authenticate", `Bearer resource_metadata="https://evil.example/"`), 403, false},
+		{"W08 401 of a server that needs no token", page(401, "WWW-Authenticate", `Bearer resource_metadata="https://evil.example/"`), 502, false},
 		{"A18 403 insufficient_scope", page(403, "WWW-Authenticate", `Bearer error="insufficient_scope", scope="admin"`), 403, false},
 		{"W08 429", with(429, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"slow down"}}`, "Retry-After", "7"), 429, true},
 		{"W08 500 with a body without end", huge(500, "application/json"), 502, false},
@@ -298,6 +298,9 @@ func TestAttackAnswers(t *testing.T) {
 			default:
 				a.wantRPC(t, tc.mcp, -32603, "1", "UpstreamError")
 			}
+			if strings.Contains(tc.name, "needs no token") != strings.Contains(string(a.body), "directory entry") {
+				t.Errorf("what can be done is not said: %s", a.body) // no page on which a user connects would help
+			}
 			if a.header.Get("Access-Control-Allow-Origin") != g.url {
 				t.Error("our own CORS headers are missing")
 			}
@@ -311,10 +314,6 @@ func TestAttackAnswers(t *testing.T) {
 		t.Run(tc.name+" on /sse", func(t *testing.T) {
 			a := g.send(http.MethodGet, "/sse/"+s.Slug, token, nil)
 			check(t, a)
-			if strings.Contains(tc.name, "401") {
-				a.wantError(t, http.StatusForbidden, "ServerNotConnected")
-				return
-			}
 			a.wantError(t, http.StatusBadGateway, "UpstreamError")
 		})
 	}

@@ -17,6 +17,8 @@ var (
 	ErrUndo = errors.New("this connection can no longer be undone here")
 	// ErrNotConnected: the user has no credential that may be sent to the server. See NotConnectedError for why.
 	ErrNotConnected = errors.New("not connected")
+	// ErrCredentialWanted: the server asks for a credential, and by its directory entry it needs none. No user can help that.
+	ErrCredentialWanted = errors.New("the server asks for a credential, and its directory entry says that it needs none")
 	// ErrUnavailable: the provider cannot be asked just now and no valid token is left. Trying later helps. See
 	// UnavailableError.
 	ErrUnavailable = errors.New("provider unavailable")

@@ -18,13 +18,14 @@ const rejectedTwice = 5 * time.Minute
 
 // Rejected is told that the upstream answered 401 to credential. Once per token it asks the provider for another, which
 // it returns; who has got one meanwhile gets that. When that cannot help (the kind has no refresh, the provider refuses,
-// the token before this one was refused just now) the connection is broken: *NotConnectedError.
+// the token before this one was refused just now) the connection is broken: *NotConnectedError. Where there is none to break:
+// ErrCredentialWanted.
 func (b *Broker) Rejected(ctx context.Context, key storage.ConnectionKey, server storage.Server, credential Credential) (Credential, error) {
 	switch credential.kind {
 	case storage.ProviderOAuth2:
 		return b.refresh(ctx, key, server, credential.version, true, false)
 	case storage.ProviderNone, "":
-		return Credential{}, &NotConnectedError{Reason: "the server demands a credential that its directory entry does not know of"}
+		return Credential{}, ErrCredentialWanted
 	}
 	return Credential{}, b.end(ctx, key, credential.version, "the server refuses the credential")
 }

@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/probe"
@@ -82,6 +85,17 @@ func (c *Call) NoteFailure(err error) {
 	default:
 		c.note(false, "The server's answer to a call could not be used, see the gateway's log. A test of the server may say more.")
 	}
+}
+
+// TextCredentialWanted tells a user of a server that asks for a credential although its directory entry names none.
+const TextCredentialWanted = "The server asks for a credential, and the gateway has not been told of any. An administrator has to set the provider of its directory entry."
+
+// WantsCredential notes, for the administrator, that the call's server asks for a credential although its directory entry names
+// none.
+func (c *Call) WantsCredential(logger *zap.Logger) {
+	logger.Warn("forwarding", zap.String("server", c.Server.Slug), zap.Error(broker.ErrCredentialWanted),
+		zap.String("advice", "set `provider` of the server's directory entry: oauth2, bearer_token, api_key or basic_auth"))
+	c.note(true, "The server asks for a credential (401), and its directory entry says that it needs none. Test the server to see which provider to set.")
 }
 
 // note writes about the server, beside the call and seldom: a request on a warm node touches no database.

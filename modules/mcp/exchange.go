@@ -165,6 +165,10 @@ func (x *exchange) failed(ctx context.Context, err error) {
 		x.writeRPC(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The header "+header.Name+" cannot be forwarded", app.BadRequest)
 	case errors.Is(err, forward.ErrClientGone):
 		x.outcome = "client_gone"
+	case errors.Is(err, broker.ErrCredentialWanted):
+		x.outcome = "upstream_error"
+		x.call.WantsCredential(x.handler.Logger) //nolint:contextcheck // the note outlives the request
+		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, app.TextCredentialWanted, app.UpstreamError)
 	default:
 		x.outcome = "upstream_error"
 		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))

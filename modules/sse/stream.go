@@ -131,6 +131,10 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		s.outcome = "client_gone"
 	case ended:
 		s.ended(reason)
+	case errors.Is(err, broker.ErrCredentialWanted):
+		s.outcome = "upstream_error"
+		s.call.WantsCredential(s.handler.Logger)
+		app.WriteError(s.w, app.UpstreamError, app.TextCredentialWanted)
 	default:
 		s.outcome = "upstream_error"
 		s.handler.Logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
