@@ -196,6 +196,35 @@ func TestRoles(t *testing.T) {
 			}
 		})
 	}
+	for name, c := range map[string]struct {
+		separator string
+		roles     any
+		want      []string
+	}{
+		"J20 string of one":             {",", "admin", []string{"admin"}},
+		"J20 string of several":         {",", "user,admin,,user", []string{"user", "admin"}},
+		"J20 another separator":         {",", "user admin", []string{"user admin"}},
+		"J20 blanks":                    {" ", "user  admin", []string{"user", "admin"}},
+		"J20 blanks stay at a comma":    {",", "user, admin", []string{"user", " admin"}},
+		"J20 empty":                     {",", "", nil},
+		"J20 array's strings are whole": {",", []string{"user,admin"}, []string{"user,admin"}},
+		"J20 array with a number still": {",", []any{"admin", 1}, nil},
+		"J20 object still":              {",", m{"admin": true}, nil},
+		"J20 number still":              {",", 1, nil},
+	} {
+		t.Run(name+", separator "+c.separator, func(t *testing.T) {
+			got, err := Map(verified(t, payload(m{"roles": c.roles, "groups": "/a" + c.separator + "/b"})), Mapping{Separator: c.separator})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got.Roles); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff([]string{"a", "b"}, got.Groups); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 	got, err := Map(verified(t, payload(m{"roles": []string{"admin"}, "https://example.com/roles": []string{"x"}})),
 		Mapping{Paths: Paths{Roles: []string{"https://example.com/roles"}}})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/internal/token"
@@ -32,7 +33,7 @@ type Paths struct {
 	OrganizationSlug []string
 	// User: the first path that is present is the subject. Default sub.
 	User []string
-	// Roles, Groups, Teams, Projects: the union of all paths, which hold arrays of strings.
+	// Roles, Groups, Teams, Projects: the union of all paths, which hold arrays of strings; see Mapping.Separator.
 	// Default roles and realm_access.roles; groups; teams; projects.
 	Roles, Groups, Teams, Projects []string
 	// Agent: the first path that is present is the OAuth client. Default azp, client_id, cid.
@@ -71,6 +72,9 @@ type Mapping struct {
 	// Organization is the id or slug of the one organization that the issuer's tokens are for, whether they name it or not;
 	// "" means the one that they name. It must be what FixedOrganization returns.
 	Organization string
+	// Separator, when there is one, stands between the names of roles, groups, teams and projects in issuers that write
+	// several into one string. It must be what ListSeparator accepts.
+	Separator string
 	// SharedOrganizations are the ids (canonical uuids) of organizations that this issuer may name although another one
 	// named them first.
 	SharedOrganizations []string
@@ -107,10 +111,10 @@ func Map(c *token.Claims, m Mapping) (Identity, error) {
 	if i.Organization, err = m.organization(c, i.Issuer); err != nil {
 		return Identity{}, err
 	}
-	i.Roles = union(c, or(m.Paths.Roles, defaults.Roles), exact)
-	i.Groups = union(c, or(m.Paths.Groups, defaults.Groups), withoutSlash)
-	i.Teams = union(c, or(m.Paths.Teams, defaults.Teams), exact)
-	i.Projects = union(c, or(m.Paths.Projects, defaults.Projects), exact)
+	i.Roles = union(c, or(m.Paths.Roles, defaults.Roles), m.Separator, exact)
+	i.Groups = union(c, or(m.Paths.Groups, defaults.Groups), m.Separator, withoutSlash)
+	i.Teams = union(c, or(m.Paths.Teams, defaults.Teams), m.Separator, exact)
+	i.Projects = union(c, or(m.Paths.Projects, defaults.Projects), m.Separator, exact)
 	i.Name = text(c, or(m.Paths.Name, defaults.Name))
 	i.Email = text(c, or(m.Paths.Email, defaults.Email))
 	i.Machine = isMachine(c, i.Subject, i.AgentExternalID)
@@ -187,24 +191,42 @@ func withoutSlash(s string) string {
 	return s
 }
 
-// union returns the strings of all paths. What is not an array of strings through and through grants nothing: a string
-// is not a list of one, is never split, and an object's keys are not names (J20).
-func union(c *token.Claims, paths []string, edit func(string) string) []string {
+// ListSeparator reports whether s can stand between names in a string.
+func ListSeparator(s string) bool { return len(s) == 1 && strings.Contains(" ,;", s) }
+
+// union returns the names of all paths.
+func union(c *token.Claims, paths []string, separator string, edit func(string) string) []string {
 	var out []string
 	for _, path := range paths {
 		v, ok := c.Lookup(path)
-		if !ok || v.Kind() != strictjson.Array {
+		if !ok {
 			continue
 		}
-		elems := v.Elems()
-		if slices.ContainsFunc(elems, func(e strictjson.Value) bool { return e.Kind() != strictjson.String }) {
-			continue
-		}
-		for _, e := range elems {
-			if s := edit(e.Str()); s != "" && !slices.Contains(out, s) {
-				out = append(out, s)
+		for _, name := range names(v, separator) {
+			if name = edit(name); name != "" && !slices.Contains(out, name) {
+				out = append(out, name)
 			}
 		}
+	}
+	return out
+}
+
+// names returns the strings of an array. What is not an array of strings through and through grants nothing: an object's
+// keys are not names, a string is not a list of one and is not split, unless the operator says by what (J20). Strings of an
+// array are never split.
+func names(v strictjson.Value, separator string) []string {
+	if v.Kind() == strictjson.String && separator != "" {
+		return strings.Split(v.Str(), separator)
+	}
+	if v.Kind() != strictjson.Array {
+		return nil
+	}
+	var out []string
+	for _, e := range v.Elems() {
+		if e.Kind() != strictjson.String {
+			return nil
+		}
+		out = append(out, e.Str())
 	}
 	return out
 }

@@ -87,6 +87,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{"no identity", object{"identity": nil}, "add `identity oidc ISSUER`"},
 		{"the same issuer twice", object{"identity": []any{object{"kind": "oidc", "issuer": "https://id.example.com"}, object{"kind": "oidc", "issuer": "https://id.example.com"}}}, "configured twice"},
 		{"no issuer", oidc(object{"issuer": nil}), "is not an issuer such as"},
+		{"a separator of claims that is a letter", oidc(object{"claim_separator": "a"}), "claim_separator"},
 		{"an issuer without a host", oidc(object{"issuer": "https://"}), "is not an issuer such as"},
 		{"an issuer with a query", oidc(object{"issuer": "https://id.example.com?tenant=1"}), "has a query"},
 		{"an issuer with a fragment", oidc(object{"issuer": "https://id.example.com#x"}), "fragment"},

@@ -22,6 +22,7 @@ import (
 //		require_typ
 //		aud_single
 //		claim <name> <path...>
+//		claim_separator <character>
 //		organization <slug>
 //		scopes <scope...>
 //		admin_role <name>
@@ -62,6 +63,10 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 		return app.AppendArguments(d, &o.SharedOrganizations)
 	case "claim":
 		return o.unmarshalClaim(d)
+	case "claim_separator":
+		if !d.AllArgs(&o.ClaimSeparator) {
+			return d.ArgErr()
+		}
 	case "organization":
 		if !d.AllArgs(&o.Organization) {
 			return d.ArgErr()
@@ -90,7 +95,7 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 		}
 	default:
 		return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, claim, "+
-			"connect_check, leeway, login_client, max_lifetime, max_token_age, organization, require_typ, scopes, shared_organizations", word)
+			"claim_separator, connect_check, leeway, login_client, max_lifetime, max_token_age, organization, require_typ, scopes, shared_organizations", word)
 	}
 	return nil
 }

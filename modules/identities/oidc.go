@@ -65,6 +65,10 @@ type OIDC struct {
 	//   - `email`: email
 	Claims map[string][]string `json:"claim,omitempty"`
 
+	// What stands between the names of roles, groups, teams and projects, for issuers that write several into one text: a
+	// comma, a semicolon or a blank. Default: none, and a text grants nothing.
+	ClaimSeparator string `json:"claim_separator,omitempty"`
+
 	// The slug, or id, of the one organization that this issuer's tokens are for. They need not name it; one that names another
 	// is refused. Default: the organization that a token names.
 	Organization string `json:"organization,omitempty"`
@@ -119,6 +123,9 @@ func (o *OIDC) Provision(caddy.Context) error {
 	o.paths, err = claimPaths(o.Claims)
 	if err != nil {
 		return fmt.Errorf("identity oidc: %w", err)
+	}
+	if o.ClaimSeparator != "" && !caller.ListSeparator(o.ClaimSeparator) {
+		return fmt.Errorf("identity oidc: claim_separator %q is none of \",\", \";\" and \" \"", o.ClaimSeparator)
 	}
 	if o.Organization != "" {
 		var ok bool
@@ -183,7 +190,9 @@ func (o *OIDC) Rules() app.IdentityRules {
 		role = "admin"
 	}
 	return app.IdentityRules{
-		Mapping:   caller.Mapping{Paths: o.paths, Organization: o.organization, SharedOrganizations: o.SharedOrganizations},
+		Mapping: caller.Mapping{
+			Paths: o.paths, Separator: o.ClaimSeparator, Organization: o.organization, SharedOrganizations: o.SharedOrganizations,
+		},
 		AdminRole: role,
 	}
 }
