@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net/http"
@@ -181,6 +182,48 @@ func TestShedding(t *testing.T) {
 	r.deliver("after")
 	if !strings.Contains(r.output.String(), "refusing every new call") {
 		t.Error("the log does not say why")
+	}
+}
+
+// TestMCPHeartbeat: W7: a quiet stream of /mcp shows that it lives, and so does a long call that is answered as one.
+func TestMCPHeartbeat(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{option: "streams {\n heartbeat 1s\n }"})
+	shown := make(chan struct{})
+	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		beginEvents(w)
+		if len(body) == 0 {
+			<-r.Context().Done()
+			return
+		}
+		select {
+		case <-shown:
+			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","id":1,"result":{"content":[]}}`+"\n\n")
+		case <-r.Context().Done():
+		}
+	})
+	s := g.createServer(upstream.url, nil)
+	comment := func(method string, body any) (rest *bufio.Reader) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		response := g.open(ctx, method, s.path, g.token(alice), body, "Accept", bothKinds)
+		t.Cleanup(func() { _ = response.Body.Close() })
+		rest = bufio.NewReader(response.Body)
+		for {
+			switch line, err := rest.ReadString('\n'); {
+			case err != nil:
+				t.Fatalf("%s: it ends without a comment: %v", method, err)
+			case strings.HasPrefix(line, ":"):
+				return rest
+			}
+		}
+	}
+	comment(http.MethodGet, nil)
+	rest := comment(http.MethodPost, echoCall)
+	close(shown)
+	if text, err := io.ReadAll(rest); err != nil || !strings.Contains(string(text), `"content":[]`) {
+		t.Errorf("the answer after it: %q, %v", text, err)
 	}
 }
 

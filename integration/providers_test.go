@@ -289,6 +289,7 @@ func TestProviderPrivate(t *testing.T) {
 
 	check := func(s server) {
 		t.Helper()
+		session := g.initialize(alice, s) // a conversation that the upstream hears of once its user has connected
 		address := g.beginConnect(alice, s)
 		browser := p.server.Client()
 		browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -302,6 +303,9 @@ func TestProviderPrivate(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.callback(back).want(t, http.StatusOK)
+		if a := g.mcp(alice, s, session, toolCall("echo")).want(t, http.StatusOK); strings.Contains(string(a.body), "isError") {
+			t.Errorf("the conversation does not go on: %s", a.body)
+		}
 		p.forgetAccess()
 		g.callTool(alice, s, "", "echo").want(t, http.StatusOK)
 	}

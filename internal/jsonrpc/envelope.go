@@ -57,6 +57,21 @@ func ReadEnvelope(text []byte) (Envelope, bool) {
 	return r.end()
 }
 
+// Resembles reports whether some reader could take a JSON text that ReadEnvelope refuses for a message that does something: one
+// with a method or a result, however these are written, or an array that may hold one.
+func Resembles(text []byte) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil {
+		return true
+	}
+	for name := range members {
+		if name == "method" || name == "result" || doubtful([]byte(name), "method", "result") {
+			return true
+		}
+	}
+	return false
+}
+
 // contentsAlone reports whether a text may be JSON to every reader although the strict one refuses it.
 func contentsAlone(err error) bool {
 	syntax := (*strictjson.SyntaxError)(nil)

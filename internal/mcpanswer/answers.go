@@ -117,11 +117,15 @@ func (a *Answers) Event(e *ssewire.Event) (data []byte, ok bool) {
 	return data, len(data) != len(e.Data)
 }
 
-// Refusal reports whether the body of an error status may pass: an error, whatever its id (the status is the answer to this
-// request, and servers that could not read it make an id up), or what is no message at all.
+// Refusal reports whether the JSON in the body of an error status may pass: an error, whatever its id (the status is the answer
+// to this request, and servers that could not read it make an id up), or what no reader takes for a message that does something.
 func (a *Answers) Refusal(text []byte) bool {
 	e, ok := jsonrpc.ReadEnvelope(text)
 	if !ok {
+		if jsonrpc.Resembles(text) { // some clients read an error's body like any other
+			a.drop(Unreadable)
+			return false
+		}
 		return true
 	}
 	if e.Kind() != jsonrpc.Response {

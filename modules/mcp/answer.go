@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,7 +95,7 @@ func (x *exchange) recognizeRefusal(response *forward.Response, text []byte) ([]
 	switch {
 	case len(text) == 0 && response.Status < http.StatusInternalServerError:
 		return text, forward.Empty, nil
-	case ssewire.IsJSON(bytes.TrimLeft(text, " \t\r\n")):
+	case ssewire.IsJSON(bytes.TrimLeft(text, " \t\r\n")) && json.Valid(text):
 		if !x.expect().Refusal(text) {
 			return nil, 0, &forward.Error{Class: forward.ErrUpstream, Cause: errForeign}
 		}

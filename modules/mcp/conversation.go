@@ -86,11 +86,15 @@ func (x *exchange) tell(ctx context.Context, credential broker.Credential, body 
 	if err != nil {
 		return nil, err
 	}
+	forwarder, err := x.handler.ForwarderOf(&x.call.Server.Entry)
+	if err != nil {
+		return nil, err
+	}
 	header := http.Header{"Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"}}
 	if session.ProtocolVersion != "" {
 		header.Set(jsonrpc.HeaderProtocolVersion, session.ProtocolVersion)
 	}
-	return x.handler.Forwarder.Do(ctx, &forward.Request{
+	return forwarder.Do(ctx, &forward.Request{
 		Method: http.MethodPost, URL: target, Header: header, SessionID: session.Forwarded(), Body: body, Credential: credential,
 	})
 }
