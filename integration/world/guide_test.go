@@ -26,19 +26,22 @@ type guide struct {
 	blocks    map[string]string
 }
 
-// readGuide lays out a guide in a directory that finds the installed packages. changes are pairs of texts as in
-// strings.NewReplacer: the ports of the page may be taken.
+// readGuide lays out a guide, and the page before it, in a directory that finds the installed packages. changes are pairs of
+// texts as in strings.NewReplacer: the ports of the page may be taken.
 func readGuide(t *testing.T, name string, changes ...string) *guide {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../docs/identity", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &guide{t: t, directory: t.TempDir(), text: string(text), blocks: make(map[string]string)}
-	for _, found := range block.FindAllStringSubmatch(g.text, -1) {
-		g.blocks[found[1]] = strings.NewReplacer(changes...).Replace(found[2])
-		if err := os.WriteFile(filepath.Join(g.directory, found[1]), []byte(g.blocks[found[1]]), 0o600); err != nil {
+	g := &guide{t: t, directory: t.TempDir(), blocks: make(map[string]string)}
+	for _, page := range []string{"README.md", name} {
+		text, err := os.ReadFile(filepath.Join("../../docs/identity", page))
+		if err != nil {
 			t.Fatal(err)
+		}
+		g.text = string(text)
+		for _, found := range block.FindAllStringSubmatch(g.text, -1) {
+			g.blocks[found[1]] = strings.NewReplacer(changes...).Replace(found[2])
+			if err := os.WriteFile(filepath.Join(g.directory, found[1]), []byte(g.blocks[found[1]]), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := os.Symlink(module(t, ""), filepath.Join(g.directory, "node_modules")); err != nil {
