@@ -123,7 +123,7 @@ func examineSQLite(ctx context.Context, config *gatewayConfig, r *doctor.Report)
 		var s *sqlite.Store
 		if s, err = sqlite.OpenReadOnly(ctx, path, sqlite.Options{Timeout: lookTimeout}); err == nil {
 			if keys, err = s.DataKeys(ctx); err == nil {
-				err = errors.Join(examineApprovals(ctx, config, s, r), examineOrganizations(ctx, config, s, r))
+				err = examineRecords(ctx, config, s, r)
 			}
 			err = errors.Join(err, s.Close())
 		}
@@ -166,7 +166,7 @@ func examinePostgres(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 	store, err := config.open(ctx)
 	if err == nil {
 		if keys, err = store.DataKeys(ctx); err == nil {
-			err = errors.Join(examineApprovals(ctx, config, store, r), examineOrganizations(ctx, config, store, r))
+			err = examineRecords(ctx, config, store, r)
 		}
 		err = errors.Join(err, store.Close())
 	}

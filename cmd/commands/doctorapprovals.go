@@ -17,10 +17,8 @@ type policyStore interface {
 
 // examineApprovals looks for active policies that ask for approval where nobody has a page to give it on.
 func examineApprovals(ctx context.Context, config *gatewayConfig, store policyStore, r *doctor.Report) error {
-	for _, identity := range config.Identities {
-		if identity.Kind == "dev" || identity.LoginClient != "" {
-			return nil
-		}
+	if config.hasPages() {
+		return nil
 	}
 	organizations, err := store.Organizations(ctx)
 	if err != nil {
