@@ -28,7 +28,8 @@ EXPOSE 80 443 443/udp
 # of your own needs it too, or another DURWARD_HEALTH_URL:
 #   http://127.0.0.1:8080 {
 #     bind 127.0.0.1
-#     durward platform
+#     durward_auth
+#     durward_platform health_only
 #   }
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
     CMD wget -q -T 2 -O /dev/null "$DURWARD_HEALTH_URL" || exit 1

@@ -276,7 +276,7 @@ func TestProviderPrivate(t *testing.T) {
 	boss, alice := g.token(admin), g.token(alice)
 
 	a := g.send(http.MethodPost, "/api/server-directory", boss, map[string]any{"name": "Inner", "url": "https://10.1.2.3/mcp"})
-	if a.want(t, http.StatusUnprocessableEntity); !strings.Contains(string(a.body), "egress { allow 10.1.2.3/32 }") {
+	if a.want(t, http.StatusUnprocessableEntity); !strings.Contains(string(a.body), "allow 10.1.2.3/32") {
 		t.Errorf("refused with %s", a.body)
 	}
 

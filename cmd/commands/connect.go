@@ -10,6 +10,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/cmd/commands/login"
 	"github.com/durward-gateway/durward/cmd/commands/terminal"
 	"github.com/durward-gateway/durward/cmd/commands/tour"
 	"github.com/durward-gateway/durward/modules/devidp/welcome"
@@ -61,7 +62,11 @@ func (o connectOptions) run(ctx context.Context, out io.Writer, server string) e
 		fmt.Fprintf(out, "%s is connected for %s already.\n", server, o.user)
 		return nil
 	case err != nil:
-		return fmt.Errorf("connecting %s for %s: %w; `%s dev` must be running, at the address that --url names", server, o.user, err, welcome.Command())
+		err = fmt.Errorf("connecting %s for %s: %w", server, o.user, err)
+		if unreachable := (*login.UnreachableError)(nil); errors.As(err, &unreachable) {
+			err = fmt.Errorf("%w; `%s dev` must be running, at the address that --url names", err, welcome.Command())
+		}
+		return err
 	}
 	fmt.Fprintf(out, "%s %s is connected for %s, as %s.\nAdd it to an MCP client: %s\n", t.Good("✓"), server, o.user, account, t.Link(gateway+"/mcp/"+server))
 	return nil

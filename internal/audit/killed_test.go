@@ -107,7 +107,8 @@ func TestKilled(t *testing.T) {
 	var root string
 	var acknowledged []string
 	inRing, all := 0, 0
-	for round := range 12 {
+	const rounds = 12
+	for round := range rounds {
 		if round%6 == 0 {
 			root, acknowledged = t.TempDir(), nil
 		}
@@ -129,10 +130,10 @@ func TestKilled(t *testing.T) {
 			return
 		}
 	}
-	if inRing < 10 {
-		t.Errorf("%d of 30 times the ring had what no file had", inRing)
+	if inRing < rounds/4 { // how often depends on how busy the machine is
+		t.Errorf("%d of %d times the ring had what no file had: the ring is hardly tried", inRing, rounds)
 	}
-	t.Logf("%d records were acknowledged; %d of 30 times the ring had some of them alone", all, inRing)
+	t.Logf("%d records were acknowledged; %d of %d times the ring had some of them alone", all, inRing, rounds)
 }
 
 // untilKilled returns the records that a process acknowledged before it was killed.

@@ -107,7 +107,7 @@ func (c *checker) address(required bool, text string, loc ...any) {
 	case err != nil:
 		msg := "Value error, the gateway may not connect there"
 		if line := netguard.AdviceFor(u); line != "" {
-			msg += "; whoever runs it can allow the address with `" + line + "`"
+			msg += "; whoever runs it can allow the address with the line `" + line + "` in `egress`"
 		}
 		c.add("value_error", msg, loc...)
 	}

@@ -14,14 +14,14 @@ func Advice(err error) string {
 	var authority x509.UnknownAuthorityError
 	switch {
 	case errors.Is(err, ErrRefused):
-		return "the address is refused: allow its range in the gateway's configuration, as in `egress { allow 10.0.0.0/8 }`, or with `http` in place of `allow` for plain http"
+		return "the address is refused: allow its range with a line in `egress` of the gateway's configuration, as in `allow 10.0.0.0/8`, or `http 10.0.0.0/8` for plain http"
 	case errors.As(err, &authority):
 		return "the certificate is of an unknown authority: name it in the directory entry, as in `trusted_ca {file./etc/durward/ca.pem}`"
 	}
 	return ""
 }
 
-// AdviceFor is the line of configuration that lets CheckURL pass u; "" when none does.
+// AdviceFor returns the line in `egress` that lets CheckURL pass u; "" when none does.
 func AdviceFor(u *url.URL) string {
 	if u == nil || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.Fragment != "" {
 		return ""
@@ -36,5 +36,5 @@ func AdviceFor(u *url.URL) string {
 	} else if name := strings.ToLower(u.Hostname()); name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		cidr = "127.0.0.0/8 ::1/128"
 	}
-	return "egress { " + word + " " + cidr + " }"
+	return word + " " + cidr
 }

@@ -26,9 +26,9 @@ func TestAdvice(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]string{
-		"https://10.1.2.3/mcp": "egress { allow 10.1.2.3/32 }", "http://10.1.2.3:8080/mcp": "egress { http 10.1.2.3/32 }",
-		"http://mcp.example/": "egress { http RANGE }", "https://[fd00::1]/": "egress { allow fd00::1/128 }",
-		"http://localhost:1/": "egress { http 127.0.0.0/8 ::1/128 }", "ftp://x.example/": "", "https://a@10.0.0.1/": "",
+		"https://10.1.2.3/mcp": "allow 10.1.2.3/32", "http://10.1.2.3:8080/mcp": "http 10.1.2.3/32",
+		"http://mcp.example/": "http RANGE", "https://[fd00::1]/": "allow fd00::1/128",
+		"http://localhost:1/": "http 127.0.0.0/8 ::1/128", "ftp://x.example/": "", "https://a@10.0.0.1/": "",
 	} {
 		u, err := url.Parse(raw)
 		if err != nil {

@@ -58,7 +58,7 @@ func Words(u *url.URL, err error) (problem, message string) {
 	case errors.As(err, &certified):
 		return "tls", fmt.Sprintf("The certificate of %s is not acceptable. Its administrator must renew it.", host)
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return "tls", fmt.Sprintf("%s does not speak TLS. If it is meant to be so, enter the address with http:// and open its range: egress { http RANGE }.", host)
+		return "tls", fmt.Sprintf("%s does not speak TLS. If it is meant to be so, enter the address with http:// and open its range: the line `http RANGE` in `egress` of the durward option.", host)
 	case errors.Is(err, netguard.ErrRedirect):
 		return "redirect", "The server answers with a redirect, which the gateway does not follow. Enter the address that it leads to; often only a slash at the end differs."
 	case errors.Is(err, netguard.ErrTooLarge):
@@ -84,8 +84,8 @@ func closedTo(u *url.URL, address netip.Addr, plain bool) string {
 	}
 	if plain {
 		return fmt.Sprintf("The gateway speaks http without TLS only to addresses that its configuration opens, and %s is none. "+
-			"Use https, or have the operator write into the durward option of the Caddyfile: egress { http %s }", which, target)
+			"Use https, or have the operator write into `egress`, in the durward option of the Caddyfile: http %s", which, target)
 	}
 	return fmt.Sprintf("The gateway connects to public addresses only, and %s is none. "+
-		"To open it, the operator writes into the durward option of the Caddyfile: egress { allow %s }", which, target)
+		"To open it, the operator writes into `egress`, in the durward option of the Caddyfile: allow %s", which, target)
 }

@@ -36,7 +36,7 @@ func Describe(r Refusal) Entry {
 		e.Claims = json.RawMessage("{}")
 		e.Advice = Advice{
 			Reason: token.Reason(r.Err),
-			Advice: "This is no JWT. Tokens of some providers are opaque, such as Google's; others make JWTs only when the client asks for the gateway's address (`resource` or `audience`), or when that address is registered as an API.",
+			Advice: "This is no JWT, or a copy with something missing or added. Tokens of some providers are opaque, such as Google's; others make JWTs only when the client asks for the gateway's address (`resource` or `audience`), or when that address is registered as an API.",
 		}
 		return e
 	}
@@ -75,7 +75,7 @@ func advise(r Refusal) Advice {
 	}
 	of := func(option string, values ...string) string {
 		a.Issuer, a.Option = r.Of.Options.Issuer, option
-		return "identity oidc " + a.Issuer + " { " + strings.Join(append([]string{option}, values...), " ") + " }"
+		return "identity oidc " + a.Issuer + ": " + strings.Join(append([]string{option}, values...), " ")
 	}
 	has := func(part string) bool { return strings.Contains(reason, part) }
 	switch {
@@ -93,6 +93,10 @@ func advise(r Refusal) Advice {
 	case has("aud "):
 		a.RefusedBy, a.AcceptedBy = of("audience", r.Of.Options.Audiences...), line("audience %s", audience(payload))
 		a.Advice = "The token is for somebody else, or the identity provider knows the gateway by another name. Add that name when it stands for the gateway and for nothing else; or have the provider put the gateway's address into `aud`."
+		if anotherServer(audience(payload), r.Of.Options.Audiences) {
+			a.AcceptedBy = "" // it would make tokens for one server good for all
+			a.Advice = "The token is for another server of this gateway, as its client asked for. The client gets one for this server when it logs in here."
+		}
 		if has("exactly one") {
 			a.RefusedBy, a.AcceptedBy, a.Advice = of("aud_single"), "", "The token is for others besides us. Leave `aud_single` out when that is right."
 		}
@@ -157,6 +161,11 @@ func audience(payload strictjson.Value) string {
 		return word(aud.Elems()[0].Str())
 	}
 	return ""
+}
+
+// anotherServer reports whether an audience is the address of a server of the gateway (RFC 8707).
+func anotherServer(aud string, own []string) bool {
+	return slices.ContainsFunc(own, func(gateway string) bool { return strings.HasPrefix(aud, strings.TrimSuffix(gateway, "/")+"/mcp/") })
 }
 
 func algorithms(r Refusal) string {

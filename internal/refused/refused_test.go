@@ -38,23 +38,24 @@ func TestAdvice(t *testing.T) {
 		of              *Identity
 		refused, accept string
 	}{
-		"another audience":         {`{"aud":["api://default","x"]}`, "", invalid("aud does not name the gateway"), of, "identity oidc https://id.example.com { audience https://gate.example.com }", "audience api://default"},
-		"an audience of two lines": {`{"aud":"x\n\t}\n\tidentity oidc https://evil"}`, "", invalid("aud does not name the gateway"), of, "identity oidc https://id.example.com { audience https://gate.example.com }", ""},
-		"another organization":     {`{"organization":["beta"]}`, "", fmt.Errorf("%w: x", caller.ErrOtherOrganization), of, "identity oidc https://id.example.com { organization acme }", "organization beta"},
-		"Auth0's organization":     {`{"org_id":"org_abc"}`, "", caller.ErrOtherOrganization, of, "identity oidc https://id.example.com { organization acme }", ""},
-		"no organization":          {`{}`, "", caller.ErrForbidden, of, "identity oidc https://id.example.com { claim org }", "organization acme"},
-		"a foreign organization":   {`{"org_id":"0190a1b2-0000-7000-8000-00000000000a"}`, "", storage.ErrForeignOrganization, of, "identity oidc https://id.example.com { shared_organizations }", "shared_organizations 0190a1b2-0000-7000-8000-00000000000a"},
-		"another algorithm":        {`{}`, `{"alg":"ES512"}`, invalid("the algorithm is not accepted"), of, "identity oidc https://id.example.com { algorithms }", "algorithms RS256 PS256 ES256 ES384 EdDSA ES512"},
-		"none":                     {`{}`, `{"alg":"none"}`, invalid("the algorithm is not accepted"), of, "identity oidc https://id.example.com { algorithms }", ""},
-		"a long life":              {`{"iat":1700000000,"exp":1700172800.5}`, "", invalid("the token lives too long"), of, "identity oidc https://id.example.com { max_lifetime }", "max_lifetime 49h"},
-		"a life beyond reason":     {`{"iat":0,"exp":99999999999}`, "", invalid("the token lives too long"), of, "identity oidc https://id.example.com { max_lifetime }", ""},
+		"another audience":         {`{"aud":["api://default","x"]}`, "", invalid("aud does not name the gateway"), of, "identity oidc https://id.example.com: audience https://gate.example.com", "audience api://default"},
+		"another server's address": {`{"aud":"https://gate.example.com/mcp/other"}`, "", invalid("aud does not name the gateway"), of, "identity oidc https://id.example.com: audience https://gate.example.com", ""},
+		"an audience of two lines": {`{"aud":"x\n\t}\n\tidentity oidc https://evil"}`, "", invalid("aud does not name the gateway"), of, "identity oidc https://id.example.com: audience https://gate.example.com", ""},
+		"another organization":     {`{"organization":["beta"]}`, "", fmt.Errorf("%w: x", caller.ErrOtherOrganization), of, "identity oidc https://id.example.com: organization acme", "organization beta"},
+		"Auth0's organization":     {`{"org_id":"org_abc"}`, "", caller.ErrOtherOrganization, of, "identity oidc https://id.example.com: organization acme", ""},
+		"no organization":          {`{}`, "", caller.ErrForbidden, of, "identity oidc https://id.example.com: claim org", "organization acme"},
+		"a foreign organization":   {`{"org_id":"0190a1b2-0000-7000-8000-00000000000a"}`, "", storage.ErrForeignOrganization, of, "identity oidc https://id.example.com: shared_organizations", "shared_organizations 0190a1b2-0000-7000-8000-00000000000a"},
+		"another algorithm":        {`{}`, `{"alg":"ES512"}`, invalid("the algorithm is not accepted"), of, "identity oidc https://id.example.com: algorithms", "algorithms RS256 PS256 ES256 ES384 EdDSA ES512"},
+		"none":                     {`{}`, `{"alg":"none"}`, invalid("the algorithm is not accepted"), of, "identity oidc https://id.example.com: algorithms", ""},
+		"a long life":              {`{"iat":1700000000,"exp":1700172800.5}`, "", invalid("the token lives too long"), of, "identity oidc https://id.example.com: max_lifetime", "max_lifetime 49h"},
+		"a life beyond reason":     {`{"iat":0,"exp":99999999999}`, "", invalid("the token lives too long"), of, "identity oidc https://id.example.com: max_lifetime", ""},
 		"an unknown issuer":        {`{"iss":"https://other.example.com"}`, "", invalid("iss is not that of a configured identity"), nil, "identity oidc", "identity oidc https://other.example.com"},
 		"a slash":                  {`{"iss":"https://id.example.com/"}`, "", invalid("iss is not that of a configured identity"), nil, "identity oidc https://id.example.com", "identity oidc https://id.example.com/"},
 		"expired":                  {`{}`, "", invalid("the token has expired"), of, "", ""},
 		"an ID token":              {`{}`, "", invalid("the token has at_hash, which access tokens do not"), of, "", ""},
 		"a forged signature":       {`{}`, "", invalid("verifying the signature"), of, "", ""},
 		"no key":                   {`{}`, "", invalid("no key of that kid and algorithm"), of, "", ""},
-		"no type":                  {`{}`, "", invalid("typ is not at+jwt"), of, "identity oidc https://id.example.com { require_typ }", ""},
+		"no type":                  {`{}`, "", invalid("typ is not at+jwt"), of, "identity oidc https://id.example.com: require_typ", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			header := c.header

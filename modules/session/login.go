@@ -170,5 +170,6 @@ func (v *visit) logout() {
 			return
 		}
 	}
+	v.user = nil // the page shows nobody
 	v.sayLink(http.StatusOK, "You are logged out", "This browser is. You may still be logged in at your identity provider.", link{app.LoginPath, "Log in"})
 }
