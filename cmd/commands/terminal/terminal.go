@@ -54,8 +54,17 @@ func (t Terminal) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Hang lays text out behind first, and its further lines, if it needs them, behind rest.
+// Hang lays text out behind first, and its further lines, those of the text itself and those that it needs, behind rest.
 func (t Terminal) Hang(first, rest, text string) string {
+	var out strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		out.WriteString(t.hang(first, rest, line))
+		first = rest
+	}
+	return out.String()
+}
+
+func (t Terminal) hang(first, rest, text string) string {
 	if t.Width == 0 {
 		return first + text + "\n"
 	}

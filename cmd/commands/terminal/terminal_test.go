@@ -33,4 +33,10 @@ func TestHang(t *testing.T) {
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	if got, want := (Terminal{Width: 20}).Hang("- ", "  ", "one two three\nfour five six seven"), "- one two three\n  four five six\n  seven\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := (Terminal{}).Hang("- ", "  ", "one\ntwo"), "- one\n  two\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
