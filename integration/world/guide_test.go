@@ -95,12 +95,15 @@ func (g *guide) installs(names ...string) {
 	}
 }
 
+// loginSecret is that of the gateway's own client, where a guide has one.
+const loginSecret = "LOGIN_SECRET=the-secret-of-the-pages-in-the-lab"
+
 // gateway starts the gateway with the guide's Caddyfile.
 func (g *guide) gateway(address string) *rig.Process {
 	g.t.Helper()
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	durward := g.start([]string{"DURWARD_KEY=" + base64.StdEncoding.EncodeToString(key)}, rig.Durward(g.t), "run", "--config", "Caddyfile", "--adapter", "caddyfile")
+	durward := g.start([]string{"DURWARD_KEY=" + base64.StdEncoding.EncodeToString(key), loginSecret}, rig.Durward(g.t), "run", "--config", "Caddyfile", "--adapter", "caddyfile")
 	g.t.Cleanup(func() {
 		durward.Stop(g.t)
 		durward.CheckLog(g.t)

@@ -17,30 +17,37 @@ var (
 	formPrompt = regexp.MustCompile(`name="prompt" value="([a-z]+)"`)
 )
 
-// browseOIDCProvider logs a user in and agrees to what is asked, on the pages that oidc-provider has for trying it out.
+// browseOIDCProvider logs a user in for login.mjs.
 func browseOIDCProvider(g *guide, browser *http.Client, address, user string) {
 	g.t.Helper()
+	if page := passOIDCProvider(g.t, browser, address, user); !strings.Contains(page, "You are logged in") {
+		g.t.Fatalf("the login ends on %s", rig.Tail(page, 2_000))
+	}
+}
+
+// passOIDCProvider opens an address, logs a user in and agrees to what is asked, on the pages that oidc-provider has for trying
+// it out. It returns the page that comes after.
+func passOIDCProvider(t testing.TB, browser *http.Client, address, user string) string {
+	t.Helper()
 	response, err := browser.Get(address)
-	for range 5 {
+	for range 8 {
 		if err != nil {
-			g.t.Fatal(err)
+			t.Fatal(err)
 		}
 		page, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if strings.Contains(string(page), "You are logged in") {
-			return
-		}
 		action, prompt := formAction.FindSubmatch(page), formPrompt.FindSubmatch(page)
 		if action == nil || prompt == nil {
-			g.t.Fatalf("%s: status %d: %s", response.Request.URL.Path, response.StatusCode, rig.Tail(string(page), 2_000))
+			return string(page)
 		}
 		to, problem := response.Request.URL.Parse(html.UnescapeString(string(action[1])))
 		if problem != nil {
-			g.t.Fatal(problem)
+			t.Fatal(problem)
 		}
 		response, err = browser.PostForm(to.String(), url.Values{"prompt": {string(prompt[1])}, "login": {user}, "password": {"any"}})
 	}
-	g.t.Fatal("the login does not end")
+	t.Fatal("the login does not end")
+	return ""
 }
 
 // TestGuideOfOIDCProvider: W20 to W22, docs/identity/oidc-provider.md leads from an unmodified provider to a first call, with
@@ -54,7 +61,7 @@ func TestGuideOfOIDCProvider(t *testing.T) {
 	g := readGuide(t, "oidc-provider.md", "http://127.0.0.1:8080", gate, "http://127.0.0.1:9000", issuer)
 	g.installs("oidc-provider", "@modelcontextprotocol/server-everything")
 	startNode(t, upstreamPort, []string{"PORT=" + upstreamPort}, module(t, "@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
-	g.start(nil, node(t), "provider.mjs").WaitForListener(t, "127.0.0.1:"+issuerPort)
+	g.start([]string{loginSecret}, node(t), "provider.mjs").WaitForListener(t, "127.0.0.1:"+issuerPort)
 	durward := g.gateway(gate)
 
 	env := []string{"GATE=" + gate, "ISSUER=" + issuer, "UPSTREAM=" + upstream}
