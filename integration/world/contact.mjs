@@ -2,6 +2,7 @@
 // there. It logs in, is led to the page on which its user connects an account, and calls a tool in the same conversation. The
 // address comes as a line of JSON on standard input, {url, modules}. Each page that its user has to open is written as a line,
 // {"open": address}; a line on standard input says that they have been there. What was found is the last line.
+import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 
@@ -18,6 +19,14 @@ async function opens(address) {
 
 // listening returns a server on a free port.
 const listening = handler => new Promise(resolve => { const server = createServer(handler).listen(0, '127.0.0.1', () => resolve(server)); });
+
+// freePort returns a port that nothing listens on.
+async function freePort() {
+  const server = await listening(() => {});
+  const { port } = server.address();
+  await new Promise(resolve => server.close(resolve));
+  return String(port);
+}
 
 // Memory keeps what a client learns, as the SDKs' documentation asks for it. Its user comes back to a port of its own.
 class Memory {
@@ -71,9 +80,7 @@ async function official(sdk) {
 async function bridge(script, asks) {
   const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
   const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
-  const spare = await listening(() => {});
-  const port = String(spare.address().port);
-  await new Promise(resolve => spare.close(resolve));
+  const port = await freePort();
   const transport = new StdioClientTransport({ command: process.execPath, args: [`${plan.modules}/${script}`, plan.url, port], env: process.env, stderr: 'pipe' });
   let told = '';
   let asked = false;
@@ -90,7 +97,44 @@ async function bridge(script, asks) {
   return client;
 }
 
+// inspector asks by the command line of the inspector: each command is a conversation of its own, and all share a login.
+async function inspector() {
+  const callback = await freePort();
+  const run = (...args) => new Promise((resolve, reject) => {
+    const program = `${plan.modules}/@modelcontextprotocol/inspector/clients/launcher/build/index.js`;
+    const child = spawn(process.execPath, [program, '--cli', plan.url, '--transport', 'http', '--callback-url', `http://127.0.0.1:${callback}/oauth/callback`, ...args], {
+      env: { ...process.env, MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' }, // as on a terminal
+    });
+    child.stdin.end();
+    let said = '';
+    let written = '';
+    let asked = false;
+    child.stdout.on('data', chunk => { written += chunk; process.stderr.write(chunk); });
+    child.stderr.on('data', chunk => {
+      process.stderr.write(chunk);
+      const found = (said += chunk).match(/(http\S+\/auth\?\S+)\s/);
+      if (found && !asked) {
+        asked = true;
+        opens(found[1]);
+      }
+    });
+    child.on('close', () => {
+      try {
+        resolve(JSON.parse(written));
+      } catch {
+        reject(new Error(`the inspector wrote ${written} ${said}`));
+      }
+    });
+  });
+  return {
+    listTools: () => run('--method', 'tools/list'),
+    callTool: ({ name, arguments: args }) => run('--method', 'tools/call', '--tool-name', name, ...Object.entries(args).flatMap(([k, v]) => ['--tool-arg', `${k}=${v}`])),
+    close: async () => {},
+  };
+}
+
 const clients = {
+  inspector,
   'sdk 1': () => official('1'),
   'sdk 2': () => official('2'),
   'sdk 2 modern': () => official('modern'),
@@ -100,7 +144,9 @@ const clients = {
 const client = await clients[name]();
 const tools = async () => (await client.listTools()).tools.map(tool => tool.name).sort();
 const greet = async () => JSON.stringify(await client.callTool({ name: 'greet', arguments: { name: 'Alice' } }));
-const found = { before: await tools(), led: await greet() };
+// The inspector calls no tool that is not listed.
+const ask = async () => (name === 'inspector' ? JSON.stringify(await client.callTool({ name: 'connect_account', arguments: {} })) : greet());
+const found = { before: await tools(), led: await ask() };
 const page = found.led.match(/http[^\s"\\]+\/connect\/[a-z0-9-]+/);
 if (page) await opens(page[0]);
 found.result = await greet();

@@ -35,6 +35,7 @@ func TestFirstContact(t *testing.T) {
 		{name: "sdk 2", software: "@modelcontextprotocol/client", remark: "2025 era."},
 		{name: "sdk 2 modern", software: "@modelcontextprotocol/client", remark: "Asks for 2026-07-28, and speaks 2025 with this server."},
 		{name: "mcp-remote", software: "mcp-remote", short: true},
+		{name: "inspector", software: "@modelcontextprotocol/inspector", remark: "Its command line, which begins a conversation for each command."},
 	} {
 		if form == short && !c.short {
 			continue
