@@ -124,6 +124,25 @@ func TestUnconnected(t *testing.T) {
 	}
 }
 
+// TestUnconnectedFirst: W31, the first to connect at a server learns of it on a stream that was open before, while the server was
+// still pending. A model that calls the gateway's own tool once more is told, also where policies grant every tool.
+func TestUnconnectedFirst(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	_, s := g.oauthParty(traits{}, nil)
+	changed := make(chan string, 8)
+	c := connectMCP(t, g.url+s.path, g.token(alice), "2025-11-25", &mcp.ClientOptions{ToolListChangedHandler: clientListChanged(changed)})
+	if diff := cmp.Diff([]string{"connect_account"}, toolNames(t, c)); diff != "" {
+		t.Error(diff)
+	}
+	g.connectOAuth(g.token(alice), s).want(t, http.StatusOK)
+	receive(t, changed, "tools/list_changed")
+	result, err := c.CallTool(within(t, callTimeout), &mcp.CallToolParams{Name: "connect_account"})
+	if err != nil || result.IsError || !strings.Contains(textOf(result), "connected now") {
+		t.Errorf("connect_account: %v %v", result, err)
+	}
+}
+
 // TestUnconnectedRefused: clients of 2024-11-05, which begin with GET, are refused as with `unconnected refuse`.
 func TestUnconnectedRefused(t *testing.T) {
 	t.Parallel()

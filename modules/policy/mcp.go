@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcpmethod"
 	"github.com/durward-gateway/durward/internal/rules"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // request is one request on /mcp that is being judged.
@@ -124,13 +126,18 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 }
 
 // leadsOnly reports whether a call is that of the gateway's own tool, which is listed where a server's are not known. A tool
-// of the server's own with that name is one like any other, for those whom policies grant it.
+// that the server has been seen to have under that name is one like any other, for those whom policies grant it. Models go on to
+// call ours when the account is connected already, and the server knows nothing of it.
 func (q *request) leadsOnly(ctx context.Context, m *jsonrpc.Message) bool {
 	if m.Name != app.ConnectTool || q.Message.Batch || !q.call.Led() {
 		return false
 	}
 	d := q.set.Decide(ctx, rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
-	return d.Effect == rules.Deny && d.Hidden
+	if d.Effect == rules.Deny {
+		return d.Hidden
+	}
+	pins, err := q.call.Core.Store.ToolPins(ctx, q.call.Caller.OrganizationID, q.call.Server.ID)
+	return err == nil && !slices.ContainsFunc(pins, func(p storage.ToolPin) bool { return p.Name == m.Name })
 }
 
 // unconnected reports whether the caller is led to connect their account first. When that cannot be told, the call is held
