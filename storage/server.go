@@ -69,6 +69,7 @@ type OAuthClient struct {
 	Kind           OAuthClientKind
 	RedirectURI    string
 	Endpoints      OAuthEndpoints
+	Origin         string // of the server's URL at which Issuer was learned; "": not known
 	Scopes         []string
 	// IssuerInResponse: the server promises `iss` in authorization responses (RFC 9207).
 	IssuerInResponse bool

@@ -63,7 +63,7 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 				return storage.OAuthClient{}, fmt.Errorf("storing OAuth client: %w", err)
 			}
 		}
-		if s.Entry.OAuth.Issuer == "" && sameOrigin(s.Entry.URL, stored.Endpoints.Resource) && sameClient(s, stored) {
+		if s.Entry.OAuth.Issuer == "" && learnedHere(s, stored) && sameClient(s, stored) {
 			// Whoever took over the upstream would get our client secret, and users' consent, sent to an issuer of theirs.
 			b.failServer(ctx, s, errIssuerChanged)
 			return storage.OAuthClient{}, &ConfigurationError{Cause: errIssuerChanged}
@@ -96,8 +96,12 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 // kept; a stored client that cannot be used any more is given as the zero value. former is the client id that was stored in
 // either case: when another node has stored a client meanwhile, users connect with that one already, and it is ours too.
 func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Discovery, stored storage.OAuthClient, former string) (storage.OAuthClient, error) {
+	here, err := origin(s.Entry.URL)
+	if err != nil {
+		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
+	}
 	c := storage.OAuthClient{
-		OrganizationID: s.OrganizationID, ServerID: s.ID, Issuer: d.Endpoints.Issuer, RedirectURI: b.app.RedirectURI,
+		OrganizationID: s.OrganizationID, ServerID: s.ID, Issuer: d.Endpoints.Issuer, RedirectURI: b.app.RedirectURI, Origin: here,
 		Endpoints: d.Endpoints, Scopes: d.Scopes, IssuerInResponse: d.IssuerInResponse, CreatedAt: b.now().UTC(),
 	}
 	if stored.Kind == storage.ClientRegistered {
@@ -117,7 +121,7 @@ func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Di
 	if sameRecord(c, stored) {
 		return c, nil
 	}
-	err := b.store.PutOAuthClient(ctx, c, former)
+	err = b.store.PutOAuthClient(ctx, c, former)
 	if errors.Is(err, storage.ErrConflict) {
 		return b.othersClient(ctx, s, d)
 	}
@@ -200,9 +204,20 @@ func sameClient(s storage.Server, c storage.OAuthClient) bool {
 
 func sameRecord(a, b storage.OAuthClient) bool {
 	return a.Issuer == b.Issuer && a.ClientID == b.ClientID && a.AuthMethod == b.AuthMethod && a.Kind == b.Kind &&
-		a.RedirectURI == b.RedirectURI && a.Endpoints == b.Endpoints && slices.Equal(a.Scopes, b.Scopes) &&
+		a.RedirectURI == b.RedirectURI && a.Endpoints == b.Endpoints && a.Origin == b.Origin && slices.Equal(a.Scopes, b.Scopes) &&
 		a.IssuerInResponse == b.IssuerInResponse && a.SecretExpiresAt.Equal(b.SecretExpiresAt) &&
 		a.RefreshResourceOff == b.RefreshResourceOff && a.Refused == b.Refused
+}
+
+// learnedHere reports whether the issuer of c may have been learned at the server's own origin: the administrator has not pointed
+// the server elsewhere since. The resource says nothing about it when the entry names it, which may name any URI. A client from
+// before the origin was kept is judged by a resource that was discovered, which is of the server's origin (RFC 9728 section 3.3).
+func learnedHere(s storage.Server, c storage.OAuthClient) bool {
+	if c.Origin != "" {
+		return sameOrigin(s.Entry.URL, c.Origin)
+	}
+	_, err := origin(c.Endpoints.Resource)
+	return err != nil || c.Endpoints.Resource == s.Entry.OAuth.Resource || sameOrigin(s.Entry.URL, c.Endpoints.Resource)
 }
 
 func sameOrigin(a, b string) bool {

@@ -256,6 +256,49 @@ func TestNoClient(t *testing.T) {
 	})
 }
 
+// TestIssuerChanges: S08: an upstream that names another authorization server than before is refused, whatever the entry says
+// is its resource. Only an administrator who points the server to another origin leads elsewhere.
+func TestIssuerChanges(t *testing.T) {
+	for name, resource := range map[string]string{
+		"discovered": "", "of a scheme of its own": "api://app", "another origin's": "https://resource.example.test/mcp",
+	} {
+		for learned, forget := range map[string]bool{"": false, ", learned before its origin was kept": true} {
+			t.Run(name+learned, func(t *testing.T) {
+				b := setup(t)
+				b.change(func(e *storage.DirectoryEntry) { e.OAuth.Resource = resource })
+				b.begin()
+				if forget {
+					c := b.client()
+					c.Origin = ""
+					if err := b.store.PutOAuthClient(t.Context(), c, c.ClientID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				was := b.client()
+				b.provider.set(func(p *provider) { p.issuer = p.URL + "/other" })
+				b.clock.advance(sightingLifetime)
+				if _, err := b.Connect(t.Context(), b.who, b.server, ConnectRequest{}); !errors.Is(err, errIssuerChanged) {
+					t.Errorf("%v", err)
+				}
+				if got := b.client(); got.Issuer != was.Issuer || got.ClientID != was.ClientID {
+					t.Errorf("the client is %+v, was %+v", got, was)
+				}
+			})
+		}
+		t.Run(name+", the server moved", func(t *testing.T) {
+			b := setup(t)
+			b.change(func(e *storage.DirectoryEntry) { e.OAuth.Resource = resource })
+			b.begin()
+			moved := newProvider(t)
+			b.change(func(e *storage.DirectoryEntry) { e.URL = moved.URL + "/mcp" })
+			b.begin()
+			if got := b.client(); got.Issuer != moved.URL || got.Origin != moved.URL {
+				t.Errorf("the client is %+v", got)
+			}
+		})
+	}
+}
+
 func TestConfiguredClient(t *testing.T) {
 	b := setup(t)
 	b.provider.set(func(p *provider) { p.noRegister, p.clientID, p.secret = true, "configured-id", "configured-secret" })

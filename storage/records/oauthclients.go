@@ -19,10 +19,18 @@ const (
 	deleteOAuthClientSQL = `DELETE FROM oauth_clients WHERE organization_id = $1 AND server_id = $2`
 )
 
+// learned holds what was learned at the server: the JSON of the column endpoints.
+type learned struct {
+	storage.OAuthEndpoints
+	Origin string `json:"origin,omitempty"`
+}
+
 func scanOAuthClient(r Row) (c storage.OAuthClient, err error) {
+	var l learned
 	err = r.Scan(&c.OrganizationID, &c.ServerID, &c.Issuer, &c.ClientID, &c.SealedSecret, &c.AuthMethod, &c.Kind, &c.RedirectURI,
-		jsonColumn{&c.Endpoints}, jsonColumn{&c.Scopes}, flagColumn{&c.IssuerInResponse}, timeColumn{&c.CreatedAt},
+		jsonColumn{&l}, jsonColumn{&c.Scopes}, flagColumn{&c.IssuerInResponse}, timeColumn{&c.CreatedAt},
 		timeColumn{&c.SecretExpiresAt}, flagColumn{&c.RefreshResourceOff}, flagColumn{&c.Refused})
+	c.Endpoints, c.Origin = l.OAuthEndpoints, l.Origin
 	return c, err
 }
 
@@ -38,7 +46,7 @@ func (s *Store) OAuthClient(ctx context.Context, organization, serverID string) 
 // PutOAuthClient implements storage.Servers.
 func (s *Store) PutOAuthClient(ctx context.Context, c storage.OAuthClient, former string) error {
 	args := []any{c.OrganizationID, c.ServerID, c.Issuer, c.ClientID, c.SealedSecret, c.AuthMethod, c.Kind, c.RedirectURI,
-		jsonText(c.Endpoints), jsonText(c.Scopes), boolean(c.IssuerInResponse), c.CreatedAt.UnixMicro(),
+		jsonText(learned{c.Endpoints, c.Origin}), jsonText(c.Scopes), boolean(c.IssuerInResponse), c.CreatedAt.UnixMicro(),
 		c.SecretExpiresAt.UnixMicro(), boolean(c.RefreshResourceOff), boolean(c.Refused)}
 	return s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) (err error) {
 		var n int64

@@ -236,7 +236,7 @@ func oauthClient(organization, server string) storage.OAuthClient {
 	return storage.OAuthClient{OrganizationID: organization, ServerID: server, Issuer: "https://as.example.com", ClientID: "dcr-1",
 		SealedSecret: []byte{1, 0, 2}, AuthMethod: "client_secret_basic", Kind: storage.ClientRegistered,
 		RedirectURI: "https://gate.example.com/api/oauth/callback", Endpoints: storage.OAuthEndpoints{Issuer: "https://as.example.com", TokenEndpoint: "https://as.example.com/token"},
-		Scopes: []string{"read"}, IssuerInResponse: true, CreatedAt: start,
+		Scopes: []string{"read"}, IssuerInResponse: true, CreatedAt: start, Origin: "https://mcp.example.com",
 		SecretExpiresAt: start.Add(time.Hour), RefreshResourceOff: true, Refused: true}
 }
 
