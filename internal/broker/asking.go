@@ -49,20 +49,21 @@ func (a *asking) refresh(ctx context.Context, r oauthflow.RefreshRequest) (oauth
 }
 
 // eitherMethod asks, and once more with the client's secret in the other place when the client is refused: metadata lists both
-// where one works, or nothing.
+// where one works, or nothing. The other place is kept when it is proven, for it is everybody's. A provider that does not look
+// for a secret there answers anything (invalid_request, a bare 403): what counts then is that it refuses the client.
 func (a *asking) eitherMethod(ask func() (oauthflow.Tokens, error)) (oauthflow.Tokens, error) {
 	t, err := ask()
 	if other := a.otherMethod(); oauthflow.ClientRefused(err) && other != "" {
 		first := a.auth.Method
 		a.auth.Method = other
-		switch again, errAgain := ask(); {
-		case oauthflow.ClientRefused(errAgain):
-			a.auth.Method = first
+		again, errAgain := ask()
+		switch {
+		case provesClient(errAgain):
+			t, err, a.client.AuthMethod = again, errAgain, other
+		case oauthflow.ClassOf(errAgain) == oauthflow.Later: // nobody has answered: nothing is known yet
+			t, err, a.auth.Method = again, errAgain, first
 		default:
-			t, err = again, errAgain
-			if oauthflow.ClassOf(err) != oauthflow.Later {
-				a.client.AuthMethod = other
-			}
+			a.auth.Method = first
 		}
 	}
 	if err == nil {
@@ -70,6 +71,12 @@ func (a *asking) eitherMethod(ask func() (oauthflow.Tokens, error)) (oauthflow.T
 		a.b.proofs.note(a.server.ID, a.client.ClientID, a.b.now())
 	}
 	return t, err
+}
+
+// provesClient reports whether an answer shows that the client was accepted: it gives tokens, or refuses the code or refresh
+// token, which is looked at after the client (RFC 6749 section 5.2).
+func provesClient(err error) bool {
+	return err == nil || oauthflow.Code(err) == oauthflow.CodeInvalidGrant || !oauthflow.HandedOut(err).Empty()
 }
 
 func (a *asking) otherMethod() string {

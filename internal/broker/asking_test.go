@@ -1,0 +1,95 @@
+package broker
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// TestOtherMethodProvesNothing: W15: an answer to the other authentication method that does not show that the client was
+// accepted changes nothing: not the method, which is everybody's, and not a user's tokens.
+func TestOtherMethodProvesNothing(t *testing.T) {
+	words := func(status int, text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(text))
+		}
+	}
+	for name, tc := range map[string]struct {
+		other func(http.ResponseWriter)
+		want  error
+	}{
+		"invalid_request": {words(400, `{"error":"invalid_request"}`), errAdministrator},
+		"invalid_request, with words": {
+			words(400, `{"error":"invalid_request","error_description":"the secret does not belong here"}`), errAdministrator,
+		},
+		"a bare 403":  {words(403, ""), errAdministrator},
+		"a page":      {words(200, "<html>"), errAdministrator},
+		"away":        {words(503, ""), ErrUnavailable},
+		"another one": {words(401, `{"error":"invalid_client"}`), errAdministrator},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.configured(storage.EntryOptions{})
+			b.connect()
+			b.provider.set(func(p *provider) {
+				p.instead = func(w http.ResponseWriter, form url.Values) bool {
+					if form.Has("client_secret") {
+						tc.other(w)
+					} else {
+						answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+					}
+					return true
+				}
+			})
+			b.clock.advance(time.Hour)
+			if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, tc.want) {
+				t.Errorf("%v, want %v", err, tc.want)
+			}
+			if got := b.client().AuthMethod; got != "client_secret_basic" {
+				t.Errorf("the method is %s", got)
+			}
+			if c := b.connection(); c.Status != storage.ConnectionConnected || c.SealedCredential == nil {
+				t.Errorf("the connection is %s: %s", c.Status, c.Reason)
+			}
+		})
+	}
+}
+
+// TestOtherMethodProven: W15: invalid_grant is the answer to a client that was accepted, and so is a refresh token.
+func TestOtherMethodProven(t *testing.T) {
+	for name, given := range map[string]map[string]any{
+		"invalid_grant": {"error": "invalid_grant"},
+		"a refresh token beside an access token that cannot be used": {"access_token": "a", "token_type": "DPoP", "refresh_token": "next"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.configured(storage.EntryOptions{})
+			b.connect()
+			b.provider.set(func(p *provider) {
+				p.instead = func(w http.ResponseWriter, form url.Values) bool {
+					status, v := http.StatusUnauthorized, map[string]any{"error": "invalid_client"}
+					if form.Has("client_secret") {
+						status, v = http.StatusOK, given
+					}
+					answer(w, status, v)
+					return true
+				}
+			})
+			b.clock.advance(time.Hour)
+			if _, err := b.Credential(t.Context(), b.key, &b.server); err == nil {
+				t.Error("a credential")
+			}
+			if got := b.client().AuthMethod; got != "client_secret_post" {
+				t.Errorf("the method is %s", got)
+			}
+			if b.server = b.reload(b.server); b.server.Status != storage.ServerActive {
+				t.Errorf("server is %s", b.server.Status)
+			}
+		})
+	}
+}
