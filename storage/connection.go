@@ -50,7 +50,7 @@ type Attempt struct {
 	StateHash    []byte // SHA-256 of the state parameter; the state itself is stored nowhere
 	ConnectionID string // the id that the connection will have
 	Issuer       string
-	Sealed       []byte // PKCE verifier, redirect_uri, return_url
+	Sealed       []byte // PKCE verifier, redirect_uri, return_url, and what was asked for
 	CreatedAt    time.Time
 	ExpiresAt    time.Time
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -171,6 +172,7 @@ func (b *Broker) openAttempt(a storage.Attempt) (attempt, error) {
 type exchange struct {
 	client  storage.OAuthClient
 	where   place
+	asked   string // the scopes that were asked for
 	request oauthflow.ExchangeRequest
 }
 
@@ -193,7 +195,7 @@ func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attemp
 	if err != nil {
 		return exchange{}, err
 	}
-	return exchange{client: client, where: where, request: oauthflow.ExchangeRequest{
+	return exchange{client: client, where: where, asked: made.Scope, request: oauthflow.ExchangeRequest{
 		Endpoint: client.Endpoints.TokenEndpoint, Code: code, RedirectURI: made.RedirectURI, Verifier: made.Verifier,
 		Resource: where.sent(&s.Entry),
 	}}, nil
@@ -226,7 +228,8 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access.Reveal(), Refresh: tokens.Refresh.Reveal()}
 	c := storage.Connection{
 		ConnectionKey: a.ConnectionKey, ID: a.ConnectionID, Kind: storage.ProviderOAuth2, ClientID: client.ClientID,
-		Scope: tokens.Scope, Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
+		// A provider may leave out scope where it grants what was asked (RFC 6749 section 5.1).
+		Scope: cmp.Or(tokens.Scope, ready.asked), Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
 	}
 	if _, err := b.putConnection(ctx, c, g); err != nil {
 		b.revoke(ctx, client, asking.auth, g) // nobody will ever use them

@@ -186,6 +186,7 @@ type attempt struct {
 	ClientID    string `json:"client_id"`
 	Origin      string `json:"origin"`
 	Resource    string `json:"resource"`
+	Scope       string `json:"scope,omitempty"` // what was asked for, blank-separated
 	// Answer is the provider's answer to an attempt that is held until its user has logged in; "" for others.
 	Answer string `json:"answer,omitempty"`
 }
@@ -208,11 +209,12 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	if err != nil {
 		return ConnectResult{}, err
 	}
+	scopes := scopesFor(client, former)
 	state, pkce := oauthflow.NewState(), oauthflow.NewPKCE()
 	hash := stateHash(state)
 	authURL, err := b.oauth.AuthorizationURL(oauthflow.AuthorizationRequest{
 		Endpoint: client.Endpoints.AuthorizationEndpoint, ClientID: client.ClientID, RedirectURI: b.app.RedirectURI, State: state,
-		Challenge: pkce.Challenge, Resource: where.sent(&s.Entry), Scopes: scopesFor(client, former), Params: s.Entry.Options.AuthorizationParams,
+		Challenge: pkce.Challenge, Resource: where.sent(&s.Entry), Scopes: scopes, Params: s.Entry.Options.AuthorizationParams,
 	})
 	if err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: err}
@@ -224,7 +226,7 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	}
 	plain, err := json.Marshal(attempt{
 		Verifier: pkce.Verifier, RedirectURI: b.app.RedirectURI, ReturnURL: req.ReturnURL, ClientID: client.ClientID,
-		Origin: where.origin, Resource: where.resource,
+		Origin: where.origin, Resource: where.resource, Scope: strings.Join(scopes, " "),
 	})
 	if err != nil {
 		return ConnectResult{}, fmt.Errorf("encoding attempt: %w", err)

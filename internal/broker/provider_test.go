@@ -37,6 +37,7 @@ type provider struct {
 	noIss      bool // neither promised nor sent
 	tolerant   bool // a spent refresh token still works
 	expiresIn  int
+	scope      string        // of answers with tokens; "" for none
 	tokenError string        // error code of the token endpoint
 	down       bool          // the token endpoint answers 503
 	gate       chan struct{} // the token endpoint waits for it
@@ -237,9 +238,11 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	access, refresh := "access-"+random(), "refresh-"+random()
 	p.live[refresh], p.access[access] = f, f
-	answer(w, http.StatusOK, map[string]any{
-		"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": p.expiresIn,
-	})
+	given := map[string]any{"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": p.expiresIn}
+	if p.scope != "" {
+		given["scope"] = p.scope
+	}
+	answer(w, http.StatusOK, given)
 }
 
 // accepts reports whether an Authorization header carries a token of a living grant.

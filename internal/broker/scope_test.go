@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/storage"
 )
@@ -48,5 +49,61 @@ func TestW05NextConnectAsksForMore(t *testing.T) {
 	}
 	if got := b.connection().WantedScope; got != "" {
 		t.Errorf("after the user's answer %q is still asked for", got)
+	}
+}
+
+// TestW05GrantedAsAsked: a provider may leave out scope when it grants what was asked (RFC 6749 section 5.1). What was asked is
+// kept then: a user must not be sent to the provider again and again for what they have granted.
+func TestW05GrantedAsAsked(t *testing.T) {
+	for name, tc := range map[string]struct{ says, want string }{
+		"it says nothing":  {"", "read files:write"},
+		"it grants less":   {"read", "read"},
+		"it grants others": {"read admin", "read admin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.connect()
+			if err := b.Want(t.Context(), b.key, "files:write"); err != nil {
+				t.Fatal(err)
+			}
+			b.provider.set(func(p *provider) { p.scope = tc.says })
+			b.connect()
+			if got := b.connection().Scope; got != tc.want {
+				t.Errorf("%q is stored as granted, want %q", got, tc.want)
+			}
+			if err := b.Want(t.Context(), b.key, "files:write"); err != nil {
+				t.Fatal(err)
+			}
+			enough, err := b.GivesEnough(t.Context(), b.key)
+			if err != nil || enough != (tc.says == "") {
+				t.Errorf("gives enough: %v, %v", enough, err)
+			}
+			b.clock.advance(time.Hour)
+			b.use(b.Broker)
+			if got := b.connection().Scope; got != tc.want {
+				t.Errorf("after a refresh it is %q", got)
+			}
+		})
+	}
+}
+
+// TestW05PlainReconnect: who connects again without a server's asking is asked for what is configured or discovered, and that
+// is kept as granted: least privilege is theirs to choose.
+func TestW05PlainReconnect(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	if err := b.Want(t.Context(), b.key, "files:write"); err != nil {
+		t.Fatal(err)
+	}
+	b.connect()
+	b.connect()
+	if got := b.connection().Scope; got != "read" {
+		t.Errorf("%q is stored as granted", got)
+	}
+	if err := b.Want(t.Context(), b.key, "files:write"); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.connection().WantedScope; got != "files:write" {
+		t.Errorf("%q is wanted", got)
 	}
 }
