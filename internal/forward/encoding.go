@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/durward-gateway/durward/internal/decoding"
 )
 
 // Some servers and what stands in front of them compress although `identity` was asked for. What filters have to read is
@@ -17,8 +15,6 @@ import (
 
 // The bounds of what an encoded answer may cost (W09).
 const (
-	// maxWindow is the most that a zstd answer has decoders keep, as RFC 9659 has it for HTTP.
-	maxWindow = 8 << 20
 	// maxDry is how much is read of an encoding that gives nothing out.
 	maxDry = 1 << 20
 	// maxRatio is how much more may come out than went in, once freeOutput came out: what is read whole has its own bound.
@@ -28,24 +24,17 @@ const (
 
 // encoding is that of an answer; "" for none.
 func (r *Response) encoding() (string, *Error) {
-	name := ""
+	var fields []string
 	for _, f := range r.fields {
-		// Frameworks say `none` to keep their own compression away from streams.
-		if f.Name != "Content-Encoding" || f.Value == "" || strings.EqualFold(f.Value, "identity") || strings.EqualFold(f.Value, "none") {
-			continue
+		if f.Name == "Content-Encoding" {
+			fields = append(fields, f.Value)
 		}
-		if name != "" {
-			return "", upstreamError("content is encoded more than once")
-		}
-		name = strings.ToLower(strings.TrimSpace(f.Value))
 	}
-	switch name {
-	case "", "gzip", "zstd":
-		return name, nil
-	case "x-gzip":
-		return "gzip", nil
+	name, err := decoding.Name(fields)
+	if err != nil {
+		return "", upstreamError(err.Error())
 	}
-	return "", upstreamError(fmt.Sprintf("content is encoded with %.32q though identity was asked for, and only gzip and zstd are decoded", name))
+	return name, nil
 }
 
 // decode lets Body be what an answer is without its encoding.
@@ -123,11 +112,7 @@ func (d *decoder) Read(p []byte) (int, error) {
 }
 
 func (d *decoder) open() (err error) {
-	if d.name == "gzip" {
-		d.decoded, err = gzip.NewReader(&d.src)
-		return err
-	}
-	d.decoded, err = zstd.NewReader(&d.src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	d.decoded, err = decoding.NewReader(d.name, &d.src)
 	return err
 }
 

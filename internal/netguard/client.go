@@ -18,14 +18,14 @@ var (
 	ErrRedirect = errors.New("the answer is a redirect")
 	// ErrTooLarge is a body beyond the cap.
 	ErrTooLarge = errors.New("the answer is too large")
-	// ErrEncoded is a compressed body, which was not asked for: it could be small on the wire and anything in memory.
-	ErrEncoded = errors.New("the answer is compressed")
+	// ErrEncoded is a body in an encoding that was not asked for, and that is neither gzip nor zstd, or is broken.
+	ErrEncoded = errors.New("the answer is encoded and cannot be decoded")
 )
 
 // FetchClient makes a client for documents and tokens: the whole exchange takes at most timeout, a body at most maxBody
-// bytes (ErrTooLarge while reading), nothing is compressed (ErrEncoded), no redirect is followed (ErrRedirect), there
-// are no cookies and no proxy. Each request checks its URL and has a connection of its own, so that a request that must
-// not be sent twice, such as a refresh, never dies of a connection that the server has just let go.
+// bytes, also decoded (ErrTooLarge while reading), no other encoding than gzip and zstd is read (ErrEncoded while reading), no
+// redirect is followed (ErrRedirect), there are no cookies and no proxy. Each request checks its URL and has a connection of its
+// own, so that a request that must not be sent twice, such as a refresh, never dies of a connection that the server has just let go.
 func (g *Guard) FetchClient(timeout time.Duration, maxBody int64) *http.Client {
 	transport := func(dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 		return &http.Transport{
@@ -74,15 +74,12 @@ func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("status %d: %w", resp.StatusCode, ErrRedirect)
 	}
-	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		_ = resp.Body.Close()
-		return nil, ErrEncoded
-	}
 	if resp.ContentLength > f.maxBody {
 		_ = resp.Body.Close()
 		return nil, ErrTooLarge
 	}
-	resp.Body = &cappedBody{ReadCloser: resp.Body, left: f.maxBody}
+	resp.Body = f.capped(resp.Body)
+	f.decode(resp)
 	return resp, nil
 }
 

@@ -79,7 +79,7 @@ func TestFetchClient(t *testing.T) {
 	}{
 		{"S09 declared too large", "/large", ErrTooLarge},
 		{"S09 endless", "/endless", ErrTooLarge},
-		{"S09 gzip bomb", "/gzip", ErrEncoded},
+		{"S09 gzip bomb", "/gzip", ErrTooLarge},
 		{"S09 redirect 301", "/301", ErrRedirect},
 		{"S09 redirect 302", "/302", ErrRedirect},
 		{"S09 redirect 303", "/303", ErrRedirect},

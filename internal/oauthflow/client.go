@@ -80,7 +80,7 @@ func send(by *http.Client, req *http.Request) (answer, error) {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err != nil && !busy(resp.StatusCode) { // a busy server's status says it all
 		return answer{}, transportError(req, err)
 	}
 	return answer{status: resp.StatusCode, header: resp.Header, body: body}, nil

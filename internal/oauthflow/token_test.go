@@ -1,9 +1,11 @@
 package oauthflow
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -100,6 +102,32 @@ func TestTokenResponse(t *testing.T) {
 				t.Errorf("expires %v, want %v", got.ExpiresAt, want)
 			}
 		})
+	}
+}
+
+// TestEncodedAnswer: B06: an answer that is compressed unasked holds the refresh token all the same, and a busy server is busy
+// in any encoding.
+func TestEncodedAnswer(t *testing.T) {
+	var zipped strings.Builder
+	z := gzip.NewWriter(&zipped)
+	_, _ = io.WriteString(z, `{"access_token":"a","token_type":"Bearer","refresh_token":"r2"}`)
+	_ = z.Close()
+	for _, tc := range []struct {
+		encoding, body string
+		status         int
+		class          Class
+	}{
+		{"gzip", zipped.String(), 200, Good},
+		{"IDENTITY", `{"access_token":"a","token_type":"Bearer","refresh_token":"r2"}`, 200, Good},
+		{"br", "x", 200, Refused},
+		{"br", "x", 503, Later},
+		{"gzip", "x", 429, Later},
+	} {
+		f := newFake(t, map[string]reply{"POST /token": {tc.status, map[string]string{"Content-Encoding": tc.encoding}, tc.body}})
+		got, err := exchange(t, newClient(), f.URL, ClientAuth{ID: "id", Method: AuthNone})
+		if ClassOf(err) != tc.class || (tc.class == Good && got.Refresh.Reveal() != "r2") {
+			t.Errorf("%s, %d: %v", tc.encoding, tc.status, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -122,6 +123,23 @@ func answering(status int, kind, body string) http.HandlerFunc {
 	}
 }
 
+// zipped compresses whatever a handler answers.
+func zipped(handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		handler(zipper{w, z}, r)
+	}
+}
+
+type zipper struct {
+	http.ResponseWriter
+	z *gzip.Writer
+}
+
+func (z zipper) Write(p []byte) (int, error) { return z.z.Write(p) }
+
 func number(n int) *int { return &n }
 
 // TestProbe: what a server is, and what is wrong with it.
@@ -156,6 +174,10 @@ func TestProbe(t *testing.T) {
 		{name: "older, JSON", handler: legacyServer(false, 5, &left), says: "shows 5 tools",
 			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2025-06-18"}, Authentication: AuthNone, Tools: number(5)}},
 		{name: "older, events", handler: legacyServer(true, 1, new(int)), says: "shows 1 tool.",
+			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2025-06-18"}, Authentication: AuthNone, Tools: number(1)}},
+		{name: "older, JSON, gzip", handler: zipped(legacyServer(false, 5, new(int))), says: "shows 5 tools",
+			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2025-06-18"}, Authentication: AuthNone, Tools: number(5)}},
+		{name: "older, events, gzip", handler: zipped(legacyServer(true, 1, new(int))), says: "shows 1 tool.",
 			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2025-06-18"}, Authentication: AuthNone, Tools: number(1)}},
 		{name: "newer", handler: modernServer, says: "shows 1 tool.",
 			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2026-07-28"}, Authentication: AuthNone, Tools: number(1)}},
@@ -199,7 +221,7 @@ func TestProbe(t *testing.T) {
 		{name: "compressed", handler: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "br")
 			answering(200, "application/json", "x")(w, r)
-		}, says: "compresses", want: Report{Problem: "encoded"}},
+		}, says: "gzip and zstd", want: Report{Problem: "encoded"}},
 		{name: "event stream", handler: answering(200, "text/event-stream", "data: 1\n\n"), says: "event stream answers",
 			entry: func(url string) storage.DirectoryEntry {
 				return storage.DirectoryEntry{URL: url, EventsURL: url + "/events", Protocol: storage.ProtocolSSE}

@@ -64,7 +64,8 @@ func Words(u *url.URL, err error) (problem, message string) {
 	case errors.Is(err, netguard.ErrTooLarge):
 		return "too_large", "The server's answer is larger than 4 MiB."
 	case errors.Is(err, netguard.ErrEncoded):
-		return "encoded", "The server compresses its answer although that was not asked for. Switch that off at the server, or at the proxy before it."
+		return "encoded", "The server encodes its answer although that was not asked for, and in a way that the gateway does not decode: that is gzip and zstd. " +
+			"Switch that off at the server, or at the proxy before it."
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refused", fmt.Sprintf("Nothing listens on %s. Check the port, and that the server runs and listens on an address that other machines reach, which 127.0.0.1 is not.", host)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

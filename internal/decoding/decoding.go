@@ -1,0 +1,55 @@
+// Package decoding reads the encodings of HTTP answers that servers, and what stands in front of them, use although `identity`
+// was asked for.
+package decoding
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow bounds what a zstd answer has its decoder keep, as RFC 9659 has it for HTTP (attack W09).
+const maxWindow = 8 << 20
+
+var errTwice = errors.New("content is encoded more than once")
+
+// Name returns the encoding that the fields Content-Encoding of an answer name: gzip, zstd, or "" for none. What cannot be decoded
+// is an error.
+func Name(fields []string) (string, error) {
+	name := ""
+	for _, field := range fields {
+		switch field = strings.ToLower(strings.TrimSpace(field)); {
+		case field == "", field == "identity", field == "none": // frameworks say `none` to keep their own compression away from streams
+		case name != "":
+			return "", errTwice
+		default:
+			name = field
+		}
+	}
+	switch name {
+	case "", "gzip", "zstd":
+		return name, nil
+	case "x-gzip":
+		return "gzip", nil
+	}
+	return "", fmt.Errorf("content is encoded with %.32q though identity was asked for, and only gzip and zstd are decoded", name)
+}
+
+// NewReader returns a reader of what src encodes. It may read from src at once. How much comes out is not bounded.
+func NewReader(name string, src io.Reader) (io.Reader, error) {
+	var r io.Reader
+	var err error
+	if name == "gzip" {
+		r, err = gzip.NewReader(src)
+	} else {
+		r, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
