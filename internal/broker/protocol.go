@@ -14,7 +14,7 @@ type Protocol interface {
 	AuthorizationURL(r oauthflow.AuthorizationRequest) (string, error)
 	Exchange(ctx context.Context, r oauthflow.ExchangeRequest) (oauthflow.Tokens, error)
 	Refresh(ctx context.Context, r oauthflow.RefreshRequest) (oauthflow.Tokens, error)
-	KnowsClient(ctx context.Context, endpoint string, client oauthflow.ClientAuth, redirectURI string) error
+	TryClient(ctx context.Context, endpoint string, client oauthflow.ClientAuth, redirectURI string) error
 	Revoke(ctx context.Context, r oauthflow.RevokeRequest) error
 }
 

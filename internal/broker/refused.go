@@ -36,13 +36,13 @@ func (v verdict) public() string {
 // client: providers give it for a grant of another client, and by accident. It is believed when a second request, which has
 // nothing of a user in it, gets the same.
 func (b *Broker) clientRefused(ctx context.Context, s storage.Server, a *asking, cause error) verdict {
-	err := b.oauth.KnowsClient(ctx, a.client.Endpoints.TokenEndpoint, a.auth, b.app.RedirectURI)
+	err := b.oauth.TryClient(ctx, a.client.Endpoints.TokenEndpoint, a.auth, b.app.RedirectURI)
 	switch {
-	case err == nil:
+	case oauthflow.ClassOf(err) == oauthflow.Later:
+		return clientUnknown
+	case !oauthflow.ClientRefused(err):
 		b.log.Warn("a provider refuses the OAuth client for one user only", "organization", s.OrganizationID, "server", s.Slug, "error", cause.Error())
 		return clientKnown
-	case !oauthflow.ClientRefused(err):
-		return clientUnknown
 	}
 	a.client.Refused = true
 	a.keep(ctx)
@@ -58,23 +58,29 @@ func (b *Broker) clientRefused(ctx context.Context, s storage.Server, a *asking,
 func registered(c storage.OAuthClient) bool { return c.Kind == storage.ClientRegistered && !c.Refused }
 
 // stillKnown reports whether the provider knows a client that we registered. It is asked before a user is sent there: what they
-// would see is an error page that leads nowhere, and nobody would tell us.
+// would see is an error page that leads nowhere, and nobody would tell us. With the client go the connections of everybody, so
+// that one refusal is not enough: it is asked twice, each time with the secret in either place.
 func (b *Broker) stillKnown(ctx context.Context, s storage.Server, c storage.OAuthClient) bool {
 	if c.Kind != storage.ClientRegistered || b.proofs.recent(s.ID, c.ClientID, b.now()) {
 		return true
 	}
-	auth, err := b.auth(s, c)
+	a, err := b.asking(s, c)
 	if err != nil {
 		return true
 	}
-	switch err := b.oauth.KnowsClient(ctx, c.Endpoints.TokenEndpoint, auth, b.app.RedirectURI); {
-	case oauthflow.ClientRefused(err):
-		b.log.Warn("a provider has forgotten the OAuth client that was registered", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
-		return false
-	case err == nil:
-		b.proofs.note(s.ID, c.ClientID, b.now())
+	for range 2 {
+		_, err = a.eitherMethod(func() (oauthflow.Tokens, error) {
+			return oauthflow.Tokens{}, b.oauth.TryClient(ctx, c.Endpoints.TokenEndpoint, a.auth, b.app.RedirectURI)
+		})
+		if !oauthflow.ClientRefused(err) {
+			if oauthflow.ClassOf(err) != oauthflow.Later {
+				b.proofs.note(s.ID, c.ClientID, b.now())
+			}
+			return true
+		}
 	}
-	return true
+	b.log.Warn("a provider has forgotten the OAuth client that was registered", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())
+	return false
 }
 
 // doubt makes the next connect look at the client and at what is discovered anew.

@@ -355,6 +355,50 @@ func TestForgottenClient(t *testing.T) {
 			t.Errorf("%d registrations", n)
 		}
 	})
+	words := func(status int, code string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { answer(w, status, map[string]any{"error": code}) }
+	}
+	refused, unread, away := words(401, "invalid_client"), words(400, "invalid_request"), words(503, "")
+	for _, tc := range []struct {
+		name    string
+		secret  bool
+		answers []func(http.ResponseWriter) // to the requests that have nobody's code; the last one to all others
+		want    int
+	}{
+		{"refused once", false, []func(http.ResponseWriter){refused, words(400, "invalid_grant")}, 1},
+		{"refused once, then away", false, []func(http.ResponseWriter){refused, away}, 1},
+		{"refused twice", false, []func(http.ResponseWriter){refused}, 2},
+		{"known with its secret in the other place", true, []func(http.ResponseWriter){refused, words(400, "invalid_grant")}, 1},
+		{"refused, and not looked at in the other place", true, []func(http.ResponseWriter){refused, unread, refused, unread}, 2},
+		{"refused once, and not looked at in the other place", true, []func(http.ResponseWriter){refused, unread, words(400, "invalid_grant")}, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := setup(t)
+			if tc.secret {
+				b.provider.set(func(p *provider) { p.expires = b.clock.now().Add(24 * time.Hour).Unix() })
+			}
+			b.connect()
+			b.clock.advance(proofLifetime)
+			asked := 0
+			b.provider.set(func(p *provider) {
+				p.instead = func(w http.ResponseWriter, form url.Values) bool {
+					if form.Get("grant_type") == "refresh_token" || p.codes[form.Get("code")] != nil {
+						return false
+					}
+					tc.answers[min(asked, len(tc.answers)-1)](w)
+					asked++
+					return true
+				}
+			})
+			b.begin()
+			if n := registers(b); n != tc.want {
+				t.Errorf("%d registrations after %d requests, want %d", n, asked, tc.want)
+			}
+			if tc.want == 1 {
+				b.use(b.Broker) // refreshed with the client that it was made with
+			}
+		})
+	}
 	t.Run("known still", func(t *testing.T) {
 		b := setup(t)
 		b.connect()

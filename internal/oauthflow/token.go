@@ -73,15 +73,12 @@ func (c *Client) Refresh(ctx context.Context, r RefreshRequest) (Tokens, error) 
 	return c.token(ctx, c.slow, r.Endpoint, r.Client, form, r.Resource, r.Token.Reveal())
 }
 
-// KnowsClient asks whether the server still accepts a client, without anybody's code or token: it redeems a code that nobody was
-// given. Servers look at the client first (RFC 6749 section 5.2): ClientRefused(err) is a no, every other refusal a yes, for which
-// err is nil. ErrUnavailable when nobody answers.
-func (c *Client) KnowsClient(ctx context.Context, endpoint string, client ClientAuth, redirectURI string) error {
+// TryClient asks whether the server still accepts a client, without anybody's code or token: it redeems a code that nobody was
+// given. Servers look at the client first (RFC 6749 section 5.2): ClientRefused(err) is a no, every other refusal a yes. Nobody has
+// answered when err is of the class Later.
+func (c *Client) TryClient(ctx context.Context, endpoint string, client ClientAuth, redirectURI string) error {
 	_, err := c.Exchange(ctx, ExchangeRequest{Endpoint: endpoint, Client: client, Code: random(), RedirectURI: redirectURI, Verifier: random()})
-	if ClientRefused(err) || ClassOf(err) == Later {
-		return err
-	}
-	return nil
+	return err
 }
 
 func (c *Client) token(ctx context.Context, by *http.Client, endpoint string, client ClientAuth, form url.Values, resource string, secrets ...string) (Tokens, error) {
