@@ -89,13 +89,30 @@ func judgeTokens(status int, body []byte, start time.Time, secrets ...string) (T
 	}
 	t, err := parseTokens(v, start)
 	if err != nil {
-		refresh, _ := text(v, "refresh_token")
-		if !isToken(refresh) {
-			refresh = ""
-		}
-		return Tokens{}, &UnusableError{Refresh: seal.NewSecret(refresh), Cause: err}
+		return Tokens{}, &UnusableError{Refresh: handedOut(v), Cause: err}
 	}
 	return t, nil
+}
+
+// handedOut reads the refresh token of an answer whose access token cannot be used. It is looked for where the access token is,
+// and then in the answer itself.
+func handedOut(v strictjson.Value) seal.Secret {
+	for _, v := range []strictjson.Value{granting(v), v} {
+		if refresh, _ := text(v, "refresh_token"); isToken(refresh) {
+			return seal.NewSecret(refresh)
+		}
+	}
+	return seal.Secret{}
+}
+
+// granting returns the object that holds the tokens of an answer: the answer, or what it says of its user (Slack's
+// oauth.v2.access, when only scopes of a user were asked for).
+func granting(v strictjson.Value) strictjson.Value {
+	access, err := text(v, "access_token")
+	if nested, ok := v.Get("authed_user"); ok && err == nil && access == "" && nested.Kind() == strictjson.Object {
+		return nested
+	}
+	return v
 }
 
 // members reads the members of an answer: of a JSON object, else of a form, which is what GitHub and the first drafts of
@@ -158,15 +175,10 @@ var bearers = []string{"", "bearer", "bearertoken", "user", "bot"}
 // parseTokens reads a token response (attack A09). Members that nothing depends on are ignored when they are unknown or of
 // an unknown form: a lifetime or a list of scopes that cannot be read must not cost a refresh token.
 func parseTokens(v strictjson.Value, start time.Time) (Tokens, error) {
+	v = granting(v)
 	access, err := text(v, "access_token")
 	if err != nil {
 		return Tokens{}, err
-	}
-	if nested, ok := v.Get("authed_user"); ok && access == "" && nested.Kind() == strictjson.Object {
-		v = nested // Slack's oauth.v2.access, when only scopes of a user were asked for
-		if access, err = text(v, "access_token"); err != nil {
-			return Tokens{}, err
-		}
 	}
 	kind, err := text(v, "token_type")
 	if err != nil {
