@@ -30,7 +30,7 @@ type Connection struct {
 	SealedCredential []byte // nil: nothing is stored (status error)
 	ClientID         string // the OAuth client that the tokens were issued to
 	Scope            string
-	WantedScope      string // what the upstream asked for beside Scope, blank-separated: the next connect asks for both
+	WantedScope      string // what the upstream asked for beside Scope, blank-separated: the next connect asks for both. A blank: it named none
 	Origin           string
 	Resource         string
 	Issuer           string

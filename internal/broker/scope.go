@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
+// unnamed stands in a connection's WantedScope for a permission that the upstream missed without naming a scope. It holds none:
+// the next connect asks for what was granted, and the provider's page lets the user grant more where it can.
+const unnamed = " "
+
 // Want notes that the upstream asked for scopes which the user's connection does not give (RFC 6750 section 3.1,
-// insufficient_scope), so that the next connect asks for them too. Only the user can grant them. Scopes are blank-separated;
-// what is no scope is not noted. Errors are the store's.
+// insufficient_scope), so that the next connect asks for them too. Only the user can grant them. Scopes are blank-separated.
+// Where there is none, or none that can be asked for, it is noted that something is missing. Errors are the store's.
 func (b *Broker) Want(ctx context.Context, key storage.ConnectionKey, scope string) error {
 	c, err := b.store.Connection(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -51,13 +56,16 @@ func (b *Broker) GivesEnough(ctx context.Context, key storage.ConnectionKey) (bo
 }
 
 // widened adds scopes to those that a connection wants. It leaves out granted ones: asking for them again would change nothing,
-// and send the user to the provider in a circle. When the scopes cannot be asked for, nothing changes.
+// and send the user to the provider in a circle.
 func widened(c storage.Connection, scope string) string {
-	granted := strings.Fields(c.Scope)
-	missing := slices.DeleteFunc(strings.Fields(scope), func(s string) bool { return slices.Contains(granted, s) })
+	granted, asked := strings.Fields(c.Scope), strings.Fields(scope)
+	missing := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return slices.Contains(granted, s) })
+	if len(asked) > 0 && len(missing) == 0 {
+		return c.WantedScope
+	}
 	wanted, err := oauthflow.Union(strings.Fields(c.WantedScope), missing)
 	if err != nil || len(wanted) == 0 {
-		return c.WantedScope
+		return cmp.Or(c.WantedScope, unnamed)
 	}
 	return strings.Join(wanted, " ")
 }

@@ -87,6 +87,40 @@ func TestW05GrantedAsAsked(t *testing.T) {
 	}
 }
 
+// TestW05UnnamedPermission: a server need not say which permission it misses (RFC 6750 section 3.1). That one is missed is noted,
+// no scope is made up, and what the user has granted is asked for again.
+func TestW05UnnamedPermission(t *testing.T) {
+	b := setup(t)
+	b.provider.set(func(p *provider) { p.scope = "read extra" })
+	b.connect()
+	for _, scope := range []string{"", " ", "\"none\""} {
+		if err := b.Want(t.Context(), b.key, scope); err != nil {
+			t.Fatal(err)
+		}
+		enough, err := b.GivesEnough(t.Context(), b.key)
+		if err != nil || enough {
+			t.Errorf("%q: it gives enough (%v)", scope, err)
+		}
+		began := b.begin()
+		u, err := url.Parse(*began.AuthURL)
+		if err != nil || u.Query().Get("scope") != "read extra" {
+			t.Errorf("%q: asked at %s, %v", scope, u, err)
+		}
+		if r, err := b.Callback(t.Context(), b.provider.approve(*began.AuthURL), ownBrowser); err != nil || !r.OK {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if enough, err := b.GivesEnough(t.Context(), b.key); err != nil || !enough {
+			t.Errorf("%q: after the user's answer it does not give enough (%v)", scope, err)
+		}
+	}
+	if err := b.Want(t.Context(), b.key, "read"); err != nil {
+		t.Fatal(err)
+	}
+	if enough, err := b.GivesEnough(t.Context(), b.key); err != nil || !enough {
+		t.Errorf("what is granted is missed (%v)", err)
+	}
+}
+
 // TestW05PlainReconnect: who connects again without a server's asking is asked for what is configured or discovered, and that
 // is kept as granted: least privilege is theirs to choose.
 func TestW05PlainReconnect(t *testing.T) {

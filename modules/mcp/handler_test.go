@@ -97,11 +97,12 @@ func TestOutcomes(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 			h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) { return tc.answer, nil })), forward.Limits{})}}
+			store := new(oneConnection)
 			call := &app.Call{
 				Decision: &app.Decision{Off: true},
 				Caller:   &app.Caller{}, Credentials: noCredential{},
 				Server: &storage.Server{Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
-				Core: &app.Core{Streams: new(streams.Registry), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+				Core: &app.Core{Broker: brokerOver(t, store), Streams: new(streams.Registry), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 					Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 				}},
 			}
@@ -120,6 +121,9 @@ func TestOutcomes(t *testing.T) {
 			}()
 			if aborted != tc.aborted {
 				t.Errorf("aborted: %v, want %v", aborted, tc.aborted)
+			}
+			if missed := store.connection.WantedScope != ""; missed != (tc.want == "scope") {
+				t.Errorf("a missing permission is noted: %v", missed)
 			}
 			if diff := cmp.Diff(map[string]float64{tc.want: 1}, counted(t, calls)); diff != "" {
 				t.Errorf("results (-want +got)\n%s", diff)

@@ -60,10 +60,8 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 // the user, whose next connect asks for it.
 func (x *exchange) refuseScope(ctx context.Context, scope string) {
 	x.scope = true
-	if scope != "" {
-		if err := x.call.Want(ctx, scope); err != nil {
-			x.call.Core.LogFailure(x.handler.Logger, "noting a missing permission", err)
-		}
+	if err := x.call.Want(ctx, scope); err != nil { // also without a scope: the page says that all is well else
+		x.call.Core.LogFailure(x.handler.Logger, "noting a missing permission", err)
 	}
 	x.refuseCredential(ctx, &broker.NotConnectedError{Reason: "a permission is missing: the server asks for more than the connection allows; connect it again"})
 }

@@ -1,8 +1,10 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,8 +14,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -167,17 +173,80 @@ func TestRefuseForOtherReasons(t *testing.T) {
 	}
 }
 
-// TestW05MissingPermission: an upstream that asks for a wider scope is not an account that is not connected, and the user is
-// told so.
-func TestW05MissingPermission(t *testing.T) {
-	x, w := refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, mcpsession.Session{Upstream: "u"})
-	x.refuseScope(t.Context(), "")
-	if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, textScope) || !strings.Contains(text, "https://") {
-		t.Errorf("%d %s", w.Code, text)
+// oneConnection is a store with one user's connection.
+type oneConnection struct {
+	storage.Store
+	connection storage.Connection
+	keys       []storage.DataKey
+}
+
+func (o *oneConnection) DataKeys(context.Context) ([]storage.DataKey, error) { return o.keys, nil }
+
+func (o *oneConnection) AddDataKey(_ context.Context, k storage.DataKey) error {
+	o.keys = append(o.keys, k)
+	return nil
+}
+
+func (o *oneConnection) Connection(context.Context, storage.ConnectionKey) (storage.Connection, error) {
+	return o.connection, nil
+}
+
+func (o *oneConnection) UpdateConnection(ctx context.Context, _ storage.ConnectionKey, edit func(context.Context, *storage.Connection) error) (storage.Connection, error) {
+	return o.connection, edit(ctx, &o.connection)
+}
+
+// brokerOver makes a broker that speaks with nobody.
+func brokerOver(t *testing.T, store storage.Store) *broker.Broker {
+	t.Helper()
+	memory, err := broker.NewMemory(new(cache.Epochs), time.Now)
+	if err != nil {
+		t.Fatal(err)
 	}
-	x, w = refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, mcpsession.Session{})
-	x.refuseScope(t.Context(), "")
-	if text := w.Body.String(); w.Code != http.StatusForbidden || !strings.Contains(text, "a permission is missing") {
-		t.Errorf("%d %s", w.Code, text)
+	t.Cleanup(memory.Close)
+	master, err := seal.ParseMasterKey(seal.NewMasterKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := seal.OpenKeyring(t.Context(), []seal.MasterKey{master}, store, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := netguard.New(netguard.Policy{})
+	b, err := broker.New(broker.Config{
+		Store: store, Keyring: keyring, OAuth: oauthflow.New(guard, time.Now), Memory: memory, CheckURL: guard.CheckURL,
+		PublicURL: "https://gate.example", Now: time.Now, Count: func(broker.Event) {}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// TestW05MissingPermission: an upstream that asks for a wider scope is not an account that is not connected, and the user is
+// told so. The page that they are led to must not say that all is well, also when the upstream names no scope.
+func TestW05MissingPermission(t *testing.T) {
+	for _, scope := range []string{"", "files:write"} {
+		for _, tc := range []struct {
+			method  string
+			session mcpsession.Session
+			status  int
+			says    []string
+		}{
+			{"tools/call", mcpsession.Session{Upstream: "u"}, http.StatusOK, []string{textScope, "https://"}},
+			{"initialize", mcpsession.Session{}, http.StatusForbidden, []string{"a permission is missing"}},
+		} {
+			x, w := refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"`+tc.method+`","params":{"name":"x"}}`, tc.session)
+			x.call.Caller, x.call.Core.Broker = &app.Caller{}, brokerOver(t, new(oneConnection))
+			x.refuseScope(t.Context(), scope)
+			for _, says := range tc.says {
+				if text := w.Body.String(); w.Code != tc.status || !strings.Contains(text, says) {
+					t.Errorf("%s: %d %s", tc.method, w.Code, text)
+				}
+			}
+			if enough, err := x.call.Core.Broker.GivesEnough(t.Context(), storage.ConnectionKey{}); err != nil || enough {
+				t.Errorf("%s for scope %q: the connection gives enough (%v)", tc.method, scope, err)
+			}
+		}
 	}
 }

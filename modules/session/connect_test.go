@@ -163,12 +163,14 @@ func TestConnectProvider(t *testing.T) {
 		t.Fatalf("%d %v %s", a.status, a.header, a.body)
 	}
 	key := storage.ConnectionKey{OrganizationID: organization, UserID: user, ServerID: server.ID}
-	if err := g.core.Broker.Want(t.Context(), key, "files:write"); err != nil {
-		t.Fatal(err)
-	}
-	a = g.get("/connect/tracker", cookie)
-	if location, err := url.Parse(a.header.Get("Location")); err != nil || location.Query().Get("scope") != "read files:write" {
-		t.Errorf("%d %v, %v", a.status, a.header, err)
+	for _, tc := range []struct{ missed, asked string }{{"", "read"}, {"files:write", "read files:write"}} { // a server need not say which
+		if err := g.core.Broker.Want(t.Context(), key, tc.missed); err != nil {
+			t.Fatal(err)
+		}
+		a = g.get("/connect/tracker", cookie)
+		if location, err := url.Parse(a.header.Get("Location")); err != nil || location.Query().Get("scope") != tc.asked {
+			t.Errorf("%q is missed: %d %v, %v", tc.missed, a.status, a.header, err)
+		}
 	}
 }
 
