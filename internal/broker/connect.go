@@ -153,6 +153,7 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 		return storage.Connection{}, fmt.Errorf("storing connection: %w", err)
 	}
 	b.retries.forget(c.ConnectionKey)
+	b.wants.forget(c.ConnectionKey) // what is missed now is missed of this one
 	b.unsaved.forget(c.ConnectionKey)
 	return stored, nil
 }

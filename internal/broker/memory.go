@@ -20,6 +20,7 @@ type Memory struct {
 	unsaved   unsaved
 	sightings sightings
 	proofs    proofs
+	wants     wants
 	clients   keyedLock
 }
 

@@ -18,7 +18,8 @@ const unnamed = " "
 
 // Want notes that the upstream asked for scopes which the user's connection does not give (RFC 6750 section 3.1,
 // insufficient_scope), so that the next connect asks for them too. Only the user can grant them. Scopes are blank-separated.
-// Where there is none, or none that can be asked for, it is noted that something is missing. Errors are the store's.
+// Where there is none, or none that can be asked for, it is noted that something is missing. A connection is noted once a minute,
+// and wants twenty scopes at most. Errors are the store's.
 func (b *Broker) Want(ctx context.Context, key storage.ConnectionKey, scope string) error {
 	c, err := b.store.Connection(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -27,7 +28,7 @@ func (b *Broker) Want(ctx context.Context, key storage.ConnectionKey, scope stri
 	if err != nil {
 		return fmt.Errorf("reading connection: %w", err)
 	}
-	if widened(c, scope) == c.WantedScope {
+	if widened(c, scope) == c.WantedScope || !b.wants.due(key, b.now()) {
 		return nil
 	}
 	_, err = b.store.UpdateConnection(ctx, key, func(_ context.Context, c *storage.Connection) error {
@@ -38,6 +39,7 @@ func (b *Broker) Want(ctx context.Context, key storage.ConnectionKey, scope stri
 		return nil
 	}
 	if err != nil {
+		b.wants.forget(key)
 		return fmt.Errorf("noting the scopes that the server wants: %w", err)
 	}
 	return nil
@@ -67,7 +69,7 @@ func widened(c storage.Connection, scope string) string {
 	if err != nil || len(wanted) == 0 {
 		return cmp.Or(c.WantedScope, unnamed)
 	}
-	return strings.Join(wanted, " ")
+	return strings.Join(wanted[:min(len(wanted), maxWanted)], " ")
 }
 
 // scopesFor returns the scopes for a connect. Where the upstream wanted more, the granted scopes join the wanted ones: without

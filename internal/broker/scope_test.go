@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -118,6 +119,71 @@ func TestW05UnnamedPermission(t *testing.T) {
 	}
 	if enough, err := b.GivesEnough(t.Context(), b.key); err != nil || !enough {
 		t.Errorf("what is granted is missed (%v)", err)
+	}
+}
+
+// TestW05WriteAmplifier: an upstream that misses another scope at each call makes one write a minute, and no more scopes are
+// wanted than a provider's page could show. Who has connected anew begins anew.
+func TestW05WriteAmplifier(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	writes := func(f func()) int {
+		t.Helper()
+		n := 0
+		count := func() error { n++; return nil }
+		b.store.afterEdit.Store(&count)
+		defer b.store.afterEdit.Store(nil)
+		f()
+		return n
+	}
+	want := func(scope string) {
+		t.Helper()
+		if err := b.Want(t.Context(), b.key, scope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := writes(func() {
+		for i := range 50 {
+			want(fmt.Sprint("scope", i))
+			b.clock.advance(time.Second)
+		}
+	}); n != 1 {
+		t.Errorf("%d writes within a minute", n)
+	}
+	bob := b.as("bob")
+	if n := writes(func() {
+		if err := b.Want(t.Context(), bob, "write"); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 1 {
+		t.Errorf("%d writes for another user", n)
+	}
+	b.clock.advance(wantEvery)
+	if n := writes(func() {
+		for i := range 100 {
+			want(fmt.Sprint("other", i))
+			b.clock.advance(wantEvery)
+		}
+	}); n != maxWanted-1 {
+		t.Errorf("%d writes in a hundred minutes", n)
+	}
+	if n := len(strings.Fields(b.connection().WantedScope)); n != maxWanted {
+		t.Errorf("%d scopes are wanted", n)
+	}
+	want("last")
+	b.connect()
+	want("write " + strings.Repeat("x ", 3) + "more")
+	if got := b.connection().WantedScope; got != "write x more" {
+		t.Errorf("right after the user's answer %q is wanted", got)
+	}
+	b.clock.advance(wantEvery)
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = fmt.Sprint("many", i)
+	}
+	want(strings.Join(many, " "))
+	if got := strings.Fields(b.connection().WantedScope); len(got) != maxWanted || got[3] != "many0" {
+		t.Errorf("%q are wanted", got)
 	}
 }
 

@@ -156,9 +156,13 @@ func TestConnectProvider(t *testing.T) {
 
 	// W05: the page sends a user whose account is connected there again where the server misses a permission.
 	own := func(context.Context, storage.ConnectionKey) (broker.Whose, error) { return broker.Own, nil }
-	if r, err := g.core.Broker.Callback(t.Context(), url.Values{"code": {"c"}, "state": {location.Query().Get("state")}}, own); err != nil || !r.OK {
-		t.Fatalf("%+v, %v", r, err)
+	connected := func(query url.Values) {
+		t.Helper()
+		if r, err := g.core.Broker.Callback(t.Context(), url.Values{"code": {"c"}, "state": {query.Get("state")}}, own); err != nil || !r.OK {
+			t.Fatalf("%+v, %v", r, err)
+		}
 	}
+	connected(location.Query())
 	if a := g.get("/connect/tracker", cookie); a.status != http.StatusOK || !strings.Contains(a.body, "is connected") {
 		t.Fatalf("%d %v %s", a.status, a.header, a.body)
 	}
@@ -168,9 +172,11 @@ func TestConnectProvider(t *testing.T) {
 			t.Fatal(err)
 		}
 		a = g.get("/connect/tracker", cookie)
-		if location, err := url.Parse(a.header.Get("Location")); err != nil || location.Query().Get("scope") != tc.asked {
-			t.Errorf("%q is missed: %d %v, %v", tc.missed, a.status, a.header, err)
+		location, err := url.Parse(a.header.Get("Location"))
+		if err != nil || location.Query().Get("scope") != tc.asked {
+			t.Fatalf("%q is missed: %d %v, %v", tc.missed, a.status, a.header, err)
 		}
+		connected(location.Query())
 	}
 }
 
