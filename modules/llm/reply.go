@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -36,7 +35,7 @@ func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.R
 		result, no := x.judgeStatus(c, answer, answer.Status)
 		if no.refusal == nil && x.request.AsksForUsage() && !x.without {
 			answer.body, answer.err = answer.ReadAll(maxWrong)
-			if answer.err == nil && namesStreamOptions(answer.body) {
+			if answer.err == nil && llmwire.RefusesStreamOptions(answer.body) {
 				x.warn(c, "a provider does not know stream_options, and is asked without it", zap.Int("status", answer.Status))
 				no = failure{refusal: refusedUpstream, again: true}
 			}
@@ -74,12 +73,6 @@ func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.R
 		answer.Status = told.Status // what is wrong with the request is the client's to know
 	}
 	return result, no
-}
-
-// namesStreamOptions reports whether a refusal is about stream_options. A client that has it refused for another reason gets
-// the same refusal once more.
-func namesStreamOptions(body []byte) bool {
-	return bytes.Contains(body, []byte("stream_options")) || bytes.Contains(body, []byte("include_usage"))
 }
 
 // judgeStatus is judge for an error that stands for a status.

@@ -3,6 +3,7 @@ package llm_test
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -22,8 +23,8 @@ func knowsNone(status int, says string) func(w http.ResponseWriter, r *http.Requ
 
 const unsupported = `{"error":{"message":"property 'stream_options' is unsupported, did you mean 'stream'?","type":"invalid_request_error"}}`
 
-// TestNoStreamOptions: W41, a provider that knows no stream_options is asked without it after it said so, from then on at once, and what
-// it used is estimated by the text.
+// TestNoStreamOptions: W41, a provider that knows no stream_options is asked without it after it said so, from then on at once. It tells
+// no numbers, and may have thought without showing it: what was reserved is charged (attack T07).
 func TestNoStreamOptions(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -47,7 +48,7 @@ func TestNoStreamOptions(t *testing.T) {
 				if seen := p.calls(); len(seen) != calls || strings.Contains(seen[calls-1], "stream_options") {
 					t.Errorf("%d: %q", i, seen)
 				}
-				if requests, tokens := g.used(); requests != int64(i+1) || tokens != int64(i+1)*(promptOf+2) {
+				if requests, tokens := g.used(); requests != int64(i+1) || tokens != int64(i+1)*reservedOf {
 					t.Errorf("%d requests, %d tokens", requests, tokens)
 				}
 			}
@@ -59,15 +60,41 @@ func TestNoStreamOptions(t *testing.T) {
 	}
 }
 
-// TestStreamOptionsOff: W41, a provider that is configured to know none is never asked with it.
+// TestWordsOfUsers: T07, a user who has the word stream_options repeated in a refusal ends the metering of nobody.
+func TestWordsOfUsers(t *testing.T) {
+	var calls atomic.Int64
+	p := newProvider(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		if calls.Add(1) == 1 {
+			reply(w, 400, `{"error":{"message":"Failed to download https://evil.test/stream_options.png","type":"invalid_request_error","param":"messages[0].content","code":"invalid_image_url"}}`)
+			return
+		}
+		knowsNone(0, "")(w, r, []byte(strings.ReplaceAll(string(body), "stream_options", "")))
+	})
+	g := newGateway(t, p.URL, nil)
+	g.ask(askedStream).want(400)
+	if n := len(p.calls()); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+	g.ask(askedStream).want(200)
+	if seen := p.calls(); len(seen) != 1 || !strings.Contains(seen[0], `"include_usage":true`) {
+		t.Errorf("%q", seen)
+	}
+}
+
+// TestStreamOptionsOff: W41, a provider that is configured to know none is never asked with it, and what it used is estimated by
+// the text.
 func TestStreamOptionsOff(t *testing.T) {
 	p := newProvider(t, knowsNone(400, unsupported))
 	g := newGateway(t, p.URL, object{"provider": []any{
 		object{"kind": "openai", "name": "up", "base_url": p.URL, "stream_options": "off"}, object{"kind": "anthropic", "name": "claude", "base_url": p.URL},
 	}})
+	g.limited()
 	g.ask(askedStream).want(200)
 	if seen := p.calls(); len(seen) != 1 || strings.Contains(seen[0], "stream_options") {
 		t.Errorf("%q", seen)
+	}
+	if _, tokens := g.used(); tokens != promptOf+2 {
+		t.Errorf("%d tokens", tokens)
 	}
 	made := g.make("/admin/providers", object{"name": "mine", "kind": "openai", "base_url": p.URL, "stream_options": "off"})
 	g.make("/admin/model-mappings", object{"model_alias": "mine", "targets": []any{object{"provider_id": made["id"], "model": "m"}}})
