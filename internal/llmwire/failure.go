@@ -12,18 +12,45 @@ import (
 type Failure struct {
 	// Name is its code or its type, at most 64 printable characters, "" when it has neither.
 	Name string
-	// Status is the HTTP status with which it would have come before the answer: 400 to 599.
+	// Status is the HTTP status with which it would have come before the answer: 400 to 599. 500 when nobody knows.
 	Status int
+	// Own says that the error is known to be the server's own. What is unknown may be about what a user sent.
+	Own bool
 }
 
-// statusOf is the statuses that stand for what providers call errors.
-var statusOf = map[string]int{
-	"overloaded_error": 529, "overloaded": 529, "server_is_overloaded": 503, "engine_overloaded": 503, "slow_down": 503, "service_unavailable_error": 503,
-	"unavailable": 503, "rate_limit_error": 429, "rate_limit_exceeded": 429, "too_many_requests": 429, "resource_exhausted": 429,
-	"authentication_error": 401, "invalid_api_key": 401, "unauthenticated": 401, "billing_error": 402, "insufficient_quota": 402,
-	"billing_hard_limit_reached": 402, "permission_error": 403, "permission_denied": 403, "not_found_error": 404, "model_not_found": 404,
-	"request_too_large": 413, "context_length_exceeded": 400, "content_filter": 400, "content_policy_violation": 400,
-	"string_above_max_length": 400, "unsupported_value": 400, "unsupported_parameter": 400, "unknown_parameter": 400, "missing_required_parameter": 400,
+// statusOf is the statuses that stand for what providers call errors, by plainWord.
+var statusOf = func() map[string]int {
+	all := make(map[string]int)
+	for status, words := range map[int]string{
+		500: "server_error internal_error internal_server_error internal api_error",
+		502: "bad_gateway bad_gateway_error",
+		503: "server_is_overloaded engine_overloaded engine_overloaded_error slow_down service_unavailable service_unavailable_error unavailable",
+		504: "timeout timeout_error request_timeout gateway_timeout deadline_exceeded",
+		529: "overloaded_error overloaded",
+		429: "rate_limit_error rate_limit_exceeded too_many_requests resource_exhausted",
+		401: "authentication_error invalid_api_key unauthenticated",
+		402: "billing_error insufficient_quota billing_hard_limit_reached",
+		403: "permission_error permission_denied",
+		404: "not_found_error model_not_found",
+		413: "request_too_large",
+		400: "context_length_exceeded string_above_max_length unsupported_value unsupported_parameter unknown_parameter missing_required_parameter " +
+			"bad_request bad_request_error invalid_parameter invalid_argument failed_precondition " +
+			"image_too_large image_too_small image_parse_error image_file_too_large image_file_not_found unsupported_image_media_type " +
+			"empty_image_file failed_to_download_image",
+	} {
+		for _, word := range strings.Fields(words) {
+			all[plainWord(word)] = status
+		}
+	}
+	return all
+}()
+
+// moderated is parts of what providers call a refusal of what a user sent, by plainWord.
+var moderated = []string{"contentfilter", "contentpolicy", "policyviolation", "sensitivecontent", "prohibitedcontent", "moderation", "datainspection", "safety", "usererror"}
+
+// plainWord is a word as it is compared: server_error and ServerError are one.
+func plainWord(word string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(word))
 }
 
 // named is the status that a code or type stands for, 0 when nobody knows: OpenRouter and others write the status itself.
@@ -34,11 +61,16 @@ func named(word string) int {
 		}
 		return 0
 	}
-	word = strings.ToLower(word)
-	if status := statusOf[word]; status != 0 {
+	plain := plainWord(word)
+	if status := statusOf[plain]; status != 0 {
 		return status
 	}
-	if strings.HasPrefix(word, "invalid_") {
+	for _, part := range moderated {
+		if strings.Contains(plain, part) {
+			return 400
+		}
+	}
+	if strings.HasPrefix(strings.ToLower(word), "invalid_") {
 		return 400
 	}
 	return 0
@@ -73,7 +105,7 @@ func failure(c *cursor) (f Failure, told bool) {
 			f.Name = w
 		}
 		if status := named(w); status != 0 {
-			f.Status = status
+			f.Status, f.Own = status, status >= 500
 			break
 		}
 	}

@@ -136,3 +136,44 @@ func TestAnswerFailure(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoseFault: T07, only errors that are known for the server's own count against it, and what users cause with what they send
+// is a wrong request, by whatever name.
+func TestWhoseFault(t *testing.T) {
+	for says, want := range map[string]Failure{
+		`{"type":"server_error"}`:                                            {Name: "server_error", Status: 500, Own: true},
+		`{"type":"server_error","code":"new_one"}`:                           {Name: "new_one", Status: 500, Own: true},
+		`{"code":"internal_error"}`:                                          {Name: "internal_error", Status: 500, Own: true},
+		`{"type":"InternalServerError"}`:                                     {Name: "InternalServerError", Status: 500, Own: true},
+		`{"type":"api_error"}`:                                               {Name: "api_error", Status: 500, Own: true},
+		`{"type":"timeout_error"}`:                                           {Name: "timeout_error", Status: 504, Own: true},
+		`{"type":"overloaded_error"}`:                                        {Name: "overloaded_error", Status: 529, Own: true},
+		`{"code":502}`:                                                       {Name: "502", Status: 502, Own: true},
+		`{"code":"503"}`:                                                     {Name: "503", Status: 503, Own: true},
+		`{"type":"rate_limit_error"}`:                                        {Name: "rate_limit_error", Status: 429},
+		`{"code":"invalid_api_key"}`:                                         {Name: "invalid_api_key", Status: 401},
+		`{"code":"new_one"}`:                                                 {Name: "new_one", Status: 500},
+		`{"type":"new_api_error","code":"do_request_failed"}`:                {Name: "do_request_failed", Status: 500},
+		`{"code":1301}`:                                                      {Name: "1301", Status: 500},
+		`"model is loading"`:                                                 {Status: 500},
+		`{"message":"x"}`:                                                    {Status: 500},
+		`{"type":"server_error","code":"image_parse_error"}`:                 {Name: "image_parse_error", Status: 400},
+		`{"code":"failed_to_download_image"}`:                                {Name: "failed_to_download_image", Status: 400},
+		`{"code":"empty_image_file"}`:                                        {Name: "empty_image_file", Status: 400},
+		`{"code":"image_content_policy_violation"}`:                          {Name: "image_content_policy_violation", Status: 400},
+		`{"code":"unsupported_image_media_type"}`:                            {Name: "unsupported_image_media_type", Status: 400},
+		`{"code":"invalid_base64_image"}`:                                    {Name: "invalid_base64_image", Status: 400},
+		`{"code":"data_inspection_failed"}`:                                  {Name: "data_inspection_failed", Status: 400},
+		`{"code":"DataInspectionFailed"}`:                                    {Name: "DataInspectionFailed", Status: 400},
+		`{"code":"InputTextSensitiveContentDetected"}`:                       {Name: "InputTextSensitiveContentDetected", Status: 400},
+		`{"code":"content_filter"}`:                                          {Name: "content_filter", Status: 400},
+		`{"code":"ResponsibleAIPolicyViolation"}`:                            {Name: "ResponsibleAIPolicyViolation", Status: 400},
+		`{"code":"moderation_blocked","type":"image_generation_user_error"}`: {Name: "moderation_blocked", Status: 400},
+		`{"type":"BadRequestError"}`:                                         {Name: "BadRequestError", Status: 400},
+		`{"code":"InvalidParameter"}`:                                        {Name: "InvalidParameter", Status: 400},
+	} {
+		if f, failed := AnswerFailure(limit.ChatCompletions, []byte(`{"error":`+says+`}`)); !failed || f != want {
+			t.Errorf("%s: %+v %v", says, f, failed)
+		}
+	}
+}

@@ -82,6 +82,57 @@ func TestErrorsBreak(t *testing.T) {
 	}
 }
 
+// TestErrorsOfUsers: T07, errors that a user brings about leave no provider alone for the others. What is wrong with the request is the
+// client's to know, and is tried nowhere else; what nobody knows is tried at the next target.
+func TestErrorsOfUsers(t *testing.T) {
+	for _, tc := range []struct {
+		code, tried string
+		status      int // of a whole answer
+	}{
+		{"image_parse_error", "first", 400},
+		{"data_inspection_failed", "first", 400},
+		{"content_filter", "first", 400},
+		{"new_one", "first second", 200},
+	} {
+		for _, way := range []string{asked, askedStream} {
+			says := `{"error":{"code":"` + tc.code + `","message":"x"}}`
+			g, p := twoTargets(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+				if way == asked {
+					reply(w, 200, says)
+				} else {
+					raw(w, "data: "+says+"\n\n")
+				}
+			})
+			for i := range 8 {
+				got := g.ask(way)
+				if tried := p.tried(); tried != tc.tried {
+					t.Errorf("%s, %d: tried %q", tc.code, i, tried)
+				}
+				if way == asked && got.status != tc.status || tc.status == 400 && !strings.Contains(got.body, tc.code) {
+					t.Errorf("%s, %d: %d %s", tc.code, i, got.status, got.body)
+				}
+			}
+		}
+	}
+}
+
+// TestResponsesOfUsers: T07, the same of the Responses API, whose errors come in an event of their own.
+func TestResponsesOfUsers(t *testing.T) {
+	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		raw(w, `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"image_parse_error","message":"x"},"usage":null}}`+"\n\n")
+	})
+	g := newGateway(t, p.URL, nil)
+	for range 8 {
+		got := g.send(http.MethodPost, base+"/v1/responses", `{"model":"small","stream":true,"input":"x"}`).want(200)
+		if !strings.Contains(got.body, "image_parse_error") {
+			t.Errorf("%s", got.body)
+		}
+	}
+	if n := len(p.calls()); n != 8 {
+		t.Errorf("%d calls came", n)
+	}
+}
+
 // TestOverloaded: W42, a provider that is overloaded is told from one that fails, in the words of the client's API; W40, with the
 // time after which it can be asked again.
 func TestOverloaded(t *testing.T) {

@@ -69,6 +69,9 @@ func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.R
 	}
 	x.warn(c, "a provider answers with an error and the status 200", zap.String("error", told.Name))
 	result, no := x.judgeStatus(c, answer, told.Status)
+	if result == llmroute.Fails && !told.Own {
+		result = llmroute.Unknown // five of a user's own making would leave the provider alone for everybody (attack T07)
+	}
 	if no.refusal == nil && answer.stream == nil {
 		answer.Status = told.Status // what is wrong with the request is the client's to know
 	}
