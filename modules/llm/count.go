@@ -13,13 +13,14 @@ import (
 	"github.com/durward-gateway/durward/internal/llmwire"
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // maxCount bounds an answer of a provider that counts tokens, in bytes.
 const maxCount = 64 << 10
 
-// serveCount answers how many tokens a request has. It counts as a request, so that it has a bound, and as nothing else: no model
-// works for it, and no provider charges for it.
+// serveCount answers how many tokens a request has. It counts as a request, of its target too, so that it has a bound, and as nothing
+// else: no model works for it, and no provider charges for it.
 func (h *Handler) serveCount(a *answerer, call *app.Call) {
 	x := &exchange{answerer: a, handler: h, call: call, outcome: outcomeOK}
 	x.count()
@@ -43,9 +44,15 @@ func (x *exchange) count() {
 		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
 		return
 	}
-	run := &run{handler: x.handler, call: x.call, request: request, model: model, header: x.r.Header}
+	defer x.entered.Close()
+	run := &run{handler: x.handler, call: x.call, request: request, model: model, header: x.r.Header, entered: x.entered}
+	var full *refusal
 	for _, c := range run.candidates(limit.CountTokens) {
 		answer, refused := run.counted(ctx, c)
+		if refused != nil && refused.here {
+			full = refused
+			continue
+		}
 		if refused != nil {
 			x.no(refused)
 			return
@@ -60,6 +67,12 @@ func (x *exchange) count() {
 			return
 		}
 	}
+	if full != nil && run.tried == 0 {
+		x.leave(full)
+		x.no(full)
+		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
+		return
+	}
 	x.write(http.StatusOK, []byte(`{"input_tokens":`+strconv.FormatInt(request.Estimate.Prompt, 10)+`}`))
 }
 
@@ -72,6 +85,10 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	}
 	result := llmroute.Unknown
 	defer func() { pass.Done(result) }()
+	if refused := x.extend(ctx, c); refused != nil {
+		return nil, refused
+	}
+	x.tried++
 	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
 		return nil, refusedRecord
@@ -108,4 +125,24 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	x.call.AuditModelOutcome(outcomeUpstream, response.Status, llmwire.Usage{})
 	response.Discard()
 	return nil, nil
+}
+
+// extend charges the request to target c as well: whoever counts without end would use up what the gateway's account may ask there,
+// for everybody (attack T10).
+func (x *run) extend(ctx context.Context, c candidate) *refusal {
+	subject := x.subject(c)
+	matched, err := x.call.MatchedForModels(ctx, &subject)
+	var over *limit.Refusal
+	if err == nil {
+		over, err = x.entered.Extend(ctx, matched, 0)
+	}
+	switch {
+	case err != nil:
+		x.call.Core.LogFailure(x.handler.Logger, "counting a request for a number of tokens", err)
+		return refusedStore
+	case over != nil:
+		app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)
+		return refusedLimit(over)
+	}
+	return nil
 }

@@ -74,3 +74,63 @@ func TestCountTokensIsLimited(t *testing.T) {
 		t.Errorf("%d calls", n)
 	}
 }
+
+// TestCountTokensOfTarget: T10, having a prompt counted is a request to the provider and the model that count it, and no tokens: where
+// a limit on them is full the next target is asked.
+func TestCountTokensOfTarget(t *testing.T) {
+	const body = `{"model":"claude","messages":[{"role":"user","content":"abcd"}]}`
+	for _, scope := range []object{
+		{"scope_type": "llm_provider", "scope_value": "claude"}, {"scope_type": "model", "scope_value": "real-claude"},
+	} {
+		p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			if strings.Contains(string(body), "real-gone") {
+				reply(w, 404, `{}`)
+				return
+			}
+			reply(w, 200, `{"input_tokens":7}`)
+		})
+		g := newGateway(t, p.URL, object{"provider": []any{
+			object{"kind": "anthropic", "name": "claude", "base_url": p.URL}, object{"kind": "anthropic", "name": "other", "base_url": p.URL},
+		}, "alias": []any{
+			object{"name": "claude", "targets": []any{object{"provider": "claude", "model": "real-claude"}}},
+			object{"name": "gone", "targets": []any{object{"provider": "other", "model": "real-gone"}, object{"provider": "claude", "model": "real-claude"}}},
+			object{"name": "two", "targets": []any{object{"provider": "claude", "model": "real-claude"}, object{"provider": "other", "model": "real-other"}}},
+		}})
+		scope["name"], scope["requests_per_minute"], scope["tokens_per_minute"] = "target", 2, 1_000_000
+		g.make("/admin/rate-limits", scope)
+		g.make("/admin/rate-limits", object{"name": "all", "scope_type": "org", "requests_per_minute": 100, "tokens_per_minute": 1_000_000})
+		for _, step := range []struct {
+			model       string
+			status      int
+			says, tried string
+			ofTarget    int64
+		}{
+			{"claude", 200, `{"input_tokens":7}`, "real-claude", 1},
+			{"gone", 200, `{"input_tokens":7}`, "real-gone real-claude", 2},
+			{"claude", 429, "rate_limit_error", "", 2},
+			{"two", 200, `{"input_tokens":7}`, "real-other", 2},
+			{"gone", 200, `{"input_tokens":2}`, "real-gone", 2},
+		} {
+			before := g.status()["all"].Requests
+			got := g.send(http.MethodPost, countTokens, strings.Replace(body, "claude", step.model, 1)).want(step.status)
+			var tried []string
+			for _, call := range p.calls() {
+				for _, model := range []string{"real-claude", "real-other", "real-gone"} {
+					if strings.Contains(call, model) {
+						tried = append(tried, model)
+					}
+				}
+			}
+			if !strings.Contains(got.body, step.says) || strings.Join(tried, " ") != step.tried {
+				t.Errorf("%v, %s: %s, tried %q", scope, step.model, got.body, tried)
+			}
+			if step.status != 429 { // what is refused was not asked for
+				before++
+			}
+			now := g.status()
+			if one := now["target"]; one.Requests != step.ofTarget || one.Tokens != 0 || now["all"].Requests != before || now["all"].Tokens != 0 {
+				t.Errorf("%v, %s: %+v", scope, step.model, now)
+			}
+		}
+	}
+}

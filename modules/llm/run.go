@@ -226,9 +226,7 @@ func (x *run) fields(c candidate, what zap.Field) []zap.Field {
 func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	x.endHold()
 	core, organization := x.call.Core, x.call.Caller.OrganizationID
-	subject := x.call.LimitSubject(storage.TrafficLLM)
-	subject.ProviderID, subject.ProviderName, subject.Model, subject.Alias = c.Account.ID, c.Account.Name, c.Model, x.model.Alias
-	subject.Via = x.via
+	subject := x.subject(c)
 	matched, err := x.call.MatchedForModels(ctx, &subject)
 	if err != nil {
 		return nil, err
@@ -268,6 +266,14 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	}
 	x.hold, x.unknown = hold, false
 	return nil, nil
+}
+
+// subject is everything that limits on the call to target c may be for.
+func (x *run) subject(c candidate) limit.Subject {
+	subject := x.call.LimitSubject(storage.TrafficLLM)
+	subject.ProviderID, subject.ProviderName, subject.Model, subject.Alias = c.Account.ID, c.Account.Name, c.Model, x.model.Alias
+	subject.Via = x.via
+	return subject
 }
 
 // endHold ends what budgets have set aside for the target that was tried last.
