@@ -130,11 +130,16 @@ func AnswerFailure(endpoint limit.Endpoint, body []byte) (f Failure, failed bool
 		return Failure{}, false
 	}
 	c := cursor{b: body}
+	if endpoint == limit.ChatCompletions { // its choices fail by themselves, with OpenRouter
+		s := Stream{endpoint: endpoint}
+		s.chat(&c)
+		return s.failure, s.failed && !s.Delivers()
+	}
 	for name := range c.members {
 		switch string(name) {
 		case "error":
 			f, failed = failure(&c)
-		case "choices", "output", "content", "data":
+		case "output", "content", "data":
 			if value := c.skip(); len(value) > 0 && value[0] == '[' && len(bytes.TrimSpace(value[1:])) > 1 {
 				return Failure{}, false
 			}

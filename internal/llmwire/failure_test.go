@@ -39,6 +39,7 @@ func TestBegin(t *testing.T) {
 		"an error with CRLF":                 {limit.ChatCompletions, strings.ReplaceAll(processing+chatError, "\n", "\r\n"), 500, false},
 		"OpenRouter's error":                 {limit.ChatCompletions, processing + openrouter, 502, false},
 		"an error in a choice":               {limit.ChatCompletions, `data: {"choices":[{"error":{"code":429,"message":"x"},"delta":{"content":""},"finish_reason":"error"}]}` + "\n\n", 429, false},
+		"a choice that failed":               {limit.ChatCompletions, `data: {"choices":[{"delta":{"content":""},"finish_reason":"error","native_finish_reason":"error"}]}` + "\n\n", 500, false},
 		"a code as text":                     {limit.ChatCompletions, `data: {"error":{"code":"429","message":"x"}}` + "\n\n", 429, false},
 		"a code of Google's":                 {limit.ChatCompletions, `data: {"error":{"code":"x","type":"RESOURCE_EXHAUSTED"}}` + "\n\n", 429, false},
 		"an error that is a sentence":        {limit.ChatCompletions, `data: {"error":"model is loading"}` + "\n\n", 500, false},
@@ -128,6 +129,13 @@ func TestAnswerFailure(t *testing.T) {
 		"a wrong request":          {limit.Embeddings, `{"error":{"type":"invalid_request_error"}}`, 400},
 		"no JSON":                  {limit.ChatCompletions, `"error"`, 0},
 		"an error in a member":     {limit.ChatCompletions, `{"choices":[{"message":{"error":{"code":1}}}]}`, 0},
+		"a choice that failed":     {limit.ChatCompletions, `{"choices":[{"index":0,"finish_reason":"error","native_finish_reason":"error","error":{"code":429,"message":"x"},"message":{"role":"assistant","content":"","refusal":null,"reasoning":null}}],"usage":{"prompt_tokens":0,"completion_tokens":0}}`, 429},
+		"a choice, without words":  {limit.ChatCompletions, `{"choices":[{"finish_reason":"error","message":{"content":null}}]}`, 500},
+		"an error beside a choice": {limit.ChatCompletions, `{"error":{"code":502},"choices":[{"finish_reason":"error","message":{"content":""}}]}`, 502},
+		"a choice that broke off":  {limit.ChatCompletions, `{"choices":[{"finish_reason":"error","error":{"code":502},"message":{"content":"Hi"}}]}`, 0},
+		"a choice of two":          {limit.ChatCompletions, `{"choices":[{"finish_reason":"error","message":{"content":""}},{"finish_reason":"stop","message":{"content":""}}]}`, 0},
+		"a choice that costs":      {limit.ChatCompletions, `{"choices":[{"finish_reason":"error","message":{"content":""}}],"usage":{"prompt_tokens":3,"completion_tokens":0}}`, 0},
+		"a word of an answer":      {limit.ChatCompletions, `{"choices":[{"finish_reason":"stop","message":{"content":"error","role":"error"}}]}`, 0},
 		"embeddings, not an error": {limit.Embeddings, `{"data":[{"embedding":[1]}],"error":{"code":500}}`, 0},
 	} {
 		f, failed := AnswerFailure(test.endpoint, []byte(test.body))

@@ -130,7 +130,7 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 		}
 		x.finish(run, outcome, response.Status, llmwire.Usage{})
 	case known:
-		run.unheard(stream.Used())
+		x.settleStream(run, stream)
 		x.finish(run, outcomeUpstream, response.Status, stream.Used())
 	default:
 		x.settleStream(run, stream)
@@ -138,7 +138,7 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 	}
 }
 
-// settleStream settles a stream that came to its end. One that tells no numbers is settled by its text, or as reserved where that is
+// settleStream settles a stream that came to its end, or to an error that its provider told. One that tells no numbers is settled by its text, or as reserved where that is
 // more: a model may have thought without showing it (attack T07). An administrator who says that a provider tells none takes its text.
 func (x *exchange) settleStream(run *run, stream *llmwire.Stream) {
 	if stream.Usage().Known || run.without && run.to.Account.NoStreamOptions {

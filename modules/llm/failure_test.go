@@ -45,6 +45,12 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 		{"a whole one", asked, func(w http.ResponseWriter) {
 			reply(w, 200, `{"error":{"message":"Provider returned error","code":502}}`)
 		}, "first second", 200, 42},
+		{"a choice of a whole one", asked, func(w http.ResponseWriter) {
+			reply(w, 200, `{"choices":[{"finish_reason":"error","native_finish_reason":"error","error":{"message":"x","code":502},"message":{"role":"assistant","content":""}}]}`)
+		}, "first second", 200, 42},
+		{"a choice of a stream", askedStream, func(w http.ResponseWriter) {
+			raw(w, `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"error","native_finish_reason":"error"}]}`+"\n\ndata: [DONE]\n\n")
+		}, "first second", 200, 42},
 		{"a whole one for a stream", askedStream, func(w http.ResponseWriter) { reply(w, 200, `{"error":{"type":"overloaded_error"}}`) }, "first second", 200, 42},
 		{"a wrong request", asked, func(w http.ResponseWriter) { reply(w, 200, `{"error":{"type":"invalid_request_error"}}`) }, "first", 400, 0},
 		{"a stream for a wrong request", askedStream, func(w http.ResponseWriter) {
@@ -60,6 +66,39 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 			}
 			if second := strings.Contains(tc.tried, "second"); second != (got.body == whole) || got.err != nil {
 				t.Errorf("%s %v", got.body, got.err)
+			}
+			if requests, tokens := g.used(); requests != 1 || tokens != tc.charged {
+				t.Errorf("%d requests, %d tokens", requests, tokens)
+			}
+		})
+	}
+}
+
+// TestErrorInTheMiddle: W42, a choice that fails after something of it came is the client's, and is settled with the provider's numbers
+// where it told them, otherwise as reserved.
+func TestErrorInTheMiddle(t *testing.T) {
+	const failed = `data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"x"}}]`
+	for _, tc := range []struct {
+		name, body string
+		first      func(w http.ResponseWriter)
+		charged    int64
+	}{
+		{"a stream", askedStream, func(w http.ResponseWriter) {
+			raw(w, "data: "+chunk+"\n\n"+failed+"}\n\ndata: [DONE]\n\n")
+		}, reservedOf},
+		{"a stream with numbers", askedStream, func(w http.ResponseWriter) {
+			raw(w, "data: "+chunk+"\n\n"+failed+`,"usage":{"prompt_tokens":30,"completion_tokens":5}}`+"\n\ndata: [DONE]\n\n")
+		}, 35},
+		{"a whole one", asked, func(w http.ResponseWriter) {
+			reply(w, 200, `{"choices":[{"finish_reason":"error","error":{"code":502},"message":{"content":"12345678"}}],"usage":{"prompt_tokens":30,"completion_tokens":5}}`)
+		}, 35},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, p := twoTargets(t, nil, func(w http.ResponseWriter, _ *http.Request) { tc.first(w) })
+			g.limited()
+			got := g.ask(tc.body).want(200)
+			if tried := p.tried(); tried != "first" || !strings.Contains(got.body, "12345678") || !strings.Contains(got.body, `"finish_reason":"error"`) {
+				t.Errorf("tried %q: %s", tried, got.body)
 			}
 			if requests, tokens := g.used(); requests != 1 || tokens != tc.charged {
 				t.Errorf("%d requests, %d tokens", requests, tokens)
