@@ -17,7 +17,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// discoveryTimeout bounds a whole discovery, which asks at most seven times.
+// discoveryTimeout bounds a whole discovery, which asks at most ten times.
 const discoveryTimeout = 15 * time.Second
 
 // Target is an MCP server whose authorization server is looked for.
@@ -137,12 +137,27 @@ func (c *Client) ask(ctx context.Context, upstream *url.URL, prefer string) (Dis
 	if i := slices.IndexFunc(p.servers, func(s string) bool { return sameIssuer(s, prefer) }); i >= 0 {
 		issuer = p.servers[i]
 	}
-	d, err := c.FetchMetadata(ctx, issuer)
+	d, err := c.named(ctx, issuer)
 	if err != nil {
 		return Discovery{}, protected{}, err
 	}
 	d.Endpoints.Resource = p.resource
 	return d, p, nil
+}
+
+// named fetches the metadata of an issuer that an MCP server names. Many servers name an address whose document is another
+// issuer's: with a final slash, or of another host. Nothing of such a document is used (RFC 8414 section 3.3) but that
+// name: the issuer is asked itself, as if the server had named it, and has to name itself.
+func (c *Client) named(ctx context.Context, issuer string) (Discovery, error) {
+	d, err := c.FetchMetadata(ctx, issuer)
+	other, ok := errors.AsType[*issuerError](err)
+	if !ok {
+		return d, err
+	}
+	if d, errOther := c.FetchMetadata(ctx, other.found); errOther == nil {
+		return d, nil
+	}
+	return Discovery{}, err
 }
 
 // probeBody is a ping: the one request that every revision up to 2025-11-25 allows before initialize, and that makes no
@@ -282,7 +297,7 @@ func authority(u *url.URL) string {
 // document either, that revision prescribes the endpoints.
 func (c *Client) legacy(ctx context.Context, upstream *url.URL, demanded bool) (Discovery, error) {
 	origin := upstream.Scheme + "://" + upstream.Host
-	d, err := c.FetchMetadata(ctx, origin)
+	d, err := c.named(ctx, origin)
 	if err == nil || !errors.Is(err, errAbsent) || !demanded {
 		return d, err
 	}

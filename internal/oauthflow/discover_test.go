@@ -160,8 +160,58 @@ func TestDiscover(t *testing.T) {
 			want:    ErrMismatch,
 		},
 		{
-			name:    "S07 issuer with a slash that the resource did not write",
+			name:    "an issuer with a slash that the resource did not write, which names itself",
 			replies: map[string]reply{probe: demand(challenge), "GET /prm": ok(prm), asPath: ok(`{"issuer":"BASE/as/",` + rest + `}`)},
+			paths:   []string{probe, "GET /prm", asPath, asPath},
+			check: func(t *testing.T, base string, d Discovery) {
+				if d.Endpoints.Issuer != base+"/as/" {
+					t.Errorf("%+v", d)
+				}
+			},
+		},
+		{
+			name: "another issuer, which names itself: nothing of the first document is used",
+			replies: map[string]reply{
+				probe: demand(challenge), "GET /prm": ok(prm), asPath: ok(`{"issuer":"BASE","authorization_endpoint":"https://evil.example/a","token_endpoint":"https://evil.example/t"}`),
+				asRoot: ok(root),
+			},
+			paths: []string{probe, "GET /prm", asPath, asRoot},
+			check: func(t *testing.T, base string, d Discovery) {
+				if d.Endpoints.Issuer != base || d.Endpoints.TokenEndpoint != base+"/token" {
+					t.Errorf("%+v", d)
+				}
+			},
+		},
+		{
+			name: "2025-03-26: metadata at the origin of an issuer elsewhere, as Atlassian's",
+			replies: map[string]reply{
+				probe: demand("Bearer"), asRoot: ok(`{"issuer":"BASE/as",` + rest + `}`), asPath: ok(minimal),
+			},
+			check: func(t *testing.T, base string, d Discovery) {
+				if d.Endpoints.Issuer != base+"/as" {
+					t.Errorf("%+v", d)
+				}
+			},
+		},
+		{
+			name: "S07 another issuer, which names a third",
+			replies: map[string]reply{
+				probe: demand(challenge), "GET /prm": ok(prm), asPath: ok(`{"issuer":"BASE",` + rest + `}`), asRoot: ok(`{"issuer":"BASE/third",` + rest + `}`),
+			},
+			paths: []string{probe, "GET /prm", asPath, asRoot},
+			want:  ErrMismatch,
+		},
+		{
+			name:    "S05 another issuer, inside",
+			replies: map[string]reply{probe: demand(challenge), "GET /prm": ok(prm), asPath: ok(`{"issuer":"https://169.254.169.254",` + rest + `}`)},
+			paths:   []string{probe, "GET /prm", asPath},
+			want:    ErrMismatch,
+		},
+		{
+			name:    "S07 a known issuer is taken at its word",
+			target:  Target{Known: storage.OAuthEndpoints{Issuer: "BASE/as"}},
+			replies: map[string]reply{asPath: ok(`{"issuer":"BASE",` + rest + `}`), asRoot: ok(root)},
+			paths:   []string{asPath},
 			want:    ErrMismatch,
 		},
 		{

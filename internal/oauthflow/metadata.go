@@ -128,6 +128,16 @@ func sameIssuer(a, b string) bool {
 	return a == b && err == nil && u.Path == ""
 }
 
+// issuerError says that a document names another issuer than it should.
+type issuerError struct {
+	found string // a stranger's text
+}
+
+func (e *issuerError) Error() string {
+	return ErrMismatch.Error() + ": the document names another issuer"
+}
+func (e *issuerError) Unwrap() error { return ErrMismatch }
+
 // parseMetadata reads the metadata document of an MCP server's authorization server. check refuses URLs.
 func parseMetadata(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
 	return parseServer(v, issuer, check, true)
@@ -141,7 +151,7 @@ func parseServer(v strictjson.Value, issuer string, check func(string) error, pr
 		return Discovery{}, err
 	}
 	if !sameIssuer(d.Endpoints.Issuer, issuer) {
-		return Discovery{}, fmt.Errorf("%w: the document names another issuer", ErrMismatch)
+		return Discovery{}, &issuerError{found: d.Endpoints.Issuer}
 	}
 	for _, e := range []struct {
 		name     string

@@ -72,13 +72,20 @@ func (c *Client) ObtainClient(ctx context.Context, d Discovery, app Application)
 	return c.trusting(app.Roots).register(ctx, d, app)
 }
 
-// configuredMethod chooses how a configured client authenticates. basic comes first: RFC 6749 makes every server speak it.
+// secretMethods are the ways to send a secret, in the order in which those that a server lists are chosen. RFC 6749 makes every
+// server take the header, but many MCP servers list it and look for client_id in the body alone.
+var secretMethods = []string{AuthPost, AuthBasic}
+
+// configuredMethod chooses how a configured client authenticates. A server that lists nothing takes the header (RFC 8414).
 func configuredMethod(secret bool, supported []string) (string, error) {
 	if !secret {
 		return AuthNone, nil
 	}
-	for _, m := range []string{AuthBasic, AuthPost} {
-		if len(supported) == 0 || slices.Contains(supported, m) {
+	if len(supported) == 0 {
+		return AuthBasic, nil
+	}
+	for _, m := range secretMethods {
+		if slices.Contains(supported, m) {
 			return m, nil
 		}
 	}
@@ -128,7 +135,7 @@ func ClientDocument(app Application) ([]byte, error) {
 
 func (c *Client) register(ctx context.Context, d Discovery, app Application) (Registration, error) {
 	method := AuthBasic
-	for _, m := range []string{AuthNone, AuthBasic, AuthPost} {
+	for _, m := range append([]string{AuthNone}, secretMethods...) {
 		if slices.Contains(d.AuthMethods, m) {
 			method = m
 			break
@@ -158,7 +165,7 @@ func (c *Client) register(ctx context.Context, d Discovery, app Application) (Re
 	if err != nil {
 		return Registration{}, fmt.Errorf("registering: %w", err)
 	}
-	r, err := parseRegistration(v, method, app.RedirectURI)
+	r, err := parseRegistration(v, method, d.AuthMethods, app.RedirectURI)
 	if err != nil {
 		return Registration{}, fmt.Errorf("registering: %w", err)
 	}
@@ -166,8 +173,9 @@ func (c *Client) register(ctx context.Context, d Discovery, app Application) (Re
 }
 
 // parseRegistration reads a client information response (RFC 7591 section 3.2.1). The server may have changed what was
-// asked for; a change that we cannot live with is an error.
-func parseRegistration(v strictjson.Value, asked, redirectURI string) (Registration, error) {
+// asked for; a change that we cannot live with is an error. A secret that comes without a method is meant to be used (RFC 7591
+// section 2 has client_secret_basic for the default): Supabase hands one out, and refuses the client without it.
+func parseRegistration(v strictjson.Value, asked string, supported []string, redirectURI string) (Registration, error) {
 	id, err := text(v, "client_id")
 	if err != nil {
 		return Registration{}, err
@@ -192,6 +200,9 @@ func parseRegistration(v strictjson.Value, asked, redirectURI string) (Registrat
 	}
 	if method == "" {
 		method = asked
+		if m, err := configuredMethod(secret != "", supported); asked == AuthNone && err == nil {
+			method = m
+		}
 	}
 	switch {
 	case method == AuthNone:

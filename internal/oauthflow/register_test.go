@@ -38,6 +38,8 @@ func TestObtainClientOrder(t *testing.T) {
 		want   error
 	}{
 		{"configured comes first", all, configured, "configured", AuthPost, storage.ClientConfigured, nil},
+		{"configured, both are listed", Discovery{AuthMethods: []string{"client_secret_basic", "client_secret_post"}}, configured, "configured", AuthPost, storage.ClientConfigured, nil},
+		{"configured, only the header is listed", Discovery{AuthMethods: []string{"client_secret_basic"}}, configured, "configured", AuthBasic, storage.ClientConfigured, nil},
 		{"configured, methods not listed", Discovery{}, configured, "configured", AuthBasic, storage.ClientConfigured, nil},
 		{"configured without a secret", all, public, "public", AuthNone, storage.ClientConfigured, nil},
 		{"configured, but the server takes only keys", Discovery{AuthMethods: []string{"private_key_jwt"}}, configured, "", "", "", ErrUnsupported},
@@ -76,6 +78,10 @@ func TestRegister(t *testing.T) {
 	}{
 		{"public", []string{"client_secret_basic", "none"}, reply{201, nil, `{"client_id":"x"}`}, "none", "x", "", "none", nil, ""},
 		{"confidential", []string{"client_secret_post"}, reply{200, nil, `{"client_id":"x","client_secret":"s"}`}, "client_secret_post", "x", "s", "client_secret_post", nil, ""},
+		{"both: the body, where more servers look", []string{"client_secret_basic", "client_secret_post"}, reply{201, nil, `{"client_id":"x","client_secret":"s","client_secret_expires_at":null}`}, "client_secret_post", "x", "s", "client_secret_post", nil, ""},
+		{"a secret where none was asked for", []string{"none"}, reply{201, nil, `{"client_id":"x","client_secret":"s","client_secret_expires_at":0,"token_endpoint_auth_method":"client_secret_post"}`}, "none", "x", "s", "client_secret_post", nil, ""},
+		{"a secret without a method, as Supabase's", []string{"none", "client_secret_basic", "client_secret_post"}, reply{201, nil, `{"client_id":"x","client_secret":"s","client_secret_expires_at":0}`}, "none", "x", "s", "client_secret_post", nil, ""},
+		{"a secret without a method, where none can be sent", []string{"none"}, reply{201, nil, `{"client_id":"x","client_secret":"s"}`}, "none", "x", "", "none", nil, ""},
 		{"nothing listed means basic", nil, reply{201, nil, `{"client_id":"x","client_secret":"s"}`}, "client_secret_basic", "x", "s", "client_secret_basic", nil, ""},
 		{"the server's method wins", []string{"none"}, reply{201, nil, `{"client_id":"x","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}`}, "none", "x", "s", "client_secret_basic", nil, ""},
 		{"a secret for a public client is not kept", []string{"none"}, reply{201, nil, `{"client_id":"x","client_secret":"s","token_endpoint_auth_method":"none"}`}, "none", "x", "", "none", nil, ""},
