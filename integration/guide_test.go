@@ -143,6 +143,38 @@ func TestUnconnectedFirst(t *testing.T) {
 	}
 }
 
+// TestUnconnectedOlder: a conversation that the gateway began goes on with a server that refuses the client's revision instead
+// of answering with one that it knows.
+func TestUnconnectedOlder(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	versions := make(chan string, 8)
+	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		switch text := string(body); {
+		case strings.Contains(text, "2025-11-25") || r.Header.Get("MCP-Protocol-Version") == "2025-11-25":
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"Unsupported protocol version"}}`)
+		case strings.Contains(text, `"initialize"`):
+			answerTo(w, body, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"older","version":"1"}}`)
+		case strings.Contains(text, "notifications/"):
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			versions <- r.Header.Get("MCP-Protocol-Version")
+			answerTo(w, body, `{"content":[]}`)
+		}
+	})
+	s := g.createServer(upstream.url, bearerEntry())
+	token := g.token(alice)
+	session := g.initialize(token, s)
+	g.connectBearer(token, s, "token")
+	rig.Eventually(t, "the conversation to go on", func() bool {
+		return strings.Contains(string(g.mcp(token, s, session, toolCall("echo")).want(t, http.StatusOK).body), `"content":[]`)
+	})
+	if version := <-versions; version != "2025-06-18" {
+		t.Errorf("the server is called with %q", version)
+	}
+}
+
 // TestUnconnectedRefused: clients of 2024-11-05, which begin with GET, are refused as with `unconnected refuse`.
 func TestUnconnectedRefused(t *testing.T) {
 	t.Parallel()

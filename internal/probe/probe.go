@@ -28,6 +28,8 @@ const (
 	aside = time.Second
 	// legacyVersion is the newest revision that begins with initialize.
 	legacyVersion = "2025-11-25"
+	// widelySpoken is tried with servers that answer 400 to one that is too new for them, as Slack's does.
+	widelySpoken = "2025-06-18"
 )
 
 // Discovery finds a server's authorization server. *oauthflow.Client is one.
@@ -128,7 +130,13 @@ func (p *Prober) Probe(ctx context.Context, t Target) Report {
 
 // speak talks to the server as a client would: first as one of the revisions with initialize, which most servers know.
 func (s *probing) speak(ctx context.Context) {
-	a, err := s.ask(ctx, "initialize", `"protocolVersion":"`+legacyVersion+`","capabilities":{},"clientInfo":`+clientInfo)
+	begin := func(version string) (reply, error) {
+		return s.ask(ctx, "initialize", `"protocolVersion":"`+version+`","capabilities":{},"clientInfo":`+clientInfo)
+	}
+	a, err := begin(legacyVersion)
+	if err == nil && a.status == http.StatusBadRequest {
+		a, err = begin(widelySpoken)
+	}
 	if err != nil {
 		s.unreachable(err)
 		return

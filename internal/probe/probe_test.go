@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -179,6 +180,17 @@ func TestProbe(t *testing.T) {
 			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2025-06-18"}, Authentication: AuthNone, Tools: number(5)}},
 		{name: "older, events, gzip", handler: zipped(legacyServer(true, 1, new(int))), says: "shows 1 tool.",
 			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2025-06-18"}, Authentication: AuthNone, Tools: number(1)}},
+		{name: "older, and refuses a newer revision, as Slack's", says: "shows 2 tools",
+			handler: func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if strings.Contains(string(body), `"protocolVersion":"2025-11-25"`) {
+					answering(400, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unsupported protocol version"}}`)(w, r)
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				legacyServer(false, 2, new(int))(w, r)
+			},
+			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2025-06-18"}, Authentication: AuthNone, Tools: number(2)}},
 		{name: "newer", handler: modernServer, says: "shows 1 tool.",
 			want: Report{Reachable: true, Transport: StreamableHTTP, Revisions: []string{"2026-07-28"}, Authentication: AuthNone, Tools: number(1)}},
 		{name: "HTTP+SSE", handler: sse, says: "2024-11-05",

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,11 +54,20 @@ func (x *exchange) join(ctx context.Context, credential broker.Credential) bool 
 
 // open opens a session at the upstream with what the client declared.
 func (x *exchange) open(ctx context.Context, credential broker.Credential, declared []byte) (mcpsession.Session, error) {
-	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"initialize","params":%s}`, openingID, declared)
-	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
-		credential = c
-		return x.tell(ctx, c, body, mcpsession.Session{})
-	})
+	begin := func(declared []byte) (*forward.Response, error) {
+		body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"initialize","params":%s}`, openingID, declared)
+		return app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
+			credential = c
+			return x.tell(ctx, c, body, mcpsession.Session{})
+		})
+	}
+	response, err := begin(declared)
+	if err == nil && response.Status == http.StatusBadRequest {
+		if older, newer := before(declared, widelySpoken); newer {
+			response.Close()
+			response, err = begin(older)
+		}
+	}
 	if err != nil {
 		return mcpsession.Session{}, err
 	}
@@ -78,6 +88,25 @@ func (x *exchange) open(ctx context.Context, credential broker.Credential, decla
 	}
 	told.Discard() // servers that have no word for it are ready all the same
 	return session, nil
+}
+
+// widelySpoken is the revision that is tried with a server that refuses a newer one: it should answer with one that it knows
+// (basic/lifecycle, "Version Negotiation"), but some, Slack's among them, answer 400.
+const widelySpoken = "2025-06-18"
+
+// before makes of what a client declared what a client of that revision would have. It reports false when the client's is not
+// newer.
+func before(declared []byte, version string) (older []byte, newer bool) {
+	var params map[string]json.RawMessage
+	if json.Unmarshal(declared, &params) != nil {
+		return nil, false
+	}
+	if said := string(params["protocolVersion"]); len(said) != len(version)+2 || said[1:len(said)-1] <= version {
+		return nil, false
+	}
+	params["protocolVersion"] = json.RawMessage(`"` + version + `"`)
+	older, err := json.Marshal(params)
+	return older, err == nil
 }
 
 // tell sends a message of the gateway's own.
