@@ -26,12 +26,13 @@ func (s *Stream) look(e *ssewire.Event) (hide bool) {
 
 // chat reads a chunk of a chat completion.
 func (s *Stream) chat(c *cursor) (hide bool) {
-	choices, empty, counted := 0, false, false
+	// Some servers write null for no choices, or leave them out.
+	choices, empty, counted, wrong := 0, true, false, false
 	var usage told
 	for name := range c.members {
 		switch string(name) {
 		case "choices":
-			empty = c.next() == '['
+			empty = c.next() == '[' || c.next() == 'n'
 			for range c.elements {
 				choices++
 				s.choice(c)
@@ -40,6 +41,7 @@ func (s *Stream) chat(c *cursor) (hide bool) {
 			counted = c.next() == '{'
 			usage.read(c)
 		case "error":
+			wrong = c.next() != 'n'
 			s.fail(c)
 		default:
 			c.skip()
@@ -53,7 +55,7 @@ func (s *Stream) chat(c *cursor) (hide bool) {
 	}
 	// Some servers count on with every chunk: the last numbers stand.
 	s.told, s.final = usage, true
-	return s.hide && empty && choices == 0
+	return s.hide && empty && choices == 0 && !wrong
 }
 
 func (s *Stream) choice(c *cursor) {

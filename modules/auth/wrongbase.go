@@ -19,6 +19,8 @@ var wrongBases = map[string]bool{
 	"": true, "/v1": true, "/api": true, "/api/v1": true, "/llm-gateway": true, "/llm-gateway/v1": true, "/openai": true, "/openai/v1": true,
 	"/anthropic": true, "/anthropic/v1": true, modelsBase: true, modelsBase + "/v1/v1": true, modelsBase + "/openai": true, modelsBase + "/openai/v1": true,
 	modelsBase + "/anthropic": true, modelsBase + "/anthropic/v1": true,
+	// The whole address of a call.
+	"/v1/chat/completions": true, modelsBase + "/v1/chat/completions": true, "/v1/messages/v1": true, modelsBase + "/v1/messages/v1": true,
 }
 
 // wrongBase answers a client of models whose base URL is not ours with the one that is. Without this it would be told that

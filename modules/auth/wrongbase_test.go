@@ -18,7 +18,8 @@ func TestWrongBase(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/llm-gateway/chat/completions": openai, "/chat/completions": openai, "/v1/chat/completions": openai, "/api/llm-gateway/responses": openai,
 		"/v1/embeddings": openai, "/api/llm-gateway/v1/v1/chat/completions": openai, "/api/v1/completions": openai, "/openai/v1/responses": openai,
-		"/api/llm-gateway/v1/v1/messages": anthropic, "/v1/messages": anthropic, "/messages": anthropic, "/api/llm-gateway/messages": anthropic,
+		"/api/llm-gateway/v1/chat/completions/chat/completions": openai, "/v1/chat/completions/chat/completions": openai,
+		"/api/llm-gateway/v1/messages/v1/messages": anthropic, "/api/llm-gateway/v1/v1/messages": anthropic, "/v1/messages": anthropic, "/messages": anthropic, "/api/llm-gateway/messages": anthropic,
 		"/v1/messages/count_tokens": anthropic, "/anthropic/v1/messages": anthropic,
 	} {
 		for _, line := range []string{"Authorization: Bearer dw-x", "X-Api-Key: dw-x", "Authorization: Bearer " + g.token()} {
