@@ -39,6 +39,10 @@ func TestAnswers(t *testing.T) {
 		{name: "Entra ID of old, texts", status: 200, body: `{"token_type":"Bearer","expires_in":"3600","ext_expires_in":"0","expires_on":"1767326645","access_token":"a","refresh_token":"r2"}`, refresh: "r2", left: hour},
 		{name: "HubSpot", status: 200, body: `{"token_type":"bearer","refresh_token":"r2","access_token":"a","hub_id":1,"scopes":["oauth"],"expires_in":1800}`, refresh: "r2", scope: "oauth", left: hour / 2},
 		{name: "Apigee", status: 200, body: `{"access_token":"a","token_type":"BearerToken","expires_in":"3599.0"}`, left: 3599 * time.Second},
+		{name: "SAP and Entra ID, a text", status: 200, body: `{"access_token":"a","token_type":"Bearer","expires_in":"5250","ext_expires_in":"5250","not_before":"1759489561","scope":"manage"}`, scope: "manage", left: 5250 * time.Second},
+		{name: "a refresh that rotates nothing", status: 200, body: `{"access_token":"a","token_type":"Bearer","expires_in":3600,"refresh_token":null,"scope":""}`, left: hour},
+		{name: "0 in a form", status: 200, body: "access_token=a&token_type=Bearer&expires_in=0"},
+		{name: "a lifetime that goes on as text, in a form", status: 200, body: "access_token=a&token_type=Bearer&expires_in=3600abc"},
 		{name: "no errors", status: 200, body: `{"access_token":"a","token_type":"Bearer","error":null,"error_description":""}`},
 		{name: "202 and a byte order mark", status: 202, body: "\xef\xbb\xbf{\"access_token\":\"a\",\"token_type\":\"Bearer\"}"},
 
@@ -66,6 +70,9 @@ func TestAnswers(t *testing.T) {
 		{name: "W12 Zoom", status: 401, body: `{"reason":"Invalid Token!","error":"invalid_request"}`, class: Refused, code: "invalid_request"},
 		{name: "W12 a plain 401", status: 401, class: Refused},
 		{name: "W12 a 403 with a page", status: 403, body: "<html>", class: Refused},
+		{name: "W12 Supabase", status: 400, body: `{"code":400,"error_code":"refresh_token_not_found","msg":"Invalid Refresh Token: Refresh Token Not Found"}`, class: Refused},
+		{name: "W12 Supabase without its secret", status: 422, body: `{"message":"Required parameter: client_secret"}`, class: Refused},
+		{name: "W12 NestJS", status: 400, body: `{"statusCode":400,"message":["client_id should not be null"],"error":"Bad Request"}`, class: Refused},
 		{name: "W12 a sentence for a code", status: 400, body: `{"error":"Invalid refresh token"}`, class: Refused},
 		{name: "W12 404", status: 404, body: "Not Found", class: Refused},
 

@@ -208,6 +208,9 @@ func TestW08HeldAgainstTheRequest(t *testing.T) {
 		{"a second answer", asked{}, events(answerOne, answerOne), events(answerOne)},
 		{"an error without an id", asked{}, events(nameless, answerOne), events(nameless, answerOne)},
 		{"an error without an id in JSON", asked{}, nameless, nameless},
+		{"0 for every id", asked{}, `{"jsonrpc":"2.0","id":0,"result":{"tools":[]}}`, ""},
+		{"an id that is a fraction of the same value", asked{}, `{"jsonrpc":"2.0","id":1.0,"result":{}}`, `{"jsonrpc":"2.0","id":1.0,"result":{}}`},
+		{"an id of a text that has become a number", asked{body: strings.Replace(callOne, `"id":1`, `"id":"1"`, 1)}, `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`},
 		{"an id that has become a text", asked{}, `{"jsonrpc":"2.0","id":"1","result":{}}`, `{"jsonrpc":"2.0","id":"1","result":{}}`},
 		{"a question before its revision", asked{version: "2025-03-26"}, events(elicitation, sampling, answerOne), events(sampling, answerOne)},
 		{"a question", asked{version: "2025-06-18"}, events(elicitation, answerOne), events(elicitation, answerOne)},
@@ -308,5 +311,44 @@ func TestStreamWithoutBeginning(t *testing.T) {
 	w, aborted = ask(t, asked{session: true}, said{label: "text/event-stream", text: "id: 1\ndata:\n\n", broken: io.ErrUnexpectedEOF})
 	if w.Code != http.StatusOK || !aborted {
 		t.Errorf("%d %q: a client that can resume the stream is told nothing, aborted %v", w.Code, w.Body, aborted)
+	}
+}
+
+// TestAccept: what clients take is passed on, but for anything, which servers do not understand.
+func TestAccept(t *testing.T) {
+	const both, events = "application/json, text/event-stream", "text/event-stream"
+	for _, tc := range []struct {
+		name, method string
+		accept       []string
+		want         string
+	}{
+		{"both", http.MethodPost, []string{both}, both},
+		{"anything", http.MethodPost, []string{"*/*"}, both},
+		{"nothing", http.MethodPost, nil, both},
+		{"JSON alone", http.MethodPost, []string{"application/json"}, "application/json"},
+		{"events alone", http.MethodPost, []string{events}, events},
+		{"anything, but rather JSON", http.MethodPost, []string{"application/json, */*;q=0.1"}, "application/json, */*;q=0.1"},
+		{"anything on a stream", http.MethodGet, []string{"*/*"}, events},
+		{"anything at the end of a session", http.MethodDelete, []string{"*/*"}, "*/*"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var sent []string
+			l := newLegacy(forward.Limits{}, func(r *http.Request) *http.Response {
+				sent = r.Header["Accept"]
+				return &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody}
+			})
+			body := ""
+			if tc.method == http.MethodPost {
+				body = listTools
+			}
+			var lines []string
+			for _, value := range tc.accept {
+				lines = append(lines, "Accept", value)
+			}
+			l.send(t, tc.method, "/mcp/demo", body, lines...)
+			if got := strings.Join(sent, ";"); got != tc.want {
+				t.Errorf("sent %q", got)
+			}
+		})
 	}
 }
