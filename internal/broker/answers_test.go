@@ -155,3 +155,26 @@ func TestRefreshTokenOfUnusableAnswer(t *testing.T) {
 		}
 	})
 }
+
+// TestRefreshRotatesNothing: a provider that hands out no new refresh token means the old one to be used again (RFC 6749
+// section 6).
+func TestRefreshRotatesNothing(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	var sent []string
+	b.provider.set(func(p *provider) {
+		p.instead = func(w http.ResponseWriter, form url.Values) bool {
+			sent = append(sent, form.Get("refresh_token"))
+			return say(http.StatusOK, `{"access_token":"good","token_type":"Bearer","expires_in":3600}`)(w, form)
+		}
+	})
+	for range 2 {
+		b.clock.advance(time.Hour)
+		if c, err := b.Credential(t.Context(), b.key, &b.server); err != nil || b.header(c) != "Bearer good" {
+			t.Fatal(err)
+		}
+	}
+	if len(sent) != 2 || sent[0] == "" || sent[0] != sent[1] {
+		t.Errorf("sent %q", sent)
+	}
+}

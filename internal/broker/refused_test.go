@@ -419,6 +419,22 @@ func TestForgottenClient(t *testing.T) {
 			t.Errorf("%d registrations", n)
 		}
 	})
+	t.Run("registered for another address of the gateway", func(t *testing.T) {
+		b := setup(t)
+		b.connect()
+		c, err := b.store.OAuthClient(t.Context(), b.who.OrganizationID, b.server.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.RedirectURI = "https://former.example.test" + CallbackPath
+		if err := b.store.PutOAuthClient(t.Context(), c, c.ClientID); err != nil {
+			t.Fatal(err)
+		}
+		b.connect()
+		if n := registers(b); n != 2 {
+			t.Errorf("%d registrations", n)
+		}
+	})
 	t.Run("by hand", func(t *testing.T) {
 		b := setup(t)
 		b.connect()

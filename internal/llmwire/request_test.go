@@ -49,6 +49,8 @@ func TestParseRequest(t *testing.T) {
 			want{"e", false, limit.Estimate{Prompt: 2, Choices: 1}}},
 		"messages": {limit.Messages, `{"model":"claude","max_tokens":9,"system":"1234","messages":[{"role":"user","content":"1234"}],"stream":true,"stream_options":7}`,
 			want{"claude", true, limit.Estimate{Prompt: 3, Most: 9, Choices: 1, Output: true}}},
+		"messages, tools": {limit.Messages, `{"model":"claude","tools":[{"name":"1234","description":"12345678"}],"messages":[]}`,
+			want{"claude", false, limit.Estimate{Prompt: 3, Choices: 1, Output: true}}},
 		"unknown members": {limit.ChatCompletions, `{"model":"m","Metadata":{"Model":"x"},"é":1,"options":{"stream":"x"}}`,
 			want{"m", false, limit.Estimate{Choices: 1, Output: true}}},
 	} {

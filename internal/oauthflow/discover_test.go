@@ -413,6 +413,7 @@ func TestBearerChallenge(t *testing.T) {
 		{"another scheme first", []string{`Basic realm="x", Bearer scope="a b"`}, Challenge{Scope: "a b"}, true},
 		{"the one with metadata wins", []string{`Bearer scope="a"`, `bearer resource_metadata="https://h/m", error="invalid_token"`},
 			Challenge{ResourceMetadata: "https://h/m", Error: "invalid_token"}, true},
+		{"without quotes", []string{`Bearer error=insufficient_scope, scope="a b"`}, Challenge{Scope: "a b", Error: "insufficient_scope"}, true},
 		{"one broken line hides nothing", []string{`Bearer ="`, `Bearer scope="a"`}, Challenge{Scope: "a"}, true},
 		{"too long", []string{`Bearer scope="` + strings.Repeat("a", maxChallenge) + `"`}, Challenge{}, false},
 	} {

@@ -128,6 +128,7 @@ func TestHostileProviders(t *testing.T) {
 		{"no HTTP", "secret\r\n\r\n", ""},
 		{"a redirect", "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/secret\r\nContent-Length: 0\r\n\r\n", ""},
 		{"a page", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\nsecret", ""},
+		{"Cloudflare's page", "HTTP/1.1 521 Web Server Is Down\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\nsecret", ""},
 		{"an encoded answer", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 6\r\n\r\nsecret", ""},
 		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 6\r\nContent-Length: 7\r\n\r\nsecret", ""},
 		{"an answer that is cut off", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 60\r\n\r\nsecret", ""},

@@ -34,6 +34,8 @@ func TestNoStreamOptions(t *testing.T) {
 	}{
 		{"ours", askedStream, 400, unsupported},
 		{"ours, refused as FastAPI does", askedStream, 422, `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`},
+		{"ours, refused as Mistral does", askedStream, 422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted","input":true}]},"type":"invalid_request_error","param":null,"code":null}`},
+		{"ours, wrapped as Azure AI Foundry does", askedStream, 400, `{"error":{"code":"Invalid input","message":"{\"detail\":[{\"type\":\"extra_forbidden\",\"loc\":[\"body\",\"stream_options\",\"include_usage\"]}]}","status":422}}`},
 		{"the client's", `{"stream_options":{"include_usage":true},` + askedStream[1:], 400, unsupported},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -352,3 +352,28 @@ func TestAccept(t *testing.T) {
 		})
 	}
 }
+
+// TestNoStream: whatever a server answers a GET with that is no stream, its client learns that there is none, and whether it
+// should ask for another transport.
+func TestNoStream(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		said said
+		want int
+	}{
+		{"a page", said{label: "text/html; charset=utf-8", text: "<html>welcome"}, 405},
+		{"a description", said{label: "application/json", text: `{"name":"arif","endpoints":["/mcp"]}`}, 405},
+		{"an error of JSON-RPC", said{label: "application/json", text: `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`}, 405},
+		{"nothing", said{}, 405},
+		{"a page that says 404", said{label: "text/html", text: "<html>Cannot GET /mcp", status: 404}, 404},
+		{"words that say 405", said{label: "text/plain", text: "Method Not Allowed", status: 405}, 405},
+		{"400", said{label: "application/json", text: `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request"}}`, status: 400}, 400},
+		{"not acceptable", said{label: "application/json", text: `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Not Acceptable"}}`, status: 406}, 406},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if w, aborted := ask(t, asked{method: http.MethodGet, session: true}, tc.said); w.Code != tc.want || aborted {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+}

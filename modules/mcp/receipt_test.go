@@ -39,6 +39,7 @@ func TestReceipts(t *testing.T) {
 		{"W3 the end of a session", http.MethodDelete, "", 200, -1, "", "", 200},
 		{"W3 without a body", http.MethodDelete, "", 204, 0, "", "", 204},
 		{"W3 accepted", http.MethodDelete, "", 202, -1, "", "", 204},
+		{"W3 refused", http.MethodDelete, "", 400, -1, "", "", 400},
 		{"W3 not offered", http.MethodDelete, "", 405, 0, "", "", 405},
 		{"W3 not offered, in words", http.MethodDelete, "", 405, 22, "application/json", `{"detail":"not there"}`, 405},
 		{"a refusal is none", http.MethodPost, notification, 400, 3, "text/plain", "bad", 400},
