@@ -175,6 +175,53 @@ func TestUnconnectedOlder(t *testing.T) {
 	}
 }
 
+// TestUnconnectedLost: a conversation that the gateway began is over when the server has lost its session, and the client is
+// told so in the way that makes it begin anew.
+func TestUnconnectedLost(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	lost := make(chan struct{})
+	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		gone := false
+		select {
+		case <-lost:
+			gone = r.Header.Get("Mcp-Session-Id") == "first"
+		default:
+		}
+		switch text := string(body); {
+		case gone:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`)
+		case strings.Contains(text, `"initialize"`):
+			w.Header().Set("Mcp-Session-Id", "first")
+			select {
+			case <-lost:
+				w.Header().Set("Mcp-Session-Id", "second")
+			default:
+			}
+			answerTo(w, body, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"forgetful","version":"1"}}`)
+		case strings.Contains(text, "notifications/"):
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			answerTo(w, body, `{"content":[]}`)
+		}
+	})
+	s := g.createServer(upstream.url, bearerEntry())
+	token := g.token(alice)
+	session := g.initialize(token, s)
+	g.connectBearer(token, s, "token")
+	rig.Eventually(t, "the conversation to go on", func() bool {
+		return strings.Contains(string(g.mcp(token, s, session, toolCall("echo")).want(t, http.StatusOK).body), `"content":[]`)
+	})
+	close(lost)
+	if a := g.mcp(token, s, session, toolCall("echo")); a.status != http.StatusNotFound {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := g.mcp(token, s, g.initialize(token, s), toolCall("echo")).want(t, http.StatusOK); !strings.Contains(string(a.body), `"content":[]`) {
+		t.Errorf("begun anew: %s", a.body)
+	}
+}
+
 // TestUnconnectedRefused: clients of 2024-11-05, which begin with GET, are refused as with `unconnected refuse`.
 func TestUnconnectedRefused(t *testing.T) {
 	t.Parallel()
