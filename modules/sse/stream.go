@@ -133,7 +133,7 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		s.ended(reason)
 	case errors.Is(err, broker.ErrCredentialWanted):
 		s.outcome = "upstream_error"
-		s.call.WantsCredential(s.handler.Logger)
+		s.call.WantsCredential(s.handler.Logger) //nolint:contextcheck // the note outlives the request
 		app.WriteError(s.w, app.UpstreamError, app.TextCredentialWanted)
 	default:
 		s.outcome = "upstream_error"
