@@ -96,7 +96,7 @@ func TestMetrics(t *testing.T) {
 	r.callTool(r.user, r.oauth, r.session, "echo").want(t, http.StatusOK)
 	r.callTool(r.user, r.oauth, r.session, "page").want(t, http.StatusBadGateway)
 	r.callTool(r.user, server{path: "/mcp/nothing"}, "", "echo").want(t, http.StatusNotFound)
-	r.callTool(r.token(bob), r.oauth, "", "echo").want(t, http.StatusForbidden)
+	r.callTool(r.token(bob), r.oauth, "", "echo").wantConnect(t)
 	r.send(http.MethodGet, "/api/servers", "", nil).want(t, http.StatusUnauthorized)
 	r.send(http.MethodGet, "/api/servers", "nonsense", nil).want(t, http.StatusUnauthorized)
 	r.api(r.user, http.MethodDelete, "/api/servers/"+r.oauth.ID+"/connection", nil)
