@@ -38,6 +38,9 @@ func namesStreamOptions(told strictjson.Value) bool {
 		return true
 	}
 	message, _ := told.Get("message")
+	if inner, err := strictjson.Parse([]byte(message.Str()), strictjson.Limits{MaxBytes: len(message.Str()) + 1}); err == nil {
+		message = inner // Azure AI Foundry's is a text that holds the answer of whoever it asked
+	}
 	for _, in := range []strictjson.Value{told, message} { // Mistral's is in the message
 		detail, _ := in.Get("detail")
 		if detail.Kind() == strictjson.String && namesStreamOptions(detail) {
