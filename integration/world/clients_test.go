@@ -1,12 +1,7 @@
 package world
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -85,44 +80,14 @@ func (c mcpClient) use(t *testing.T, g *gateway, address string) used {
 	t.Helper()
 	console := maps.Clone(alice)
 	console["client_id"], console["azp"] = "console", "console"
-	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
-	defer cancel()
-	command := exec.CommandContext(ctx, node(t), nodeArguments(t, "client.mjs", c.name)...)
-	command.Env = environment(t)
-	var complaint rig.Transcript
-	command.Stderr = &complaint
-	input, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	plan, err := json.Marshal(map[string]string{
-		"url": address, "token": g.token(alice), "console": g.token(console), "modules": filepath.Dir(module(t, "x")),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = fmt.Fprintf(input, "%s\n", plan)
-	var last string
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		last = lines.Text()
-		if last == "half" {
-			g.restart()
-			_, _ = fmt.Fprintln(input)
-		}
-	}
-	if err := command.Wait(); err != nil {
-		t.Fatalf("%s: %v\n%s", c.name, err, rig.Tail(complaint.String(), 5_000))
-	}
+	plan := map[string]string{"url": address, "token": g.token(alice), "console": g.token(console), "modules": filepath.Dir(module(t, "x"))}
 	var got used
-	if err := json.Unmarshal([]byte(last), &got); err != nil {
-		t.Fatalf("%s wrote %q: %v\n%s", c.name, last, err, rig.Tail(complaint.String(), 5_000))
-	}
+	converse(t, plan, func(line string) bool {
+		if line != "half" {
+			return false
+		}
+		g.restart()
+		return true
+	}, &got, "client.mjs", c.name)
 	return got
 }

@@ -1,155 +1,160 @@
 // contact.mjs CLIENT: a client of others is given nothing but the address of a server at the gateway, whose user has never been
-// there. It logs in, is led to the page on which its user connects an account, and calls a tool in the same conversation. The
-// address comes as a line of JSON on standard input, {url, modules}. Each page that its user has to open is written as a line,
-// {"open": address}; a line on standard input says that they have been there. What was found is the last line.
-import { spawn } from 'node:child_process';
-import { createServer } from 'node:http';
-import { createInterface } from 'node:readline';
+// there. It logs in, is led to the page on which its user connects an account, and calls a tool in the same conversation. What
+// to do comes as a line of JSON on standard input: {url, modules, tool, arguments}. Each page that its user has to open is
+// written as a line, {"open": address}; a line on standard input says that they have been there. What was found is the last line.
+import { commands, connections } from './inspector.mjs';
+import { Memory, finish, freePort, listening, opens, plan } from './user.mjs';
 
 const [name] = process.argv.slice(2);
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const plan = JSON.parse((await lines.next()).value);
-const say = what => process.stdout.write(JSON.stringify(what) + '\n');
+const found = { led: 'words' };
+let changed; // resolved when the client has heard that the tools are other ones
 
-// opens has the user open a page, and waits until they have.
-async function opens(address) {
-  say({ open: String(address) });
-  await lines.next();
-}
-
-// listening returns a server on a free port.
-const listening = handler => new Promise(resolve => { const server = createServer(handler).listen(0, '127.0.0.1', () => resolve(server)); });
-
-// freePort returns a port that nothing listens on.
-async function freePort() {
-  const server = await listening(() => {});
-  const { port } = server.address();
-  await new Promise(resolve => server.close(resolve));
-  return String(port);
-}
-
-// Memory keeps what a client learns, as the SDKs' documentation asks for it. Its user comes back to a port of its own.
-class Memory {
-  async start() {
-    this.server = await listening((request, response) => {
-      this.returned = new URL(request.url, this.redirectUrl).searchParams;
-      response.end('You are back.');
-    });
-    this.redirectUrl = `http://127.0.0.1:${this.server.address().port}/callback`;
-    this.clientMetadata = {
-      client_name: 'lab', redirect_uris: [this.redirectUrl], application_type: 'native', token_endpoint_auth_method: 'none',
-      grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'],
-    };
-    return this;
-  }
-  state() { return (this.expected = crypto.randomUUID()); }
-  clientInformation() { return this.information; }
-  saveClientInformation(information) { this.information = information; }
-  tokens() { return this.saved; }
-  saveTokens(tokens) { this.saved = tokens; }
-  codeVerifier() { return this.verifier; }
-  saveCodeVerifier(verifier) { this.verifier = verifier; }
-  async redirectToAuthorization(address) { await opens(address); }
-}
-
-// official connects a client of one of the TypeScript SDKs.
-async function official(sdk) {
+// official connects a client of one of the TypeScript SDKs. One with pages opens the address that it is given beside an answer;
+// the others are told it in words.
+async function official(sdk, pages) {
   const memory = await new Memory().start();
   const { Client, StreamableHTTPClientTransport, UnauthorizedError } =
     sdk === '1'
       ? { ...(await import('@modelcontextprotocol/sdk/client/index.js')), ...(await import('@modelcontextprotocol/sdk/client/streamableHttp.js')), ...(await import('@modelcontextprotocol/sdk/client/auth.js')) }
       : await import('@modelcontextprotocol/client');
+  const capabilities = pages ? { elicitation: { url: {} } } : {};
   const connect = async () => {
-    const client = new Client({ name: 'lab', version: '1' }, sdk === '1' ? {} : { versionNegotiation: { mode: sdk === 'modern' ? 'auto' : 'legacy' } });
+    const client = new Client({ name: 'lab', version: '1' }, { capabilities, ...(sdk === '1' ? {} : { versionNegotiation: { mode: sdk === 'modern' ? 'auto' : 'legacy' } }) });
+    if (pages && sdk !== '1') {
+      client.setRequestHandler('elicitation/create', async request => {
+        found.led = 'input_required';
+        await opens(request.params.url);
+        return { action: 'accept' };
+      });
+    }
+    if (sdk !== 'modern') changed = new Promise(resolve => { client.fallbackNotificationHandler = async ({ method }) => method === 'notifications/tools/list_changed' && resolve(); });
     const transport = new StreamableHTTPClientTransport(new URL(plan.url), { authProvider: memory });
     try {
       await client.connect(transport);
       return client;
     } catch (error) {
       if (!(error instanceof UnauthorizedError) || !memory.returned) throw error;
-      if (memory.returned.get('state') !== memory.expected) throw new Error('the state came back changed');
-      await transport.finishAuth(sdk === '1' ? memory.returned.get('code') : memory.returned);
+      const code = memory.code();
+      await transport.finishAuth(sdk === '1' ? code : memory.returned);
     }
   };
-  const client = (await connect()) ?? (await connect());
-  memory.server.close();
-  return client;
+  return bare((await connect()) ?? (await connect()));
+}
+
+// bare is a client of the SDKs under the names of this script.
+function bare(client) {
+  const call = () => client.callTool({ name: plan.tool, arguments: plan.arguments });
+  return {
+    tools: async () => (await client.listTools()).tools.map(tool => tool.name),
+    call: () => call().catch(async error => {
+      if (error.code !== -32042) throw error;
+      found.led = String(error.code);
+      await opens(error.data.elicitations[0].url);
+      return call();
+    }),
+    version: () => client.getNegotiatedProtocolVersion?.(),
+    close: () => client.close(),
+  };
 }
 
 // bridge connects by a program that speaks over standard input and output with us. It tells its user on standard error what to open.
 async function bridge(script, asks) {
   const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
   const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
-  const port = await freePort();
-  const transport = new StdioClientTransport({ command: process.execPath, args: [`${plan.modules}/${script}`, plan.url, port], env: process.env, stderr: 'pipe' });
+  const transport = new StdioClientTransport({ command: process.execPath, args: [`${plan.modules}/${script}`, plan.url, await freePort()], env: process.env, stderr: 'pipe' });
   let told = '';
   let asked = false;
   transport.stderr.on('data', chunk => {
     process.stderr.write(chunk);
-    const found = (told += chunk).match(asks);
-    if (found && !asked) {
+    const page = (told += chunk).match(asks);
+    if (page && !asked) {
       asked = true;
-      opens(found[1]);
+      opens(page[1]);
     }
   });
   const client = new Client({ name: 'lab', version: '1' });
   await client.connect(transport, { timeout: 120_000 });
-  return client;
+  return bare(client);
 }
 
-// inspector asks by the command line of the inspector: each command is a conversation of its own, and all share a login.
-async function inspector() {
-  const callback = await freePort();
-  const run = (...args) => new Promise((resolve, reject) => {
-    const program = `${plan.modules}/@modelcontextprotocol/inspector/clients/launcher/build/index.js`;
-    const child = spawn(process.execPath, [program, '--cli', plan.url, '--transport', 'http', '--callback-url', `http://127.0.0.1:${callback}/oauth/callback`, ...args], {
-      env: { ...process.env, MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' }, // as on a terminal
-    });
-    child.stdin.end();
-    let said = '';
-    let written = '';
-    let asked = false;
-    child.stdout.on('data', chunk => { written += chunk; process.stderr.write(chunk); });
-    child.stderr.on('data', chunk => {
-      process.stderr.write(chunk);
-      const found = (said += chunk).match(/(http\S+\/auth\?\S+)\s/);
-      if (found && !asked) {
-        asked = true;
-        opens(found[1]);
-      }
-    });
-    child.on('close', () => {
-      try {
-        resolve(JSON.parse(written));
-      } catch {
-        reject(new Error(`the inspector wrote ${written} ${said}`));
-      }
-    });
-  });
-  return {
-    listTools: () => run('--method', 'tools/list'),
-    callTool: ({ name, arguments: args }) => run('--method', 'tools/call', '--tool-name', name, ...Object.entries(args).flatMap(([k, v]) => ['--tool-arg', `${k}=${v}`])),
-    close: async () => {},
-  };
-}
+// listed is a client that calls nothing but what it has listed: a model is shown the tool that leads to the page.
+const listed = ({ tools, run, close }) => ({
+  tools: async () => Object.keys(await tools()),
+  call: async () => {
+    const all = await tools();
+    return all[plan.tool] ? run(all[plan.tool], plan.tool, plan.arguments) : run(all.connect_account, 'connect_account', {});
+  },
+  close,
+});
 
 const clients = {
-  inspector,
   'sdk 1': () => official('1'),
+  'sdk 1, pages': () => official('1', true),
   'sdk 2': () => official('2'),
+  'sdk 2, pages': () => official('2', true),
   'sdk 2 modern': () => official('modern'),
+  'sdk 2 modern, pages': () => official('modern', true),
   'mcp-remote': () => bridge('mcp-remote/dist/proxy.js', /Please authorize this client by visiting:\s*(http\S+)/),
+  async '@ai-sdk/mcp'() {
+    const { createMCPClient, auth } = await import('@ai-sdk/mcp');
+    const memory = await new Memory().start();
+    const connect = () => createMCPClient({ transport: { type: 'http', url: plan.url, authProvider: memory } });
+    const client = await connect().catch(async () => {
+      await auth(memory, { serverUrl: plan.url, authorizationCode: memory.code(), callbackState: memory.returned.get('state'), callbackIssuer: memory.returned.get('iss') ?? undefined });
+      return connect();
+    });
+    return listed({ tools: () => client.tools(), run: (tool, _, args) => tool.execute(args, { toolCallId: 'lab', messages: [] }), close: () => client.close() });
+  },
+  async '@mastra/mcp'() {
+    const { MCPClient, MCPOAuthClientProvider } = await import('@mastra/mcp');
+    // It registers no client by itself, and is given one that the provider knows.
+    const redirectUrl = `http://127.0.0.1:${await freePort()}/callback`;
+    const authProvider = new MCPOAuthClientProvider({
+      redirectUrl, clientMetadata: { client_name: 'lab', redirect_uris: [redirectUrl], token_endpoint_auth_method: 'none' }, clientInformation: { client_id: 'first-call' },
+      onRedirectToAuthorization: address => void opens(address),
+    });
+    const client = new MCPClient({ servers: { lab: { url: new URL(plan.url), authProvider } } });
+    await client.authenticate('lab');
+    return listed({
+      tools: async () => Object.fromEntries(Object.entries(await client.listTools()).map(([name, tool]) => [name.replace(/^lab_/, ''), tool])),
+      run: (tool, _, args) => tool.execute(args, {}).catch(error => error.message), close: () => client.disconnect(),
+    });
+  },
+  async 'mcp-use'() {
+    const { MCPClient } = await import('mcp-use/client');
+    const { NodeOAuthClientProvider } = await import('mcp-use/auth/node');
+    const { auth } = await import('@modelcontextprotocol/sdk/client/auth.js');
+    const authProvider = await NodeOAuthClientProvider.create(plan.url, { baseDir: process.env.HOME, preferredPort: Number(await freePort()), openBrowser: opens, clientUri: 'https://lab.example.test' });
+    const client = new MCPClient({ mcpServers: { lab: { url: plan.url, authProvider } } });
+    const session = await client.createSession('lab').catch(async error => {
+      if (error.code !== 401) throw error;
+      await auth(authProvider, { serverUrl: plan.url, authorizationCode: await authProvider.getAuthorizationCode() });
+      return client.createSession('lab');
+    });
+    return listed({
+      tools: async () => Object.fromEntries((await session.listTools()).map(tool => [tool.name, tool])),
+      run: (_, name, args) => session.callTool(name, args), close: () => client.closeAllSessions(),
+    });
+  },
+  'inspector --cli': () => commands(),
+  'inspector mcpdo': () => connections(found),
 };
 
 const client = await clients[name]();
-const tools = async () => (await client.listTools()).tools.map(tool => tool.name).sort();
-const greet = async () => JSON.stringify(await client.callTool({ name: 'greet', arguments: { name: 'Alice' } }));
-// The inspector calls no tool that is not listed.
-const ask = async () => (name === 'inspector' ? JSON.stringify(await client.callTool({ name: 'connect_account', arguments: {} })) : greet());
-const found = { before: await tools(), led: await ask() };
-const page = found.led.match(/http[^\s"\\]+\/connect\/[a-z0-9-]+/);
-if (page) await opens(page[0]);
-found.result = await greet();
-found.after = await tools();
-await client.close().catch(() => {});
-process.stdout.write(JSON.stringify(found) + '\n', () => process.exit(0));
+const tools = async () => (await client.tools()).sort();
+const call = async () => JSON.stringify(await client.call());
+try {
+  found.before = await tools();
+  found.result = await call();
+  const page = found.result.match(/http[^\s"\\]+\/connect\/[a-z0-9-]+/);
+  if (page) {
+    await opens(page[0]);
+    found.result = await call();
+  }
+  await changed;
+  found.after = await tools();
+  found.version = client.version?.() ?? '';
+} finally {
+  await client.close().catch(() => {});
+}
+finish(found);

@@ -1,8 +1,10 @@
 package world
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +45,46 @@ func try(t testing.TB, input any, script string, arguments ...string) (output []
 	command.Stdin, command.Stderr = strings.NewReader(string(encoded)), &wrote
 	output, err = command.Output()
 	return output, wrote.String(), err
+}
+
+// converse runs a script that begins with its plan, a line of JSON, and is answered with a line whenever heard holds of what it
+// writes. Its last line is what it found.
+func converse(t testing.TB, plan any, heard func(line string) bool, found any, script string, arguments ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, node(t), nodeArguments(t, script, arguments...)...)
+	var complaint rig.Transcript
+	command.Env, command.Stderr, command.WaitDelay = environment(t), &complaint, 10*time.Second
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = fmt.Fprintf(input, "%s\n", encoded)
+	var last string
+	lines := bufio.NewScanner(output)
+	for lines.Buffer(nil, 1<<20); lines.Scan(); {
+		if last = lines.Text(); heard(last) {
+			_, _ = fmt.Fprintln(input)
+		}
+	}
+	if err := command.Wait(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", script, strings.Join(arguments, " "), err, rig.Tail(complaint.String(), 5_000))
+	}
+	if err := json.Unmarshal([]byte(last), found); err != nil {
+		t.Fatalf("%s %s wrote %q: %v\n%s", script, strings.Join(arguments, " "), last, err, rig.Tail(complaint.String(), 5_000))
+	}
 }
 
 // nodeArguments run a script as if it lay beside node_modules.
