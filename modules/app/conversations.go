@@ -72,17 +72,23 @@ func (c *Call) connectionKey() storage.ConnectionKey {
 	return storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: c.Server.ID}
 }
 
-// HasConnected reports whether the caller has an account connected at the server as it is now: the first to connect may be whose
-// connection makes a pending server an active one. Errors are the store's.
-func (c *Call) HasConnected(ctx context.Context) (bool, error) {
-	now := Call{Core: c.Core, Caller: c.Caller, Server: c.Server, known: c.known}
-	if err := now.renewServer(ctx); err != nil {
-		if errors.Is(err, storage.ErrNotFound) {
-			return false, nil
+// HasConnected reports whether the caller has an account connected at the server. Errors are the store's.
+func (c *Call) HasConnected(ctx context.Context) (bool, error) { return c.AsksConnected()(ctx) }
+
+// AsksConnected is HasConnected for goroutines beside the call's own, which renews its server meanwhile. It looks at the server
+// as it is at each time: the first to connect may be whose connection makes a pending server an active one.
+func (c *Call) AsksConnected() func(ctx context.Context) (bool, error) {
+	core, caller, server, known, key := c.Core, c.Caller, c.Server, c.known, c.connectionKey()
+	return func(ctx context.Context) (bool, error) {
+		now := Call{Core: core, Caller: caller, Server: server, known: known}
+		if err := now.renewServer(ctx); err != nil {
+			if errors.Is(err, storage.ErrNotFound) {
+				return false, nil
+			}
+			return false, err
 		}
-		return false, err
+		return core.Broker.Connected(ctx, key, now.Server)
 	}
-	return c.Core.Broker.Connected(ctx, c.connectionKey(), now.Server)
 }
 
 // Want notes that the server asked for scopes which the caller's connection does not give: the next connect asks for them too.

@@ -21,10 +21,10 @@ func (x *exchange) watchConnection() {
 	if x.Kind() != streams.Listen || !x.call.Led() {
 		return
 	}
-	call, right := x.call, x.call.Decision.Right
+	hasConnected, right := x.call.AsksConnected(), x.call.Decision.Right
 	x.call.Decision.Right = func(ctx context.Context) (bool, error) {
 		if x.waits.Load() {
-			connected, err := call.HasConnected(ctx)
+			connected, err := hasConnected(ctx)
 			if err != nil {
 				return false, err
 			}
