@@ -1,7 +1,9 @@
 // client.mjs NAME: a client of others does with a server what its users do. What to do it with comes as a line of JSON on
 // standard input: url and token of the server, console (a token with which its user decides on held calls). After the first
-// half it writes a line, and goes on in the same conversation when another line comes. What was found is its last line.
+// half it writes a line, and goes on in the same conversation when another line comes. Last it makes a long call, writes a line,
+// and cancels the call when another line comes. What was found is its last line.
 import { createInterface } from 'node:readline';
+import { commands, connection, programs } from './inspector.mjs';
 
 const [name] = process.argv.slice(2);
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -15,13 +17,15 @@ const textOf = answer => (typeof answer === 'string' ? answer : JSON.stringify(a
 async function official(sdk) {
   const { connect } = await import('./official.mjs');
   const nothing = () => {};
-  return bare((await connect(sdk, { url: plan.url, plain: true }, headers, { asked: nothing, heard: nothing })).client);
+  const { client } = await connect(sdk, { url: plan.url, plain: true }, headers, { asked: nothing, heard: nothing });
+  return bare(client, sdk !== '1');
 }
 
-// bare is a client of the SDKs under the names of this script.
-const bare = client => ({
+// bare is a client of the SDKs under the names of this script. Calls end with a signal.
+const bare = (client, newer) => ({
+  cancels: true,
   tools: async () => (await client.listTools()).tools.map(t => t.name),
-  call: async (name, args) => client.callTool({ name, arguments: args }),
+  call: async (name, args, signal) => client.callTool({ name, arguments: args }, ...(newer ? [] : [undefined]), { signal }),
   close: () => client.close(),
 });
 
@@ -44,8 +48,9 @@ const clients = {
     const { createMCPClient } = await import('@ai-sdk/mcp');
     const client = await createMCPClient({ transport: { type: 'http', url: plan.url, headers } });
     return {
+      cancels: true,
       tools: async () => Object.keys(await client.tools()),
-      call: async (name, args) => (await client.tools())[name].execute(args, { toolCallId: 'lab', messages: [] }),
+      call: async (name, args, abortSignal) => (await client.tools())[name].execute(args, { toolCallId: 'lab', messages: [], abortSignal }),
       close: () => client.close(),
     };
   },
@@ -53,8 +58,9 @@ const clients = {
     const { MultiServerMCPClient } = await import('@langchain/mcp-adapters');
     const client = new MultiServerMCPClient({ mcpServers: { lab: { transport: 'http', url: plan.url, headers } }, useStandardContentBlocks: true });
     return {
+      cancels: true,
       tools: async () => (await client.getTools()).map(t => t.name),
-      call: async (name, args) => (await client.getTools()).find(t => t.name === name).invoke(args),
+      call: async (name, args, signal) => (await client.getTools()).find(t => t.name === name).invoke(args, { signal }),
       close: () => client.close(),
     };
   },
@@ -62,20 +68,47 @@ const clients = {
     const { MCPServerStreamableHttp } = await import('@openai/agents');
     const server = new MCPServerStreamableHttp({ name: 'lab', url: plan.url, requestInit: { headers } });
     await server.connect();
-    return { tools: async () => (await server.listTools()).map(t => t.name), call: (name, args) => server.callTool(name, args), close: () => server.close() };
+    return {
+      cancels: true,
+      tools: async () => (await server.listTools()).map(t => t.name),
+      call: (name, args, signal) => server.callTool(name, args, null, { signal }),
+      close: () => server.close(),
+    };
   },
   async '@mastra/mcp'() {
     const { MCPClient } = await import('@mastra/mcp');
     const client = new MCPClient({ servers: { lab: { url: new URL(plan.url), requestInit: { headers } } } });
     const tools = async () => Object.fromEntries(Object.entries(await client.listTools()).map(([name, tool]) => [name.replace(/^lab_/, ''), tool]));
-    return { tools: async () => Object.keys(await tools()), call: async (name, args) => (await tools())[name].execute(args, {}), close: () => client.disconnect() };
+    return {
+      cancels: true,
+      tools: async () => Object.keys(await tools()),
+      call: async (name, args, abortSignal) => (await tools())[name].execute(args, { abortSignal }),
+      close: () => client.disconnect(),
+    };
+  },
+  async 'mcp-use'() {
+    const { MCPClient } = await import('mcp-use/client');
+    const client = new MCPClient({ mcpServers: { lab: { url: plan.url, headers } } });
+    const session = await client.createSession('lab');
+    return {
+      cancels: true,
+      tools: async () => (await session.listTools()).map(t => t.name),
+      call: (name, args, signal) => session.callTool(name, args, { signal }),
+      close: () => client.closeAllSessions(),
+    };
+  },
+  'inspector --cli': async () => commands(programs(plan.modules).cli, plan.url, ['--header', 'Authorization: ' + headers.Authorization]),
+  async 'inspector mcpdo'() {
+    const { mcpdo } = programs(plan.modules);
+    await mcpdo(['connect', '--transport', 'http', '--elicit', 'off', '--header', 'Authorization: ' + headers.Authorization, '--', plan.url]);
+    return connection(mcpdo, plan.url);
   },
 };
 
 const client = await clients[name]();
-const call = async (tool, args) => {
+const call = async (tool, args, signal) => {
   try {
-    return textOf(await client.call(tool, args));
+    return textOf(await client.call(tool, args, signal));
   } catch (error) {
     return 'error: ' + (error.message ?? error) + (error.data ? JSON.stringify(error.data) : '');
   }
@@ -94,5 +127,14 @@ found.approved = await call('get-sum', { a: 1, b: 2 });
 console.log('half');
 await lines.next();
 found.after = await call('echo', { message: 'again' });
+if (client.cancels) {
+  const controller = new AbortController();
+  const long = call('trigger-long-running-operation', { duration: 600, steps: 600 }, controller.signal);
+  console.log('runs');
+  await lines.next();
+  controller.abort(new Error('enough'));
+  found.canceled = await long;
+  found.still = await call('echo', { message: 'still here' });
+}
 await client.close().catch(() => {});
 process.stdout.write(JSON.stringify(found) + '\n', () => process.exit(0));

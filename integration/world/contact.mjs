@@ -2,7 +2,7 @@
 // there. It logs in, is led to the page on which its user connects an account, and calls a tool in the same conversation. What
 // to do comes as a line of JSON on standard input: {url, modules, tool, arguments}. Each page that its user has to open is
 // written as a line, {"open": address}; a line on standard input says that they have been there. What was found is the last line.
-import { commands, connections } from './inspector.mjs';
+import { commands, connection, programs } from './inspector.mjs';
 import { Memory, finish, freePort, listening, opens, plan } from './user.mjs';
 
 const [name] = process.argv.slice(2);
@@ -136,8 +136,33 @@ const clients = {
       run: (_, name, args) => session.callTool(name, args), close: () => client.closeAllSessions(),
     });
   },
-  'inspector --cli': () => commands(),
-  'inspector mcpdo': () => connections(found),
+  async 'inspector --cli'() {
+    let asked = false;
+    const { cli } = programs(plan.modules, { MCP_AUTO_OPEN_ENABLED: 'true', MCP_OAUTH_CALLBACK_URL: `http://127.0.0.1:${await freePort()}/oauth/callback` });
+    const { tools, call, close } = commands(cli, plan.url, [], told => {
+      const page = told.match(/Please navigate to: (http\S+)\n/);
+      if (page && !asked) {
+        asked = true;
+        opens(page[1]);
+      }
+    });
+    // It calls nothing but what is listed.
+    return { tools, close, call: async () => ((await tools()).includes(plan.tool) ? call(plan.tool, plan.arguments) : call('connect_account', {})) };
+  },
+  // It opens pages, and makes the same call once more when its user has been there.
+  async 'inspector mcpdo'() {
+    const { mcpdo } = programs(plan.modules, { MCP_OAUTH_CALLBACK_URL: `http://127.0.0.1:${await freePort()}/oauth/callback` });
+    const { ask, tools, call, close } = connection(mcpdo, plan.url);
+    await opens((await mcpdo(['connect', '--transport', 'http', plan.url])).authUrl);
+    await ask('connections/show');
+    return { tools, close, call: async () => {
+      const { elicitationPending: pending } = await call('connect_account', {});
+      found.led = pending.mode;
+      await opens(pending.url);
+      await ask('elicitation/respond', pending.elicitationId, '--done');
+      return call(plan.tool, plan.arguments);
+    } };
+  },
 };
 
 const client = await clients[name]();
