@@ -216,7 +216,11 @@ func union(c *token.Claims, paths []string, separator string, edit func(string) 
 // array are never split.
 func names(v strictjson.Value, separator string) []string {
 	if v.Kind() == strictjson.String && separator != "" {
-		return strings.Split(v.Str(), separator)
+		parts := strings.Split(v.Str(), separator)
+		for i, name := range parts {
+			parts[i] = strings.Trim(name, " ") // "a, b": a rule that denies b must find it
+		}
+		return parts
 	}
 	if v.Kind() != strictjson.Array {
 		return nil
