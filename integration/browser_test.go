@@ -61,17 +61,7 @@ func startBrowser(t *testing.T) *browser {
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
 	var complaint transcript
 	command.Stderr, command.WaitDelay = &complaint, stopTimeout
-	input, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	input, output := rig.Pipes(t, command)
 	b := &browser{t: t, input: input, answers: make(chan page)}
 	go b.read(output)
 	t.Cleanup(func() {

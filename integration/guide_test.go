@@ -143,6 +143,19 @@ func TestUnconnectedFirst(t *testing.T) {
 	}
 }
 
+// ledToConnect has alice begin a conversation with an upstream whose tools answer with no content, and connect their account. It
+// returns once the conversation goes on.
+func (g *gateway) ledToConnect(u *upstream) (s server, token, session string) {
+	g.t.Helper()
+	s, token = g.createServer(u.url, bearerEntry()), g.token(alice)
+	session = g.initialize(token, s)
+	g.connectBearer(token, s, "token")
+	rig.Eventually(g.t, "the conversation to go on", func() bool {
+		return strings.Contains(string(g.mcp(token, s, session, toolCall("echo")).want(g.t, http.StatusOK).body), `"content":[]`)
+	})
+	return s, token, session
+}
+
 // TestUnconnectedOlder: a conversation that the gateway began goes on with a server that refuses the client's revision instead
 // of answering with one that it knows.
 func TestUnconnectedOlder(t *testing.T) {
@@ -163,13 +176,7 @@ func TestUnconnectedOlder(t *testing.T) {
 			answerTo(w, body, `{"content":[]}`)
 		}
 	})
-	s := g.createServer(upstream.url, bearerEntry())
-	token := g.token(alice)
-	session := g.initialize(token, s)
-	g.connectBearer(token, s, "token")
-	rig.Eventually(t, "the conversation to go on", func() bool {
-		return strings.Contains(string(g.mcp(token, s, session, toolCall("echo")).want(t, http.StatusOK).body), `"content":[]`)
-	})
+	g.ledToConnect(upstream)
 	if version := <-versions; version != "2025-06-18" {
 		t.Errorf("the server is called with %q", version)
 	}
@@ -206,19 +213,29 @@ func TestUnconnectedLost(t *testing.T) {
 			answerTo(w, body, `{"content":[]}`)
 		}
 	})
-	s := g.createServer(upstream.url, bearerEntry())
-	token := g.token(alice)
-	session := g.initialize(token, s)
-	g.connectBearer(token, s, "token")
-	rig.Eventually(t, "the conversation to go on", func() bool {
-		return strings.Contains(string(g.mcp(token, s, session, toolCall("echo")).want(t, http.StatusOK).body), `"content":[]`)
-	})
+	s, token, session := g.ledToConnect(upstream)
 	close(lost)
 	if a := g.mcp(token, s, session, toolCall("echo")); a.status != http.StatusNotFound {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a := g.mcp(token, s, g.initialize(token, s), toolCall("echo")).want(t, http.StatusOK); !strings.Contains(string(a.body), `"content":[]`) {
 		t.Errorf("begun anew: %s", a.body)
+	}
+}
+
+// TestUnconnectedWithoutPages: where no browser can log in, the page says how to connect by the API, and doctor warns.
+func TestUnconnectedWithoutPages(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	s := g.createServer("https://mcp.example.test/mcp", bearerEntry())
+	a := g.send(http.MethodGet, "/connect/"+s.Slug, "", nil, "Accept", "text/html").want(t, http.StatusNotFound)
+	for _, says := range []string{"login_client", "POST " + g.url + "/api/servers/by-slug/" + s.Slug + "/connect"} {
+		if !strings.Contains(string(a.body), says) {
+			t.Errorf("the page lacks %q: %s", says, a.body)
+		}
+	}
+	if output, _ := g.run("doctor", "--config", g.config, "--adapter", "caddyfile"); !strings.Contains(output, "no browser can log in to connect one") {
+		t.Errorf("doctor says %s", output)
 	}
 }
 
@@ -296,17 +313,7 @@ func TestUnconnectedClients(t *testing.T) {
 			defer cancel()
 			command := exec.CommandContext(ctx, filepath.Join(tools, "node/node_modules/.bin/node"), "clients/guide.mjs", d.url+"/mcp/demo", token, clients, tc.era, tc.mode)
 			command.Env, command.Stderr, command.WaitDelay = append(os.Environ(), "NODE_OPTIONS="), os.Stderr, callTimeout
-			input, err := command.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			output, err := command.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := command.Start(); err != nil {
-				t.Fatal(err)
-			}
+			input, output := rig.Pipes(t, command)
 			said := bufio.NewReader(output)
 			address, err := said.ReadString('\n')
 			if address = strings.TrimSpace(address); err != nil || address != d.url+"/connect/demo" {

@@ -20,29 +20,16 @@ func examineApprovals(ctx context.Context, config *gatewayConfig, store policySt
 	if config.hasPages() {
 		return nil
 	}
-	organizations, err := store.Organizations(ctx)
+	var asking []string
+	err := everywhere(ctx, store.Organizations, func(organization string, page storage.PageRequest) (storage.Page[storage.PolicyView], error) {
+		return store.Policies(ctx, storage.PolicyFilter{OrganizationID: organization, Status: []storage.PolicyStatus{storage.PolicyActive}, Page: page})
+	}, func(p *storage.PolicyView) {
+		if asks(&p.Policy) {
+			asking = append(asking, p.Name)
+		}
+	})
 	if err != nil {
 		return err
-	}
-	var asking []string
-	for _, o := range organizations {
-		for page := 1; ; page++ {
-			const limit = 100
-			found, err := store.Policies(ctx, storage.PolicyFilter{
-				OrganizationID: o.ID, Status: []storage.PolicyStatus{storage.PolicyActive}, Page: storage.PageRequest{Number: page, Limit: limit},
-			})
-			if err != nil {
-				return err
-			}
-			for i := range found.Items {
-				if asks(&found.Items[i].Policy) {
-					asking = append(asking, found.Items[i].Name)
-				}
-			}
-			if page*limit >= found.Total {
-				break
-			}
-		}
 	}
 	r.Add("approvals", doctor.Approvals(asking, len(config.ApprovalClients) > 0)...)
 	return nil

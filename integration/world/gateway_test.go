@@ -103,22 +103,28 @@ func (g *gateway) token(c claims) string { return g.issuer.Token(g.t, g.url, c) 
 // api calls the gateway's API as the administrator and ends the test unless it succeeds.
 func (g *gateway) api(method, path string, body, target any) {
 	g.t.Helper()
-	request, err := rig.NewRequest(g.t.Context(), method, g.url+path, g.token(admin), body)
+	api(g.t, method, g.url+path, g.token(admin), body, target)
+}
+
+// api calls the API of a gateway with a token, and ends the test unless it succeeds. target may be nil.
+func api(t testing.TB, method, address, token string, body, target any) {
+	t.Helper()
+	request, err := rig.NewRequest(t.Context(), method, address, token, body)
 	if err != nil {
-		g.t.Fatal(err)
+		t.Fatal(err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		g.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode/100 != 2 {
-		g.t.Fatalf("%s %s: status %d, %v: %s", method, path, response.StatusCode, err, rig.Tail(string(content), 2_000))
+		t.Fatalf("%s %s: status %d, %v: %s", method, address, response.StatusCode, err, rig.Tail(string(content), 2_000))
 	}
 	if target != nil {
 		if err := json.Unmarshal(content, target); err != nil {
-			g.t.Fatalf("%s %s: %v: %s", method, path, err, content)
+			t.Fatalf("%s %s: %v: %s", method, address, err, content)
 		}
 	}
 }

@@ -47,8 +47,8 @@ func try(t testing.TB, input any, script string, arguments ...string) (output []
 	return output, wrote.String(), err
 }
 
-// converse runs a script that begins with its plan, a line of JSON, and is answered with a line whenever heard holds of what it
-// writes. Its last line is what it found.
+// converse runs a script and gives it its plan, a line of JSON. It answers with a line whenever heard holds of a line of the
+// script's. It reads the last line, JSON too, into found.
 func converse(t testing.TB, plan any, heard func(line string) bool, found any, script string, arguments ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
@@ -56,21 +56,11 @@ func converse(t testing.TB, plan any, heard func(line string) bool, found any, s
 	command := exec.CommandContext(ctx, node(t), nodeArguments(t, script, arguments...)...)
 	var complaint rig.Transcript
 	command.Env, command.Stderr, command.WaitDelay = environment(t), &complaint, 10*time.Second
-	input, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	encoded, err := json.Marshal(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	input, output := rig.Pipes(t, command)
 	_, _ = fmt.Fprintf(input, "%s\n", encoded)
 	var last string
 	lines := bufio.NewScanner(output)

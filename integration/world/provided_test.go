@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// provided is a gateway whose users log in at oidc-provider, both from the text of docs/identity/oidc-provider.md.
+// provided holds a gateway whose users log in at oidc-provider, both from the text of docs/identity/oidc-provider.md.
 type provided struct {
 	gate, issuer string
 	root         string // token of the administrator
@@ -54,19 +54,8 @@ func (p *provided) seen(t *testing.T, name string) {
 
 func (p *provided) post(t *testing.T, path string, body any) (made string) {
 	t.Helper()
-	request, err := rig.NewRequest(t.Context(), http.MethodPost, p.gate+path, p.root, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
 	var answer struct{ ID, Key string } // a key is shown once, here
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode/100 != 2 {
-		t.Fatalf("%s: status %d, %v", path, response.StatusCode, err)
-	}
+	api(t, http.MethodPost, p.gate+path, p.root, body, &answer)
 	return cmp.Or(answer.Key, answer.ID)
 }
 

@@ -10,6 +10,27 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
+// refusedInHeader connects an account whose token is due at a provider that refuses the client's secret in the header. With the
+// secret in the body the provider answers as other does.
+func refusedInHeader(t *testing.T, other func(http.ResponseWriter)) *bundle {
+	t.Helper()
+	b := setup(t)
+	b.configured(storage.EntryOptions{})
+	b.connect()
+	b.provider.set(func(p *provider) {
+		p.instead = func(w http.ResponseWriter, form url.Values) bool {
+			if form.Has("client_secret") {
+				other(w)
+			} else {
+				answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+			}
+			return true
+		}
+	})
+	b.clock.advance(time.Hour)
+	return b
+}
+
 // TestOtherMethodProvesNothing: W15: an answer to the other authentication method that does not show that the client was
 // accepted changes nothing: not the method, which is everybody's, and not a user's tokens.
 func TestOtherMethodProvesNothing(t *testing.T) {
@@ -33,20 +54,7 @@ func TestOtherMethodProvesNothing(t *testing.T) {
 		"another one": {words(401, `{"error":"invalid_client"}`), errAdministrator},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := setup(t)
-			b.configured(storage.EntryOptions{})
-			b.connect()
-			b.provider.set(func(p *provider) {
-				p.instead = func(w http.ResponseWriter, form url.Values) bool {
-					if form.Has("client_secret") {
-						tc.other(w)
-					} else {
-						answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
-					}
-					return true
-				}
-			})
-			b.clock.advance(time.Hour)
+			b := refusedInHeader(t, tc.other)
 			if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}
@@ -67,20 +75,7 @@ func TestOtherMethodProven(t *testing.T) {
 		"a refresh token beside an access token that cannot be used": {"access_token": "a", "token_type": "DPoP", "refresh_token": "next"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := setup(t)
-			b.configured(storage.EntryOptions{})
-			b.connect()
-			b.provider.set(func(p *provider) {
-				p.instead = func(w http.ResponseWriter, form url.Values) bool {
-					status, v := http.StatusUnauthorized, map[string]any{"error": "invalid_client"}
-					if form.Has("client_secret") {
-						status, v = http.StatusOK, given
-					}
-					answer(w, status, v)
-					return true
-				}
-			})
-			b.clock.advance(time.Hour)
+			b := refusedInHeader(t, func(w http.ResponseWriter) { answer(w, http.StatusOK, given) })
 			if _, err := b.Credential(t.Context(), b.key, &b.server); err == nil {
 				t.Error("a credential")
 			}
