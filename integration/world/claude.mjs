@@ -28,8 +28,8 @@ const prefix = 'mcp__lab__';
 let last; // the call that the model asked for last
 let calls = 0;
 
-// next is what the model answers: it calls the tool that leads to the page, sends its user there, and calls the server's own
-// tool as soon as it is shown it.
+// next returns the answer of the model. The model calls the tool that leads to the page, sends its user there, and calls the
+// server's own tool as soon as that is listed.
 async function next({ tools = [], messages }) {
   const names = tools.map(tool => tool.name).filter(name => name.startsWith(prefix)).map(name => name.slice(prefix.length)).sort();
   if (names.length === 0) return spoken('A title');

@@ -10,7 +10,7 @@ const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const plan = JSON.parse((await lines.next()).value);
 const headers = { Authorization: 'Bearer ' + plan.token };
 
-// textOf is what a model gets to read of a tool's answer.
+// textOf returns the text of a tool's answer that a model reads.
 const textOf = answer => (typeof answer === 'string' ? answer : JSON.stringify(answer));
 
 // official is the client of one of the TypeScript SDKs.

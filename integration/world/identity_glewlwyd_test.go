@@ -17,7 +17,7 @@ import (
 // glewlwydPassword is that of every user of glewlwyd in the test.
 const glewlwydPassword = "of everybody in the lab"
 
-// glewlwydScript is what a page of glewlwyd loads.
+// glewlwydScript matches the address of a script that a page of glewlwyd loads.
 var glewlwydScript = regexp.MustCompile(`<script[^>]* src="([^"?]+)`)
 
 // browseGlewlwyd logs a user in and grants what is asked. The pages of glewlwyd are programs in JavaScript: these are the

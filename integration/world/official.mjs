@@ -7,7 +7,7 @@ const answers = {
   'elicitation/create': params => (params.mode === 'url' ? { action: 'accept' } : { action: 'accept', content: filled(params.requestedSchema) }),
 };
 
-// filled is what the user writes into a form.
+// filled returns what the user writes into a form.
 function filled(schema) {
   const content = {};
   for (const [name, field] of Object.entries(schema?.properties ?? {})) {

@@ -42,7 +42,7 @@ export class Memory {
     };
     return this;
   }
-  // code is what the user came back with.
+  // code returns the code with which the user came back.
   code() {
     this.server.close();
     if (this.returned?.get('state') !== this.expected) throw new Error('the state came back changed');

@@ -18,7 +18,7 @@ type Failure struct {
 	Own bool
 }
 
-// statusOf is the statuses that stand for what providers call errors, by plainWord.
+// statusOf maps the names that providers give to errors, as plainWord writes them, to the statuses that stand for them.
 var statusOf = func() map[string]int {
 	all := make(map[string]int)
 	for status, words := range map[int]string{
@@ -45,10 +45,10 @@ var statusOf = func() map[string]int {
 	return all
 }()
 
-// moderated is parts of what providers call a refusal of what a user sent, by plainWord.
+// moderated lists parts of names, as plainWord writes them, that providers give to refusals of what a user sent.
 var moderated = []string{"contentfilter", "contentpolicy", "policyviolation", "sensitivecontent", "prohibitedcontent", "moderation", "datainspection", "safety", "usererror"}
 
-// plainWord is a word as it is compared: server_error and ServerError are one.
+// plainWord writes a word in the one form in which words are compared: server_error and ServerError are one.
 func plainWord(word string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(word))
 }

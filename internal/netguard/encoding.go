@@ -41,7 +41,7 @@ type decoder struct {
 	err     error
 }
 
-// encoded is the body as it comes.
+// encoded reads the body as it comes, and notes how that ended.
 type encoded struct{ *decoder }
 
 func (e encoded) Read(p []byte) (int, error) {

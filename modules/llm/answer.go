@@ -138,8 +138,9 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 	}
 }
 
-// settleStream settles a stream that came to its end, or to an error that its provider told. One that tells no numbers is settled by its text, or as reserved where that is
-// more: a model may have thought without showing it (attack T07). An administrator who says that a provider tells none takes its text.
+// settleStream settles a stream that came to its end, or to an error that its provider told. One that tells no numbers is
+// settled by its text, or as reserved where that is more: a model may have thought without showing it (attack T07). An
+// administrator who says that a provider tells none takes its text.
 func (x *exchange) settleStream(run *run, stream *llmwire.Stream) {
 	if stream.Usage().Known || run.without && run.to.Account.NoStreamOptions {
 		run.used(stream.Used())
