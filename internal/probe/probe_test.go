@@ -320,11 +320,19 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
+		// The garbage collector closes a connection that nothing holds: the silent server would break it.
+		var open []net.Conn
+		defer func() {
+			for _, c := range open {
+				_ = c.Close()
+			}
+		}()
 		for {
 			c, err := listener.Accept()
 			if err != nil {
 				return
 			}
+			open = append(open, c)
 			serve(c)
 		}
 	}()
