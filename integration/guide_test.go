@@ -223,6 +223,46 @@ func TestUnconnectedLost(t *testing.T) {
 	}
 }
 
+// TestUnconnectedModernOnly: a server that speaks 2026-07-28 alone. The first to connect at it began in a session, and is told in the
+// way that makes a client begin anew. Who comes after them, at any node, is offered the revision that the server speaks.
+func TestUnconnectedModernOnly(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{postgres: true})
+	n := g.twin()
+	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		if r.Header.Get("MCP-Protocol-Version") != "2026-07-28" {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":"durward-initialize","error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}`)
+			return
+		}
+		answerTo(w, body, `{"resultType":"complete","content":[],"supportedVersions":["2026-07-28"],"capabilities":{}}`)
+	})
+	offered := func(g *gateway, token string, s server) string {
+		const discover = `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+		a := g.send(http.MethodPost, s.path, token, discover, append(mcpHeader(""), "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "server/discover")...)
+		return string(a.want(t, http.StatusOK).body)
+	}
+	s, token := g.createServer(upstream.url, bearerEntry()), g.token(alice)
+	session := g.initialize(token, s)
+	if got := offered(g, g.token(bob), s); strings.Contains(got, `"2026-07-28"`) {
+		t.Errorf("nobody knows what the server speaks: %s", got)
+	}
+	g.connectBearer(token, s, "token")
+	rig.Eventually(t, "the client to begin anew", func() bool {
+		a := g.mcp(token, s, session, toolCall("echo"))
+		return a.status == http.StatusNotFound && strings.Contains(string(a.body), "server/discover")
+	})
+	for name, node := range map[string]*gateway{"this node": g, "the other node": n} {
+		rig.Eventually(t, name+" to offer the server's revision", func() bool { return strings.Contains(offered(node, g.token(bob), s), `"2026-07-28"`) })
+	}
+
+	tested := g.createServer(upstream.url, bearerEntry())
+	g.api(g.token(admin), http.MethodPost, "/api/servers/"+tested.ID+"/test", nil)
+	if got := offered(n, g.token(bob), tested); !strings.Contains(got, `"2026-07-28"`) {
+		t.Errorf("after a test: %s", got)
+	}
+}
+
 // TestUnconnectedWithoutPages: where no browser can log in, the page says how to connect by the API, and doctor warns.
 func TestUnconnectedWithoutPages(t *testing.T) {
 	t.Parallel()

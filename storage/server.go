@@ -34,6 +34,8 @@ type Server struct {
 	// with it since, in words for administrators; "": nothing. Only NoteServer changes them.
 	LastSeenAt time.Time
 	LastError  string
+	// Modern reports whether the server has been seen to speak 2026-07-28. Only NoteModern changes it.
+	Modern bool
 	// Entry is the directory entry, filled in by every read.
 	Entry DirectoryEntry
 }

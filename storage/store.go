@@ -179,6 +179,8 @@ type Servers interface {
 	// NoteServer notes that a server was seen at a time, unless that is zero or it was seen later, and what is wrong with it.
 	// Nothing that is decided depends on either: no change is told. A server that is gone is no error.
 	NoteServer(ctx context.Context, organization, id string, seen time.Time, problem string) error
+	// NoteModern notes whether a server speaks 2026-07-28. As NoteServer it tells no change, and a server that is gone is no error.
+	NoteModern(ctx context.Context, organization, id string, modern bool) error
 	// DeleteServer deletes a server with its connections, attempts, OAuth client, approvals and tool pins, and its custom
 	// directory entry when no other server refers to that. In the same transaction its policies become ARCHIVED, each with
 	// a revision by the user by. It returns what was deleted, so that tokens can be revoked at the provider. It does not

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -32,35 +31,11 @@ const ConnectTool = "connect_account"
 type conversations struct {
 	open    *cache.Cache[mcpsession.Session]
 	opening singleflight.Group
-
-	mu sync.Mutex
-	// modern are the servers that have answered requests of 2026-07-28 here, by id.
-	modern map[string]struct{}
 }
 
 func (r *resources) makeConversations() (err error) {
 	r.conversations.open, err = newCache(r, "conversations", cache.Options[mcpsession.Session]{Entries: keptConversations})
 	return err
-}
-
-// SpeaksModern notes that the call's server answers requests of 2026-07-28.
-func (c *Call) SpeaksModern() {
-	kept := &c.Core.resources.conversations
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	if kept.modern == nil || len(kept.modern) >= keptServers {
-		kept.modern = make(map[string]struct{})
-	}
-	kept.modern[c.Server.ID] = struct{}{}
-}
-
-// KnownModern reports whether the call's server has done so, at this node.
-func (c *Call) KnownModern() bool {
-	kept := &c.Core.resources.conversations
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	_, known := kept.modern[c.Server.ID]
-	return known
 }
 
 // Led reports whether the caller is led to connect their account when they have not. Machines are not: they open no pages.

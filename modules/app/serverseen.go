@@ -29,11 +29,13 @@ type sight struct {
 	noted   atomic.Int64 // Unix seconds of the last note
 	problem atomic.Pointer[string]
 	noting  atomic.Bool
+	modern  atomic.Bool
 }
 
 // load takes over what the store has noted.
 func (s *sight) load(server *storage.Server) {
 	s.noted.Store(server.LastSeenAt.Unix())
+	s.modern.Store(server.Modern)
 	if server.LastError != "" {
 		s.problem.Store(&server.LastError)
 	}
@@ -107,22 +109,32 @@ func (c *Call) note(answered bool, problem string) {
 	if !sight.due(now, problem) {
 		return
 	}
-	core, server := c.Core, &c.known.server
-	if !core.pin() {
-		sight.noting.Store(false)
-		return
-	}
-	go func() {
-		defer core.unpin()
+	server := &c.known.server
+	noting := c.Core.beside(func(ctx context.Context) {
 		defer sight.done(now, problem) // also when the store was away: the next note is a minute later
-		ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
-		defer cancel()
 		var seen time.Time
 		if answered {
 			seen = now
 		}
-		if err := core.Store.NoteServer(ctx, server.OrganizationID, server.ID, seen, problem); err != nil {
-			core.Log.Debug("noting when a server was seen", "server", server.Slug, "error", err.Error())
+		if err := c.Core.Store.NoteServer(ctx, server.OrganizationID, server.ID, seen, problem); err != nil {
+			c.Core.Log.Debug("noting when a server was seen", "server", server.Slug, "error", err.Error())
 		}
+	})
+	if !noting {
+		sight.noting.Store(false)
+	}
+}
+
+// beside writes a note in the background. It reports false when the configuration is about to close.
+func (c *Core) beside(write func(ctx context.Context)) bool {
+	if !c.pin() {
+		return false
+	}
+	go func() {
+		defer c.unpin()
+		ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
+		defer cancel()
+		write(ctx)
 	}()
+	return true
 }

@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/http1"
+	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/probe"
 	"github.com/durward-gateway/durward/internal/window"
@@ -75,6 +77,13 @@ func (c *Core) TestServer(ctx context.Context, server *storage.Server, apply fun
 	defer cancel()
 	if err := c.Store.NoteServer(noting, server.OrganizationID, server.ID, seen, problem); err != nil {
 		c.Log.Warn("noting what a test said of a server", "server", server.Slug, "error", err.Error())
+	}
+	modern := slices.Contains(report.Revisions, jsonrpc.Version20260728)
+	if len(report.Revisions) == 0 || modern == server.Modern {
+		return report, true
+	}
+	if err := c.Store.NoteModern(noting, server.OrganizationID, server.ID, modern); err != nil {
+		c.Log.Warn("noting which revisions a test found at a server", "server", server.Slug, "error", err.Error())
 	}
 	return report, true
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -41,6 +42,8 @@ func (x *exchange) join(ctx context.Context, credential broker.Credential) bool 
 	case err == nil:
 		x.joined = &session
 		return true
+	case errors.Is(err, errModernOnly):
+		x.leaveSession(ctx)
 	case errors.Is(err, storage.ErrNotFound):
 		x.outcome = "refused"
 		app.WriteError(x.w, app.NotFound, "There is no such session; begin anew with initialize")
@@ -74,6 +77,9 @@ func (x *exchange) open(ctx context.Context, credential broker.Credential, decla
 	version, err := negotiated(response)
 	session := mcpsession.Session{Upstream: strings.Clone(response.SessionID())}
 	response.Close()
+	if errors.Is(err, errModernOnly) {
+		return mcpsession.Session{}, err
+	}
 	if err != nil {
 		x.handler.Logger.Warn("opening a session at the upstream", zap.String("server", x.call.Server.Slug), zap.Int("status", response.Status), zap.Error(err))
 		return mcpsession.Session{}, &forward.Error{Class: forward.ErrUpstream, Cause: err}
@@ -88,6 +94,21 @@ func (x *exchange) open(ctx context.Context, credential broker.Credential, decla
 	}
 	told.Discard() // servers that have no word for it are ready all the same
 	return session, nil
+}
+
+// errModernOnly: the server speaks 2026-07-28, and no revision that has sessions.
+var errModernOnly = errors.New("the server speaks 2026-07-28 only")
+
+// leaveSession ends a conversation that cannot go on at the server, in the way that makes its client begin anew: the server is
+// asked then what it speaks.
+func (x *exchange) leaveSession(ctx context.Context) {
+	x.call.SpeaksModern()
+	if err := x.call.EndConversation(ctx, x.Session.Upstream); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		x.unwritten(err)
+		return
+	}
+	x.outcome = "refused"
+	app.WriteError(x.w, app.NotFound, "The server speaks 2026-07-28, which has no sessions; begin anew with server/discover")
 }
 
 // widelySpoken is the revision that is tried with a server that refuses a newer one: it should answer with one that it knows
@@ -128,11 +149,14 @@ func (x *exchange) tell(ctx context.Context, credential broker.Credential, body 
 	})
 }
 
-// negotiated reads the revision of an answer to initialize.
+// negotiated reads the revision of an answer to initialize. The error is errModernOnly for a server that has no sessions.
 func negotiated(response *forward.Response) (version string, err error) {
 	var text []byte
 	switch {
 	case response.Status != http.StatusOK:
+		if text, err = response.ReadAll(maxErrorBody); err == nil && modernOnly(text) {
+			return "", errModernOnly
+		}
 		return "", fmt.Errorf("initialize was answered with status %d", response.Status)
 	case response.Kind == forward.JSON:
 		text, err = response.ReadAll(maxInitialize)
@@ -148,12 +172,27 @@ func negotiated(response *forward.Response) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if modernOnly(text) {
+		return "", errModernOnly
+	}
 	result, _ := v.Get("result")
 	agreed, _ := result.Get("protocolVersion")
 	if len(agreed.Str()) != len(app.LastBatchVersion) {
 		return "", errors.New("initialize was answered without a revision")
 	}
 	return agreed.Str(), nil
+}
+
+// modernOnly reports whether an answer says that the server speaks 2026-07-28 and not what it was asked in (basic/versioning).
+func modernOnly(answer []byte) bool {
+	var said struct {
+		Error struct {
+			Code int
+			Data struct{ Supported []string }
+		}
+	}
+	return json.Unmarshal(answer, &said) == nil && said.Error.Code == jsonrpc.CodeUnsupportedProtocolVersion &&
+		slices.Contains(said.Error.Data.Supported, modernVersion)
 }
 
 // answerOn reads the answer to initialize from an event stream.

@@ -77,7 +77,7 @@ func (x *exchange) leadBatch(ctx context.Context) {
 func (x *exchange) led(ctx context.Context, m *jsonrpc.Message) []byte {
 	switch m.Method {
 	case "server/discover":
-		return x.result(m, map[string]any{"supportedVersions": x.versions(), "capabilities": capabilities, "instructions": x.instructions()})
+		return x.discover(ctx, m)
 	case "ping", "logging/setLevel", "resources/unsubscribe":
 		return x.result(m, map[string]any{})
 	case "tools/list":
@@ -96,13 +96,25 @@ func (x *exchange) led(ctx context.Context, m *jsonrpc.Message) []byte {
 	return x.lost(m)
 }
 
-// versions are the revisions that the conversation can go on in. A server that has not been seen to speak 2026-07-28 may be
-// one of before, as most are, and clients of that revision that know sessions too begin one then.
-func (x *exchange) versions() []string {
-	if x.call.KnownModern() {
-		return append([]string{modernVersion}, legacyVersions...)
+// discover answers server/discover with the revisions that the conversation can go on in. A server that has not been seen to
+// speak 2026-07-28 may be one of before, as most are, and clients of that revision that know sessions too begin one then.
+func (x *exchange) discover(ctx context.Context, m *jsonrpc.Message) []byte {
+	modern, err := x.call.KnownModern(ctx)
+	if err != nil {
+		return x.unread(m, "The server's revisions", err)
 	}
-	return legacyVersions
+	versions := legacyVersions
+	if modern {
+		versions = append([]string{modernVersion}, legacyVersions...)
+	}
+	return x.result(m, map[string]any{"supportedVersions": versions, "capabilities": capabilities, "instructions": x.instructions()})
+}
+
+// unread answers a request for what the store cannot say at the moment.
+func (x *exchange) unread(m *jsonrpc.Message, what string, err error) []byte {
+	x.call.Core.LogFailure(x.handler.Logger, "reading what is known of a server", err, zap.String("server", x.call.Server.Slug))
+	message := what + " cannot be looked up at the moment"
+	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, message, &app.ServiceError{Name: app.Unavailable, Message: message})
 }
 
 // capabilities lists the abilities that the gateway offers for a server that it cannot ask.
@@ -180,10 +192,7 @@ func (x *exchange) endConversation(ctx context.Context) {
 func (x *exchange) listTools(ctx context.Context, m *jsonrpc.Message) []byte {
 	pins, err := x.call.Core.Store.ToolPins(ctx, x.call.Caller.OrganizationID, x.call.Server.ID)
 	if err != nil {
-		x.call.Core.LogFailure(x.handler.Logger, "reading what tools a server has", err, zap.String("server", x.call.Server.Slug))
-		return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, "The tools cannot be looked up at the moment", &app.ServiceError{
-			Name: app.Unavailable, Message: "The tools cannot be looked up at the moment",
-		})
+		return x.unread(m, "The tools", err)
 	}
 	tools, size := make([]json.RawMessage, 0, len(pins)), 0
 	for i := range pins {

@@ -14,7 +14,7 @@ import (
 
 const (
 	serverColumns = `s.id, s.organization_id, s.name, s.slug, s.directory_id, s.status, s.client_id, s.sealed_client_secret,
-		s.meta, s.created_by, s.created_at, s.updated_at, s.last_seen_at, s.last_error`
+		s.meta, s.created_by, s.created_at, s.updated_at, s.last_seen_at, s.last_error, s.modern`
 
 	serverSelect    = `SELECT ` + serverColumns + `, ` + entryColumns + ` FROM servers s JOIN directory_entries e ON e.id = s.directory_id`
 	serverSQL       = serverSelect + ` WHERE s.organization_id = $1 AND s.id = $2`
@@ -30,6 +30,7 @@ const (
 		WHERE id = $1 AND organization_id = $2`
 	noteServerSQL = `UPDATE servers SET last_seen_at = CASE WHEN last_seen_at < $3 THEN $3 ELSE last_seen_at END, last_error = $4
 		WHERE organization_id = $1 AND id = $2`
+	noteModernSQL   = `UPDATE servers SET modern = $3 WHERE organization_id = $1 AND id = $2`
 	deleteServerSQL = `DELETE FROM servers WHERE organization_id = $1 AND id = $2`
 
 	// connectionStatusSQL is THE derivation of a connection's status; lists, filters and single rows all use it. It wants
@@ -62,7 +63,7 @@ func (t *texts) views(d Dialect) {
 func serverFields(v *storage.Server) []any {
 	return append([]any{&v.ID, &v.OrganizationID, &v.Name, &v.Slug, &v.DirectoryID, &v.Status, &v.ClientID,
 		&v.SealedClientSecret, rawColumn{&v.Meta}, &v.CreatedBy, timeColumn{&v.CreatedAt}, timeColumn{&v.UpdatedAt},
-		timeColumn{&v.LastSeenAt}, &v.LastError},
+		timeColumn{&v.LastSeenAt}, &v.LastError, flagColumn{&v.Modern}},
 		entryFields(&v.Entry)...)
 }
 
@@ -167,7 +168,7 @@ func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit 
 			return err
 		}
 		v.ID, v.OrganizationID, v.CreatedBy, v.CreatedAt = former.ID, former.OrganizationID, former.CreatedBy, former.CreatedAt
-		v.LastSeenAt, v.LastError = former.LastSeenAt, former.LastError
+		v.LastSeenAt, v.LastError, v.Modern = former.LastSeenAt, former.LastError, former.Modern
 		v.UpdatedAt = v.UpdatedAt.UTC().Truncate(time.Microsecond)
 		if slices.Equal(serverContent(former), serverContent(v)) && bytes.Equal(former.SealedClientSecret, v.SealedClientSecret) {
 			v.Entry = former.Entry
@@ -197,6 +198,14 @@ func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit 
 func (s *Store) NoteServer(ctx context.Context, organization, id string, seen time.Time, problem string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, noteServerSQL, organization, id, seen.UnixMicro(), problem)
+		return err
+	})
+}
+
+// NoteModern implements storage.Servers.
+func (s *Store) NoteModern(ctx context.Context, organization, id string, modern bool) error {
+	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		_, err := tx.Exec(ctx, noteModernSQL, organization, id, boolean(modern))
 		return err
 	})
 }

@@ -238,11 +238,11 @@ func TestUpgrade(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	down, err := migrationFiles.ReadFile("migrations/0009_wanted_scope.down.sql")
+	down, err := migrationFiles.ReadFile("migrations/0010_modern_servers.down.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	runSQL(t, path, string(down)+`; DELETE FROM schema_migrations WHERE version = 9`)
+	runSQL(t, path, string(down)+`; DELETE FROM schema_migrations WHERE version = 10`)
 	if s, err = Open(t.Context(), path, Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -89,19 +89,23 @@ func testNoteServer(t *testing.T, b *bundle) {
 		noError(t, err)
 		equal(t, got, want)
 	}
+	noError(t, b.NoteModern(ctx, b.orgA, want.ID, true))
+	want.Modern = true
 	equal(t, told, 0)
 	updated, err := b.UpdateServer(ctx, b.orgA, want.ID, func(s *storage.Server) error {
-		s.ClientID, s.LastSeenAt, s.LastError = "other", start.Add(time.Hour), "not an edit's"
+		s.ClientID, s.LastSeenAt, s.LastError, s.Modern = "other", start.Add(time.Hour), "not an edit's", false
 		return nil
 	})
 	noError(t, err)
 	want.ClientID, want.UpdatedAt = "other", updated.UpdatedAt
 	equal(t, updated, want)
 	noError(t, b.NoteServer(ctx, b.orgB, want.ID, start.Add(time.Hour), "of another organization"))
+	noError(t, b.NoteModern(ctx, b.orgB, want.ID, false))
 	got, err := b.Server(ctx, b.orgA, want.ID)
 	noError(t, err)
 	equal(t, got, want)
 	noError(t, b.NoteServer(ctx, b.orgA, b.unknown, start, "gone"))
+	noError(t, b.NoteModern(ctx, b.orgA, b.unknown, true))
 }
 
 func testServerNameRace(t *testing.T, b *bundle) {
