@@ -15,6 +15,14 @@ import (
 
 const keysPath = "/api/llm-gateway/user/api-keys"
 
+// approvalConsole is the client with which users decide on held calls, and make keys for MCP servers.
+const approvalConsole = "approval_clients console"
+
+// consoleToken is a token of that client.
+func (g *gateway) consoleToken(c claims) string {
+	return g.token(c.with(claims{"azp": "console", "client_id": "console"}))
+}
+
 // makeKey makes a key for a user.
 func (g *gateway) makeKey(token string, scopes ...string) (raw, id string) {
 	g.t.Helper()
@@ -26,7 +34,7 @@ func (g *gateway) makeKey(token string, scopes ...string) (raw, id string) {
 // that was let through, and its streams end.
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
-	g := startGateway(t, settings{site: "log", global: shippedLog(t)})
+	g := startGateway(t, settings{site: "log", global: shippedLog(t), option: approvalConsole})
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if r.URL.Path == "/events" {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -38,7 +46,7 @@ func TestAPIKeys(t *testing.T) {
 		answerTo(w, body, `{"content":[]}`)
 	})
 	s := g.createServer(up.url, members{"events_url": up.server.URL + "/events"})
-	user, boss := g.token(alice), g.token(admin)
+	user, boss := g.consoleToken(alice), g.token(admin)
 	key, id := g.makeKey(user, "mcp")
 	other, _ := g.makeKey(user, "llm")
 	ping := func(token string, header ...string) answer {

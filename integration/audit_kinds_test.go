@@ -14,12 +14,12 @@ import (
 // event, with who did what through which client, under ids that lead from one to the other; and is found by each of them.
 func TestAuditOfHeldCall(t *testing.T) {
 	t.Parallel()
-	g := startGateway(t, settings{option: "approval_clients console"})
+	g := startGateway(t, settings{option: approvalConsole})
 	agent := g.registerAgent(admin, "test-client")
 	party := newThirdParty(t)
 	s := g.bareServer(party.url()+"/open", bearerEntry())
 	g.govern(s, granting("tools/call:pay:approve"), granting("tools/call:echo"))
-	boss, token, console := g.token(admin), g.token(alice), g.token(alice.with(claims{"azp": "console", "client_id": "console"}))
+	boss, token, console := g.token(admin), g.token(alice), g.consoleToken(alice)
 	g.connectBearer(token, s, "a-secret-of-hers")
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	pay := func(traceparent string) {
@@ -139,7 +139,8 @@ func TestAuditOfTraces(t *testing.T) {
 func TestAuditOfRefusals(t *testing.T) {
 	t.Parallel()
 	provider := newLLMProvider(t, func(w http.ResponseWriter, _ *http.Request, _ string) { answerJSON(w, http.StatusOK, chatAnswer) })
-	g := startGateway(t, settings{env: []string{"PROVIDER_KEY=sk-configured"}, option: `provider openai house {
+	g := startGateway(t, settings{env: []string{"PROVIDER_KEY=sk-configured"}, option: approvalConsole + `
+		provider openai house {
 			base_url ` + provider.URL + `/v1
 			key {env.PROVIDER_KEY}
 		}
@@ -148,7 +149,7 @@ func TestAuditOfRefusals(t *testing.T) {
 		}`})
 	s := g.bareServer(newThirdParty(t).url()+"/open", nil)
 	boss, user := g.token(admin), g.token(alice)
-	key, id := g.makeKey(user, "mcp")
+	key, id := g.makeKey(g.consoleToken(alice), "mcp")
 	models, modelsID := g.makeKey(user, "llm")
 	g.send(http.MethodPost, s.path, models, pingMessage, "Accept", bothKinds).want(t, http.StatusForbidden)
 	g.api(user, http.MethodDelete, keysPath+"/"+id, nil)

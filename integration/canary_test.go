@@ -86,7 +86,7 @@ func startCanaries(t *testing.T) *canaries {
 		t.Fatal(err)
 	}
 	g := startGateway(t, settings{
-		global: "debug\n" + logFilter(t), option: "master_key {file." + file + "}", site: "log",
+		global: "debug\n" + logFilter(t), option: approvalConsole + "\nmaster_key {file." + file + "}", site: "log",
 		env: []string{"DURWARD_TEST_KEY=" + base64.StdEncoding.EncodeToString(masterKey(s))},
 	})
 	g.client.Transport = &recorder{s, g.client.Transport}
@@ -368,7 +368,7 @@ func (c *canaries) badRequests() {
 func (c *canaries) gatewayKeys() {
 	s := c.createServer(c.party.url()+"/open", nil)
 	for _, scope := range []string{"mcp", "llm"} {
-		raw, id := c.makeKey(c.user, scope)
+		raw, id := c.makeKey(c.consoleToken(alice), scope)
 		c.sweep.add("the gateway's API key", raw)
 		c.sweep.lastMeans("the gateway's API key")
 		for range 2 {

@@ -12,8 +12,8 @@ import (
 func TestGatewayAdministration(t *testing.T) {
 	t.Parallel()
 	const base = "/api/llm-gateway"
-	g := startGateway(t, settings{})
-	boss, user, rival := g.token(admin), g.token(alice), g.token(eve)
+	g := startGateway(t, settings{option: approvalConsole})
+	boss, user, rival := g.token(admin), g.consoleToken(alice), g.token(eve)
 
 	made := g.object(boss, http.MethodPost, base+"/admin/api-keys", members{"name": "Batch", "group_name": "ops", "expires_at": "2099-01-01T00:00:00Z"})
 	raw, _ := made["key"].(string)

@@ -19,6 +19,8 @@ type APIKey struct {
 	Scopes    []string
 	UserID    string // whom the key stands for; "" for keys of the organization or of a group
 	GroupName string // "" for keys of the organization or of a user
+	// AgentID is the agent that the key was made for; "" for none. The key is revoked with it.
+	AgentID   string
 	CreatedBy string // user id
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero: never
@@ -35,4 +37,6 @@ func (k *APIKey) Valid(now time.Time) bool {
 type APIKeyHolder struct {
 	APIKey
 	User *User // nil for keys of the organization or of a group
+	// Agent is nil for a key that was made for none, and for one whose agent is gone, which is not good any more.
+	Agent *Agent
 }

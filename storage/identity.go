@@ -45,6 +45,18 @@ type User struct {
 	RevokedAt time.Time
 	// LoggedOutAt: browsers' sessions that were begun until then are over; zero when nobody logged out.
 	LoggedOutAt time.Time
+	// Facts are what the newest token of the user said, which was issued at FactsAt; none is known where that is zero. API keys
+	// of the user act by them.
+	Facts   UserFacts
+	FactsAt time.Time
+}
+
+// UserFacts are what a token says of a user besides who they are.
+type UserFacts struct {
+	Roles    []string `json:"roles,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+	Teams    []string `json:"teams,omitempty"`
+	Projects []string `json:"projects,omitempty"`
 }
 
 // UserClaim is what a verified token says about its user.
@@ -57,6 +69,10 @@ type UserClaim struct {
 	ID, DerivedID string
 	Kind          UserKind
 	Name, Email   string
+	// Facts are kept when the token was issued, at IssuedAt, after the one that those which are kept are from. A token that does
+	// not say when says none: IssuedAt is zero.
+	Facts    UserFacts
+	IssuedAt time.Time
 }
 
 // DataKey is a data-encryption key, wrapped by the master key that MasterKeyID names.

@@ -21,6 +21,12 @@ func person() members {
 	return members{"sub": fmt.Sprintf("0190cccc-0000-7000-8000-%012d", i), "email": fmt.Sprint("p", i, "@acme.test")}
 }
 
+// atPage are the claims of somebody who uses the gateway's own client, which may make keys for MCP servers.
+func atPage(claims members) members {
+	claims["client_id"], claims["azp"] = "approver", "approver"
+	return claims
+}
+
 // token signs claims for a caller of the cluster.
 func (c *cluster) token(claims members) string {
 	c.t.Helper()

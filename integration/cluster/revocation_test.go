@@ -106,7 +106,7 @@ var kinds = []string{"key", "policy", "server", "connection", "user"}
 func (r *rights) make(n *node, kind string) right {
 	switch kind {
 	case "key":
-		token := r.c.token(person()) // one person may make 500 keys a day
+		token := r.c.token(atPage(person())) // one person may make 500 keys a day
 		made := n.api(r.client, token, http.MethodPost, keysPath, members{"name": "Mine", "scopes": []string{"mcp"}})
 		return right{token: made["key"].(string), server: r.plain, after: status(http.StatusUnauthorized), reason: "revoked", take: func(n *node) {
 			n.api(r.client, token, http.MethodDelete, keysPath+"/"+made["id"].(string), nil)
@@ -129,7 +129,7 @@ func (r *rights) make(n *node, kind string) right {
 			n.api(r.client, token, http.MethodDelete, "/api/servers/"+r.locked.id+"/connection", nil)
 		}}
 	case "user":
-		token := r.c.token(person())
+		token := r.c.token(atPage(person()))
 		user := n.api(r.client, token, http.MethodPost, keysPath, members{"name": "Mine", "scopes": []string{"mcp"}})["user_id"].(string)
 		return right{token: token, server: r.plain, after: status(http.StatusUnauthorized), reason: "revoked", take: func(n *node) {
 			n.api(r.client, r.boss, http.MethodPost, "/api/users/"+user+"/revoke", members{})

@@ -230,7 +230,7 @@ var keys = &kind{
 			th.over = true
 			return a, wrote(a)
 		}
-		a := w.node.send(w.client, http.MethodPost, path, w.token, members{"name": th.label, "scopes": []string{"mcp"}})
+		a := w.node.send(w.client, http.MethodPost, path, w.approver, members{"name": th.label, "scopes": []string{"mcp"}})
 		return a, wroteAnd(a, th, "id")
 	},
 	look: func(w *writer, n *node, th *thing) string {

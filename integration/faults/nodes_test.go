@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -93,7 +94,9 @@ func TestSuspended(t *testing.T) {
 	client := newClient(t)
 	var key struct{ ID, Key string }
 	const keysPath = "/api/llm-gateway/user/api-keys"
-	awake.must(client, http.MethodPost, keysPath, boss, members{"name": "Mine", "scopes": []string{"mcp"}}, &key)
+	approver := maps.Clone(admin)
+	approver["client_id"], approver["azp"] = "approver", "approver"
+	awake.must(client, http.MethodPost, keysPath, s.token(approver), members{"name": "Mine", "scopes": []string{"mcp"}}, &key)
 	eventually(t, "the key to be good", func() bool { return asleep.call(client, key.Key, l.base, "echo").passed() })
 
 	stop := make(chan struct{})

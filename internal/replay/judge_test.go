@@ -136,6 +136,9 @@ func TestJudge(t *testing.T) {
 		{"too many roles to keep, and no policy", []storage.Rule{when(all, "'dev' in P.roles")}, entry(was("deny", "", ""), withoutRoles, func(e *storage.AuditEntry) {
 			e.Detail = map[string]any{"roles_bytes": 9000.0}
 		}), "roles"},
+		{"a key of whose user nothing is known, and no policy", []storage.Rule{when(all, "'dev' in P.roles")}, entry(was("deny", "", ""), withoutRoles, func(e *storage.AuditEntry) {
+			e.Detail = map[string]any{"roles_unknown": true}
+		}), "roles"},
 
 		{"a stream that a rule granted", []storage.Rule{all}, entry(method("sse/stream", "")), "same"},
 		{"a stream that a rule denies", []storage.Rule{deny("no", "*")}, entry(method("sse/stream", "")), "deny no"},

@@ -23,7 +23,7 @@ func decided(e *storage.AuditEntry) bool {
 		return false // a rule of the gateway's own: no policy could have allowed it
 	}
 	// What was refused before any policy was asked has no roles, and names no policy.
-	return e.Roles != nil || e.PolicyID != "" || e.Detail["roles_bytes"] != nil
+	return e.Roles != nil || e.PolicyID != "" || e.Detail["roles_bytes"] != nil || e.Detail["roles_unknown"] != nil
 }
 
 // kindOf is what kind of call a method is; 0 for one that is not judged by itself, such as lists.

@@ -80,6 +80,7 @@ type judge struct {
 	raw       []byte
 	checked   bool
 	open      bool // what no rule denies is allowed
+	wary      bool // rules that ask count as soon as they may match: the principal's facts are not known
 	unknown   []*cel.AttributePatternType
 	eval      *evaluation // made when a condition needs it
 	memo      memo        // of a list; nil for a call
@@ -130,12 +131,24 @@ func (j *judge) decide(p *policy) verdict {
 	if n := j.first(p, found, Deny, false); n >= 0 {
 		return verdict{effect: Deny, number: n}
 	}
-	// Of the rules that ask, one that demands the stricter channel is the one that decides.
-	if n := j.first(p, found, Ask, true); n >= 0 {
-		return verdict{effect: Ask, number: n, outOfBand: true}
+	granted := j.granted(p, found)
+	if j.principal.unknown == (Unknown{}) || granted.effect == Deny || granted.outOfBand {
+		return granted
 	}
-	if n := j.first(p, found, Ask, false); n >= 0 {
-		return verdict{effect: Ask, number: n}
+	// Somebody whose facts are known might have had to ask: a key must not get more than its user's token.
+	j.wary = true
+	asked := j.asked(p, found)
+	j.wary = false
+	if asked.effect == Ask && (granted.effect == Allow || asked.outOfBand) {
+		return asked
+	}
+	return granted
+}
+
+// granted is what the rules that grant say.
+func (j *judge) granted(p *policy, found []*posting) verdict {
+	if v := j.asked(p, found); v.effect == Ask {
+		return v
 	}
 	if n := j.first(p, found, Allow, false); n >= 0 {
 		return verdict{effect: Allow, number: n}
@@ -144,6 +157,17 @@ func (j *judge) decide(p *policy) verdict {
 		return verdict{effect: Allow, number: -1}
 	}
 	return verdict{number: -1, conditional: j.eval != nil && len(j.eval.notes) > 0}
+}
+
+// asked is what the rules that ask say. One that demands the stricter channel is the one that decides.
+func (j *judge) asked(p *policy, found []*posting) verdict {
+	if n := j.first(p, found, Ask, true); n >= 0 {
+		return verdict{effect: Ask, number: n, outOfBand: true}
+	}
+	if n := j.first(p, found, Ask, false); n >= 0 {
+		return verdict{effect: Ask, number: n}
+	}
+	return verdict{number: -1}
 }
 
 // first is the number of the first rule in the order of the policy that matches with that effect, -1 when none does; of
@@ -159,7 +183,7 @@ func (j *judge) first(p *policy, found []*posting, e Effect, outOfBand bool) int
 				continue
 			}
 			r := &p.rules[n]
-			if e == Ask && r.outOfBand != outOfBand || !r.subjects.include(j.principal) || !j.matches(r, e) {
+			if e == Ask && r.outOfBand != outOfBand || !r.subjects.include(j.principal, e == Deny || j.wary) || !j.matches(r, e) {
 				continue
 			}
 			best = n
@@ -185,7 +209,7 @@ func (j *judge) matches(r *rule, e Effect) bool {
 	if e == Deny {
 		return out.denies()
 	}
-	return out.grants()
+	return out.grants() || j.wary && out != no
 }
 
 // maxValues bounds Decision.Values of a call that nothing grants.

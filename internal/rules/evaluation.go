@@ -159,6 +159,7 @@ var (
 	errSpelling   = errors.New("the arguments hold a name that some servers take for another")
 	errNumber     = errors.New("the arguments hold a number that cannot be represented exactly")
 	errClaims     = errors.New("the token holds a number that cannot be represented exactly")
+	errFacts      = errors.New("the credential does not say what the condition asks of the caller")
 	errNotBool    = errors.New("the value is not true or false")
 	errCost       = errors.New("the cost limit was exceeded")
 	errInterrupt  = errors.New("the evaluation was interrupted")
@@ -192,6 +193,8 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 	program := x.program
 	var input interpreter.Activation = e
 	switch {
+	case x.reads.roles && e.principal.unknown.Names, x.reads.claims && e.principal.unknown.Claims:
+		return broken, errFacts
 	case x.reads.claims && e.principal.seen().unreadable:
 		return broken, errClaims
 	case len(e.unknown) > 0 && x.partial != nil:

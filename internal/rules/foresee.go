@@ -118,7 +118,7 @@ func (f *foresight) rules(p *policy, found []*posting, e Effect) certainty {
 			if n >= best && (!r.outOfBand || e != Ask || n >= strict) {
 				continue
 			}
-			out := f.outcome(r)
+			out := f.outcome(r, e)
 			can, does := out.grants(), out == yes
 			if e == Deny {
 				can, does = out&^no != 0, out.denies()
@@ -141,8 +141,8 @@ func (f *foresight) rules(p *policy, found []*posting, e Effect) certainty {
 	return certainty{best, possible}
 }
 
-// outcome is what can come out of asking whether a rule matches.
-func (f *foresight) outcome(r *rule) outcome {
+// outcome is what can come out of asking whether a rule of an effect matches.
+func (f *foresight) outcome(r *rule, e Effect) outcome {
 	subject := no
 	switch {
 	case r.subjects.everyone:
@@ -150,7 +150,7 @@ func (f *foresight) outcome(r *rule) outcome {
 	case f.lacking.Roles:
 		f.lacked.Roles = true
 		subject = yes | no
-	case r.subjects.include(f.principal):
+	case r.subjects.include(f.principal, e == Deny):
 		subject = yes
 	}
 	if r.condition == nil || subject == no {

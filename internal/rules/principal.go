@@ -15,6 +15,7 @@ type Principal struct {
 	id, agentID   string
 	roles, groups nameList
 	mask          mask // of everybody, and of all names in roles and groups
+	unknown       Unknown
 
 	// What conditions see is made once, when the first one asks: most tokens are gone by then.
 	once   sync.Once
@@ -64,6 +65,27 @@ func NewPrincipalOf(id string, roles, groups []string, agentID string, claims Cl
 		for _, n := range names {
 			p.mask.add(maskOf(n))
 		}
+	}
+	return p
+}
+
+// Unknown says which facts about a principal nobody knows. A rule that denies by one of them matches, and a rule that grants by
+// one does not. What another rule grants has to be approved where a rule asks by one.
+type Unknown struct {
+	Names  bool // roles and groups
+	Claims bool // what else a token would say
+}
+
+// NewPrincipalWithout makes the principal of a credential that is no token and does not say all that one would. Roles and groups
+// are not looked at when they are unknown.
+func NewPrincipalWithout(unknown Unknown, id string, roles, groups []string, agentID string) *Principal {
+	if unknown.Names {
+		roles, groups = nil, nil
+	}
+	p := NewPrincipal(id, roles, groups, agentID, nil)
+	p.unknown = unknown
+	if unknown.Names {
+		p.mask = mask{^uint64(0), ^uint64(0)} // rules for any name have to be looked at
 	}
 	return p
 }
@@ -175,9 +197,9 @@ func (s *subjects) mask() (m mask) {
 	return m
 }
 
-// include reports whether the rule is for the principal.
-func (s *subjects) include(p *Principal) bool {
-	return s.everyone || p.roles.hasAny(s.roles) || p.groups.hasAny(s.groups) || p.roles.hasAny(s.mixed) || p.groups.hasAny(s.mixed)
+// include reports whether a rule is for the principal. One that restricts is for whoever may have its roles or groups.
+func (s *subjects) include(p *Principal, restricts bool) bool {
+	return s.everyone || restricts && p.unknown.Names || p.roles.hasAny(s.roles) || p.groups.hasAny(s.groups) || p.roles.hasAny(s.mixed) || p.groups.hasAny(s.mixed)
 }
 
 // mask is names as two sets of bits, so that nearly all rules for others are passed over without comparing names: a policy

@@ -60,13 +60,19 @@ type knownKey struct {
 	key storage.APIKey
 	// userRevoked: the user whom it stands for was revoked after it was made.
 	userRevoked bool
+	agent       *storage.Agent // that it was made for; nil for none
 	caller      Caller
+	unknown     rules.Unknown
 	principal   *rules.Principal
 	matches     modelMatches
+	// old is the same key once its user's facts are too old to act by, which they are from staleAt on; nil: it has none.
+	old     *knownKey
+	staleAt time.Time
 }
 
 var (
 	errUnknownKey   = &token.Error{Kind: token.ErrInvalid, Reason: "the API key is not known"}
+	errNoAgent      = &token.Error{Kind: token.ErrInvalid, Reason: "the API key's agent is gone", Over: true}
 	errMalformedKey = &token.Error{Kind: token.ErrInvalid, Reason: "the API key does not have the form of one"}
 )
 
@@ -74,6 +80,8 @@ var (
 func (k *knownKey) good(now time.Time) error {
 	reason := "the API key has expired"
 	switch {
+	case k.key.AgentID != "" && k.agent == nil: // without it the key would be governed by other policies
+		return errNoAgent
 	case k.userRevoked:
 		reason = "the API key's user was revoked"
 	case k.key.Valid(now):
@@ -137,7 +145,7 @@ func (c *Call) enterWith(ctx context.Context, home *keyHome, mark uint64) error 
 	if home.from.Load() != mark {
 		home.from.Store(mark)
 	}
-	c.Caller, c.key, c.home, c.stood = &known.caller, known, home, epoch
+	c.Caller, c.Agent, c.key, c.home, c.stood = &known.caller, known.agent, known, home, epoch
 	return nil
 }
 
@@ -150,8 +158,12 @@ func (c *Core) keyState(ctx context.Context, home *keyHome) (*knownKey, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := known.good(time.Now()); err != nil {
+	now := time.Now()
+	if err := known.good(now); err != nil {
 		return nil, &bearerError{err, &known.caller}
+	}
+	if known.old != nil && !now.Before(known.staleAt) {
+		return known.old, nil
 	}
 	return known, nil
 }
@@ -210,23 +222,59 @@ func (r *resources) loadKey(ctx context.Context, organization string, digest []b
 	return newKnownKey(holder), nil
 }
 
+// factsLast is how long an API key acts by what its user's newest token said (contract: 30 days).
+const factsLast = 30 * 24 * time.Hour
+
 func newKnownKey(holder storage.APIKeyHolder) *knownKey {
 	scopes, err := apikey.ParseScopes(holder.Scopes)
 	if err != nil {
 		scopes = apikey.Scopes{} // a key never means more than was understood
 	}
-	k := &knownKey{key: holder.APIKey, caller: Caller{
+	k := &knownKey{key: holder.APIKey, agent: holder.Agent, unknown: rules.Unknown{Names: true, Claims: true}, caller: Caller{
 		OrganizationID: holder.OrganizationID, UserID: holder.UserID, Machine: true, ExpiresAt: holder.ExpiresAt,
 		Key: &APIKey{ID: holder.ID, Name: holder.Name, Scopes: scopes},
 	}}
 	if holder.GroupName != "" {
 		k.caller.Groups = []string{holder.GroupName}
 	}
+	if holder.Agent != nil {
+		k.caller.Agent = holder.Agent.Application.ExternalID
+	}
 	if u := holder.User; u != nil {
 		k.caller.Issuer, k.caller.Subject, k.caller.Name, k.caller.Email = u.Issuer, u.Subject, u.Name, u.Email
 		k.caller.Machine = u.Kind == storage.UserMachine
 		k.userRevoked = !u.RevokedAt.IsZero() && !holder.CreatedAt.After(u.RevokedAt)
 	}
-	k.principal = rules.NewPrincipal(k.caller.UserID, nil, k.caller.Groups, "", nil)
+	if scopes.MCP && holder.User != nil && !holder.User.FactsAt.IsZero() {
+		return k.actingBy(holder.User)
+	}
+	k.makePrincipal()
 	return k
+}
+
+// actingBy is a key that acts by the facts of its user, as long as they are new enough. Without them it would escape what
+// policies deny to a role or group.
+func (k *knownKey) actingBy(user *storage.User) *knownKey {
+	facts := &user.Facts
+	acting := &knownKey{
+		key: k.key, userRevoked: k.userRevoked, agent: k.agent, caller: k.caller, unknown: rules.Unknown{Claims: true}, old: k,
+		staleAt: user.FactsAt.Add(factsLast),
+	}
+	acting.caller.Roles, acting.caller.Groups, acting.caller.Teams, acting.caller.Projects = facts.Roles, facts.Groups, facts.Teams, facts.Projects
+	k.makePrincipal()
+	acting.makePrincipal()
+	return acting
+}
+
+func (k *knownKey) makePrincipal() { k.principal = k.principalAs(k.agentID()) }
+
+func (k *knownKey) principalAs(agent string) *rules.Principal {
+	return rules.NewPrincipalWithout(k.unknown, k.caller.UserID, k.caller.Roles, k.caller.Groups, agent)
+}
+
+func (k *knownKey) agentID() string {
+	if k.agent == nil {
+		return ""
+	}
+	return k.agent.ID
 }

@@ -203,6 +203,10 @@ const maxKeptRoles = 4 << 10
 
 // addRoles notes what the policies saw of the caller, so that another policy can be tried on the call later.
 func (c *Call) addRoles(e *storage.AuditEntry) {
+	if c.key != nil && c.key.unknown.Names {
+		add(e, "roles_unknown", true)
+		return
+	}
 	var size int
 	if c.token != nil {
 		size = c.token.names

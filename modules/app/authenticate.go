@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // verified is a token that was verified once, with what it says about its caller. Requests share it.
@@ -126,7 +127,7 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 		if err != nil {
 			return nil, err
 		}
-		resolved, err := c.resolve(ctx, who, &rules)
+		resolved, err := c.resolve(ctx, who, &rules, claims.IssuedAt)
 		if err != nil {
 			return nil, err
 		}
@@ -135,8 +136,9 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 	})
 }
 
-// resolve finds, or makes on first sight, the organization and the user that a token speaks of.
-func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *IdentityRules) (Caller, error) {
+// resolve finds, or makes on first sight, the organization and the user that a token speaks of. issued is when the token was;
+// zero for one that does not say, or not all that the user's tokens do.
+func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *IdentityRules, issued time.Time) (Caller, error) {
 	now := time.Now()
 	organization, err := c.Store.ResolveOrganization(ctx, who.Organization, now)
 	if err != nil {
@@ -145,7 +147,10 @@ func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *Identity
 	if rules.Organization == "" {
 		c.noticeOrganization(organization, now)
 	}
-	user, err := c.Store.ResolveUser(ctx, who.UserClaim(organization.ID), now)
+	claim := who.UserClaim(organization.ID)
+	claim.Facts = storage.UserFacts{Roles: who.Roles, Groups: who.Groups, Teams: who.Teams, Projects: who.Projects}
+	claim.IssuedAt = issued
+	user, err := c.Store.ResolveUser(ctx, claim, now)
 	if err != nil {
 		return Caller{}, err
 	}

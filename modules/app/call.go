@@ -33,7 +33,8 @@ type Caller struct {
 	// never ends it is zero.
 	ExpiresAt time.Time
 	// Key is what the caller sent instead of a token; nil for tokens. The key of an organization or a group has no UserID,
-	// and is a Machine. No key has roles or an agent, and none is an administrator's. Other requests share it.
+	// and is a Machine. Keys with scope mcp have the roles, groups, teams and projects of their user's newest token, and the
+	// agent that they were made for. None is an administrator's. Other requests share it.
 	Key *APIKey
 }
 

@@ -127,7 +127,11 @@ func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller,
 	if who.Machine {
 		return nil, ErrMachine
 	}
-	resolved, err := c.resolve(ctx, who, &rules)
+	var issued time.Time
+	if rules.Mapping.SaysFacts(claims) {
+		issued = claims.IssuedAt
+	}
+	resolved, err := c.resolve(ctx, who, &rules, issued)
 	if err != nil {
 		return nil, err
 	}

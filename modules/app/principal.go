@@ -59,8 +59,10 @@ func (c *Call) Principal() *rules.Principal {
 	switch {
 	case c.token != nil:
 		return c.token.principal(agent)
-	case c.key != nil && agent == "":
+	case c.key != nil && agent == c.key.agentID():
 		return c.key.principal
+	case c.key != nil:
+		return c.key.principalAs(agent)
 	case c.Caller != nil: // proven by other means than a token, which have no claims
 		return rules.NewPrincipal(c.Caller.UserID, c.Caller.Roles, c.Caller.Groups, agent, nil)
 	}
@@ -79,7 +81,10 @@ func (c *Call) PrincipalAs(agent *storage.Agent) *rules.Principal {
 // A caller whose tokens were revoked stays who they were: the revocation ends their streams, with a reason of its own.
 func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
 	core, known, was := c.Core, c.token, c.Principal()
-	if known == nil {
+	switch {
+	case c.key != nil:
+		return core.keyPrincipalNow(c.home, was)
+	case known == nil:
 		return func(context.Context) (*rules.Principal, error) { return was, nil }
 	}
 	return func(ctx context.Context) (*rules.Principal, error) {
@@ -95,6 +100,24 @@ func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
 			return nil, nil
 		}
 		return now.Principal(), nil
+	}
+}
+
+// keyPrincipalNow is PrincipalNow for an API key, which acts by what its user's newest token says.
+func (c *Core) keyPrincipalNow(home *keyHome, was *rules.Principal) func(context.Context) (*rules.Principal, error) {
+	return func(ctx context.Context) (*rules.Principal, error) {
+		key, err := c.keyState(ctx, home)
+		switch {
+		case errors.Is(err, token.ErrInvalid):
+			return was, nil
+		case err != nil:
+			return nil, err
+		}
+		now := Call{Core: c, Caller: &key.caller, Agent: key.agent, key: key}
+		if !now.AgentAllowed() {
+			return nil, nil
+		}
+		return key.principal, nil
 	}
 }
 

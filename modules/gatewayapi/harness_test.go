@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -99,6 +100,7 @@ func newAPI(t *testing.T) *api {
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: netguard.New(netguard.Policy{}),
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 	}
+	a.core.Approvals = approval.New(approval.Options{Store: store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{"console"}, Now: now})
 	if err := a.core.BindModels(kinds, nil, nil); err != nil {
 		t.Fatal(err)
 	}

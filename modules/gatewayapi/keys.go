@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type keyView struct {
 	CreatedAt      routes.Instant  `json:"created_at"`
 	UserID         *string         `json:"user_id"`
 	GroupName      *string         `json:"group_name"`
+	AgentID        *string         `json:"agent_id"`
 	ExpiresAt      *routes.Instant `json:"expires_at"`
 	RevokedAt      *routes.Instant `json:"revoked_at"`
 	Disabled       bool            `json:"disabled"`
@@ -47,6 +49,7 @@ func viewKey(k storage.APIKey) keyView {
 	return keyView{
 		ID: k.ID, OrganizationID: k.OrganizationID, CreatedBy: k.CreatedBy, Name: k.Name, Prefix: k.Prefix, Scopes: routes.List(k.Scopes),
 		CreatedAt: routes.Instant(k.CreatedAt), UserID: routes.Optional(k.UserID), GroupName: routes.Optional(k.GroupName),
+		AgentID:   routes.Optional(k.AgentID),
 		ExpiresAt: routes.OptionalInstant(k.ExpiresAt), RevokedAt: routes.OptionalInstant(k.RevokedAt), Disabled: k.Disabled,
 	}
 }
@@ -101,10 +104,35 @@ func createKey(q *request) (any, error) {
 // createOwnKey makes a key that stands for the caller.
 func createOwnKey(q *request) (any, error) {
 	k := storage.APIKey{CreatedAt: q.sharedNow(), UserID: q.Call.Caller.UserID}
-	if err := q.Read(false, func(o *validate.Object) { readKey(o, &k, true) }); err != nil {
+	if err := q.Read(false, func(o *validate.Object) {
+		readKey(o, &k, true)
+		k.AgentID = q.keyAgent(o)
+	}); err != nil {
 		return nil, err
 	}
+	if slices.Contains(k.Scopes, apikey.ScopeMCP) && q.Core.Approvals.MayDecide(q.Call.Caller.Decider()) != nil {
+		return nil, errKeyClient
+	}
 	return q.makeKey(k, errRevoked)
+}
+
+// errKeyClient refuses a key for MCP servers to the token of an agent, which would make itself one that its policies do not
+// govern.
+var errKeyClient = routes.Refused(app.Forbidden,
+	"Keys with the scope mcp are made with a token of a client that the configuration names for it (approval_clients), never with an agent's")
+
+// keyAgent reads the agent that a key is made for. Administrators alone may say one: it says which policies govern the key.
+func (q *request) keyAgent(o *validate.Object) string {
+	id := o.UUID("agent_id", validate.Nullable).Value
+	if id != "" && !q.Call.Caller.Admin {
+		o.Report(validate.ValueError, "Value error, only administrators make keys for an agent", "agent_id")
+		return ""
+	}
+	q.exists(o, "agent_id", "agent", id, func() error {
+		_, err := q.Core.Store.Agent(q.Context(), q.Organization(), id)
+		return err
+	})
+	return id
 }
 
 // errRevoked is for a caller who was revoked while the request was on its way.

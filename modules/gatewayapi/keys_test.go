@@ -27,7 +27,7 @@ func TestKeyBody(t *testing.T) {
 	}
 	shown := `{"id":"ID","org_id":"` + a.adam.OrganizationID + `","created_by_user_id":"` + a.adam.UserID + `","name":"Batch","key_prefix":"` + raw[:8] +
 		`","scopes":["model:small"],"created_at":"2026-03-01T12:00:00.000000Z","user_id":"` + a.alice.UserID +
-		`","group_name":null,"expires_at":"2026-03-01T13:00:00.000000Z","revoked_at":null,"disabled":false`
+		`","group_name":null,"agent_id":null,"expires_at":"2026-03-01T13:00:00.000000Z","revoked_at":null,"disabled":false`
 	made.wantBody(shown + `,"key":"` + raw + `"}`)
 	id := made.want(200)["id"].(string)
 	a.do(a.adam, http.MethodGet, "/admin/api-keys/"+id, nil).wantBody(shown + "}")
@@ -64,6 +64,45 @@ func TestKeyBody(t *testing.T) {
 	group := a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "g", "group_name": "ops", "scopes": nil, "expires_at": nil, "user_id": nil}).want(200)
 	if group["group_name"] != "ops" || group["user_id"] != nil || group["scopes"].([]any)[0] != "llm" {
 		t.Errorf("%v", group)
+	}
+}
+
+// TestKeysForServers: K09, a key for MCP servers escapes the policies of an agent, so that the agent's token makes none; nor does
+// anybody but an administrator say whose policies govern it.
+func TestKeysForServers(t *testing.T) {
+	a := newAPI(t)
+	agent := storage.Agent{
+		ID: uuid.NewString(), OrganizationID: a.adam.OrganizationID, CreatedAt: start, UpdatedAt: start,
+		Application: storage.Application{ID: uuid.NewString(), OrganizationID: a.adam.OrganizationID, Issuer: "https://id.example.test", ExternalID: "robot", CreatedAt: start, UpdatedAt: start},
+	}
+	if err := a.store.CreateAgent(t.Context(), agent); err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range []string{"robot", "somebody", ""} {
+		by := *a.alice
+		by.Agent = client
+		a.do(&by, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"llm", "mcp"}}).wantError(403, app.Forbidden)
+		a.do(&by, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"llm"}}).want(200)
+	}
+	machine := *a.alice
+	machine.Machine = true
+	a.do(&machine, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"mcp"}}).wantError(403, app.Forbidden)
+
+	made := a.do(a.adam, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"mcp"}, "agent_id": agent.ID}).want(200)
+	if made["agent_id"] != agent.ID {
+		t.Errorf("%v", made)
+	}
+	for name, tc := range map[string]struct {
+		who *app.Caller
+		id  any
+	}{"a user": {a.alice, agent.ID}, "another organization": {a.eve, agent.ID}, "no agent": {a.adam, uuid.NewString()}, "no id": {a.adam, "robot"}} {
+		if got := a.do(tc.who, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"mcp"}, "agent_id": tc.id}); got.status != 400 {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	keys, err := a.store.UserAPIKeys(t.Context(), a.adam.OrganizationID, a.adam.UserID)
+	if err != nil || len(keys) != 1 || keys[0].AgentID != agent.ID {
+		t.Errorf("%+v %v", keys, err)
 	}
 }
 

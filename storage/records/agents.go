@@ -194,6 +194,9 @@ func (s *Store) DeleteAgent(ctx context.Context, organization, id, by string, no
 		if err := execOne(ctx, tx, deleteAgentSQL, organization, id); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, revokeKeysOfAgentSQL, organization, id, now.UnixMicro(), time.Time{}.UnixMicro()); err != nil {
+			return err
+		}
 		for _, former := range policies {
 			p := former
 			p.ApplicationIDs = slices.DeleteFunc(slices.Clone(former.ApplicationIDs), func(named string) bool { return named == id })

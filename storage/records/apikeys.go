@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 const (
 	apiKeyColumns = `id, organization_id, name, prefix, hmac, scopes, COALESCE(user_id, ''), group_name, created_by, created_at,
-		expires_at, revoked_at, disabled`
+		expires_at, revoked_at, disabled, agent_id`
 	apiKeySelect    = `SELECT ` + apiKeyColumns + ` FROM api_keys`
 	apiKeySQL       = apiKeySelect + ` WHERE organization_id = $1 AND id = $2`
 	apiKeyByHMACSQL = apiKeySelect + ` WHERE hmac = $1`
@@ -18,17 +19,20 @@ const (
 	apiKeysSQL      = apiKeySelect + ` WHERE organization_id = $1` + newestKeyFirst
 	userAPIKeysSQL  = apiKeySelect + ` WHERE organization_id = $1 AND user_id = $2` + newestKeyFirst
 	insertKeySQL    = `INSERT INTO api_keys (id, organization_id, name, prefix, hmac, scopes, user_id, group_name, created_by, created_at,
-			expires_at, revoked_at, disabled)
-		VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13)`
+			expires_at, revoked_at, disabled, agent_id)
+		VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13, $14)`
 	disableKeySQL = `UPDATE api_keys SET disabled = $3 WHERE organization_id = $1 AND id = $2`
 	revokeKeySQL  = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
 	// $4 is the zero time.
-	revokeKeysOfUserSQL = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND user_id = $2 AND revoked_at = $4`
+	revokeKeysOfUserSQL  = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND user_id = $2 AND revoked_at = $4`
+	revokeKeysOfAgentSQL = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND agent_id = $2 AND revoked_at = $4`
+	// $3 is the zero time.
+	keyOfUserSQL = `SELECT 1 FROM api_keys WHERE organization_id = $1 AND user_id = $2 AND revoked_at = $3 LIMIT 1`
 )
 
 func scanAPIKey(r Row) (k storage.APIKey, err error) {
 	err = r.Scan(&k.ID, &k.OrganizationID, &k.Name, &k.Prefix, &k.HMAC, jsonColumn{&k.Scopes}, &k.UserID, &k.GroupName, &k.CreatedBy,
-		timeColumn{&k.CreatedAt}, timeColumn{&k.ExpiresAt}, timeColumn{&k.RevokedAt}, flagColumn{&k.Disabled})
+		timeColumn{&k.CreatedAt}, timeColumn{&k.ExpiresAt}, timeColumn{&k.RevokedAt}, flagColumn{&k.Disabled}, &k.AgentID)
 	return k, err
 }
 
@@ -51,8 +55,13 @@ func (s *Store) CreateAPIKey(ctx context.Context, k storage.APIKey) error {
 				return storage.ErrNotFound
 			}
 		}
+		if k.AgentID != "" {
+			if _, err := One(ctx, tx, scanAgent, agentSQL, k.OrganizationID, k.AgentID); err != nil {
+				return err
+			}
+		}
 		if _, err := tx.Exec(ctx, insertKeySQL, k.ID, k.OrganizationID, k.Name, k.Prefix, k.HMAC, scopes, k.UserID, k.GroupName,
-			k.CreatedBy, k.CreatedAt.UnixMicro(), k.ExpiresAt.UnixMicro(), k.RevokedAt.UnixMicro(), boolean(k.Disabled)); err != nil {
+			k.CreatedBy, k.CreatedAt.UnixMicro(), k.ExpiresAt.UnixMicro(), k.RevokedAt.UnixMicro(), boolean(k.Disabled), k.AgentID); err != nil {
 			return err
 		}
 		_, err := tx.Change(ctx, k.OrganizationID)
@@ -94,7 +103,14 @@ func (s *Store) APIKeyByHMAC(ctx context.Context, hmac []byte) (h storage.APIKey
 			return err
 		}
 		user, err := One(ctx, q, scanUser, userSQL, h.OrganizationID, h.UserID)
-		h.User = &user
+		if h.User = &user; err != nil || h.AgentID == "" {
+			return err
+		}
+		agent, err := One(ctx, q, scanAgent, agentSQL, h.OrganizationID, h.AgentID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		h.Agent = &agent
 		return err
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -20,13 +21,15 @@ const (
 	putOrganizationSQL = `INSERT INTO organizations (id, issuer, slug, created_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET slug = excluded.slug`
 
-	userColumns      = `id, organization_id, issuer, subject, kind, name, email, created_at, seen_at, revoked_at, logged_out_at`
+	userColumns      = `id, organization_id, issuer, subject, kind, name, email, created_at, seen_at, revoked_at, logged_out_at, facts, facts_at`
 	userSQL          = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND id = $2`
 	userBySubjectSQL = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND issuer = $2 AND subject = $3`
 	userIDTakenSQL   = `SELECT 1 FROM users WHERE id = $1 AND NOT (issuer = $2 AND subject = $3) LIMIT 1`
 
-	putUserSQL = `INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-		ON CONFLICT (organization_id, id) DO UPDATE SET kind = excluded.kind, name = excluded.name, email = excluded.email, seen_at = excluded.seen_at`
+	putUserSQL = `INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+		ON CONFLICT (organization_id, id) DO UPDATE SET kind = excluded.kind, name = excluded.name, email = excluded.email, seen_at = excluded.seen_at,
+			facts = CASE WHEN users.facts_at < excluded.facts_at THEN excluded.facts ELSE users.facts END,
+			facts_at = CASE WHEN users.facts_at < excluded.facts_at THEN excluded.facts_at ELSE users.facts_at END`
 	revokeUserSQL = `UPDATE users SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
 	logOutUserSQL = `UPDATE users SET logged_out_at = CASE WHEN logged_out_at < $3 THEN $3 ELSE logged_out_at END WHERE organization_id = $1 AND id = $2`
 )
@@ -38,7 +41,8 @@ func scanOrganization(r Row) (o storage.Organization, err error) {
 
 func scanUser(r Row) (u storage.User, err error) {
 	err = r.Scan(&u.ID, &u.OrganizationID, &u.Issuer, &u.Subject, &u.Kind, &u.Name, &u.Email,
-		timeColumn{&u.CreatedAt}, timeColumn{&u.SeenAt}, timeColumn{&u.RevokedAt}, timeColumn{&u.LoggedOutAt})
+		timeColumn{&u.CreatedAt}, timeColumn{&u.SeenAt}, timeColumn{&u.RevokedAt}, timeColumn{&u.LoggedOutAt},
+		jsonColumn{&u.Facts}, timeColumn{&u.FactsAt})
 	return u, err
 }
 
@@ -123,6 +127,7 @@ func (s *Store) ResolveUser(ctx context.Context, claim storage.UserClaim, now ti
 			if u, stale, err = resolveUser(ctx, tx, claim, now); err != nil || !stale {
 				return err
 			}
+			otherFacts := takeFacts(&u, &claim)
 			if u.ID == "" {
 				if err := tx.Within(ctx, Everyone, func() (err error) {
 					u.ID, err = freeUserID(ctx, tx, claim)
@@ -132,8 +137,11 @@ func (s *Store) ResolveUser(ctx context.Context, claim storage.UserClaim, now ti
 				}
 			}
 			_, err = tx.Exec(ctx, putUserSQL, u.ID, u.OrganizationID, u.Issuer, u.Subject, u.Kind, u.Name, u.Email,
-				u.CreatedAt.UnixMicro(), u.SeenAt.UnixMicro(), u.RevokedAt.UnixMicro(), u.LoggedOutAt.UnixMicro())
-			return err
+				u.CreatedAt.UnixMicro(), u.SeenAt.UnixMicro(), u.RevokedAt.UnixMicro(), u.LoggedOutAt.UnixMicro(), jsonText(u.Facts), u.FactsAt.UnixMicro())
+			if err != nil || !otherFacts {
+				return err
+			}
+			return changeKeysOf(ctx, tx, &u)
 		})
 	}
 	if err != nil {
@@ -165,7 +173,36 @@ func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now ti
 	if claim.Kind != u.Kind {
 		u.Kind, stale = claim.Kind, true
 	}
+	issued := micros(claim.IssuedAt)
+	if issued.After(u.FactsAt) && (issued.Sub(u.FactsAt) >= seenInterval || !sameFacts(&u.Facts, &claim.Facts)) {
+		stale = true
+	}
 	return u, stale, nil
+}
+
+// takeFacts takes over what a newer token says, and reports whether that is something else.
+func takeFacts(u *storage.User, claim *storage.UserClaim) (other bool) {
+	issued := micros(claim.IssuedAt)
+	if !issued.After(u.FactsAt) {
+		return false
+	}
+	other = !u.FactsAt.IsZero() && !sameFacts(&u.Facts, &claim.Facts)
+	u.Facts, u.FactsAt = claim.Facts, issued
+	return other
+}
+
+func sameFacts(a, b *storage.UserFacts) bool {
+	return slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Groups, b.Groups) && slices.Equal(a.Teams, b.Teams) && slices.Equal(a.Projects, b.Projects)
+}
+
+// changeKeysOf tells that API keys of a user act by other facts from now on.
+func changeKeysOf(ctx context.Context, tx Tx, u *storage.User) error {
+	held, err := exists(ctx, tx, keyOfUserSQL, u.OrganizationID, u.ID, time.Time{}.UnixMicro())
+	if err != nil || !held {
+		return err
+	}
+	_, err = tx.Change(ctx, u.OrganizationID)
+	return err
 }
 
 // freeUserID picks the first of the claim's ids that no other identity has, in any organization: identities are compared

@@ -91,6 +91,34 @@ func testAPIKeys(t *testing.T, b *bundle) {
 	equal(t, got, all)
 }
 
+// testAPIKeyOfAgent: a key that was made for an agent ends with it, and is never one that was made for none.
+func testAPIKeyOfAgent(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	agent := b.agent(t, b.orgA, "Of keys")
+	made := newAPIKey(b.orgA, b.userA1)
+	made.AgentID = agent.ID
+	noError(t, b.CreateAPIKey(ctx, made))
+	holder, err := b.APIKeyByHMAC(ctx, made.HMAC)
+	noError(t, err)
+	equal(t, holder.APIKey, made)
+	equal(t, holder.Agent, &agent)
+	for _, id := range []string{b.unknown, b.agent(t, b.orgB, "Foreign").ID} {
+		k := newAPIKey(b.orgA, b.userA1)
+		k.AgentID = id
+		wantError(t, b.CreateAPIKey(ctx, k), storage.ErrNotFound)
+	}
+	other := b.apiKey(t, b.orgA, b.userA1)
+	noError(t, b.DeleteAgent(ctx, b.orgA, agent.ID, b.userA2, start.Add(time.Minute)))
+	holder, err = b.APIKeyByHMAC(ctx, made.HMAC)
+	noError(t, err)
+	made.RevokedAt = start.Add(time.Minute)
+	equal(t, holder.APIKey, made)
+	equal(t, holder.Agent, (*storage.Agent)(nil))
+	holder, err = b.APIKeyByHMAC(ctx, other.HMAC)
+	noError(t, err)
+	equal(t, holder.APIKey, other)
+}
+
 // testAPIKeyPrefixes is K03: keys that share a prefix have nothing in common.
 func testAPIKeyPrefixes(t *testing.T, b *bundle) {
 	ctx := t.Context()

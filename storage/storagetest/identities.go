@@ -93,6 +93,46 @@ func testOrganizationRace(t *testing.T, b *bundle) {
 	all.Wait()
 }
 
+// testUserFacts: what the newest token says of a user is kept, whatever the order in which tokens come, and holders of keys that
+// stand for the user are told when it is something else.
+func testUserFacts(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	sales, none := storage.UserFacts{Roles: []string{"admin"}, Groups: []string{"sales"}, Teams: []string{"t"}, Projects: []string{"p"}}, storage.UserFacts{}
+	claim := storage.UserClaim{OrganizationID: b.orgA, Issuer: issuer, Subject: "facts", DerivedID: newID(), Kind: storage.UserPerson}
+	told := 0
+	defer b.OnChange(func(string) { told++ })()
+	for _, step := range []struct {
+		issued time.Time
+		says   storage.UserFacts
+		want   storage.UserFacts
+		at     time.Time
+		told   int
+	}{
+		{time.Time{}, sales, none, time.Time{}, 0}, // who knows how old that is
+		{start, sales, sales, start, 0},
+		{start.Add(-time.Hour), none, sales, start, 0},
+		{time.Time{}, none, sales, start, 0},
+		{start, none, sales, start, 0},
+		{start.Add(2 * time.Second), sales, sales, start, 0}, // nothing new: about once a minute
+		{start.Add(time.Minute), sales, sales, start.Add(time.Minute), 0},
+		{start.Add(time.Minute + time.Second), none, none, start.Add(time.Minute + time.Second), 0}, // there is no key
+		{start.Add(3 * time.Minute), sales, sales, start.Add(3 * time.Minute), 1},
+	} {
+		claim.IssuedAt, claim.Facts = step.issued, step.says
+		u, err := b.ResolveUser(ctx, claim, start)
+		noError(t, err)
+		read, err := b.User(ctx, b.orgA, u.ID)
+		noError(t, err)
+		equal(t, read.Facts, step.want)
+		equal(t, read.FactsAt, step.at)
+		equal(t, told, step.told)
+		if step.at.Equal(start.Add(time.Minute + time.Second)) {
+			b.apiKey(t, b.orgA, u.ID)
+			told = 0
+		}
+	}
+}
+
 func testUsers(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	id := newID()
