@@ -4,14 +4,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
 )
 
 // BodyError is a client's body that was not accepted, and whose rest may still be on its way. Status is the answer's: 413
-// (PayloadTooLarge), 415 (UnsupportedMediaType: the body is encoded) or 400 (it ended early or is malformed). It is
-// answered inside Answer.
+// (PayloadTooLarge), 415 (UnsupportedMediaType: the body is encoded), 408 (it came too slowly) or 400 (it ended early or is
+// malformed). It is answered inside Answer.
 type BodyError struct {
 	Status int
 	Cause  error
@@ -107,6 +108,9 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 			var tooLarge *http.MaxBytesError
 			if errors.As(err, &tooLarge) {
 				return nil, refuseBody(r, http.StatusRequestEntityTooLarge, err)
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return nil, refuseBody(r, http.StatusRequestTimeout, err)
 			}
 			return nil, refuseBody(r, http.StatusBadRequest, err)
 		}

@@ -39,6 +39,8 @@ func BodyRefusal(err *forward.BodyError) *ServiceError {
 	switch err.Status {
 	case http.StatusRequestEntityTooLarge:
 		return &ServiceError{Name: PayloadTooLarge, Message: "The body is larger than the gateway takes"}
+	case http.StatusRequestTimeout:
+		return &ServiceError{Name: RequestTimeout, Message: "The body came too slowly"}
 	case http.StatusUnsupportedMediaType:
 		return &ServiceError{Name: UnsupportedMediaType, Message: "The body must not be encoded"}
 	}

@@ -107,6 +107,7 @@ func Attach(ctx caddy.Context, needs ...string) (*App, error) {
 		}
 	}
 	a.addHosts(ctx)
+	boundBodies(ctx)
 	a.listening.share(ctx)
 	a.attached.add(ctx, needs, a.logger)
 	return a, nil

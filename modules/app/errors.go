@@ -24,6 +24,7 @@ const (
 	ApprovalNotFound        ErrorName = "ApprovalNotFound"        // 404
 	NotFound                ErrorName = "NotFound"                // 404
 	MethodNotAllowed        ErrorName = "MethodNotAllowed"        // 405
+	RequestTimeout          ErrorName = "RequestTimeout"          // 408
 	Conflict                ErrorName = "Conflict"                // 409
 	PayloadTooLarge         ErrorName = "PayloadTooLarge"         // 413
 	UnsupportedMediaType    ErrorName = "UnsupportedMediaType"    // 415
@@ -42,8 +43,8 @@ var statuses = map[ErrorName]int{
 	AgentNotFound: http.StatusNotFound, PolicyNotFound: http.StatusNotFound, ApprovalNotFound: http.StatusNotFound,
 	NotFound: http.StatusNotFound, MethodNotAllowed: http.StatusMethodNotAllowed, Conflict: http.StatusConflict,
 	PayloadTooLarge: http.StatusRequestEntityTooLarge, UnsupportedMediaType: http.StatusUnsupportedMediaType,
-	RateLimitExceeded: http.StatusTooManyRequests,
-	BadRequest:        http.StatusBadRequest, InternalServerError: http.StatusInternalServerError,
+	RequestTimeout: http.StatusRequestTimeout, RateLimitExceeded: http.StatusTooManyRequests,
+	BadRequest: http.StatusBadRequest, InternalServerError: http.StatusInternalServerError,
 	OAuthConfigurationError: http.StatusInternalServerError, UpstreamError: http.StatusBadGateway,
 	Unavailable: http.StatusServiceUnavailable, LoopDetected: http.StatusLoopDetected,
 }

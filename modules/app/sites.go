@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -39,6 +40,29 @@ func gatewaySites(ctx caddy.Context) []site {
 		}
 	}
 	return sites
+}
+
+// Bounds of how long a request's body may take: so long, and a second more for each so many bytes that have come (contract 4.3).
+// A body that drips would hold its connection, and the configuration that answers it, for as long as its sender likes.
+const (
+	bodyTime = 30 * time.Second
+	bodyRate = 16 << 10 // bytes a second
+)
+
+// boundBodies sets these bounds, as Caddy's `read_body_idle` does, where the operator has set none: on all of a server, also for
+// addresses that are not the gateway's.
+func boundBodies(ctx caddy.Context) {
+	for _, module := range ctx.Modules() {
+		app, ok := module.(*caddyhttp.App)
+		if !ok {
+			continue
+		}
+		for _, server := range app.Servers {
+			if server.ReadIdleTimeout == 0 && server.ReadMinRate == 0 && len(sitesOf(server)) > 0 {
+				server.ReadIdleTimeout, server.ReadMinRate = caddy.Duration(bodyTime), bodyRate
+			}
+		}
+	}
 }
 
 // sitesOf lists the routes of a server that hold the gateway. Named routes and error routes can be reached from every

@@ -134,6 +134,8 @@ func (x *exchange) refuseBody(err error) {
 	switch wrong.Status {
 	case http.StatusRequestEntityTooLarge:
 		refused = &refusal{status: wrong.Status, message: "The request is too large."}
+	case http.StatusRequestTimeout:
+		refused = &refusal{status: wrong.Status, message: "The request came too slowly."}
 	case http.StatusUnsupportedMediaType:
 		refused = &refusal{status: wrong.Status, message: "The body must not be encoded."}
 	}
