@@ -225,7 +225,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	case err != nil:
 		return grant{}, fail("The provider refused to connect. Please try again.", err)
 	}
-	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access.Reveal(), Refresh: tokens.Refresh.Reveal()}
+	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access.Reveal(), Refresh: tokens.Refresh.Reveal(), Asked: ready.asked}
 	c := storage.Connection{
 		ConnectionKey: a.ConnectionKey, ID: a.ConnectionID, Kind: storage.ProviderOAuth2, ClientID: client.ClientID,
 		// A provider may leave out scope where it grants what was asked (RFC 6749 section 5.1).

@@ -76,7 +76,8 @@ type grant struct {
 	ID       string `json:"id"`
 	Access   string `json:"access_token,omitempty"`
 	Refresh  string `json:"refresh_token,omitempty"`
-	Key      string `json:"key,omitempty"` // API key or bearer token
+	Asked    string `json:"asked,omitempty"` // the scopes that the user was asked for, blank-separated
+	Key      string `json:"key,omitempty"`   // API key or bearer token
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
 	// Forced: the upstream had refused the token before this one.

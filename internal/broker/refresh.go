@@ -215,7 +215,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	case r.forced && g.Forced && b.now().Sub(c.UpdatedAt) < rejectedTwice:
 		return r.fall(c, "the server refuses the credential") // A15: refreshing more would not help
 	}
-	t, err := r.ask(ctx, seal.NewSecret(g.Refresh))
+	t, err := r.ask(ctx, g)
 	switch {
 	case oauthflow.ClientRefused(err):
 		r.refused = err
@@ -294,7 +294,8 @@ func (r *refresher) fall(c *storage.Connection, reason string) error {
 
 // ask returns new tokens: those that an earlier refresh got and could not store, else the provider's. A used refresh
 // token must not be sent again: providers that detect reuse end the whole grant (RFC 9700 section 4.14).
-func (r *refresher) ask(ctx context.Context, token seal.Secret) (oauthflow.Tokens, error) {
+func (r *refresher) ask(ctx context.Context, g grant) (oauthflow.Tokens, error) {
+	token := seal.NewSecret(g.Refresh)
 	if t, ok := r.b.unsaved.take(r.key, token); ok {
 		return t, nil
 	}
@@ -305,9 +306,12 @@ func (r *refresher) ask(ctx context.Context, token seal.Secret) (oauthflow.Token
 	}
 	r.asking = asking
 	where := place{resource: r.was.Resource}
-	return asking.refresh(ctx, oauthflow.RefreshRequest{
-		Endpoint: r.client.Endpoints.TokenEndpoint, Token: token, Resource: where.sent(&r.server.Entry),
-	})
+	request := oauthflow.RefreshRequest{Endpoint: r.client.Endpoints.TokenEndpoint, Token: token, Resource: where.sent(&r.server.Entry)}
+	if r.server.Entry.Options.RefreshScope {
+		// Not the granted ones: Entra ID names `.default` among them, and refuses it beside others (AADSTS70011).
+		request.Scope = g.Asked
+	}
+	return asking.refresh(ctx, request)
 }
 
 // notStored keeps tokens that the provider gave and the store did not take.

@@ -207,3 +207,43 @@ func TestW05PlainReconnect(t *testing.T) {
 		t.Errorf("%q is wanted", got)
 	}
 }
+
+// TestRefreshScope: W14: Entra ID answers a refresh without `scope` with a token for something else (anthropics/claude-code#89862).
+// What the user was asked for is sent where the entry says so, and not what was granted: Entra ID refuses that (AADSTS70011).
+func TestRefreshScope(t *testing.T) {
+	const granted = "api://app/read api://app/.default"
+	for name, tc := range map[string]struct {
+		on     bool
+		wanted string // by the server, before the user connects once more
+		want   string
+	}{
+		"off": {},
+		"on":  {on: true, want: "api://app/.default offline_access"},
+		"on, asked for more": {on: true, wanted: "api://app/write",
+			want: "api://app/.default offline_access api://app/read api://app/write"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.change(func(e *storage.DirectoryEntry) {
+				e.Scopes, e.Options.RefreshScope = []string{"api://app/.default", "offline_access"}, tc.on
+			})
+			b.provider.set(func(p *provider) { p.scope = granted })
+			b.connect()
+			if tc.wanted != "" {
+				if err := b.Want(t.Context(), b.key, tc.wanted); err != nil {
+					t.Fatal(err)
+				}
+				b.connect()
+			}
+			for range 2 { // what was asked for is kept with the next token
+				b.clock.advance(time.Hour)
+				b.use(b.node())
+				forms := get(b.provider, func(p *provider) []url.Values { return p.forms })
+				last := forms[len(forms)-1]
+				if last.Get("grant_type") != "refresh_token" || last.Get("scope") != tc.want || last.Has("scope") != tc.on {
+					t.Errorf("sent %v, want scope %q", last, tc.want)
+				}
+			}
+		})
+	}
+}

@@ -148,7 +148,7 @@ func TestSet(t *testing.T) {
 		"url https://a.example/mcp", "description d", "icon https://a.example/i.svg", "slug a", "protocol sse", "provider api_key", "auth_params query key",
 		"scopes read write", "issuer https://i.example", "authorization_endpoint https://i.example/a", "token_endpoint https://i.example/t",
 		"registration_endpoint https://i.example/r", "revocation_endpoint https://i.example/v", "resource https://a.example",
-		"token_endpoint_auth_method none", "authorization_params a=b=c d=", "trusted_ca {file./ca.pem}", "public on", "requires_auth off",
+		"token_endpoint_auth_method none", "authorization_params a=b=c d=", "refresh_scope on", "trusted_ca {file./ca.pem}", "public on", "requires_auth off",
 		"categories x y", "events_url https://a.example/e",
 	} {
 		word, rest, _ := strings.Cut(line, " ")
@@ -165,11 +165,11 @@ func TestSet(t *testing.T) {
 		AuthParams: storage.AuthParams{In: "query", Name: "key"}, Scopes: []string{"read", "write"}, OAuth: storage.OAuthEndpoints{
 			Issuer: "https://i.example", AuthorizationEndpoint: "https://i.example/a", TokenEndpoint: "https://i.example/t",
 			RegistrationEndpoint: "https://i.example/r", RevocationEndpoint: "https://i.example/v",
-		}, Resource: "https://a.example", AuthMethod: "none", AuthorizationParams: map[string]string{"a": "b=c", "d": ""}, TrustedCA: "{file./ca.pem}", Public: true, RequiresAuth: &off, Categories: []string{"x", "y"}, EventsURL: "https://a.example/e",
+		}, Resource: "https://a.example", AuthMethod: "none", AuthorizationParams: map[string]string{"a": "b=c", "d": ""}, RefreshScope: true, TrustedCA: "{file./ca.pem}", Public: true, RequiresAuth: &off, Categories: []string{"x", "y"}, EventsURL: "https://a.example/e",
 	}, r); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	for _, line := range []string{"name x", "uri x", "url a b", "public yes", "requires_auth", "auth_params header", "auth_params cookie x", "auth_params header a b c", "URL x"} {
+	for _, line := range []string{"name x", "uri x", "url a b", "public yes", "refresh_scope always", "requires_auth", "auth_params header", "auth_params cookie x", "auth_params header a b c", "URL x"} {
 		words := strings.Fields(line)
 		if err := new(Record).Set(words[0], words[1:]); err == nil {
 			t.Errorf("%s is taken", line)

@@ -43,6 +43,8 @@ type Record struct {
 	AuthMethod string `json:"token_endpoint_auth_method,omitempty"`
 	// What is sent in the authorization request beside OAuth's own parameters. Default: nothing.
 	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`
+	// Whether a refresh asks again for the scopes that its user was asked for. Default: false.
+	RefreshScope bool `json:"refresh_scope,omitempty"`
 	// The certificate authorities to trust for the server and its provider beside the system's: PEM, or, in configuration, a
 	// reference to it. Default: none.
 	TrustedCA string `json:"trusted_ca,omitempty"`
@@ -79,7 +81,7 @@ func (r Record) Entry(source storage.Source) storage.DirectoryEntry {
 	if r.RequiresAuth != nil {
 		e.RequiresAuth = *r.RequiresAuth
 	}
-	e.Options = storage.EntryOptions{AuthorizationParams: r.AuthorizationParams, TrustedCA: r.TrustedCA}
+	e.Options = storage.EntryOptions{AuthorizationParams: r.AuthorizationParams, RefreshScope: r.RefreshScope, TrustedCA: r.TrustedCA}
 	if r.AuthMethod != Auto {
 		e.Options.AuthMethod = r.AuthMethod
 	}
@@ -122,14 +124,17 @@ func (r *Record) Set(word string, arguments []string) error {
 		r.Protocol = storage.Protocol(argument)
 	case "provider":
 		r.Provider = storage.Provider(argument)
-	case "public", "requires_auth":
+	case "public", "refresh_scope", "requires_auth":
 		on, err := onOff(word, argument)
 		if err != nil {
 			return err
 		}
-		if word == "public" {
+		switch word {
+		case "public":
 			r.Public = on
-		} else {
+		case "refresh_scope":
+			r.RefreshScope = on
+		default:
 			r.RequiresAuth = &on
 		}
 	default:
@@ -141,7 +146,7 @@ func (r *Record) Set(word string, arguments []string) error {
 var words = []string{
 	"url", "description", "icon", "slug", "protocol", "provider", "auth_params", "scopes", "issuer", "authorization_endpoint",
 	"token_endpoint", "registration_endpoint", "revocation_endpoint", "resource",
-	"token_endpoint_auth_method", "authorization_params", "trusted_ca", "public", "requires_auth", "categories", "events_url",
+	"token_endpoint_auth_method", "authorization_params", "refresh_scope", "trusted_ca", "public", "requires_auth", "categories", "events_url",
 }
 
 func (r *Record) list(word string) *[]string {

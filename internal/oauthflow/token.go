@@ -63,12 +63,16 @@ type RefreshRequest struct {
 	Client   ClientAuth
 	Token    seal.Secret
 	Resource string
+	Scope    string // blank-separated; "": none is sent, and the server gives what it gave before (RFC 6749 section 6)
 }
 
 // Refresh redeems a refresh token. ClassOf tells what an error means: after Refused the token must not be sent again, after
 // Later the server may or may not have used it up. HandedOut is the refresh token of an answer that is unusable otherwise.
 func (c *Client) Refresh(ctx context.Context, r RefreshRequest) (Tokens, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {r.Token.Reveal()}}
+	if r.Scope != "" {
+		form.Set("scope", r.Scope)
+	}
 	c = c.trusting(r.Client.Roots)
 	return c.token(ctx, c.slow, r.Endpoint, r.Client, form, r.Resource, r.Token.Reveal())
 }

@@ -212,6 +212,10 @@ func TestRefresh(t *testing.T) {
 	if form.Get("grant_type") != "refresh_token" || form.Get("refresh_token") != "r1" || form.Get("resource") != r.Resource || form.Has("scope") {
 		t.Errorf("form %v", form)
 	}
+	r.Scope = "api://app/read offline_access"
+	if _, err := c.Refresh(t.Context(), r); err != nil || f.last(t).form.Get("scope") != r.Scope {
+		t.Errorf("form %v, %v", f.last(t).form, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Refresh(ctx, r); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnavailable) {

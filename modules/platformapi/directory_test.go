@@ -31,7 +31,7 @@ func TestEntryShape(t *testing.T) {
 			"issuer": "", "authorization_endpoint": "", "token_endpoint": "", "registration_endpoint": "", "revocation_endpoint": "", "resource": "",
 		},
 		"public": false, "requires_auth": true, "categories": []any{}, "events_url": "", "meta": object{},
-		"resource": "auto", "token_endpoint_auth_method": "auto", "authorization_params": object{}, "trusted_ca": "",
+		"resource": "auto", "token_endpoint_auth_method": "auto", "authorization_params": object{}, "refresh_scope": false, "trusted_ca": "",
 		"created_at": "2026-03-01T12:00:00.000000Z", "updated_at": "2026-03-01T12:00:00.000000Z",
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
@@ -76,17 +76,21 @@ func TestEntryOptions(t *testing.T) {
 			t.Errorf("%v: resource %v, oauth %v", tc.body, got["resource"], got["oauth"])
 		}
 	}
-	got := put(object{"token_endpoint_auth_method": "none", "authorization_params": object{"prompt": "consent"}})
-	if got["token_endpoint_auth_method"] != "none" || !cmp.Equal(got["authorization_params"], object{"prompt": "consent"}) {
+	got := put(object{"token_endpoint_auth_method": "none", "refresh_scope": true, "authorization_params": object{"prompt": "consent"}})
+	if got["token_endpoint_auth_method"] != "none" || got["refresh_scope"] != true || !cmp.Equal(got["authorization_params"], object{"prompt": "consent"}) {
 		t.Errorf("%v", got)
 	}
-	got = put(object{"token_endpoint_auth_method": "auto", "authorization_params": object{}})
-	if got["token_endpoint_auth_method"] != "auto" || !cmp.Equal(got["authorization_params"], object{}) {
+	got = put(object{"name": "Once more"})
+	if got["refresh_scope"] != true {
+		t.Errorf("%v", got)
+	}
+	got = put(object{"token_endpoint_auth_method": "auto", "refresh_scope": false, "authorization_params": object{}})
+	if got["token_endpoint_auth_method"] != "auto" || got["refresh_scope"] != false || !cmp.Equal(got["authorization_params"], object{}) {
 		t.Errorf("%v", got)
 	}
 	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{
-		"resource": "x y", "token_endpoint_auth_method": "private_key_jwt", "authorization_params": object{"State": "x", "a": "\n", "b": 1}, "trusted_ca": "{file./etc/passwd}",
-	}).wantProblems("body.authorization_params.b string_type", "body.oauth.resource value_error", "body.token_endpoint_auth_method enum",
+		"resource": "x y", "token_endpoint_auth_method": "private_key_jwt", "authorization_params": object{"State": "x", "a": "\n", "b": 1}, "refresh_scope": "sometimes", "trusted_ca": "{file./etc/passwd}",
+	}).wantProblems("body.authorization_params.b string_type", "body.refresh_scope bool_type", "body.oauth.resource value_error", "body.token_endpoint_auth_method enum",
 		"body.authorization_params.State value_error", "body.authorization_params.a value_error", "body.trusted_ca value_error")
 	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"resource": "urn:d", "oauth": object{"resource": "urn:e"}}).wantProblems("body.resource value_error")
 }

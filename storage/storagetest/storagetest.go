@@ -200,7 +200,7 @@ func entry(name string) storage.DirectoryEntry {
 		Public:     true, RequiresAuth: true, Categories: []string{"notes"}, EventsURL: "https://mcp.example.com/events",
 		Meta: []byte(`{"kept":  "as written"}`),
 		Options: storage.EntryOptions{
-			ResourceOff: true, AuthMethod: "client_secret_post", AuthorizationParams: map[string]string{"prompt": "consent"}, TrustedCA: "pem",
+			ResourceOff: true, AuthMethod: "client_secret_post", AuthorizationParams: map[string]string{"prompt": "consent"}, RefreshScope: true, TrustedCA: "pem",
 		},
 	}
 }
