@@ -115,8 +115,8 @@ func goServers() []mcpServer {
 				call("no-such-tool", nil), read("embedded:no-such"),
 			},
 			theirs: map[string]string{
-				"tools/list": "Six of its tools have names like `greet (structured)`. ",
-				"greet (structured) {\"name\":\"Alice\"}": "`tools/call` of one is `Unknown tool`: a policy names tools by what MCP allows in names, letters, digits and `_-./` (2025-11-25, server/tools, Tool Names), and hides others. ",
+				"tools/list": "Six of its tools have names like `greet (structured)`, and are hidden. ",
+				"greet (structured) {\"name\":\"Alice\"}": "`tools/call` of one is `Unknown tool`: policies name tools by 1 to 128 characters of `A-Z a-z 0-9 _ . / -`, and calls of others are refused, so that no name reads as another action (`x:approve`). MCP says since 2025-11-25 that names SHOULD have these characters, but no `/`, and no spaces (server/tools, Tool Names); before, it says nothing. ",
 			},
 		},
 		{
