@@ -70,7 +70,7 @@ func TestK07DoorsOfKeys(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/api/servers", "/api/approvals", "/api/llm-gateway/admin/api-keys", "/api/llm-gateway/user/api-keys", "/api/llm-gateway/v1", "/API/llm-gateway/v1/models",
-		"/mcp/demo/", "//mcp/demo", "/api/audit", "/",
+		"/mcp/demo//", "//mcp/demo", "/api/audit", "/",
 	} {
 		for _, key := range []string{mcp, llm} {
 			for _, line := range []string{"Authorization: Bearer " + key, "X-Api-Key: " + key} {

@@ -95,7 +95,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 	if app.IsPublic(path) {
 		return next.ServeHTTP(w, app.WithCall(r, call))
 	}
-	if wrongBase(w, r, call.Core) {
+	if wrongBase(w, r, call.Core) || slashed(w, path, call.Core) {
 		return nil
 	}
 	if refused := h.authenticate(w, r, call); refused {

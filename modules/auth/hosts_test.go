@@ -131,7 +131,7 @@ func TestPaths(t *testing.T) {
 		{"P01 semicolon", "/mcp/a;x=1", http.StatusUnprocessableEntity},
 		{"P01 two slashes", "//mcp/demo", http.StatusAccepted},
 		{"P01 dot segment", "/./mcp/demo", http.StatusAccepted},
-		{"P01 slash at the end", "/mcp/demo/", http.StatusAccepted},
+		{"P01 slash at the end", "/mcp/demo/", http.StatusNotFound},
 		{"P02 capitals in the route", "/MCP/demo", http.StatusAccepted},
 		{"P02 capitals in the name", "/mcp/FOO", http.StatusUnprocessableEntity},
 		{"P03 empty", "/mcp/", http.StatusUnprocessableEntity},
