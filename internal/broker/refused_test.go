@@ -358,6 +358,11 @@ func TestForgottenClient(t *testing.T) {
 	words := func(status int, code string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) { answer(w, status, map[string]any{"error": code}) }
 	}
+	said := func(message string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			answer(w, http.StatusUnprocessableEntity, map[string]any{"message": message})
+		}
+	}
 	refused, unread, away := words(401, "invalid_client"), words(400, "invalid_request"), words(503, "")
 	for _, tc := range []struct {
 		name    string
@@ -368,6 +373,8 @@ func TestForgottenClient(t *testing.T) {
 		{"refused once", false, []func(http.ResponseWriter){refused, words(400, "invalid_grant")}, 1},
 		{"refused once, then away", false, []func(http.ResponseWriter){refused, away}, 1},
 		{"refused twice", false, []func(http.ResponseWriter){refused}, 2},
+		{"refused twice in Supabase's words", false, []func(http.ResponseWriter){said("Unrecognized client_id")}, 2},
+		{"refused for something else in its words", false, []func(http.ResponseWriter){said("Required parameter: code")}, 1},
 		{"known with its secret in the other place", true, []func(http.ResponseWriter){refused, words(400, "invalid_grant")}, 1},
 		{"refused, and not looked at in the other place", true, []func(http.ResponseWriter){refused, unread, refused, unread}, 2},
 		{"refused once, and not looked at in the other place", true, []func(http.ResponseWriter){refused, unread, words(400, "invalid_grant")}, 1},

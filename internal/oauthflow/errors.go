@@ -38,8 +38,14 @@ var clientCodes = []string{
 	CodeInvalidClient, CodeUnauthorizedClient, "incorrect_client_credentials", "bad_client_secret", "invalid_client_id", "invalid_client_secret",
 }
 
+// unknownClient is said in place of a code: Supabase's API answers all errors in words of its own.
+const unknownClient = "Unrecognized client_id"
+
 // ClientRefused reports that err is a refusal of the client, not of what it asked for.
-func ClientRefused(err error) bool { return slices.Contains(clientCodes, Code(err)) }
+func ClientRefused(err error) bool {
+	e, ok := errors.AsType[*ProtocolError](err)
+	return ok && (slices.Contains(clientCodes, e.Code) || e.Code == "" && e.Description == unknownClient)
+}
 
 // ResourceRefused reports that err is a refusal of the parameter resource: a code of RFC 8707, or words about it, as Entra ID
 // has them (AADSTS901002, AADSTS9010010), or invalid_request without a word.
