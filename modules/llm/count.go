@@ -112,6 +112,8 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	}
 	read := answer.body != nil && answer.err == nil
 	switch s := response.Status; {
+	case read && s == http.StatusBadRequest && llmwire.RefusesCounting(answer.body):
+		result = llmroute.Works // and the estimate follows: clients that measure their context so end at an error
 	case read && s < http.StatusBadRequest:
 		result = llmroute.Works
 		x.call.AuditModelOutcome(outcomeOK, s, llmwire.Usage{})

@@ -26,6 +26,9 @@ func TestCountTokens(t *testing.T) {
 		{"busy", "claude", func(w http.ResponseWriter) { reply(w, 429, `{"type":"error"}`) }, 200, `{"input_tokens":2}`, "real-claude"},
 		{"broken off", "claude", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 200, `{"input_tokens":2}`, "real-claude"},
 		{"a wrong request", "claude", func(w http.ResponseWriter) { reply(w, 400, `{"type":"error"}`) }, 400, `{"type":"error"}`, "real-claude"},
+		{"not for this model, as Bedrock says", "claude", func(w http.ResponseWriter) {
+			reply(w, 400, `{"message":"The provided model doesn't support counting tokens."}`)
+		}, 200, `{"input_tokens":2}`, "real-claude"},
 		{"of OpenAI's", "small", func(w http.ResponseWriter) { reply(w, 200, `{}`) }, 200, `{"input_tokens":2}`, ""},
 		{"unknown", "nope", func(w http.ResponseWriter) { reply(w, 200, `{}`) }, 404, `"not_found_error"`, ""},
 	} {
