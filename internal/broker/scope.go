@@ -72,10 +72,15 @@ func widened(c storage.Connection, scope string) string {
 	return strings.Join(wanted[:min(len(wanted), maxWanted)], " ")
 }
 
+// allRegistered ends the scope with which Entra ID is asked for all that the app is registered for.
+const allRegistered = "/.default"
+
 // scopesFor returns the scopes for a connect. Where the upstream wanted more, the granted scopes join the wanted ones: without
-// them a provider may give the new scope alone.
+// them a provider may give the new scope alone. Nothing joins a scope for all that the app is registered for: Entra ID refuses it
+// beside others (AADSTS70011), and the user could not connect any more.
 func scopesFor(client storage.OAuthClient, former storage.Connection) []string {
-	if former.WantedScope == "" {
+	all := slices.ContainsFunc(client.Scopes, func(scope string) bool { return strings.HasSuffix(scope, allRegistered) })
+	if former.WantedScope == "" || all {
 		return client.Scopes
 	}
 	scopes, err := oauthflow.Union(client.Scopes, strings.Fields(former.Scope), strings.Fields(former.WantedScope))

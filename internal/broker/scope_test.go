@@ -211,29 +211,36 @@ func TestW05PlainReconnect(t *testing.T) {
 // TestRefreshScope: W14: Entra ID answers a refresh without `scope` with a token for something else (anthropics/claude-code#89862).
 // What the user was asked for is sent where the entry says so, and not what was granted: Entra ID refuses that (AADSTS70011).
 func TestRefreshScope(t *testing.T) {
-	const granted = "api://app/read api://app/.default"
 	for name, tc := range map[string]struct {
 		on     bool
+		scopes string
 		wanted string // by the server, before the user connects once more
 		want   string
 	}{
-		"off": {},
-		"on":  {on: true, want: "api://app/.default offline_access"},
-		"on, asked for more": {on: true, wanted: "api://app/write",
-			want: "api://app/.default offline_access api://app/read api://app/write"},
+		"off": {scopes: "api://app/.default offline_access"},
+		"on":  {on: true, scopes: "api://app/.default offline_access", want: "api://app/.default offline_access"},
+		"on, asked for more": {on: true, scopes: "api://app/read offline_access", wanted: "api://app/write",
+			want: "api://app/read offline_access api://app/write"},
+		"on, more than all that the app has": {on: true, scopes: "api://app/.default offline_access", wanted: "api://app/write",
+			want: "api://app/.default offline_access"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
 			b.change(func(e *storage.DirectoryEntry) {
-				e.Scopes, e.Options.RefreshScope = []string{"api://app/.default", "offline_access"}, tc.on
+				e.Scopes, e.Options.RefreshScope = strings.Fields(tc.scopes), tc.on
 			})
-			b.provider.set(func(p *provider) { p.scope = granted })
+			b.provider.set(func(p *provider) {
+				p.scope = strings.Replace(tc.scopes, " offline_access", " api://app/read", 1)
+			})
 			b.connect()
 			if tc.wanted != "" {
 				if err := b.Want(t.Context(), b.key, tc.wanted); err != nil {
 					t.Fatal(err)
 				}
 				b.connect()
+				if enough, err := b.GivesEnough(t.Context(), b.key); err != nil || !enough {
+					t.Errorf("after the user's answer it does not give enough (%v)", err)
+				}
 			}
 			for range 2 { // what was asked for is kept with the next token
 				b.clock.advance(time.Hour)
