@@ -403,7 +403,7 @@ func TestAttackSlowness(t *testing.T) {
 	t.Parallel()
 	// The first one is also what those get that do begin.
 	const handler = "{\n transport {\n  response_header_timeout 5s\n  read_timeout 500ms\n }\n }\n"
-	g := startGateway(t, settings{whole: true, site: "durward_auth\n durward_policy\n durward_credential\n durward_mcp " + handler + " durward_sse " + handler + " durward_platform"})
+	g := startGateway(t, settings{whole: true, site: "durward_auth\n durward_limit\n durward_policy\n durward_credential\n durward_mcp " + handler + " durward_sse " + handler + " durward_platform"})
 	token := g.token(alice)
 	hang := func(w http.ResponseWriter, r *http.Request, text string) {
 		out := http.NewResponseController(w)

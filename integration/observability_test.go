@@ -202,6 +202,7 @@ func TestPlaceholders(t *testing.T) {
 	route {
 		durward_auth
 		header X-After-Auth "{durward.org}|{durward.server}"
+		durward_limit
 		durward_policy
 		durward_credential
 		durward_mcp

@@ -167,7 +167,7 @@ func TestReplayWhatNoPolicyDecided(t *testing.T) {
 	t.Parallel()
 	t.Run("off", func(t *testing.T) {
 		t.Parallel()
-		g := startGateway(t, settings{whole: true, site: "durward_auth\n durward_policy off\n durward_credential\n durward_mcp\n durward_platform"})
+		g := startGateway(t, settings{whole: true, site: "durward_auth\n durward_limit off\n durward_policy off\n durward_credential\n durward_mcp\n durward_platform"})
 		s := g.bareServer(newMCPServer(t, nil).url, nil)
 		token := g.token(bob)
 		session := g.initialize(token, s)

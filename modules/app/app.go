@@ -137,7 +137,7 @@ type App struct {
 	coordination   *coordination // nil: this node counts alone
 
 	listening listening
-	attached  attached
+	ordered   bool // the order of the handlers has been checked
 
 	// core is set once the public URL is known, at the latest when the first handler attaches. serving is the same once it
 	// is furnished: only then requests can pin it.

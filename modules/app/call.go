@@ -194,6 +194,8 @@ const (
 	textNoAuth       = "This request was not authenticated; durward_auth must come first in the configuration"
 	textNoCredential = "This call has no credential; durward_credential must come after durward_auth in the configuration"
 	textNoDecision   = "Nobody decided about this call; durward_policy must come between durward_auth and durward_credential in the configuration (`durward_policy off` lets every call pass)"
+	// TextNoLimit is what a call gets that nobody counts.
+	TextNoLimit = "Nobody counts this call; durward_limit must come between durward_auth and durward_credential in the configuration, and before durward_llm (`durward_limit off` counts nothing)"
 )
 
 // RequireCall returns the call of a request, or answers the refusal.
@@ -228,6 +230,10 @@ func ProxiedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	}
 	if call.Decision == nil {
 		WriteError(w, InternalServerError, textNoDecision)
+		return nil, false
+	}
+	if !call.LimitsSeen() {
+		WriteError(w, InternalServerError, TextNoLimit)
 		return nil, false
 	}
 	return call, true

@@ -27,10 +27,10 @@ type Carrier struct {
 }
 
 // Carry is called by a handler's Provision: it finds the app and makes the forwarder. headerTimeout is how long an upstream
-// may take to begin its answer, unless the transport says otherwise; needs is as in Attach.
-func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration, needs ...string) error {
+// may take to begin its answer, unless the transport says otherwise.
+func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration) error {
 	c.Logger = ctx.Logger()
-	a, err := Attach(ctx, needs...)
+	a, err := Attach(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func (c *Carrier) ForwarderOf(e *storage.DirectoryEntry) (*forward.Forwarder, er
 }
 
 // CarryModels is Carry for calls to models, and returns the app.
-func (c *Carrier) CarryModels(ctx caddy.Context, needs ...string) (*App, error) {
+func (c *Carrier) CarryModels(ctx caddy.Context) (*App, error) {
 	c.Logger = ctx.Logger()
-	a, err := Attach(ctx, needs...)
+	a, err := Attach(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -82,8 +82,8 @@ type Core struct {
 }
 
 // Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the
-// handler belongs to. needs are the handlers without which this one refuses every request: they stand before it.
-func Attach(ctx caddy.Context, needs ...string) (*App, error) {
+// handler belongs to. It fails where the gateway's handlers stand in an order in which they cannot work.
+func Attach(ctx caddy.Context) (*App, error) {
 	configured, err := ctx.AppIfConfigured("durward")
 	if errors.Is(err, caddy.ErrNotConfigured) {
 		return nil, errors.New("the durward app is not configured (a global option `durward` in the Caddyfile, apps.durward in JSON)")
@@ -92,6 +92,12 @@ func Attach(ctx caddy.Context, needs ...string) (*App, error) {
 		return nil, err
 	}
 	a := configured.(*App)
+	if !a.ordered {
+		a.ordered = true
+		if err := checkOrder(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if a.development() {
 		if err := requireLoopback(ctx); err != nil {
 			return nil, err
@@ -109,7 +115,6 @@ func Attach(ctx caddy.Context, needs ...string) (*App, error) {
 	a.addHosts(ctx)
 	boundBodies(ctx)
 	a.listening.share(ctx)
-	a.attached.add(ctx, needs, a.logger)
 	return a, nil
 }
 

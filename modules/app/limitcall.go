@@ -14,6 +14,7 @@ import (
 
 // callLimits is what rate limits know of a call.
 type callLimits struct {
+	seen    bool // by durward_limit
 	on      bool // durward_limit said that the call counts
 	charged bool
 	matched *limit.Matched
@@ -48,8 +49,15 @@ func (c *Call) LimitSubject(traffic storage.TrafficType) limit.Subject {
 	return s
 }
 
-// Limited makes the call to a server one that counts. Calls do not without it, which is durward_limit's word.
-func (c *Call) Limited() { c.limits.on = true }
+// Limited makes the call one that counts, and Unlimited one that does not. Calls of which durward_limit says neither are refused:
+// without it nothing would be counted, and nobody would know.
+func (c *Call) Limited() { c.limits.seen, c.limits.on = true, true }
+
+// Unlimited is for `durward_limit off`. See Limited.
+func (c *Call) Unlimited() { c.limits.seen = true }
+
+// LimitsSeen reports whether durward_limit has seen the call.
+func (c *Call) LimitsSeen() bool { return c.limits.seen }
 
 // Look says whether a limit on the call to a server is full already, before anything of it is read. Nothing is charged.
 // On an error nobody may be let through.
@@ -142,6 +150,10 @@ func (c *Call) counts() (requests, results int64) {
 // Admit charges a call to a server, or answers its refusal and reports false. Whoever lets it go on calls
 // [Call.EndLimits] afterwards.
 func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
+	if !c.limits.seen {
+		WriteError(w, InternalServerError, TextNoLimit)
+		return false
+	}
 	if !c.limits.on {
 		return true
 	}

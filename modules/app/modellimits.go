@@ -25,6 +25,9 @@ type modelTarget struct{ provider, name, model, alias, via string }
 // MatchedForModels gives what a call to a model counts in now; subject is the call's ([Call.LimitSubject]) with its target.
 // Errors are the store's; nobody may be let through on one.
 func (c *Call) MatchedForModels(ctx context.Context, subject *limit.Subject) (*limit.Matched, error) {
+	if c.limits.seen && !c.limits.on {
+		return new(limit.Matched), nil // durward_limit off
+	}
 	limits, organization := c.Core.Limits, c.Caller.OrganizationID
 	if c.key == nil || c.Agent != nil {
 		return limits.Matched(ctx, organization, subject)

@@ -42,7 +42,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	h.now = time.Now
 	h.router = smart.New(h.now)
-	_, err := app.Attach(ctx, app.AuthHandler)
+	_, err := app.Attach(ctx)
 	return err
 }
 

@@ -28,8 +28,11 @@ func init() {
 // Counters outlive a reload of the configuration. Those that nodes share (`coordinate`) outlive a node, too; those of a node
 // that counts alone end with its process.
 type Handler struct {
-	// The kinds of traffic that count: `mcp` (which is `/mcp` and `/sse`) and `llm`. Default: both.
+	// The kinds of traffic that count: `mcp` (which is `/mcp` and `/sse`) and `llm`. Default: both. Calls of a kind that is not
+	// named here, nor by another durward_limit, are refused.
 	Traffic []string `json:"traffic,omitempty"`
+	// Off counts nothing, and lets calls of the kinds in `traffic` pass. Default: false.
+	Off bool `json:"off,omitempty"`
 
 	app    *app.App
 	logger *zap.Logger
@@ -54,7 +57,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.mcp = len(h.Traffic) == 0 || slices.Contains(h.Traffic, trafficMCP)
 	h.llm = len(h.Traffic) == 0 || slices.Contains(h.Traffic, trafficLLM)
 	var err error
-	h.app, err = app.Attach(ctx, app.AuthHandler)
+	h.app, err = app.Attach(ctx)
 	return err
 }
 
@@ -96,6 +99,10 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 		app.WriteError(w, app.InternalServerError, textNoServer)
 		return false
 	}
+	if h.Off {
+		call.Unlimited()
+		return true
+	}
 	call.Limited()
 	if r.Method != http.MethodPost && strings.HasPrefix(r.URL.Path, app.MCPPrefix) {
 		return true
@@ -109,10 +116,14 @@ const textNoServer = "This call's server was not looked up; durward_auth must co
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
-//	durward_limit [mcp] [llm]
+//	durward_limit [mcp] [llm] [off]
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the directive's name
 	for d.NextArg() {
+		if d.Val() == "off" && !h.Off {
+			h.Off = true
+			continue
+		}
 		if err := known(d.Val()); err != nil {
 			return d.WrapErr(err)
 		}

@@ -286,16 +286,24 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestOff: what is not named counts nothing.
+// TestOff: what is off counts nothing, and passes. A kind of traffic that is not named is not seen, and goes no further.
 func TestOff(t *testing.T) {
 	g := newGateway(t)
 	g.set(rate(everybody, -1, 0))
-	g.handler.mcp = false
+	g.handler.Off = true
 	if w := g.post(g.call(), ping); w.Code != http.StatusNoContent {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	g.handler.mcp, g.handler.llm = true, false
-	if w := g.send(g.call(), http.MethodPost, app.ModelsPrefix+"messages", ping); w.Code != http.StatusNoContent {
+	model := g.call()
+	if w := g.send(model, http.MethodPost, app.ModelsPrefix+"messages", ping); w.Code != http.StatusNoContent || !model.LimitsSeen() {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	g.handler.Off, g.handler.mcp, g.handler.llm = false, false, false
+	if w := g.post(g.call(), ping); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "durward_limit off") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	model = g.call()
+	if g.send(model, http.MethodPost, app.ModelsPrefix+"messages", ping); model.LimitsSeen() {
+		t.Error("durward_limit has seen a call of a kind that it is not for")
 	}
 }

@@ -14,12 +14,17 @@ import (
 // admitPrompt looks at the limits of a call to a model, as far as they are known before its body is read: those of its
 // caller. The model's are looked at, and all are charged, by durward_llm.
 func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodPost {
-		return true
-	}
 	call, ok := app.CallOf(r)
 	if !ok || call.Caller == nil {
 		return true // durward_llm answers, in its own words
+	}
+	if h.Off {
+		call.Unlimited()
+		return true
+	}
+	call.Limited()
+	if r.Method != http.MethodPost {
+		return true
 	}
 	refused, err := call.LookForModels(r.Context())
 	switch {
@@ -54,5 +59,5 @@ func known(kind string) error {
 	if kind == trafficMCP || kind == trafficLLM {
 		return nil
 	}
-	return fmt.Errorf("unrecognized kind of traffic %q; known are mcp, llm", kind)
+	return fmt.Errorf("unrecognized kind of traffic %q; known are mcp, llm, off", kind)
 }

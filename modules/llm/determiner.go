@@ -75,7 +75,7 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	limits := x.call.Core.Limits
 	subject := x.call.LimitSubject(storage.TrafficLLM)
 	subject.Alias = model.Alias
-	matched, err := limits.Matched(ctx, x.call.Caller.OrganizationID, &subject)
+	matched, err := x.call.MatchedForModels(ctx, &subject)
 	var over *limit.Refusal
 	if err == nil {
 		x.entered, over, err = limits.Engine().Charge(ctx, matched, limit.Cost{Requests: 1})

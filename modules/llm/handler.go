@@ -37,7 +37,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // Provision finds the app and makes the forwarder.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.now = time.Now
-	a, err := h.CarryModels(ctx, app.AuthHandler)
+	a, err := h.CarryModels(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,6 +69,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	call, ok := app.CallOf(r)
 	if !ok || call.Caller == nil {
 		a.refuse(&refusal{status: http.StatusUnauthorized, code: codeInvalidKey, message: textNoAuth})
+		return nil
+	}
+	if prompt && !call.LimitsSeen() {
+		a.refuse(&refusal{status: http.StatusInternalServerError, code: "no_limit", message: app.TextNoLimit + "."})
 		return nil
 	}
 	listed := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")

@@ -68,6 +68,7 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
 		}},
 	}
+	l.call.Unlimited()
 	return l
 }
 

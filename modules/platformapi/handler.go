@@ -41,11 +41,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	h.now = time.Now
-	var needs []string
-	if !h.HealthOnly {
-		needs = []string{app.AuthHandler}
-	}
-	a, err := app.Attach(ctx, needs...)
+	a, err := app.Attach(ctx)
 	if err == nil {
 		h.streamsOpen = a.StreamsOpen()
 	}

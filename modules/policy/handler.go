@@ -47,7 +47,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	var err error
-	h.app, err = app.Attach(ctx, app.AuthHandler)
+	h.app, err = app.Attach(ctx)
 	return err
 }
 

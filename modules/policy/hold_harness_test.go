@@ -84,7 +84,7 @@ func newPipeline(t *testing.T) *pipeline {
 		"public_url": "https://gate.example.com", "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
 		"master_key": []string{"{file." + key + "}"}, "identity": []any{object{"kind": "oidc", "issuer": g.issuer.URL, "login_client": console}},
 		"egress": object{"http": []string{"127.0.0.0/8"}}, "approval_clients": []string{console, inBandAgent}, "streams": object{"heartbeat": int64(time.Second)},
-	}, g.address, caddytest.Named("durward_auth"), caddytest.Named("durward_policy"), caddytest.Named("durward_credential"), caddytest.Named("durward_mcp"),
+	}, g.address, caddytest.Named("durward_auth"), object{"handler": "durward_limit", "off": true}, caddytest.Named("durward_policy"), caddytest.Named("durward_credential"), caddytest.Named("durward_mcp"),
 		caddytest.Named("durward_platform"))
 	g.load()
 

@@ -14,8 +14,7 @@ import (
 // TestHoldLimited: a held call counts once, when it goes on; one that has no room by then is answered on its stream.
 func TestHoldLimited(t *testing.T) {
 	g := newPipeline(t)
-	policy := []byte(`{"handler":"durward_policy"}`)
-	g.config = bytes.Replace(g.config, policy, []byte(`{"handler":"durward_limit"},{"handler":"durward_gateway"},{"handler":"durward_policy"}`), 1)
+	g.config = bytes.Replace(g.config, []byte(`{"handler":"durward_limit","off":true}`), []byte(`{"handler":"durward_limit"},{"handler":"durward_gateway"}`), 1)
 	g.load()
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
 	const limits = "/api/llm-gateway/admin/rate-limits"

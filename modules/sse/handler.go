@@ -33,7 +33,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app and makes the forwarder.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	return h.Carry(ctx, headerTimeout, app.AuthHandler, app.PolicyHandler, app.CredentialHandler)
+	return h.Carry(ctx, headerTimeout)
 }
 
 // ServeHTTP serves /sse/{name} and passes on everything else.
