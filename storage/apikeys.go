@@ -20,7 +20,10 @@ type APIKey struct {
 	UserID    string // whom the key stands for; "" for keys of the organization or of a group
 	GroupName string // "" for keys of the organization or of a user
 	// AgentID is the agent that the key was made for; "" for none. The key is revoked with it.
-	AgentID   string
+	AgentID string
+	// MadeWith is the client with whose token the key was made, by its external id; "" for keys of former versions, which did not
+	// look at it.
+	MadeWith  string
 	CreatedBy string // user id
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero: never

@@ -45,18 +45,24 @@ type User struct {
 	RevokedAt time.Time
 	// LoggedOutAt: browsers' sessions that were begun until then are over; zero when nobody logged out.
 	LoggedOutAt time.Time
-	// Facts are what the newest token of the user said, which was issued at FactsAt; none is known where that is zero. API keys
-	// of the user act by them.
+	// Facts are what tokens of the user said, and FactsAt is when the newest of them was issued; zero: none said when. API keys of
+	// the user act by them.
 	Facts   UserFacts
 	FactsAt time.Time
 }
 
-// UserFacts are what a token says of a user besides who they are.
+// UserFacts are what tokens say of a user besides who they are.
 type UserFacts struct {
-	Roles    []string `json:"roles,omitempty"`
-	Groups   []string `json:"groups,omitempty"`
-	Teams    []string `json:"teams,omitempty"`
-	Projects []string `json:"projects,omitempty"`
+	Roles    Fact `json:"roles,omitzero"`
+	Groups   Fact `json:"groups,omitzero"`
+	Teams    Fact `json:"teams,omitzero"`
+	Projects Fact `json:"projects,omitzero"`
+}
+
+// Fact is one list, sorted, as the last token said that named it. At is when that was issued; zero: none ever has named it.
+type Fact struct {
+	Names []string  `json:"names,omitempty"`
+	At    time.Time `json:"at"`
 }
 
 // UserClaim is what a verified token says about its user.
@@ -69,10 +75,10 @@ type UserClaim struct {
 	ID, DerivedID string
 	Kind          UserKind
 	Name, Email   string
-	// Facts are kept when the token was issued, at IssuedAt, after the one that those which are kept are from. A token that does
-	// not say when says none: IssuedAt is zero.
-	Facts    UserFacts
-	IssuedAt time.Time
+	// Roles and the others are kept when the token was issued, at IssuedAt, after the newest one before. Nil is a list that the token
+	// does not name: it stays as it was. A token that does not say when it was issued says none of them: IssuedAt is zero.
+	Roles, Groups, Teams, Projects []string
+	IssuedAt                       time.Time
 }
 
 // DataKey is a data-encryption key, wrapped by the master key that MasterKeyID names.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
@@ -191,7 +192,7 @@ func TestRoles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, got.Roles); diff != "" {
+			if diff := cmp.Diff(c.want, got.Roles, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -217,7 +218,7 @@ func TestRoles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, got.Roles); diff != "" {
+			if diff := cmp.Diff(c.want, got.Roles, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff([]string{"a", "b"}, got.Groups); diff != "" {
@@ -458,6 +459,22 @@ func BenchmarkMap(b *testing.B) {
 	for b.Loop() {
 		if _, err := Map(c, Mapping{}); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestNamedLists: K09, a list that is not named is another thing than one that is empty.
+func TestNamedLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		roles any
+		named bool
+	}{"absent": {nil, false}, "empty": {[]string{}, true}, "one": {[]string{"r"}, true}, "an object": {m{"r": 1}, false}, "a number among them": {[]any{"r", 1}, false}} {
+		got, err := Map(verified(t, payload(m{"roles": c.roles})), Mapping{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got.Roles != nil) != c.named {
+			t.Errorf("%s: %#v", name, got.Roles)
 		}
 	}
 }

@@ -14,14 +14,6 @@ const (
 	LacksIdentity
 )
 
-// SaysFacts reports whether claims say which roles and groups the user has. Providers leave one or both out of ID tokens, and who
-// takes that for "none" lets a user out of what policies deny to a role.
-func (m *Mapping) SaysFacts(c *token.Claims) bool {
-	_, _, roles := first(c, or(m.Paths.Roles, defaults.Roles))
-	_, _, groups := first(c, or(m.Paths.Groups, defaults.Groups))
-	return roles && groups
-}
-
 // Lacks says what is missing in claims. Claims that are there and that Map refuses are not missing.
 func (m *Mapping) Lacks(c *token.Claims) Lack {
 	present := func(lists ...[]string) bool {

@@ -34,22 +34,3 @@ func TestLacks(t *testing.T) {
 		}
 	}
 }
-
-// TestSaysFacts: K09, claims that leave out roles or groups do not say that there are none.
-func TestSaysFacts(t *testing.T) {
-	for name, c := range map[string]struct {
-		claims  m
-		mapping Mapping
-		want    bool
-	}{
-		"both":             {m{"roles": []string{}, "groups": []string{"g"}}, Mapping{}, true},
-		"roles":            {m{"roles": []string{"r"}}, Mapping{}, false},
-		"groups":           {m{"groups": []string{"g"}}, Mapping{}, false},
-		"neither":          {m{}, Mapping{}, false},
-		"where it is told": {m{"r": []string{}, "g": []string{}}, Mapping{Paths: Paths{Roles: []string{"r"}, Groups: []string{"g"}}}, true},
-	} {
-		if got := c.mapping.SaysFacts(verified(t, payload(c.claims))); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}

@@ -202,7 +202,11 @@ func union(c *token.Claims, paths []string, separator string, edit func(string) 
 		if !ok {
 			continue
 		}
-		for _, name := range names(v, separator) {
+		list := names(v, separator)
+		if out == nil && list != nil {
+			out = []string{} // named, if only to say that there is none
+		}
+		for _, name := range list {
 			if name = edit(name); name != "" && !slices.Contains(out, name) {
 				out = append(out, name)
 			}
@@ -225,7 +229,7 @@ func names(v strictjson.Value, separator string) []string {
 	if v.Kind() != strictjson.Array {
 		return nil
 	}
-	var out []string
+	out := make([]string, 0, v.Len())
 	for _, e := range v.Elems() {
 		if e.Kind() != strictjson.String {
 			return nil

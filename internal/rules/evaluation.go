@@ -193,7 +193,7 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 	program := x.program
 	var input interpreter.Activation = e
 	switch {
-	case x.reads.roles && e.principal.unknown.Names, x.reads.claims && e.principal.unknown.Claims:
+	case x.reads.roles && e.principal.unknown.names(), x.reads.claims && e.principal.unknown.Claims:
 		return broken, errFacts
 	case x.reads.claims && e.principal.seen().unreadable:
 		return broken, errClaims

@@ -72,19 +72,24 @@ func NewPrincipalOf(id string, roles, groups []string, agentID string, claims Cl
 // Unknown says which facts about a principal nobody knows. A rule that denies by one of them matches, and a rule that grants by
 // one does not. What another rule grants has to be approved where a rule asks by one.
 type Unknown struct {
-	Names  bool // roles and groups
-	Claims bool // what else a token would say
+	Roles, Groups bool
+	Claims        bool // what else a token would say
 }
+
+func (u Unknown) names() bool { return u.Roles || u.Groups }
 
 // NewPrincipalWithout makes the principal of a credential that is no token and does not say all that one would. Roles and groups
 // are not looked at when they are unknown.
 func NewPrincipalWithout(unknown Unknown, id string, roles, groups []string, agentID string) *Principal {
-	if unknown.Names {
-		roles, groups = nil, nil
+	if unknown.Roles {
+		roles = nil
+	}
+	if unknown.Groups {
+		groups = nil
 	}
 	p := NewPrincipal(id, roles, groups, agentID, nil)
 	p.unknown = unknown
-	if unknown.Names {
+	if unknown.names() {
 		p.mask = mask{^uint64(0), ^uint64(0)} // rules for any name have to be looked at
 	}
 	return p
@@ -199,7 +204,10 @@ func (s *subjects) mask() (m mask) {
 
 // include reports whether a rule is for the principal. One that restricts is for whoever may have its roles or groups.
 func (s *subjects) include(p *Principal, restricts bool) bool {
-	return s.everyone || restricts && p.unknown.Names || p.roles.hasAny(s.roles) || p.groups.hasAny(s.groups) || p.roles.hasAny(s.mixed) || p.groups.hasAny(s.mixed)
+	if restricts && (p.unknown.Roles && len(s.roles)+len(s.mixed) > 0 || p.unknown.Groups && len(s.groups)+len(s.mixed) > 0) {
+		return true
+	}
+	return s.everyone || p.roles.hasAny(s.roles) || p.groups.hasAny(s.groups) || p.roles.hasAny(s.mixed) || p.groups.hasAny(s.mixed)
 }
 
 // mask is names as two sets of bits, so that nearly all rules for others are passed over without comparing names: a policy

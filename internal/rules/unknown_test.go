@@ -29,23 +29,31 @@ func TestK09PropertyUnknownFactsGetNoMore(t *testing.T) {
 		policies, who := drawPolicies(t), drawWho(t)
 		s, token := compileAll(t, policies), who.principal()
 		tokenView := s.View(t.Context(), token)
-		for _, unknown := range []Unknown{{}, {Claims: true}, {Names: true}, {Names: true, Claims: true}} {
+		noMore := func(c Call, key *Principal, unknown Unknown) {
+			c.Principal = token
+			want := s.Decide(t.Context(), c)
+			c.Principal = key
+			if got := s.Decide(t.Context(), c); strictness(got) < strictness(want) || unknown == (Unknown{}) && got.Effect != want.Effect {
+				t.Fatalf("%+v %v %s %s: the key gets %+v, the token %+v", unknown, c.Kind, c.Name, c.Arguments, got, want)
+			}
+		}
+		for _, unknown := range []Unknown{{}, {Claims: true}, {Roles: true}, {Groups: true}, {Roles: true, Groups: true, Claims: true}} {
 			key := NewPrincipalWithout(unknown, who.id, who.roles, who.groups, who.agent)
 			keyView := s.View(t.Context(), key)
 			for _, name := range drawnNames {
-				if keyView.Tool(name) && !tokenView.Tool(name) {
+				if keyView.Tool(name) && !tokenView.Tool(name) || keyView.Prompt(name) && !tokenView.Prompt(name) ||
+					keyView.Resource(name) && !tokenView.Resource(name) || keyView.Template(name+"{x}") && !tokenView.Template(name+"{x}") {
 					t.Fatalf("%+v: %s is listed for the key alone", unknown, name)
 				}
 				for _, args := range refArguments {
-					c := Call{Principal: token, Kind: ToolsCall, Name: name, Arguments: mustJSON(args)}
-					want := s.Decide(t.Context(), c)
-					c.Principal = key
-					got := s.Decide(t.Context(), c)
-					if strictness(got) < strictness(want) || !unknown.Names && !unknown.Claims && got.Effect != want.Effect {
-						t.Fatalf("%+v %s %v: the key gets %+v, the token %+v", unknown, name, args, got, want)
+					for _, kind := range []Kind{ToolsCall, PromptsGet} {
+						noMore(Call{Kind: kind, Name: name, Arguments: mustJSON(args)}, key, unknown)
 					}
 				}
+				noMore(Call{Kind: ResourcesRead, Name: name}, key, unknown)
 			}
+			noMore(Call{Kind: SSEStream}, key, unknown)
+			noMore(Call{Kind: SSEStream, Open: true}, key, unknown)
 		}
 	})
 }
@@ -82,7 +90,7 @@ func TestK09UnknownFacts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := NewPrincipalWithout(Unknown{Names: true, Claims: true}, "u1", []string{"not looked at"}, []string{"nor this"}, "")
+			p := NewPrincipalWithout(Unknown{Roles: true, Groups: true, Claims: true}, "u1", []string{"not looked at"}, []string{"nor this"}, "")
 			d := s.Decide(t.Context(), Call{Principal: p, Kind: ToolsCall, Name: "a", Arguments: []byte(`{"n":1}`)})
 			if d.Effect != tc.want || d.OutOfBand != tc.outOfBand {
 				t.Errorf("%+v", d)

@@ -12,12 +12,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// say has the user's token say something of them, issued some time ago.
-func (k *keyring) say(facts storage.UserFacts, ago time.Duration) {
+// lists are what a token names; nil is a list that it does not.
+type lists struct{ Roles, Groups, Teams, Projects []string }
+
+// say has a token of the user say something of them that was issued some time ago.
+func (k *keyring) say(l lists, ago time.Duration) {
 	k.t.Helper()
 	if _, err := k.store.ResolveUser(k.t.Context(), storage.UserClaim{
 		OrganizationID: keyOrganization, Issuer: issuerID, Subject: "alice", DerivedID: uuid.NewString(), Kind: storage.UserPerson,
-		Facts: facts, IssuedAt: time.Now().Add(-ago),
+		Roles: l.Roles, Groups: l.Groups, Teams: l.Teams, Projects: l.Projects, IssuedAt: time.Now().Add(-ago),
 	}, time.Now()); err != nil {
 		k.t.Fatal(err)
 	}
@@ -36,44 +39,65 @@ func ofSales(t *testing.T) *rules.Set {
 	return set
 }
 
-// TestK09KeysActByTheirUsersFacts: a key for MCP servers acts by what the user's newest token said, for thirty days; a key for models
-// by nothing. Without facts, what is denied to anybody's role or group is denied to the key.
+// TestK09KeysActByTheirUsersFacts: a user's key acts by what tokens said of the user, for thirty days. Where nobody knows what a list
+// holds now, what is denied to anybody's role or group is denied to the key; limits count it where it was last.
 func TestK09KeysActByTheirUsersFacts(t *testing.T) {
-	sales := storage.UserFacts{Roles: []string{"seller"}, Groups: []string{"sales"}, Teams: []string{"t"}, Projects: []string{"p"}}
-	others := storage.UserFacts{Roles: []string{"staff"}, Groups: []string{"ops"}}
+	const day = 24 * time.Hour
+	sales := lists{[]string{"seller"}, []string{"sales"}, []string{"t"}, []string{"p"}}
+	others := lists{Roles: []string{"staff"}, Groups: []string{"ops"}}
+	type said struct {
+		lists
+		ago time.Duration
+	}
 	for name, tc := range map[string]struct {
-		facts  storage.UserFacts
-		ago    time.Duration // zero: no token said when it was issued
-		scope  string
-		want   storage.UserFacts
+		said   []said
+		want   lists
 		denied bool
 	}{
-		"of the group":       {sales, time.Hour, "mcp", sales, true},
-		"of another":         {others, 29 * 24 * time.Hour, "mcp", others, false},
-		"nothing new":        {others, 31 * 24 * time.Hour, "mcp", storage.UserFacts{}, true},
-		"nothing known":      {others, 0, "mcp", storage.UserFacts{}, true},
-		"a key for models":   {sales, time.Hour, "llm", storage.UserFacts{}, true},
-		"no groups, no role": {storage.UserFacts{}, time.Hour, "mcp", storage.UserFacts{}, false},
+		"of the group":                       {[]said{{sales, time.Hour}}, sales, true},
+		"of another":                         {[]said{{others, 29 * day}}, others, false},
+		"nothing new":                        {[]said{{others, 31 * day}}, others, true},
+		"nothing known":                      {nil, lists{}, true},
+		"never any groups":                   {[]said{{lists{Roles: []string{"staff"}}, time.Hour}}, lists{Roles: []string{"staff"}}, false},
+		"in no group":                        {[]said{{lists{Groups: []string{}}, time.Hour}}, lists{}, false},
+		"not in the group any more":          {[]said{{sales, 2 * time.Hour}, {lists{[]string{}, []string{}, []string{}, []string{}}, time.Hour}}, lists{}, false},
+		"groups that are not named any more": {[]said{{others, 2 * time.Hour}, {lists{Roles: []string{"staff"}}, time.Hour}}, others, true},
+		"for long":                           {[]said{{others, 31 * day}, {lists{Roles: []string{"staff"}}, time.Hour}}, others, false},
+		"named again":                        {[]said{{others, 3 * day}, {lists{}, 2 * day}, {others, day}}, others, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			k := newKeyring(t)
-			if tc.ago != 0 {
-				k.say(tc.facts, tc.ago)
-			}
-			raw, _ := k.make(func(s *storage.APIKey) { s.Scopes = []string{tc.scope} })
-			call, err := k.use(raw, here)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := call.Caller
-			if diff := cmp.Diff(tc.want, storage.UserFacts{Roles: c.Roles, Groups: c.Groups, Teams: c.Teams, Projects: c.Projects}, cmpopts.EquateEmpty()); diff != "" {
-				t.Error(diff)
-			}
-			d := ofSales(t).Decide(t.Context(), rules.Call{Principal: call.Principal(), Kind: rules.ToolsCall, Name: "a"})
-			if (d.Effect == rules.Deny) != tc.denied {
-				t.Errorf("%+v", d)
-			}
-		})
+		for _, scope := range []string{"mcp", "llm"} {
+			t.Run(name+" "+scope, func(t *testing.T) {
+				k := newKeyring(t)
+				for _, s := range tc.said {
+					k.say(s.lists, s.ago)
+				}
+				raw, _ := k.make(func(s *storage.APIKey) { s.Scopes = []string{scope} })
+				call, err := k.use(raw, here)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := call.Caller
+				if diff := cmp.Diff(tc.want, lists{c.Roles, c.Groups, c.Teams, c.Projects}, cmpopts.EquateEmpty()); diff != "" {
+					t.Error(diff)
+				}
+				if d := ofSales(t).Decide(t.Context(), rules.Call{Principal: call.Principal(), Kind: rules.ToolsCall, Name: "a"}); (d.Effect == rules.Deny) != tc.denied {
+					t.Errorf("%+v", d)
+				}
+			})
+		}
+	}
+}
+
+// TestK09KeysOfFormerVersions: a key of which nobody knows with whose token it was made opens no server.
+func TestK09KeysOfFormerVersions(t *testing.T) {
+	k := newKeyring(t)
+	raw, _ := k.make(func(s *storage.APIKey) { s.MadeWith, s.Scopes = "", []string{"mcp", "llm"} })
+	call, err := k.use(raw, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scopes := call.Caller.Key.Scopes; scopes.MCP || !scopes.LLM() {
+		t.Errorf("%+v", scopes)
 	}
 }
 
@@ -81,7 +105,7 @@ func TestK09KeysActByTheirUsersFacts(t *testing.T) {
 // was made without one.
 func TestK09StreamsOfKeys(t *testing.T) {
 	k := newKeyring(t)
-	k.say(storage.UserFacts{Groups: []string{"ops"}}, time.Hour)
+	k.say(lists{Groups: []string{"ops"}}, time.Hour)
 	agent := storage.Agent{ID: uuid.NewString(), OrganizationID: keyOrganization, Application: storage.Application{
 		ID: uuid.NewString(), OrganizationID: keyOrganization, Issuer: issuerID, ExternalID: "robot",
 	}}
@@ -108,7 +132,7 @@ func TestK09StreamsOfKeys(t *testing.T) {
 	if effect() != rules.Allow {
 		t.Error("before")
 	}
-	k.say(storage.UserFacts{Groups: []string{"sales"}}, time.Minute)
+	k.say(lists{Groups: []string{"sales"}}, time.Minute)
 	if effect() != rules.Deny {
 		t.Error("after the user came into the group")
 	}
@@ -118,7 +142,7 @@ func TestK09StreamsOfKeys(t *testing.T) {
 	if _, err := k.use(raw, here); err == nil {
 		t.Error("the key of an agent that is gone is good")
 	}
-	gone := newKnownKey(storage.APIKeyHolder{APIKey: storage.APIKey{AgentID: agent.ID}})
+	gone := newKnownKey(storage.APIKeyHolder{APIKey: storage.APIKey{AgentID: agent.ID}}, time.Now())
 	if gone.good(time.Now()) == nil {
 		t.Error("a key without its agent is good")
 	}

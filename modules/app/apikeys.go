@@ -34,15 +34,19 @@ type apiKeys struct {
 	wrong *guesses.Guesses
 }
 
-// keptKeys is how many keys are kept in memory, each about 1 KiB.
-const keptKeys = 50_000
+const (
+	// keptKeys is how many keys are kept in memory, each about 1 KiB.
+	keptKeys = 50_000
+	// keysKnownFor is how long the store is not asked about a key again, for what its user's tokens say by then.
+	keysKnownFor = time.Minute
+)
 
 func (r *resources) makeAPIKeys() (err error) {
 	r.keys.wrong = guesses.New(time.Now)
 	if r.keys.homes, err = newCache(r, "API keys", cache.Options[*keyHome]{Entries: keptKeys}); err != nil {
 		return err
 	}
-	r.keys.states, err = newCache(r, "states of API keys", cache.Options[*knownKey]{Entries: keptKeys})
+	r.keys.states, err = newCache(r, "states of API keys", cache.Options[*knownKey]{Entries: keptKeys, TTL: keysKnownFor})
 	return err
 }
 
@@ -65,9 +69,6 @@ type knownKey struct {
 	unknown     rules.Unknown
 	principal   *rules.Principal
 	matches     modelMatches
-	// old is the same key once its user's facts are too old to act by, which they are from staleAt on; nil: it has none.
-	old     *knownKey
-	staleAt time.Time
 }
 
 var (
@@ -158,12 +159,8 @@ func (c *Core) keyState(ctx context.Context, home *keyHome) (*knownKey, error) {
 	case err != nil:
 		return nil, err
 	}
-	now := time.Now()
-	if err := known.good(now); err != nil {
+	if err := known.good(time.Now()); err != nil {
 		return nil, &bearerError{err, &known.caller}
-	}
-	if known.old != nil && !now.Before(known.staleAt) {
-		return known.old, nil
 	}
 	return known, nil
 }
@@ -219,62 +216,5 @@ func (r *resources) loadKey(ctx context.Context, organization string, digest []b
 	if holder.OrganizationID != organization {
 		return nil, storage.ErrNotFound
 	}
-	return newKnownKey(holder), nil
-}
-
-// factsLast is how long an API key acts by what its user's newest token said (contract: 30 days).
-const factsLast = 30 * 24 * time.Hour
-
-func newKnownKey(holder storage.APIKeyHolder) *knownKey {
-	scopes, err := apikey.ParseScopes(holder.Scopes)
-	if err != nil {
-		scopes = apikey.Scopes{} // a key never means more than was understood
-	}
-	k := &knownKey{key: holder.APIKey, agent: holder.Agent, unknown: rules.Unknown{Names: true, Claims: true}, caller: Caller{
-		OrganizationID: holder.OrganizationID, UserID: holder.UserID, Machine: true, ExpiresAt: holder.ExpiresAt,
-		Key: &APIKey{ID: holder.ID, Name: holder.Name, Scopes: scopes},
-	}}
-	if holder.GroupName != "" {
-		k.caller.Groups = []string{holder.GroupName}
-	}
-	if holder.Agent != nil {
-		k.caller.Agent = holder.Agent.Application.ExternalID
-	}
-	if u := holder.User; u != nil {
-		k.caller.Issuer, k.caller.Subject, k.caller.Name, k.caller.Email = u.Issuer, u.Subject, u.Name, u.Email
-		k.caller.Machine = u.Kind == storage.UserMachine
-		k.userRevoked = !u.RevokedAt.IsZero() && !holder.CreatedAt.After(u.RevokedAt)
-	}
-	if scopes.MCP && holder.User != nil && !holder.User.FactsAt.IsZero() {
-		return k.actingBy(holder.User)
-	}
-	k.makePrincipal()
-	return k
-}
-
-// actingBy is a key that acts by the facts of its user, as long as they are new enough. Without them it would escape what
-// policies deny to a role or group.
-func (k *knownKey) actingBy(user *storage.User) *knownKey {
-	facts := &user.Facts
-	acting := &knownKey{
-		key: k.key, userRevoked: k.userRevoked, agent: k.agent, caller: k.caller, unknown: rules.Unknown{Claims: true}, old: k,
-		staleAt: user.FactsAt.Add(factsLast),
-	}
-	acting.caller.Roles, acting.caller.Groups, acting.caller.Teams, acting.caller.Projects = facts.Roles, facts.Groups, facts.Teams, facts.Projects
-	k.makePrincipal()
-	acting.makePrincipal()
-	return acting
-}
-
-func (k *knownKey) makePrincipal() { k.principal = k.principalAs(k.agentID()) }
-
-func (k *knownKey) principalAs(agent string) *rules.Principal {
-	return rules.NewPrincipalWithout(k.unknown, k.caller.UserID, k.caller.Roles, k.caller.Groups, agent)
-}
-
-func (k *knownKey) agentID() string {
-	if k.agent == nil {
-		return ""
-	}
-	return k.agent.ID
+	return newKnownKey(holder, time.Now()), nil
 }

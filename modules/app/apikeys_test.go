@@ -88,7 +88,7 @@ func (k *keyring) make(change func(*storage.APIKey)) (raw, id string) {
 	secret := apikey.New()
 	stored := storage.APIKey{
 		ID: uuid.NewString(), OrganizationID: keyOrganization, Name: "k", Prefix: apikey.Prefix(secret), HMAC: k.core.digester.Digest(secret),
-		Scopes: []string{"mcp"}, UserID: k.user.ID, CreatedBy: k.user.ID, CreatedAt: time.Now(),
+		Scopes: []string{"mcp"}, UserID: k.user.ID, CreatedBy: k.user.ID, MadeWith: "console", CreatedAt: time.Now(),
 	}
 	if change != nil {
 		change(&stored)
@@ -307,7 +307,7 @@ func TestK03KeysWithOnePrefix(t *testing.T) {
 // TestK04Expiry: to the moment, however long the key has been in memory.
 func TestK04Expiry(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	known := newKnownKey(storage.APIKeyHolder{APIKey: storage.APIKey{ExpiresAt: at}})
+	known := newKnownKey(storage.APIKeyHolder{APIKey: storage.APIKey{ExpiresAt: at}}, at)
 	for offset, good := range map[time.Duration]bool{-time.Second: true, -1: true, 0: false, time.Second: false} {
 		if err := known.good(at.Add(offset)); (err == nil) != good || !good && !errors.Is(err, token.ErrInvalid) {
 			t.Errorf("%s: %v", offset, err)

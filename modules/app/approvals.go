@@ -34,7 +34,7 @@ func (c *Core) bindApprovals(clients []string) {
 		clients = own
 	}
 	if len(clients) == 0 {
-		c.Log.Info("nobody can decide on held calls out of band: there is neither a login_client nor approval_clients")
+		c.Log.Info("nobody can decide on held calls out of band, or make API keys for MCP servers: there is neither a login_client nor approval_clients")
 	}
 	c.Approvals = approval.New(approval.Options{Store: c.Store, Vault: c.Keyring, Bell: &approvalBell, Clients: clients, Now: time.Now})
 	c.Asks = approval.NewStates(c.Keyring.Sealer("approval"), c.PublicURL, time.Now)

@@ -203,7 +203,7 @@ const maxKeptRoles = 4 << 10
 
 // addRoles notes what the policies saw of the caller, so that another policy can be tried on the call later.
 func (c *Call) addRoles(e *storage.AuditEntry) {
-	if c.key != nil && c.key.unknown.Names {
+	if c.key != nil && (c.key.unknown.Roles || c.key.unknown.Groups) {
 		add(e, "roles_unknown", true)
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/token"
-	"github.com/durward-gateway/durward/storage"
 )
 
 // verified is a token that was verified once, with what it says about its caller. Requests share it.
@@ -148,8 +147,7 @@ func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *Identity
 		c.noticeOrganization(organization, now)
 	}
 	claim := who.UserClaim(organization.ID)
-	claim.Facts = storage.UserFacts{Roles: who.Roles, Groups: who.Groups, Teams: who.Teams, Projects: who.Projects}
-	claim.IssuedAt = issued
+	claim.Roles, claim.Groups, claim.Teams, claim.Projects, claim.IssuedAt = who.Roles, who.Groups, who.Teams, who.Projects, issued
 	user, err := c.Store.ResolveUser(ctx, claim, now)
 	if err != nil {
 		return Caller{}, err

@@ -127,11 +127,8 @@ func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller,
 	if who.Machine {
 		return nil, ErrMachine
 	}
-	var issued time.Time
-	if rules.Mapping.SaysFacts(claims) {
-		issued = claims.IssuedAt
-	}
-	resolved, err := c.resolve(ctx, who, &rules, issued)
+	// An ID token says nothing for API keys: providers leave roles and groups out of it that they put into access tokens.
+	resolved, err := c.resolve(ctx, who, &rules, time.Time{})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ func (g *gateway) keyOf(scopes ...string) (raw string, stored storage.APIKey) {
 	core, who := calls[0].Core, calls[0].Caller
 	key := apikey.New()
 	stored = storage.APIKey{
-		ID: uuid.NewString(), OrganizationID: who.OrganizationID, Name: "k", Prefix: apikey.Prefix(key), HMAC: apikey.NewDigester(core.Keyring).Digest(key),
+		MadeWith: "console",
+		ID:       uuid.NewString(), OrganizationID: who.OrganizationID, Name: "k", Prefix: apikey.Prefix(key), HMAC: apikey.NewDigester(core.Keyring).Digest(key),
 		Scopes: scopes, UserID: who.UserID, CreatedBy: who.UserID, CreatedAt: time.Now(),
 	}
 	if err := core.Store.CreateAPIKey(g.t.Context(), stored); err != nil {

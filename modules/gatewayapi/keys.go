@@ -129,7 +129,10 @@ func (q *request) keyAgent(o *validate.Object) string {
 		return ""
 	}
 	q.exists(o, "agent_id", "agent", id, func() error {
-		_, err := q.Core.Store.Agent(q.Context(), q.Organization(), id)
+		agent, err := q.Core.Store.Agent(q.Context(), q.Organization(), id)
+		if err == nil && agent.Application.Issuer != q.Call.Caller.Issuer {
+			return storage.ErrNotFound // its tokens are never the user's
+		}
 		return err
 	})
 	return id
@@ -175,7 +178,7 @@ func (q *request) makeKey(k storage.APIKey, unknown error) (any, error) {
 		}
 	}
 	raw := apikey.New()
-	k.ID, k.OrganizationID, k.CreatedBy = id, q.Organization(), q.Call.Caller.UserID
+	k.ID, k.OrganizationID, k.CreatedBy, k.MadeWith = id, q.Organization(), q.Call.Caller.UserID, q.Call.Caller.Agent
 	k.Prefix, k.HMAC = apikey.Prefix(raw), apikey.NewDigester(q.Core.Keyring).Digest(raw)
 	if err := q.Core.Store.CreateAPIKey(q.Context(), k); err != nil {
 		return nil, routes.Missing(err, unknown)

@@ -89,8 +89,8 @@ func TestScopes(t *testing.T) {
 		{"llm_provider", "", "", both}, {"llm_provider", provider, "", both}, {"llm_provider", "", "stored", both}, {"llm_provider", "", "up", none},
 		{"model", "", "", both}, {"model", "", "real-mine", both}, {"model", "", "mine", none},
 		{"model_alias", "", "", both}, {"model_alias", "", "mine", both}, {"model_alias", "", "real-mine", none},
-		{"role", "", "dev", token}, {"role", "", "eng", none}, {"group", "", "eng", token}, {"group", "", "core", none},
-		{"team", "", "core", token}, {"team", "", "apollo", none}, {"project", "", "apollo", token}, {"project", "", "core", none},
+		{"role", "", "dev", both}, {"role", "", "eng", none}, {"group", "", "eng", both}, {"group", "", "core", none},
+		{"team", "", "core", both}, {"team", "", "apollo", none}, {"project", "", "apollo", both}, {"project", "", "core", none},
 	}
 	want := make(map[string]string)
 	for _, s := range scopes {

@@ -11,7 +11,7 @@ import (
 
 const (
 	apiKeyColumns = `id, organization_id, name, prefix, hmac, scopes, COALESCE(user_id, ''), group_name, created_by, created_at,
-		expires_at, revoked_at, disabled, agent_id`
+		expires_at, revoked_at, disabled, agent_id, made_with`
 	apiKeySelect    = `SELECT ` + apiKeyColumns + ` FROM api_keys`
 	apiKeySQL       = apiKeySelect + ` WHERE organization_id = $1 AND id = $2`
 	apiKeyByHMACSQL = apiKeySelect + ` WHERE hmac = $1`
@@ -19,8 +19,8 @@ const (
 	apiKeysSQL      = apiKeySelect + ` WHERE organization_id = $1` + newestKeyFirst
 	userAPIKeysSQL  = apiKeySelect + ` WHERE organization_id = $1 AND user_id = $2` + newestKeyFirst
 	insertKeySQL    = `INSERT INTO api_keys (id, organization_id, name, prefix, hmac, scopes, user_id, group_name, created_by, created_at,
-			expires_at, revoked_at, disabled, agent_id)
-		VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13, $14)`
+			expires_at, revoked_at, disabled, agent_id, made_with)
+		VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13, $14, $15)`
 	disableKeySQL = `UPDATE api_keys SET disabled = $3 WHERE organization_id = $1 AND id = $2`
 	revokeKeySQL  = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
 	// $4 is the zero time.
@@ -32,7 +32,7 @@ const (
 
 func scanAPIKey(r Row) (k storage.APIKey, err error) {
 	err = r.Scan(&k.ID, &k.OrganizationID, &k.Name, &k.Prefix, &k.HMAC, jsonColumn{&k.Scopes}, &k.UserID, &k.GroupName, &k.CreatedBy,
-		timeColumn{&k.CreatedAt}, timeColumn{&k.ExpiresAt}, timeColumn{&k.RevokedAt}, flagColumn{&k.Disabled}, &k.AgentID)
+		timeColumn{&k.CreatedAt}, timeColumn{&k.ExpiresAt}, timeColumn{&k.RevokedAt}, flagColumn{&k.Disabled}, &k.AgentID, &k.MadeWith)
 	return k, err
 }
 
@@ -61,7 +61,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, k storage.APIKey) error {
 			}
 		}
 		if _, err := tx.Exec(ctx, insertKeySQL, k.ID, k.OrganizationID, k.Name, k.Prefix, k.HMAC, scopes, k.UserID, k.GroupName,
-			k.CreatedBy, k.CreatedAt.UnixMicro(), k.ExpiresAt.UnixMicro(), k.RevokedAt.UnixMicro(), boolean(k.Disabled), k.AgentID); err != nil {
+			k.CreatedBy, k.CreatedAt.UnixMicro(), k.ExpiresAt.UnixMicro(), k.RevokedAt.UnixMicro(), boolean(k.Disabled), k.AgentID, k.MadeWith); err != nil {
 			return err
 		}
 		_, err := tx.Change(ctx, k.OrganizationID)

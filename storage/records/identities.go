@@ -173,26 +173,42 @@ func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now ti
 	if claim.Kind != u.Kind {
 		u.Kind, stale = claim.Kind, true
 	}
-	issued := micros(claim.IssuedAt)
-	if issued.After(u.FactsAt) && (issued.Sub(u.FactsAt) >= seenInterval || !sameFacts(&u.Facts, &claim.Facts)) {
+	if issued := micros(claim.IssuedAt); issued.After(u.FactsAt) && (issued.Sub(u.FactsAt) >= seenInterval || !sameFacts(u.Facts, factsAfter(&u, &claim))) {
 		stale = true
 	}
 	return u, stale, nil
 }
 
-// takeFacts takes over what a newer token says, and reports whether that is something else.
+// takeFacts takes over what a newer token says, and reports whether API keys act otherwise by that.
 func takeFacts(u *storage.User, claim *storage.UserClaim) (other bool) {
 	issued := micros(claim.IssuedAt)
 	if !issued.After(u.FactsAt) {
 		return false
 	}
-	other = !u.FactsAt.IsZero() && !sameFacts(&u.Facts, &claim.Facts)
-	u.Facts, u.FactsAt = claim.Facts, issued
+	after := factsAfter(u, claim)
+	other = u.FactsAt.IsZero() || !sameFacts(u.Facts, after)
+	u.Facts, u.FactsAt = after, issued
 	return other
 }
 
-func sameFacts(a, b *storage.UserFacts) bool {
-	return slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Groups, b.Groups) && slices.Equal(a.Teams, b.Teams) && slices.Equal(a.Projects, b.Projects)
+// factsAfter is what is known of a user after a token that is newer than the others.
+func factsAfter(u *storage.User, claim *storage.UserClaim) storage.UserFacts {
+	issued, after := micros(claim.IssuedAt), u.Facts
+	for _, list := range []struct {
+		kept *storage.Fact
+		said []string
+	}{{&after.Roles, claim.Roles}, {&after.Groups, claim.Groups}, {&after.Teams, claim.Teams}, {&after.Projects, claim.Projects}} {
+		if list.said != nil {
+			*list.kept = storage.Fact{Names: slices.Compact(slices.Sorted(slices.Values(list.said))), At: issued}
+		}
+	}
+	return after
+}
+
+// sameFacts reports whether keys act by both alike: the names, and whether the newest token named them.
+func sameFacts(a, b storage.UserFacts) bool {
+	same := func(a, b storage.Fact) bool { return slices.Equal(a.Names, b.Names) && a.At.IsZero() == b.At.IsZero() }
+	return same(a.Roles, b.Roles) && same(a.Groups, b.Groups) && same(a.Teams, b.Teams) && same(a.Projects, b.Projects)
 }
 
 // changeKeysOf tells that API keys of a user act by other facts from now on.

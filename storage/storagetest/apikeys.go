@@ -15,7 +15,7 @@ func newAPIKey(organization, userID string) storage.APIKey {
 	id := newID()
 	hmac := sha256.Sum256([]byte(id))
 	return storage.APIKey{ID: id, OrganizationID: organization, Name: "Key " + id[30:], Prefix: "dw-12345", HMAC: hmac[:],
-		Scopes: []string{"llm", "model:fast"}, UserID: userID, CreatedBy: newID(), CreatedAt: start, ExpiresAt: start.Add(time.Hour), Disabled: true}
+		Scopes: []string{"llm", "model:fast"}, UserID: userID, CreatedBy: newID(), MadeWith: "console", CreatedAt: start, ExpiresAt: start.Add(time.Hour), Disabled: true}
 }
 
 // apiKey stores a key that is good.

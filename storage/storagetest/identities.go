@@ -93,32 +93,38 @@ func testOrganizationRace(t *testing.T, b *bundle) {
 	all.Wait()
 }
 
-// testUserFacts: what the newest token says of a user is kept, whatever the order in which tokens come, and holders of keys that
-// stand for the user are told when it is something else.
+// testUserFacts: what the newest token says of a user is kept, whatever the order in which tokens come, and a list that it does not
+// name stays as the last one that did left it. Holders of keys that stand for the user are told when it is something else.
 func testUserFacts(t *testing.T, b *bundle) {
 	ctx := t.Context()
-	sales, none := storage.UserFacts{Roles: []string{"admin"}, Groups: []string{"sales"}, Teams: []string{"t"}, Projects: []string{"p"}}, storage.UserFacts{}
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	groups := func(seconds int, names ...string) storage.UserFacts {
+		return storage.UserFacts{Groups: storage.Fact{Names: names, At: at(seconds)}}
+	}
 	claim := storage.UserClaim{OrganizationID: b.orgA, Issuer: issuer, Subject: "facts", DerivedID: newID(), Kind: storage.UserPerson}
 	told := 0
 	defer b.OnChange(func(string) { told++ })()
-	for _, step := range []struct {
+	for i, step := range []struct {
 		issued time.Time
-		says   storage.UserFacts
+		groups []string
 		want   storage.UserFacts
 		at     time.Time
 		told   int
 	}{
-		{time.Time{}, sales, none, time.Time{}, 0}, // who knows how old that is
-		{start, sales, sales, start, 0},
-		{start.Add(-time.Hour), none, sales, start, 0},
-		{time.Time{}, none, sales, start, 0},
-		{start, none, sales, start, 0},
-		{start.Add(2 * time.Second), sales, sales, start, 0}, // nothing new: about once a minute
-		{start.Add(time.Minute), sales, sales, start.Add(time.Minute), 0},
-		{start.Add(time.Minute + time.Second), none, none, start.Add(time.Minute + time.Second), 0}, // there is no key
-		{start.Add(3 * time.Minute), sales, sales, start.Add(3 * time.Minute), 1},
+		{time.Time{}, []string{"sales"}, storage.UserFacts{}, time.Time{}, 0}, // who knows how old that is
+		{at(0), []string{"sales", "ops", "sales"}, groups(0, "ops", "sales"), at(0), 0},
+		{at(-3600), []string{}, groups(0, "ops", "sales"), at(0), 0},
+		{time.Time{}, []string{}, groups(0, "ops", "sales"), at(0), 0},
+		{at(0), []string{}, groups(0, "ops", "sales"), at(0), 0},
+		{at(2), []string{"ops", "sales"}, groups(0, "ops", "sales"), at(0), 0}, // nothing new: about once a minute
+		{at(60), []string{"sales", "ops"}, groups(60, "ops", "sales"), at(60), 0},
+		{at(61), []string{}, groups(61), at(61), 0}, // there is no key
+		{at(62), []string{"sales"}, groups(62, "sales"), at(62), 1},
+		{at(122), []string{"sales"}, groups(122, "sales"), at(122), 1},
+		{at(200), nil, groups(122, "sales"), at(200), 1}, // as known, and not sure
+		{at(201), []string{}, groups(201), at(201), 2},
 	} {
-		claim.IssuedAt, claim.Facts = step.issued, step.says
+		claim.IssuedAt, claim.Groups = step.issued, step.groups
 		u, err := b.ResolveUser(ctx, claim, start)
 		noError(t, err)
 		read, err := b.User(ctx, b.orgA, u.ID)
@@ -126,7 +132,7 @@ func testUserFacts(t *testing.T, b *bundle) {
 		equal(t, read.Facts, step.want)
 		equal(t, read.FactsAt, step.at)
 		equal(t, told, step.told)
-		if step.at.Equal(start.Add(time.Minute + time.Second)) {
+		if i == 7 {
 			b.apiKey(t, b.orgA, u.ID)
 			told = 0
 		}
