@@ -338,3 +338,54 @@ func TestAttackTunnels(t *testing.T) {
 		})
 	}
 }
+
+// TestAttackMirrors: headers that mirror the message reach the upstream in the revision that has them, and for what they were held
+// against. Servers and proxies route by them: another name there would be another tool than policies were asked about.
+func TestAttackMirrors(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	upstream := answering(t)
+	s := g.createServer(upstream.url, nil)
+	token := g.token(alice)
+	const (
+		meta   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+		list   = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + meta + `}}`
+		told   = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,` + meta + `}}`
+		modern = "MCP-Protocol-Version: 2026-07-28\r\n"
+	)
+	for _, tc := range []struct{ name, body, lines, want string }{
+		{"2026-07-28, a call", modernCall, modern + "Mcp-Method: tools/call\r\nMcp-Name: echo\r\nMcp-Param-City: Bern\r\n", "Mcp-Method Mcp-Name Mcp-Param-City Mcp-Protocol-Version"},
+		{"2026-07-28, a list with a name", list, modern + "Mcp-Method: tools/list\r\nMcp-Name: delete_everything\r\n", "Mcp-Method Mcp-Protocol-Version"},
+		{"2026-07-28, a notification with an argument", told, modern + "Mcp-Method: notifications/cancelled\r\nMcp-Param-City: Bern\r\n", "Mcp-Method Mcp-Protocol-Version"},
+		{"2026-07-28, a header that there is not", modernCall, modern + "Mcp-Method: tools/call\r\nMcp-Name: echo\r\nMcp-Admin: yes\r\n", "Mcp-Method Mcp-Name Mcp-Protocol-Version"},
+		{"2025-11-25", echoCall, "MCP-Protocol-Version: 2025-11-25\r\nMcp-Method: tools/list\r\nMcp-Name: delete_everything\r\nMcp-Param-City: Bern\r\nMcp-Admin: yes\r\n", "Mcp-Protocol-Version"},
+		{"no revision", echoCall, "Mcp-Method: tools/list\r\nMcp-Name: delete_everything\r\nMcp-Param-City: Bern\r\n", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			upstream.forget()
+			answers := g.exchange(g.rawPost(s.path, token, tc.lines+lengthLine(tc.body), tc.body) + g.closing())
+			requests := upstream.all()
+			if len(answers) == 0 || answers[0].status >= 300 || len(requests) != 1 {
+				t.Fatalf("answered %+v, %d requests", answers, len(requests))
+			}
+			var got []string
+			for name := range requests[0].header {
+				if strings.HasPrefix(name, "Mcp-") {
+					got = append(got, name)
+				}
+			}
+			slices.Sort(got)
+			if strings.Join(got, " ") != tc.want {
+				t.Errorf("the upstream gets %q, want %q", got, tc.want)
+			}
+			if kind := requests[0].header.Get("Content-Type"); kind != "application/json" {
+				t.Errorf("Content-Type %q", kind)
+			}
+		})
+	}
+	upstream.forget()
+	g.send(http.MethodPost, s.path, token, pingMessage, "Accept", bothKinds, "Content-Type", "Application/JSON; charset=\"utf-8\"; x=y").want(t, http.StatusOK)
+	if requests := upstream.all(); len(requests) != 1 || requests[0].header.Get("Content-Type") != "application/json" {
+		t.Errorf("%+v", requests)
+	}
+}

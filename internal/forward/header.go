@@ -23,8 +23,9 @@ const (
 // userAgent is sent for clients that name none: net/http's own would be wrong, and some edges refuse a request without.
 const userAgent = "durward"
 
-// Shared by all answers and never written to.
+// Shared by all requests and answers, and never written to.
 var (
+	jsonType    = []string{"application/json"}
 	noTransform = []string{"no-cache, no-transform"}
 	noBuffering = []string{"no"}
 )
@@ -54,23 +55,19 @@ const (
 
 // requestRule is the allow-list towards the upstream. Keys are canonical, as net/http's server makes them; anything else
 // does not match and stays behind. Mcp-Session-Id is not on it: the gateway's own id is sealed, the caller gives the
-// upstream's. Other names that end in -session-id are tracking only; Mcp-Param-*, which mirrors a tool's argument and
-// must be forwarded (SEP-2243), is not such a name even when the argument is called so. Accept-Language stays behind: a
+// upstream's. Of Mcp-* those are on it that 2026-07-28 has; the caller leaves out what is not of the message. Accept-Language stays behind: a
 // tool that is described to each caller in their language would be another tool for each (attack M13).
 func requestRule(name string) occurrence {
 	switch name {
-	case "Content-Type", "User-Agent", "Last-Event-Id", "Traceparent":
+	case "Content-Type", "User-Agent", "Last-Event-Id", "Traceparent", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name":
 		return once
 	case "Accept", "Tracestate", "Baggage":
 		return many
 	}
-	if !strings.HasPrefix(name, "Mcp-") {
-		return never
+	if strings.HasPrefix(name, "Mcp-Param-") { // also where the argument is called session-id
+		return once
 	}
-	if strings.HasSuffix(name, "-Session-Id") && !strings.HasPrefix(name, "Mcp-Param-") {
-		return never
-	}
-	return once
+	return never
 }
 
 // responseRule is the allow-list towards the client. Content-Length is decided apart; Date is the server's own. Never
@@ -112,6 +109,8 @@ func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 			if len(r.Body) == 0 {
 				continue
 			}
+			// It was checked, and is said in one way: parameters and other spellings are read differently by others.
+			values = jsonType
 		case "Accept":
 			if r.EventsOnly {
 				continue

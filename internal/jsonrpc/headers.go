@@ -70,6 +70,12 @@ func CheckHeaders(h http.Header, m *Message) error {
 	return nil
 }
 
+// HasName reports whether Mcp-Name mirrors something of the message.
+func HasName(m *Message) bool {
+	member, _ := named(m)
+	return member != ""
+}
+
 // named is what Mcp-Name mirrors for the message's method; "" when nothing.
 func named(m *Message) (member, value string) {
 	switch m.Method {

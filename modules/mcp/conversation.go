@@ -216,36 +216,3 @@ func (x *exchange) session() *mcpsession.Session {
 	}
 	return &x.Session
 }
-
-// header is the request's header. In a conversation that the gateway began, the upstream may have agreed on an older
-// revision than the client was told. A client that takes anything, as HTTP reads `*/*` and no Accept, takes what servers
-// insist on to be told of: those of the official SDKs answer 406 to whoever does not name both forms of answers.
-func (x *exchange) header() http.Header {
-	declared := x.r.Header.Get(jsonrpc.HeaderProtocolVersion)
-	older := x.joined != nil && declared != "" && declared != x.joined.ProtocolVersion
-	accept := accepts[x.r.Method]
-	if accept != nil && !takesAnything(x.r.Header["Accept"]) {
-		accept = nil
-	}
-	if !older && accept == nil {
-		return x.r.Header
-	}
-	header := x.r.Header.Clone()
-	if older {
-		header.Set(jsonrpc.HeaderProtocolVersion, x.joined.ProtocolVersion)
-	}
-	if accept != nil {
-		header["Accept"] = accept
-	}
-	return header
-}
-
-// accepts are the forms of answers to each method (2025-03-26, basic/transports). Never written to.
-var accepts = map[string][]string{
-	http.MethodPost: {"application/json, text/event-stream"},
-	http.MethodGet:  {"text/event-stream"},
-}
-
-func takesAnything(accept []string) bool {
-	return len(accept) == 0 || len(accept) == 1 && accept[0] == "*/*"
-}
