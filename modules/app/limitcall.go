@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/mcpmethod"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -99,7 +100,8 @@ func (c *Call) matched(ctx context.Context) (*limit.Matched, error) {
 }
 
 // Charge counts a call to a server, once, after the decision about it. Every request of a batch counts, and the opening
-// of a stream of /sse; notifications and answers do not, and GET and DELETE of /mcp neither. For tools/call it reserves
+// of a stream of /sse; so do notifications but those that begin a session or take a request back. Answers do not, and GET
+// and DELETE of /mcp neither. For tools/call it reserves
 // what results of the server had on average. On an error nobody may be let through.
 func (c *Call) Charge(ctx context.Context) (*limit.Refusal, error) {
 	if !c.limits.on || c.limits.charged {
@@ -137,11 +139,17 @@ func (c *Call) counts() (requests, results int64) {
 		return 0, 0
 	}
 	for i := range c.Inbound.Message.Messages {
-		if m := &c.Inbound.Message.Messages[i]; m.Kind == jsonrpc.Request {
+		switch m := &c.Inbound.Message.Messages[i]; m.Kind {
+		case jsonrpc.Request:
 			requests++
 			if m.Method == "tools/call" {
 				results++
 			}
+		case jsonrpc.Notification:
+			if !mcpmethod.FreeNotification(m.Method) {
+				requests++
+			}
+		case jsonrpc.Response:
 		}
 	}
 	return requests, results

@@ -56,6 +56,9 @@ func (x *exchange) endsOwnSession() bool {
 
 // forward carries the request, and a stream once more when its user has connected.
 func (x *exchange) forward() {
+	if x.withheld() {
+		return
+	}
 	x.watchConnection()
 	x.carry()
 	for x.again {
