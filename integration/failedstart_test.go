@@ -35,3 +35,38 @@ func TestFailedStartSaysWhy(t *testing.T) {
 		}
 	}
 }
+
+// TestStartErrorsArePlain: the last line of each command that starts or tends a gateway is plain. It begins with the file and the line
+// to correct, and says once what to do.
+func TestStartErrorsArePlain(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	const good = "{\n\tadmin unix/HOME/admin.sock\n\tpersist_config off\n\tdurward {\n\t\tstore sqlite HOME/durward.db\n\t\tmaster_key {env.DURWARD_KEY}\n\t\tidentity oidc https://id.example.com\n\t}\n}\n"
+	write := func(name, text string) string {
+		path := filepath.Join(home, name)
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "HOME", home)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	misspelt := write("misspelt.caddyfile", strings.Replace(good, "store", "stoer", 1))
+	private := write("private.caddyfile", strings.Replace(good, "id.example.com", "127.0.0.1:1", 1)+"http://127.0.0.1:1 {\n\tdurward\n}\n")
+	whole := write("whole.caddyfile", good)
+	for _, tc := range []struct{ command, config, says, whatToDo string }{
+		{"run", filepath.Join(home, "typo"), "reading config from file: open " + home + "/typo: no such file or directory", "check the path behind --config"},
+		{"run", misspelt, misspelt + ":5: ", "correct the Caddyfile"},
+		{"run", private, private + ":7: setting up identity: identity oidc https://127.0.0.1:1: the gateway may not connect to it", "durward validate --config " + private},
+		{"start", filepath.Join(home, "typo"), "caddy process exited with error", "see the line above"},
+		{"reload", whole, "performing request", "durward run --config " + whole},
+		{"stop", whole, "performing request", "durward run --config " + whole},
+	} {
+		command := exec.CommandContext(t.Context(), durward(t), tc.command, "--config", tc.config)
+		command.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home, "DURWARD_KEY=8f0c4be1d35a97624e1b08c7d92fa6530b7ce4189d2f63a5c01e7b94f8d6325a")
+		output, err := command.CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+		last := lines[len(lines)-1]
+		if exitCode(err) == 0 || !strings.HasPrefix(last, "Error: "+tc.says) || strings.Count(last, ". What to do: ") != 1 || !strings.Contains(last, tc.whatToDo) {
+			t.Errorf("%s --config %s ends (%v) in %s", tc.command, tc.config, err, last)
+		}
+	}
+}

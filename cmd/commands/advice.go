@@ -3,16 +3,20 @@ package commands
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// adviseOnStart makes the errors of the commands that start a gateway end in what to do about them.
+// advised are the commands of Caddy's whose errors end in what to do about them.
+var advised = []string{"run", "start", "validate", "reload", "stop"}
+
+// adviseOnStart makes the errors of the commands that start and tend a gateway end in what to do about them.
 func adviseOnStart(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		if (cmd.Name() != "run" && cmd.Name() != "start") || cmd.RunE == nil || cmd.Annotations["durward"] != "" {
+		if !slices.Contains(advised, cmd.Name()) || cmd.RunE == nil || cmd.Annotations["durward"] != "" {
 			continue
 		}
 		start := cmd.RunE
@@ -33,11 +37,20 @@ func adviseOnStart(root *cobra.Command) {
 	}
 }
 
-// withAdvice adds to an error of the start what to do about it, in the same line. Caddy logs it in JSON before, which is for
+// withAdvice says an error of the start and what to do about it, in one line. Caddy logs the whole error in JSON before, which is for
 // programs.
 func withAdvice(err error, config string) error {
-	return fmt.Errorf("%w. What to do: %s", err, advice(err, config))
+	return &advisedError{text: problem(err, config) + ". What to do: " + advice(err, config), cause: err}
 }
+
+// advisedError is an error as people read it.
+type advisedError struct {
+	text  string
+	cause error
+}
+
+func (e *advisedError) Error() string { return e.text }
+func (e *advisedError) Unwrap() error { return e.cause }
 
 func advice(err error, config string) string {
 	file := ""
@@ -47,9 +60,17 @@ func advice(err error, config string) string {
 	text := err.Error()
 	says := func(code syscall.Errno) bool { return errors.Is(err, code) || strings.Contains(text, code.Error()) }
 	switch {
+	case strings.Contains(text, "process exited with error"):
+		return "see the line above: the process that was started has written it."
+	case strings.Contains(text, "reading config from file") && says(syscall.ENOENT):
+		return "check the path behind --config: the file is not there."
+	case strings.Contains(text, "did you mean to use a config adapter"):
+		return "a Caddyfile of that name needs `--adapter caddyfile`; anything else has to be JSON."
+	case strings.Contains(text, "performing request") && (says(syscall.ECONNREFUSED) || says(syscall.ENOENT)):
+		return "no gateway of this configuration runs on this machine: start one with `durward run" + file + "`."
 	case says(syscall.EADDRINUSE):
 		return "another program listens on that address. Stop it, or choose another address."
-	case says(syscall.EACCES) && strings.Contains(text, "listen"):
+	case says(syscall.EACCES) && strings.Contains(text, "listen tcp"):
 		return "only root may listen on ports below 1024. Give the binary the right (setcap cap_net_bind_service=+ep), or choose a higher port."
 	case strings.Contains(text, "adapting config"):
 		return "correct the Caddyfile at the line that is named, and try it with `durward adapt" + file + "`."
@@ -61,6 +82,13 @@ func advice(err error, config string) string {
 		return "make that file or directory, or correct its path in the configuration."
 	case says(syscall.ENOSPC):
 		return "make room on the disk: nothing can be written."
+	case saysWhatToDo(text):
+		return "correct the configuration there, and try it with `durward validate" + file + "`."
 	}
 	return "`durward doctor" + file + "` looks for what is wrong and says how to mend it."
+}
+
+// saysWhatToDo reports whether an error is of the configuration alone: then nothing else has to be looked for.
+func saysWhatToDo(text string) bool {
+	return slices.ContainsFunc([]string{"provision ", "app module: ", "decoding config", "unrecognized"}, func(piece string) bool { return strings.Contains(text, piece) })
 }

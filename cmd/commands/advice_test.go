@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,16 +21,33 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 	defer taken.Close()
 	_, inUse := net.Listen("tcp", taken.Addr().String()) //nolint:noctx // it fails at once
 	_, absent := os.Open("/nonexistent/file")
-	for want, failure := range map[string]error{
-		"another program listens":      fmt.Errorf("loading new config: %w", inUse),
-		"make that file or directory":  absent,
-		"ports below 1024":             errors.New("listening on :443: listen tcp :443: bind: permission denied"),
-		"correct the Caddyfile":        errors.New("adapting config using caddyfile: Caddyfile:7: unrecognized directive: durwrad"),
-		"put the secret":               errors.New("master_key: {env.KEY} does not resolve"),
-		"`durward doctor --config /x`": errors.New("something else"),
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte("{\n\tdurward {\n\t\tstore sqlite x.db\n\t\tidentity oidc http://id.example.com {\n\t\t\torganization acme\n\t\t}\n\t}\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		failure        error
+		says, whatToDo string
+	}{
+		{fmt.Errorf("loading initial config: loading new config: %w", inUse), "listen tcp ", "another program listens"},
+		{absent, "open /nonexistent/file", "make that file or directory"},
+		{errors.New("loading initial config: loading new config: http app module: start: listening on :443: listen tcp :443: bind: permission denied"), "listening on :443: ", "ports below 1024"},
+		{errors.New("loading initial config: loading new config: starting caddy administration endpoint: listen unix /run/x/admin.sock: bind: permission denied"), "starting caddy administration", "read and write there"},
+		{errors.New("adapting config using caddyfile: Caddyfile:7: unrecognized directive: durwrad"), "Caddyfile:7: unrecognized directive: durwrad", "correct the Caddyfile"},
+		{errors.New(`adapting config using caddyfile: parsing caddyfile tokens for 'durward': unrecognized word "x" in identity oidc, at Caddyfile:9`), `Caddyfile:9: unrecognized word "x" in identity oidc`, "correct the Caddyfile"},
+		{errors.New("loading initial config: loading new config: loading durward app module: provision durward: setting up identity: identity oidc http://id.example.com: refused"), config + ":4: setting up identity: identity oidc http://id.example.com: refused", "durward validate"},
+		{errors.New("loading initial config: loading new config: loading http app module: provision http: server srv0: setting up route handlers: route 0: loading handler modules: position 0: loading module 'subroute': " +
+			"provision http.handlers.subroute: setting up subroutes: route 0: loading handler modules: position 0: loading module 'durward_mcp': provision http.handlers.durward_mcp: set public_url"), "set public_url", "durward validate"},
+		{errors.New(`sending configuration to instance: caddy responded with error: HTTP 400: {"error":"loading config: loading new config: loading durward app module: provision durward: store sqlite: no path is given"}` + "\n"), config + ":3: store sqlite: no path is given", "durward validate"},
+		{errors.New("reading config from file: open typo: no such file or directory"), "reading config from file: open typo", "check the path behind --config"},
+		{errors.New("config is not valid JSON: invalid character; did you mean to use a config adapter (the --adapter flag)?"), "config is not valid JSON", "--adapter caddyfile"},
+		{errors.New("performing request: Post http://127.0.0.1/stop: dial unix /run/x: connect: no such file or directory"), "performing request", "durward run --config"},
+		{errors.New("caddy process exited with error: exit status 1"), "caddy process exited", "see the line above"},
+		{errors.New("loading durward app module: provision durward: master_key: {env.KEY} does not resolve"), "master_key: {env.KEY}", "put the secret"},
+		{errors.New("something else"), "something else", "`durward doctor --config " + config},
 	} {
-		start := &cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return failure }}
-		start.Flags().String("config", "/x", "")
+		start := &cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return tc.failure }}
+		start.Flags().String("config", config, "")
 		root := &cobra.Command{Use: "durward"}
 		root.AddCommand(start)
 		adviseOnStart(root)
@@ -38,8 +56,8 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 		start.SetErr(&text)
 		got := start.RunE(start, nil)
 		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-		if !errors.Is(got, failure) || len(lines) != 1 || !strings.HasPrefix(lines[0], "Error: "+failure.Error()+". What to do: ") || !strings.Contains(lines[0], want) {
-			t.Errorf("%v ends in %q, %v", failure, text.String(), got)
+		if !errors.Is(got, tc.failure) || len(lines) != 1 || !strings.HasPrefix(lines[0], "Error: "+tc.says) || strings.Count(lines[0], ". What to do: ") != 1 || !strings.Contains(lines[0], tc.whatToDo) {
+			t.Errorf("%v ends in %q, %v", tc.failure, text.String(), got)
 		}
 	}
 	fine := &cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return nil }}

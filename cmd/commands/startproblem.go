@@ -1,0 +1,92 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// caddysWay matches one step of the way on which an error came out of Caddy. It says nothing to whoever wrote the configuration.
+var caddysWay = regexp.MustCompile(`^(?:loading (?:initial|new) config|loading config|loading \S+ app module|\S+ app module: start|provision [\w.]+|server \w+|setting up (?:route handlers|subroutes)|loading the pipeline|` +
+	`route \d+|loading (?:handler )?modules?|position \d+|loading module '[^']*'|adapting config using \w+|parsing caddyfile tokens for '[^']*'|` +
+	`sending configuration to instance|caddy responded with error): `)
+
+var (
+	// answered is an error of a running gateway, as `reload` tells it.
+	answered = regexp.MustCompile(`^HTTP \d+: (\{"error":.*\})\s*$`)
+	// atLine is the place of a word that the Caddyfile's reader did not know, at the end of its error.
+	atLine = regexp.MustCompile(`^(.*), at ([^\s:]+:\d+)$`)
+	// beginsWithLine is a place at the beginning of an error.
+	beginsWithLine = regexp.MustCompile(`^[^\s:]+:\d+: `)
+)
+
+// problem is an error of a start without Caddy's way to it: it begins with the file and line of the Caddyfile where these can be
+// told.
+func problem(err error, config string) string {
+	text := err.Error()
+	for {
+		if step := caddysWay.FindString(text); step != "" {
+			text = text[len(step):]
+			continue
+		}
+		told := answered.FindStringSubmatch(text)
+		var answer struct {
+			Error string `json:"error"`
+		}
+		if told == nil || json.Unmarshal([]byte(told[1]), &answer) != nil || answer.Error == "" {
+			break
+		}
+		text = answer.Error
+	}
+	if found := atLine.FindStringSubmatch(text); found != nil {
+		text = found[2] + ": " + found[1]
+	}
+	if beginsWithLine.MatchString(text) {
+		return text
+	}
+	if place := placeOf(tokensOf(configFile(config)), text); place != "" {
+		return place + ": " + text
+	}
+	return text
+}
+
+// configFile is the file that a command reads.
+func configFile(config string) string {
+	if config == "" && exists("Caddyfile") {
+		return "Caddyfile"
+	}
+	return config
+}
+
+// placeOf is the place of the line that an error is about: one that begins with the words of one of its clauses. "" when there is none,
+// or several that fit as well.
+func placeOf(tokens []caddyfile.Token, text string) string {
+	for _, clause := range strings.Split(text, ": ") {
+		words := strings.Fields(clause)
+		var most int
+		var at []string
+		for i, t := range tokens {
+			if i > 0 && tokens[i-1].Line == t.Line && tokens[i-1].File == t.File {
+				continue
+			}
+			n := 0
+			for n < len(words) && i+n < len(tokens) && tokens[i+n].Line == t.Line && tokens[i+n].Text == words[n] {
+				n++
+			}
+			if n > most {
+				most, at = n, nil
+			}
+			if n > 0 && n == most {
+				at = append(at, fmt.Sprintf("%s:%d", t.File, t.Line))
+			}
+		}
+		if at = slices.Compact(at); len(at) == 1 {
+			return at[0]
+		}
+	}
+	return ""
+}
