@@ -20,6 +20,9 @@ func adviseOnStart(root *cobra.Command) {
 			continue
 		}
 		start := cmd.RunE
+		if cmd.Name() == "validate" {
+			start = validateByTrial(start)
+		}
 		cmd.Annotations = map[string]string{"durward": "advises"}
 		cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 			err := start(cmd, arguments)

@@ -121,7 +121,7 @@ func examineSQLite(ctx context.Context, config *gatewayConfig, r *doctor.Report)
 	}
 	if err == nil {
 		var s *sqlite.Store
-		if s, err = sqlite.OpenReadOnly(ctx, path, sqlite.Options{Timeout: lookTimeout}); err == nil {
+		if s, err = sqlite.OpenReadOnly(ctx, path, sqlite.Options{Timeout: lookTimeout, Momentary: true}); err == nil {
 			if keys, err = s.DataKeys(ctx); err == nil {
 				err = examineRecords(ctx, config, s, r)
 			}

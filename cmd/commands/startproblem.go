@@ -3,6 +3,7 @@ package commands
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,4 +90,10 @@ func placeOf(tokens []caddyfile.Token, text string) string {
 		}
 	}
 	return ""
+}
+
+// isCaddyfile reports whether Caddy takes a file without an adapter for a Caddyfile, or nothing else can be meant by its name.
+func isCaddyfile(file string) bool {
+	name := strings.ToLower(filepath.Base(file))
+	return file == "" || filepath.Ext(name) != ".json" && strings.HasPrefix(name, "caddyfile") || strings.HasSuffix(name, ".caddyfile")
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -132,6 +133,9 @@ func (a *App) acquireCoordination() error {
 	key := "coordination/" + digest(where, a.resourceKey, a.LimitRules)
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
 		shared, err := open()
+		if _, trying := Trial(); trying && shared != nil {
+			err, shared = errors.Join(err, shared.Close()), nil // it would make its tables
+		}
 		if err != nil || shared == nil {
 			return &coordination{lifetime: lifetime{close: func() {}}}, err
 		}

@@ -60,7 +60,7 @@ func (a *App) masterKeys() ([]seal.MasterKey, error) {
 		if !a.development() {
 			return nil, errNoMasterKey
 		}
-		key, err := developmentMasterKey(a.dataDirectory())
+		key, err := developmentMasterKey(a.ownDirectory())
 		return []seal.MasterKey{key}, err
 	}
 	var keys []seal.MasterKey
@@ -98,6 +98,9 @@ func developmentMasterKey(dir string) (seal.MasterKey, error) {
 	path := filepath.Join(dir, masterKeyFile)
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
+		if directory, trying := Trial(); trying {
+			path = filepath.Join(directory, masterKeyFile)
+		}
 		return makeDevelopmentMasterKey(path)
 	}
 	if err != nil {
@@ -145,6 +148,15 @@ func writeDurably(path string, content []byte) error {
 }
 
 func (a *App) dataDirectory() string {
+	own := a.ownDirectory()
+	if directory, trying := Trial(); trying && own != "" {
+		return directory
+	}
+	return own
+}
+
+// ownDirectory is what dataDirectory is where a configuration serves.
+func (a *App) ownDirectory() string {
 	if local, ok := a.store.(DataDirectory); ok {
 		return local.DataDirectory()
 	}

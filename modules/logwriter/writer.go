@@ -5,16 +5,23 @@ package logwriter
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/logging"
 
+	"github.com/durward-gateway/durward/internal/access"
 	"github.com/durward-gateway/durward/internal/logbuffer"
+	"github.com/durward-gateway/durward/modules/app"
 )
 
 func init() {
@@ -90,8 +97,11 @@ func (w *Writer) String() string { return w.opener.String() }
 // OpenWriter returned, one after the other.
 func (w *Writer) WriterKey() string { return "durward:" + w.opener.WriterKey() }
 
-// OpenWriter opens the writer behind the buffer.
+// OpenWriter opens the writer behind the buffer. In a trial it tells why that would fail where a file is written, and opens nothing.
 func (w *Writer) OpenWriter() (io.WriteCloser, error) {
+	if _, trying := app.Trial(); trying {
+		return discarded{}, w.try()
+	}
 	out, err := w.opener.OpenWriter()
 	if err != nil {
 		return nil, err
@@ -100,6 +110,31 @@ func (w *Writer) OpenWriter() (io.WriteCloser, error) {
 	opened.Store(w.WriterKey(), buffer)
 	return buffer, nil
 }
+
+// try tells why the file behind the buffer could not be made. Caddy makes all of its directories.
+func (w *Writer) try() error {
+	file, ok := w.opener.(*logging.FileWriter)
+	if !ok {
+		return nil
+	}
+	directory := filepath.Dir(file.Filename)
+	if _, err := os.Stat(directory); !errors.Is(err, fs.ErrNotExist) {
+		return access.Make(file.Filename)
+	}
+	for parent := filepath.Dir(directory); parent != directory; parent = filepath.Dir(directory) {
+		if _, err := os.Stat(parent); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		directory = parent
+	}
+	return access.MakeIn(directory)
+}
+
+// discarded is what a trial writes its log to.
+type discarded struct{}
+
+func (discarded) Write(line []byte) (int, error) { return len(line), nil }
+func (discarded) Close() error                   { return nil }
 
 // Cleanup has the lines of a configuration leave that ends, or that was only validated: a process may end without OnExit.
 func (w *Writer) Cleanup() error {

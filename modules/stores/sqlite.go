@@ -2,13 +2,16 @@
 package stores
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/durward-gateway/durward/internal/access"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite"
@@ -52,7 +55,31 @@ func (s *SQLite) Key() string { return "sqlite " + s.path }
 
 // Open implements app.StoreOpener.
 func (s *SQLite) Open(ctx context.Context) (storage.Store, error) {
+	if directory, trying := app.Trial(); trying {
+		return s.try(ctx, filepath.Join(directory, "durward.db"))
+	}
 	return sqlite.Open(ctx, s.path, sqlite.Options{})
+}
+
+// try makes a store elsewhere that has the data keys of this one, and tells why this one could not be opened.
+func (s *SQLite) try(ctx context.Context, path string) (storage.Store, error) {
+	keys, err := sqlite.KeysBefore(ctx, s.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(access.MakeIn(filepath.Dir(s.path)), access.Make(s.path)); err != nil {
+		return nil, fmt.Errorf("the store's file %s: %w", s.path, err)
+	}
+	tried, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		if err := tried.AddDataKey(ctx, key); err != nil {
+			return nil, errors.Join(err, tried.Close())
+		}
+	}
+	return tried, nil
 }
 
 // DataDirectory implements app.DataDirectory.

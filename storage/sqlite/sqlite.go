@@ -26,6 +26,9 @@ type Options struct {
 	// Timeout bounds one call, waiting for other writers included; 0 is 5 s. In UpdateConnection it bounds the reading
 	// and the writing, not the waiting for another edit and not the edit: those have the caller's context.
 	Timeout time.Duration
+	// Momentary leaves no files beside a store that nobody has open. It is for OpenReadOnly, and for a short look: what others
+	// write meanwhile is not seen, or seen in part.
+	Momentary bool
 }
 
 // Store is a storage.Store in one SQLite file.

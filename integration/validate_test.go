@@ -1,0 +1,76 @@
+package integration
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// filesIn are the files below a directory, each with a digest of what is in it.
+func filesIn(t *testing.T, directory string) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			found[path] = "a directory"
+			return err
+		}
+		content, err := os.ReadFile(path)
+		found[path] = fmt.Sprintf("%x", sha256.Sum256(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestValidateChangesNothing: `validate` and `doctor` load a configuration as a start does, and leave no file behind or changed,
+// before the first start and after it. `validate` ends in one plain line.
+func TestValidateChangesNothing(t *testing.T) {
+	t.Parallel()
+	home, state := t.TempDir(), t.TempDir()
+	for _, identity := range []string{"dev", "oidc https://id.example.com"} {
+		t.Run(strings.Fields(identity)[0], func(t *testing.T) {
+			port := freePort(t)
+			config := filepath.Join(state, strings.Fields(identity)[0]+".caddyfile")
+			text := fmt.Sprintf("{\n\tadmin unix/%[1]s/admin.sock\n\tpersist_config off\n\tlog {\n\t\toutput durward\n\t}\n\tlog access {\n\t\toutput file %[1]s/logs/deep/access.log\n\t}\n"+
+				"\tdurward {\n\t\tpublic_url http://127.0.0.1:%[2]s\n\t\tstore sqlite %[1]s/data-%[2]s/durward.db\n\t\tmaster_key {env.DURWARD_KEY}\n\t\tidentity %[3]s\n\t}\n}\n\nhttp://127.0.0.1:%[2]s {\n\tbind 127.0.0.1\n\tdurward\n}\n", state, port, identity)
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			env := []string{"DURWARD_KEY=8f0c4be1d35a97624e1b08c7d92fa6530b7ce4189d2f63a5c01e7b94f8d6325a", "TMPDIR=" + home}
+			unchanged := func() {
+				t.Helper()
+				before := filesIn(t, home)
+				maps.Copy(before, filesIn(t, state))
+				for _, command := range []string{"validate", "doctor"} {
+					run := exec.CommandContext(t.Context(), durward(t), command, "--config", config)
+					run.Env = append(append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home), env...)
+					output, err := run.CombinedOutput()
+					if lines := strings.Split(strings.TrimSpace(string(output)), "\n"); command == "validate" && (err != nil || lines[len(lines)-1] != "Valid configuration") {
+						t.Errorf("%v: %s", err, output)
+					}
+				}
+				after := filesIn(t, home)
+				maps.Copy(after, filesIn(t, state))
+				if diff := cmp.Diff(before, after); diff != "" {
+					t.Error(diff)
+				}
+			}
+			unchanged()
+			gateway := startProcess(t, home, env, durward(t), "run", "--config", config)
+			gateway.waitFor(t, "http://127.0.0.1:"+port+"/readyz")
+			gateway.stop(t)
+			unchanged()
+		})
+	}
+}

@@ -1,0 +1,45 @@
+// Package access tells whether this process could write somewhere, without writing.
+package access
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Make tells why a file could not be made or written at path: nil when it could. Its directory is made by whoever makes the file when
+// its parent is there.
+func Make(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return &fs.PathError{Op: "open", Path: path, Err: errors.New("is a directory")}
+	case err == nil:
+		return may("open", path, false)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return MakeIn(filepath.Dir(path))
+}
+
+// MakeIn tells why files could not be made in a directory: nil when they could. A directory that is missing can be made when its
+// parent is there.
+func MakeIn(directory string) error {
+	switch info, err := os.Stat(directory); {
+	case err == nil && !info.IsDir():
+		return &fs.PathError{Op: "mkdir", Path: directory, Err: fs.ErrExist}
+	case err == nil:
+		return may("open", directory, true)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	parent := filepath.Dir(directory)
+	if _, err := os.Stat(parent); err != nil {
+		return &fs.PathError{Op: "mkdir", Path: directory, Err: errors.Unwrap(err)}
+	}
+	if err := may("mkdir", parent, true); err != nil {
+		return &fs.PathError{Op: "mkdir", Path: directory, Err: errors.Unwrap(err)}
+	}
+	return nil
+}
