@@ -23,6 +23,9 @@ func adviseOnStart(root *cobra.Command) {
 		if cmd.Name() == "validate" {
 			start = validateByTrial(start)
 		}
+		if cmd.Name() == "run" {
+			start = refuseSecondStart(start)
+		}
 		cmd.Annotations = map[string]string{"durward": "advises"}
 		cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 			err := start(cmd, arguments)
@@ -59,6 +62,12 @@ func advice(err error, config string) string {
 	file := ""
 	if config != "" {
 		file = " --config " + config
+	}
+	if second := (*secondStart)(nil); errors.As(err, &second) {
+		if second.pid == 0 {
+			return "stop that program, or give this gateway an `admin` address of its own."
+		}
+		return "`durward reload" + file + "` has it take a changed configuration, `durward stop" + file + "` stops it."
 	}
 	text := err.Error()
 	says := func(code syscall.Errno) bool { return errors.Is(err, code) || strings.Contains(text, code.Error()) }

@@ -97,7 +97,8 @@ func init() {
 	caddy.RegisterModule(refusedTokensEndpoint{})
 }
 
-// refusedTokensEndpoint shows the operator all refused tokens on Caddy's admin endpoint, for `durward doctor tokens`.
+// refusedTokensEndpoint shows the operator all refused tokens on Caddy's admin endpoint, for `durward doctor tokens`, and who this
+// process is.
 type refusedTokensEndpoint struct{}
 
 // RefusedTokensAdminPath is its address there.
@@ -110,7 +111,10 @@ func (refusedTokensEndpoint) CaddyModule() caddy.ModuleInfo {
 
 // Routes implements caddy.AdminRouter.
 func (refusedTokensEndpoint) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: RefusedTokensAdminPath, Handler: caddy.AdminHandlerFunc(showRefusedTokens)}}
+	return []caddy.AdminRoute{
+		{Pattern: RefusedTokensAdminPath, Handler: caddy.AdminHandlerFunc(showRefusedTokens)},
+		{Pattern: ProcessAdminPath, Handler: caddy.AdminHandlerFunc(showProcess)},
+	}
 }
 
 func showRefusedTokens(w http.ResponseWriter, r *http.Request) error {

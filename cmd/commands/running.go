@@ -1,0 +1,113 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/durward-gateway/durward/modules/app"
+)
+
+// askTimeout bounds how long a start waits for the word of another one, and maxProcess what that may say.
+const (
+	askTimeout = 3 * time.Second
+	maxProcess = 1 << 10
+)
+
+// refuseSecondStart has `run` end when a gateway of the same configuration runs: Caddy would take its admin endpoint away, and share
+// its ports. One that is about to exit is let go, so that its successor can serve meanwhile.
+func refuseSecondStart(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, arguments []string) error {
+		file, adapter := flagValue(cmd, "config"), flagValue(cmd, "adapter")
+		text, err := loadQuietly(file, adapter)
+		if err != nil || len(text) == 0 || flagValue(cmd, "resume") == "true" {
+			return run(cmd, arguments) // which says what is wrong
+		}
+		if address := adminOf(text, file, adapter); address != "" {
+			if running := runningAt(cmd.Context(), address); running != nil {
+				return &secondStart{address: address, pid: running.PID}
+			}
+		}
+		return run(cmd, arguments)
+	}
+}
+
+func flagValue(cmd *cobra.Command, name string) string {
+	if flag := cmd.Flags().Lookup(name); flag != nil {
+		return flag.Value.String()
+	}
+	return ""
+}
+
+// secondStart is the error of a start where a gateway runs.
+type secondStart struct {
+	address string
+	pid     int // 0: something else than this durward
+}
+
+func (e *secondStart) Error() string {
+	if e.pid == 0 {
+		return "something else answers on the admin endpoint " + e.address
+	}
+	return fmt.Sprintf("the gateway is running already: process %d answers on the admin endpoint %s", e.pid, e.address)
+}
+
+// adminOf is the address of a configuration's admin endpoint; "" when there is none.
+func adminOf(text []byte, file, adapter string) string {
+	var config struct {
+		Admin *struct {
+			Disabled bool `json:"disabled"`
+		} `json:"admin"`
+	}
+	if json.Unmarshal(text, &config) != nil || config.Admin != nil && config.Admin.Disabled {
+		return ""
+	}
+	address, err := caddycmd.DetermineAdminAPIAddress("", text, file, adapter)
+	if err != nil {
+		return ""
+	}
+	return address
+}
+
+// runningAt asks an admin endpoint who serves there: nil for nobody, and for a gateway that is about to exit.
+func runningAt(ctx context.Context, address string) *app.ProcessInfo {
+	type answered struct {
+		response *http.Response
+		err      error
+	}
+	asked := make(chan answered, 1)
+	go func() {
+		response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, app.ProcessAdminPath, nil, nil)
+		asked <- answered{response, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var a answered
+	select {
+	case a = <-asked:
+	case <-ctx.Done():
+		return new(app.ProcessInfo) // something holds the connection
+	}
+	if a.err != nil {
+		if strings.Contains(a.err.Error(), ": dial ") {
+			return nil // Caddy's error has nothing but its text
+		}
+		return new(app.ProcessInfo)
+	}
+	defer a.response.Body.Close()
+	var info app.ProcessInfo
+	if err := json.NewDecoder(io.LimitReader(a.response.Body, maxProcess)).Decode(&info); err != nil {
+		return new(app.ProcessInfo)
+	}
+	if info.Exiting {
+		return nil
+	}
+	return &info
+}
