@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +72,57 @@ func TestValidateChangesNothing(t *testing.T) {
 			gateway.waitFor(t, "http://127.0.0.1:"+port+"/readyz")
 			gateway.stop(t)
 			unchanged()
+		})
+	}
+}
+
+// TestDoctorSaysWhatAStartWould: doctor finds whatever keeps a gateway from starting, in the words of the start.
+func TestDoctorSaysWhatAStartWould(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	const good = "{\n\tadmin unix/HOME/admin.sock\n\tpersist_config off\n\tdurward {\n\t\tpublic_url URL\n\t\tstore sqlite HOME/durward.db\n\t\tmaster_key {env.DURWARD_KEY}\n\t\tidentity oidc https://192.0.2.1 {\n\t\t\taudience x\n\t\t}\n\t\tegress {\n\t\t\tallow 192.0.2.1/32\n\t\t}\n\t}\n}\n\nURL {\n\tbind 127.0.0.1\n\tdurward\n}\n"
+	for name, tc := range map[string]struct{ from, to string }{
+		"egress":         {"allow 192.0.2.1/32", "allow 192.0.2.9/32"},
+		"login_client":   {"audience x", "audience x\n\t\t\tlogin_client durward {env.DURWARD_KEY}"},
+		"return_url":     {"egress {", "return_url not-an-address\n\t\tegress {"},
+		"master_key":     {"{env.DURWARD_KEY}", "{env.DURWARD_ABSENT}"},
+		"store":          {"HOME/durward.db", "HOME/no/such/durward.db"},
+		"admin endpoint": {"HOME/admin.sock", "HOME/missing/admin.sock"},
+		"address":        {"URL {\n\tbind", "http://" + taken.Addr().String() + " {\n\tbind"},
+		"log":            {"persist_config off", "persist_config off\n\tlog {\n\t\toutput durward file HOME/Caddyfile.egress/x.log\n\t}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := "http://gate.example.com:" + freePort(t)
+			text := strings.NewReplacer("HOME", home, "URL", url).Replace(strings.Replace(good, tc.from, tc.to, 1))
+			config := filepath.Join(home, "Caddyfile."+name)
+			for _, file := range []string{config, filepath.Join(home, "Caddyfile.egress")} {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			said := make(map[string]string)
+			for _, command := range []string{"doctor", "run"} {
+				ran := exec.CommandContext(t.Context(), durward(t), command, "--config", config, "--adapter", "caddyfile")
+				ran.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home, "DURWARD_KEY=8f0c4be1d35a97624e1b08c7d92fa6530b7ce4189d2f63a5c01e7b94f8d6325a")
+				output, err := ran.CombinedOutput()
+				if exitCode(err) == 0 {
+					t.Fatalf("%s: %v: %s", command, err, output)
+				}
+				said[command] = string(output)
+			}
+			lines := strings.Split(strings.TrimSpace(said["run"]), "\n")
+			found, _, _ := strings.Cut(strings.TrimPrefix(lines[len(lines)-1], "Error: "), ". What to do: ")
+			if i := strings.Index(found, "listen "); i >= 0 { // doctor listens itself
+				found = found[i:]
+			}
+			if !strings.Contains(said["doctor"], found) {
+				t.Errorf("run says %q, and doctor\n%s", found, said["doctor"])
+			}
 		})
 	}
 }

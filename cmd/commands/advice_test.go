@@ -46,7 +46,7 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 		{errors.New("loading durward app module: provision durward: master_key: {env.KEY} does not resolve"), "master_key: {env.KEY}", "put the secret"},
 		{errors.New("something else"), "something else", "`durward doctor --config " + config},
 	} {
-		start := &cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return tc.failure }}
+		start := &cobra.Command{Use: "start", RunE: func(*cobra.Command, []string) error { return tc.failure }}
 		start.Flags().String("config", config, "")
 		root := &cobra.Command{Use: "durward"}
 		root.AddCommand(start)
@@ -60,7 +60,7 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 			t.Errorf("%v ends in %q, %v", tc.failure, text.String(), got)
 		}
 	}
-	fine := &cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return nil }}
+	fine := &cobra.Command{Use: "start", RunE: func(*cobra.Command, []string) error { return nil }}
 	root := &cobra.Command{Use: "durward"}
 	root.AddCommand(fine)
 	adviseOnStart(root)

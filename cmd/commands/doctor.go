@@ -20,6 +20,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/coordinate/valkey"
 	"github.com/durward-gateway/durward/internal/doctor"
+	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres"
@@ -39,7 +40,8 @@ func init() {
 		Usage: "[--config <file>] [--format text|json]",
 		Short: "Looks for what is wrong with a gateway's surroundings, and says how to mend it",
 		Long: `
-Looks at the configuration, the master keys, the modes of files, the store and its
+Loads the configuration by the code of a start, and says what a start would; looks at the
+addresses to listen on, the master keys, the modes of files, the store and its
 schema, the database's settings and its user, a pooler in between, clocks, identity
 providers, policies that ask for approval where nobody can give it, the space on the
 disk and what the audit log has not stored yet. It changes
@@ -73,9 +75,9 @@ func (o doctorOptions) run(ctx context.Context, out io.Writer) error {
 	var r doctor.Report
 	config, err := o.config.load()
 	if err != nil {
-		r.Add("configuration", doctor.Finding{Severity: doctor.Error, Found: err.Error(), Mend: "`durward adapt` and `durward validate` tell more."})
+		r.Add("configuration", refusedStart(err, o.config.file))
 	} else {
-		r.Add("configuration")
+		examineStart(config, &r)
 		examine(ctx, config, &r)
 	}
 	write := r.WriteText
@@ -106,9 +108,14 @@ func examine(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 	examineReferences(config, r)
 	examineCounters(ctx, config, r)
 	examineDisk(config, r)
+	guard, err := app.GuardOf(config.Egress, config.development())
+	if err != nil {
+		return // the start has told
+	}
+	client := guard.FetchClient(lookTimeout, maxMetadata)
 	for _, i := range config.Identities {
 		if i.Kind == "oidc" {
-			r.Add("identity provider "+i.Issuer, doctor.Identity(lookAtIssuer(ctx, i.Issuer))...)
+			r.Add("identity provider "+i.Issuer, doctor.Identity(lookAtIssuer(ctx, client, i.Issuer))...)
 		}
 	}
 }
@@ -317,13 +324,11 @@ func backlog(journals string) (segments int, bytes int64, err error) {
 	return segments, bytes, nil
 }
 
-// lookAtIssuer reads an issuer's metadata and keys.
-func lookAtIssuer(ctx context.Context, issuer string) doctor.Issuer {
+// lookAtIssuer reads an issuer's metadata and keys, as the gateway may reach it.
+func lookAtIssuer(ctx context.Context, client *http.Client, issuer string) doctor.Issuer {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	seen := doctor.Issuer{Name: issuer}
-	client := newClient()
-	defer client.CloseIdleConnections()
 	var metadata struct {
 		Issuer string `json:"issuer"`
 		JWKS   string `json:"jwks_uri"`
@@ -331,7 +336,7 @@ func lookAtIssuer(ctx context.Context, issuer string) doctor.Issuer {
 	began := time.Now()
 	header, err := fetchJSON(ctx, client, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", &metadata)
 	if err != nil {
-		seen.Err = fmt.Errorf("its metadata cannot be read: %w", err)
+		seen.Err, seen.Advice = fmt.Errorf("its metadata cannot be read: %w", netguard.Cause(err)), netguard.Advice(err)
 		return seen
 	}
 	seen.Says, seen.At, seen.Trip = metadata.Issuer, time.Now(), time.Since(began)
@@ -340,7 +345,7 @@ func lookAtIssuer(ctx context.Context, issuer string) doctor.Issuer {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if _, err := fetchJSON(ctx, client, metadata.JWKS, &set); err != nil {
-		seen.Err = fmt.Errorf("its keys cannot be read: %w", err)
+		seen.Err, seen.Advice = fmt.Errorf("its keys cannot be read: %w", netguard.Cause(err)), netguard.Advice(err)
 		return seen
 	}
 	seen.Keys = len(set.Keys)

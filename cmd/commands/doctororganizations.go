@@ -29,20 +29,29 @@ func examineOrganizations(ctx context.Context, config *gatewayConfig, store orga
 			return slices.ContainsFunc(config.Identities, func(i configuredIdentity) bool { return i.isFor(o) })
 		}
 	}
+	named := func(o storage.Organization) string {
+		if o.Slug == "" {
+			return o.ID
+		}
+		return visible.Text(o.Slug) + " (" + o.ID + ")"
+	}
 	empty, err := store.EmptyOrganizations(ctx)
 	if err != nil {
 		return err
 	}
-	var names []string
+	var names, unreachable []string
 	for _, o := range empty {
-		switch {
-		case meant(o):
-		case o.Slug != "":
-			names = append(names, visible.Text(o.Slug)+" ("+o.ID+")")
-		default:
-			names = append(names, o.ID)
+		if !meant(o) {
+			names = append(names, named(o))
 		}
 	}
-	r.Add("organizations", doctor.Organizations(names)...)
+	if !slices.ContainsFunc(config.Identities, func(i configuredIdentity) bool { return i.Organization == "" }) {
+		for _, o := range all {
+			if !meant(o) && !slices.ContainsFunc(empty, func(e storage.Organization) bool { return e.ID == o.ID }) {
+				unreachable = append(unreachable, named(o))
+			}
+		}
+	}
+	r.Add("organizations", doctor.Organizations(names, unreachable)...)
 	return nil
 }

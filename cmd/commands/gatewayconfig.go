@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
 	"github.com/durward-gateway/durward/internal/caller"
@@ -52,10 +51,14 @@ type gatewayConfig struct {
 		URL  string `json:"url"`
 	} `json:"coordinate"`
 	Identities      []configuredIdentity `json:"identity"`
+	Egress          *app.Egress          `json:"egress"`
 	ApprovalClients []string             `json:"approval_clients"`
 
 	// whole is all of it as it is written.
 	whole any
+	// text is the configuration that it is a part of, file where that is, and admin the address of its admin endpoint.
+	text        []byte
+	file, admin string
 }
 
 // configuredIdentity is an identity of the configuration.
@@ -103,7 +106,11 @@ func fileOf(reference string) (path string, ok bool) {
 
 // load reads the configuration. It provisions nothing: the store is not opened.
 func (f *configFlags) load() (*gatewayConfig, error) {
-	text, _, _, err := caddycmd.LoadConfig(f.file, f.adapter)
+	adapter := f.adapter
+	if adapter == "" && f.file != "" && isCaddyfile(f.file) {
+		adapter = "caddyfile"
+	}
+	text, err := loadQuietly(f.file, adapter)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +128,7 @@ func (f *configFlags) load() (*gatewayConfig, error) {
 	if len(config.Apps.Durward) == 0 || string(config.Apps.Durward) == "null" {
 		return nil, errors.New("the configuration has no `durward` option: it is no gateway's")
 	}
-	read := new(gatewayConfig)
+	read := &gatewayConfig{text: text, file: f.file, admin: adminOf(text, f.file, adapter)}
 	if err := errors.Join(json.Unmarshal(config.Apps.Durward, read), json.Unmarshal(config.Apps.Durward, &read.whole)); err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}

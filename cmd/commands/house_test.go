@@ -17,6 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/doctor"
 	"github.com/durward-gateway/durward/internal/rekey"
 	"github.com/durward-gateway/durward/internal/seal"
+	_ "github.com/durward-gateway/durward/modules/standard" // what a configuration may name
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 	"github.com/durward-gateway/durward/storage/sqlite"
@@ -118,8 +119,9 @@ func (h *house) configure(t *testing.T, store map[string]any, masterKeys ...stri
 	for _, name := range masterKeys {
 		references = append(references, h.reference(name))
 	}
-	text, err := json.Marshal(map[string]any{"apps": map[string]any{"durward": map[string]any{
+	text, err := json.Marshal(map[string]any{"admin": map[string]any{"disabled": true}, "apps": map[string]any{"durward": map[string]any{
 		"store": store, "master_key": references, "identity": []map[string]any{{"kind": "oidc", "issuer": h.issuer.URL}},
+		"egress": map[string]any{"http": []string{"127.0.0.0/8", "::1/128"}},
 	}}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,7 +30,7 @@ func refuseSecondStart(run func(*cobra.Command, []string) error) func(*cobra.Com
 			return run(cmd, arguments) // which says what is wrong
 		}
 		if address := adminOf(text, file, adapter); address != "" {
-			if running := runningAt(cmd.Context(), address); running != nil {
+			if running := runningAt(address); running != nil {
 				return &secondStart{address: address, pid: running.PID}
 			}
 		}
@@ -77,7 +76,7 @@ func adminOf(text []byte, file, adapter string) string {
 }
 
 // runningAt asks an admin endpoint who serves there: nil for nobody, and for a gateway that is about to exit.
-func runningAt(ctx context.Context, address string) *app.ProcessInfo {
+func runningAt(address string) *app.ProcessInfo {
 	type answered struct {
 		response *http.Response
 		err      error
@@ -87,12 +86,10 @@ func runningAt(ctx context.Context, address string) *app.ProcessInfo {
 		response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, app.ProcessAdminPath, nil, nil)
 		asked <- answered{response, err}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	var a answered
 	select {
 	case a = <-asked:
-	case <-ctx.Done():
+	case <-time.After(askTimeout):
 		return new(app.ProcessInfo) // something holds the connection
 	}
 	if a.err != nil {

@@ -107,11 +107,14 @@ func harmless(config []byte, directory string) ([]byte, error) {
 	var storage struct {
 		Module string `json:"module"`
 	}
-	err := decodeMember(whole, "storage", &storage)
-	if storage.Module == "" || storage.Module == "file_system" {
-		err = errors.Join(err, encodeMember(whole, "storage", map[string]string{"module": "file_system", "root": filepath.Join(directory, "storage")}))
+	if err := decodeMember(whole, "storage", &storage); err != nil {
+		return nil, err
 	}
-	if err := errors.Join(err, encodeMember(logging, "logs", logs), encodeMember(whole, "logging", logging)); err != nil {
+	caddy.DefaultStorage.Path = filepath.Join(directory, "storage") // after an --envfile, which sets it
+	if storage.Module == "file_system" {
+		delete(whole, "storage")
+	}
+	if err := errors.Join(encodeMember(logging, "logs", logs), encodeMember(whole, "logging", logging)); err != nil {
 		return nil, err
 	}
 	return json.Marshal(whole)

@@ -18,9 +18,16 @@ func Make(path string) error {
 	case err == nil:
 		return may("open", path, false)
 	case !errors.Is(err, fs.ErrNotExist):
-		return err
+		return &fs.PathError{Op: "open", Path: path, Err: errors.Unwrap(err)}
 	}
-	return MakeIn(filepath.Dir(path))
+	directory := filepath.Dir(path)
+	if _, err := os.Stat(directory); err != nil {
+		return MakeIn(directory)
+	}
+	if err := may("open", directory, true); err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: errors.Unwrap(err)}
+	}
+	return nil
 }
 
 // MakeIn tells why files could not be made in a directory: nil when they could. A directory that is missing can be made when its

@@ -99,6 +99,7 @@ func TestFindings(t *testing.T) {
 		{"a large backlog", Backlog("/a", 90, 2<<30), []string{"error 90 segments"}},
 
 		{"a good issuer", Identity(Issuer{Name: "https://id", Says: "https://id", Keys: 2, Date: now, At: now}), nil},
+		{"not allowed", Identity(Issuer{Name: "https://id", Err: lost, Advice: "allow its range"}), []string{"error a gateway that starts refuses"}},
 		{"gone", Identity(Issuer{Name: "https://id", Err: lost}), []string{"error missing"}},
 		{"another name", Identity(Issuer{Name: "https://id", Says: "https://id/", Keys: 2}), []string{`error calls itself "https://id/"`}},
 		{"no keys", Identity(Issuer{Name: "https://id", Says: "https://id"}), []string{"error no keys"}},
@@ -114,6 +115,21 @@ func TestFindings(t *testing.T) {
 				t.Errorf("%s: %+v; want %s", c.name, f, want)
 			}
 		}
+	}
+}
+
+// TestMendsOfAFirstInstall: nothing has to be restored where nothing was ever stored.
+func TestMendsOfAFirstInstall(t *testing.T) {
+	t.Parallel()
+	missing := []MasterKey{{"{file./key}", "", errors.New("the file is missing")}}
+	if mend := MasterKeys(missing, nil)[0].Mend; !strings.Contains(mend, "openssl rand") || strings.Contains(mend, "restore") {
+		t.Errorf("a first install: %s", mend)
+	}
+	if mend := MasterKeys(missing, []string{"one"})[0].Mend; !strings.Contains(mend, "restore") || strings.Contains(mend, "openssl") {
+		t.Errorf("a store with data keys: %s", mend)
+	}
+	if mend := Identity(Issuer{Name: "https://id", Err: errors.New("refused"), Advice: "allow its range"})[0].Mend; mend != "Allow its range." {
+		t.Errorf("an issuer that egress refuses: %s", mend)
 	}
 }
 

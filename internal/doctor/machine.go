@@ -69,8 +69,11 @@ func MasterKeys(given []MasterKey, wrapping []string) (findings []Finding) {
 			if !strings.Contains(found, k.Reference) {
 				found = k.Reference + ": " + found
 			}
-			findings = append(findings, Finding{Severity: Error, Found: found,
-				Mend: "Put the key where the configuration says. Without it nothing that is stored can be opened: restore it from where you keep it apart from the database."})
+			mend := "Put the key where the configuration says. Without it nothing that is stored can be opened: restore it from where you keep it apart from the database."
+			if len(wrapping) == 0 { // nothing is stored
+				mend = "Make a key with `openssl rand -base64 32`, and put it where the configuration says, for the gateway's user alone."
+			}
+			findings = append(findings, Finding{Severity: Error, Found: found, Mend: mend})
 		}
 		if k.Err == nil && known[k.ID] {
 			findings = append(findings, Finding{Severity: Note, Found: k.Reference + " is the same key as another one", Mend: "Name each key once."})
@@ -153,8 +156,9 @@ func Backlog(path string, segments int, bytes int64) []Finding {
 // Issuer is what was seen of an identity provider.
 type Issuer struct {
 	Name string
-	// Err is why its metadata or its keys could not be read.
-	Err error
+	// Err is why its metadata or its keys could not be read, and Advice which option lets the gateway read them; "" for none.
+	Err    error
+	Advice string
 	// Says is the issuer that its metadata names, Keys how many keys it publishes.
 	Says string
 	Keys int
@@ -167,8 +171,12 @@ type Issuer struct {
 func Identity(i Issuer) (findings []Finding) {
 	switch {
 	case i.Err != nil:
-		return []Finding{{Severity: Error, Found: fmt.Sprintf("%v: tokens are refused with 503 once the keys that are known are an hour old", i.Err),
-			Mend: "Check the issuer's address, this machine's DNS and firewall, and the certificates that it trusts."}}
+		mend := "Check the issuer's address, this machine's DNS and firewall, and the certificates that it trusts."
+		if i.Advice != "" {
+			mend = strings.ToUpper(i.Advice[:1]) + i.Advice[1:] + "."
+		}
+		return []Finding{{Severity: Error, Found: fmt.Sprintf("%v: a gateway that starts refuses its tokens with 503, one that runs does so once the keys that it knows are an hour old", i.Err),
+			Mend: mend}}
 	case i.Says != i.Name:
 		findings = append(findings, Finding{Severity: Error, Found: fmt.Sprintf("it calls itself %q: its tokens are refused", i.Says),
 			Mend: "Configure the issuer exactly as it calls itself, a slash at the end included."})

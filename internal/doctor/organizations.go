@@ -1,13 +1,20 @@
 package doctor
 
-// Organizations judges the names of organizations that tokens made after the first one, and in which nobody made anything.
-func Organizations(empty []string) []Finding {
-	if len(empty) == 0 {
-		return nil
+// Organizations judges the names of organizations that tokens made after the first one, and in which nobody made anything, and of
+// those with something in them that no identity of the configuration is for.
+func Organizations(empty, unreachable []string) (findings []Finding) {
+	if len(unreachable) > 0 {
+		findings = append(findings, Finding{
+			Severity: Warning, Found: "no identity of the configuration is for organizations that have servers, keys or policies: " + shortened(unreachable),
+			Mend: "Nobody gets at what is in them. When one of them is yours, write its name as `organization` at the identity, or leave that out where tokens name organizations.",
+		})
 	}
-	return []Finding{{
+	if len(empty) == 0 {
+		return findings
+	}
+	return append(findings, Finding{
 		Severity: Warning, Found: "tokens named further organizations, and nothing is in them: " + shortened(empty),
 		Mend: "When all users are of one organization, write `organization` at the identity, and see with `durward doctor tokens` which claim names others. " +
 			"An administrator removes them with `DELETE /api/organizations/{id}`.",
-	}}
+	})
 }

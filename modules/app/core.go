@@ -16,7 +16,6 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/overload"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/streams"
@@ -164,7 +163,7 @@ func (a *App) pinOwn() (core *Core, unpin func(), ok bool) {
 
 // newCore makes what a configuration says: without a look into the store, so that it can be judged while that is away.
 func (a *App) newCore(public *url.URL) (*Core, error) {
-	policy, err := a.Egress.policy(a.development())
+	guard, err := GuardOf(a.Egress, a.development())
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +172,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		return nil, err
 	}
 	core := &Core{
-		PublicURL: public.String(), loopID: loopID(public.String()), Store: a.resources.store, Guard: netguard.New(policy), Streams: &openStreams,
+		PublicURL: public.String(), loopID: loopID(public.String()), Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(),
 		Metrics: a.metrics, Log: a.slogger, Limits: a.limitsTogether(), Tasks: &a.resources.tasks, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),

@@ -41,6 +41,15 @@ func (e *Egress) policy(development bool) (netguard.Policy, error) {
 	return policy, nil
 }
 
+// GuardOf guards the connections of a configuration's egress rules.
+func GuardOf(e *Egress, development bool) (Guard, error) {
+	policy, err := e.policy(development)
+	if err != nil {
+		return nil, err
+	}
+	return netguard.New(policy), nil
+}
+
 func prefixes(word string, texts []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range texts {

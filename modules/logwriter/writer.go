@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -93,6 +94,9 @@ func (w *Writer) Provision(ctx caddy.Context) error {
 // String says where the lines go, for people.
 func (w *Writer) String() string { return w.opener.String() }
 
+// GoString is what Caddy puts into the error of a writer that cannot be opened.
+func (w *Writer) GoString() string { return w.String() }
+
 // WriterKey is the key of the writer behind the buffer and a word of our own. Configurations with the same key share what
 // OpenWriter returned, one after the other.
 func (w *Writer) WriterKey() string { return "durward:" + w.opener.WriterKey() }
@@ -118,7 +122,10 @@ func (w *Writer) try() error {
 		return nil
 	}
 	directory := filepath.Dir(file.Filename)
-	if _, err := os.Stat(directory); !errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Stat(directory); {
+	case err == nil && !info.IsDir():
+		return &fs.PathError{Op: "mkdir", Path: directory, Err: syscall.ENOTDIR}
+	case !errors.Is(err, fs.ErrNotExist):
 		return access.Make(file.Filename)
 	}
 	for parent := filepath.Dir(directory); parent != directory; parent = filepath.Dir(directory) {

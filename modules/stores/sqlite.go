@@ -2,10 +2,10 @@
 package stores
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/caddyserver/caddy/v2"
@@ -67,8 +67,11 @@ func (s *SQLite) try(ctx context.Context, path string) (storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(access.MakeIn(filepath.Dir(s.path)), access.Make(s.path)); err != nil {
-		return nil, fmt.Errorf("the store's file %s: %w", s.path, err)
+	if err := access.Make(s.path); err != nil {
+		if which := (*fs.PathError)(nil); errors.As(err, &which) && which.Op == "mkdir" {
+			err = fmt.Errorf("making the data directory: %w", err)
+		}
+		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	tried, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {

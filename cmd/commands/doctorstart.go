@@ -1,0 +1,87 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/durward-gateway/durward/internal/access"
+	"github.com/durward-gateway/durward/internal/doctor"
+)
+
+// examineStart loads the configuration by the code of a start, and says what a start would.
+func examineStart(config *gatewayConfig, r *doctor.Report) {
+	loaded, err := tryStart(config.text)
+	if err != nil {
+		r.Add("configuration", refusedStart(err, config.file))
+		return
+	}
+	r.Add("configuration")
+	var findings []doctor.Finding
+	running := config.admin != "" && runningAt(config.admin) != nil
+	for _, address := range append(sitesOf(loaded), config.admin) {
+		err := couldListen(address)
+		if err == nil || running && errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		findings = append(findings, refusedStart(err, config.file))
+	}
+	r.Add("addresses to listen on", findings...)
+}
+
+// refusedStart is what a start would end with.
+func refusedStart(err error, file string) doctor.Finding {
+	mend := advice(err, file)
+	if strings.HasPrefix(mend, "`durward doctor") { // whoever reads this has run it
+		mend = "correct the configuration there."
+	}
+	return doctor.Finding{Severity: doctor.Error, Found: problem(err, file), Mend: strings.ToUpper(mend[:1]) + mend[1:]}
+}
+
+// sitesOf are the addresses that a loaded configuration's sites listen on, those that redirect to https included.
+func sitesOf(loaded caddy.Context) (addresses []string) {
+	sites, err := loaded.AppIfConfigured("http")
+	if err != nil {
+		return nil // it has none
+	}
+	for _, server := range sites.(*caddyhttp.App).Servers {
+		addresses = append(addresses, server.Listen...)
+	}
+	return addresses
+}
+
+// couldListen tells why a start could not listen on an address of Caddy's.
+func couldListen(listen string) error {
+	address, err := caddy.ParseNetworkAddress(listen)
+	switch {
+	case listen == "" || err != nil || address.IsFdNetwork():
+		return nil // it is inherited, or a start says what is wrong with it
+	case address.IsUnixNetwork():
+		path, _, _ := strings.Cut(address.Host, "|")
+		_, err := os.Stat(filepath.Dir(path)) // no start makes it
+		if err = cmp.Or(err, access.MakeIn(filepath.Dir(path))); err != nil {
+			return fmt.Errorf("listen unix %s: bind: %w", path, errors.Unwrap(err))
+		}
+		return nil
+	}
+	for offset := range address.PortRangeSize() {
+		var config net.ListenConfig
+		listener, err := config.Listen(context.Background(), "tcp", address.JoinHostPort(offset))
+		if err != nil {
+			return fmt.Errorf("listening on %s: %w", address.JoinHostPort(offset), err)
+		}
+		if err := listener.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
