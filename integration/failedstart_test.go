@@ -70,3 +70,24 @@ func TestStartErrorsArePlain(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstStartDoesNotAlarm: a start and a stop of a gateway that is as it should be have no warning, with the log that the samples
+// have.
+func TestFirstStartDoesNotAlarm(t *testing.T) {
+	t.Parallel()
+	for _, admin := range []string{"unix/admin.sock", "off"} {
+		g := startGateway(t, settings{global: "log {\n\t\toutput durward\n\t}"})
+		if admin == "off" {
+			g.mustReload(strings.Replace(g.written(), "admin unix/admin.sock", "admin off", 1))
+		}
+		g.stop(t)
+		for line := range strings.Lines(g.output.String()) {
+			if strings.Contains(line, `"level":"warn"`) || strings.Contains(line, `"level":"error"`) {
+				t.Error(line)
+			}
+		}
+		if !strings.Contains(g.output.String(), `"level":"info"`) {
+			t.Error("there is no log")
+		}
+	}
+}

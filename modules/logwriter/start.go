@@ -30,7 +30,7 @@ func (StartWriter) CaddyModule() caddy.ModuleInfo {
 // OpenWriter opens standard error.
 func (w StartWriter) OpenWriter() (io.WriteCloser, error) {
 	out, err := w.StderrWriter.OpenWriter()
-	return &startWriter{out}, err
+	return &startWriter{calmed{out}}, err
 }
 
 type startWriter struct{ io.WriteCloser }
@@ -46,7 +46,7 @@ func (w *startWriter) Write(line []byte) (int, error) {
 // isError reports whether a line of JSON or of the console's format is an error or worse. Both begin with the level; a line that is
 // neither is written.
 func isError(line []byte) bool {
-	lower, beginning := []string{"DEBUG", "INFO", "WARN"}, line[:min(len(line), 50)]
+	lower, beginning := []string{"DEBUG", "INFO", "WARN"}, line[:min(len(line), levelAt)]
 	if bytes.HasPrefix(line, []byte("{")) {
 		lower = []string{`"level":"debug"`, `"level":"info"`, `"level":"warn"`}
 	}

@@ -112,7 +112,7 @@ func (w *Writer) OpenWriter() (io.WriteCloser, error) {
 	}
 	buffer := logbuffer.New(out, countDropped, maybeLast, nil)
 	opened.Store(w.WriterKey(), buffer)
-	return buffer, nil
+	return calmed{buffer}, nil
 }
 
 // try tells why the file behind the buffer could not be made. Caddy makes all of its directories.
