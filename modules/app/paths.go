@@ -28,6 +28,7 @@ const (
 	LoginCallbackPath = "/login/callback"
 	LogoutPath        = "/logout"
 	ApprovalsPath     = "/approvals"
+	ConnectPath       = "/connect"  // the list of one's servers
 	ConnectPrefix     = "/connect/" // with a server's slug: where a user connects their account
 )
 

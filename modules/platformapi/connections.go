@@ -111,9 +111,5 @@ func disconnect(q *request) (any, error) {
 		return nil, err
 	}
 	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
-	if err := q.Core.Broker.Disconnect(q.Context(), key); err != nil {
-		return nil, routes.Missing(err, errNoConnection)
-	}
-	q.Core.EndConnection(key)
-	return nil, nil
+	return nil, routes.Missing(q.Core.Disconnect(q.Context(), key), errNoConnection)
 }

@@ -29,6 +29,8 @@ const (
 	paramReturn = "return_url"
 	// paramAgain begins anew although the account is connected.
 	paramAgain = "again"
+	// paramDisconnect asks whether to disconnect the account, and in a form does it.
+	paramDisconnect = "disconnect"
 
 	textGoBack      = "Go back to your client: the same conversation can use the server now. Nothing needs to be restarted."
 	titleNotReached = "The account cannot be connected now"
@@ -47,6 +49,8 @@ type connecting struct {
 	Fields    []field
 	Go        *link
 	Again     string // the address that begins anew; "" for none
+	// Disconnect is the address that asks whether to disconnect; "" for none.
+	Disconnect string
 }
 
 // connect is a visit to the page of one server.
@@ -77,12 +81,18 @@ func (v *visit) connect(name string) {
 		if form, ok = v.form(app.ConnectPrefix + name); !ok {
 			return
 		}
-		if c.readReturn(form) {
+		switch {
+		case form.Has(paramDisconnect):
+			c.disconnect()
+		case c.readReturn(form):
 			c.typed(form)
 		}
 		return
 	}
-	if query := v.r.URL.Query(); c.readReturn(query) {
+	switch query := v.r.URL.Query(); {
+	case query.Has(paramDisconnect) && c.kind != storage.ProviderNone:
+		c.askToDisconnect()
+	case c.readReturn(query):
 		c.show(query.Has(paramAgain))
 	}
 }
@@ -207,14 +217,19 @@ func (c *connect) typed(form url.Values) {
 
 // done says that the account is connected, and where to go on.
 func (c *connect) done() {
-	page := connecting{Text: textGoBack}
-	if c.kind != storage.ProviderNone {
-		page.Again = c.again()
+	page, title := connecting{Text: textGoBack}, " is connected"
+	if c.kind == storage.ProviderNone {
+		page.Text, title = "Agents that act for you can use this server as it is.", " needs no account"
+	} else {
+		page.Again, page.Disconnect = c.again(), c.address(url.Values{paramDisconnect: {"1"}})
+	}
+	if c.server.LastError != "" {
+		page.Problem = "The last try of this server failed: it may not answer. Administrators see why."
 	}
 	if c.returnURL != "" {
 		page.Go = &link{broker.WithOutcome(c.returnURL, true, c.server.Slug), "Go on"}
 	}
-	c.visit.show(connectPage, http.StatusOK, visible.Text(c.server.Name)+" is connected", page)
+	c.visit.show(connectPage, http.StatusOK, visible.Text(c.server.Name)+title, page)
 }
 
 func (c *connect) again() string {

@@ -208,3 +208,78 @@ func TestConnectWithoutLogin(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+// TestDisconnect: a user disconnects their own account on a page, after a question, as by the API.
+func TestDisconnect(t *testing.T) {
+	g := newGateway(t)
+	user, cookie := g.user("ann@example.com")
+	server := g.entry("keyed", storage.ProviderAPIKey, storage.OAuthEndpoints{})
+	connect := func() {
+		t.Helper()
+		page := g.get("/connect/keyed", cookie)
+		if a := g.post("/connect/keyed", cookie, page.fill(t, url.Values{"api_key": {"k-123"}})); a.status != http.StatusSeeOther {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	connect()
+	for _, path := range []string{"/connect", "/connect/keyed", "/mcp/keyed"} {
+		g.browse(path, cookie).page(t, http.StatusOK, "/connect/keyed?disconnect=1")
+	}
+	question := g.get("/connect/keyed?disconnect=1", cookie)
+	question.page(t, http.StatusOK, "Disconnect your account at The keyed?", `name="disconnect"`)
+	if c := g.connection(user, server.ID); c.Status != storage.ConnectionConnected {
+		t.Fatalf("the question alone disconnects: %v", c)
+	}
+	// CWE-352: neither another site nor another user's page disconnects.
+	if a := g.post("/connect/keyed", cookie, url.Values{"form": {"x"}, "disconnect": {"1"}}); a.status != http.StatusForbidden {
+		t.Errorf("forged: %d", a.status)
+	}
+	if a := g.post("/connect/keyed", cookie, question.fill(t, url.Values{"disconnect": {"1"}}), "Sec-Fetch-Site: cross-site"); a.status != http.StatusForbidden {
+		t.Errorf("cross-site: %d", a.status)
+	}
+	_, other := g.user("bob@example.com")
+	if a := g.post("/connect/keyed", other, question.fill(t, url.Values{"disconnect": {"1"}})); a.status != http.StatusForbidden {
+		t.Errorf("another user's page: %d", a.status)
+	}
+	if c := g.connection(user, server.ID); c.Status != storage.ConnectionConnected {
+		t.Fatalf("disconnected: %v", c)
+	}
+	g.post("/connect/keyed", cookie, question.fill(t, url.Values{"disconnect": {"1"}})).page(t, http.StatusOK, "The keyed is disconnected")
+	if c := g.connection(user, server.ID); c.ID != "" {
+		t.Errorf("kept %v", c)
+	}
+	g.post("/connect/keyed", cookie, question.fill(t, url.Values{"disconnect": {"1"}})).page(t, http.StatusNotFound, "Nothing was disconnected")
+	a := g.browse("/connect", cookie)
+	a.page(t, http.StatusOK, "not connected", "Connect your account")
+	if strings.Contains(a.body, "disconnect=1") {
+		t.Errorf("what is not connected can be disconnected: %s", a.body)
+	}
+	if a := g.get("/connect", ""); a.status != http.StatusSeeOther || a.header.Get("Location") != "/login?return=%2Fconnect" {
+		t.Errorf("nobody: %d %v", a.status, a.header)
+	}
+}
+
+// TestServersThatNeedNoAccount: a server without accounts is not said to be connected, and one whose last try failed is told, without
+// what that says of the network.
+func TestServersThatNeedNoAccount(t *testing.T) {
+	g := newGateway(t)
+	_, cookie := g.user("ann@example.com")
+	server := g.entry("open", storage.ProviderNone, storage.OAuthEndpoints{})
+	for _, failing := range []bool{false, true} {
+		if failing {
+			if err := g.core.Store.NoteServer(g.t.Context(), organization, server.ID, time.Now(), "10.0.0.7 refuses connections"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for path, says := range map[string]string{"/connect": "no account needed", "/connect/open": "The open needs no account", "/mcp/open": "needs no account of yours"} {
+			a := g.browse(path, cookie)
+			a.page(t, http.StatusOK, says)
+			if strings.Contains(a.body, "is connected") || strings.Contains(a.body, "disconnect=1") || strings.Contains(a.body, "10.0.0.7") {
+				t.Errorf("%s: %s", path, a.body)
+			}
+			if strings.Contains(a.body, "last try of this server failed") != failing {
+				t.Errorf("%s, failing %t: %s", path, failing, a.body)
+			}
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/slug"
 	"github.com/durward-gateway/durward/internal/snippets"
 	"github.com/durward-gateway/durward/internal/visible"
@@ -35,24 +36,37 @@ const (
 // shownServer is a server as its page shows it. What people named is made visible.
 type shownServer struct {
 	Name, Slug, Description string
-	Page, Connect           string // addresses
-	Status                  storage.ConnectionStatus
-	NeedsAccount, Connected bool
+	// Addresses. Disconnect is "" where nothing is stored.
+	Page, Connect, Disconnect string
+	NeedsAccount, Connected   bool
+	// Failing: the last try of the server failed. Why speaks of the network, and is for administrators.
+	Failing bool
 }
 
 func (v *visit) describeServer(s storage.ServerView) shownServer {
 	name, _ := visible.Cut(s.Name, shownText)
 	description, _ := visible.Cut(s.Entry.Description, shownText)
-	return shownServer{
-		Name: name, Slug: s.Slug, Description: description, Page: app.MCPPrefix + s.Slug, Connect: app.ConnectPrefix + s.Slug, Status: s.ConnectionStatus,
-		NeedsAccount: s.Entry.RequiresAuth, Connected: s.ConnectionStatus == storage.ConnectionConnected,
+	shown := shownServer{
+		Name: name, Slug: s.Slug, Description: description, Page: app.MCPPrefix + s.Slug, Connect: app.ConnectPrefix + s.Slug,
+		NeedsAccount: broker.KindOf(&s.Entry) != storage.ProviderNone, Connected: s.ConnectionStatus == storage.ConnectionConnected, Failing: s.LastError != "",
 	}
+	if shown.NeedsAccount && (shown.Connected || s.ConnectionStatus == storage.ConnectionError) {
+		shown.Disconnect = shown.Connect + "?" + paramDisconnect + "=1"
+	}
+	return shown
 }
 
 func (v *visit) servers(name string, limit int) (storage.Page[storage.ServerView], error) {
 	return v.core.Store.Servers(v.r.Context(), storage.ServerFilter{
 		OrganizationID: v.user.OrganizationID, UserID: v.user.UserID, Slug: name, Now: v.now(), Page: storage.PageRequest{Number: 1, Limit: limit},
 	})
+}
+
+// list is the front page of whoever is logged in, at an address where nobody else has a page.
+func (v *visit) list() {
+	if v.loggedIn() {
+		v.front()
+	}
 }
 
 // front is what a browser sees that opens the gateway's address.

@@ -18,7 +18,7 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves the gateway's pages for people with a browser: `/login`, `/logout`, `/approvals` and `/connect/{slug}`, and to
+// Handler serves the gateway's pages for people with a browser: `/login`, `/logout`, `/approvals`, `/connect` and `/connect/{slug}`, and to
 // browsers alone `/` and `/mcp/{name}`. It tells the OAuth callback who is logged in. It comes before durward_auth. Logins need
 // an identity provider with a `login_client`.
 type Handler struct {
@@ -68,7 +68,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // that programs use as well are for browsers alone.
 func (h *Handler) concerns(r *http.Request) bool {
 	switch path := r.URL.Path; path {
-	case app.LoginPath, app.LoginCallbackPath, app.LogoutPath, app.ApprovalsPath:
+	case app.LoginPath, app.LoginCallbackPath, app.LogoutPath, app.ApprovalsPath, app.ConnectPath:
 		return true
 	default:
 		return isCallback(path) || strings.HasPrefix(path, app.ApprovalsPath+"/") || strings.HasPrefix(path, app.ConnectPrefix) ||

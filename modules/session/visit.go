@@ -73,6 +73,8 @@ func (v *visit) serve() {
 		v.only(v.loginCallback, http.MethodGet)
 	case app.LogoutPath:
 		v.only(v.logout, http.MethodPost)
+	case app.ConnectPath:
+		v.only(v.list, http.MethodGet)
 	case app.ApprovalsPath:
 		v.only(v.listApprovals, http.MethodGet)
 	default:

@@ -1,0 +1,43 @@
+package session
+
+import (
+	_ "embed" // the page
+	"errors"
+	"net/http"
+
+	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+var (
+	//go:embed disconnect.html
+	disconnectText string
+	disconnectPage = webpage.MustParse(disconnectText)
+)
+
+// askToDisconnect asks whether the account is to be disconnected. Nothing is changed by opening an address.
+func (c *connect) askToDisconnect() {
+	address := app.ConnectPrefix + c.server.Slug
+	c.visit.show(disconnectPage, http.StatusOK, "Disconnect your account at "+visible.Text(c.server.Name)+"?", struct{ Text, Address, Form, Keep string }{
+		"The gateway forgets your account's credential, and asks the provider to forget it too. What agents are doing with it ends, and they cannot use this server for you until you connect it again.",
+		address, c.core.Browsers.FormToken(c.user.Session, address), app.ConnectPath,
+	})
+}
+
+// disconnect does it.
+func (c *connect) disconnect() {
+	name := visible.Text(c.server.Name)
+	links := []link{{app.ConnectPath, "Your MCP servers"}, {app.ConnectPrefix + c.server.Slug, "Connect again"}}
+	err := c.core.Disconnect(c.r.Context(), c.key)
+	switch {
+	case err == nil:
+		c.sayLink(http.StatusOK, name+" is disconnected", "The gateway no longer holds your account's credential.", links...)
+	case errors.Is(err, storage.ErrNotFound):
+		c.sayLink(http.StatusNotFound, "Nothing was disconnected", "No account of yours is connected at "+name+".", links...)
+	default:
+		c.core.LogFailure(c.logger, "disconnecting", err)
+		c.unavailable()
+	}
+}
