@@ -95,6 +95,24 @@ func TestBrowserLooksAround(t *testing.T) {
 	b.picture("server")
 	d.connect(t, d.token(t), clientAccount)
 	b.contains(b.open(d.url+"/mcp/demo"), "Your account is connected")
+	b.contains(b.open(d.url+"/"), clientUser, "You are logged in as", "Log out")
+	b.picture("welcome-logged-in")
+	b.contains(b.follow("Servers"), "Your MCP servers", "✓ connected", "Disconnect")
+	b.picture("servers")
+	b.contains(b.open(d.url+"/connect/demo"), "Demo is connected")
+	b.picture("connected")
+	b.contains(b.follow("Disconnect"), "Disconnect your account at Demo?", "Keep it connected")
+	b.picture("disconnect")
+	if got := d.connection(t, d.token(t)); got != "connected" {
+		t.Errorf("the question alone leaves the connection %s", got)
+	}
+	b.contains(b.click("Disconnect"), "Demo is disconnected", "no longer holds")
+	b.picture("disconnected")
+	if got := d.connection(t, d.token(t)); got != "available" {
+		t.Errorf("the connection is %s", got)
+	}
+	b.contains(b.follow("Your MCP servers"), "not connected", "Connect your account")
+	b.picture("servers-not-connected")
 	b.contains(b.open(d.url+"/mcp/another"), "There is no such server")
 	b.picture("server-missing")
 	for path, want := range map[string]string{
@@ -107,7 +125,11 @@ func TestBrowserLooksAround(t *testing.T) {
 	b.picture("error")
 	b.contains(b.open(d.url+"/approvals"), "Pending approvals", "Nothing waits for you")
 	b.picture("approvals-none")
-	b.contains(b.follow("durward"), "durward is running")
+	b.contains(b.follow("durward"), "durward is running", clientUser)
+	b.contains(b.click("Log out"), "You are logged out")
+	if p := b.open(d.url + "/"); strings.Contains(p.Text, "Log out") || !strings.Contains(p.Text, "Log in") {
+		t.Errorf("logged out, the page says %s", p.Text)
+	}
 	d.process.stop(t)
 	d.process.checkLog(t)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/internal/websession"
 )
 
@@ -36,6 +38,14 @@ func WithBrowser(r *http.Request, b *Browser) *http.Request {
 func BrowserOf(r *http.Request) (*Browser, bool) {
 	b, ok := r.Context().Value(browserKey{}).(*Browser)
 	return b, ok
+}
+
+// PageUser is what stands in the head of a page for whoever is logged in, with the form that logs them out; nil for nobody.
+func (c *Core) PageUser(user *BrowserUser) *webpage.User {
+	if user == nil {
+		return nil
+	}
+	return &webpage.User{Name: visible.Text(user.Name), Token: c.Browsers.FormToken(user.Session, LogoutPath), Logout: LogoutPath}
 }
 
 // Names of the gateway's cookies, without what cookieName adds.

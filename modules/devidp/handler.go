@@ -10,8 +10,11 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
 func init() {
@@ -22,7 +25,9 @@ func init() {
 // Handler serves the development identity provider under `/dev/idp`, and at `/` a page that says what runs and how to use
 // it. It needs `identity dev` in the app.
 type Handler struct {
+	app      *app.App
 	provider app.DevelopmentIdentity
+	logger   *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -36,6 +41,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
+	h.app, h.logger = configured, ctx.Logger()
 	if h.provider = configured.Development(); h.provider == nil {
 		return errors.New("durward_dev needs `identity dev` in the durward option")
 	}
@@ -47,8 +53,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !h.provider.Owns(r.URL.Path) {
 		return next.ServeHTTP(w, r)
 	}
+	if r.URL.Path == welcomePath {
+		r = welcome.WithUser(r, h.reader(r))
+	}
 	h.provider.Handler().ServeHTTP(w, r)
 	return nil
+}
+
+// reader is who is logged in with the browser that opens the page at /, for its head; nil for nobody, and while that cannot be told.
+func (h *Handler) reader(r *http.Request) *webpage.User {
+	core, unpin, ok := h.app.Pin()
+	if !ok {
+		return nil
+	}
+	defer unpin()
+	user, err := core.BrowserUser(r.Context(), core.Cookie(r, app.CookieSession))
+	if err != nil {
+		core.LogFailure(h.logger, "looking up who is logged in", err)
+		return nil
+	}
+	return core.PageUser(user)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -48,10 +47,9 @@ func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, 
 
 // frame is what stands around a page for whoever is logged in.
 func (v *visit) frame(title string) webpage.Frame {
-	f := webpage.Frame{Title: title}
+	f := webpage.Frame{Title: title, User: v.core.PageUser(v.user)}
 	if v.user != nil {
 		f.Links = []webpage.Link{{Address: app.FrontPath, Text: "Servers"}, {Address: app.ApprovalsPath, Text: textPending}}
-		f.User = &webpage.User{Name: visible.Text(v.user.Name), Token: v.core.Browsers.FormToken(v.user.Session, app.LogoutPath), Logout: app.LogoutPath}
 	}
 	return f
 }

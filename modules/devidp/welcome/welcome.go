@@ -3,6 +3,7 @@
 package welcome
 
 import (
+	"context"
 	_ "embed" // the texts
 	"net/http"
 	"os"
@@ -96,10 +97,25 @@ func (f Facts) Banner(colour bool) string {
 	return text.String()
 }
 
+type userKey struct{}
+
+// WithUser returns a request for the page with who is logged in; nil for nobody.
+func WithUser(r *http.Request, user *webpage.User) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
+}
+
 // ServeHTTP answers with the page.
-func (f Facts) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	frame := webpage.Frame{Title: "durward is running in development mode", Links: []webpage.Link{{Address: "/mcp/demo", Text: "Demo server"}, {Address: "/approvals", Text: "Pending approvals"}}}
-	if err := pageTemplate.WriteIn(w, http.StatusOK, frame, f); err != nil {
+func (f Facts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	user, _ := r.Context().Value(userKey{}).(*webpage.User)
+	frame := webpage.Frame{Title: "durward is running in development mode", User: user, Links: []webpage.Link{{Address: "/connect", Text: "Servers"}, {Address: "/approvals", Text: "Pending approvals"}}}
+	page := struct {
+		Facts
+		Reader string // "": nobody is logged in
+	}{Facts: f}
+	if user != nil {
+		page.Reader = user.Name
+	}
+	if err := pageTemplate.WriteIn(w, http.StatusOK, frame, page); err != nil {
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 	}
 }
