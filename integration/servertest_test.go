@@ -116,3 +116,33 @@ func TestServerIsTried(t *testing.T) {
 		t.Error("the test on demand is not in the audit log")
 	}
 }
+
+// TestServerWithoutOAuthMetadata: a server that demands a token and tells nobody where to get one is not one that lacks an account only:
+// the test says what is missing, and what an administrator can do.
+func TestServerWithoutOAuthMetadata(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{})
+	boss := g.token(admin)
+	demanding := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/mcp" {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(demanding.Close)
+	var directory struct{ ID string }
+	g.api(boss, http.MethodPost, "/api/server-directory", members{"name": "silent", "url": demanding.URL + "/mcp", "provider": "oauth2", "requires_auth": true}).decode(t, &directory)
+	var created struct {
+		ID   string
+		Test tried
+	}
+	g.api(boss, http.MethodPost, "/api/servers", members{"name": "silent", "mcp_server_directory_id": directory.ID}).decode(t, &created)
+	var again tried
+	g.api(boss, http.MethodPost, "/api/servers/"+created.ID+"/test", nil).decode(t, &again)
+	for _, test := range []tried{created.Test, again} {
+		if test.Error != "no_oauth_metadata" || !strings.Contains(test.Message, "RFC 9728") || !strings.Contains(test.Message, "authorization_endpoint and token_endpoint") || strings.Contains(test.Message, "Connect an account") {
+			t.Errorf("%+v", test)
+		}
+	}
+}

@@ -2,10 +2,12 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/ssewire"
 	"github.com/durward-gateway/durward/storage"
@@ -21,7 +23,7 @@ func (s *probing) demanded(ctx context.Context, a reply) {
 	s.Transport = StreamableHTTP
 	s.Authentication = AuthOther
 	found, err := s.oauth.Discover(ctx, oauthflow.Target{URL: s.target.Entry.URL, Known: s.target.Entry.OAuth, Roots: s.roots})
-	if err == nil && (!found.Assumed || s.kind() == storage.ProviderOAuth2) {
+	if err == nil && (!found.Assumed || s.kind() == storage.ProviderOAuth2 && s.hasAssumed(ctx, found.Endpoints.AuthorizationEndpoint)) {
 		s.Authentication, s.Issuer = AuthOAuth, found.Endpoints.Issuer
 	}
 	switch {
@@ -38,11 +40,32 @@ func (s *probing) demanded(ctx context.Context, a reply) {
 			"Set provider to api_key, bearer_token or basic_auth, or to oauth2 with authorization_endpoint and token_endpoint, and requires_auth to true.", a.status)
 	case s.kind() == storage.ProviderOAuth2 && s.Authentication != AuthOAuth:
 		s.Cause = err
-		s.Problem, s.Message = "no_oauth_metadata", "The server demands a token, and does not say which authorization server gives it (no RFC 9728 or RFC 8414 metadata). "+
-			"Give the directory entry authorization_endpoint and token_endpoint, or provider bearer_token if the server takes tokens that users paste."
+		s.Problem, s.Message = "no_oauth_metadata", "The server demands a token, and does not say which authorization server gives it (no RFC 9728 or RFC 8414 metadata), so that no account can be connected. "+
+			"An administrator gives the directory entry authorization_endpoint and token_endpoint, or provider bearer_token if the server takes tokens that users paste."
 	default:
 		s.Message = "The server answers and wants a credential. Connect an account to see its tools."
 	}
+}
+
+// hasAssumed reports whether there is something at the authorization endpoint that is assumed of a server without metadata, as those of
+// MCP 2025-03-26 may be. One without parameters is answered with an error of its own, or with a page.
+func (s *probing) hasAssumed(ctx context.Context, endpoint string) bool {
+	ctx, cancel := context.WithTimeout(ctx, aside)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := s.client.Do(r)
+	if err != nil {
+		return errors.Is(err, netguard.ErrRedirect) // to a login
+	}
+	defer response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
+		return false
+	}
+	return true
 }
 
 // notMCP says what an answer is that is not MCP.

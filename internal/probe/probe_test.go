@@ -41,7 +41,15 @@ func (r resolver) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, 
 // discovery finds an issuer; "": none.
 type discovery string
 
-func (d discovery) Discover(context.Context, oauthflow.Target) (found oauthflow.Discovery, err error) {
+// assumed is an issuer that publishes no metadata, as oauthflow finds one for every server.
+const assumed = "assumed"
+
+func (d discovery) Discover(_ context.Context, t oauthflow.Target) (found oauthflow.Discovery, err error) {
+	if d == assumed {
+		u, err := url.Parse(t.URL)
+		found.Assumed, found.Endpoints.AuthorizationEndpoint = true, "http://"+u.Host+"/authorize"
+		return found, err
+	}
 	if d == "" {
 		return found, errors.New("no metadata")
 	}
@@ -204,6 +212,19 @@ func TestProbe(t *testing.T) {
 		{name: "not connected, a key", handler: wantsKey, says: "Connect an account",
 			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderAPIKey) },
 			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOther}},
+		{name: "no metadata, and nothing where it is assumed", handler: wantsKey, issuer: assumed, says: "administrator gives the directory entry authorization_endpoint and token_endpoint",
+			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderOAuth2) },
+			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOther, Problem: "no_oauth_metadata"}},
+		{name: "no metadata, of MCP 2025-03-26", issuer: assumed, says: "Connect an account",
+			handler: func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/authorize" {
+					http.Redirect(w, r, "/login", http.StatusFound)
+					return
+				}
+				wantsKey(w, r)
+			},
+			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderOAuth2) },
+			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOAuth}},
 		{name: "no metadata", handler: wantsKey, says: "authorization_endpoint",
 			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderOAuth2) },
 			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOther, Problem: "no_oauth_metadata"}},

@@ -119,7 +119,7 @@ func (v *visit) server(name string) {
 		v.unavailable()
 		return
 	case err != nil || len(found.Items) == 0:
-		v.sayLink(http.StatusNotFound, "There is no such server", "Your organization has no server of that name.", link{app.FrontPath, "Your MCP servers"})
+		v.sayLink(http.StatusNotFound, "There is no such server", "Your organization has no server of that name.", link{app.ConnectPath, "Your MCP servers"})
 		return
 	}
 	page.shownServer = v.describeServer(found.Items[0])

@@ -49,7 +49,7 @@ func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, 
 func (v *visit) frame(title string) webpage.Frame {
 	f := webpage.Frame{Title: title, User: v.core.PageUser(v.user)}
 	if v.user != nil {
-		f.Links = []webpage.Link{{Address: app.FrontPath, Text: "Servers"}, {Address: app.ApprovalsPath, Text: textPending}}
+		f.Links = []webpage.Link{{Address: app.ConnectPath, Text: "Servers"}, {Address: app.ApprovalsPath, Text: textPending}}
 	}
 	return f
 }
