@@ -122,7 +122,7 @@ func examine(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 
 func examineSQLite(ctx context.Context, config *gatewayConfig, r *doctor.Report) (keys []storage.DataKey) {
 	path, err := config.path()
-	if err == nil && !exists(path) {
+	if _, missing := os.Stat(path); err == nil && errors.Is(missing, fs.ErrNotExist) {
 		r.Add("store", doctor.Finding{Severity: doctor.Note, Found: path + " is not there: no gateway has run on it", Mend: "The first start makes it, when its directory may be written to."})
 		return nil
 	}

@@ -46,7 +46,7 @@ func (*trialOf) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfi
 			return nil, warnings, err
 		}
 	}
-	body, err := harmless(body, trying.directory)
+	body, err := harmless(body, trying.directory, true)
 	return body, warnings, err
 }
 
@@ -78,8 +78,8 @@ func beginTrial() (directory string, end func(), err error) {
 	return directory, func() { _ = os.RemoveAll(directory) }, nil
 }
 
-// harmless changes a configuration so that loading it writes to a directory alone. Warnings and errors still go to standard error.
-func harmless(config []byte, directory string) ([]byte, error) {
+// harmless changes a configuration so that loading it writes to a directory alone. warns has warnings go to standard error.
+func harmless(config []byte, directory string, warns bool) ([]byte, error) {
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(config, &whole); err != nil {
 		return nil, fmt.Errorf("config is not valid JSON: %w; did you mean to use a config adapter (the --adapter flag)?", err)
@@ -103,7 +103,12 @@ func harmless(config []byte, directory string) ([]byte, error) {
 	if _, ok := logs["default"]; !ok {
 		logs["default"] = map[string]json.RawMessage{"writer": json.RawMessage(`{"output":"discard"}`)}
 	}
-	logs[trialAdapter] = map[string]json.RawMessage{"writer": json.RawMessage(`{"output":"stderr"}`), "level": json.RawMessage(`"WARN"`)}
+	if warns {
+		logs[trialAdapter] = map[string]json.RawMessage{
+			"writer": json.RawMessage(`{"output":"stderr"}`), "level": json.RawMessage(`"WARN"`),
+			"exclude": json.RawMessage(`["http.auto_https"]`), // it warns of what is written there
+		}
+	}
 	var storage struct {
 		Module string `json:"module"`
 	}
@@ -171,7 +176,7 @@ func tryStart(text []byte) (caddy.Context, error) {
 		return caddy.Context{}, err
 	}
 	defer end()
-	text, err = harmless(caddy.RemoveMetaFields(text), directory)
+	text, err = harmless(caddy.RemoveMetaFields(text), directory, false)
 	if err != nil {
 		return caddy.Context{}, err
 	}

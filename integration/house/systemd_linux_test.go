@@ -29,3 +29,20 @@ func TestSystemdUnit(t *testing.T) {
 		}
 	}
 }
+
+// TestSystemdInstall: the unit and the page of the first start install it by the same commands.
+func TestSystemdInstall(t *testing.T) {
+	page, commands := read(t, "../../docs/production.md"), 0
+	for line := range strings.Lines(read(t, "../../deploy/systemd/durward.service")) {
+		command, indented := strings.CutPrefix(line, "#   ")
+		if !indented {
+			continue
+		}
+		if commands++; !strings.Contains(page, strings.TrimSpace(command)) {
+			t.Errorf("docs/production.md lacks %s", command)
+		}
+	}
+	if commands < 5 {
+		t.Errorf("the unit has %d lines of commands", commands)
+	}
+}

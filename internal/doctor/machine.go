@@ -71,7 +71,7 @@ func MasterKeys(given []MasterKey, wrapping []string) (findings []Finding) {
 			}
 			mend := "Put the key where the configuration says. Without it nothing that is stored can be opened: restore it from where you keep it apart from the database."
 			if len(wrapping) == 0 { // nothing is stored
-				mend = "Make a key with `openssl rand -base64 32`, and put it where the configuration says, for the gateway's user alone."
+				mend = "If there is none yet, make one with `openssl rand -base64 32`. Put it where the configuration says, readable for the gateway's user alone, and run this as that user."
 			}
 			findings = append(findings, Finding{Severity: Error, Found: found, Mend: mend})
 		}
