@@ -111,6 +111,15 @@ func TestBrowserLooksAround(t *testing.T) {
 	if got := d.connection(t, d.token(t)); got != "available" {
 		t.Errorf("the connection is %s", got)
 	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/api/audit?limit=20", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+d.tokenOf(t, "admin@example.test"))
+	status, body := devAnswer(t, request)
+	if _, record, found := strings.Cut(string(body), `"event":"credential.deleted"`); status != http.StatusOK || !found || !strings.Contains(record[:min(len(record), 200)], `"client":"dev-console"`) {
+		t.Errorf("the audit log has it not, or not by whom: %d %s", status, body)
+	}
 	b.contains(b.follow("Your MCP servers"), "not connected", "Connect your account")
 	b.picture("servers-not-connected")
 	b.contains(b.open(d.url+"/mcp/another"), "There is no such server")

@@ -30,7 +30,12 @@ func (c *connect) askToDisconnect() {
 func (c *connect) disconnect() {
 	name := visible.Text(c.server.Name)
 	links := []link{{app.ConnectPath, "Your MCP servers"}, {app.ConnectPrefix + c.server.Slug, "Connect again"}}
-	err := c.core.Disconnect(c.r.Context(), c.key)
+	ctx, _, err := c.core.Audit.With(c.r.Context(), c.key.OrganizationID, storage.AuditEntry{ // as the API has it: the store's own record takes who it was from it
+		Kind: storage.AuditCredential, Event: "connection.delete", UserID: c.key.UserID, Client: c.user.Client, ServerID: c.key.ServerID, Server: c.server.Slug, Outcome: "ok",
+	})
+	if err == nil {
+		err = c.core.Disconnect(ctx, c.key)
+	}
 	switch {
 	case err == nil:
 		c.sayLink(http.StatusOK, name+" is disconnected", "The gateway no longer holds your account's credential.", links...)
