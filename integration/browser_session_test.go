@@ -117,7 +117,7 @@ func TestBrowserLooksAround(t *testing.T) {
 	}
 	request.Header.Set("Authorization", "Bearer "+d.tokenOf(t, "admin@example.test"))
 	status, body := devAnswer(t, request)
-	if _, record, found := strings.Cut(string(body), `"event":"credential.deleted"`); status != http.StatusOK || !found || !strings.Contains(record[:min(len(record), 200)], `"client":"dev-console"`) {
+	if _, record, found := strings.Cut(body, `"event":"credential.deleted"`); status != http.StatusOK || !found || !strings.Contains(record[:min(len(record), 200)], `"client":"dev-console"`) {
 		t.Errorf("the audit log has it not, or not by whom: %d %s", status, body)
 	}
 	b.contains(b.follow("Your MCP servers"), "not connected", "Connect your account")

@@ -77,7 +77,7 @@ func (o doctorOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		r.Add("configuration", refusedStart(err, o.config.file))
 	} else {
-		examineStart(config, &r)
+		examineStart(ctx, config, &r)
 		examine(ctx, config, &r)
 	}
 	write := r.WriteText

@@ -19,7 +19,7 @@ import (
 )
 
 // examineStart loads the configuration by the code of a start, and says what a start would.
-func examineStart(config *gatewayConfig, r *doctor.Report) {
+func examineStart(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 	loaded, err := tryStart(config.text)
 	if err != nil {
 		r.Add("configuration", refusedStart(err, config.file))
@@ -29,7 +29,7 @@ func examineStart(config *gatewayConfig, r *doctor.Report) {
 	var findings []doctor.Finding
 	running := config.admin != "" && runningAt(config.admin) != nil
 	for _, address := range append(sitesOf(loaded), config.admin) {
-		err := couldListen(address)
+		err := couldListen(ctx, address)
 		if err == nil || running && errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
@@ -60,7 +60,7 @@ func sitesOf(loaded caddy.Context) (addresses []string) {
 }
 
 // couldListen tells why a start could not listen on an address of Caddy's.
-func couldListen(listen string) error {
+func couldListen(ctx context.Context, listen string) error {
 	address, err := caddy.ParseNetworkAddress(listen)
 	switch {
 	case listen == "" || err != nil || address.IsFdNetwork():
@@ -75,7 +75,7 @@ func couldListen(listen string) error {
 	}
 	for offset := range address.PortRangeSize() {
 		var config net.ListenConfig
-		listener, err := config.Listen(context.Background(), "tcp", address.JoinHostPort(offset))
+		listener, err := config.Listen(ctx, "tcp", address.JoinHostPort(offset))
 		if err != nil {
 			return fmt.Errorf("listening on %s: %w", address.JoinHostPort(offset), err)
 		}

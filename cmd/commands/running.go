@@ -77,30 +77,27 @@ func adminOf(text []byte, file, adapter string) string {
 
 // runningAt asks an admin endpoint who serves there: nil for nobody, and for a gateway that is about to exit.
 func runningAt(address string) *app.ProcessInfo {
-	type answered struct {
-		response *http.Response
-		err      error
-	}
-	asked := make(chan answered, 1)
-	go func() {
-		response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, app.ProcessAdminPath, nil, nil)
-		asked <- answered{response, err}
-	}()
-	var a answered
+	asked := make(chan *app.ProcessInfo, 1)
+	go func() { asked <- askProcess(address) }()
 	select {
-	case a = <-asked:
+	case info := <-asked:
+		return info
 	case <-time.After(askTimeout):
 		return new(app.ProcessInfo) // something holds the connection
 	}
-	if a.err != nil {
-		if strings.Contains(a.err.Error(), ": dial ") {
+}
+
+func askProcess(address string) *app.ProcessInfo {
+	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, app.ProcessAdminPath, nil, nil)
+	if err != nil {
+		if strings.Contains(err.Error(), ": dial ") {
 			return nil // Caddy's error has nothing but its text
 		}
 		return new(app.ProcessInfo)
 	}
-	defer a.response.Body.Close()
+	defer response.Body.Close()
 	var info app.ProcessInfo
-	if err := json.NewDecoder(io.LimitReader(a.response.Body, maxProcess)).Decode(&info); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxProcess)).Decode(&info); err != nil {
 		return new(app.ProcessInfo)
 	}
 	if info.Exiting {

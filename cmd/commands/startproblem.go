@@ -12,7 +12,7 @@ import (
 )
 
 // caddysWay matches one step of the way on which an error came out of Caddy. It says nothing to whoever wrote the configuration.
-var caddysWay = regexp.MustCompile(`^(?:starting development mode|loading (?:initial|new) config|loading config|loading \S+ app module|\S+ app module: start|provision [\w.]+|server \w+|setting up (?:route handlers|subroutes)|loading the pipeline|` +
+var caddysWay = regexp.MustCompile(`^(?:starting development mode|loading (?:(?:initial|new) )?config|loading \S+ app module|\S+ app module: start|provision [\w.]+|server \w+|setting up (?:route handlers|subroutes)|loading the pipeline|` +
 	`route \d+|loading (?:handler )?modules?|position \d+|loading module '[^']*'|adapting config using \w+|parsing caddyfile tokens for '[^']*'|` +
 	`sending configuration to instance|caddy responded with error): `)
 
