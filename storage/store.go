@@ -176,6 +176,9 @@ type Servers interface {
 	// written. ConflictError as in CreateServer. Id, organization, creator and creation time cannot be changed. edit must
 	// not call the store.
 	UpdateServer(ctx context.Context, organization, id string, edit func(*Server) error) (Server, error)
+	// UpdateServerAndClient is UpdateServer with an edit that says whether the server's OAuth client is forgotten in the same
+	// transaction: it is no longer the one that the edit made of it.
+	UpdateServerAndClient(ctx context.Context, organization, id string, edit func(*Server) (forgetClient bool, err error)) (Server, error)
 	// NoteServer notes that a server was seen at a time, unless that is zero or it was seen later, and what is wrong with it.
 	// Nothing that is decided depends on either: no change is told. A server that is gone is no error.
 	NoteServer(ctx context.Context, organization, id string, seen time.Time, problem string) error
@@ -193,8 +196,6 @@ type Servers interface {
 	// none. ConflictError on client_id when that is not what is stored: of several nodes that register one, all use that of
 	// the first. ErrNotFound when former is "" and the server is gone.
 	PutOAuthClient(ctx context.Context, c OAuthClient, former string) error
-	// DeleteOAuthClient forgets the client of a server; it is no error when there is none.
-	DeleteOAuthClient(ctx context.Context, organization, serverID string) error
 }
 
 // DeletedServer is the last state of a deleted server.

@@ -18,7 +18,6 @@ type serverEdit struct {
 	meta         validate.Field[json.RawMessage]
 
 	sealedSecret []byte // of clientSecret
-	forgetClient bool   // after apply: what is kept about our OAuth client is no longer true
 }
 
 func updateServer(q *request) (any, error) {
@@ -37,19 +36,12 @@ func updateServer(q *request) (any, error) {
 	if edit.sealedSecret, err = q.sealClientSecret(id, edit.clientSecret.Value); err != nil {
 		return nil, err
 	}
-	if _, err := q.Core.Store.UpdateServer(q.Context(), q.Organization(), id, func(s *storage.Server) error {
-		if err := edit.apply(s); err != nil {
-			return err
-		}
+	if _, err := q.Core.Store.UpdateServerAndClient(q.Context(), q.Organization(), id, func(s *storage.Server) (bool, error) {
+		forget, err := edit.apply(s)
 		s.UpdatedAt = q.handler.now()
-		return nil
+		return forget, err
 	}); err != nil {
 		return nil, serverConflict(routes.Missing(err, errNoServer))
-	}
-	if edit.forgetClient {
-		if err := q.Core.Store.DeleteOAuthClient(q.Context(), q.Organization(), id); err != nil {
-			return nil, err
-		}
 	}
 	view, err := q.view(serverRef{id: id})
 	if err != nil {
@@ -58,8 +50,8 @@ func updateServer(q *request) (any, error) {
 	return q.serverView(view), nil
 }
 
-func (e *serverEdit) apply(s *storage.Server) error {
-	e.forgetClient = false
+// apply changes a server. It reports whether what is kept about our OAuth client is no longer true.
+func (e *serverEdit) apply(s *storage.Server) (forgetClient bool, err error) {
 	if e.name.Set() {
 		s.Name = e.name.Value
 	}
@@ -72,7 +64,7 @@ func (e *serverEdit) apply(s *storage.Server) error {
 	return e.applyCredentials(s)
 }
 
-func (e *serverEdit) applyCredentials(s *storage.Server) error {
+func (e *serverEdit) applyCredentials(s *storage.Server) (forgetClient bool, err error) {
 	former := *s
 	setID := e.clientID.Present
 	switch value := e.clientID.Value; {
@@ -80,7 +72,7 @@ func (e *serverEdit) applyCredentials(s *storage.Server) error {
 	case value == obfuscated(s.ClientID):
 		setID = false // a record that was read, changed and sent back
 	default:
-		return validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: msgObfuscated, Input: value}}
+		return false, validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: msgObfuscated, Input: value}}
 	}
 	if setID {
 		s.ClientID = e.clientID.Value
@@ -90,7 +82,7 @@ func (e *serverEdit) applyCredentials(s *storage.Server) error {
 	}
 	hadSecret, hasSecret := former.SealedClientSecret != nil, s.SealedClientSecret != nil
 	if s.ClientID == former.ClientID && !e.clientSecret.Set() && hadSecret == hasSecret {
-		return nil
+		return false, nil
 	}
 	s.Status = lifecycle(s.Entry, s.ClientID != "", hasSecret)
 	if e.clientID.Null && e.clientSecret.Null && usesOAuth(s.Entry) {
@@ -99,6 +91,5 @@ func (e *serverEdit) applyCredentials(s *storage.Server) error {
 	// A secret that is merely replaced leaves users connected, also when it leads out of error: the provider had refused
 	// the former one. Anything else makes another client, or another way of proving that we are it. A client that is
 	// entered anew to lead out of error may be one of another provider: it starts afresh.
-	e.forgetClient = s.ClientID != former.ClientID || hadSecret != hasSecret || (former.Status == storage.ServerError && setID)
-	return nil
+	return s.ClientID != former.ClientID || hadSecret != hasSecret || (former.Status == storage.ServerError && setID), nil
 }

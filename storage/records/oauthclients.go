@@ -66,13 +66,8 @@ func (s *Store) PutOAuthClient(ctx context.Context, c storage.OAuthClient, forme
 	})
 }
 
-// DeleteOAuthClient implements storage.Servers.
-func (s *Store) DeleteOAuthClient(ctx context.Context, organization, serverID string) error {
-	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
-		n, err := tx.Exec(ctx, deleteOAuthClientSQL, organization, serverID)
-		if err == nil && n > 0 {
-			_, err = tx.Change(ctx, organization)
-		}
-		return err
-	})
+// forgetOAuthClient forgets the client of a server, if there is one. The caller tells of the change.
+func forgetOAuthClient(ctx context.Context, tx Tx, organization, serverID string) (forgot bool, err error) {
+	n, err := tx.Exec(ctx, deleteOAuthClientSQL, organization, serverID)
+	return n > 0, err
 }

@@ -154,8 +154,13 @@ func (s *Store) ServerBySlug(ctx context.Context, organization, slug string) (v 
 	return v, err
 }
 
-// UpdateServer implements storage.Servers. Id, organization, creator and creation time stay what they were.
+// UpdateServer implements storage.Servers.
 func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit func(*storage.Server) error) (storage.Server, error) {
+	return s.UpdateServerAndClient(ctx, organization, id, func(v *storage.Server) (bool, error) { return false, edit(v) })
+}
+
+// UpdateServerAndClient implements storage.Servers. Id, organization, creator and creation time stay what they were.
+func (s *Store) UpdateServerAndClient(ctx context.Context, organization, id string, edit func(*storage.Server) (bool, error)) (storage.Server, error) {
 	var v storage.Server
 	err := s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		former, err := One(ctx, tx, scanServer, serverSQL, organization, id)
@@ -164,15 +169,27 @@ func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit 
 		}
 		v = former
 		v.Meta, v.SealedClientSecret = slices.Clone(v.Meta), slices.Clone(v.SealedClientSecret)
-		if err := tx.Edit(func() error { return edit(&v) }); err != nil {
+		forget := false
+		if err := tx.Edit(func() (err error) {
+			forget, err = edit(&v)
 			return err
+		}); err != nil {
+			return err
+		}
+		if forget {
+			if forget, err = forgetOAuthClient(ctx, tx, organization, id); err != nil {
+				return err
+			}
 		}
 		v.ID, v.OrganizationID, v.CreatedBy, v.CreatedAt = former.ID, former.OrganizationID, former.CreatedBy, former.CreatedAt
 		v.LastSeenAt, v.LastError, v.Modern = former.LastSeenAt, former.LastError, former.Modern
 		v.UpdatedAt = v.UpdatedAt.UTC().Truncate(time.Microsecond)
 		if slices.Equal(serverContent(former), serverContent(v)) && bytes.Equal(former.SealedClientSecret, v.SealedClientSecret) {
 			v.Entry = former.Entry
-			return nil
+			if forget {
+				_, err = tx.Change(ctx, organization)
+			}
+			return err
 		}
 		if v.DirectoryID != former.DirectoryID {
 			if err := checkEntryVisible(ctx, tx, v); err != nil {

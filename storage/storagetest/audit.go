@@ -69,7 +69,8 @@ func testAudit(t *testing.T, b *bundle) {
 	wantError(t, err, refusal)
 	_, err = b.UpdateServer(ctx, b.orgA, b.serverA.ID, func(*storage.Server) error { return nil })
 	noError(t, err)
-	noError(t, b.DeleteOAuthClient(ctx, b.orgA, b.serverA.ID))
+	_, err = b.UpdateServerAndClient(ctx, b.orgA, b.serverA.ID, func(*storage.Server) (bool, error) { return true, nil })
+	noError(t, err)
 	noError(t, b.UpdatePolicies(ctx, b.orgA, nil, "", start, setStatus(storage.PolicyActive)))
 	_, err = b.DeleteConnection(ctx, b.connectionA1)
 	wantError(t, err, storage.ErrNotFound)
@@ -157,7 +158,10 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 			return err
 		}},
 		{"PutOAuthClient", func(ctx context.Context) error { return b.PutOAuthClient(ctx, oauthClient(b.orgA, server.ID), "") }},
-		{"DeleteOAuthClient", func(ctx context.Context) error { return b.DeleteOAuthClient(ctx, b.orgA, server.ID) }},
+		{"UpdateServerAndClient", func(ctx context.Context) error {
+			_, err := b.UpdateServerAndClient(ctx, b.orgA, server.ID, func(*storage.Server) (bool, error) { return true, nil })
+			return err
+		}},
 		{"UpdateConnection", func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()

@@ -245,7 +245,8 @@ func testIsolation(t *testing.T, b *bundle) {
 			equal(t, foreign.Error(), unknown.Error())
 		})
 	}
-	noError(t, b.DeleteOAuthClient(ctx, b.orgB, b.serverA.ID)) // as for a server without a client
+	_, err = b.UpdateServerAndClient(ctx, b.orgB, b.serverA.ID, func(*storage.Server) (bool, error) { never("a server"); return true, nil })
+	wantError(t, err, storage.ErrNotFound)
 	for _, server := range []string{b.serverA.ID, b.unknown} {
 		c := oauthClient(b.orgB, server)
 		wantConflict(t, b.PutOAuthClient(ctx, c, c.ClientID), "client_id") // likewise
@@ -355,7 +356,8 @@ func testChanges(t *testing.T, b *bundle) {
 	_, err = b.UpdateServer(ctx, b.orgB, v.ID, func(v *storage.Server) error { v.UpdatedAt = v.UpdatedAt.Add(time.Second); return nil })
 	check("UpdateServer", err, "B")
 	check("PutOAuthClient", b.PutOAuthClient(ctx, oauthClient(b.orgB, v.ID), ""), "B")
-	check("DeleteOAuthClient", b.DeleteOAuthClient(ctx, b.orgB, v.ID), "B")
+	_, err = b.UpdateServerAndClient(ctx, b.orgB, v.ID, func(*storage.Server) (bool, error) { return true, nil })
+	check("UpdateServerAndClient", err, "B")
 	_, err = b.DeleteServer(ctx, b.orgB, v.ID, "", start)
 	check("DeleteServer", err, "B")
 

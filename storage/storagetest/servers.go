@@ -268,8 +268,22 @@ func testOAuthClients(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, got, c)
 
-	noError(t, b.DeleteOAuthClient(ctx, b.orgA, b.serverA.ID))
-	noError(t, b.DeleteOAuthClient(ctx, b.orgA, b.serverA.ID))
+	// The client is forgotten with the edit that makes it another one, or stays with what it was of.
+	b.server(t, b.orgA, "Taken")
+	for _, edit := range []func(*storage.Server) (bool, error){
+		func(*storage.Server) (bool, error) { return true, storage.ErrUnavailable },
+		func(s *storage.Server) (bool, error) { s.Name = "Taken"; return true, nil },
+	} {
+		if _, err := b.UpdateServerAndClient(ctx, b.orgA, b.serverA.ID, edit); err == nil {
+			t.Error("the edit is taken")
+		}
+		_, err := b.OAuthClient(ctx, b.orgA, b.serverA.ID)
+		noError(t, err)
+	}
+	for range 2 {
+		_, err = b.UpdateServerAndClient(ctx, b.orgA, b.serverA.ID, func(s *storage.Server) (bool, error) { s.ClientID = "another"; return true, nil })
+		noError(t, err)
+	}
 	_, err = b.OAuthClient(ctx, b.orgA, b.serverA.ID)
 	wantError(t, err, storage.ErrNotFound)
 	wantConflict(t, b.PutOAuthClient(ctx, c, c.ClientID), "client_id") // what it was to replace has gone
