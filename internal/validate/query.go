@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -18,9 +19,10 @@ type QueryError struct{ Reason string }
 // Error implements error.
 func (e *QueryError) Error() string { return "invalid query: " + e.Reason }
 
-// Query is a parsed query. Its readers note what is wrong; parameters that no reader asks for are ignored.
+// Query is a parsed query. Its readers note what is wrong; parameters that no reader asks for are ignored, see NoOthers.
 type Query struct {
 	values   map[string][]string
+	asked    []string
 	problems Problems
 }
 
@@ -60,6 +62,15 @@ func (q *Query) Err() error { return q.problems.Err() }
 // Report notes a problem that no rule covers.
 func (q *Query) Report(kind, msg string, place ...any) {
 	q.problems.add(Problem{Loc: slices.Concat([]any{"query"}, place), Msg: msg, Type: kind})
+}
+
+// NoOthers notes each parameter that no reader has asked for: a filter that is misspelt would match everything.
+func (q *Query) NoOthers() {
+	for _, name := range slices.Sorted(maps.Keys(q.values)) {
+		if !slices.Contains(q.asked, name) {
+			q.Report(ExtraForbidden, "Extra inputs are not permitted", name)
+		}
+	}
 }
 
 // Page reads page (1 and up, default 1) and limit (1 to 100, default 10).
@@ -149,6 +160,7 @@ func (q *Query) UUIDs(name string, l List) []string {
 
 // single reads a parameter that may be given once. ok is false when there is nothing to judge.
 func (q *Query) single(name string, f Flags, kind string) (value string, field Field[string], ok bool) {
+	q.asked = append(q.asked, name)
 	values := q.values[name]
 	field.Present = len(values) > 0
 	switch {
@@ -165,6 +177,7 @@ func (q *Query) single(name string, f Flags, kind string) (value string, field F
 }
 
 func (q *Query) elements(name string, l List, one func(string, int) (string, bool)) []string {
+	q.asked = append(q.asked, name)
 	values, present := q.values[name]
 	if !present {
 		if l.Flags.has(Required) {

@@ -111,7 +111,7 @@ func readEventsRequest(r *http.Request, limit int64) (*EventsRequest, error) {
 			}
 		}
 	}
-	if filters := body.Object("filters", validate.Nullable); filters.Set() && filters.Value != nil {
+	if filters := body.Object("filters", 0); filters.Set() && filters.Value != nil {
 		e.ObjectType = filters.Value.Text("object_type", validate.Text{Flags: validate.Nullable, Max: maxWord}).Value
 		e.Limit = filters.Value.Int("limit", validate.Integer{Flags: validate.Nullable, Min: 1}).Value
 	}

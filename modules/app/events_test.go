@@ -19,7 +19,7 @@ func TestReadEventsRequest(t *testing.T) {
 	}{
 		{"no body", "", EventsRequest{}, nil},
 		{"empty object", "{}", EventsRequest{}, nil},
-		{"nulls", `{"event_types":null,"filters":null}`, EventsRequest{}, []string{"event_types"}},
+		{"nulls", `{"event_types":null,"filters":null}`, EventsRequest{}, []string{"event_types", "filters"}},
 		{"M26 unknown types are left out", `{"event_types":["data_update","x","Error"]}`, EventsRequest{Types: []string{"data_update"}}, nil},
 		{"M26 only unknown Types: nothing passes but the gateway's own", `{"event_types":["x"]}`, EventsRequest{Types: []string{}}, nil},
 		{"empty list filters nothing", `{"event_types":[]}`, EventsRequest{}, nil},

@@ -60,6 +60,12 @@ func TestAuditFilters(t *testing.T) {
 	a := newAPI(t)
 	a.do(a.adam, http.MethodGet, "/api/audit?decision=foo&outcome=foo&kind=foo", nil).wantProblems(
 		"query.kind.0 enum", "query.decision enum", "query.outcome enum")
+	// A filter that is misspelt does not match everything, here and in all that only administrators read.
+	a.do(a.adam, http.MethodGet, "/api/audit?toool=x&limit=1&User_id=y", nil).wantProblems("query.User_id extra_forbidden", "query.toool extra_forbidden")
+	for _, path := range []string{"/api/audit/export", "/api/organizations", "/api/refused-tokens"} {
+		a.do(a.adam, http.MethodGet, path+"?x=1", nil).wantProblems("query.x extra_forbidden")
+	}
+	a.do(a.adam, http.MethodGet, "/api/servers?x=1", nil).want(200)
 	a.do(a.adam, http.MethodGet, "/api/audit?limit=0&tool="+strings.Repeat("x", 8<<10), nil).wantProblems("query.limit greater_than_equal")
 	a.do(a.adam, http.MethodGet, "/api/audit?tool="+strings.Repeat("x", 8<<10+1), nil).wantProblems("query.tool string_too_long")
 	a.do(a.adam, http.MethodGet, "/api/audit?decision=allow&outcome=held&limit=0", nil).wantProblems("query.limit greater_than_equal")

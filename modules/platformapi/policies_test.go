@@ -309,6 +309,8 @@ func TestSwitchPolicies(t *testing.T) {
 		}
 	}
 	put := func(what string) answer { return a.do(a.adam, http.MethodPut, "/api/policy/"+what, nil) }
+	a.do(a.adam, http.MethodPut, "/api/policy/enable", object{"ids": []string{one}}).wantProblems("body.ids extra_forbidden")
+	a.do(a.adam, http.MethodPut, "/api/policy/enable", object{}).want(200)
 	if diff := cmp.Diff(object{"enabledPolicies": 0.0}, put("enable").want(200)); diff != "" {
 		t.Error(diff)
 	}

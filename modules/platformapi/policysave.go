@@ -134,7 +134,9 @@ func disablePolicies(q *request) (any, error) {
 // setStatus gives all policies that the query names another status, or none of them (attack O03).
 func (q *request) setStatus(status storage.PolicyStatus) (int, error) {
 	named := q.Query.UUIDs("id", validate.List{Hold: true})
-	if err := q.Shape(); err != nil || len(named) == 0 {
+	if err := q.Read(true, func(o *validate.Object) {
+		o.Only() // ids in it would be overlooked: they go into the query
+	}); err != nil || len(named) == 0 {
 		return 0, err
 	}
 	var ids []string

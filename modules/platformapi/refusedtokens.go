@@ -9,5 +9,8 @@ type refusedTokensView struct {
 
 // listRefusedTokens shows the tokens that this node refused within the last hour.
 func listRefusedTokens(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
 	return refusedTokensView{append([]refused.Entry{}, q.Core.RefusedTokens(q.Call.Caller)...)}, nil
 }

@@ -25,6 +25,7 @@ type Request struct {
 	Query  *validate.Query
 
 	path        string // as the table has it
+	role        Role
 	audit       AuditClass
 	shapeStatus int
 
@@ -86,8 +87,12 @@ func (q *Request) Wrong() error {
 	return q.problems.Err()
 }
 
-// Shape is all that is wrong with the path and the query, nil when nothing.
+// Shape is all that is wrong with the path and the query, nil when nothing. What administrators read takes no parameter that it does
+// not know (contract 4.4).
 func (q *Request) Shape() error {
+	if q.role == Admin && q.HTTP.Method == http.MethodGet {
+		q.Query.NoOthers()
+	}
 	q.Note(q.Query.Err())
 	return q.Wrong()
 }

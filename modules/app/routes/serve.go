@@ -40,7 +40,7 @@ func (a API[Q]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		app.WriteMethodNotAllowed(w, address.Allow)
 		return
 	}
-	q := &Request{HTTP: r, Params: params, path: chosen.Path, audit: chosen.Audit, shapeStatus: a.ShapeStatus}
+	q := &Request{HTTP: r, Params: params, path: chosen.Path, role: chosen.Role, audit: chosen.Audit, shapeStatus: a.ShapeStatus}
 	if !q.admit(w, chosen.Role) { //nolint:contextcheck // a record of a refusal outlives the request
 		return
 	}
