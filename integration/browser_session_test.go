@@ -4,13 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-)
 
-// until waits until the page, or one that it leads on to by itself, shows a text.
-func (b *browser) until(text string) page {
-	b.t.Helper()
-	return b.command(map[string]string{"do": "until", "text": text})
-}
+	"github.com/durward-gateway/durward/integration/rig"
+)
 
 // TestBrowserApproves: a person opens the page that an agent was told, logs in, sees the call as it is, and decides by a
 // click.
@@ -32,20 +28,20 @@ func TestBrowserApproves(t *testing.T) {
 	if got := d.callTool(t, "create_issue", `{"title":"A fourth one"}`); !strings.Contains(got, `"id":4`) {
 		t.Fatal(got)
 	}
-	b := startBrowser(t)
+	b := rig.StartBrowser(t)
 
 	address := hold(t, `{"id":4}`)
-	p := b.open(address)
-	b.contains(p, "Development console", clientUser)
-	p = b.click(clientUser)
+	p := b.Open(address)
+	b.Contains(p, "Development console", clientUser)
+	p = b.Click(clientUser)
 	if p.URL != address {
 		t.Errorf("the browser ended at %s instead of %s", p.URL, address)
 	}
-	b.contains(p, "Approve this tool call?", "delete_issue", "dev-agent", `"id": 4`, "SHA-256", clientUser)
-	b.picture("approval")
-	p = b.click("Approve this call")
-	b.contains(p, "You have approved this call", "once, for exactly this call", "tell your agent to try again")
-	b.picture("approved")
+	b.Contains(p, "Approve this tool call?", "delete_issue", "dev-agent", `"id": 4`, "SHA-256", clientUser)
+	b.Picture("approval")
+	p = b.Click("Approve this call")
+	b.Contains(p, "You have approved this call", "once, for exactly this call", "tell your agent to try again")
+	b.Picture("approved")
 	form := p.Documents[0]
 	if form.Method != http.MethodPost || form.Status != http.StatusSeeOther || form.Origin != "null" || form.Referer != "" {
 		t.Errorf("the form was sent like this: %+v", form)
@@ -53,26 +49,26 @@ func TestBrowserApproves(t *testing.T) {
 	if got := d.callTool(t, "delete_issue", `{"id":4}`); strings.Contains(got, "isError\":true") || !strings.Contains(got, `"id":4`) {
 		t.Errorf("the approved call: %s", got)
 	}
-	b.contains(b.open(address), "has run")
+	b.Contains(b.Open(address), "has run")
 
 	address = hold(t, `{"id":3}`)
-	b.contains(b.open(d.url+"/approvals"), "delete_issue")
-	b.picture("approvals")
-	b.open(address)
-	b.contains(b.click("Deny"), "You have denied this call")
-	b.picture("denied-call")
+	b.Contains(b.Open(d.url+"/approvals"), "delete_issue")
+	b.Picture("approvals")
+	b.Open(address)
+	b.Contains(b.Click("Deny"), "You have denied this call")
+	b.Picture("denied-call")
 
 	t.Run("M17 arguments that pretend to be the page", func(t *testing.T) {
-		b.t = t
-		p := b.open(hold(t, deceptive))
-		b.contains(p, "<b>Approve this call</b>", "⟨U+202E⟩gnihton⟨U+202C⟩")
+		b.T = t
+		p := b.Open(hold(t, deceptive))
+		b.Contains(p, "<b>Approve this call</b>", "⟨U+202E⟩gnihton⟨U+202C⟩")
 		if strings.ContainsAny(p.Text, "\u202e\u202c\x1b") {
 			t.Errorf("something hides: %q", p.Text)
 		}
-		b.picture("deception")
+		b.Picture("deception")
 	})
-	b.contains(b.click("Log out"), "You are logged out")
-	b.contains(b.open(d.url+"/approvals"), "Development console")
+	b.Contains(b.Click("Log out"), "You are logged out")
+	b.Contains(b.Open(d.url+"/approvals"), "Development console")
 	d.process.stop(t)
 	d.process.checkLog(t)
 }
@@ -81,33 +77,33 @@ func TestBrowserApproves(t *testing.T) {
 func TestBrowserLooksAround(t *testing.T) {
 	t.Parallel()
 	d := newDevHome(t).start(t)
-	b := startBrowser(t)
-	b.contains(b.open(d.url+"/"), "durward is running in development mode", "Look around", "Pending approvals", "alice@example.test", "claude mcp add --transport http demo")
-	b.picture("welcome")
-	b.contains(b.follow("Demo MCP server"), "Add this address to your MCP client", "Claude Code", "VS Code", "Cursor", "Codex", "mcp-remote")
-	b.picture("server-unknown")
-	b.contains(b.follow("Log in"), "Log in as one of these users")
-	p := b.click(clientUser)
-	b.contains(p, "not connected yet", "Connect your account", clientUser, "claude mcp add --transport http demo "+d.url+"/mcp/demo")
+	b := rig.StartBrowser(t)
+	b.Contains(b.Open(d.url+"/"), "durward is running in development mode", "Look around", "Pending approvals", "alice@example.test", "claude mcp add --transport http demo")
+	b.Picture("welcome")
+	b.Contains(b.Follow("Demo MCP server"), "Add this address to your MCP client", "Claude Code", "VS Code", "Cursor", "Codex", "mcp-remote")
+	b.Picture("server-unknown")
+	b.Contains(b.Follow("Log in"), "Log in as one of these users")
+	p := b.Click(clientUser)
+	b.Contains(p, "not connected yet", "Connect your account", clientUser, "claude mcp add --transport http demo "+d.url+"/mcp/demo")
 	if p.URL != d.url+"/mcp/demo" {
 		t.Errorf("the browser ended at %s", p.URL)
 	}
-	b.picture("server")
+	b.Picture("server")
 	d.connect(t, d.token(t), clientAccount)
-	b.contains(b.open(d.url+"/mcp/demo"), "Your account is connected")
-	b.contains(b.open(d.url+"/"), clientUser, "You are logged in as", "Log out")
-	b.picture("welcome-logged-in")
-	b.contains(b.follow("Servers"), "Your MCP servers", "✓ connected", "Disconnect")
-	b.picture("servers")
-	b.contains(b.open(d.url+"/connect/demo"), "Demo is connected")
-	b.picture("connected")
-	b.contains(b.follow("Disconnect"), "Disconnect your account at Demo?", "Keep it connected")
-	b.picture("disconnect")
+	b.Contains(b.Open(d.url+"/mcp/demo"), "Your account is connected")
+	b.Contains(b.Open(d.url+"/"), clientUser, "You are logged in as", "Log out")
+	b.Picture("welcome-logged-in")
+	b.Contains(b.Follow("Servers"), "Your MCP servers", "✓ connected", "Disconnect")
+	b.Picture("servers")
+	b.Contains(b.Open(d.url+"/connect/demo"), "Demo is connected")
+	b.Picture("connected")
+	b.Contains(b.Follow("Disconnect"), "Disconnect your account at Demo?", "Keep it connected")
+	b.Picture("disconnect")
 	if got := d.connection(t, d.token(t)); got != "connected" {
 		t.Errorf("the question alone leaves the connection %s", got)
 	}
-	b.contains(b.click("Disconnect"), "Demo is disconnected", "no longer holds")
-	b.picture("disconnected")
+	b.Contains(b.Click("Disconnect"), "Demo is disconnected", "no longer holds")
+	b.Picture("disconnected")
 	if got := d.connection(t, d.token(t)); got != "available" {
 		t.Errorf("the connection is %s", got)
 	}
@@ -120,23 +116,23 @@ func TestBrowserLooksAround(t *testing.T) {
 	if _, record, found := strings.Cut(body, `"event":"credential.deleted"`); status != http.StatusOK || !found || !strings.Contains(record[:min(len(record), 200)], `"client":"dev-console"`) {
 		t.Errorf("the audit log has it not, or not by whom: %d %s", status, body)
 	}
-	b.contains(b.follow("Your MCP servers"), "not connected", "Connect your account")
-	b.picture("servers-not-connected")
-	b.contains(b.open(d.url+"/mcp/another"), "There is no such server")
-	b.picture("server-missing")
+	b.Contains(b.Follow("Your MCP servers"), "not connected", "Connect your account")
+	b.Picture("servers-not-connected")
+	b.Contains(b.Open(d.url+"/mcp/another"), "There is no such server")
+	b.Picture("server-missing")
 	for path, want := range map[string]string{
 		"/api/servers": "This address is for programs", "/nothing": "This address is for programs", "/.well-known/nothing": "There is no such page",
 		"/approvals/nothing": "There is no such call", "/login/callback": "This login was not begun with this browser",
 	} {
-		b.contains(b.open(d.url+path), want)
+		b.Contains(b.Open(d.url+path), want)
 	}
-	b.open(d.url + "/api/servers")
-	b.picture("error")
-	b.contains(b.open(d.url+"/approvals"), "Pending approvals", "Nothing waits for you")
-	b.picture("approvals-none")
-	b.contains(b.follow("durward"), "durward is running", clientUser)
-	b.contains(b.click("Log out"), "You are logged out")
-	if p := b.open(d.url + "/"); strings.Contains(p.Text, "Log out") || !strings.Contains(p.Text, "Log in") {
+	b.Open(d.url + "/api/servers")
+	b.Picture("error")
+	b.Contains(b.Open(d.url+"/approvals"), "Pending approvals", "Nothing waits for you")
+	b.Picture("approvals-none")
+	b.Contains(b.Follow("durward"), "durward is running", clientUser)
+	b.Contains(b.Click("Log out"), "You are logged out")
+	if p := b.Open(d.url + "/"); strings.Contains(p.Text, "Log out") || !strings.Contains(p.Text, "Log in") {
 		t.Errorf("logged out, the page says %s", p.Text)
 	}
 	d.process.stop(t)
@@ -148,25 +144,25 @@ func TestBrowserLogsInToConnect(t *testing.T) {
 	t.Parallel()
 	d := devGateway(t, "{\n connect_check login\n }", "")
 	alice := d.token(t)
-	b := startBrowser(t)
+	b := rig.StartBrowser(t)
 	landing := newLanding(t)
 
-	b.open(d.authURL(t, alice, ""))
-	b.click("Connect")
-	p := b.until("Development console")
-	b.contains(p, "bob@example.test")
-	b.contains(b.click("bob@example.test"), "The account was not connected", "nothing was stored")
-	b.picture("somebody-else")
+	b.Open(d.authURL(t, alice, ""))
+	b.Click("Connect")
+	p := b.Until("Development console")
+	b.Contains(p, "bob@example.test")
+	b.Contains(b.Click("bob@example.test"), "The account was not connected", "nothing was stored")
+	b.Picture("somebody-else")
 	if got := d.connection(t, alice); got == "connected" {
 		t.Errorf("A02 the connection is %s", got)
 	}
-	b.contains(b.open(d.url+"/approvals"), "bob@example.test")
-	b.click("Log out")
+	b.Contains(b.Open(d.url+"/approvals"), "bob@example.test")
+	b.Click("Log out")
 
-	b.open(d.authURL(t, alice, landing+"/app"))
-	b.click("Connect")
-	b.until("Development console")
-	p = b.click(clientUser)
+	b.Open(d.authURL(t, alice, landing+"/app"))
+	b.Click("Connect")
+	b.Until("Development console")
+	p = b.Click(clientUser)
 	if p.URL != landing+"/app?status=connected&server=demo" {
 		t.Errorf("the browser ended at %s", p.URL)
 	}

@@ -330,7 +330,7 @@ func TestUnconnectedClients(t *testing.T) {
 	tools, clients := conformanceTools(t), officialClients(t)
 	d := newDevHome(t).start(t)
 	token := d.token(t)
-	b := startBrowser(t)
+	b := rig.StartBrowser(t)
 	disconnect := func() {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, d.url+"/api/servers/demo/connection", nil)
@@ -359,13 +359,13 @@ func TestUnconnectedClients(t *testing.T) {
 			if address = strings.TrimSpace(address); err != nil || address != d.url+"/connect/demo" {
 				t.Fatalf("led to %q, %v", address, err)
 			}
-			p := b.open(address)
+			p := b.Open(address)
 			if strings.Contains(p.Text, "Development console") {
-				p = b.click(clientUser)
+				p = b.Click(clientUser)
 			}
-			b.contains(p, "Connect")
-			b.contains(b.click("Connect"), "is connected", "Go back to your client")
-			b.picture("connected-" + tc.era + "-" + tc.mode)
+			b.Contains(p, "Connect")
+			b.Contains(b.Click("Connect"), "is connected", "Go back to your client")
+			b.Picture("connected-" + tc.era + "-" + tc.mode)
 			if _, err := io.WriteString(input, "\n"); err != nil {
 				t.Fatal(err)
 			}

@@ -10,28 +10,37 @@ const patience = 60_000;
 
 const context = await chromium.launchPersistentContext(profile, {
   executablePath, headless: true, chromiumSandbox: false,
-  args: ['--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  // What others' pages load from elsewhere does not keep tests waiting.
+  args: ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 context.setDefaultTimeout(patience);
-const page = context.pages()[0] ?? (await context.newPage());
 
 let complaints = [];
 let documents = [];
-page.on('console', message => {
-  // An error page is a page.
-  const ofThePage = message.text().startsWith('Failed to load resource') && message.location().url === page.url();
-  if (['error', 'warning'].includes(message.type()) && !ofThePage) complaints.push(message.text());
-});
-page.on('pageerror', error => complaints.push(String(error)));
-page.on('requestfailed', request => complaints.push(`${request.url()}: ${request.failure()?.errorText}`));
-page.on('response', response => {
-  const request = response.request();
-  if (request.isNavigationRequest()) {
-    documents.push(request.allHeaders().then(headers => ({
-      status: response.status(), method: request.method(), url: response.url(), origin: headers.origin ?? '', referer: headers.referer ?? '',
-    })));
-  }
-});
+let minded = ''; // complaints count on pages below this address
+const complain = (where, what) => where.startsWith(minded) && complaints.push(what);
+
+// watch listens to what the browser says of a tab.
+function watch(tab) {
+  tab.on('console', message => {
+    // An error page is a page.
+    const ofThePage = message.text().startsWith('Failed to load resource') && message.location().url === tab.url();
+    if (['error', 'warning'].includes(message.type()) && !ofThePage) complain(message.location().url, message.text());
+  });
+  tab.on('pageerror', error => complain(tab.url(), String(error)));
+  tab.on('requestfailed', request => complain(request.isNavigationRequest() ? request.url() : request.frame().url(), `${request.url()}: ${request.failure()?.errorText}`));
+  tab.on('response', response => {
+    const request = response.request();
+    if (request.isNavigationRequest()) {
+      documents.push(request.allHeaders().then(headers => ({
+        status: response.status(), method: request.method(), url: response.url(), origin: headers.origin ?? '', referer: headers.referer ?? '',
+      })));
+    }
+  });
+  return tab;
+}
+let page = watch(context.pages()[0] ?? (await context.newPage()));
+const behind = []; // the tabs that were left open
 
 // settle does something that leads to another document, and waits until that is there.
 async function settle(act) {
@@ -69,8 +78,9 @@ const faults = () => page.evaluate(() => {
   return wrong;
 });
 
-// reflow reports whether the page fits a width of 320 pixels (WCAG 2.2, 1.4.10).
+// reflow reports whether a page of ours fits a width of 320 pixels (WCAG 2.2, 1.4.10).
 async function reflow() {
+  if ((await page.locator('.brand').count()) === 0) return [];
   const before = page.viewportSize();
   await page.setViewportSize({ width: 320, height: 640 });
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -92,10 +102,29 @@ async function picture({ path }) {
   await page.setViewportSize(before);
 }
 
+// popup does something that opens another tab, and goes on there.
+async function popup(act) {
+  const opened = page.waitForEvent('popup');
+  await act();
+  behind.push(page);
+  page = watch(await opened);
+  await page.waitForLoadState('load');
+}
+
+// leave closes a tab and goes on in the one before.
+async function leave() {
+  await page.close();
+  page = behind.pop();
+}
+
 const commands = {
+  mind: ({ origin }) => { minded = origin; },
   open: ({ url }) => page.goto(url),
   click: ({ name }) => settle(() => page.getByRole('button', { name }).click()),
-  fill: ({ name, text }) => page.getByLabel(name).fill(text),
+  press: ({ name }) => page.getByRole('button', { name }).click(),
+  popup: ({ name }) => popup(() => page.getByRole('button', { name }).click()),
+  leave,
+  fill: ({ name, text }) => page.getByLabel(name).or(page.getByPlaceholder(name)).fill(text),
   until: ({ text }) => page.getByText(text).first().waitFor(),
   follow: ({ name }) => settle(() => page.getByRole('link', { name }).first().click()),
   picture,

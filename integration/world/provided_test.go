@@ -3,12 +3,9 @@ package world
 import (
 	"cmp"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -85,23 +82,27 @@ func (p *provided) begun(t *testing.T, name string) (count int) {
 	return count
 }
 
-var formHidden = regexp.MustCompile(`name="form" value="([^"]+)"`)
-
-// giveToken fills in the gateway's page for a server that takes a token.
-func giveToken(t *testing.T, browser *http.Client, gate, page string) string {
-	t.Helper()
-	action, hidden := formAction.FindStringSubmatch(page[max(strings.Index(page, `autocomplete="off"`)-200, 0):]), formHidden.FindAllStringSubmatch(page, -1)
-	if action == nil || hidden == nil {
-		t.Fatalf("no form: %s", rig.Tail(page, 3_000))
+// visit has a user open an address in their browser, log in at oidc-provider on the pages that it has for trying it out, agree to
+// what it asks, and type a token where the gateway's page asks for one. It returns the page that comes after.
+func (p *provided) visit(b *rig.Browser, address, user string) rig.Page {
+	b.T.Helper()
+	page := b.Open(address)
+	for range 8 {
+		asks := strings.HasPrefix(page.URL, p.issuer+"/interaction/")
+		switch {
+		case asks && strings.Contains(page.Text, "Sign-in"):
+			b.Fill("Enter any login", user)
+			b.Fill("and password", "any")
+			page = b.Click("Sign-in")
+		case asks:
+			page = b.Click("Continue")
+		case strings.HasPrefix(page.URL, p.gate+"/connect/") && strings.Contains(page.Text, "Your token"):
+			b.Fill("Your token", "any")
+			page = b.Click("Connect")
+		default:
+			return page
+		}
 	}
-	response, err := browser.PostForm(gate+action[1], url.Values{"form": {hidden[len(hidden)-1][1]}, "bearer_token": {"any"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(answer)
+	b.T.Fatalf("%s leads on and on, to %s: %s", address, page.URL, page.Text)
+	return page
 }

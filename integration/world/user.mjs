@@ -32,7 +32,9 @@ export async function freePort() {
 export class Memory {
   async start() {
     this.server = await listening((request, response) => {
-      this.returned = new URL(request.url, this.redirectUrl).searchParams;
+      const { pathname, searchParams } = new URL(request.url, this.redirectUrl);
+      if (pathname !== '/callback') return void response.writeHead(404).end(); // browsers ask for an icon, too
+      this.returned = searchParams;
       response.end('You are back.');
     });
     this.redirectUrl = `http://127.0.0.1:${this.server.address().port}/callback`;

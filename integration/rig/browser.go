@@ -1,0 +1,191 @@
+package rig
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Browser is a Chromium that a test drives.
+type Browser struct {
+	T       testing.TB // the test that drives it now
+	input   io.Writer
+	answers chan Page
+}
+
+// Page is what the browser shows after a command.
+type Page struct {
+	URL        string     `json:"url"`
+	Title      string     `json:"title"`
+	Text       string     `json:"text"`
+	Documents  []Document `json:"documents"` // all that it went through, redirects included
+	Complaints []string   `json:"complaints"`
+	Error      string     `json:"error"`
+}
+
+// Document is one that the browser asked for.
+type Document struct {
+	Status  int    `json:"status"`
+	Method  string `json:"method"`
+	URL     string `json:"url"`
+	Origin  string `json:"origin"`
+	Referer string `json:"referer"`
+}
+
+// StartBrowser starts the Chromium that is installed, with an empty profile.
+func StartBrowser(t testing.TB) *Browser {
+	t.Helper()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("%v; `make setup` installs it on Debian", err)
+	}
+	tools := Tools(t, "browser")
+	driver, err := findAbove("integration/browser/drive.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp("", "browser-") //nolint:usetesting // the browser may still write to it while it ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("node", driver, tools, chromium, filepath.Join(home, "profile"))
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
+	var complaint Transcript
+	command.Stderr, command.WaitDelay = &complaint, StopTimeout
+	input, output := Pipes(t, command)
+	b := &Browser{T: t, input: input, answers: make(chan Page)}
+	go b.read(output)
+	t.Cleanup(func() {
+		_ = input.Close() // ends the driver, which ends the browser
+		timer := time.AfterFunc(StopTimeout, func() { _ = command.Process.Kill() })
+		err := command.Wait()
+		timer.Stop()
+		if err != nil {
+			t.Errorf("the browser's driver: %v\n%s", err, complaint.String())
+		}
+		_ = os.RemoveAll(home)
+	})
+	return b
+}
+
+func (b *Browser) read(output io.Reader) {
+	defer close(b.answers)
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var p Page
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			p.Error = fmt.Sprintf("%v: %s", err, lines.Bytes())
+		}
+		b.answers <- p
+	}
+}
+
+// command gives the browser a command. A page that the browser complains about (a script, a style or a form that its
+// policy forbids, a request that fails) fails the test.
+func (b *Browser) command(command map[string]string) Page {
+	b.T.Helper()
+	encoded, err := json.Marshal(command)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if _, err := b.input.Write(append(encoded, '\n')); err != nil {
+		b.T.Fatal(err)
+	}
+	select {
+	case p, ok := <-b.answers:
+		if !ok {
+			b.T.Fatalf("%v: the browser's driver has ended", command)
+		}
+		if p.Error != "" {
+			b.T.Fatalf("%v at %s: %s\n%v", command, p.URL, p.Error, p.Complaints)
+		}
+		if len(p.Complaints) > 0 {
+			b.T.Errorf("%v: the browser complains at %s: %q", command, p.URL, p.Complaints)
+		}
+		return p
+	case <-time.After(2 * CallTimeout):
+		b.T.Fatalf("%v: the browser does not answer", command)
+	}
+	return Page{}
+}
+
+// Mind has the browser's complaints fail the test on pages of one origin only: those of others are as others wrote them.
+func (b *Browser) Mind(origin string) {
+	b.T.Helper()
+	b.command(map[string]string{"do": "mind", "origin": origin})
+}
+
+// Open opens an address.
+func (b *Browser) Open(address string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "open", "url": address})
+}
+
+// Click clicks a button that leads to another document.
+func (b *Browser) Click(name string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "click", "name": name})
+}
+
+// Press clicks a button of a page that a script changes.
+func (b *Browser) Press(name string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "press", "name": name})
+}
+
+// Popup clicks a button that opens another tab, and goes on there.
+func (b *Browser) Popup(name string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "popup", "name": name})
+}
+
+// Leave closes a tab that Popup opened, and goes on in the one before.
+func (b *Browser) Leave() Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "leave"})
+}
+
+// Follow follows a link.
+func (b *Browser) Follow(name string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "follow", "name": name})
+}
+
+// Fill types into a field, which its label names, or what stands in it as long as it is empty.
+func (b *Browser) Fill(name, text string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "fill", "name": name, "text": text})
+}
+
+// Until waits until the page, or one that it leads on to by itself, shows a text.
+func (b *Browser) Until(text string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "until", "text": text})
+}
+
+// Picture keeps what the browser shows, on a desk and on a phone, in light and in dark, in the directory BROWSER_PICTURES, for
+// whoever wants to look at it.
+func (b *Browser) Picture(name string) {
+	b.T.Helper()
+	if directory := os.Getenv("BROWSER_PICTURES"); directory != "" {
+		b.command(map[string]string{"do": "picture", "path": filepath.Join(directory, name+".png")})
+	}
+}
+
+// Contains fails the test unless the page shows all of the texts.
+func (b *Browser) Contains(p Page, texts ...string) {
+	b.T.Helper()
+	for _, text := range texts {
+		if !strings.Contains(p.Title+"\n"+p.Text, text) {
+			b.T.Errorf("%s does not show %q: %s", p.URL, text, p.Text)
+		}
+	}
+}
