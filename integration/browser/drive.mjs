@@ -108,7 +108,7 @@ async function popup(act) {
   await act();
   behind.push(page);
   page = watch(await opened);
-  await page.waitForLoadState('load');
+  await page.waitForURL(/^http/);
 }
 
 // leave closes a tab and goes on in the one before.
@@ -121,10 +121,12 @@ const commands = {
   mind: ({ origin }) => { minded = origin; },
   open: ({ url }) => page.goto(url),
   click: ({ name }) => settle(() => page.getByRole('button', { name }).click()),
-  press: ({ name }) => page.getByRole('button', { name }).click(),
+  press: ({ name }) => page.getByRole('button', { name }).first().click(),
+  toggle: ({ name }) => page.getByRole('switch', { name }).click({ force: true }), // what is clicked lies above it
+  pick: ({ text }) => page.getByText(text, { exact: true }).first().click(),
   popup: ({ name }) => popup(() => page.getByRole('button', { name }).click()),
   leave,
-  fill: ({ name, text }) => page.getByLabel(name).or(page.getByPlaceholder(name)).fill(text),
+  fill: ({ name, text }) => page.getByLabel(name).or(page.getByPlaceholder(name)).and(page.locator('input, textarea, select')).fill(text),
   until: ({ text }) => page.getByText(text).first().waitFor(),
   follow: ({ name }) => settle(() => page.getByRole('link', { name }).first().click()),
   picture,
@@ -139,7 +141,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     complaints.push(...(await faults()), ...(await reflow()));
     answer = { ...seen, documents: await Promise.all(documents), complaints };
   } catch (error) {
-    answer = { error: String(error), url: page.url(), complaints };
+    answer = { error: String(error), ...(await look().catch(() => ({ url: page.url() }))), complaints };
   }
   [complaints, documents] = [[], []];
   process.stdout.write(JSON.stringify(answer) + '\n');

@@ -105,7 +105,7 @@ func (b *Browser) command(command map[string]string) Page {
 			b.T.Fatalf("%v: the browser's driver has ended", command)
 		}
 		if p.Error != "" {
-			b.T.Fatalf("%v at %s: %s\n%v", command, p.URL, p.Error, p.Complaints)
+			b.T.Fatalf("%v at %s: %s\n%v\nIt shows: %s", command, p.URL, p.Error, p.Complaints, Tail(p.Text, 3_000))
 		}
 		if len(p.Complaints) > 0 {
 			b.T.Errorf("%v: the browser complains at %s: %q", command, p.URL, p.Complaints)
@@ -139,6 +139,18 @@ func (b *Browser) Click(name string) Page {
 func (b *Browser) Press(name string) Page {
 	b.T.Helper()
 	return b.command(map[string]string{"do": "press", "name": name})
+}
+
+// Toggle clicks a switch of such a page.
+func (b *Browser) Toggle(name string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "toggle", "name": name})
+}
+
+// Pick clicks whatever shows a text, on such a page.
+func (b *Browser) Pick(text string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "pick", "text": text})
 }
 
 // Popup clicks a button that opens another tab, and goes on there.

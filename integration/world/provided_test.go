@@ -86,7 +86,12 @@ func (p *provided) begun(t *testing.T, name string) (count int) {
 // what it asks, and type a token where the gateway's page asks for one. It returns the page that comes after.
 func (p *provided) visit(b *rig.Browser, address, user string) rig.Page {
 	b.T.Helper()
-	page := b.Open(address)
+	return p.pass(b, b.Open(address), user)
+}
+
+// pass is visit from the page on which the browser is.
+func (p *provided) pass(b *rig.Browser, page rig.Page, user string) rig.Page {
+	b.T.Helper()
 	for range 8 {
 		asks := strings.HasPrefix(page.URL, p.issuer+"/interaction/")
 		switch {
@@ -103,6 +108,6 @@ func (p *provided) visit(b *rig.Browser, address, user string) rig.Page {
 			return page
 		}
 	}
-	b.T.Fatalf("%s leads on and on, to %s: %s", address, page.URL, page.Text)
+	b.T.Fatalf("it leads on and on, to %s: %s", page.URL, page.Text)
 	return page
 }
