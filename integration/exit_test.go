@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -8,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // TestExit: SIGTERM ends streams with a word and lets calls run to their answer; the next start finds everything.
@@ -58,6 +62,84 @@ func TestExit(t *testing.T) {
 		t.Error("the connection is lost")
 	}
 	r.call() // in the session from before
+}
+
+// TestExitCancelled: a call that its client has taken back, and that its server never answers, does not hold the exit: neither one
+// of a revision with sessions, whose stream stays open, nor one of 2026-07-28, whose client closes its stream.
+func TestExitCancelled(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{option: "streams {\n\t\t\tdrain 1h\n\t\t}"})
+	token, calls := g.token(alice), make(chan struct{}, 8)
+	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		switch text := string(body); {
+		case strings.Contains(text, `"initialize"`):
+			w.Header().Set("Mcp-Session-Id", "first")
+			answerTo(w, body, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"silent","version":"1"}}`)
+		case strings.Contains(text, "notifications/"):
+			w.WriteHeader(http.StatusAccepted)
+		case strings.Contains(text, `"begun"`):
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": begun\n\n")
+			_ = http.NewResponseController(w).Flush()
+			fallthrough
+		default:
+			calls <- struct{}{}
+			<-r.Context().Done()
+		}
+	})
+	s := g.createServer(upstream.url, nil)
+	session := g.initialize(token, s)
+	call := func(id, tool string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}`
+	}
+	cancel := func(id string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`
+	}
+	answers := make(chan answer, 2)
+	for id, tool := range map[string]string{"1": "silent", "2": "begun"} {
+		go func() { answers <- g.mcp(token, s, session, call(id, tool)) }()
+		receive(t, calls, "the call at the server")
+	}
+	ctx, leave := cancellable(t)
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		request, err := rig.NewRequest(ctx, http.MethodPost, g.url+s.path, token, json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"silent","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		request.Header.Set("Accept", acceptBoth)
+		request.Header.Set("MCP-Protocol-Version", "2026-07-28")
+		request.Header.Set("Mcp-Method", "tools/call")
+		request.Header.Set("Mcp-Name", "silent")
+		if response, err := g.client.Do(request); err == nil {
+			t.Errorf("answered %s", response.Status)
+			_ = response.Body.Close()
+		}
+	}()
+	receive(t, calls, "the call of 2026-07-28 at the server")
+
+	leave()
+	receive(t, left, "the client to leave")
+	for _, id := range []string{"1", "2"} {
+		g.mcp(token, s, session, cancel(id)).want(t, http.StatusAccepted)
+		if a := receive(t, answers, "the end of the call"); a.status != http.StatusOK || strings.Contains(string(a.body), "jsonrpc") || a.header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("%d %q %s", a.status, a.header.Get("Content-Type"), a.body)
+		}
+	}
+	go func() { answers <- g.mcp(token, s, session, call("7", "silent")) }()
+	receive(t, calls, "the last call at the server")
+	g.mcp(token, s, session, cancel("7")).want(t, http.StatusAccepted)
+	if err := g.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-g.exited:
+	case <-time.After(stopTimeout):
+		t.Fatal("the exit is held")
+	}
+	receive(t, answers, "the end of the last call")
 }
 
 // TestExitAfterReload: the exit ends the streams of every configuration that still has some, and lets its calls run.

@@ -110,7 +110,7 @@ func TestMetrics(t *testing.T) {
 	metrics := r.admin("/metrics")
 	want := map[string]map[string][]string{ // name: label: values that there can be
 		"durward_authentications_total":     {"result": {"ok", "missing", "invalid", "forbidden", "limited", "unavailable"}},
-		"durward_calls_total":               {"family": {"mcp", "sse", "llm"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "ended", "cut", "scope", "error"}},
+		"durward_calls_total":               {"family": {"mcp", "sse", "llm"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "cancelled", "ended", "cut", "scope", "error"}},
 		"durward_upstream_response_seconds": {"family": {"mcp", "sse", "llm"}},
 		"durward_open_streams":              {"family": {"mcp", "sse"}},
 		"durward_audit_lost_total":          {"where": {"journal", "refusals"}},

@@ -24,6 +24,7 @@ const (
 	Timeout        Reason = "timeout"
 	LimitReached   Reason = "limit"
 	UpstreamClosed Reason = "upstream_closed"
+	Cancelled      Reason = "cancelled" // a call that its client has taken back
 	Connected      Reason = "connected" // the account that a stream waited for; it goes on with the upstream
 )
 
@@ -219,6 +220,16 @@ func (r *Registry) close(s *stream) {
 // End ends every stream that owner covers and returns how many.
 func (r *Registry) End(owner Owner, reason Reason) int {
 	return r.endIf(reason, func(s *stream) bool { return owner.covers(s.owner) })
+}
+
+// EndCalls ends the calls of an owner whose contexts match holds of, once a time has passed that they may still take to end by
+// themselves. It returns how many. match must not use the registry.
+func (r *Registry) EndCalls(owner Owner, reason Reason, match func(context.Context) bool, after time.Duration) int {
+	ending := r.find(func(s *stream) bool { return s.kind == Call && s.owner == owner && match(s.parent) })
+	for _, s := range ending {
+		time.AfterFunc(after, func() { s.end(&Ended{reason}) })
+	}
+	return len(ending)
 }
 
 // Count returns how many open streams owner covers.

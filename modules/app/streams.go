@@ -114,22 +114,27 @@ func (s *Streams) withDefaults() Streams {
 	return out
 }
 
-// OpenStream registers the call as under way to its server. The context that it returns ends with the right to the call; it
-// has ended already (streams.EndedFor) when the call may not begin. done must be called.
-func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Context, done func()) {
+// owner returns whose streams those of the call are.
+func (c *Call) owner() streams.Owner {
 	owner := streams.Owner{Organization: c.Caller.OrganizationID, User: c.Caller.UserID}
 	if c.Server != nil { // not of calls to models
 		owner.Server = c.Server.ID
 	}
+	if c.key != nil && owner.User == "" {
+		owner.User = "api key " + c.Caller.Key.ID // which has a bound of its own
+	}
+	return owner
+}
+
+// OpenStream registers the call as under way to its server. The context that it returns ends with the right to the call; it
+// has ended already (streams.EndedFor) when the call may not begin. done must be called.
+func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Context, done func()) {
 	limits := streams.Limits{PerUser: c.Core.StreamBounds.MaxPerUser, Total: c.Core.StreamBounds.Max}
 	var right streams.Right
 	if c.Decision != nil {
 		right = c.Decision.Right
 	}
-	if c.key != nil && owner.User == "" {
-		owner.User = "api key " + c.Caller.Key.ID // which has a bound of its own
-	}
-	ctx, done = c.Core.Streams.Open(ctx, owner, kind, c.Caller.ExpiresAt, limits, c.ground(right))
+	ctx, done = c.Core.Streams.Open(ctx, c.owner(), kind, c.Caller.ExpiresAt, limits, c.ground(right))
 	if ctx.Err() != nil {
 		return ctx, done
 	}

@@ -98,6 +98,7 @@ func (x *exchange) carry() {
 	if !x.join(ctx, credential) {
 		return
 	}
+	x.EndTakenBack()
 	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
 		return x.attempt(ctx, c)
 	})
@@ -186,6 +187,9 @@ func (x *exchange) ended(reason streams.Reason) {
 	case streams.Disconnected:
 		x.refuseCredential(x.r.Context(), &broker.NotConnectedError{})
 		return
+	case streams.Cancelled:
+		x.unanswered()
+		return
 	case streams.UserFull:
 		x.outcome = "limited"
 		app.SetRetryAfter(x.w)
@@ -195,6 +199,13 @@ func (x *exchange) ended(reason streams.Reason) {
 		x.outcome = "unavailable"
 	}
 	x.call.WriteEnded(x.w, x.r, reason)
+}
+
+// unanswered ends a request that its client has taken back, and that has no answer: with a stream without events.
+func (x *exchange) unanswered() {
+	x.outcome = "cancelled"
+	x.label(forward.Events)
+	x.w.WriteHeader(http.StatusOK)
 }
 
 // writeRPC answers with a JSON-RPC error whose data is the service error of that name.

@@ -156,7 +156,10 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 		return
 	}
 	if reason, ended := streams.EndedFor(ctx); ended && response.Kind == forward.Events {
-		x.outcome = "ended" // an event stream may end anywhere between events: the client opens another one
+		if x.outcome = "ended"; reason == streams.Cancelled {
+			x.outcome = "cancelled"
+		}
+		// It may end anywhere between events: the client opens another one.
 		x.sayWhy(response, reason)
 		return
 	}

@@ -25,7 +25,7 @@ const (
 var (
 	auditDecisions = []string{"allow", "ask", "deny", "off"}
 	auditOutcomes  = []string{
-		"ok", "denied", "held", "not_connected", "refused", "scope", "upstream_error", "client_gone", "cut", "ended", "limited", "unavailable", "error",
+		"ok", "denied", "held", "not_connected", "refused", "scope", "upstream_error", "client_gone", "cancelled", "cut", "ended", "limited", "unavailable", "error",
 	}
 )
 

@@ -106,10 +106,10 @@ func (c *cancellable) cancel(key heldKey) {
 // takenBack ends the hold of a call that its client takes back (notifications/cancelled): a yes that comes later must not
 // make it. The notification goes on to the upstream, which knows nothing of a call that was held.
 func (q *request) takenBack(m *jsonrpc.Message) {
-	if m.Method != "notifications/cancelled" || q.Session.Upstream == "" {
+	if q.Session.Upstream == "" {
 		return
 	}
-	if id, ok := params(m).Get("requestId"); ok {
-		heldCalls.cancel(heldKey{q.asker(), jsonrpc.IDValue(id.Raw())})
+	if id, ok := app.TakenBack(m); ok {
+		heldCalls.cancel(heldKey{q.asker(), id})
 	}
 }

@@ -1,0 +1,54 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// lateAnswer is for how long the answer to a call that was taken back may still come. Servers need not send one, and clients do
+// not read it (2025-11-25, basic/utilities/cancellation, "Behavior Requirements"); one that breaks off its work says so at once.
+const lateAnswer = 2 * time.Second
+
+// EndTakenBack ends the wait for the answers to calls that the request's messages take back. Without that they would hold the end
+// of the process, which waits for calls. Only a session tells whose ids they are.
+func (in *Inbound) EndTakenBack() {
+	if in.Session.Upstream == "" {
+		return
+	}
+	for i := range in.Message.Messages {
+		id, ok := TakenBack(&in.Message.Messages[i])
+		if !ok {
+			continue
+		}
+		in.call.Core.Streams.EndCalls(in.call.owner(), streams.Cancelled, func(ctx context.Context) bool {
+			other, ok := ctx.Value(callKey{}).(*Call)
+			return ok && other.Inbound != nil && other.Caller.Agent == in.call.Caller.Agent && sameSession(other.Inbound.Session, in.Session) && other.Inbound.asks(id)
+		}, lateAnswer)
+	}
+}
+
+// TakenBack returns the id, as jsonrpc.IDValue has it, of the request that a message takes back.
+func TakenBack(m *jsonrpc.Message) (id string, ok bool) {
+	if m.Method != "notifications/cancelled" {
+		return "", false
+	}
+	params, _ := strictjson.Parse(m.Params, strictjson.Limits{MaxBytes: len(m.Params) + 1})
+	value, ok := params.Get("requestId")
+	return jsonrpc.IDValue(value.Raw()), ok
+}
+
+// sameSession compares what names a session.
+func sameSession(a, b mcpsession.Session) bool {
+	return a.Upstream == b.Upstream && a.Own == b.Own && a.Guided == b.Guided
+}
+
+// asks reports whether the request is the one of that id. Of several in one request the others may still be waited for.
+func (in *Inbound) asks(id string) bool {
+	m := in.Single()
+	return m != nil && m.Kind == jsonrpc.Request && jsonrpc.IDValue(m.ID) == id
+}
