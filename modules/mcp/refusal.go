@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/google/uuid"
-
 	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/forward"
@@ -72,9 +70,6 @@ func (x *exchange) inConversation() bool {
 	return x.Modern() || x.Session.Upstream != ""
 }
 
-// urlElicitationVersion is the only revision with -32042: the one before had no pages to open, the next one forbids it.
-const urlElicitationVersion = "2025-11-25"
-
 // answersUser lists the methods whose answer reaches a user or a model.
 func answersUser(method string) bool {
 	switch method {
@@ -91,10 +86,10 @@ func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	switch {
 	case asks && x.Modern() && m.Client().ElicitURL:
 		return jsonrpc.Result(m.ID, inputRequired(address, x.textLost()))
-	case asks && x.Session.ElicitURL && x.Version() == urlElicitationVersion:
+	case asks && x.opensPages():
 		return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeURLElicitationRequired, app.TextNotConnected, map[string]any{
 			"elicitations": []any{map[string]any{
-				"mode": "url", "elicitationId": uuid.NewString(), "url": address, "message": x.textLost() + address,
+				"mode": "url", "elicitationId": x.elicitation(), "url": address, "message": x.textLost() + address,
 			}},
 		})
 	case m.Method == "tools/call":

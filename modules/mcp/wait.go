@@ -44,6 +44,8 @@ func (x *exchange) watchConnection() {
 func (x *exchange) wait(ctx context.Context) bool {
 	x.waits.Store(true)
 	defer x.waits.Store(false)
+	asked, forget := x.noteAsked()
+	defer forget()
 	client, listen := x.commence(), x.Single() // of 2026-07-28
 	if listen != nil {
 		if client.message(subscription(listen, "notifications/subscriptions/acknowledged", offered(listen))) != nil {
@@ -61,7 +63,8 @@ func (x *exchange) wait(ctx context.Context) bool {
 	}
 	switch {
 	case listen == nil:
-		x.again = client.message(jsonrpc.NotificationOf("notifications/tools/list_changed", nil)) == nil
+		forget() // what is asked from now on has another answer
+		x.again = x.complete(client, asked) == nil && client.message(jsonrpc.NotificationOf("notifications/tools/list_changed", nil)) == nil
 		x.w = &begun{client: client, header: make(http.Header)}
 	case wantsTools(listen):
 		_ = client.message(subscription(listen, "notifications/tools/list_changed", nil))

@@ -1,0 +1,85 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+)
+
+// A client of 2025-11-25 that opens pages is told which page by an error (-32042), and waits then: for its user's word, or for
+// notifications/elicitation/complete, which repeats the id of the error.
+
+// urlElicitationVersion is the only revision with -32042: the one before had no pages to open, the next one forbids it.
+const urlElicitationVersion = "2025-11-25"
+
+// opensPages reports whether the client of a conversation is told of pages in that way.
+func (x *exchange) opensPages() bool {
+	return x.Session.ElicitURL && x.Version() == urlElicitationVersion
+}
+
+// asking holds the waiting streams of this process, by the session ids of their clients, each with what was asked meanwhile.
+var asking sync.Map
+
+// elicitations lists those that a stream tells the end of.
+type elicitations struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+// maxAsked bounds them for one stream. A client has not that many calls waiting.
+const maxAsked = 100
+
+// elicitation returns an id for the opening of the page. Each call has its own where a stream waits here: clients keep what waits by
+// its id, and two of one id would lose one of them. Elsewhere all have the conversation's, which a stream at another node knows.
+func (x *exchange) elicitation() string {
+	if x.scope { // there is no stream that waits
+		return uuid.NewString()
+	}
+	found, waits := asking.Load(x.r.Header.Get(jsonrpc.HeaderSessionID))
+	if !waits {
+		return x.conversationElicitation()
+	}
+	a := found.(*elicitations) //nolint:errcheck,forcetypeassert // nothing else is in it
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.ids) == maxAsked {
+		return x.conversationElicitation()
+	}
+	id := uuid.NewString()
+	a.ids = append(a.ids, id)
+	return id
+}
+
+// conversationElicitation follows from the session alone, so that every node knows it.
+func (x *exchange) conversationElicitation() string {
+	return uuid.NewHash(sha256.New(), uuid.NameSpaceURL, []byte(x.r.Header.Get(jsonrpc.HeaderSessionID)), 8).String()
+}
+
+// noteAsked has the conversation's elicitations noted until done is called.
+func (x *exchange) noteAsked() (a *elicitations, done func()) {
+	session, a := x.r.Header.Get(jsonrpc.HeaderSessionID), new(elicitations)
+	if _, other := asking.LoadOrStore(session, a); other { // of two streams the first
+		return a, func() {}
+	}
+	return a, func() { asking.CompareAndDelete(session, a) }
+}
+
+// complete tells the client that its user has been at the page: what it asked is to be asked again. Ids that it has none of it
+// ignores (2025-11-25, client/elicitation, "Completion Notifications").
+func (x *exchange) complete(client *ownStream, a *elicitations) error {
+	if !x.opensPages() {
+		return nil
+	}
+	a.mu.Lock()
+	ids := append([]string{x.conversationElicitation()}, a.ids...)
+	a.mu.Unlock()
+	for _, id := range ids {
+		if err := client.message(jsonrpc.NotificationOf("notifications/elicitation/complete", map[string]string{"elicitationId": id})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
