@@ -4,6 +4,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"regexp"
 	"strings"
@@ -67,4 +68,16 @@ func TestGuideOfOIDCProvider(t *testing.T) {
 	env := []string{"GATE=" + gate, "ISSUER=" + issuer, "UPSTREAM=" + upstream}
 	root, alice := g.login(env, "root", browseOIDCProvider), g.login(env, "alice", browseOIDCProvider)
 	g.firstCall(env, gate, durward, root, alice)
+
+	// The gateway's own login gets from userinfo what the ID token leaves out.
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := passOIDCProvider(t, &http.Client{Jar: jar}, gate+"/approvals", "alice"); !strings.Contains(page, "alice@example.test") {
+		t.Errorf("the login leads to %s", rig.Tail(page, 3_000))
+	}
+	if log := durward.Output.String(); strings.Contains(log, "userinfo cannot be read") {
+		t.Errorf("the gateway says %s", rig.Tail(log, 3_000))
+	}
 }
