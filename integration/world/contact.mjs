@@ -94,6 +94,8 @@ const clients = {
   'sdk 2, pages': () => official('2', true),
   'sdk 2 modern': () => official('modern'),
   'sdk 2 modern, pages': () => official('modern', true),
+  'sdk 2 modern, OAuth': () => official('modern'),
+  'sdk 2 modern, pages, OAuth': () => official('modern', true),
   'mcp-remote': () => bridge('mcp-remote/dist/proxy.js', /Please authorize this client by visiting:\s*(http\S+)/),
   async '@ai-sdk/mcp'() {
     const { createMCPClient, auth } = await import('@ai-sdk/mcp');

@@ -31,8 +31,7 @@ func TestFirstContact(t *testing.T) {
 			if c.modern {
 				tool, said = "echo", "Grüezi"
 				plan["tool"], plan["arguments"] = tool, object{"message": said}
-				at.serve(t, slug, own(t, "sdk2.mjs", "stateless"), "bearer_token")
-				at.seen(t, slug)
+				at.serveModern(t, slug, c.account)
 			} else {
 				at.serve(t, slug, example(t, "simpleStreamableHttp", "localhost", "--oauth"), "oauth2")
 			}

@@ -17,6 +17,7 @@ type newcomer struct {
 	short    bool   // CI tries it, too
 	led      string // how its user was told the page: in words, or as the protocol has it
 	modern   bool   // its server speaks 2026-07-28
+	account  bool   // and demands tokens of an OAuth provider of others
 	begins   int    // how many conversations it begins; 0: one
 	known    bool   // it has to be given a client that the provider knows
 	remark   string
@@ -31,6 +32,8 @@ func newcomers() []newcomer {
 		{name: "sdk 2, pages", software: sdk2, led: "-32042", remark: "2025 era."},
 		{name: "sdk 2 modern", software: sdk2, led: "words", modern: true},
 		{name: "sdk 2 modern, pages", software: sdk2, led: "input_required", modern: true},
+		{name: "sdk 2 modern, OAuth", software: sdk2, led: "words", modern: true, account: true, remark: "Its server is one of SDK 2.x that takes tokens of an oidc-provider."},
+		{name: "sdk 2 modern, pages, OAuth", software: sdk2, led: "input_required", modern: true, account: true, remark: "Its server is one of SDK 2.x that takes tokens of an oidc-provider."},
 		{name: "mcp-remote", software: "mcp-remote", short: true, led: "words", begins: 2, remark: "Its first conversation is a trial."},
 		{name: "@ai-sdk/mcp", software: "@ai-sdk/mcp", led: "words"},
 		{name: "@mastra/mcp", software: "@mastra/mcp", led: "words", known: true, remark: "Registers no client: it is given the one of the guide."},

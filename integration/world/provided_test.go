@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,10 +43,25 @@ func (p *provided) serve(t *testing.T, name, upstream, provider string) {
 	p.post(t, "/api/policy", object{"name": name, "mcp_server_id": server, "status": "ACTIVE", "rules": []any{object{"name": "all", "authorized": true}}})
 }
 
-// seen has the gateway see that a server speaks 2026-07-28: the administrator connects a token, and lists the tools.
-func (p *provided) seen(t *testing.T, name string) {
+// serveModern serves a server of 2026-07-28, and has the gateway see that it is one: the administrator connects an account, and
+// lists the tools. Its accounts are tokens, or those of an oidc-provider.
+func (p *provided) serveModern(t *testing.T, name string, account bool) {
 	t.Helper()
-	p.post(t, "/api/servers/"+name+"/connect", object{"bearer_token": "any"})
+	if account {
+		port := rig.FreePort(t)
+		startNode(t, port, nil, nodeArguments(t, "servers/account.mjs", port)...)
+		p.serve(t, name, own(t, "sdk2.mjs", "stateless", "http://localhost:"+port), "oauth2")
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := passOIDCProvider(t, &http.Client{Jar: jar}, p.gate+"/connect/"+name, "root"); !strings.Contains(page, "is connected") {
+			t.Fatalf("connecting ends on %s", rig.Tail(page, 3_000))
+		}
+	} else {
+		p.serve(t, name, own(t, "sdk2.mjs", "stateless"), "bearer_token")
+		p.post(t, "/api/servers/"+name+"/connect", object{"bearer_token": "any"})
+	}
 	run(t, object{"url": p.gate + "/mcp/" + name, "token": p.root, "probes": []any{}}, "probe.mjs", "modern")
 }
 
@@ -93,7 +109,7 @@ func (p *provided) visit(b *rig.Browser, address, user string) rig.Page {
 func (p *provided) pass(b *rig.Browser, page rig.Page, user string) rig.Page {
 	b.T.Helper()
 	for range 8 {
-		asks := strings.HasPrefix(page.URL, p.issuer+"/interaction/")
+		asks := strings.Contains(page.URL, "/interaction/") // of oidc-provider
 		switch {
 		case asks && strings.Contains(page.Text, "Sign-in"):
 			b.Fill("Enter any login", user)

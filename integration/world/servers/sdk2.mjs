@@ -1,13 +1,15 @@
-// sdk2.mjs PORT sessions|stateless: a server made with @modelcontextprotocol/server. With "sessions" it speaks the revisions
+// sdk2.mjs PORT sessions|stateless [ISSUER]: a server made with @modelcontextprotocol/server. With "sessions" it speaks the revisions
 // of 2025 as they were meant, with sessions and resumption; with "stateless" it is what the SDK's own handler makes of it:
-// 2026-07-28, and 2025 without sessions.
-import { randomUUID } from 'node:crypto';
+// 2026-07-28, and 2025 without sessions. It demands tokens of ISSUER for itself, by what the SDK has for that.
+import { createPublicKey, randomUUID, verify } from 'node:crypto';
 import { createServer } from 'node:http';
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
-import { McpServer, ResourceTemplate, completable, createMcpHandler, inputRequired } from '@modelcontextprotocol/server';
+import {
+  McpServer, OAuthError, OAuthErrorCode, ResourceTemplate, completable, createMcpHandler, getOAuthProtectedResourceMetadataUrl, inputRequired, oauthMetadataResponse, requireBearerAuth,
+} from '@modelcontextprotocol/server';
 import { z } from 'zod';
 
-const [port, mode] = process.argv.slice(2);
+const [port, mode, issuer] = process.argv.slice(2);
 const blob = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
 const said = text => ({ content: [{ type: 'text', text }] });
 let updated = () => {}; // tells all who listen that the clock has changed
@@ -91,11 +93,35 @@ async function serveSession(request, response) {
   await transport.handleRequest(request, response);
 }
 
+// guarded is a handler for whoever has a token.
+async function guarded(handler) {
+  const resource = new URL(`http://127.0.0.1:${port}/mcp`);
+  const oauthMetadata = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json();
+  const verifyAccessToken = async token => {
+    const { keys } = await (await fetch(oauthMetadata.jwks_uri)).json();
+    const [header, claims, signature] = token.split('.');
+    const { kid } = JSON.parse(Buffer.from(header, 'base64url'));
+    const key = keys.find(one => one.kid === kid);
+    if (!key || !verify('sha256', `${header}.${claims}`, createPublicKey({ key, format: 'jwk' }), Buffer.from(signature, 'base64url'))) throw new OAuthError(OAuthErrorCode.InvalidToken, 'no token');
+    const { aud, client_id: clientId, exp: expiresAt, scope } = JSON.parse(Buffer.from(claims, 'base64url'));
+    return { token, clientId, expiresAt, scopes: scope.split(' '), resource: new URL(aud) };
+  };
+  const gate = requireBearerAuth({ verifier: { verifyAccessToken }, requiredScopes: ['notes'], resourceMetadataUrl: getOAuthProtectedResourceMetadataUrl(resource), expectedResource: resource });
+  return {
+    async fetch(request) {
+      const metadata = oauthMetadataResponse(request, { oauthMetadata, resourceServerUrl: resource, scopesSupported: ['notes'] });
+      if (metadata) return metadata;
+      const authInfo = await gate(request);
+      return authInfo instanceof Response ? authInfo : handler.fetch(request, { authInfo });
+    },
+  };
+}
+
 let serve = serveSession;
 if (mode === 'stateless') {
   const handler = createMcpHandler(make);
   updated = uri => handler.notify.resourceUpdated(uri);
-  serve = toNodeHandler(handler);
+  serve = toNodeHandler(issuer ? await guarded(handler) : handler);
 } else {
   updated = uri => {
     for (const { server, subscribed } of sessions.values()) if (subscribed.has(uri)) server.server.sendResourceUpdated({ uri });
