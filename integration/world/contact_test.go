@@ -24,42 +24,46 @@ func TestFirstContact(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			record(t, c.row(t))
-			slug := fmt.Sprint("account-", i)
-			plan := map[string]any{"url": at.gate + "/mcp/" + slug, "modules": filepath.Dir(module(t, "x")), "tool": "greet", "arguments": object{"name": "Alice"},
-				"model": model, "gateway": at.gate + "/api/llm-gateway", "key": key}
-			tool, said := "greet", "Hello, Alice!"
-			if c.modern {
-				tool, said = "echo", "Grüezi"
-				plan["tool"], plan["arguments"] = tool, object{"message": said}
-				at.serveModern(t, slug, c.account)
-			} else {
-				at.serve(t, slug, example(t, "simpleStreamableHttp", "localhost", "--oauth"), "oauth2")
-			}
-			browser := rig.StartBrowser(t)
-			browser.Mind(at.gate)
-			var opened []string
-			got := c.contact(t, plan, func(address string) {
-				opened = append(opened, address)
-				page := at.visit(browser, address, "alice")
-				if strings.Contains(address, "/connect/") {
-					browser.Contains(page, "is connected")
-				}
-			})
-			if len(opened) != 2 || !strings.HasPrefix(opened[0], at.issuer) || opened[1] != at.gate+"/connect/"+slug || got.Led != c.led {
-				t.Errorf("the user was led to %q, by %s", opened, got.Led)
-			}
-			if c.modern && got.Version != "2026-07-28" {
-				t.Errorf("it speaks %q", got.Version)
-			}
-			if !c.modern && !slices.Equal(got.Before, []string{"connect_account"}) || !slices.Contains(got.After, tool) || slices.Contains(got.After, "connect_account") {
-				t.Errorf("tools/list: %q, then %q", got.Before, got.After)
-			}
-			if !strings.Contains(got.Result, said) {
-				t.Errorf("the call after it: %s\n%s", got.Result, rig.Tail(at.durward.Output.String(), 3_000))
-			}
-			if begun := at.begun(t, slug); !c.modern && begun != max(c.begins, 1) {
-				t.Errorf("it began %d conversations", begun)
-			}
+			c.meets(t, at, fmt.Sprint("account-", i), map[string]any{"model": model, "gateway": at.gate + "/api/llm-gateway", "key": key})
 		})
+	}
+}
+
+// meets has the client meet a server, which gets that name, and its user connect an account. plan is completed.
+func (c newcomer) meets(t *testing.T, at *provided, slug string, plan map[string]any) {
+	t.Helper()
+	plan["url"], plan["modules"], plan["tool"], plan["arguments"] = at.gate+"/mcp/"+slug, filepath.Dir(module(t, "x")), "greet", object{"name": "Alice"}
+	tool, said := "greet", "Hello, Alice!"
+	if c.modern {
+		tool, said = "echo", "Grüezi"
+		plan["tool"], plan["arguments"] = tool, object{"message": said}
+		at.serveModern(t, slug, c.account)
+	} else {
+		at.serve(t, slug, example(t, "simpleStreamableHttp", "localhost", "--oauth"), "oauth2")
+	}
+	browser := rig.StartBrowser(t)
+	browser.Mind(at.gate)
+	var opened []string
+	got := c.contact(t, plan, func(address string) {
+		opened = append(opened, address)
+		page := at.visit(browser, address, "alice")
+		if strings.Contains(address, "/connect/") {
+			browser.Contains(page, "is connected")
+		}
+	})
+	if len(opened) != 2 || !strings.HasPrefix(opened[0], at.issuer) || opened[1] != at.gate+"/connect/"+slug || got.Led != c.led {
+		t.Errorf("the user was led to %q, by %s", opened, got.Led)
+	}
+	if c.modern && got.Version != "2026-07-28" {
+		t.Errorf("it speaks %q", got.Version)
+	}
+	if !c.modern && !slices.Equal(got.Before, []string{"connect_account"}) || !slices.Contains(got.After, tool) || slices.Contains(got.After, "connect_account") {
+		t.Errorf("tools/list: %q, then %q", got.Before, got.After)
+	}
+	if !strings.Contains(got.Result, said) {
+		t.Errorf("the call after it: %s\n%s", got.Result, rig.Tail(at.durward.Output.String(), 3_000))
+	}
+	if begun := at.begun(t, slug); !c.modern && begun != max(c.begins, 1) {
+		t.Errorf("it began %d conversations", begun)
 	}
 }

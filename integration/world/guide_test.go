@@ -101,9 +101,20 @@ const loginSecret = "LOGIN_SECRET=the-secret-of-the-pages-in-the-lab"
 // gateway starts the gateway with the guide's Caddyfile.
 func (g *guide) gateway(address string) *rig.Process {
 	g.t.Helper()
+	return g.gatewayWith(address, masterKey())
+}
+
+// masterKey makes a key, as the variable that guides name.
+func masterKey() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	durward := g.start([]string{"DURWARD_KEY=" + base64.StdEncoding.EncodeToString(key), loginSecret}, rig.Durward(g.t), "run", "--config", "Caddyfile", "--adapter", "caddyfile")
+	return "DURWARD_KEY=" + base64.StdEncoding.EncodeToString(key)
+}
+
+// gatewayWith is gateway with what the nodes of one gateway share: a key, and a database.
+func (g *guide) gatewayWith(address string, env ...string) *rig.Process {
+	g.t.Helper()
+	durward := g.start(append(env, loginSecret), rig.Durward(g.t), "run", "--config", "Caddyfile", "--adapter", "caddyfile")
 	g.t.Cleanup(func() {
 		durward.Stop(g.t)
 		durward.CheckLog(g.t)

@@ -26,13 +26,20 @@ func startProvided(t *testing.T, options string) *provided {
 	t.Helper()
 	gatePort, issuerPort := rig.FreePort(t), rig.FreePort(t)
 	p := &provided{gate: "http://127.0.0.1:" + gatePort, issuer: "http://127.0.0.1:" + issuerPort}
-	g := readGuide(t, "oidc-provider.md", "http://127.0.0.1:8080", p.gate, "http://127.0.0.1:9000", p.issuer, "http 127.0.0.0/8", "http 127.0.0.0/8 ::1/128",
-		"\t\tegress {", options+"\n\t\tegress {", "\n\tdurward\n}", "\n\tdurward\n\tlog {\n\t\toutput file access.log\n\t}\n}")
-	p.accesses = filepath.Join(g.directory, "access.log")
+	g := p.guide(t, "\t\tegress {", options+"\n\t\tegress {")
 	g.start([]string{loginSecret}, node(t), "provider.mjs").WaitForListener(t, "127.0.0.1:"+issuerPort)
 	p.durward = g.gateway(p.gate)
 	p.root = g.login([]string{"GATE=" + p.gate, "ISSUER=" + p.issuer}, "root", browseOIDCProvider)
 	return p
+}
+
+// guide lays the guide out for these addresses, with an access log. changes go before its own.
+func (p *provided) guide(t *testing.T, changes ...string) *guide {
+	t.Helper()
+	g := readGuide(t, "oidc-provider.md", append(changes, "http://127.0.0.1:8080", p.gate, "http://127.0.0.1:9000", p.issuer, "http 127.0.0.0/8", "http 127.0.0.0/8 ::1/128",
+		"\n\tdurward\n}", "\n\tdurward\n\tlog {\n\t\toutput file access.log\n\t}\n}")...)
+	p.accesses = filepath.Join(g.directory, "access.log")
+	return g
 }
 
 // serve makes a server that needs an account of each user, on which everybody may do everything.
