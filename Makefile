@@ -114,7 +114,7 @@ world: ## MCP servers, clients, identity providers of others, directly and throu
 
 .PHONY: world-newest
 world-newest: ## the same with the newest version of everything, into bin/world/newest/compatibility.md
-	.ci/with-go integration/world/setup newest
+	.ci/with-go integration/world/setup newest anew
 	.ci/with-go env DURWARD_WORLD=newest DURWARD_WORLD_REPORT=$(CURDIR)/bin/world/newest/compatibility.md go test -count=1 -timeout=40m ./integration/world
 
 .PHONY: bench

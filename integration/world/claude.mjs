@@ -30,7 +30,7 @@ let calls = 0;
 
 // next returns the answer of the model. The model calls the tool that leads to the page, sends its user there, and calls the
 // server's own tool as soon as that is listed.
-async function next({ tools = [], messages }) {
+async function next({ tools = [], messages, system }) {
   const names = tools.map(tool => tool.name).filter(name => name.startsWith(prefix)).map(name => name.slice(prefix.length)).sort();
   if (names.length === 0) return spoken('A title');
   const blocks = messages.flatMap(message => message.content);
@@ -40,7 +40,8 @@ async function next({ tools = [], messages }) {
     return spoken(result);
   }
   found.before ??= names;
-  const page = result?.match(/http[^\s"\\]+\/connect\/[a-z0-9-]+/);
+  // 2.1.332 declines to open pages when nobody sits there. What the server said at the beginning has the address, too.
+  const page = (result?.includes('canceled') ? JSON.stringify([system, messages]) : result)?.match(/http[^\s"\\]+\/connect\/[a-z0-9-]+/);
   if (page) await opens(page[0]);
   if (++calls > 100) throw new Error(`the tools stay as they were, and it says ${result}`);
   const shown = names.includes(plan.tool);
@@ -68,7 +69,7 @@ const before = await claude(['mcp', 'list']);
 if (!before.includes('Needs authentication')) throw new Error('it says before the login: ' + before);
 let asked = false;
 await claude(['mcp', 'login', 'lab'], told => {
-  const page = told.match(/(http\S+resource=\S+)\s/);
+  const page = told.match(/(http[^\s\x07\x1b]+resource=[^\s\x07\x1b]+)[\s\x07\x1b]/); // it may be a link of the terminal's
   if (page && !asked) {
     asked = true;
     opens(page[1]);

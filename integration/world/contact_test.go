@@ -57,7 +57,7 @@ func (c newcomer) meets(t *testing.T, at *provided, slug string, plan map[string
 	if c.modern && got.Version != "2026-07-28" {
 		t.Errorf("it speaks %q", got.Version)
 	}
-	if !c.modern && !slices.Equal(got.Before, []string{"connect_account"}) || !slices.Contains(got.After, tool) || slices.Contains(got.After, "connect_account") {
+	if !c.modern && !slices.Equal(got.Before, []string{"connect_account"}) || !slices.Contains(got.After, tool) || !c.shows && slices.Contains(got.After, "connect_account") {
 		t.Errorf("tools/list: %q, then %q", got.Before, got.After)
 	}
 	if !strings.Contains(got.Result, said) {

@@ -19,6 +19,7 @@ type newcomer struct {
 	modern   bool   // its server speaks 2026-07-28
 	account  bool   // and demands tokens of an OAuth provider of others
 	begins   int    // how many conversations it begins; 0: one
+	shows    bool   // its model may go on being shown tools that are gone
 	known    bool   // it has to be given a client that the provider knows
 	remark   string
 }
@@ -39,7 +40,7 @@ func newcomers() []newcomer {
 		{name: "@mastra/mcp", software: "@mastra/mcp", led: "words", known: true, remark: "Registers no client: it is given the one of the guide."},
 		{name: "mcp-use", software: "mcp-use", led: "words"},
 		{name: "inspector --cli", software: inspector, led: "words", begins: 6, remark: "A conversation for each command."},
-		{name: "Claude Code", software: "@anthropic-ai/claude-code", script: "claude.mjs", led: "words", begins: 2, remark: "Its model is the lab's, behind the gateway. `claude mcp list` has a conversation of its own."},
+		{name: "Claude Code", software: "@anthropic-ai/claude-code", script: "claude.mjs", led: "words", begins: 2, shows: true, remark: "Its model is the lab's, behind the gateway. `claude mcp list` has a conversation of its own."},
 		{name: "inspector mcpdo", software: inspector, led: "url", begins: 2, remark: "Its first conversation is a trial."},
 	}
 }

@@ -183,8 +183,9 @@ func frameworks(t *testing.T) []mcpServer {
 	}
 }
 
-// browsed lists the differences in a browser's answers: files that are named by the time, and a session's marks of elements.
-var browsed = []string{`[\w./-]*(page|console)-[\w.-]+\.(yml|png|log)`, `\bf?\d*e\d+\b`}
+// browsed lists the differences in a browser's answers: files that are named by the time, a session's marks of elements, and
+// whether a page that failed to load is there already when it is closed.
+var browsed = []string{`[\w./-]*(page|console)-[\w.-]+\.(yml|png|log)`, `\bf?\d*e\d+\b`, `(?<=page\.close\(\)[^]*)- Page URL: [^]*`}
 
 func browsing(page string) []probe {
 	return []probe{
