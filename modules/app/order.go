@@ -24,7 +24,7 @@ const (
 	stepLimitLLM step = "durward_limit llm"
 	stepPolicy   step = "durward_policy"
 	// stepCredential comes with durward_credential behind durward_policy and durward_limit: it charges what they have let pass.
-	stepCredential step = "durward_credential"
+	stepCredential step = "durward_credential" //nolint:gosec // the name of a handler
 	stepPlatform   step = "durward_platform"
 )
 

@@ -102,7 +102,7 @@ var errModernOnly = errors.New("the server speaks 2026-07-28 only")
 // leaveSession ends a conversation that cannot go on at the server, in the way that makes its client begin anew: the server is
 // asked then what it speaks.
 func (x *exchange) leaveSession(ctx context.Context) {
-	x.call.SpeaksModern()
+	x.call.SpeaksModern() //nolint:contextcheck // the note outlives the request
 	if err := x.call.EndConversation(ctx, x.Session.Upstream); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		x.unwritten(err)
 		return

@@ -42,7 +42,7 @@ func (x *exchange) elicitation() string {
 	if !waits {
 		return x.conversationElicitation()
 	}
-	a := found.(*elicitations) //nolint:errcheck,forcetypeassert // nothing else is in it
+	a := found.(*elicitations) //nolint:forcetypeassert // nothing else is in it
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.ids) == maxAsked {
