@@ -94,7 +94,14 @@ func TestAttackEvents(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, good)
 		}, []event{passed, closed}},
-		{"an event that does not end", func(w io.Writer) { _, _ = io.WriteString(w, good+"event: data_update\ndata: {\"half\":") }, []event{passed, closed}},
+		{"an event that does not end", func(w io.Writer) { _, _ = io.WriteString(w, good+"event: data_update\ndata: {\"half\":") }, []event{
+			passed, {"error", `{"error":"UpstreamError","message":"The upstream server's stream has ended inside of an event, which was left out"}`}, closed,
+		}},
+		{"the gateway's own names", func(w io.Writer) {
+			_, _ = io.WriteString(w, "event: connected\ndata: {}\n\nevent: error\ndata: {\"error\":\"rate_limit\"}\n\n")
+		}, []event{
+			{"upstream_connected", "{}"}, {"upstream_error", `{"error":"rate_limit"}`}, closed,
+		}},
 		{"no event", func(io.Writer) {}, []event{closed}},
 		{"text that looks like a field", func(w io.Writer) { _, _ = io.WriteString(w, "data: event: error\n\n") }, []event{{"", `"event: error"`}, closed}},
 	} {

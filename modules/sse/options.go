@@ -30,8 +30,6 @@ func (o options) query() url.Values {
 // passes reports whether an upstream's event is one that the client asked for.
 func (o options) passes(e *ssewire.Event) bool {
 	switch {
-	case e.Name == app.EventConnected || e.Name == app.EventError:
-		return true
 	case o.Types != nil && !slices.Contains(o.Types, e.Name):
 		return false
 	case e.Name == app.EventDataUpdate && o.ObjectType != "":
@@ -53,19 +51,32 @@ func objectType(data []byte) string {
 	return member.Str()
 }
 
-// frame is an event as the client gets it: as it came, unless its data is not JSON, which becomes a JSON string.
-func frame(e *ssewire.Event) ([]byte, error) {
-	// encoding/json takes any bytes in a string; RFC 8259 section 8.1 takes UTF-8.
-	if utf8.Valid(e.Data) && json.Valid(e.Data) {
-		return e.Raw, nil
+// rename gives an event of the upstream another name than those with which the gateway speaks of itself, and reports whether it
+// did: an upstream must not be able to say that the stream is ready, or why it failed, in the gateway's name.
+func rename(e *ssewire.Event) bool {
+	if e.Name != app.EventConnected && e.Name != app.EventError {
+		return false
 	}
-	quoted, err := json.Marshal(string(e.Data))
-	if err != nil {
-		return nil, err
+	e.Name = "upstream_" + e.Name
+	return true
+}
+
+// frame is an event as the client gets it: as it came, unless it was renamed, or its data is not JSON, which becomes a JSON string.
+func frame(e *ssewire.Event, renamed bool) ([]byte, error) {
+	data := e.Data
+	// encoding/json takes any bytes in a string; RFC 8259 section 8.1 takes UTF-8.
+	if whole := utf8.Valid(data) && json.Valid(data); whole && !renamed {
+		return e.Raw, nil
+	} else if !whole {
+		quoted, err := json.Marshal(string(data))
+		if err != nil {
+			return nil, err
+		}
+		data = quoted
 	}
 	var out []byte
 	if e.HasID {
 		out = append(append(append(out, "id: "...), e.ID...), '\n')
 	}
-	return ssewire.AppendEvent(out, e.Name, quoted)
+	return ssewire.AppendEvent(out, e.Name, data)
 }

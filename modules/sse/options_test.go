@@ -34,7 +34,7 @@ func TestPasses(t *testing.T) {
 		{"filtered, a name of the upstream's own", updates, "event: price\ndata: 1\n\n", false},
 		{"filtered, no name", updates, "data: 1\n\n", false},
 		{"filtered, asked for", updates, "event: data_update\ndata: {}\n\n", true},
-		{"filtered, an error all the same", updates, "event: error\ndata: {}\n\n", true},
+		{"filtered, an error of the upstream's", updates, "event: error\ndata: {}\n\n", false},
 		{"filtered, status_change not asked for", updates, "event: status_change\ndata: {}\n\n", false},
 		{"nothing asked for that exists", options{&app.EventsRequest{Types: []string{}}}, "event: data_update\ndata: {}\n\n", false},
 		{"object type fits", issues, `event: data_update` + "\n" + `data: {"type":"issue"}` + "\n\n", true},
@@ -56,6 +56,8 @@ func TestPasses(t *testing.T) {
 func TestFrame(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"JSON goes as it came", "event: a\nid: 1\nretry: 5\ndata: {\"x\":\ndata: 1}\n\n", "event: a\nid: 1\nretry: 5\ndata: {\"x\":\ndata: 1}\n\n"},
+		{"the gateway's own name for a beginning", "event: connected\nid: 1\ndata: {\"x\":\ndata: 1}\n\n", "id: 1\nevent: upstream_connected\ndata: {\"x\":\ndata: 1}\n\n"},
+		{"the gateway's own name for a failure", "event: error\ndata: gone\n\n", "event: upstream_error\ndata: \"gone\"\n\n"},
 		{"text becomes a JSON string", "event: a\ndata: hello\n\n", "event: a\ndata: \"hello\"\n\n"},
 		{"lines stay apart", "data: a\ndata: b\n\n", "data: \"a\\nb\"\n\n"},
 		{"the id stays", "id: 7\ndata: hello\n\n", "id: 7\ndata: \"hello\"\n\n"},
@@ -67,13 +69,14 @@ func TestFrame(t *testing.T) {
 		{"H08 a carriage return cannot end the event", "data: a\rdata: b\r\r", "data: \"a\\nb\"\n\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := frame(event(t, tc.text))
+			e := event(t, tc.text)
+			got, err := frame(e, rename(e))
 			if err != nil || string(got) != tc.want {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
 	}
-	if _, err := frame(event(t, "event: a\x00b\ndata: text\n\n")); err == nil {
+	if _, err := frame(event(t, "event: a\x00b\ndata: text\n\n"), false); err == nil {
 		t.Error("a name with NUL was framed")
 	}
 }

@@ -184,6 +184,7 @@ var (
 	errRateLimit  = errors.New("a rate limit is reached")
 	errUncounted  = errors.New("counting an event")
 	errClientGone = errors.New("writing to the client")
+	errHalf       = errors.New("the upstream's stream has ended inside of an event")
 )
 
 // carry passes events on and returns why it stopped; io.EOF is the upstream's end.
@@ -195,13 +196,17 @@ func (s *stream) carry(ctx context.Context, response *forward.Response) error {
 		if err != nil {
 			return err
 		}
+		if event.Incomplete && event.HasData {
+			return errHalf
+		}
+		renamed := rename(event)
 		if event.Incomplete || !event.HasData || !s.options.passes(event) {
 			continue
 		}
 		if first {
 			event.Raw = bytes.TrimPrefix(event.Raw, byteOrderMark) // ours is no longer the start of a stream
 		}
-		passed, err := frame(event)
+		passed, err := frame(event, renamed)
 		if err != nil {
 			return err
 		}
@@ -252,6 +257,10 @@ func (s *stream) end(ctx context.Context, err error) {
 		s.handler.Logger.Error("counting what a stream delivers", zap.String("server", s.call.Server.Slug), zap.Error(err))
 		s.out.event(app.EventError, app.ServiceError{Name: app.Unavailable, Message: app.TextUncounted})
 		s.out.disconnected(streams.LimitReached)
+	case errors.Is(err, errHalf):
+		s.outcome = "upstream_error"
+		s.out.failed("The upstream server's stream has ended inside of an event, which was left out")
+		s.out.disconnected(streams.UpstreamClosed)
 	case errors.Is(err, io.EOF):
 		s.out.disconnected(streams.UpstreamClosed)
 	case errors.Is(err, forward.ErrIdle):
