@@ -62,12 +62,14 @@ func newGrantor(t testing.TB) *grantor {
 		p.revoked = append(p.revoked, r.PostForm)
 	})
 	mux.HandleFunc("/mcp", p.serveMCP)
-	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	// What answers asks it for its address.
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.paths = append(p.paths, r.URL.Path)
 		p.mu.Unlock()
 		mux.ServeHTTP(w, r)
 	}))
+	p.server.Start()
 	t.Cleanup(p.server.Close)
 	return p
 }

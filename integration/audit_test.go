@@ -261,7 +261,7 @@ func TestAuditCrash(t *testing.T) {
 					if err != nil {
 						return
 					}
-					header := append(mcpHeader(session), "Authorization", "Bearer "+token, "Content-Type", "application/json", "X-Tag-Session-Id", tag, "Mcp-Param-Tag", tag)
+					header := append(mcpHeader(session), "Authorization", "Bearer "+token, "Content-Type", "application/json", "X-Tag-Session-Id", tag, "Baggage", tag)
 					for i := 0; i < len(header); i += 2 {
 						request.Header.Set(header[i], header[i+1])
 					}
@@ -307,7 +307,7 @@ func TestAuditCrash(t *testing.T) {
 	defer party.mu.Unlock()
 	arrived := 0
 	for _, header := range party.seen {
-		tag := header.Get("Mcp-Param-Tag")
+		tag := header.Get("Baggage")
 		if tag == "" {
 			continue // no call of these
 		}

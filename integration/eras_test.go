@@ -138,7 +138,7 @@ func TestLargeMessages(t *testing.T) {
 		want(t, http.StatusRequestEntityTooLarge)
 
 	scripted := g.createServer(newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
-		size, err := strconv.Atoi(r.Header.Get("Mcp-Param-Size"))
+		size, err := strconv.Atoi(r.Header.Get("Baggage"))
 		if err != nil {
 			t.Error(err)
 		}
@@ -146,7 +146,7 @@ func TestLargeMessages(t *testing.T) {
 		_, _ = w.Write([]byte("data: " + sized(size) + "\n\n"))
 	}).url, nil)
 	for size, whole := range map[int]bool{15 << 20: true, 17 << 20: false} {
-		response := g.open(within(t, callTimeout), http.MethodPost, scripted.path, g.token(alice), ping, "Accept", acceptBoth, "Mcp-Param-Size", strconv.Itoa(size))
+		response := g.open(within(t, callTimeout), http.MethodPost, scripted.path, g.token(alice), ping, "Accept", acceptBoth, "Baggage", strconv.Itoa(size))
 		n, err := io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 		if got := err == nil && n == int64(len(sized(size))+len("data: \n\n")); got != whole || whole && response.StatusCode != http.StatusOK {

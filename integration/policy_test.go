@@ -208,11 +208,11 @@ func TestFilteredAnswers(t *testing.T) {
 			_, _ = io.WriteString(w, `{"name":"open","description":"`+strings.Repeat("<IMPORTANT>", 100_000)+`"}]}}`)
 		},
 	}
-	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) { answers[r.Header.Get("Mcp-Param-Answer")](w) })
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) { answers[r.Header.Get("Baggage")](w) })
 	s := g.bareServer(up.url, nil)
 	g.govern(s, granting("tools/call:open*"))
 	ask := func(method, message, answer string, header ...string) answer {
-		return g.send(method, s.path, g.token(alice), message, append([]string{"Accept", acceptBoth, "Mcp-Param-Answer", answer}, header...)...)
+		return g.send(method, s.path, g.token(alice), message, append([]string{"Accept", acceptBoth, "Baggage", answer}, header...)...)
 	}
 	const tools, open = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open"}}`
 	const modern = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`

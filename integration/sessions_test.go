@@ -216,7 +216,7 @@ func TestBytesPassUnchanged(t *testing.T) {
 	}
 	want := http.Header{
 		"Accept": {acceptBoth}, "Accept-Encoding": {"identity"}, "Content-Type": {"application/json"}, "Content-Length": got.header["Content-Length"],
-		"Mcp-Param-City": {"Bern"}, "Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "User-Agent": {"test/1"},
+		"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "User-Agent": {"test/1"},
 	}
 	if diff := cmp.Diff(want, got.header); diff != "" {
 		t.Errorf("headers at the upstream (-want +got):\n%s", diff)

@@ -69,7 +69,8 @@ func newProvider(t testing.TB) *provider {
 	mux.HandleFunc("GET /authorize", p.serveAuthorize)
 	mux.HandleFunc("POST /token", p.serveToken)
 	mux.HandleFunc("/mcp", p.serveMCP)
-	p.server = httptest.NewServer(mux)
+	p.server = httptest.NewUnstartedServer(mux) // what answers asks it for its address
+	p.server.Start()
 	t.Cleanup(func() {
 		p.server.CloseClientConnections()
 		p.server.Close()

@@ -54,7 +54,8 @@ func NewIssuer(t testing.TB) *Issuer {
 			"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "k", "x": base64url(point[1:33]), "y": base64url(point[33:]),
 		}}}
 	}))
-	i.server = httptest.NewServer(mux)
+	i.server = httptest.NewUnstartedServer(mux) // what answers asks it for its address
+	i.server.Start()
 	t.Cleanup(i.server.Close)
 	return i
 }
