@@ -27,6 +27,8 @@ func TestAttackNotifications(t *testing.T) {
 		{"of nobody's", told("notifications/admin/restart"), "2025-11-25", 202, false},
 		{"of no revision said", told("notifications/admin/restart"), "", 202, false},
 		{"in a batch", "[" + told("notifications/progress") + "," + told("notifications/admin/restart") + "]", "", 400, false},
+		{"an answer to nothing, in 2026-07-28", `{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}`, "2026-07-28", 202, false},
+		{"an answer, before it", `{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}`, "2025-11-25", 202, true},
 		{"a batch of known ones", "[" + told("notifications/progress") + "]", "", 202, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

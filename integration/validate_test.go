@@ -2,6 +2,7 @@ package integration
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -71,6 +72,16 @@ func TestValidateChangesNothing(t *testing.T) {
 			gateway := startProcess(t, home, env, durward(t), "run", "--config", config)
 			gateway.waitFor(t, "http://127.0.0.1:"+port+"/readyz")
 			gateway.stop(t)
+			// What a gateway could not store before it ended waits for the next one.
+			data := filepath.Join(state, "data-"+port)
+			digest := sha256.Sum256([]byte(`["sqlite ` + filepath.Join(data, "durward.db") + `"]`))
+			spool := filepath.Join(data, "usage", hex.EncodeToString(digest[:])[:16])
+			if err := os.MkdirAll(spool, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(spool, "NODE-0000000000000000001.json"), []byte(`{"Node":"NODE","Number":1}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			unchanged()
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ const (
 func refuseSecondStart(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, arguments []string) error {
 		file, adapter := flagValue(cmd, "config"), flagValue(cmd, "adapter")
+		if about, err := os.Stat(file); file != "" && (err != nil || !about.Mode().IsRegular()) {
+			return run(cmd, arguments) // standard input, a pipe: what is read here is gone
+		}
 		text, err := loadQuietly(file, adapter)
 		if err != nil || len(text) == 0 || flagValue(cmd, "resume") == "true" {
 			return run(cmd, arguments) // which says what is wrong

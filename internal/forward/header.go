@@ -91,7 +91,7 @@ func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 	agent := false
 	for name, values := range r.Header {
 		rule := r.Rules.request(name)
-		if rule == never || len(values) == 0 {
+		if rule == never || len(values) == 0 || r.EventsOnly && strings.HasPrefix(name, "Mcp-") { // /sse is no MCP
 			continue
 		}
 		if rule == once && len(values) > 1 {

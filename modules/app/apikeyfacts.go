@@ -48,12 +48,13 @@ func (k *knownKey) actBy(user *storage.User, now time.Time) {
 }
 
 // unsure reports whether nobody knows what a list holds now: there is no token that is new enough, or the newest does not name the
-// list and one before it did. An issuer whose tokens have never named it has none.
+// list and one before it did. It stays so until a token names the list again: names of long ago must not grant anything. Users
+// whose tokens have never named the list have none.
 func unsure(user *storage.User, list storage.Fact, now time.Time) bool {
 	if user.FactsAt.IsZero() || now.Sub(user.FactsAt) > factsLast {
 		return true
 	}
-	return list.At.Before(user.FactsAt) && !list.At.IsZero() && now.Sub(list.At) <= factsLast
+	return !list.At.IsZero() && list.At.Before(user.FactsAt)
 }
 
 func (k *knownKey) principalAs(agent string) *rules.Principal {

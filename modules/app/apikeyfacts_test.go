@@ -62,7 +62,7 @@ func TestK09KeysActByTheirUsersFacts(t *testing.T) {
 		"in no group":                        {[]said{{lists{Groups: []string{}}, time.Hour}}, lists{}, false},
 		"not in the group any more":          {[]said{{sales, 2 * time.Hour}, {lists{[]string{}, []string{}, []string{}, []string{}}, time.Hour}}, lists{}, false},
 		"groups that are not named any more": {[]said{{others, 2 * time.Hour}, {lists{Roles: []string{"staff"}}, time.Hour}}, others, true},
-		"for long":                           {[]said{{others, 31 * day}, {lists{Roles: []string{"staff"}}, time.Hour}}, others, false},
+		"for long":                           {[]said{{others, 31 * day}, {lists{Roles: []string{"staff"}}, time.Hour}}, others, true},
 		"named again":                        {[]said{{others, 3 * day}, {lists{}, 2 * day}, {others, day}}, others, false},
 	} {
 		for _, scope := range []string{"mcp", "llm"} {

@@ -195,7 +195,7 @@ const (
 	textNoCredential = "This call has no credential; durward_credential must come after durward_auth in the configuration"
 	textNoDecision   = "Nobody decided about this call; durward_policy must come between durward_auth and durward_credential in the configuration (`durward_policy off` lets every call pass)"
 	// TextNoLimit is what a call gets that nobody counts.
-	TextNoLimit = "Nobody counts this call; durward_limit must come between durward_auth and durward_credential in the configuration, and before durward_llm (`durward_limit off` counts nothing)"
+	TextNoLimit = "No durward_limit has seen this call. Put durward_limit after durward_auth and before durward_credential, for models before durward_llm, or write `durward_limit off`"
 )
 
 // RequireCall returns the call of a request, or answers the refusal.

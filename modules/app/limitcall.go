@@ -99,9 +99,9 @@ func (c *Call) matched(ctx context.Context) (*limit.Matched, error) {
 	return m, nil
 }
 
-// Charge counts a call to a server, once, after the decision about it. Every request of a batch counts, and the opening
-// of a stream of /sse; so do notifications but those that begin a session or take a request back. Answers do not, and GET
-// and DELETE of /mcp neither. For tools/call it reserves
+// Charge counts a call to a server, once, after the decision about it. These count: every request of a batch, the opening of
+// a stream of /sse, and notifications. These do not: notifications that begin a session or take a request back, answers, and
+// GET and DELETE of /mcp. For tools/call it reserves
 // what results of the server had on average. On an error nobody may be let through.
 func (c *Call) Charge(ctx context.Context) (*limit.Refusal, error) {
 	if !c.limits.on || c.limits.charged {

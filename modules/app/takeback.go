@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/jsonrpc"
@@ -20,16 +21,21 @@ func (in *Inbound) EndTakenBack() {
 	if in.Session.Upstream == "" {
 		return
 	}
+	var ids []string
 	for i := range in.Message.Messages {
-		id, ok := TakenBack(&in.Message.Messages[i])
-		if !ok {
-			continue
+		if id, ok := TakenBack(&in.Message.Messages[i]); ok {
+			ids = append(ids, id)
 		}
-		in.call.Core.Streams.EndCalls(in.call.owner(), streams.Cancelled, func(ctx context.Context) bool {
-			other, ok := ctx.Value(callKey{}).(*Call)
-			return ok && other.Inbound != nil && other.Caller.Agent == in.call.Caller.Agent && sameSession(other.Inbound.Session, in.Session) && other.Inbound.asks(id)
-		}, lateAnswer)
 	}
+	if ids == nil {
+		return
+	}
+	// One look for all of them: a batch that took back a hundred would else keep all streams of the process waiting a hundred times.
+	in.call.Core.Streams.EndCalls(in.call.owner(), streams.Cancelled, func(ctx context.Context) bool {
+		other, ok := ctx.Value(callKey{}).(*Call)
+		return ok && other.Inbound != nil && other.Caller.Agent == in.call.Caller.Agent && sameSession(other.Inbound.Session, in.Session) &&
+			slices.ContainsFunc(ids, other.Inbound.asks)
+	}, lateAnswer)
 }
 
 // TakenBack returns the id, as jsonrpc.IDValue has it, of the request that a message takes back.

@@ -33,11 +33,15 @@ type usageBook struct {
 // usageDirectory is where what is not stored yet is kept, in the data directory, for each store apart.
 const usageDirectory = "usage"
 
-// makeUsage makes the book. It starts nothing: a configuration that is only validated leaves the store alone.
+// makeUsage makes the book. A configuration that is only tried has a directory of its own: closing the book stores what it finds
+// there, which would go into the store of the trial, and be gone.
 func (r *resources) makeUsage(opener StoreOpener) (err error) {
 	dir := filepath.Join(caddy.AppDataDir(), "durward")
 	if local, ok := opener.(DataDirectory); ok {
 		dir = local.DataDirectory()
+	}
+	if tried, trying := Trial(); trying {
+		dir = tried
 	}
 	r.usage.meter, err = metering.New(metering.Options{
 		Store: r.store, Dir: filepath.Join(dir, usageDirectory, digest(opener.Key())[:16]), Epochs: r.epochs, Alert: r.usage.alert, Log: r.usage.log,

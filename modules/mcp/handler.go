@@ -23,7 +23,7 @@ const headerTimeout = 5 * time.Minute
 // Handler serves `/mcp/{name}`: POST, GET and DELETE of MCP's Streamable HTTP transport, from revision 2025-03-26 to
 // 2026-07-28, and the HTTP+SSE transport of revision 2024-11-05. Messages pass byte for byte; session ids, and the address
 // that a session of 2024-11-05 has for messages, are replaced by sealed ones that are good for this user, agent and server
-// only. It needs durward_auth, durward_policy and durward_credential before it.
+// only. It needs durward_auth, durward_limit, durward_policy and durward_credential before it.
 type Handler struct {
 	app.Carrier
 }

@@ -17,12 +17,12 @@ func (x *exchange) header() http.Header {
 	if accept != nil && !takesAnything(x.r.Header["Accept"]) {
 		accept = nil
 	}
-	mirrors := x.strangeMirrors()
-	if !older && accept == nil && mirrors == nil {
+	unchecked := x.uncheckedHeaders()
+	if !older && accept == nil && unchecked == nil {
 		return x.r.Header
 	}
 	header := x.r.Header.Clone()
-	for _, name := range mirrors {
+	for _, name := range unchecked {
 		delete(header, name)
 	}
 	if older {
@@ -44,10 +44,10 @@ func takesAnything(accept []string) bool {
 	return len(accept) == 0 || len(accept) == 1 && accept[0] == "*/*"
 }
 
-// strangeMirrors are the headers that say something of the message which the gateway has not held against it. Upstreams and
-// proxies may route by them, past what policies said of the message. Only 2026-07-28 has such headers, and those that it has for
-// the message were compared with it.
-func (x *exchange) strangeMirrors() (names []string) {
+// uncheckedHeaders are the headers that say something of the message which the gateway has not held against it. Upstreams and
+// proxies may route by them, past what policies said of the message. Only 2026-07-28 has such headers; method and name were
+// compared. Mcp-Param-*, which mirrors arguments of tools, is passed on with calls of tools alone, and was not compared.
+func (x *exchange) uncheckedHeaders() (names []string) {
 	m := x.Single()
 	compared := x.Modern() && m != nil && m.Kind != jsonrpc.Response
 	for name := range x.r.Header {
@@ -57,7 +57,7 @@ func (x *exchange) strangeMirrors() (names []string) {
 		}
 		switch {
 		case compared && name == jsonrpc.HeaderMethod, compared && name == jsonrpc.HeaderName && jsonrpc.HasName(m):
-		case compared && m.Kind == jsonrpc.Request && strings.HasPrefix(rest, "Param-"):
+		case compared && m.Method == "tools/call" && strings.HasPrefix(rest, "Param-"):
 		default:
 			names = append(names, name)
 		}

@@ -9,14 +9,16 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// withheld answers a notification that the client's revision does not have: policies say nothing of notifications, so that one of
-// another name would be anything that the server takes, with the user's credential. Nobody waits for an answer to one, and a refusal
-// would end the conversations of clients that tell more than others.
+// withheld answers what has no place in the client's revision: answers to questions that servers do not ask (2026-07-28), and a
+// notification that the revision does not have. Policies say nothing of either, so that one of another name would be anything that
+// the server takes, with the user's credential. Nobody waits for an answer, and a refusal would end the conversations of clients that
+// tell more than others.
 func (x *exchange) withheld() bool {
 	version := cmp.Or(x.session().ProtocolVersion, x.r.Header.Get(jsonrpc.HeaderProtocolVersion))
 	for i := range x.Message.Messages {
 		m := &x.Message.Messages[i]
-		if m.Kind != jsonrpc.Notification || mcpmethod.FromClient(m.Method, version) {
+		unasked := m.Kind == jsonrpc.Response && x.Modern()
+		if !unasked && (m.Kind != jsonrpc.Notification || mcpmethod.FromClient(m.Method, version)) {
 			continue
 		}
 		x.outcome = "refused"

@@ -21,7 +21,7 @@ func init() {
 const headerTimeout = 30 * time.Second
 
 // Handler serves `/sse/{name}`: the events of a third party as server-sent events, filtered as the client asks. It needs
-// durward_auth, durward_policy and durward_credential before it.
+// durward_auth, durward_limit, durward_policy and durward_credential before it.
 type Handler struct {
 	app.Carrier
 }
