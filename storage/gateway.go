@@ -95,9 +95,11 @@ type Models interface {
 
 // Usages keeps what was used. It is no fact that OnChange tells of, and refers to nothing: it outlives users and keys.
 type Usages interface {
-	// AddUsage adds a batch to what there is, all or nothing, exactly once: a batch whose Number is not above that of the
-	// node's last one is ignored. Hours are cut to their start. Spends of budgets that are not there are dropped.
-	AddUsage(ctx context.Context, batch UsageBatch) error
+	// AddUsage adds a batch to what there is, exactly once: a batch whose Number is not above that of the node's last one is
+	// ignored. Hours are cut to their start. Spends of budgets that are not there are dropped. What cannot be kept is left
+	// out and returned, and everything else of the batch counts; refused is nil when there is nothing of the kind. On an
+	// error nothing was added.
+	AddUsage(ctx context.Context, batch UsageBatch) (refused *UsageRefused, err error)
 	// Usage sums what the filter leaves, by the dimensions, ordered by them in the order of Usage's members. Hour and day
 	// exclude each other. Without dimensions it is one sum, or nothing.
 	Usage(ctx context.Context, f UsageFilter, by []UsageDimension) ([]Usage, error)

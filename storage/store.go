@@ -22,7 +22,13 @@ var (
 	// ErrText: the record has text that the store cannot keep. Any may refuse what is not UTF-8 or has a NUL (PostgreSQL
 	// keeps neither); what is looked for is never refused, and then not found.
 	ErrText = errors.New("text that cannot be stored")
+	// ErrValue: the record has another value that the store cannot keep, such as a number that is out of its range.
+	ErrValue = errors.New("value that cannot be stored")
 )
+
+// Unstorable reports whether an error is about what is in a record: the store serves, and refuses that record however often
+// it is asked.
+func Unstorable(err error) bool { return errors.Is(err, ErrText) || errors.Is(err, ErrValue) }
 
 // UnavailableError is ErrUnavailable with a reason.
 type UnavailableError struct {

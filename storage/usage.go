@@ -15,7 +15,7 @@ type Usage struct {
 	UsageCounts
 }
 
-// UsageCounts are amounts that add up. None is negative.
+// UsageCounts are amounts that add up. None is negative; sums stay at the largest number.
 type UsageCounts struct {
 	Requests     int64
 	InputTokens  int64
@@ -32,6 +32,14 @@ type UsageBatch struct {
 	Number int64
 	Usage  []Usage
 	Spends []BudgetSpend
+}
+
+// UsageRefused is what of a batch the store could not keep.
+type UsageRefused struct {
+	Usage  []Usage
+	Spends []BudgetSpend
+	// Reason is why the first of them was refused; see Unstorable.
+	Reason error `json:"-"`
 }
 
 // UsageDimension is what sums of usage can be grouped by.

@@ -37,7 +37,8 @@ type memory struct {
 	records     []storage.AuditRecord
 	checkpoints []storage.AuditCheckpoint
 	keys        []storage.DataKey
-	err         error // of every write
+	err         error                          // of every write
+	poison      func(*storage.AuditChunk) bool // cannot be kept
 	heads       func([]storage.AuditChain) []storage.AuditChain
 }
 
@@ -71,6 +72,9 @@ func (m *memory) AddAuditChunks(_ context.Context, chunks []storage.AuditChunk) 
 	}
 	var fresh []storage.AuditChunk
 	for _, c := range chunks {
+		if m.poison != nil && m.poison(&c) {
+			return storage.ErrValue
+		}
 		at := slices.IndexFunc(m.chunks, func(have storage.AuditChunk) bool {
 			return have.OrganizationID == c.OrganizationID && have.Node == c.Node && have.Segment == c.Segment && have.First == c.First
 		})

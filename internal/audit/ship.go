@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/durward-gateway/durward/storage"
 )
@@ -35,6 +36,8 @@ type shipper struct {
 	take func(number int, from int64, buffers [][]byte) (p *part, end int64)
 	// settle puts all that was written into the files; nil: it is there.
 	settle func() error
+	// unstored counts records that stay in the files because of what is in them.
+	unstored *atomic.Int64
 
 	mu      sync.Mutex
 	primed  bool
@@ -50,7 +53,7 @@ type shipper struct {
 
 // shipperOf ships the journal of this process.
 func shipperOf(j *Journal, store storage.Audits) *shipper {
-	return &shipper{dir: j.dir, node: j.node, store: store, log: j.options.Log, take: j.take, settle: j.settle, growing: func() int {
+	return &shipper{dir: j.dir, node: j.node, store: store, log: j.options.Log, take: j.take, settle: j.settle, unstored: new(atomic.Int64), growing: func() int {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		return j.segment.number
@@ -77,7 +80,7 @@ type shippedChain struct {
 	sequence     int64
 	hash         [sha256.Size]byte
 	there        int64 // the last sequence that the store had at the start
-	refused      bool  // the store has other records
+	refused      bool  // the store has other records, or cannot keep one
 	open         *chunkWriter
 }
 
@@ -137,7 +140,7 @@ func (s *shipper) remove(number int) {
 	var err error
 	switch {
 	case s.at.damaged || !s.at.final:
-		s.log.Error("an audit segment is damaged, or the store has something else in its place: it is kept; run durward audit verify", "segment", segmentName(number))
+		s.log.Error("an audit segment is damaged, or the store has something else in its place or cannot keep it: it is kept; run durward audit verify", "segment", segmentName(number))
 		err = os.Rename(path, path+damagedSuffix)
 	default:
 		err = os.Remove(path)
@@ -178,7 +181,12 @@ func (s *shipper) isNew(p *part) bool {
 func (s *shipper) shipPart(ctx context.Context, p *part) error {
 	for _, w := range p.chunks {
 		c := s.chain(w.chunk.OrganizationID)
-		c.sequence, c.hash, c.open = w.chunk.Last, w.last, w
+		c.sequence, c.hash = w.chunk.Last, w.last
+		if c.refused {
+			s.unstored.Add(w.chunk.Last - w.chunk.First + 1)
+			continue
+		}
+		c.open = w
 		s.finish(c)
 	}
 	s.batch.checkpoints = append(s.batch.checkpoints, p.checkpoints...)
@@ -306,7 +314,11 @@ func (s *shipper) record(r *record) (begun *shippedChain) {
 	before := c.hash
 	c.sequence, c.hash = r.sequence, r.hash
 	s.at.damaged = s.at.damaged || r.shared != nil && r.shared.lost || c.refused
-	if r.sequence <= c.there || c.refused {
+	if r.sequence <= c.there {
+		return nil
+	}
+	if c.refused {
+		s.unstored.Add(1)
 		return nil
 	}
 	if c.open != nil && (r.sequence != c.open.chunk.Last+1 || c.open.full()) {
@@ -348,6 +360,12 @@ func (s *shipper) send(ctx context.Context) error {
 				s.dispute("checkpoint", c.Number)
 			} // else it is there: shipped before a crash
 		}
+		if storage.Unstorable(err) {
+			s.at.damaged = true
+			s.log.Error("the store cannot keep a checkpoint of the audit journal, whose segment is kept", "node", s.node, "segment", segmentName(s.at.number),
+				"checkpoint", c.Number, "error", err.Error())
+			err = nil
+		}
 		if err != nil {
 			return err
 		}
@@ -356,7 +374,8 @@ func (s *shipper) send(ctx context.Context) error {
 	return nil
 }
 
-// sendChunks gives the batch's records to the store, one chunk after the other when it has another one in the place of some.
+// sendChunks gives the batch's records to the store, one chunk after the other when it has another one in the place of some or
+// cannot keep some: no chain waits for another one.
 func (s *shipper) sendChunks(ctx context.Context) error {
 	if len(s.batch.chunks) == 0 {
 		return nil
@@ -365,19 +384,38 @@ func (s *shipper) sendChunks(ctx context.Context) error {
 	if err == nil {
 		s.sent(len(s.batch.chunks))
 	}
-	if !errors.Is(err, storage.ErrConflict) {
+	if !errors.Is(err, storage.ErrConflict) && !storage.Unstorable(err) {
 		return err
 	}
 	for len(s.batch.chunks) > 0 {
-		err := s.store.AddAuditChunks(ctx, s.batch.chunks[:1])
-		if errors.Is(err, storage.ErrConflict) {
-			s.dispute("record", s.batch.chunks[0].First)
-		} else if err != nil {
+		chunk := &s.batch.chunks[0]
+		chain := s.chain(chunk.OrganizationID)
+		var err error
+		if chain.refused {
+			s.unstored.Add(chunk.Last - chunk.First + 1)
+		} else {
+			err = s.store.AddAuditChunks(ctx, s.batch.chunks[:1])
+		}
+		switch {
+		case errors.Is(err, storage.ErrConflict):
+			s.dispute("record", chunk.First)
+		case storage.Unstorable(err):
+			s.keep(chain, chunk, err)
+		case err != nil:
 			return err
 		}
 		s.sent(1)
 	}
 	return nil
+}
+
+// keep leaves records that the store cannot keep where they are, with all that follow in their chain and segment: a later start,
+// which sees how far the store is, could not tell otherwise that there is a gap, and would remove the file.
+func (s *shipper) keep(c *shippedChain, chunk *storage.AuditChunk, cause error) {
+	c.refused, s.at.damaged = true, true
+	s.unstored.Add(chunk.Last - chunk.First + 1)
+	s.log.Error("the store cannot keep audit records: they stay in the journal, with what follows in their chain and segment; everything else goes on",
+		"organization", chunk.OrganizationID, "node", s.node, "segment", chunk.Segment, "first", chunk.First, "last", chunk.Last, "error", cause.Error())
 }
 
 // sent takes the first chunks out of the batch.

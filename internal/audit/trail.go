@@ -41,6 +41,7 @@ type Trail struct {
 	taps   atomic.Pointer[[]*feed] // what records are offered to
 
 	refusals *refusals
+	unstored atomic.Int64 // see shipper
 
 	stop   chan struct{}
 	work   sync.WaitGroup
@@ -60,6 +61,7 @@ func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 	t.journal = j
 	t.refusals = newRefusals(o.Now)
 	t.shipper = shipperOf(j, store)
+	t.shipper.unstored = &t.unstored
 	t.work.Go(func() { t.run(o) })
 	return t, nil
 }
@@ -134,7 +136,7 @@ func (t *Trail) closeFeed(f *feed) {
 
 // Losses is what could not be recorded or passed on since the start, by where.
 func (t *Trail) Losses() map[string]int64 {
-	losses := map[string]int64{"journal": t.journal.Lost(), "refusals": t.refusals.dropped.Load()}
+	losses := map[string]int64{"journal": t.journal.Lost(), "refusals": t.refusals.dropped.Load(), "store": t.unstored.Load()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, f := range slices.Concat(t.feeds, t.former) {
@@ -294,7 +296,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 	if _, err := j.resume(); err != nil {
 		return err
 	}
-	s := &shipper{dir: dir, node: j.node, store: t.store, log: t.log, refused: doubt.chains, growing: func() int { return maxSegment }}
+	s := &shipper{dir: dir, node: j.node, store: t.store, log: t.log, refused: doubt.chains, unstored: &t.unstored, growing: func() int { return maxSegment }}
 	if err := s.ship(ctx); err != nil {
 		return err
 	}

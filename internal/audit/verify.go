@@ -562,7 +562,7 @@ func (v *verification) readJournals(dir string) error {
 		}
 		n := v.node(filepath.Base(dir))
 		for _, path := range kept {
-			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none, or the store has something else in its place"})
+			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none, or the store has something else in its place or cannot keep it"})
 		}
 		for _, number := range numbers {
 			if err := v.readSegment(n, dir, number); err != nil {

@@ -3,7 +3,11 @@ package metering
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
 // enter waits for the right to move things between the store and memory.
@@ -70,7 +74,7 @@ func (m *Meter) send(ctx context.Context) error {
 	m.adopted = true
 	for len(m.queue) > 0 {
 		b := m.queue[0]
-		err := m.store.AddUsage(ctx, *b)
+		refused, err := m.store.AddUsage(ctx, *b)
 		m.mu.Lock()
 		if err != nil {
 			m.stats.Failures++
@@ -81,6 +85,9 @@ func (m *Meter) send(ctx context.Context) error {
 		m.book.underway -= len(b.Usage)
 		m.mu.Unlock()
 		m.queue = m.queue[1:]
+		if refused != nil {
+			m.setAside(b, refused)
+		}
 		if m.spool.dir == "" {
 			continue
 		}
@@ -90,6 +97,31 @@ func (m *Meter) send(ctx context.Context) error {
 	}
 	m.queue = nil
 	return nil
+}
+
+// setAside keeps what the store could not keep of a batch where operators find it: whatever it is, everything else goes on.
+func (m *Meter) setAside(b *storage.UsageBatch, refused *storage.UsageRefused) {
+	n := len(refused.Usage) + len(refused.Spends)
+	m.mu.Lock()
+	m.stats.Aside += int64(n)
+	m.mu.Unlock()
+	organizations := make(map[string]struct{})
+	for _, u := range refused.Usage {
+		organizations[u.OrganizationID] = struct{}{}
+	}
+	for _, s := range refused.Spends {
+		organizations[s.OrganizationID] = struct{}{}
+	}
+	log := m.log().With("rows", n, "organizations", slices.Sorted(maps.Keys(organizations)), "reason", refused.Reason)
+	file, err := m.spool.setAside(b, refused)
+	switch {
+	case err != nil:
+		log.Error("usage that the store cannot keep is lost", "error", err)
+	case file == "":
+		log.Error("usage that the store cannot keep is lost")
+	default:
+		log.Error("usage that the store cannot keep is set aside", "file", file)
+	}
 }
 
 // adopt takes over what is in the spool and not of this Meter.

@@ -82,7 +82,7 @@ func (m *memory) fail(with func() fault) {
 
 func always(f fault) func() fault { return func() fault { return f } }
 
-func (m *memory) AddUsage(_ context.Context, b storage.UsageBatch) error {
+func (m *memory) AddUsage(_ context.Context, b storage.UsageBatch) (*storage.UsageRefused, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name := fmt.Sprint(b.Node, b.Number)
@@ -92,11 +92,16 @@ func (m *memory) AddUsage(_ context.Context, b storage.UsageBatch) error {
 	m.sent[name] = b
 	how := m.fault()
 	if how == away {
-		return errAway
+		return nil, errAway
 	}
+	var refused *storage.UsageRefused
 	if b.Number > m.numbers[b.Node] {
 		m.numbers[b.Node] = b.Number
 		for _, u := range b.Usage {
+			if u.Model == poison {
+				refused = &storage.UsageRefused{Usage: []storage.Usage{u}, Reason: storage.ErrText}
+				continue
+			}
 			n := u.UsageCounts
 			u.UsageCounts = storage.UsageCounts{}
 			m.usage[u] = plus(m.usage[u], n)
@@ -112,10 +117,13 @@ func (m *memory) AddUsage(_ context.Context, b storage.UsageBatch) error {
 		}
 	}
 	if how == lostItsWord {
-		return errAway
+		return nil, errAway
 	}
-	return nil
+	return refused, nil
 }
+
+// poison is a model's name that a memory cannot keep.
+const poison = "poison"
 
 func plus(a, b storage.UsageCounts) storage.UsageCounts {
 	return storage.UsageCounts{

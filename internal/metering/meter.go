@@ -16,7 +16,7 @@ import (
 // Store is what a Meter keeps its books in.
 type Store interface {
 	// AddUsage adds a batch exactly once, as storage.Usages says.
-	AddUsage(ctx context.Context, batch storage.UsageBatch) error
+	AddUsage(ctx context.Context, batch storage.UsageBatch) (*storage.UsageRefused, error)
 	Budgets(ctx context.Context, organization string) ([]storage.Budget, error)
 	BudgetSpends(ctx context.Context, organization string, since time.Time) ([]storage.BudgetSpend, error)
 }
@@ -139,6 +139,7 @@ type Hold struct {
 	priced   bool
 	at       time.Time
 	estimate int64
+	aside    int64 // in each of charges: the estimate, or what their numbers have room for
 	charges  []*counter
 	ended    bool
 }
@@ -176,7 +177,7 @@ func (h *Hold) end() bool {
 	}
 	h.ended = true
 	for _, c := range h.charges {
-		c.reserved -= h.estimate
+		c.reserved -= h.aside
 		c.holds--
 	}
 	return true
@@ -218,6 +219,7 @@ type Stats struct {
 	Batches  int64 // that the store took
 	Failures int64 // attempts to send one that ended in an error
 	Rows     int64 // that are not known to be in the store
+	Aside    int64 // rows and spends that the store could not keep
 	Coarse   int64 // requests that were written down without user, key and agent, because there were too many rows
 	Unpriced int64 // calls to models without a price
 	Refused  int64 // calls that a budget had no room for

@@ -3,6 +3,7 @@ package metering
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -104,8 +105,12 @@ func (m *Meter) charge(h *Hold, l *ledger, hits []limit.Hit) *Refusal {
 		m.stats.Refused++
 		return refused
 	}
+	h.aside = h.estimate
 	for _, c := range counters {
-		c.reserved += h.estimate // below the amount, or of as many calls as run
+		h.aside = min(h.aside, math.MaxInt64-c.reserved)
+	}
+	for _, c := range counters {
+		c.reserved += h.aside
 		c.holds++
 		l.counters[c.of] = c
 	}

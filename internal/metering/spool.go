@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
@@ -28,8 +27,23 @@ func (s spool) path(b *storage.UsageBatch) string {
 }
 
 // keep makes a batch durable.
-func (s spool) keep(b *storage.UsageBatch) error {
-	content, err := json.Marshal(b)
+func (s spool) keep(b *storage.UsageBatch) error { return s.write(s.path(b), b) }
+
+// refusedSuffix is what is behind the names of files of usage that no store takes. They stay for people.
+const refusedSuffix = ".refused"
+
+// setAside keeps what was refused of a batch, and returns the file's name; "" when there is no place for it.
+func (s spool) setAside(b *storage.UsageBatch, refused *storage.UsageRefused) (file string, err error) {
+	if s.dir == "" {
+		return "", nil
+	}
+	file = strings.TrimSuffix(s.path(b), spooled) + refusedSuffix
+	return file, s.write(file, refused)
+}
+
+// write makes a file durable, whole or not at all.
+func (s spool) write(path string, content any) error {
+	text, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}
@@ -40,9 +54,9 @@ func (s spool) keep(b *storage.UsageBatch) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
+	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.path(b))
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
@@ -99,11 +113,6 @@ func readBatch(path string) (*storage.UsageBatch, error) {
 	b := new(storage.UsageBatch)
 	if err := json.Unmarshal(content, b); err != nil {
 		return nil, err
-	}
-	if slices.ContainsFunc(b.Usage, func(u storage.Usage) bool {
-		return min(u.Requests, u.InputTokens, u.OutputTokens, u.CachedTokens, u.Cost) < 0
-	}) || slices.ContainsFunc(b.Spends, func(s storage.BudgetSpend) bool { return s.Cost < 0 }) {
-		return nil, errors.New("a number is negative") // the store would refuse it, and everything behind it would wait
 	}
 	return b, nil
 }

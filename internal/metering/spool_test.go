@@ -128,7 +128,7 @@ func TestSavedWhileTheStoreIsAway(t *testing.T) {
 func TestFilesThatAreNoBatches(t *testing.T) {
 	dir, store := t.TempDir(), newMemory()
 	for name, content := range map[string]string{
-		"a.json": "{}", "x-0000000000000000001.json": "not JSON", "torn.tmp": "{", "n-0000000000000000002.json": `{"Node": "n", "Number": 2, "Usage": [{"Requests": -1}]}`,
+		"a.json": "{}", "x-0000000000000000001.json": "not JSON", "torn.tmp": "{", "n-0000000000000000002.json": `{"Node": "n", "Number": 2, "Usage": [{"Requests": "one"}]}`,
 		"n-0000000000000000003.json": `{"Node": "n", "Number": 3, "Usage": [{"OrganizationID": "acme", "Requests": 7}]}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {

@@ -13,7 +13,7 @@ import (
 var usageCounters = newUsageCollector()
 
 type usageCollector struct {
-	batches, unpriced, coarse, refusals, alerts, rows *prometheus.Desc
+	batches, aside, unpriced, coarse, refusals, alerts, rows *prometheus.Desc
 
 	mu     sync.Mutex
 	meters []*metering.Meter
@@ -23,6 +23,7 @@ type usageCollector struct {
 func newUsageCollector() *usageCollector {
 	return &usageCollector{
 		batches:  prometheus.NewDesc("durward_usage_batches_total", "Attempts to store usage, by result.", []string{"result"}, nil),
+		aside:    prometheus.NewDesc("durward_usage_refused_rows_total", "Rows of usage that the store could not keep, which are set aside.", nil, nil),
 		unpriced: prometheus.NewDesc("durward_usage_unpriced_requests_total", "Calls to models that no price is known of.", nil, nil),
 		coarse:   prometheus.NewDesc("durward_usage_coarse_requests_total", "Calls whose usage was written down without who made them.", nil, nil),
 		refusals: prometheus.NewDesc("durward_budget_refusals_total", "Calls that a budget had no room for.", nil, nil),
@@ -49,14 +50,14 @@ func (c *usageCollector) forget(m *metering.Meter) {
 
 func sumStats(a, b metering.Stats) metering.Stats {
 	return metering.Stats{
-		Batches: a.Batches + b.Batches, Failures: a.Failures + b.Failures, Rows: a.Rows + b.Rows, Coarse: a.Coarse + b.Coarse,
+		Batches: a.Batches + b.Batches, Failures: a.Failures + b.Failures, Rows: a.Rows + b.Rows, Aside: a.Aside + b.Aside, Coarse: a.Coarse + b.Coarse,
 		Unpriced: a.Unpriced + b.Unpriced, Refused: a.Refused + b.Refused, Alerts: a.Alerts + b.Alerts,
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *usageCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{c.batches, c.unpriced, c.coarse, c.refusals, c.alerts, c.rows} {
+	for _, d := range [...]*prometheus.Desc{c.batches, c.aside, c.unpriced, c.coarse, c.refusals, c.alerts, c.rows} {
 		descriptions <- d
 	}
 }
@@ -74,6 +75,7 @@ func (c *usageCollector) Collect(figures chan<- prometheus.Metric) {
 	}
 	count(c.batches, s.Batches, "ok")
 	count(c.batches, s.Failures, "failed")
+	count(c.aside, s.Aside)
 	count(c.unpriced, s.Unpriced)
 	count(c.coarse, s.Coarse)
 	count(c.refusals, s.Refused)

@@ -24,7 +24,7 @@ func TestUsage(t *testing.T) {
 	batch := storage.UsageBatch{Node: "n", Number: 1, Usage: []storage.Usage{
 		used(a.adam, 1, "small", 10), used(a.adam, 2, "large", 20), used(a.alice, 30, "small", 40), used(a.adam, 24*40, "small", 80), used(a.eve, 1, "small", 1000),
 	}}
-	if err := a.store.AddUsage(t.Context(), batch); err != nil {
+	if _, err := a.store.AddUsage(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
 	a.do(a.adam, http.MethodGet, "/admin/usage", nil).wantBody(`{"from":"2026-01-30T12:00:00.000000Z","to":"2026-03-01T12:00:00.000000Z","group_by":[],` +
@@ -68,7 +68,7 @@ func TestBudgets(t *testing.T) {
 		return storage.BudgetSpend{OrganizationID: a.adam.OrganizationID, BudgetID: id, Subject: subject, Start: at, Cost: cost}
 	}
 	month := storage.BudgetMonth.Start(start)
-	if err := a.store.AddUsage(t.Context(), storage.UsageBatch{Node: "n", Number: 1, Spends: []storage.BudgetSpend{
+	if _, err := a.store.AddUsage(t.Context(), storage.UsageBatch{Node: "n", Number: 1, Spends: []storage.BudgetSpend{
 		spent("x", month, 1), spent("y", month, 3_000_000_000), spent("z", month.AddDate(0, -1, 0), 9_000_000_000),
 	}}); err != nil {
 		t.Fatal(err)

@@ -119,6 +119,18 @@ func (s *Store) translate(ctx context.Context, err error) error {
 	return fmt.Errorf("using the store: %w", err)
 }
 
+// isValue reports whether an error is about a value of the record.
+func isValue(err *pgconn.PgError) bool {
+	switch err.Code[:min(2, len(err.Code))] {
+	case "22", // data
+		"54": // limits, as of the size of an index entry
+		return true
+	case "23": // integrity
+		return err.Code != codeUnique && err.Code != codeForeignKey
+	}
+	return false
+}
+
 func translateCode(err *pgconn.PgError) error {
 	switch err.Code {
 	case codeUnique:
@@ -139,6 +151,9 @@ func translateCode(err *pgconn.PgError) error {
 		return unavailable(textStarting, err)
 	case codeUndefinedTable:
 		return fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	if isValue(err) {
+		return fmt.Errorf("%w: %w", storage.ErrValue, err)
 	}
 	switch err.Code[:min(2, len(err.Code))] {
 	case "08", // connections

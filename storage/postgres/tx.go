@@ -293,6 +293,29 @@ func (t *writeTx) ExecEach(ctx context.Context, query string, args [][]any) erro
 	return results.Close()
 }
 
+// Part implements records.Tx.
+func (t *writeTx) Part(ctx context.Context, f func() error) error {
+	whole := t.tx
+	part, err := whole.Begin(ctx) // a savepoint
+	if err != nil {
+		return err
+	}
+	t.tx = part
+	defer func() { t.tx = whole }()
+	wrote := t.wrote
+	if err = f(); err == nil {
+		return part.Commit(ctx)
+	}
+	t.wrote = wrote
+	if undoing := part.Rollback(ctx); undoing != nil {
+		return errors.Join(undoing, err)
+	}
+	if refused := new(pgconn.PgError); errors.As(err, &refused) && isValue(refused) {
+		return translateCode(refused)
+	}
+	return err
+}
+
 // Edit implements records.Tx.
 func (t *writeTx) Edit(edit func() error) error {
 	t.edited = true

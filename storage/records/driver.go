@@ -38,6 +38,9 @@ type Tx interface {
 	Exec(ctx context.Context, query string, args ...any) (rows int64, err error)
 	// ExecEach runs a statement with each of the arguments in turn, for less than as many Execs cost.
 	ExecEach(ctx context.Context, query string, args [][]any) error
+	// Part runs f so that nothing of it stays when it returns an error, and the transaction goes on all the same. Its error
+	// says whether f's is storage.Unstorable.
+	Part(ctx context.Context, f func() error) error
 	// Change records that the organization's facts change ("": every organization's) and returns its new epoch, which no
 	// other write of that organization has. Who registered with OnChange is told after the commit.
 	Change(ctx context.Context, organization string) (epoch int64, err error)

@@ -28,7 +28,7 @@ func Told(err error) (told error, ok bool) {
 		return edit.error, true
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrConflict), errors.As(err, &references), errors.As(err, &target),
 		errors.Is(err, storage.ErrTooManyPending), errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, storage.ErrUnavailable),
-		errors.Is(err, storage.ErrText):
+		errors.Is(err, storage.ErrText), errors.Is(err, storage.ErrValue):
 		return err, true
 	}
 	return nil, false

@@ -12,6 +12,10 @@ import (
 )
 
 const (
+	// largest is the largest number of a column. A sum above it stays there: SQLite makes a REAL of it and PostgreSQL an error,
+	// and no amount is negative.
+	largest = `9223372036854775807`
+
 	// Writes nothing when the batch was added before.
 	takeUsageBatchSQL = `INSERT INTO usage_batches (node, number) VALUES ($1, $2)
 		ON CONFLICT (node) DO UPDATE SET number = excluded.number WHERE usage_batches.number < excluded.number`
@@ -19,15 +23,22 @@ const (
 			output_tokens, cached_tokens, cost)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (organization_id, hour, user_id, api_key_id, agent_id, model_alias, model) DO UPDATE SET
-			requests = usage_hours.requests + excluded.requests, input_tokens = usage_hours.input_tokens + excluded.input_tokens,
-			output_tokens = usage_hours.output_tokens + excluded.output_tokens, cached_tokens = usage_hours.cached_tokens + excluded.cached_tokens,
-			cost = usage_hours.cost + excluded.cost`
+			requests = CASE WHEN usage_hours.requests > ` + largest + ` - excluded.requests THEN ` + largest + ` ELSE usage_hours.requests + excluded.requests END,
+			input_tokens = CASE WHEN usage_hours.input_tokens > ` + largest + ` - excluded.input_tokens THEN ` + largest + ` ELSE usage_hours.input_tokens + excluded.input_tokens END,
+			output_tokens = CASE WHEN usage_hours.output_tokens > ` + largest + ` - excluded.output_tokens THEN ` + largest + ` ELSE usage_hours.output_tokens + excluded.output_tokens END,
+			cached_tokens = CASE WHEN usage_hours.cached_tokens > ` + largest + ` - excluded.cached_tokens THEN ` + largest + ` ELSE usage_hours.cached_tokens + excluded.cached_tokens END,
+			cost = CASE WHEN usage_hours.cost > ` + largest + ` - excluded.cost THEN ` + largest + ` ELSE usage_hours.cost + excluded.cost END`
 
-	// $9 is the length of a period in microseconds, or 0; $10 to $14 say what else is grouped by.
+	// $9 is the length of a period in microseconds, or 0; $10 to $14 say what else is grouped by. Each sum comes in two parts, of
+	// which none overflows for as many rows as there can be.
 	sumUsageSQL = `SELECT $1, CASE WHEN CAST($9 AS BIGINT) = 0 THEN -62135596800000000 ELSE hour - hour % $9 END, CASE WHEN $10 = 1 THEN user_id ELSE '' END,
 			CASE WHEN $11 = 1 THEN api_key_id ELSE '' END, CASE WHEN $12 = 1 THEN agent_id ELSE '' END, CASE WHEN $13 = 1 THEN model_alias ELSE '' END,
-			CASE WHEN $14 = 1 THEN model ELSE '' END, CAST(sum(requests) AS BIGINT), CAST(sum(input_tokens) AS BIGINT),
-			CAST(sum(output_tokens) AS BIGINT), CAST(sum(cached_tokens) AS BIGINT), CAST(sum(cost) AS BIGINT)
+			CASE WHEN $14 = 1 THEN model ELSE '' END,
+			CAST(sum(requests / 4294967296) AS BIGINT), CAST(sum(requests % 4294967296) AS BIGINT),
+			CAST(sum(input_tokens / 4294967296) AS BIGINT), CAST(sum(input_tokens % 4294967296) AS BIGINT),
+			CAST(sum(output_tokens / 4294967296) AS BIGINT), CAST(sum(output_tokens % 4294967296) AS BIGINT),
+			CAST(sum(cached_tokens / 4294967296) AS BIGINT), CAST(sum(cached_tokens % 4294967296) AS BIGINT),
+			CAST(sum(cost / 4294967296) AS BIGINT), CAST(sum(cost % 4294967296) AS BIGINT)
 		FROM usage_hours WHERE organization_id = $1 AND hour >= $2 AND hour < $3 AND ($4 = '' OR user_id = $4) AND ($5 = '' OR api_key_id = $5)
 			AND ($6 = '' OR agent_id = $6) AND ($7 = '' OR model_alias = $7) AND ($8 = '' OR model = $8)
 		GROUP BY 2, 3, 4, 5, 6, 7 ORDER BY 2, 3, 4, 5, 6, 7`
@@ -37,32 +48,34 @@ func (t *texts) usage(d Dialect) {
 	// A budget that is being deleted must not get a spend.
 	t.addSpend = `INSERT INTO budget_spends (organization_id, budget_id, start, subject, cost)
 		SELECT organization_id, id, $3, $4, $5 FROM budgets WHERE organization_id = $1 AND id = $2` + d.ForKeyShare + `
-		ON CONFLICT (organization_id, budget_id, start, subject) DO UPDATE SET cost = budget_spends.cost + excluded.cost`
+		ON CONFLICT (organization_id, budget_id, start, subject) DO UPDATE SET
+			cost = CASE WHEN budget_spends.cost > ` + largest + ` - excluded.cost THEN ` + largest + ` ELSE budget_spends.cost + excluded.cost END`
+}
+
+// whole is a sum that came in two parts: how often 1<<32 is in its numbers, and what is left of them.
+func whole(high, low int64) int64 {
+	const part = 1 << 32
+	if high += low / part; high > math.MaxInt64/part {
+		return math.MaxInt64
+	}
+	return high*part + low%part
 }
 
 func scanUsage(r Row) (u storage.Usage, err error) {
-	err = r.Scan(&u.OrganizationID, timeColumn{&u.Hour}, &u.UserID, &u.APIKeyID, &u.AgentID, &u.Alias, &u.Model, &u.Requests, &u.InputTokens,
-		&u.OutputTokens, &u.CachedTokens, &u.Cost)
+	var high, low [5]int64
+	err = r.Scan(&u.OrganizationID, timeColumn{&u.Hour}, &u.UserID, &u.APIKeyID, &u.AgentID, &u.Alias, &u.Model,
+		&high[0], &low[0], &high[1], &low[1], &high[2], &low[2], &high[3], &low[3], &high[4], &low[4])
+	for i, to := range [...]*int64{&u.Requests, &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &u.Cost} {
+		*to = whole(high[i], low[i])
+	}
 	return u, err
 }
 
 // AddUsage implements storage.Usages.
-func (s *Store) AddUsage(ctx context.Context, batch storage.UsageBatch) error {
-	usage, spends := make([][]any, len(batch.Usage)), make([][]any, len(batch.Spends))
-	for i, u := range batch.Usage {
-		if min(u.Requests, u.InputTokens, u.OutputTokens, u.CachedTokens, u.Cost) < 0 {
-			return errors.New("adding usage: a count is negative")
-		}
-		usage[i] = []any{u.OrganizationID, u.Hour.UTC().Truncate(time.Hour).UnixMicro(), u.UserID, u.APIKeyID, u.AgentID, u.Alias, u.Model,
-			u.Requests, u.InputTokens, u.OutputTokens, u.CachedTokens, u.Cost}
-	}
-	for i, b := range batch.Spends {
-		if b.Cost < 0 {
-			return errors.New("adding usage: a cost is negative")
-		}
-		spends[i] = []any{b.OrganizationID, b.BudgetID, b.Start.UnixMicro(), b.Subject, b.Cost}
-	}
-	return s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
+func (s *Store) AddUsage(ctx context.Context, batch storage.UsageBatch) (refused *storage.UsageRefused, err error) {
+	var r storage.UsageRefused
+	err = s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
+		r = storage.UsageRefused{}
 		err := execOne(ctx, tx, takeUsageBatchSQL, batch.Node, batch.Number)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
@@ -70,11 +83,64 @@ func (s *Store) AddUsage(ctx context.Context, batch storage.UsageBatch) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.ExecEach(ctx, addUsageSQL, usage); err != nil {
+		if r.Usage, err = addEach(ctx, tx, addUsageSQL, batch.Usage, usageArgs, &r.Reason); err != nil {
 			return err
 		}
-		return tx.ExecEach(ctx, s.texts.addSpend, spends)
+		r.Spends, err = addEach(ctx, tx, s.texts.addSpend, batch.Spends, spendArgs, &r.Reason)
+		return err
 	})
+	if err != nil || r.Reason == nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+func usageArgs(u *storage.Usage) ([]any, error) {
+	if min(u.Requests, u.InputTokens, u.OutputTokens, u.CachedTokens, u.Cost) < 0 {
+		return nil, fmt.Errorf("%w: a count is negative", storage.ErrValue)
+	}
+	return []any{u.OrganizationID, u.Hour.UTC().Truncate(time.Hour).UnixMicro(), u.UserID, u.APIKeyID, u.AgentID, u.Alias, u.Model,
+		u.Requests, u.InputTokens, u.OutputTokens, u.CachedTokens, u.Cost}, nil
+}
+
+func spendArgs(b *storage.BudgetSpend) ([]any, error) {
+	if b.Cost < 0 {
+		return nil, fmt.Errorf("%w: a cost is negative", storage.ErrValue)
+	}
+	return []any{b.OrganizationID, b.BudgetID, b.Start.UnixMicro(), b.Subject, b.Cost}, nil
+}
+
+// addEach runs a statement with each of the rows, and returns those that cannot be stored: one of them keeps no other one
+// out. reason becomes why the first of them was refused, unless it is set.
+func addEach[T any](ctx context.Context, tx Tx, query string, rows []T, args func(*T) ([]any, error), reason *error) (refused []T, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	err = tx.Part(ctx, func() error {
+		all := make([][]any, len(rows))
+		for i := range rows {
+			if all[i], err = args(&rows[i]); err != nil {
+				return err
+			}
+		}
+		return tx.ExecEach(ctx, query, all)
+	})
+	if !storage.Unstorable(err) {
+		return nil, err
+	}
+	if len(rows) == 1 {
+		if *reason == nil {
+			*reason = err
+		}
+		return rows, nil
+	}
+	middle := len(rows) / 2
+	refused, err = addEach(ctx, tx, query, rows[:middle], args, reason)
+	if err != nil {
+		return nil, err
+	}
+	others, err := addEach(ctx, tx, query, rows[middle:], args, reason)
+	return slices.Concat(refused, others), err
 }
 
 // Usage implements storage.Usages.

@@ -138,7 +138,7 @@ func BenchmarkAddUsage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		batch.Number++
-		if err := s.AddUsage(b.Context(), batch); err != nil {
+		if _, err := s.AddUsage(b.Context(), batch); err != nil {
 			b.Fatal(err)
 		}
 	}

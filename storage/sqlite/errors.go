@@ -48,6 +48,8 @@ func translateCode(err *sqlite.Error) error {
 		return fmt.Errorf("the organization, user, server or directory entry that the record names: %w", storage.ErrNotFound)
 	}
 	switch err.Code() & 0xff {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
+		return fmt.Errorf("%w: %w", storage.ErrValue, err)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM,
 		sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM,
 		sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

@@ -5,8 +5,11 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
+
+	"modernc.org/sqlite"
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/records"
@@ -179,6 +182,27 @@ func (t *writeTx) ExecEach(ctx context.Context, query string, args [][]any) erro
 		}
 	}
 	return nil
+}
+
+// Part implements records.Tx.
+func (t *writeTx) Part(ctx context.Context, f func() error) error {
+	if _, err := t.tx.ExecContext(ctx, `SAVEPOINT part`); err != nil {
+		return err
+	}
+	wrote := t.wrote
+	err := f()
+	if err == nil {
+		_, err := t.tx.ExecContext(ctx, `RELEASE part`)
+		return err
+	}
+	t.wrote = wrote
+	if _, undoing := t.tx.ExecContext(ctx, `ROLLBACK TO part; RELEASE part`); undoing != nil {
+		return errors.Join(undoing, err)
+	}
+	if refused := new(sqlite.Error); errors.As(err, &refused) {
+		return translateCode(refused)
+	}
+	return err
 }
 
 // changeLogLength is how many rows of the change log are kept.

@@ -358,6 +358,32 @@ func testAuditChunks(t *testing.T, b *bundle) {
 	equal(t, one, []storage.AuditChain{shipped(b.orgA, "one", 19), shipped(b.orgB, "one", 2)})
 }
 
+// testAuditPoison wants chunks and checkpoints that cannot be kept told apart from a store that is away: whoever ships leaves them
+// out, and the others go on.
+func testAuditPoison(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	good := storage.AuditChunk{OrganizationID: b.orgB, Node: "one", Segment: "0001", First: 1, Last: 2, From: start, To: start, Data: []byte("x")}
+	bad := good
+	bad.OrganizationID, bad.Segment = b.orgA, "\x00"
+	err := b.AddAuditChunks(ctx, []storage.AuditChunk{good, bad})
+	kept := err == nil // not every store refuses such text
+	if !kept && !storage.Unstorable(err) {
+		t.Errorf("refused for %v", err)
+	}
+	noError(t, b.AddAuditChunks(ctx, []storage.AuditChunk{good}))
+	got, err := b.AuditChunks(ctx, storage.AuditFilter{OrganizationID: b.orgB})
+	noError(t, err)
+	equal(t, got, []storage.AuditChunk{good})
+	got, err = b.AuditChunks(ctx, storage.AuditFilter{OrganizationID: b.orgA})
+	noError(t, err)
+	equal(t, len(got) == 1, kept)
+	err = b.AddAuditCheckpoint(ctx, storage.AuditCheckpoint{Node: "one", Segment: "\x00", Number: 1, At: start, Data: []byte{0}, Signature: []byte{0}})
+	equal(t, err == nil, kept)
+	if !kept && !storage.Unstorable(err) {
+		t.Errorf("refused for %v", err)
+	}
+}
+
 func testAuditCheckpoints(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	checkpoint := func(node string, number int64) storage.AuditCheckpoint {

@@ -63,9 +63,9 @@ func (b *bundle) governed(t *testing.T, organization, user string) (g governed) 
 	g.mapping = b.mapping(t, organization, "alias", g.provider.ID)
 	g.smart = b.smart(t, organization, "smart", "alias", "alias")
 	g.budget = b.budget(t, organization, storage.Scope{Type: storage.ScopeOrganization})
-	noError(t, b.AddUsage(t.Context(), storage.UsageBatch{Node: organization, Number: 1,
+	b.addUsage(t, storage.UsageBatch{Node: organization, Number: 1,
 		Usage:  []storage.Usage{used(organization, start, user, g.key.ID, "", "alias", "large")},
-		Spends: []storage.BudgetSpend{{OrganizationID: organization, BudgetID: g.budget.ID, Start: hour, Cost: 1}}}))
+		Spends: []storage.BudgetSpend{{OrganizationID: organization, BudgetID: g.budget.ID, Start: hour, Cost: 1}}})
 	return g
 }
 
@@ -353,7 +353,7 @@ func testGatewayHostileText(t *testing.T, b *bundle) {
 
 			u := used(b.orgA, start, unique, text, text, text, text)
 			spend := storage.BudgetSpend{OrganizationID: b.orgA, BudgetID: v.ID, Subject: text, Start: hour, Cost: 1}
-			noError(t, b.AddUsage(ctx, storage.UsageBatch{Node: unique, Number: 1, Usage: []storage.Usage{u}, Spends: []storage.BudgetSpend{spend}}))
+			b.addUsage(t, storage.UsageBatch{Node: unique, Number: 1, Usage: []storage.Usage{u}, Spends: []storage.BudgetSpend{spend}})
 			sums, err := b.Usage(ctx, storage.UsageFilter{OrganizationID: b.orgA, UserID: unique, APIKeyID: text, AgentID: text, Alias: text, Model: text},
 				[]storage.UsageDimension{storage.UsageByHour, storage.UsageByUser, storage.UsageByAPIKey, storage.UsageByAgent, storage.UsageByAlias, storage.UsageByModel})
 			noError(t, err)

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func testUsage(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	add := func(number int64, usage ...storage.Usage) {
 		t.Helper()
-		noError(t, b.AddUsage(ctx, storage.UsageBatch{Node: "node", Number: number, Usage: usage}))
+		b.addUsage(t, storage.UsageBatch{Node: "node", Number: number, Usage: usage})
 	}
 	sums := func(f storage.UsageFilter, by ...storage.UsageDimension) []storage.Usage {
 		t.Helper()
@@ -92,45 +93,107 @@ func testUsage(t *testing.T, b *bundle) {
 	add(2, used(b.orgA, start, "", "", "", "", ""))
 	add(1, used(b.orgA, start, "", "", "", "", ""))
 	equal(t, sums(storage.UsageFilter{}), before)
-	noError(t, b.AddUsage(ctx, storage.UsageBatch{Node: "other", Number: 1, Usage: []storage.Usage{used(b.orgA, start, "", "", "", "", "")}}))
+	b.addUsage(t, storage.UsageBatch{Node: "other", Number: 1, Usage: []storage.Usage{used(b.orgA, start, "", "", "", "", "")}})
 	equal(t, sums(storage.UsageFilter{})[0].UsageCounts, counts(6))
 	add(math.MaxInt64, used(b.orgA, start, "", "", "", "", ""))
 	equal(t, sums(storage.UsageFilter{})[0].UsageCounts, counts(7))
 }
 
-// testUsageRefused wants a batch with a bad row to add nothing, and its number to be free.
+// addUsage adds a batch of which nothing is refused.
+func (b *bundle) addUsage(t *testing.T, batch storage.UsageBatch) {
+	t.Helper()
+	refused, err := b.AddUsage(t.Context(), batch)
+	noError(t, err)
+	if refused != nil {
+		t.Fatalf("refused: %+v", refused)
+	}
+}
+
+// testUsageRefused wants what cannot be stored left out and named, and nothing else of its batch: least of all another
+// organization's.
 func testUsageRefused(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	budget := b.budget(t, b.orgA, storage.Scope{Type: storage.ScopeOrganization})
 	good := used(b.orgA, start, "u", "k", "a", "x", "m")
-	spend := storage.BudgetSpend{OrganizationID: b.orgA, BudgetID: budget.ID, Start: hour, Cost: math.MaxInt64}
-	batch := storage.UsageBatch{Node: "node", Number: 1, Usage: []storage.Usage{good}, Spends: []storage.BudgetSpend{spend}}
-	noError(t, b.AddUsage(ctx, batch))
-	batch.Number = 2
-	for i, spoil := range []func(*storage.UsageBatch){
-		func(b *storage.UsageBatch) { b.Usage[1].Requests = -1 },
-		func(b *storage.UsageBatch) { b.Usage[1].InputTokens = -1 },
-		func(b *storage.UsageBatch) { b.Usage[1].OutputTokens = math.MinInt64 },
-		func(b *storage.UsageBatch) { b.Usage[1].CachedTokens = -1 },
-		func(b *storage.UsageBatch) { b.Usage[1].Cost = -1 },
-		func(b *storage.UsageBatch) { b.Spends[0].Cost = -1 },
-		func(b *storage.UsageBatch) { b.Usage[1].Requests = math.MaxInt64 }, // more than can be counted
-		func(b *storage.UsageBatch) { b.Spends[0].Cost = 1 },
+	spend := storage.BudgetSpend{OrganizationID: b.orgA, BudgetID: budget.ID, Start: hour, Cost: 1}
+	number := int64(0)
+	for i, spoil := range []func(*storage.Usage, *storage.BudgetSpend){
+		func(u *storage.Usage, _ *storage.BudgetSpend) { u.Requests = -1 },
+		func(u *storage.Usage, _ *storage.BudgetSpend) { u.InputTokens = -1 },
+		func(u *storage.Usage, _ *storage.BudgetSpend) { u.OutputTokens = math.MinInt64 },
+		func(u *storage.Usage, _ *storage.BudgetSpend) { u.CachedTokens = -1 },
+		func(u *storage.Usage, _ *storage.BudgetSpend) { u.Cost = -1 },
+		func(_ *storage.Usage, s *storage.BudgetSpend) { s.Cost = -1 },
+		func(u *storage.Usage, _ *storage.BudgetSpend) { u.Model = "m\x00" },
+		func(_ *storage.Usage, s *storage.BudgetSpend) { s.Subject = "\xff" },
 	} {
-		bad := storage.UsageBatch{Node: "node", Number: 2, Usage: []storage.Usage{good, good}, Spends: []storage.BudgetSpend{spend}}
-		bad.Spends[0].Cost = 0
-		spoil(&bad)
-		if err := b.AddUsage(ctx, bad); err == nil {
-			t.Errorf("batch %d was added", i)
+		badUsage, badSpend := good, spend
+		spoil(&badUsage, &badSpend)
+		number++
+		refused, err := b.AddUsage(ctx, storage.UsageBatch{Node: "node", Number: number,
+			Usage:  []storage.Usage{good, badUsage, used(b.orgB, start, "u", "k", "a", "x", "m")},
+			Spends: []storage.BudgetSpend{badSpend, spend}})
+		noError(t, err)
+		switch {
+		case refused == nil && (mayRefuse(badUsage.Model) || mayRefuse(badSpend.Subject)): // this store keeps such text
+		case refused == nil:
+			t.Errorf("%d: nothing was refused", i)
+		case !storage.Unstorable(refused.Reason):
+			t.Errorf("%d: refused for %v", i, refused.Reason)
+		case badUsage != good:
+			equal(t, refused.Usage, []storage.Usage{badUsage})
+			equal(t, refused.Spends, nil)
+		default:
+			equal(t, refused.Usage, nil)
+			equal(t, refused.Spends, []storage.BudgetSpend{badSpend})
+		}
+		// Its number is taken.
+		_, err = b.AddUsage(ctx, storage.UsageBatch{Node: "node", Number: number, Usage: []storage.Usage{good}})
+		noError(t, err)
+		all, err := b.Usage(ctx, storage.UsageFilter{OrganizationID: b.orgB}, nil)
+		noError(t, err)
+		equal(t, all[0].UsageCounts, counts(number))
+	}
+	all, err := b.Usage(ctx, storage.UsageFilter{OrganizationID: b.orgA, Model: "m"}, nil)
+	noError(t, err)
+	equal(t, all[0].UsageCounts, counts(number+2)) // two had their spend spoilt, not their usage
+	spends, err := b.BudgetSpends(ctx, b.orgA, time.Time{})
+	noError(t, err)
+	i := slices.IndexFunc(spends, func(s storage.BudgetSpend) bool { return s.Subject == "" })
+	equal(t, spends[i].Cost, 2*number-2)
+}
+
+// testUsageOverflow wants sums to stay at the largest number: in a row, over rows, and of a budget.
+func testUsageOverflow(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	budget := b.budget(t, b.orgA, storage.Scope{Type: storage.ScopeOrganization})
+	most := used(b.orgA, start, "u", "k", "a", "x", "m")
+	most.UsageCounts = storage.UsageCounts{Requests: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CachedTokens: math.MaxInt64, Cost: math.MaxInt64}
+	another := most
+	another.Model = "m2"
+	spend := storage.BudgetSpend{OrganizationID: b.orgA, BudgetID: budget.ID, Start: hour, Cost: math.MaxInt64}
+	for number := range int64(3) {
+		b.addUsage(t, storage.UsageBatch{Node: "node", Number: number + 1, Usage: []storage.Usage{most, another, most}, Spends: []storage.BudgetSpend{spend, spend}})
+	}
+	for _, by := range [][]storage.UsageDimension{nil, {storage.UsageByModel}} {
+		all, err := b.Usage(ctx, storage.UsageFilter{OrganizationID: b.orgA}, by)
+		noError(t, err)
+		for _, u := range all {
+			equal(t, u.UsageCounts, most.UsageCounts)
 		}
 	}
-	all, err := b.Usage(ctx, storage.UsageFilter{OrganizationID: b.orgA}, nil)
+	spends, err := b.BudgetSpends(ctx, b.orgA, time.Time{})
 	noError(t, err)
-	equal(t, all[0].UsageCounts, counts(1))
-	noError(t, b.AddUsage(ctx, storage.UsageBatch{Node: "node", Number: 2, Usage: []storage.Usage{good}}))
-	all, err = b.Usage(ctx, storage.UsageFilter{OrganizationID: b.orgA}, nil)
+	equal(t, spends, []storage.BudgetSpend{spend})
+	// Below the largest number every unit counts.
+	for i, n := range []int64{1<<62 - 1, 1<<62 - 6} {
+		u := used(b.orgB, start.Add(time.Duration(i)*time.Hour), "u", "k", "a", "x", "m")
+		u.Cost = n
+		b.addUsage(t, storage.UsageBatch{Node: "node", Number: 10 + int64(i), Usage: []storage.Usage{u}})
+	}
+	all, err := b.Usage(ctx, storage.UsageFilter{OrganizationID: b.orgB}, nil)
 	noError(t, err)
-	equal(t, all[0].UsageCounts, counts(2))
+	equal(t, all[0].Cost, math.MaxInt64-6)
 }
 
 // testUsageRace adds from several nodes at once, each batch twice: no count is lost and none is there twice.
@@ -144,7 +207,7 @@ func testUsageRace(t *testing.T, b *bundle) {
 				var twice sync.WaitGroup
 				for range 2 {
 					twice.Go(func() {
-						if err := b.AddUsage(ctx, storage.UsageBatch{Node: node, Number: number, Usage: []storage.Usage{
+						if _, err := b.AddUsage(ctx, storage.UsageBatch{Node: node, Number: number, Usage: []storage.Usage{
 							used(b.orgA, start, "shared", "", "", "", ""), used(b.orgA, start, node, "", "", "", ""),
 						}, Spends: []storage.BudgetSpend{{OrganizationID: b.orgA, BudgetID: budget.ID, Start: hour, Cost: 3}}}); err != nil {
 							t.Error(err)
@@ -243,7 +306,7 @@ func testBudgetSpends(t *testing.T, b *bundle) {
 	add := func(spends ...storage.BudgetSpend) {
 		t.Helper()
 		number++
-		noError(t, b.AddUsage(ctx, storage.UsageBatch{Node: "node", Number: number, Spends: spends}))
+		b.addUsage(t, storage.UsageBatch{Node: "node", Number: number, Spends: spends})
 	}
 	list := func(organization string, since time.Time) []storage.BudgetSpend {
 		t.Helper()
