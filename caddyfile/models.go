@@ -71,9 +71,10 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 // parseAlias reads a name under which models are asked for. Syntax:
 //
 //	alias <name> {
-//		target      <provider> <model> [weight <number>]
-//		fallback    <alias...>
-//		description <text>
+//		target            <provider> <model> [weight <number>]
+//		fallback          <alias...>
+//		description       <text>
+//		max_output_tokens <number>
 //	}
 func parseAlias(d *caddyfile.Dispenser, a *app.App) error {
 	var alias app.ConfiguredAlias
@@ -94,14 +95,32 @@ func parseAlias(d *caddyfile.Dispenser, a *app.App) error {
 			if !d.AllArgs(&alias.Description) {
 				return d.ArgErr()
 			}
+		case "max_output_tokens":
+			err = parseMaxOutput(d, &alias)
 		default:
-			err = d.Errf("unrecognized word %q in alias; known are description, fallback, target", word)
+			err = d.Errf("unrecognized word %q in alias; known are description, fallback, max_output_tokens, target", word)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	a.Aliases = append(a.Aliases, alias)
+	return nil
+}
+
+func parseMaxOutput(d *caddyfile.Dispenser, alias *app.ConfiguredAlias) error {
+	var number string
+	if alias.MaxOutputTokens != 0 {
+		return d.Err("max_output_tokens may be given once")
+	}
+	if !d.AllArgs(&number) {
+		return d.ArgErr()
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 1 || n > app.MaxModelOutput {
+		return d.Errf("max_output_tokens: %q is not a number from 1 to %d", number, app.MaxModelOutput)
+	}
+	alias.MaxOutputTokens = n
 	return nil
 }
 

@@ -39,8 +39,10 @@ type ModelMapping struct {
 	// Fallbacks are aliases whose targets are tried, in order, after all of Targets have failed; their own fallbacks are not.
 	// None is smart, nor the alias itself.
 	Fallbacks []string
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	// MaxOutputTokens is the most that its models make for one choice; 0: nobody said.
+	MaxOutputTokens int64
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
 }
 
 // ModelTarget is a model of a provider.

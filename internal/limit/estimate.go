@@ -16,6 +16,13 @@ const PartTokens = 1000
 // FirstMean is taken for the output of a call whose alias has answered nothing in the last hour.
 const FirstMean = 256
 
+// MostOutput is what a model is taken to make at most of whom nobody says how much it can. MostPrompt is what a prompt is taken
+// for at most, whatever is in it: no model reads as much.
+const (
+	MostOutput = 1_000_000
+	MostPrompt = 10_000_000
+)
+
 // bytesPerToken is how many bytes of text are taken for one token.
 const bytesPerToken = 4
 
@@ -34,19 +41,23 @@ type Estimate struct {
 // Reserve is the tokens to reserve: the prompt, and the client's maximum for every choice in full. Without a maximum
 // it takes mean, the alias's for a whole call (see [Means]), for every choice, capped at half of smallest, the
 // smallest matching limit ([Matched.SmallestTokens]), so that a guess alone never keeps a call out for good.
-func (e Estimate) Reserve(mean, smallest int64, limited bool) int64 {
+//
+// Nobody reserves more than the model makes: able for a choice (0: MostOutput), and for all of them together MostOutput, or
+// able where that is more.
+func (e Estimate) Reserve(mean, able, smallest int64, limited bool) int64 {
 	if !e.Output {
 		return e.Prompt
 	}
-	output := times(e.Most, e.Choices)
-	if e.Most <= 0 {
-		output = times(mean, e.Choices)
-		if limited {
-			output = min(output, smallest/2)
-		}
+	if able <= 0 {
+		able = MostOutput
 	}
-	if output > math.MaxInt64-e.Prompt {
-		return math.MaxInt64
+	each := e.Most
+	if each <= 0 {
+		each = mean
+	}
+	output := min(times(min(each, able), e.Choices), max(able, MostOutput))
+	if e.Most <= 0 && limited {
+		output = min(output, smallest/2)
 	}
 	return e.Prompt + output
 }
@@ -147,7 +158,7 @@ func (e Endpoint) bounds(member []byte) bool {
 // Estimate is what the members so far make.
 func (e *Estimation) Estimate() Estimate {
 	done := e.estimate
-	done.Prompt = e.sum.total()
+	done.Prompt = min(e.sum.total(), MostPrompt)
 	return done
 }
 

@@ -73,26 +73,70 @@ func TestEstimateRequest(t *testing.T) {
 func TestReserve(t *testing.T) {
 	const big = math.MaxInt64
 	for _, test := range []struct {
-		estimate       Estimate
-		mean, smallest int64
-		limited        bool
-		want           int64
+		estimate             Estimate
+		mean, able, smallest int64
+		limited              bool
+		want                 int64
 	}{
-		{Estimate{10, 100, 3, true}, 256, 50, true, 310}, // a client's maximum in full, whatever the limit
-		{Estimate{10, 0, 1, true}, 256, 0, false, 266},
-		{Estimate{10, 0, 1, true}, 256, 1000, true, 266},
-		{Estimate{10, 0, 1, true}, 256, 100, true, 60},
-		{Estimate{10, 0, 128, true}, 256, 100, true, 60},
-		{Estimate{10, 0, 2, true}, 256, 10_000, true, 522},
-		{Estimate{10, 100, 1, false}, 256, 100, true, 10},
-		{Estimate{10, big, 128, true}, 256, 0, false, big},
-		{Estimate{10, big, 1, true}, 256, 0, false, big},
-		{Estimate{0, 0, big, true}, 256, 1000, true, 500},
+		{Estimate{10, 100, 3, true}, 256, 0, 50, true, 310}, // a client's maximum in full, whatever the limit
+		{Estimate{10, 0, 1, true}, 256, 0, 0, false, 266},
+		{Estimate{10, 0, 1, true}, 256, 0, 1000, true, 266},
+		{Estimate{10, 0, 1, true}, 256, 0, 100, true, 60},
+		{Estimate{10, 0, 128, true}, 256, 0, 100, true, 60},
+		{Estimate{10, 0, 2, true}, 256, 0, 10_000, true, 522},
+		{Estimate{10, 100, 1, false}, 256, 0, 100, true, 10},
+		// Nobody reserves more than the model makes.
+		{Estimate{10, big, 128, true}, 256, 0, 0, false, 10 + MostOutput},
+		{Estimate{10, big, 1, true}, 256, 0, 0, false, 10 + MostOutput},
+		{Estimate{10, 100, big, true}, 256, 0, 0, false, 10 + MostOutput},
+		{Estimate{10, big, 1, true}, 256, 8192, 0, false, 10 + 8192},
+		{Estimate{10, big, 4, true}, 256, 8192, 0, false, 10 + 4*8192},
+		{Estimate{10, 100, 1, true}, 256, 8192, 0, false, 110},
+		{Estimate{10, big, big, true}, 256, 2_000_000, 0, false, 10 + 2_000_000},
+		{Estimate{10, 0, 1, true}, 256, 64, 0, false, 74},
+		{Estimate{0, 0, big, true}, 256, 0, 1000, true, 500},
 	} {
-		if got := test.estimate.Reserve(test.mean, test.smallest, test.limited); got != test.want {
+		if got := test.estimate.Reserve(test.mean, test.able, test.smallest, test.limited); got != test.want {
 			t.Errorf("%+v: %d", test, got)
 		}
 	}
+}
+
+// TestMostPrompt: a body of images is no prompt that any model reads.
+func TestMostPrompt(t *testing.T) {
+	body := `{"messages":[` + strings.Repeat(`{"type":"image"},`, 2*MostPrompt/PartTokens) + `"x"]}`
+	got, err := EstimateRequest(ChatCompletions, []byte(body), strictjson.Limits{})
+	if err != nil || got.Prompt != MostPrompt {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestRates: what a model makes in a time is known from how long its answers took.
+func TestRates(t *testing.T) {
+	c := newClock()
+	m := NewMeans(c.now)
+	want := func(in time.Duration, n int64) {
+		t.Helper()
+		if got := m.In(in, acme, "fast"); got != n {
+			t.Fatalf("%d in %v, want %d", got, in, n)
+		}
+	}
+	want(2*time.Second, 2*FirstRate)
+	want(20*time.Millisecond, 2)
+	want(-time.Second, 0)
+	m.Add(acme, "fast", 100, 0) // of one whose time nobody knows
+	want(time.Second, FirstRate)
+	c.turn(61 * time.Minute)
+	c.turn(5 * time.Minute)
+	m.Add(acme, "fast", 30, time.Second)
+	m.Add(acme, "fast", 90, 2*time.Second)
+	m.Add(globex, "fast", 9999, time.Second)
+	want(time.Second, 40)
+	want(time.Millisecond, 1)
+	c.turn(66 * time.Minute)
+	want(time.Second, FirstRate)
+	m.Add(acme, "fast", 1000, time.Microsecond) // from a cache: a model makes less
+	want(time.Second, MostRate)
 }
 
 func TestOfToolResult(t *testing.T) {
@@ -131,12 +175,12 @@ func TestMeans(t *testing.T) {
 		}
 	}
 	want(FirstMean)
-	m.Add(acme, "fast", 100)
-	m.Add(globex, "fast", 9999)
-	m.Add(acme, "slow", 9999)
+	m.Add(acme, "fast", 100, 0)
+	m.Add(globex, "fast", 9999, 0)
+	m.Add(acme, "slow", 9999, 0)
 	want(100)
 	c.turn(30 * time.Minute)
-	m.Add(acme, "fast", 201)
+	m.Add(acme, "fast", 201, 0)
 	want(151)
 	c.turn(29 * time.Minute)
 	want(151)
@@ -144,16 +188,16 @@ func TestMeans(t *testing.T) {
 	want(201)
 	c.turn(31 * time.Minute)
 	want(FirstMean)
-	m.Add(acme, "fast", -7)
+	m.Add(acme, "fast", -7, 0)
 	want(0)
 	for i := range maxMeans + 10 {
-		m.Add(acme, strings.Repeat("a", i%100)+string(rune('b'+i/100)), 5)
+		m.Add(acme, strings.Repeat("a", i%100)+string(rune('b'+i/100)), 5, 0)
 	}
 	if len(m.known) > maxMeans {
 		t.Errorf("%d are remembered", len(m.known))
 	}
 	c.turn(2 * time.Hour)
-	m.Add(globex, "new", 5)
+	m.Add(globex, "new", 5, 0)
 	if len(m.known) != 1 || m.Of(globex, "new") != 5 {
 		t.Errorf("%d are remembered", len(m.known))
 	}
@@ -178,7 +222,7 @@ func FuzzEstimateRequest(f *testing.F) {
 				}
 				continue
 			}
-			if got.Prompt < 0 || got.Most < 0 || got.Choices < 1 || got.Reserve(256, 100, true) < got.Prompt {
+			if got.Prompt < 0 || got.Most < 0 || got.Choices < 1 || got.Reserve(256, 0, 100, true) < got.Prompt {
 				t.Fatalf("%+v", got)
 			}
 			if json.Unmarshal(body, &object) != nil {
@@ -314,10 +358,10 @@ func BenchmarkEstimateRequest(b *testing.B) {
 func BenchmarkMeansFull(b *testing.B) {
 	m := NewMeans(newClock().now)
 	for i := range maxMeans {
-		m.Add(acme, strconv.Itoa(i), 5)
+		m.Add(acme, strconv.Itoa(i), 5, 0)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Add(acme, "another", 5)
+		m.Add(acme, "another", 5, 0)
 	}
 }

@@ -68,7 +68,7 @@ func TestExtend(t *testing.T) {
 	used(2, 40, 1, 40)
 }
 
-// TestAgain: T07, of a call that goes on from where nobody learns what it used, that stays as reserved, and the rest is settled.
+// TestAgain: T07, of a call that goes on from where nobody learns what it used, what it is taken to have used stays, and the rest is settled.
 func TestAgain(t *testing.T) {
 	e, _ := newEngine()
 	set := Compile(acme, []storage.RateLimit{
@@ -93,17 +93,17 @@ func TestAgain(t *testing.T) {
 		}
 	}
 	p := mustCharge(t, e, on("first"), Cost{Requests: 1, Tokens: 300})
-	if r, err := p.Again(t.Context(), on("second")); r != nil || err != nil {
+	if r, err := p.Again(t.Context(), on("second"), 250); r != nil || err != nil {
 		t.Fatal(r, err)
 	}
-	used(1, 600, SubjectUsage{"first", 1, 300}, SubjectUsage{"second", 1, 300})
-	if r, err := p.Again(t.Context(), on("third")); r == nil || err != nil || r.Measure != Tokens {
+	used(1, 550, SubjectUsage{"first", 1, 250}, SubjectUsage{"second", 1, 300})
+	if r, err := p.Again(t.Context(), on("third"), 1); r == nil || err != nil || r.Measure != Tokens {
 		t.Fatal(r, err)
 	}
-	used(1, 600, SubjectUsage{"first", 1, 300}, SubjectUsage{"second", 1, 300})
+	used(1, 550, SubjectUsage{"first", 1, 250}, SubjectUsage{"second", 1, 300})
 	p.Settle(40)
-	used(1, 340, SubjectUsage{"first", 1, 300}, SubjectUsage{"second", 1, 40})
-	if _, err := p.Again(t.Context(), on("third")); err == nil {
+	used(1, 290, SubjectUsage{"first", 1, 250}, SubjectUsage{"second", 1, 40})
+	if _, err := p.Again(t.Context(), on("third"), 1); err == nil {
 		t.Error("it has ended")
 	}
 }

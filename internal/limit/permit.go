@@ -91,19 +91,22 @@ func (p *Permit) rest(to *Matched) *Matched {
 	return rest
 }
 
-// Again is Move for a call of which nobody will learn what it used where it is: that stays charged as it was reserved, and as much is
-// reserved once more where it goes (attack T07). Requests count once. When that is refused nothing changes.
-func (p *Permit) Again(ctx context.Context, to *Matched) (*Refusal, error) {
+// Again is Move for a call that may have used something where it is, which is settled as that much, and of which as much as at first is
+// reserved where it goes (attack T07). Requests count once. When that is refused nothing changes.
+func (p *Permit) Again(ctx context.Context, to *Matched, used int64) (*Refusal, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
 		return nil, errEnded
 	}
-	before := p.held
+	before := slices.Clone(p.held) // charge puts the next one in its place
 	p.held = nil
 	if refused, err := p.charge(ctx, p.rest(to), nil); refused != nil || err != nil {
 		p.held = before
 		return refused, err
+	}
+	for _, h := range before {
+		p.engine.correct(h, max(used, 0)-p.reserved)
 	}
 	p.matched = to
 	return nil, nil

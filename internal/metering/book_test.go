@@ -26,7 +26,7 @@ func TestUsageIsWrittenDown(t *testing.T) {
 	d.reserve(c).Settle(Tokens{Input: 5, Output: -9})
 	d.reserve(c).Release()
 	d.clock.set(noon.Add(61 * time.Minute))
-	late.Close() // nobody learnt what it used; it counts in the hour in which it began
+	asReserved(late) // nobody learnt what it used; it counts in the hour in which it began
 	d.flush()
 	row := func(user, alias string) storage.Usage {
 		return storage.Usage{OrganizationID: acme, Hour: noon, UserID: user, APIKeyID: "key", AgentID: "agent", Alias: alias, Model: "m"}
@@ -47,12 +47,12 @@ func TestHoldsEndOnce(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetDay, 100))
 	d := newDesk(t, store)
-	for _, end := range []func(*Hold) bool{func(h *Hold) bool { return h.Settle(Tokens{Input: 1}) }, (*Hold).Release, (*Hold).Close} {
+	for _, end := range []func(*Hold) bool{func(h *Hold) bool { return h.Settle(Tokens{Input: 1}) }, (*Hold).Release, asReserved} {
 		h := d.reserve(call(10))
 		if !end(h) {
 			t.Error("the first to end it was not the first")
 		}
-		if h.Settle(Tokens{Input: 50}) || h.Release() || h.Close() {
+		if h.Settle(Tokens{Input: 50}) || h.Release() || asReserved(h) {
 			t.Error("it ended twice")
 		}
 	}
@@ -62,7 +62,7 @@ func TestHoldsEndOnce(t *testing.T) {
 	}
 	d.reserve(call(89)).Release()
 	var none *Hold
-	if none.Settle(Tokens{}) || none.Close() || none.Release() {
+	if none.Settle(Tokens{}) || none.Release() {
 		t.Error("nil was the first")
 	}
 }

@@ -42,23 +42,23 @@ func TestScopes(t *testing.T) {
 			mine, theirs := call(60), call(60)
 			c.set(&mine, s)
 			c.set(&theirs, other)
-			d.reserve(theirs).Close()
-			d.reserve(mine).Close()
-			d.reserve(theirs).Close()
+			asReserved(d.reserve(theirs))
+			asReserved(d.reserve(mine))
+			asReserved(d.reserve(theirs))
 			d.refuse(mine)
-			d.reserve(theirs).Close()
+			asReserved(d.reserve(theirs))
 			if !c.each {
 				return
 			}
 			apart := c.scope
 			apart.ID, apart.Value = "", ""
 			store.put(budget("named", apart, storage.BudgetDay, 100)) // another scope: what was spent is forgotten
-			d.reserve(mine).Close()
+			asReserved(d.reserve(mine))
 			r := d.refuse(mine)
 			if r.Subject != s || r.Spent != 60 || r.Budget.ID != "named" {
 				t.Errorf("%+v", r)
 			}
-			d.reserve(theirs).Close()
+			asReserved(d.reserve(theirs))
 			d.refuse(theirs)
 		})
 	}
@@ -78,7 +78,7 @@ func TestScopes(t *testing.T) {
 		store.put(soft)
 		d := newDesk(t, store)
 		c := call(50)
-		d.reserve(c).Close()
+		asReserved(d.reserve(c))
 		if r := d.refuse(c); r.Budget.ID != "model" {
 			t.Errorf("%+v", r)
 		}
@@ -212,7 +212,7 @@ func TestNothingPassesAHardStop(t *testing.T) {
 					case 0:
 						h.Release()
 					case 1:
-						h.Close()
+						asReserved(h)
 						spent.Add(estimate)
 					default:
 						used := r.Int64N(estimate + over + 1)
@@ -311,7 +311,7 @@ func TestChangesAreInForce(t *testing.T) {
 	b.Scope = storage.Scope{Type: storage.ScopeUser, ID: "alice"}
 	store.put(b)
 	d.use(120) // what was spent in the scope before is forgotten
-	running.Close()
+	asReserved(running)
 	d.flush()
 	if got := store.spent("b"); got != 120 {
 		t.Errorf("spent %d: what was spent in another scope is counted", got)
@@ -429,7 +429,7 @@ func TestNamesOfSubjects(t *testing.T) {
 	d := newDesk(t, store)
 	c := call(60)
 	c.Subject.Alias = "a\x00\xff"
-	d.reserve(c).Close()
+	asReserved(d.reserve(c))
 	d.flush()
 	store.epochs.Bump(acme)
 	if r := d.refuse(c); r.Spent != 60 {

@@ -281,6 +281,9 @@ func (d *desk) reserve(c Call) *Hold {
 	return h
 }
 
+// asReserved settles a call at what was set aside for it.
+func asReserved(h *Hold) bool { return h.Settle(Tokens{Input: h.call.Input, Output: h.call.Output}) }
+
 // refuse asks for a call that must not be let through.
 func (d *desk) refuse(c Call) *Refusal {
 	d.t.Helper()

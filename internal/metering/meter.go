@@ -129,9 +129,9 @@ type Call struct {
 	Uncounted bool
 }
 
-// Hold is a call that was let through, with its estimated cost set aside. Whoever has one ends it with Settle, Release or
-// Close, whatever became of the call; the first of them counts and later ones do nothing, so that Close can be deferred.
-// All are safe on nil and for concurrent use, and report whether they were the first.
+// Hold is a call that was let through, with its estimated cost set aside. Whoever has one ends it with Settle or Release,
+// whatever became of the call; the first of them counts and later ones do nothing.
+// Both are safe on nil and for concurrent use, and report whether they were the first.
 type Hold struct {
 	meter    *Meter
 	call     Call
@@ -144,20 +144,12 @@ type Hold struct {
 	ended    bool
 }
 
-// Settle writes down what the call used.
+// Settle writes down what the call used, or is taken to have used when nobody learnt it (attack T07).
 func (h *Hold) Settle(used Tokens) bool {
 	if h == nil {
 		return false
 	}
 	return h.meter.settle(h, used)
-}
-
-// Close writes the call down as it was estimated, for one of which nobody learnt what it used (attack T07).
-func (h *Hold) Close() bool {
-	if h == nil {
-		return false
-	}
-	return h.meter.settle(h, Tokens{Input: h.call.Input, Output: h.call.Output})
 }
 
 // Release writes nothing down: the provider was not reached, or took nothing for its answer.

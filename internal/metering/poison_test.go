@@ -32,7 +32,7 @@ func TestPoison(t *testing.T) {
 					c := call(7)
 					c.Organization, c.Subject.Model = who, model
 					if who == acme || model != poison {
-						d.reserve(c).Close()
+						asReserved(d.reserve(c))
 					}
 				}
 			}
@@ -99,7 +99,7 @@ func TestReservedStaysANumber(t *testing.T) {
 		t.Errorf("%d is set aside", c.reserved)
 	}
 	for _, h := range holds {
-		h.Close()
+		asReserved(h)
 	}
 	if c := counted(); c.reserved != 0 || c.holds != 0 || c.spent != math.MaxInt64 {
 		t.Errorf("%+v", c)

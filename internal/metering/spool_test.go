@@ -69,7 +69,7 @@ func TestKilled(t *testing.T) {
 				store.fail(always(works))
 			default:
 				n := rapid.Int64Range(1, 1000).Draw(r, "cost")
-				d.reserve(call(n)).Close()
+				asReserved(d.reserve(call(n)))
 				loose += n
 				// What earlier processes have left is known as well.
 				d.mu.Lock()

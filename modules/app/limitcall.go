@@ -122,7 +122,7 @@ func (c *Call) Charge(ctx context.Context) (*limit.Refusal, error) {
 	cost := limit.Cost{Requests: requests}
 	if most, ok := m.SmallestTokens(); ok && results > 0 {
 		mean := c.Core.Limits.results.Of(c.Caller.OrganizationID, c.Server.ID)
-		cost.Tokens = limit.Estimate{Choices: results, Output: true}.Reserve(mean, most, true)
+		cost.Tokens = limit.Estimate{Choices: results, Output: true}.Reserve(mean, 0, most, true)
 	}
 	var refused *limit.Refusal
 	c.limits.permit, refused, err = c.Core.Limits.Engine().Charge(ctx, m, cost)

@@ -25,7 +25,7 @@ func (c *Call) EndLimits() {
 // delivered counts the tokens of a tool's result that is on its way to the caller.
 func (c *Call) delivered(ctx context.Context, tokens int64) {
 	l := c.Core.Limits
-	l.results.Add(c.Caller.OrganizationID, c.Server.ID, tokens)
+	l.results.Add(c.Caller.OrganizationID, c.Server.ID, tokens, 0)
 	if c.limits.permit != nil && c.limits.results > 0 {
 		c.limits.used += tokens
 		if c.limits.results--; c.limits.results == 0 {

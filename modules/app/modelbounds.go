@@ -14,6 +14,7 @@ import (
 const (
 	MaxModelWeight  = 1_000_000
 	MaxModelTimeout = time.Hour
+	MaxModelOutput  = 100_000_000 // tokens
 )
 
 // ProviderSecretText is what a provider's secret looks like: it goes into a header field.

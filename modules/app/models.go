@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -39,6 +40,17 @@ type Model struct {
 	Targets []ModelTarget
 	// Fallbacks are the models whose targets are tried after Targets, in order; their own fallbacks are not.
 	Fallbacks []*Model
+	// MaxOutput is the tokens that it makes at most for one choice; 0: nobody said.
+	MaxOutput int64
+}
+
+// MostOutput is the tokens that whichever answers a call to the model makes at most for one choice.
+func (m *Model) MostOutput() int64 {
+	most := cmp.Or(m.MaxOutput, limit.MostOutput)
+	for _, f := range m.Fallbacks {
+		most = max(most, cmp.Or(f.MaxOutput, limit.MostOutput))
+	}
+	return most
 }
 
 // ModelTarget is a model of a provider.
@@ -177,6 +189,7 @@ func (c *Core) merge(set *storage.ModelSet) *Models {
 		mapping := &set.Mappings[i]
 		m.byAlias[mapping.Alias] = &Model{
 			Alias: mapping.Alias, Description: mapping.Description, CreatedAt: mapping.CreatedAt, Targets: c.storedTargets(mapping.Targets, accounts),
+			MaxOutput: mapping.MaxOutputTokens,
 		}
 	}
 	for i := range set.Mappings {

@@ -55,6 +55,8 @@ type ConfiguredAlias struct {
 	Description string `json:"description,omitempty"`
 	// The models that answer. At least one is required.
 	Targets []ConfiguredTarget `json:"targets,omitempty"`
+	// The most tokens of output that its models make for one choice. No call sets more aside, whatever it asks for. Default: 1000000.
+	MaxOutputTokens int64 `json:"max_output_tokens,omitempty"`
 	// Other aliases of the configuration, whose targets are tried when all of this one's failed. Default: none.
 	Fallbacks []string `json:"fallbacks,omitempty"`
 }
@@ -268,8 +270,10 @@ func (c *Core) bindAlias(a *ConfiguredAlias) error {
 		return errors.New("it is given twice")
 	case len(a.Targets) == 0:
 		return errors.New("it needs a target")
+	case a.MaxOutputTokens < 0 || a.MaxOutputTokens > MaxModelOutput:
+		return fmt.Errorf("max_output_tokens %d is not between 1 and %d", a.MaxOutputTokens, MaxModelOutput)
 	}
-	model := &Model{Alias: a.Name, Description: a.Description}
+	model := &Model{Alias: a.Name, Description: a.Description, MaxOutput: a.MaxOutputTokens}
 	for _, t := range a.Targets {
 		account := c.configuredAccount(t.Provider)
 		switch {

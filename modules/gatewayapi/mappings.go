@@ -46,18 +46,23 @@ type mappingView struct {
 	Description    string         `json:"description"`
 	Targets        []targetView   `json:"targets"`
 	Fallbacks      []string       `json:"fallbacks"`
+	MaxOutput      *int64         `json:"max_output_tokens"` // null: the gateway's
 	CreatedAt      routes.Instant `json:"created_at"`
 	UpdatedAt      routes.Instant `json:"updated_at"`
 }
 
 func viewMapping(m storage.ModelMapping) mappingView {
-	return mappingView{
+	v := mappingView{
 		ID: m.ID, OrganizationID: m.OrganizationID, Alias: m.Alias, Description: m.Description,
 		Targets: views(m.Targets, func(t storage.ModelTarget) targetView {
 			return targetView{t.ProviderID, t.Model, t.Weight, viewTimeouts(t.Timeouts)}
 		}),
 		Fallbacks: routes.List(m.Fallbacks), CreatedAt: routes.Instant(m.CreatedAt), UpdatedAt: routes.Instant(m.UpdatedAt),
 	}
+	if m.MaxOutputTokens > 0 {
+		v.MaxOutput = &m.MaxOutputTokens
+	}
+	return v
 }
 
 // mappingEdit is what a body says about a mapping.
@@ -65,6 +70,7 @@ type mappingEdit struct {
 	alias, description validate.Field[string]
 	targets            validate.Field[[]storage.ModelTarget]
 	fallbacks          validate.Field[[]string]
+	maxOutput          validate.Field[int64]
 }
 
 func readMapping(o *validate.Object, create bool) mappingEdit {
@@ -79,6 +85,7 @@ func readMapping(o *validate.Object, create bool) mappingEdit {
 			Timeouts:   readTimeouts(t).Value,
 		})
 	}
+	e.maxOutput = o.Int("max_output_tokens", validate.Integer{Flags: validate.Nullable, Min: 1, Max: app.MaxModelOutput})
 	e.fallbacks = o.Texts("fallbacks", validate.List{Flags: validate.Nullable, Max: maxFallbacks}, alias)
 	return e
 }
@@ -88,6 +95,7 @@ func (e mappingEdit) apply(m *storage.ModelMapping) {
 	replace(&m.Description, e.description)
 	set(&m.Targets, e.targets)
 	replace(&m.Fallbacks, e.fallbacks)
+	replace(&m.MaxOutputTokens, e.maxOutput)
 }
 
 func listMappings(q *request) (any, error) {

@@ -32,7 +32,7 @@ func (x *exchange) relay(ctx context.Context, run *run, answer *reply) {
 	case answer.Kind == forward.JSON:
 		x.relayWhole(ctx, run, answer)
 	default:
-		run.unknown = true // it may have worked for it
+		run.lose(ctx, nil)
 		x.handler.Logger.Warn("a provider's answer is neither JSON nor an event stream", run.fields(run.to, zap.Int("status", answer.Status))...)
 		x.finish(run, outcomeUpstream, answer.Status, llmwire.Usage{})
 		x.refuse(refusedUpstream)
@@ -77,7 +77,7 @@ func (x *exchange) relayWhole(ctx context.Context, run *run, answer *reply) {
 
 // brokeOff answers for an answer of which nothing has reached the client.
 func (x *exchange) brokeOff(ctx context.Context, run *run, response *forward.Response, err error) {
-	run.unknown = true
+	run.lose(ctx, err)
 	refused := refusedUpstream
 	reason, ended := streams.EndedFor(ctx)
 	switch {
@@ -121,7 +121,7 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 		fallthrough
 	case err != nil:
 		outcome := x.cutOff(ctx, run, response, stream, err)
-		run.unheard(stream.Used())
+		run.cut(ctx, stream, err)
 		x.finish(run, outcome, response.Status, stream.Used())
 	case known && !stream.Delivers(): // it used nothing for that
 		outcome := outcomeRefused
@@ -130,23 +130,22 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 		}
 		x.finish(run, outcome, response.Status, llmwire.Usage{})
 	case known:
-		x.settleStream(run, stream)
+		x.settleStream(ctx, run, stream)
 		x.finish(run, outcomeUpstream, response.Status, stream.Used())
 	default:
-		x.settleStream(run, stream)
+		x.settleStream(ctx, run, stream)
 		x.finish(run, outcomeOK, response.Status, stream.Used())
 	}
 }
 
-// settleStream settles a stream that came to its end, or to an error that its provider told. One that tells no numbers is
-// settled by its text, or as reserved where that is more: a model may have thought without showing it (attack T07). An
-// administrator who says that a provider tells none takes its text.
-func (x *exchange) settleStream(run *run, stream *llmwire.Stream) {
+// settleStream settles a stream that came to its end, or to an error that its provider told. An administrator who says that a
+// provider tells no numbers takes its text.
+func (x *exchange) settleStream(ctx context.Context, run *run, stream *llmwire.Stream) {
 	if stream.Usage().Known || run.without && run.to.Account.NoStreamOptions {
 		run.used(stream.Used())
 		return
 	}
-	run.unheard(stream.Used())
+	run.untold(ctx, stream)
 }
 
 // cutOff ends a stream that broke off after its beginning, with an event that says so where somebody is left to read it.

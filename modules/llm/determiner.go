@@ -145,7 +145,7 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 	}
 	defer reply.Close()
 	if reply.err != nil {
-		run.unknown = true
+		run.lose(ctx, reply.err)
 		call.AuditModelOutcome(outcomeUpstream, reply.Status, llmwire.Usage{})
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
@@ -153,7 +153,9 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 		return "", reply.err
 	}
 	if reply.Status != http.StatusOK || reply.Kind != forward.JSON {
-		run.unknown = reply.Status < http.StatusBadRequest // it may have worked for it
+		if reply.Status < http.StatusBadRequest {
+			run.lose(ctx, nil)
+		}
 		call.AuditModelOutcome(outcomeUpstream, reply.Status, llmwire.Usage{})
 		return "", fmt.Errorf("the determiner answered with status %d", reply.Status)
 	}

@@ -39,7 +39,7 @@ func TestSettling(t *testing.T) {
 		serve  func(w http.ResponseWriter, r *http.Request)
 		abort  bool // the client goes away after the first event
 		status int
-		want   int64
+		want   int64 // at least, and less than a maximum of its own above
 	}{
 		{"a whole answer", asked, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, whole) }, false, 200, 42},
 		{"T07 a whole answer without usage", asked, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, noUsage) }, false, 200, promptOf + 2},

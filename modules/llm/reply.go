@@ -51,7 +51,8 @@ func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.R
 		if err := answer.stream.Begin(func() bool { return x.handler.now().Sub(began) > announced }); err != nil {
 			return x.broken(ctx, c, err)
 		}
-		answer.Body = answer.stream
+		x.heard = x.handler.now()
+		answer.Body = listener{answer.stream, x}
 		told, failed = answer.stream.Failed()
 		failed = failed && !answer.stream.Delivers()
 	case forward.JSON:
@@ -107,7 +108,7 @@ func (x *run) broken(ctx context.Context, c candidate, err error) (llmroute.Resu
 		err = &forward.Error{Class: forward.ErrUpstream, Cause: err}
 	}
 	if reason, ended := streams.EndedFor(ctx); ended {
-		x.unknown = true
+		x.lose(ctx, err)
 		return llmroute.Unknown, failure{refusal: refusedEnded(reason), final: true}
 	}
 	return x.failed(ctx, c, err)

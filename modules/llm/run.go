@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -42,7 +43,12 @@ type run struct {
 	entered *limit.Permit // what counts of it already, before its first target; nil: nothing
 	permit  *limit.Permit
 	hold    *metering.Hold
-	unknown bool // to may have done something that nobody will tell of
+
+	reserved int64         // tokens, for to
+	sent     time.Time     // when to was asked
+	heard    time.Time     // when something of its stream came last
+	unknown  bool          // to may have done something that nobody will tell of
+	taken    llmwire.Usage // what it is taken to have used then
 }
 
 // candidate is a target, and the alias that led to it.
@@ -158,6 +164,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, llmroute.Result
 		return nil, llmroute.Unknown, failure{refusal: refusedRecord, final: true}
 	}
 	core, started := x.call.Core, x.handler.now()
+	x.sent = started
 	response, err := x.handler.Forwarder.Do(app.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
 		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.body(c.Model),
 		Credential: core.Credential(c.Account),
@@ -192,7 +199,7 @@ func (x *run) body(model string) []byte {
 // failed says what becomes of a call whose target gave no answer.
 func (x *run) failed(ctx context.Context, c candidate, err error) (llmroute.Result, failure) {
 	if !errors.Is(err, forward.ErrConnect) {
-		x.unknown = true
+		x.lose(ctx, err)
 	}
 	if reason, ended := streams.EndedFor(ctx); ended {
 		return llmroute.Unknown, failure{refusal: refusedEnded(reason), final: true}
@@ -233,7 +240,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	}
 	estimate := x.request.Estimate
 	smallest, limited := matched.SmallestTokens()
-	tokens := estimate.Reserve(core.Limits.Means().Of(organization, x.model.Alias), smallest, limited)
+	tokens := estimate.Reserve(core.Limits.Means().Of(organization, x.model.Alias), x.model.MostOutput(), smallest, limited)
 	hold, full, err := core.Usage.Reserve(ctx, metering.Call{
 		Organization: organization, Subject: subject, Kind: c.Account.Kind, Input: estimate.Prompt, Output: tokens - estimate.Prompt, Uncounted: x.requests == 0,
 	})
@@ -246,7 +253,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	var over *limit.Refusal
 	switch {
 	case x.permit != nil && x.unknown:
-		over, err = x.permit.Again(ctx, matched)
+		over, err = x.permit.Again(ctx, matched, x.taken.Total())
 	case x.permit != nil:
 		over, err = x.permit.Move(ctx, matched)
 	case x.entered != nil:
@@ -264,7 +271,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 		}
 		return nil, err
 	}
-	x.hold, x.unknown = hold, false
+	x.hold, x.unknown, x.reserved = hold, false, min(tokens, x.permit.Reserved())
 	return nil, nil
 }
 
@@ -279,35 +286,33 @@ func (x *run) subject(c candidate) limit.Subject {
 // endHold ends what budgets have set aside for the target that was tried last.
 func (x *run) endHold() {
 	if x.unknown {
-		x.hold.Close()
+		x.hold.Settle(spent(x.taken))
 	} else {
 		x.hold.Release()
 	}
 	x.hold = nil
 }
 
+// spent is usage as budgets have it.
+func spent(u llmwire.Usage) metering.Tokens {
+	return metering.Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached, Written: u.Written, Written1h: u.Written1h}
+}
+
 // used settles what the call used, once.
 func (x *run) used(u llmwire.Usage) {
-	if x.permit != nil {
-		x.permit.Settle(u.Total())
-	}
-	x.hold.Settle(metering.Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached, Written: u.Written, Written1h: u.Written1h})
-	app.CountModelTokens(u.Input, u.Output, u.Cached)
+	x.settle(u)
 	if u.Output > 0 {
-		x.call.Core.Limits.Means().Add(x.call.Caller.OrganizationID, x.model.Alias, x.request.PerChoice(u.Output))
+		x.call.Core.Limits.Means().Add(x.call.Caller.OrganizationID, x.model.Alias, x.request.PerChoice(u.Output), x.handler.now().Sub(x.sent))
 	}
 }
 
-// unheard settles a call of which nobody learns what it used: at least what was reserved, because a provider goes on for a
-// while when its client leaves, and thinks without showing it (attack T07).
-func (x *run) unheard(seen llmwire.Usage) {
-	if x.permit == nil || seen.Total() >= x.permit.Reserved() {
-		x.used(seen)
-		return
+// settle is used for what is no more than a guess: the alias's means do not learn from it.
+func (x *run) settle(u llmwire.Usage) {
+	if x.permit != nil {
+		x.permit.Settle(u.Total())
 	}
-	x.permit.Close()
-	x.hold.Close()
-	app.CountModelTokens(seen.Input, seen.Output, seen.Cached)
+	x.hold.Settle(spent(u))
+	app.CountModelTokens(u.Input, u.Output, u.Cached)
 }
 
 // end settles what nobody has settled: a call that came to nothing used nothing, unless nobody knows.
@@ -315,7 +320,7 @@ func (x *run) end() {
 	switch {
 	case x.permit == nil:
 	case x.unknown:
-		x.permit.Close()
+		x.permit.Settle(x.taken.Total())
 	default:
 		x.permit.Settle(0)
 	}

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	mappingColumns   = `id, organization_id, created_at, alias, description, targets, fallbacks, updated_at`
+	mappingColumns   = `id, organization_id, created_at, alias, description, targets, fallbacks, max_output_tokens, updated_at`
 	mappingSelect    = `SELECT ` + mappingColumns + ` FROM model_mappings`
 	mappingSQL       = mappingSelect + ` WHERE organization_id = $1 AND id = $2`
 	mappingsSQL      = mappingSelect + ` WHERE organization_id = $1 ORDER BY alias`
-	insertMappingSQL = `INSERT INTO model_mappings (` + mappingColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-	updateMappingSQL = `UPDATE model_mappings SET alias = $4, description = $5, targets = $6, fallbacks = $7, updated_at = $8
+	insertMappingSQL = `INSERT INTO model_mappings (` + mappingColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	updateMappingSQL = `UPDATE model_mappings SET alias = $4, description = $5, targets = $6, fallbacks = $7, max_output_tokens = $8, updated_at = $9
 		WHERE organization_id = $2 AND id = $1 AND created_at = $3`
 	deleteMappingSQL = `DELETE FROM model_mappings WHERE organization_id = $1 AND id = $2`
 
@@ -32,7 +32,7 @@ const (
 
 func scanMapping(r Row) (m storage.ModelMapping, err error) {
 	err = r.Scan(&m.ID, &m.OrganizationID, timeColumn{&m.CreatedAt}, &m.Alias, &m.Description, jsonColumn{&m.Targets}, jsonColumn{&m.Fallbacks},
-		timeColumn{&m.UpdatedAt})
+		&m.MaxOutputTokens, timeColumn{&m.UpdatedAt})
 	return m, err
 }
 
@@ -50,7 +50,7 @@ func mappingArgs(m storage.ModelMapping) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storing fallbacks: %w", err)
 	}
-	return []any{m.ID, m.OrganizationID, m.CreatedAt.UnixMicro(), m.Alias, m.Description, targets, fallbacks, m.UpdatedAt.UnixMicro()}, nil
+	return []any{m.ID, m.OrganizationID, m.CreatedAt.UnixMicro(), m.Alias, m.Description, targets, fallbacks, m.MaxOutputTokens, m.UpdatedAt.UnixMicro()}, nil
 }
 
 func scanSmart(r Row) (m storage.SmartModel, err error) {

@@ -1,0 +1,80 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/streams"
+)
+
+const (
+	// untilStopped is how long a provider may work on once it is told to stop.
+	untilStopped = 2 * time.Second
+	// mostChoices is the most choices that a model is taken to work on at one time.
+	mostChoices = 128
+)
+
+// silence is for how long the target may have worked since a moment without being heard. It is told to stop at once when the client
+// leaves or the gateway ends the call; err is why nothing comes any more, nil for an answer that is whole.
+func (x *run) silence(ctx context.Context, err error, since time.Time) time.Duration {
+	lasted := x.handler.now().Sub(since)
+	if _, ended := streams.EndedFor(ctx); ended || ctx.Err() != nil || errors.Is(err, forward.ErrClientGone) {
+		return min(lasted, untilStopped)
+	}
+	return lasted
+}
+
+// makes is the tokens that the model makes in a time, by the mean rate of its alias.
+func (x *run) makes(in time.Duration) int64 {
+	e := &x.request.Estimate
+	if !e.Output {
+		return 0
+	}
+	return x.call.Core.Limits.Means().In(in, x.call.Caller.OrganizationID, x.model.Alias) * min(e.Choices, mostChoices)
+}
+
+// guess is what a call is taken to have used of which nobody tells, by what was seen of it and the output that it may have made: no
+// more than was reserved, unless more was seen. What was reserved is none of its own: a client may ask for a million tokens and leave,
+// and an organization's limits and budgets would be gone (attack T07).
+func (x *run) guess(seen llmwire.Usage, output int64) llmwire.Usage {
+	if !seen.Known {
+		seen.Output = max(seen.Output, min(output, x.reserved-seen.Input))
+	}
+	return seen
+}
+
+// lose notes that the target, of which nothing was seen, may have worked and will not tell.
+func (x *run) lose(ctx context.Context, err error) {
+	x.unknown = true
+	x.taken = x.guess(llmwire.EstimateUsed(x.request, 0), x.makes(x.silence(ctx, err, x.sent)))
+}
+
+// cut settles a stream that broke off.
+func (x *run) cut(ctx context.Context, stream *llmwire.Stream, err error) {
+	seen := stream.Used()
+	x.settle(x.guess(seen, seen.Output+x.makes(x.silence(ctx, err, x.heard))))
+}
+
+// untold settles a stream that came to its end without numbers: the model may have thought without showing it, for as long as the
+// stream took.
+func (x *run) untold(ctx context.Context, stream *llmwire.Stream) {
+	x.settle(x.guess(stream.Used(), x.makes(x.silence(ctx, nil, x.sent))))
+}
+
+// listener notes when something of a stream comes.
+type listener struct {
+	*llmwire.Stream
+	run *run
+}
+
+// Read implements io.Reader.
+func (l listener) Read(p []byte) (int, error) {
+	n, err := l.Stream.Read(p)
+	if n > 0 {
+		l.run.heard = l.run.handler.now()
+	}
+	return n, err
+}

@@ -1,0 +1,1 @@
+ALTER TABLE model_mappings DROP COLUMN max_output_tokens;
