@@ -76,7 +76,7 @@ func TestM27Determiners(t *testing.T) {
 	said := func(said string) func(w http.ResponseWriter) {
 		return func(w http.ResponseWriter) { reply(w, 200, content(said)) }
 	}
-	const unread = 256 // at least: a determiner may write as much
+	const unread = 100 // at least: its prompt
 	var judge func(w http.ResponseWriter)
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
 		if strings.Contains(string(body), "You sort requests.") {
@@ -94,7 +94,7 @@ func TestM27Determiners(t *testing.T) {
 		name   string
 		judge  func(w http.ResponseWriter)
 		reason string
-		tokens int // of the determiner; -1: what was reserved for it
+		tokens int // of the determiner; -1: what it may have used
 	}{
 		{"no slot", said(`"2"`), "default:range", 6},
 		{"a long number", said(`"18446744073709551616"`), "default:range", 6},

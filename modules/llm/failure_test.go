@@ -19,6 +19,14 @@ func raw(w http.ResponseWriter, text string) {
 
 const roleChunk = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
 
+// charged reports whether tokens are as many as a test wants; of a call that is guessed at, no fewer, and no more than was reserved for it.
+func charged(tokens, want int64) bool {
+	if want < guessed {
+		return tokens == want
+	}
+	return tokens >= want-guessed && tokens <= want-guessed+reservedOf
+}
+
 // TestErrorInPlaceOfAnAnswer: W42, an error with status 200 that comes before anything of an answer is a failure like one with a
 // status of its own: another target is asked and nothing is charged for it.
 func TestErrorInPlaceOfAnAnswer(t *testing.T) {
@@ -40,8 +48,8 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 		{"a stream that breaks off before its first event", askedStream, func(w http.ResponseWriter) {
 			raw(w, ": x\n\n")
 			panic(http.ErrAbortHandler)
-		}, "first second", 200, reservedOf + 42}, // nobody knows what it did (attack T07)
-		{"an empty stream", askedStream, func(w http.ResponseWriter) { raw(w, "") }, "first second", 200, reservedOf + 42},
+		}, "first second", 200, guessed + promptOf + 42}, // nobody knows what it did (attack T07)
+		{"an empty stream", askedStream, func(w http.ResponseWriter) { raw(w, "") }, "first second", 200, guessed + promptOf + 42},
 		{"a whole one", asked, func(w http.ResponseWriter) {
 			reply(w, 200, `{"error":{"message":"Provider returned error","code":502}}`)
 		}, "first second", 200, 42},
@@ -67,7 +75,7 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 			if second := strings.Contains(tc.tried, "second"); second != (got.body == whole) || got.err != nil {
 				t.Errorf("%s %v", got.body, got.err)
 			}
-			if requests, tokens := g.used(); requests != 1 || tokens != tc.charged {
+			if requests, tokens := g.used(); requests != 1 || !charged(tokens, tc.charged) {
 				t.Errorf("%d requests, %d tokens", requests, tokens)
 			}
 		})
@@ -75,7 +83,7 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 }
 
 // TestErrorInTheMiddle: W42, a choice that fails after something of it came is the client's, and is settled with the provider's numbers
-// where it told them, otherwise as reserved.
+// where it told them, otherwise by what was seen and the time that it took.
 func TestErrorInTheMiddle(t *testing.T) {
 	const failed = `data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"x"}}]`
 	for _, tc := range []struct {
@@ -85,7 +93,7 @@ func TestErrorInTheMiddle(t *testing.T) {
 	}{
 		{"a stream", askedStream, func(w http.ResponseWriter) {
 			raw(w, "data: "+chunk+"\n\n"+failed+"}\n\ndata: [DONE]\n\n")
-		}, reservedOf},
+		}, guessed + promptOf + 2},
 		{"a stream with numbers", askedStream, func(w http.ResponseWriter) {
 			raw(w, "data: "+chunk+"\n\n"+failed+`,"usage":{"prompt_tokens":30,"completion_tokens":5}}`+"\n\ndata: [DONE]\n\n")
 		}, 35},
@@ -100,7 +108,7 @@ func TestErrorInTheMiddle(t *testing.T) {
 			if tried := p.tried(); tried != "first" || !strings.Contains(got.body, "12345678") || !strings.Contains(got.body, `"finish_reason":"error"`) {
 				t.Errorf("tried %q: %s", tried, got.body)
 			}
-			if requests, tokens := g.used(); requests != 1 || tokens != tc.charged {
+			if requests, tokens := g.used(); requests != 1 || !charged(tokens, tc.charged) {
 				t.Errorf("%d requests, %d tokens", requests, tokens)
 			}
 		})
