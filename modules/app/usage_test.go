@@ -88,7 +88,7 @@ func TestUsageIsKept(t *testing.T) {
 		if err != nil || refused != nil {
 			t.Fatalf("%+v, %v", refused, err)
 		}
-		hold.Close()
+		hold.Settle(metering.Tokens{Input: call.Input, Output: call.Output})
 	}
 	sum := func() (n storage.UsageCounts) {
 		t.Helper()

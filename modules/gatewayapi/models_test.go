@@ -140,10 +140,10 @@ func TestMappings(t *testing.T) {
 	provider := a.models(a.adam, "small")
 	path := "/admin/model-mappings/"
 	made := a.do(a.adam, http.MethodPost, path[:len(path)-1], object{
-		"model_alias": "openai/large:latest", "targets": []object{{"provider_id": provider, "model": "gpt", "weight": 3, "timeouts": object{"idle_ms": 9}}}, "fallbacks": []string{"small"},
+		"model_alias": "openai/large:latest", "targets": []object{{"provider_id": provider, "model": "gpt", "weight": 3, "timeouts": object{"idle_ms": 9}}}, "fallbacks": []string{"small"}, "max_output_tokens": 8192,
 	})
 	made.wantBody(`{"id":"ID","org_id":"` + a.adam.OrganizationID + `","model_alias":"openai/large:latest","description":"",` +
-		`"targets":[{"provider_id":"ID","model":"gpt","weight":3,"timeouts":{"connect_ms":null,"response_ms":null,"idle_ms":9}}],"fallbacks":["small"],` + stamps)
+		`"targets":[{"provider_id":"ID","model":"gpt","weight":3,"timeouts":{"connect_ms":null,"response_ms":null,"idle_ms":9}}],"fallbacks":["small"],"max_output_tokens":8192,` + stamps)
 	id := made.want(200)["id"].(string)
 	if got := a.do(a.adam, http.MethodPut, path+id, object{"description": "d"}).want(200); got["description"] != "d" || len(got["fallbacks"].([]any)) != 1 || len(got["targets"].([]any)) != 1 {
 		t.Errorf("%v", got)
@@ -158,7 +158,7 @@ func TestMappings(t *testing.T) {
 	a.do(a.adam, http.MethodDelete, path+small, nil).wantError(409, app.Conflict)
 	a.do(a.adam, http.MethodPut, path+small, object{"model_alias": "tiny"}).wantError(409, app.Conflict)
 	a.do(a.adam, http.MethodDelete, "/admin/providers/"+provider, nil).wantError(409, app.Conflict)
-	if got := a.do(a.adam, http.MethodPut, path+id, object{"fallbacks": nil, "description": nil}).want(200); got["description"] != "" || len(got["fallbacks"].([]any)) != 0 {
+	if got := a.do(a.adam, http.MethodPut, path+id, object{"fallbacks": nil, "description": nil, "max_output_tokens": nil}).want(200); got["description"] != "" || got["max_output_tokens"] != nil || len(got["fallbacks"].([]any)) != 0 {
 		t.Errorf("%v", got)
 	}
 	a.do(a.adam, http.MethodDelete, path+small, nil).wantBody(`{"deleted":true}`)
@@ -173,6 +173,7 @@ func TestMappings(t *testing.T) {
 		"half a target":    {object{"model_alias": "m", "targets": []any{object{"weight": -1}, 3}}, []string{"targets[1]", "targets[0].provider_id", "targets[0].model", "targets[0].weight"}},
 		"unknown provider": {object{"model_alias": "m", "targets": []object{target[0], {"provider_id": uuid.NewString(), "model": "m"}}}, []string{"targets[1].provider_id: Value error, there is no such provider"}},
 		"unknown fallback": {object{"model_alias": "m", "targets": target, "fallbacks": []string{"openai/large:latest", "gone"}}, []string{"fallbacks[1]: Value error, there is no such alias"}},
+		"no output":        {object{"model_alias": "m", "targets": target, "max_output_tokens": 0}, []string{"max_output_tokens: Input should be greater than or equal to 1"}},
 		"itself":           {object{"model_alias": "m", "targets": target, "fallbacks": []string{"m"}}, []string{"fallbacks[0]: Value error"}},
 		"alias":            {object{"model_alias": "a b\r\nx: y", "targets": target}, []string{"model_alias"}},
 	} {

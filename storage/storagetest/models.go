@@ -35,7 +35,7 @@ func newMapping(organization, alias, provider string, fallbacks ...string) stora
 		Targets: []storage.ModelTarget{
 			{ProviderID: provider, Model: "large", Weight: 3, Timeouts: storage.ModelTimeouts{Response: time.Minute}},
 			{ProviderID: provider, Model: "small"},
-		}, Fallbacks: fallbacks, CreatedAt: start, UpdatedAt: start.Add(time.Second)}
+		}, Fallbacks: fallbacks, MaxOutputTokens: 8192, CreatedAt: start, UpdatedAt: start.Add(time.Second)}
 }
 
 // mapping stores a mapping.
