@@ -93,6 +93,8 @@ type AuditRecord struct {
 	Text []byte
 	// Previous is the hash of the record before it in the chain; zero for the first one.
 	Previous, Hash [sha256.Size]byte
+	// MAC shows that the gateway has written the record; zero: there is none, or another record's stands for it.
+	MAC AuditMAC
 	// At is where AuditRecords has found the record: its entry's time, in microseconds. No hash covers it. Zero in records from elsewhere.
 	At time.Time
 }
@@ -102,6 +104,53 @@ type AuditChain struct {
 	OrganizationID, Node, Segment string
 	Sequence                      int64 // of the last record; 0: none yet
 	Hash                          [sha256.Size]byte
+	MAC                           AuditMAC // of the last record, in the store's own segment; zero: it has none
+}
+
+// AuditMAC is what only a holder of the master key can make for a record. It is over the chain's name, the record's sequence and
+// its hash, which covers the text and all records before it. Zero: there is none.
+type AuditMAC [20]byte
+
+// AuditMACs makes MACs and checks them: seal.Tagger.
+type AuditMACs interface {
+	AppendMAC(to, message []byte) []byte
+	CheckMAC(message, mac []byte) bool
+}
+
+// NameHash is the hash of the chain's name.
+func (c *AuditChain) NameHash() [sha256.Size]byte {
+	return sha256.Sum256(c.AppendName([]byte("durward audit chain\x00")))
+}
+
+// AppendName appends the chain's name, each part with its length.
+func (c *AuditChain) AppendName(b []byte) []byte {
+	for _, field := range [...]string{c.OrganizationID, c.Node, c.Segment} {
+		b = binary.BigEndian.AppendUint64(b, uint64(len(field)))
+		b = append(b, field...)
+	}
+	return b
+}
+
+// placeName is how much of the hash of a chain's name a MAC is over: with the rest of a place as much as one block of SHA-256 takes.
+const placeName = 15
+
+// AppendPlace appends what the MAC of the chain's last record is over. name is its NameHash.
+func (c *AuditChain) AppendPlace(b []byte, name *[sha256.Size]byte) []byte {
+	b = binary.BigEndian.AppendUint64(append(b, name[:placeName]...), uint64(c.Sequence))
+	return append(b, c.Hash[:]...)
+}
+
+// Sealed makes the MAC of the chain's last record.
+func (c *AuditChain) Sealed(macs AuditMACs) (mac AuditMAC) {
+	name := c.NameHash()
+	copy(mac[:], macs.AppendMAC(nil, c.AppendPlace(nil, &name)))
+	return mac
+}
+
+// SealedBy reports whether a MAC is of the chain's last record.
+func (c *AuditChain) SealedBy(macs AuditMACs, mac *AuditMAC) bool {
+	name := c.NameHash()
+	return macs.CheckMAC(c.AppendPlace(nil, &name), mac[:])
 }
 
 // Next appends a text to the chain: it returns the record and moves the chain on. The hash covers the previous hash, the
@@ -137,6 +186,8 @@ type AuditChunk struct {
 	From, To                      time.Time
 	// Data holds the records in the form that internal/audit defines; no driver looks inside.
 	Data []byte
+	// MAC is that of the last record, whose hash covers the others; zero: there is none.
+	MAC AuditMAC
 }
 
 // AuditFilter narrows what of an organization's audit log is read, newest first. Zero members do not narrow.
@@ -165,6 +216,9 @@ type Audited struct {
 	OrganizationID string
 	Node           string
 	Entries        []AuditEntry
+	// MACs makes the records' MACs, and checks that of the record that they follow: a chain that somebody else has continued is not
+	// gone on with. nil: there are none.
+	MACs AuditMACs
 	// Committed, when set, is told after the commit what was recorded. It must not block or call the store.
 	Committed func([]AuditRecord)
 

@@ -17,8 +17,9 @@ type derived[T any] struct {
 }
 
 type derivedKeys[T any] struct {
-	from *dataKeys
-	keys map[uint32]T
+	from    *dataKeys
+	keys    map[uint32]T
+	settled atomic.Bool // the newest one is in use
 }
 
 func newDerived[T any](k *Keyring, info string, size int, derive func(key []byte) T) *derived[T] {
@@ -43,6 +44,19 @@ func (d *derived[T]) all() *derivedKeys[T] {
 	}
 	d.made.Store(made)
 	return made
+}
+
+// latest is current without a look at the clock, which costs as much as making a digest, once the newest key is in use. That there is a
+// newer one, others learn.
+func (d *derived[T]) latest() (version uint32, key T) {
+	made := d.all()
+	version = made.from.versions[0]
+	if !made.settled.Load() {
+		newest := version
+		version = made.from.current(d.ring.now())
+		made.settled.Store(version == newest)
+	}
+	return version, made.keys[version]
 }
 
 // current is what new things are made with.

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,21 +15,22 @@ import (
 const (
 	beginAuditHeadSQL = `INSERT INTO audit_heads (organization_id, node, segment, sequence, hash) VALUES ($1, $2, $3, 0, $4)
 		ON CONFLICT (organization_id, node, segment) DO NOTHING`
-	putAuditHeadSQL = `INSERT INTO audit_heads (organization_id, node, segment, sequence, hash) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (organization_id, node, segment) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`
-	auditRecordColumns   = `organization_id, node, segment, sequence, text, previous, hash, at`
-	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	putAuditHeadSQL = `INSERT INTO audit_heads (` + auditHeadColumns + `) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (organization_id, node, segment) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash, mac = excluded.mac`
+	auditHeadColumns     = `organization_id, node, segment, sequence, hash, mac`
+	auditRecordColumns   = `organization_id, node, segment, sequence, text, previous, hash, at, mac`
+	insertAuditRecordSQL = `INSERT INTO audit_records (` + auditRecordColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (organization_id, node, segment, sequence) DO NOTHING`
 	listAuditRecordsSQL = `SELECT ` + auditRecordColumns + ` FROM audit_records WHERE organization_id = $1 AND at >= $2 AND at < $3
 		ORDER BY at DESC, node, segment, sequence DESC LIMIT $4`
-	auditChainsSQL = `SELECT organization_id, node, segment, sequence, hash FROM audit_heads WHERE $1 = '' OR node = $1
-		UNION ALL SELECT organization_id, node, segment, max(last), NULL FROM audit_chunks WHERE $1 = '' OR node = $1
+	auditChainsSQL = `SELECT ` + auditHeadColumns + ` FROM audit_heads WHERE $1 = '' OR node = $1
+		UNION ALL SELECT organization_id, node, segment, max(last), NULL, NULL FROM audit_chunks WHERE $1 = '' OR node = $1
 			GROUP BY organization_id, node, segment
 		ORDER BY 1, 2, 3`
 
-	auditChunkColumns   = `organization_id, node, segment, first, last, from_at, to_at, data`
-	insertAuditChunkSQL = `INSERT INTO audit_chunks (` + auditChunkColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (organization_id, node, segment, first) DO UPDATE SET last = excluded.last
+	auditChunkColumns   = `organization_id, node, segment, first, last, from_at, to_at, data, mac`
+	insertAuditChunkSQL = `INSERT INTO audit_chunks (` + auditChunkColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (organization_id, node, segment, first) DO UPDATE SET last = excluded.last, mac = excluded.mac
 			WHERE audit_chunks.last = excluded.last AND audit_chunks.data = excluded.data`
 	listAuditChunksSQL = `SELECT ` + auditChunkColumns + ` FROM audit_chunks WHERE organization_id = $1 AND to_at >= $2 AND from_at < $3
 		ORDER BY to_at DESC, node, segment, first DESC LIMIT $4`
@@ -41,7 +43,7 @@ const (
 
 func (t *texts) audit(d Dialect) {
 	// Transactions that run at the same time wait for each other at the head of the chain.
-	t.auditHead = `SELECT organization_id, node, segment, sequence, hash FROM audit_heads
+	t.auditHead = `SELECT ` + auditHeadColumns + ` FROM audit_heads
 		WHERE organization_id = $1 AND node = $2 AND segment = $3` + d.ForUpdate
 }
 
@@ -58,6 +60,11 @@ func (s *Store) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]s
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit chain: %w", err)
 	}
+	begun := chain.Sequence != 0 || chain.Hash != [sha256.Size]byte{}
+	if a.MACs != nil && begun && !chain.SealedBy(a.MACs, &chain.MAC) {
+		return nil, fmt.Errorf("recording in the audit log: record %d, with which the chain of node %s, organization %q, is said to end, has no MAC of this gateway; run durward audit verify, and start the gateway again to begin other chains: %w",
+			chain.Sequence, a.Node, a.OrganizationID, storage.ErrUnavailable)
+	}
 	records := make([]storage.AuditRecord, len(a.Entries))
 	for i, e := range a.Entries {
 		text, err := json.Marshal(e)
@@ -65,8 +72,12 @@ func (s *Store) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]s
 			return nil, fmt.Errorf("writing an audit entry: %w", err)
 		}
 		r := chain.Next(text)
+		if a.MACs != nil {
+			r.MAC = chain.Sealed(a.MACs)
+			chain.MAC = r.MAC
+		}
 		n, err := tx.Exec(ctx, insertAuditRecordSQL, r.OrganizationID, r.Node, r.Segment, r.Sequence, r.Text, r.Previous[:],
-			r.Hash[:], e.At.UnixMicro())
+			r.Hash[:], e.At.UnixMicro(), macValue(r.MAC))
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +88,7 @@ func (s *Store) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]s
 		}
 		records[i] = r
 	}
-	_, err = tx.Exec(ctx, putAuditHeadSQL, chain.OrganizationID, chain.Node, chain.Segment, chain.Sequence, chain.Hash[:])
+	_, err = tx.Exec(ctx, putAuditHeadSQL, chain.OrganizationID, chain.Node, chain.Segment, chain.Sequence, chain.Hash[:], macValue(chain.MAC))
 	return records, err
 }
 
@@ -93,18 +104,42 @@ func (c hashColumn) Scan(v any) error {
 	return nil
 }
 
+// macValue is a MAC as it is stored; null: there is none.
+func macValue(mac storage.AuditMAC) any {
+	if mac == (storage.AuditMAC{}) {
+		return nil
+	}
+	return mac[:]
+}
+
+// macColumn reads a MAC; null is zero. What is none is read as one that is wrong: it must not keep the log from being verified.
+type macColumn struct{ to *storage.AuditMAC }
+
+func (c macColumn) Scan(v any) error {
+	*c.to = storage.AuditMAC{}
+	if v == nil {
+		return nil
+	}
+	if mac, _ := v.([]byte); len(mac) != len(c.to) || copy(c.to[:], mac) == 0 || *c.to == (storage.AuditMAC{}) {
+		for i := range c.to {
+			c.to[i] = 0xff
+		}
+	}
+	return nil
+}
+
 func scanAuditChain(r Row) (c storage.AuditChain, err error) {
-	err = r.Scan(&c.OrganizationID, &c.Node, &c.Segment, &c.Sequence, hashColumn{&c.Hash})
+	err = r.Scan(&c.OrganizationID, &c.Node, &c.Segment, &c.Sequence, hashColumn{&c.Hash}, macColumn{&c.MAC})
 	return c, err
 }
 
 func scanAuditRecord(r Row) (a storage.AuditRecord, err error) {
-	err = r.Scan(&a.OrganizationID, &a.Node, &a.Segment, &a.Sequence, &a.Text, hashColumn{&a.Previous}, hashColumn{&a.Hash}, timeColumn{&a.At})
+	err = r.Scan(&a.OrganizationID, &a.Node, &a.Segment, &a.Sequence, &a.Text, hashColumn{&a.Previous}, hashColumn{&a.Hash}, timeColumn{&a.At}, macColumn{&a.MAC})
 	return a, err
 }
 
 func scanAuditChunk(r Row) (c storage.AuditChunk, err error) {
-	err = r.Scan(&c.OrganizationID, &c.Node, &c.Segment, &c.First, &c.Last, timeColumn{&c.From}, timeColumn{&c.To}, &c.Data)
+	err = r.Scan(&c.OrganizationID, &c.Node, &c.Segment, &c.First, &c.Last, timeColumn{&c.From}, timeColumn{&c.To}, &c.Data, macColumn{&c.MAC})
 	return c, err
 }
 
@@ -143,7 +178,7 @@ func (s *Store) AddAuditChunks(ctx context.Context, chunks []storage.AuditChunk)
 	return s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
 		for _, c := range chunks {
 			n, err := tx.Exec(ctx, insertAuditChunkSQL, c.OrganizationID, c.Node, c.Segment, c.First, c.Last,
-				c.From.UnixMicro(), lastMicro(c.To), c.Data)
+				c.From.UnixMicro(), lastMicro(c.To), c.Data, macValue(c.MAC))
 			if err != nil {
 				return err
 			}

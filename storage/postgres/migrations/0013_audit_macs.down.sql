@@ -1,0 +1,3 @@
+ALTER TABLE audit_records DROP COLUMN mac;
+ALTER TABLE audit_heads DROP COLUMN mac;
+ALTER TABLE audit_chunks DROP COLUMN mac;
