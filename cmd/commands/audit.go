@@ -176,11 +176,21 @@ func (o *auditOptions) open(ctx context.Context) (store storage.Store, journals 
 	return store, journals, err
 }
 
-// keys are what checks signatures.
-func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (seal.PublicKeys, error) {
+// keys are what checks signatures, and MACs when the master key is given.
+func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (public seal.PublicKeys, macs storage.AuditMACs, err error) {
 	if len(o.publicKeys) > 0 {
-		return parsePublicKeys(o.publicKeys)
+		public, err = parsePublicKeys(o.publicKeys)
+		return public, nil, err
 	}
+	ring, err := o.keyring(ctx, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ring.Signer(app.AuditPurpose).Public(), ring.Tagger(app.AuditRecordPurpose), nil
+}
+
+// keyring is what the master keys open.
+func (o *auditOptions) keyring(ctx context.Context, store storage.DataKeys) (*seal.Keyring, error) {
 	references := o.masterKeys
 	if own := filepath.Join(o.directory(), "master.key"); len(references) == 0 {
 		if _, err := os.Stat(own); err != nil {
@@ -207,11 +217,7 @@ func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (seal.P
 	if len(stored) == 0 {
 		return nil, errors.New("the store has no data keys: no gateway has run on it")
 	}
-	ring, err := seal.OpenKeyring(ctx, masters, store, time.Now)
-	if err != nil {
-		return nil, err
-	}
-	return ring.Signer(app.AuditPurpose).Public(), nil
+	return seal.OpenKeyring(ctx, masters, store, time.Now)
 }
 
 func parsePublicKeys(texts []string) (seal.PublicKeys, error) {
@@ -235,7 +241,7 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, er
 		return 0, err
 	}
 	defer store.Close()
-	keys, err := o.keys(ctx, store)
+	keys, macs, err := o.keys(ctx, store)
 	if err != nil {
 		return 0, err
 	}
@@ -243,7 +249,7 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, er
 	if o.storeOnly {
 		where = audit.Journals{}
 	}
-	report, err := audit.Verify(ctx, where, store, keys)
+	report, err := audit.Verify(ctx, where, store, audit.Keys{Signatures: keys, MACs: macs})
 	if err != nil {
 		return 0, err
 	}
@@ -261,10 +267,38 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, er
 	for _, a := range report.Anchors {
 		fmt.Fprintf(out, "node %s: checkpoint %d of %s, %s\n", a.Node, a.Number, a.Time.Format(time.RFC3339), a.Hash)
 	}
+	for _, line := range standing(&report) {
+		fmt.Fprintln(out, line)
+	}
 	if len(report.Findings) == 0 {
 		fmt.Fprintln(out, "the audit log is whole")
 	}
 	return len(report.Findings), nil
+}
+
+// standing says what the records stand on, and what somebody can have done of which nothing tells.
+func standing(report *audit.Report) []string {
+	s := report.Standing
+	var lines []string
+	switch since := s.Since.UTC().Format(time.RFC3339); {
+	case s.Sealed == 0:
+		lines = append(lines, "MACs: no record has one")
+	case s.Checked:
+		lines = append(lines, fmt.Sprintf("MACs: stand from %s on, over %s", since, counted(s.Sealed, "record")))
+	default:
+		lines = append(lines, fmt.Sprintf("MACs: from %s on, over %s, not checked: that takes the master key", since, counted(s.Sealed, "record")))
+	}
+	forge := ""
+	if s.Sealed > 0 && !s.Checked {
+		forge = "records forged behind the last checkpoint; "
+	}
+	if s.Unproven > 0 {
+		forge += fmt.Sprintf("%s without a MAC or checkpoint added; ", counted(s.Unproven, "record"))
+	}
+	return append(lines,
+		"not shown, who could write the database alone: "+forge+fmt.Sprintf("what no checkpoint covers cut off, now behind %s of the store's own", counted(s.Open, "record")),
+		"not shown, who could write the disk alone: "+forge+"what is not in the store yet cut off, or its journals removed",
+		"not shown, who could write both: "+forge+"both put back to an earlier state; hold the last checkpoints against ones that were kept elsewhere")
 }
 
 func (o *auditOptions) export(ctx context.Context, out io.Writer) error {

@@ -14,6 +14,7 @@ import (
 // Signer signs checkpoints: seal.Signer, whose keys are derived from the data keys.
 type Signer interface {
 	Sign(message []byte) []byte
+	Verifier
 }
 
 // Verifier checks signatures of checkpoints: seal.Signer, or seal.PublicKeys for auditors who must not hold the master key.
@@ -36,6 +37,9 @@ type Checkpoint struct {
 	Header string `json:"header,omitempty"`
 	// Final: the segment has ended. Chains are all of its chains then, else those that moved since the last checkpoint.
 	Final bool `json:"final,omitempty"`
+	// Found: who signed it has not written the records since the checkpoint before, and found them without MACs, as a durward before
+	// MACs leaves them when it is killed.
+	Found bool `json:"found,omitempty"`
 	// Cut is the length in bytes of an unfinished last line that a crash left and the next start cut away.
 	Cut    int64  `json:"cut,omitempty"`
 	Chains []Head `json:"chains"`
@@ -70,11 +74,14 @@ func readCheckpoint(data []byte) (Checkpoint, error) {
 	if err := json.Unmarshal(data, &c); err != nil || c.Number < 1 || !bytes.Equal(marshal(c), data) {
 		return Checkpoint{}, fmt.Errorf("%w: checkpoint", errLine)
 	}
-	if c.Format != checkpointFormat {
+	if c.Format < bareCheckpointFormat || c.Format > checkpointFormat {
 		return Checkpoint{}, fmt.Errorf("%w: checkpoint of format %d is not known to this durward", errLine, c.Format)
 	}
 	return c, nil
 }
+
+// sealing reports whether each record of the node has a MAC.
+func (c *Checkpoint) sealing() bool { return c.Format > bareCheckpointFormat && !c.Found }
 
 // checkpointHash is what the next checkpoint, and the next segment, know a checkpoint by.
 func checkpointHash(c *storage.AuditCheckpoint) string {

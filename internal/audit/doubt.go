@@ -39,7 +39,7 @@ type heldChain struct {
 }
 
 // examine holds a journal that nobody writes against what the store has of it. What a checkpoint that both have covers is the same.
-func examine(ctx context.Context, store storage.Audits, dir string) (doubt, error) {
+func examine(ctx context.Context, store storage.Audits, dir string, macs storage.AuditMACs) (doubt, error) {
 	var d doubt
 	node := filepath.Base(dir)
 	numbers, err := segments(dir)
@@ -58,8 +58,11 @@ func examine(ctx context.Context, store storage.Audits, dir string) (doubt, erro
 	held := make(map[int]map[string]*heldChain) // by segment and organization
 	for _, c := range chains {
 		number, ok := segmentNumber(c.Segment)
-		if !ok {
-			continue // of the store's own records
+		if !ok { // of the store's own records
+			if c.Sequence > 0 && !c.SealedBy(macs, &c.MAC) {
+				d.add("record %d of the store itself, with which the chain of organization %q is said to end, has no MAC of this gateway", c.Sequence, c.OrganizationID)
+			}
+			continue
 		}
 		if number > newest {
 			d.add("the store has records of segment %s", c.Segment)
@@ -105,6 +108,19 @@ func examine(ctx context.Context, store storage.Audits, dir string) (doubt, erro
 		}
 	}
 	return d, nil
+}
+
+// hasNoMACs reports whether a node is one of a durward before MACs, as far as the store knows. Of one that is not, what has no MACs is not
+// taken.
+func hasNoMACs(ctx context.Context, store storage.Audits, node string, signatures Verifier) (bool, error) {
+	checkpoints, err := store.AuditCheckpoints(ctx, node)
+	for i := range checkpoints {
+		c := &checkpoints[i]
+		if said, err := readCheckpoint(c.Data); err == nil && said.sealing() && checkSignature(c, signatures) {
+			return false, nil
+		}
+	}
+	return err == nil, err
 }
 
 // readHeld reads in a segment where the held chains stand, and adds its checkpoints to those before.

@@ -151,7 +151,7 @@ func TestCutOffUnnoticed(t *testing.T) {
 			intents(t, j, 5)
 			kill(t, j)
 			again := openJournal(t, testOptions(t, root))
-			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedSigner())
+			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedKeys())
 			if err != nil || report.Records != 5 || len(report.Findings) == 0 || again.segment.number != 3 {
 				t.Errorf("%+v, %v; then segment %d", report, err, again.segment.number)
 			}
@@ -197,7 +197,7 @@ func TestCutOffFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			intents(t, j, 5)
-			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedSigner())
+			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedKeys())
 			if err != nil || report.Records != 5 || len(report.Findings) == 0 || j.segment.number != 2 {
 				t.Errorf("segment %d; %+v, %v", j.segment.number, report, err)
 			}
@@ -225,7 +225,7 @@ func TestCutOffLast(t *testing.T) {
 	kill(t, j)
 	again := openJournal(t, testOptions(t, root))
 	intents(t, again, 5)
-	report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedSigner())
+	report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), sharedKeys())
 	if err != nil || report.Records != 10 || len(report.Findings) == 0 || again.segment.number != 3 || again.node != j.node {
 		t.Errorf("segment %d; %+v, %v", again.segment.number, report, err)
 	}

@@ -36,7 +36,11 @@ func FuzzParseLine(f *testing.F) {
 		case l.checkpoint != nil:
 			written = appendCheckpoint(nil, l.checkpoint)
 		default:
-			written = append(appendRecord(nil, string(r.organization), r.sequence, &r.hash), r.text...)
+			var mac []byte
+			if r.mac != (storage.AuditMAC{}) {
+				mac = r.mac[:]
+			}
+			written = append(appendRecord(nil, string(r.organization), r.sequence, &r.hash, mac), r.text...)
 			switch {
 			case r.shared == nil:
 			case r.shared.lost:
@@ -71,7 +75,7 @@ func FuzzSegment(f *testing.F) {
 			t.Fatal(err)
 		}
 		appendFile(t, segmentPath(filepath.Join(root, node), 1), string(content))
-		before, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedSigner())
+		before, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedKeys())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +98,7 @@ func FuzzSegment(f *testing.F) {
 		if err := newShipper(next, new(memory)).ship(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		after, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedSigner())
+		after, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedKeys())
 		if err != nil || (len(before.Findings) > 0 && len(after.Findings) == 0) {
 			t.Errorf("%v; before: %v", err, before.Findings)
 		}

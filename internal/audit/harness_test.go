@@ -51,10 +51,16 @@ func (m *memory) RecordAudit(ctx context.Context) error {
 		chain := storage.AuditChain{OrganizationID: a.OrganizationID, Node: a.Node, Segment: storage.AuditStoreSegment}
 		for _, r := range m.records {
 			if r.OrganizationID == a.OrganizationID && r.Node == a.Node {
-				chain.Sequence, chain.Hash = r.Sequence, r.Hash
+				chain.Sequence, chain.Hash, chain.MAC = r.Sequence, r.Hash, r.MAC
 			}
 		}
+		if a.MACs != nil && chain.Sequence > 0 && !chain.SealedBy(a.MACs, &chain.MAC) {
+			return storage.ErrUnavailable
+		}
 		r := chain.Next(marshal(a.Entries[i]))
+		if a.MACs != nil {
+			r.MAC = chain.Sealed(a.MACs)
+		}
 		m.records = append(m.records, r)
 		made = append(made, r)
 	}
@@ -137,7 +143,7 @@ func (m *memory) AuditChains(_ context.Context, node string) ([]storage.AuditCha
 	for _, r := range m.records {
 		name := storage.AuditChain{OrganizationID: r.OrganizationID, Node: r.Node, Segment: r.Segment}
 		chain := name
-		chain.Sequence, chain.Hash = r.Sequence, r.Hash
+		chain.Sequence, chain.Hash, chain.MAC = r.Sequence, r.Hash, r.MAC
 		last[name] = chain
 	}
 	var all []storage.AuditChain
@@ -200,21 +206,13 @@ func (m *memory) AddDataKey(_ context.Context, k storage.DataKey) error {
 	return nil
 }
 
-// newSigner makes the keys of a gateway.
-func newSigner(t testing.TB) *seal.Signer {
-	t.Helper()
-	master, err := seal.ParseMasterKey(seal.NewMasterKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring, err := seal.OpenKeyring(t.Context(), []seal.MasterKey{master}, new(memory), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ring.Signer("audit")
+// gatewayKeys are the keys of a gateway.
+type gatewayKeys struct {
+	signer *seal.Signer
+	macs   *seal.Tagger
 }
 
-var sharedSigner = sync.OnceValue(func() *seal.Signer {
+func newGatewayKeys() gatewayKeys {
 	master, err := seal.ParseMasterKey(seal.NewMasterKey())
 	if err != nil {
 		panic(err)
@@ -223,12 +221,21 @@ var sharedSigner = sync.OnceValue(func() *seal.Signer {
 	if err != nil {
 		panic(err)
 	}
-	return ring.Signer("audit")
-})
+	return gatewayKeys{ring.Signer("audit"), ring.Tagger("audit")}
+}
+
+// checks are what a verification checks with.
+func (k gatewayKeys) checks() Keys { return Keys{Signatures: k.signer, MACs: k.macs} }
+
+var sharedGateway = sync.OnceValue(newGatewayKeys)
+
+func sharedSigner() *seal.Signer { return sharedGateway().signer }
+
+func sharedKeys() Keys { return sharedGateway().checks() }
 
 func testOptions(t testing.TB, dir string) Options {
 	t.Helper()
-	return Options{Dir: dir, Signer: sharedSigner()}
+	return Options{Dir: dir, Signer: sharedSigner(), MACs: sharedGateway().macs}
 }
 
 func openJournal(t testing.TB, o Options) *Journal {
@@ -266,7 +273,7 @@ func plainOutcome(e *storage.AuditEntry) *storage.AuditOutcome {
 // verify returns what is wrong.
 func verify(t testing.TB, dir string, store Source) []Finding {
 	t.Helper()
-	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedSigner())
+	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +282,7 @@ func verify(t testing.TB, dir string, store Source) []Finding {
 
 func wantClean(t testing.TB, dir string, store Source) Report {
 	t.Helper()
-	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedSigner())
+	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +304,7 @@ func fileShipper(j *Journal, store storage.Audits) *shipper {
 
 var errDisk = errors.New("no space left on device")
 
-// wholeLine is a record's line.
+// wholeLine is a record's line, without a MAC.
 func wholeLine(organization string, sequence int64, hash *[32]byte, text []byte) []byte {
-	return append(append(appendRecord(nil, organization, sequence, hash), text...), lineEnd...)
+	return append(append(appendRecord(nil, organization, sequence, hash, nil), text...), lineEnd...)
 }

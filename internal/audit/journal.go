@@ -8,6 +8,7 @@
 package audit
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,8 +52,10 @@ var (
 type Options struct {
 	// Dir is the directory of journals, one directory for each node in it. It is made when it is missing.
 	Dir string
-	// Signer signs checkpoints.
+	// Signer signs checkpoints, and checks those that are found.
 	Signer Signer
+	// MACs makes the MACs of records, and checks those that are found.
+	MACs storage.AuditMACs
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// Log gets what operators need to know. Default: nothing is logged.
@@ -146,6 +149,7 @@ type Journal struct {
 	// What every record touches stands together: between two calls little of it stays in the processor's cache.
 	mu        sync.Mutex
 	closed    bool
+	former    bool   // a durward before MACs has left it: its records have none
 	waiting   bool   // somebody has been told to write pending
 	torn      bool   // the disk may hold a part of a line behind segment.size
 	failure   error  // the disk could not be synced: nothing more is put into this segment
@@ -157,7 +161,9 @@ type Journal struct {
 	pending   []byte     // lines that are not written yet
 	additions []addition // the records in them
 	scratch   []byte     // what is hashed of a record
-	fresh     fresh      // what is not shipped yet
+	place     []byte     // what its MAC is over
+	mac       []byte
+	fresh     fresh // what is not shipped yet
 
 	grouping []*chain // those with outcomes that are in no record yet; one may stand here twice, or have none any more
 	spare    [][]storage.AuditOutcome
@@ -203,6 +209,7 @@ type segment struct {
 
 type chain struct {
 	storage.AuditChain
+	name  [sha256.Size]byte // its NameHash
 	moved bool
 	parts sharedParts
 	open  *chunkWriter // the chunk of the growing part that its records go into; nil: none yet

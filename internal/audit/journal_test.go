@@ -260,7 +260,7 @@ func TestRecovery(t *testing.T) {
 			if text := readFile(t, segmentPath(j.dir, 1)); strings.Contains(text, "\x00") {
 				t.Error("what was never written is still laid out")
 			}
-			found, err := scan(segmentPath(j.dir, 1))
+			found, err := scan(segmentPath(j.dir, 1), again.keys())
 			if err != nil || !found.final || found.torn != 0 {
 				t.Fatalf("%+v, %v", found, err)
 			}

@@ -3,6 +3,7 @@ package audit
 import (
 	"bufio"
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 // killedVariable names the directory of journals for a process that appends to one until it is killed.
 const killedVariable = "DURWARD_TEST_AUDIT_KILLED"
 
-// knownSigner signs with a key that each process of this test has.
+// knownSigner signs, and makes MACs, with a key that each process of this test has.
 type knownSigner struct{}
 
 var knownKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
@@ -35,8 +36,18 @@ func (knownSigner) Verify(message, signature []byte) bool {
 	return ed25519.Verify(knownKey.Public().(ed25519.PublicKey), message, signature)
 }
 
+func (knownSigner) AppendMAC(to, message []byte) []byte {
+	h := hmac.New(sha256.New, knownKey)
+	h.Write(message)
+	return append(to, h.Sum(nil)[:len(storage.AuditMAC{})]...)
+}
+
+func (k knownSigner) CheckMAC(message, mac []byte) bool {
+	return hmac.Equal(k.AppendMAC(nil, message), mac)
+}
+
 func killedOptions(dir string) Options {
-	return Options{Dir: dir, Signer: knownSigner{}, SegmentSize: 400 << 10, CheckpointEvery: 20 * time.Millisecond}
+	return Options{Dir: dir, Signer: knownSigner{}, MACs: knownSigner{}, SegmentSize: 400 << 10, CheckpointEvery: 20 * time.Millisecond}
 }
 
 // appendUntilKilled writes the id of each record when it was acknowledged.
@@ -179,7 +190,7 @@ func wholeFiles(t *testing.T, root string) (records int) {
 		t.Fatal(err)
 	}
 	for _, path := range paths {
-		all, err := scan(path)
+		all, err := scan(path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +201,7 @@ func wholeFiles(t *testing.T, root string) (records int) {
 
 func verifyKilled(t *testing.T, root string, acknowledged []string) {
 	t.Helper()
-	report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), knownSigner{})
+	report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), Keys{Signatures: knownSigner{}, MACs: knownSigner{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // A segment is a file of lines: one header, then records, then checkpoints among them. The last line of a segment that
 // has ended is its final checkpoint. A record's line is
 //
-//	{"o":"<organization>","n":<sequence>,"h":"<hash, base64url>","e":<entry>}
+//	{"o":"<organization>","n":<sequence>,"h":"<hash, base64url>","m":"<MAC, base64url>","e":<entry>}
 //
 // byte for byte: the reader accepts no other spelling. Node, segment and previous hash are not repeated, they follow from
 // where the line stands. The organization is: whose a line is must not hang on another line, which may be damaged. An entry
@@ -26,8 +26,10 @@ const (
 	recordStart = `{"o":"`
 	recordNext  = `","n":`
 	recordHash  = `,"h":"`
+	recordMAC   = `","m":"`
 	recordEntry = `","e":`
 	hashLength  = 43
+	macLength   = 27
 	// maxLine bounds a line of a segment. A checkpoint of 10,000 organizations takes 1.5 MB.
 	maxLine = 64 << 20
 )
@@ -54,16 +56,19 @@ func (h *header) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Formats. In segments of format 4 ids, digests and outcomes are whole, in those of format 3 each outcome is a record of its own, in
+// Formats. In segments of format 5 records have no MACs. In those of format 4 ids, digests and outcomes are whole, in those of format 3 each outcome is a record of its own, in
 // those of format 2 no entry has a shared part. In those of format 1 entries have the long form, and nothing stands behind
 // the last line.
 const (
-	segmentFormat       = 5
+	segmentFormat       = 6
+	bareSegmentFormat   = 5
 	wholeSegmentFormat  = 4
 	sharedSegmentFormat = 3
 	plainSegmentFormat  = 2
 	longSegmentFormat   = 1
-	checkpointFormat    = 1
+	// Of a node of which a checkpoint has this format each record has a MAC, unless that is a checkpoint over what was found.
+	checkpointFormat     = 2
+	bareCheckpointFormat = 1
 )
 
 // line is one line of a segment: a header, a checkpoint, or a record.
@@ -78,8 +83,9 @@ type record struct {
 	organization []byte
 	sequence     int64
 	hash         [sha256.Size]byte
-	text         []byte  // of the entry; only its own part when there is a shared one
-	shared       *shared // nil: there is none
+	mac          storage.AuditMAC // zero: there is none
+	text         []byte           // of the entry; only its own part when there is a shared one
+	shared       *shared          // nil: there is none
 }
 
 // signedLine is the line of a checkpoint. The data is kept as its bytes: those are signed.
@@ -152,34 +158,22 @@ const linkSize = sha256.Size + 1 + 8
 func appendLink(b []byte, c *storage.AuditChain, mark byte) []byte {
 	before := c.Hash
 	if c.Sequence == 0 && before == ([sha256.Size]byte{}) {
-		before = chainStart(c)
+		before = c.NameHash()
 	}
 	b = append(append(b, before[:]...), mark)
 	return binary.BigEndian.AppendUint64(b, uint64(c.Sequence+1))
 }
 
-func chainStart(c *storage.AuditChain) [sha256.Size]byte {
-	return sha256.Sum256(appendChainName([]byte("durward audit chain\x00"), c))
-}
-
 // appendLongLink is what is hashed of the next record of a chain when its entry is long, as storage.AuditChain.Next does.
 func appendLongLink(b []byte, c *storage.AuditChain, text []byte) []byte {
-	b = appendChainName(append(b, c.Hash[:]...), c)
+	b = c.AppendName(append(b, c.Hash[:]...))
 	b = binary.BigEndian.AppendUint64(b, uint64(len(text)))
 	b = append(b, text...)
 	return binary.BigEndian.AppendUint64(b, uint64(c.Sequence+1))
 }
 
-func appendChainName(b []byte, c *storage.AuditChain) []byte {
-	for _, field := range [...]string{c.OrganizationID, c.Node, c.Segment} {
-		b = binary.BigEndian.AppendUint64(b, uint64(len(field)))
-		b = append(b, field...)
-	}
-	return b
-}
-
-// appendRecord begins a record's line; its entry and lineEnd follow.
-func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.Size]byte) []byte {
+// appendRecord begins a record's line; its entry and lineEnd follow. A durward before MACs gave none.
+func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.Size]byte, mac []byte) []byte {
 	b = append(b, recordStart...)
 	b = append(b, organization...)
 	b = append(b, recordNext...)
@@ -187,7 +181,9 @@ func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.S
 	b = append(b, recordHash...)
 	var text [hashLength]byte
 	putDigest(&text, hash)
-	b = append(b, text[:]...)
+	if b = append(b, text[:]...); len(mac) > 0 {
+		b = hashText.AppendEncode(append(b, recordMAC...), mac)
+	}
 	return append(b, recordEntry...)
 }
 

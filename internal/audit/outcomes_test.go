@@ -387,7 +387,7 @@ func TestOutcomesFormat(t *testing.T) {
 	if err := newShipper(j, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := readFile(t, segmentPath(j.dir, 1)); !strings.HasPrefix(text, `{"format":5,`) || len(store.chunks) != 1 || store.chunks[0].Data[0] != 5 {
+	if text := readFile(t, segmentPath(j.dir, 1)); !strings.HasPrefix(text, `{"format":6,`) || len(store.chunks) != 1 || store.chunks[0].Data[0] != 5 {
 		t.Errorf("other formats: %.20s, %v", text, store.chunks)
 	}
 }

@@ -52,14 +52,27 @@ func (p *parser) parseRecord(b []byte) (r record, err error) {
 	if r.sequence, ok = parseSequence(number); !ok {
 		return r, errLine
 	}
-	const least = hashLength + len(recordEntry) + len("{}}")
-	if len(rest) < least || string(rest[hashLength:hashLength+len(recordEntry)]) != recordEntry || rest[len(rest)-1] != '}' {
+	if len(rest) < hashLength {
 		return r, errLine
 	}
 	if n, err := hashText.Decode(r.hash[:], rest[:hashLength]); err != nil || n != len(r.hash) {
 		return r, errLine
 	}
-	r.organization, r.text = organization, rest[hashLength+len(recordEntry):len(rest)-1]
+	rest = rest[hashLength:]
+	if mac, ok := bytes.CutPrefix(rest, []byte(recordMAC)); ok {
+		if len(mac) < macLength {
+			return r, errLine
+		}
+		if n, err := hashText.Decode(r.mac[:], mac[:macLength]); err != nil || n != len(r.mac) || r.mac == (storage.AuditMAC{}) {
+			return r, errLine
+		}
+		rest = mac[macLength:]
+	}
+	text, ok := bytes.CutPrefix(rest, []byte(recordEntry))
+	if !ok || len(text) < len("{}}") || text[len(text)-1] != '}' {
+		return r, errLine
+	}
+	r.organization, r.text = organization, text[:len(text)-1]
 	if bytes.HasPrefix(r.text, []byte(sharingStart)) {
 		err = p.resolve(&r)
 	}

@@ -129,7 +129,8 @@ func (j *Journal) ready(organization string) (*chain, error) {
 		if !validOrganization(organization) {
 			return nil, fmt.Errorf("%w: organization %q is no id", ErrUnavailable, organization)
 		}
-		c = &chain{AuditChain: storage.AuditChain{OrganizationID: organization, Node: j.node, Segment: j.segment.name}}
+		c = &chain{AuditChain: chainOf(organization, j.node, j.segment.name)}
+		c.name = c.NameHash()
 		j.segment.chains[organization] = c
 	}
 	j.segment.latest = c
@@ -194,7 +195,9 @@ func (j *Journal) sharedOf(c *chain, e *storage.AuditEntry) *shared {
 // addLine puts a record, whose chain has moved on, into pending.
 func (j *Journal) addLine(a *addition, text []byte) {
 	c := a.chain
-	j.pending = appendRecord(j.pending, c.OrganizationID, c.Sequence, &a.hash)
+	j.place = c.AppendPlace(j.place[:0], &c.name)
+	j.mac = j.options.MACs.AppendMAC(j.mac[:0], j.place)
+	j.pending = appendRecord(j.pending, c.OrganizationID, c.Sequence, &a.hash, j.mac)
 	a.start = len(j.pending)
 	j.pending = append(j.pending, text...)
 	a.end = len(j.pending)

@@ -119,8 +119,7 @@ func (all *found) follow(text []byte) []byte {
 	return text[:size]
 }
 
-// continuedBy reports whether a line is the one that was written behind those that were taken. Whether a checkpoint is
-// signed is for Verify.
+// continuedBy reports whether a line is the one that was written behind those that were taken.
 func (all *found) continuedBy(l *line) bool {
 	switch {
 	case l.header != nil:
@@ -130,12 +129,14 @@ func (all *found) continuedBy(l *line) bool {
 	case l.record.shared != nil && l.record.shared.lost:
 		return false
 	}
-	c := chainOf(string(l.record.organization), all.node, all.segment)
+	c := newProvenChain(string(l.record.organization), all.node, all.segment)
 	if known := all.chains[c.OrganizationID]; known != nil {
-		c = *known
+		*c = *known
 	}
-	hash, _ := nextOf(&c, &l.record, nil)
-	return l.record.sequence == c.Sequence && l.record.hash == hash
+	follows := *c
+	proven, _ := all.keys.proves(&follows, &l.record, all.header.bare())
+	hash, _ := nextOf(&c.AuditChain, &l.record, nil)
+	return proven && l.record.sequence == c.Sequence && l.record.hash == hash
 }
 
 func (all *found) continuedByCheckpoint(c *storage.AuditCheckpoint) bool {
@@ -148,7 +149,7 @@ func (all *found) continuedByCheckpoint(c *storage.AuditCheckpoint) bool {
 		number, previous = all.header.Checkpoint, all.header.Previous
 	}
 	said, err := readCheckpoint(c.Data)
-	if err != nil || said.Node != all.node || said.Segment != all.segment || said.Number != number+1 || said.Previous != previous {
+	if err != nil || !all.keys.signed(c) || said.Node != all.node || said.Segment != all.segment || said.Number != number+1 || said.Previous != previous {
 		return false
 	}
 	for _, head := range said.Chains {
@@ -185,7 +186,7 @@ func openSegment(dir string, number int) (*segmentText, error) {
 	if ring.number != number {
 		return s, nil
 	}
-	all, err := scanFrom(f, filepath.Base(dir), segmentName(number))
+	all, err := scanFrom(f, filepath.Base(dir), segmentName(number), nil)
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}

@@ -101,7 +101,7 @@ func TestRingTorn(t *testing.T) {
 			if report := wantClean(t, copied, new(memory)); report.Records != 20 || len(report.Notes) > 0 {
 				t.Errorf("with %d bytes in the file, after a start: %+v", size, report)
 			}
-			found, err := scan(segmentPath(dir, 1))
+			found, err := scan(segmentPath(dir, 1), nil)
 			if err != nil || !found.final || found.torn != 0 {
 				t.Fatalf("%+v, %v", found, err)
 			}

@@ -86,6 +86,7 @@ func TestStaleRing(t *testing.T) {
 	if node == strange {
 		t.Fatal("two nodes have one name")
 	}
+	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same in every run
 	zeros, lines := make([]byte, ringSize), strings.SplitAfter(text, "\n")
 	taken, refused := 0, 0
@@ -101,7 +102,7 @@ func TestStaleRing(t *testing.T) {
 		if i%3 > 1 {
 			r.written = int64(written - random.IntN(10_000)) // old, and no end of a line
 		}
-		all, err := scanFrom(strings.NewReader(text[:inFile]), node, "00000001")
+		all, err := scanFrom(strings.NewReader(text[:inFile]), node, "00000001", keys)
 		if err != nil {
 			t.Fatal(err)
 		}

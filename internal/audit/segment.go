@@ -81,6 +81,9 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 		case ofLaterFormat(dir, numbers):
 			log.Warn("a later durward has left an audit journal; it is left alone until that one runs again", "node", filepath.Base(dir))
 			unlock()
+		case ofFormerFormat(dir, numbers):
+			log.Info("a former durward has left an audit journal, whose records have no MACs: another one is begun", "node", filepath.Base(dir))
+			unlock()
 		case trusted != nil && !trusted(dir):
 			unlock() // it was told why
 		default:
@@ -103,16 +106,31 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 // ofLaterFormat reports whether one of the journal's segments has a format that a later durward has brought: this one can neither end
 // nor ship it.
 func ofLaterFormat(dir string, numbers []int) bool {
+	return slices.ContainsFunc(numbers, func(number int) bool { return formatOf(dir, number) > segmentFormat })
+}
+
+// ofFormerFormat reports whether one of the journal's segments is of a durward before MACs. A node's records have MACs all, or none: else
+// who leaves them off could say that they are the former ones.
+func ofFormerFormat(dir string, numbers []int) bool {
 	return slices.ContainsFunc(numbers, func(number int) bool {
-		f, err := os.Open(segmentPath(dir, number))
-		if err != nil {
-			return false // told by what opens it next
-		}
-		defer f.Close()
-		first, err := newLines(f).next()
-		var h header
-		return err == nil && json.Unmarshal(first, &h) == nil && h.Format > segmentFormat
+		format := formatOf(dir, number)
+		return format >= longSegmentFormat && format <= bareSegmentFormat
 	})
+}
+
+// formatOf is what a segment's first line says of its format; 0 when it cannot be read, which is told by what opens it next.
+func formatOf(dir string, number int) int {
+	f, err := os.Open(segmentPath(dir, number))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	first, err := newLines(f).next()
+	var h header
+	if err != nil || json.Unmarshal(first, &h) != nil {
+		return 0
+	}
+	return h.Format
 }
 
 // errLocked: another process has the journal.
@@ -368,7 +386,7 @@ func (j *Journal) sign(c Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
 // never begun is removed, which kept tells.
 func (j *Journal) recover(number int) (kept bool, err error) {
 	path := segmentPath(j.dir, number)
-	all, err := scan(path)
+	all, err := scan(path, j.keys())
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil // set aside or removed when this was tried before, and no segment could be begun behind it
 	}
@@ -409,12 +427,12 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	}
 	last, cut := j.last, max(all.torn-int64(len(more)), 0)
 	if !all.final {
-		c := Checkpoint{Segment: segmentName(number), Final: true, Cut: cut, Chains: []Head{}}
+		c := Checkpoint{Segment: segmentName(number), Final: true, Found: j.former, Cut: cut, Chains: []Head{}}
 		if all.header != nil {
 			c.Header = all.header.hash()
 		}
 		for _, chain := range all.chains {
-			c.Chains = append(c.Chains, headOf(chain))
+			c.Chains = append(c.Chains, headOf(&chain.AuditChain))
 		}
 		var signed storage.AuditCheckpoint
 		signed, last = j.sign(c)
@@ -432,8 +450,9 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 type found struct {
 	node, segment string
 	header        *header
-	chains        map[string]*storage.AuditChain // as the lines say: whether they are true is for Verify
-	checkpoint    *storage.AuditCheckpoint       // the last one
+	keys          *lineKeys
+	chains        map[string]*provenChain
+	checkpoint    *storage.AuditCheckpoint // the last one
 	final         bool
 	records       int
 	size          int64 // of the whole lines
@@ -441,19 +460,20 @@ type found struct {
 	parser        parser
 }
 
-func scan(path string) (*found, error) {
+func scan(path string, keys *lineKeys) (*found, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	number, _ := strings.CutSuffix(filepath.Base(path), segmentSuffix)
-	return scanFrom(f, filepath.Base(filepath.Dir(path)), number)
+	return scanFrom(f, filepath.Base(filepath.Dir(path)), number, keys)
 }
 
-// scanFrom reads a segment. Lines that are none are passed over: they are kept, and found by Verify.
-func scanFrom(r io.Reader, node, segment string) (*found, error) {
-	all := &found{node: node, segment: segment, chains: make(map[string]*storage.AuditChain)}
+// scanFrom reads a segment. Lines that are none, and those that the gateway has not written as far as keys can tell, are passed over:
+// they are kept, and found by Verify.
+func scanFrom(r io.Reader, node, segment string, keys *lineKeys) (*found, error) {
+	all := &found{node: node, segment: segment, keys: keys, chains: make(map[string]*provenChain)}
 	lines := newLines(r)
 	for {
 		text, err := lines.next()
@@ -477,18 +497,21 @@ func (all *found) take(l *line) {
 		all.header = l.header
 	case l.header != nil:
 	case l.checkpoint != nil:
+		if !all.keys.signed(l.checkpoint) {
+			return
+		}
 		all.checkpoint = l.checkpoint
 		c, err := readCheckpoint(l.checkpoint.Data)
 		all.final = err == nil && c.Final
 	default:
-		all.records++
 		c := all.chains[string(l.record.organization)]
 		if c == nil {
-			made := chainOf(string(l.record.organization), all.node, all.segment)
-			c = &made
+			c = newProvenChain(string(l.record.organization), all.node, all.segment)
+		}
+		if _, sealed := all.keys.proves(c, &l.record, all.header.bare()); sealed {
+			all.records++
 			all.chains[c.OrganizationID] = c
 		}
-		c.Sequence, c.Hash = l.record.sequence, l.record.hash
 	}
 }
 

@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +28,8 @@ const damagedSuffix = ".damaged"
 type shipper struct {
 	dir, node string
 	store     storage.Audits
+	keys      *lineKeys
+	former    bool // its segments may be of a durward before MACs
 	log       *slog.Logger
 	// growing is the number of the segment that is still written.
 	growing func() int
@@ -53,7 +54,7 @@ type shipper struct {
 
 // shipperOf ships the journal of this process.
 func shipperOf(j *Journal, store storage.Audits) *shipper {
-	return &shipper{dir: j.dir, node: j.node, store: store, log: j.options.Log, take: j.take, settle: j.settle, unstored: new(atomic.Int64), growing: func() int {
+	return &shipper{dir: j.dir, node: j.node, store: store, keys: j.keys(), log: j.options.Log, take: j.take, settle: j.settle, unstored: new(atomic.Int64), growing: func() int {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		return j.segment.number
@@ -69,6 +70,7 @@ type position struct {
 	chains  map[string]*shippedChain // by organization
 	final   bool                     // its final checkpoint is behind
 	damaged bool
+	bare    bool // of a durward before MACs
 
 	parser parser
 	parsed int64 // what the parser has read
@@ -76,12 +78,10 @@ type position struct {
 
 // shippedChain is where a chain stands, and the chunk that is being made of it.
 type shippedChain struct {
-	organization string
-	sequence     int64
-	hash         [sha256.Size]byte
-	there        int64 // the last sequence that the store had at the start
-	refused      bool  // the store has other records, or cannot keep one
-	open         *chunkWriter
+	provenChain
+	there   int64 // the last sequence that the store had at the start
+	refused bool  // the store has other records, or cannot keep one
+	open    *chunkWriter
 }
 
 type batch struct {
@@ -181,7 +181,7 @@ func (s *shipper) isNew(p *part) bool {
 func (s *shipper) shipPart(ctx context.Context, p *part) error {
 	for _, w := range p.chunks {
 		c := s.chain(w.chunk.OrganizationID)
-		c.sequence, c.hash = w.chunk.Last, w.last
+		c.Sequence, c.Hash = w.chunk.Last, w.last
 		if c.refused {
 			s.unstored.Add(w.chunk.Last - w.chunk.First + 1)
 			continue
@@ -279,6 +279,9 @@ func (s *shipper) collect(lines *lines) (more bool, err error) {
 		case err != nil:
 			s.at.damaged = true
 		case l.header != nil:
+			s.at.bare = s.former && l.header.bare()
+		case l.checkpoint != nil && !s.keys.signed(l.checkpoint):
+			s.at.damaged = true
 		case l.checkpoint != nil:
 			c := *l.checkpoint
 			c.Data, c.Signature = bytes.Clone(c.Data), bytes.Clone(c.Signature)
@@ -299,7 +302,7 @@ func (s *shipper) chain(organization string) *shippedChain {
 	c := s.at.chains[organization]
 	if c == nil {
 		name := chainName{organization, segmentName(s.at.number)}
-		c = &shippedChain{organization: organization, there: s.there[name], refused: s.refused[name]}
+		c = &shippedChain{provenChain: *newProvenChain(organization, s.node, name.segment), there: s.there[name], refused: s.refused[name]}
 		s.at.chains[organization] = c
 	}
 	return c
@@ -311,10 +314,10 @@ func (s *shipper) record(r *record) (begun *shippedChain) {
 	if c == nil {
 		c = s.chain(string(r.organization))
 	}
-	before := c.hash
-	c.sequence, c.hash = r.sequence, r.hash
-	s.at.damaged = s.at.damaged || r.shared != nil && r.shared.lost || c.refused
-	if r.sequence <= c.there {
+	before := c.Hash
+	proven, _ := s.keys.proves(&c.provenChain, r, s.at.bare)
+	s.at.damaged = s.at.damaged || !proven || r.shared != nil && r.shared.lost || c.refused
+	if !proven || r.sequence <= c.there {
 		return nil
 	}
 	if c.refused {
@@ -322,14 +325,14 @@ func (s *shipper) record(r *record) (begun *shippedChain) {
 		return nil
 	}
 	if c.open != nil && (r.sequence != c.open.chunk.Last+1 || c.open.full()) {
-		s.finish(c) // or tampered with: it is shipped as it is, and Verify finds it there
+		s.finish(c) // or tampered with: what is there of it is shipped, and Verify finds the gap
 	}
 	if c.open == nil {
 		var buffer []byte
 		if n := len(s.buffers); n > 0 {
 			buffer, s.buffers = s.buffers[n-1], s.buffers[:n-1]
 		}
-		c.open, begun = newChunk(s.node, segmentName(s.at.number), c.organization, &before, r.sequence, buffer), c
+		c.open, begun = newChunk(s.node, segmentName(s.at.number), c.OrganizationID, &before, r.sequence, buffer), c
 	}
 	c.open.add(r, nanosOf(r.text))
 	return begun
@@ -342,6 +345,11 @@ func (s *shipper) finish(c *shippedChain) {
 	}
 	var chunk storage.AuditChunk
 	chunk, s.scratch = c.open.finish(s.scratch)
+	if !s.at.bare {
+		last := c.AuditChain
+		last.Sequence, last.Hash = chunk.Last, c.open.last
+		chunk.MAC = last.Sealed(s.keys.macs)
+	}
 	s.batch.chunks, s.batch.buffers = append(s.batch.chunks, chunk), append(s.batch.buffers, c.open.body)
 	c.open = nil
 }

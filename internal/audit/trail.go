@@ -31,6 +31,7 @@ type Trail struct {
 	journal *Journal
 	shipper *shipper
 	store   storage.Audits
+	macs    storage.AuditMACs
 	log     *slog.Logger
 
 	mu     sync.Mutex
@@ -52,7 +53,7 @@ type Trail struct {
 // writes any more are ended and shipped too.
 func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 	o = o.withDefaults()
-	t := &Trail{store: store, log: o.Log, past: make(map[string]int64), stop: make(chan struct{})}
+	t := &Trail{store: store, macs: o.MACs, log: o.Log, past: make(map[string]int64), stop: make(chan struct{})}
 	o.trusted = t.trusted
 	j, err := Open(o)
 	if err != nil {
@@ -87,7 +88,7 @@ func (t *Trail) Outcome(organization string, o *storage.AuditOutcome) {
 
 // Audited is what storage.WithAudit takes: the entries are recorded in the transaction of the next write.
 func (t *Trail) Audited(organization string, entries ...storage.AuditEntry) *storage.Audited {
-	return &storage.Audited{OrganizationID: organization, Node: t.journal.node, Entries: entries, Committed: t.committed}
+	return &storage.Audited{OrganizationID: organization, Node: t.journal.node, Entries: entries, MACs: t.journal.options.MACs, Committed: t.committed}
 }
 
 // committed is told what the store itself has recorded.
@@ -239,9 +240,14 @@ func (t *Trail) recall(ctx context.Context) {
 		return
 	}
 	for _, c := range chains {
-		if c.Segment == storage.AuditStoreSegment {
-			t.journal.Stored(c)
+		if c.Segment != storage.AuditStoreSegment || c.Sequence == 0 {
+			continue
 		}
+		if !c.SealedBy(t.journal.options.MACs, &c.MAC) {
+			t.log.Error("the store says that an audit chain ends with a record without a MAC of this gateway; run durward audit verify", "node", c.Node, "organization", c.OrganizationID, "record", c.Sequence)
+			continue
+		}
+		t.journal.Stored(c)
 	}
 }
 
@@ -249,7 +255,7 @@ func (t *Trail) recall(ctx context.Context) {
 func (t *Trail) trusted(dir string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), examineDeadline)
 	defer cancel()
-	doubt, err := examine(ctx, t.store, dir)
+	doubt, err := examine(ctx, t.store, dir, t.macs)
 	switch {
 	case err != nil:
 		t.log.Warn("an audit journal cannot be held against the store: another one is begun, and it is shipped later", "node", filepath.Base(dir), "error", err.Error())
@@ -288,15 +294,24 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 	}
 	defer unlock()
 	// Of one that the store has otherwise, what is not there is shipped all the same, and the rest is kept.
-	doubt, err := examine(ctx, t.store, dir)
+	doubt, err := examine(ctx, t.store, dir, o.MACs)
 	if err != nil {
 		return err
 	}
 	j := &Journal{options: o, dir: dir, node: filepath.Base(dir)}
+	numbers, err := segments(dir)
+	if err != nil {
+		return err
+	}
+	if j.former = ofFormerFormat(dir, numbers); j.former {
+		if j.former, err = hasNoMACs(ctx, t.store, j.node, o.Signer); err != nil {
+			return err
+		}
+	}
 	if _, err := j.resume(); err != nil {
 		return err
 	}
-	s := &shipper{dir: dir, node: j.node, store: t.store, log: t.log, refused: doubt.chains, unstored: &t.unstored, growing: func() int { return maxSegment }}
+	s := &shipper{dir: dir, node: j.node, store: t.store, keys: j.keys(), former: j.former, log: t.log, refused: doubt.chains, unstored: &t.unstored, growing: func() int { return maxSegment }}
 	if err := s.ship(ctx); err != nil {
 		return err
 	}

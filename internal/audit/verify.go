@@ -62,6 +62,14 @@ type Anchor struct {
 	Hash   string
 }
 
+// Keys are what Verify checks with.
+type Keys struct {
+	Signatures Verifier
+	// MACs checks the MACs of records, which takes the master key. nil, for auditors who must not hold it: it is only found where there
+	// are none.
+	MACs storage.AuditMACs
+}
+
 // Report is what Verify found.
 type Report struct {
 	Findings []Finding
@@ -69,6 +77,7 @@ type Report struct {
 	Notes                                  []string
 	Records, Chunks, Segments, Checkpoints int
 	Anchors                                []Anchor
+	Standing                               Standing
 }
 
 // maxFindings bounds a report: one edit can break much.
@@ -88,7 +97,7 @@ type Journals struct {
 
 // Verify checks journals and store against each other and against the signed checkpoints. It changes nothing, and may run
 // beside a gateway. An error means that something could not be read; what was tampered with is in the report.
-func Verify(ctx context.Context, journals Journals, store Source, keys Verifier) (Report, error) {
+func Verify(ctx context.Context, journals Journals, store Source, keys Keys) (Report, error) {
 	v := &verification{keys: keys, all: journals.All, here: make(map[string]bool), nodes: make(map[string]*nodeEvidence)}
 	dir := journals.Dir
 	// The order lets a gateway run beside it: a record is in the journal until it is in the store, and in the store before
@@ -109,6 +118,7 @@ func Verify(ctx context.Context, journals Journals, store Source, keys Verifier)
 	if len(v.nodes) == 0 {
 		return v.report, ErrNothing
 	}
+	v.checkBare()
 	for _, name := range slices.Sorted(maps.Keys(v.nodes)) {
 		n := v.nodes[name]
 		v.checkNode(n)
@@ -123,7 +133,7 @@ func Verify(ctx context.Context, journals Journals, store Source, keys Verifier)
 }
 
 type verification struct {
-	keys   Verifier
+	keys   Keys
 	all    bool            // see Journals
 	here   map[string]bool // nodes with a directory for their journal, though it may be empty
 	nodes  map[string]*nodeEvidence
@@ -141,6 +151,9 @@ type nodeEvidence struct {
 	// newest is the segment that grew when the reading began. Those in meanwhile are there since.
 	newest    int
 	meanwhile map[int]bool
+
+	sealing bool      // its records have MACs
+	signed  time.Time // the last checkpoint over what the node itself has written
 }
 
 // fileEvidence is a segment's file.
@@ -161,6 +174,7 @@ type chainEvidence struct {
 	journal []journalRun          // of the records in the journal
 	spans   []span                // in the store
 	heads   map[int64][]statement // what checkpoints say about it
+	bare    []bareRun
 }
 
 // journalRun is the hashes of records that follow one another. A sequence is what a line says: one edit must not take the memory of all
@@ -211,6 +225,7 @@ type span struct {
 type statement struct {
 	hash       string
 	checkpoint int64
+	found      bool // see Checkpoint.Found
 	met        bool
 }
 
@@ -277,7 +292,7 @@ func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, li
 		v.find(where)
 		return
 	}
-	if !checkSignature(c, v.keys) {
+	if !checkSignature(c, v.keys.Signatures) {
 		where.Problem = fmt.Sprintf("checkpoint %d is not signed by a key of this gateway", c.Number)
 		v.find(where)
 		return
@@ -296,6 +311,10 @@ func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, li
 	}
 	v.report.Checkpoints++
 	n.checkpoints[c.Number] = &checkpointEvidence{AuditCheckpoint: *c, said: said, stored: stored}
+	n.sealing = n.sealing || said.sealing()
+	if !said.Found && said.Time.After(n.signed) {
+		n.signed = said.Time
+	}
 }
 
 // checkCheckpoints holds the checkpoints of each node against each other, and notes what they say about chains.
@@ -326,7 +345,7 @@ func (v *verification) checkCheckpoints() {
 			}
 			for _, head := range c.said.Chains {
 				chain := n.chain(head.Organization, head.Segment)
-				chain.heads[head.Sequence] = append(chain.heads[head.Sequence], statement{hash: head.Hash, checkpoint: number})
+				chain.heads[head.Sequence] = append(chain.heads[head.Sequence], statement{hash: head.Hash, checkpoint: number, found: c.said.Found})
 			}
 		}
 		if len(numbers) > 0 {
@@ -422,7 +441,7 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 		c := &checkpoints[i]
 		n := v.nodes[c.Node]
 		said, err := readCheckpoint(c.Data)
-		if n == nil || err != nil || !checkSignature(c, v.keys) {
+		if n == nil || err != nil || !checkSignature(c, v.keys.Signatures) {
 			continue
 		}
 		number, _ := segmentNumber(c.Segment)

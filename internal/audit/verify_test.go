@@ -204,7 +204,7 @@ func TestTampering(t *testing.T) {
 			s.rewrite(t, 4, s.lines(t, 5))
 		}, "segment 00000004, line 1: is the first line of segment 00000005"},
 		"journal: a segment replaced by one that somebody else signed": {func(t *testing.T, s *scene) {
-			foreign := openJournal(t, Options{Dir: t.TempDir(), Signer: newSigner(t)})
+			foreign := openJournal(t, Options{Dir: t.TempDir(), Signer: newGatewayKeys().signer, MACs: newGatewayKeys().macs})
 			if err := foreign.Append(acme, intent("nothing_happened")); err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +296,7 @@ func TestTampering(t *testing.T) {
 		}, "was signed over another first line of the segment"},
 		"journal: the format in a header": {func(t *testing.T, s *scene) {
 			lines := s.lines(t, 4)
-			lines[0] = bytes.Replace(lines[0], []byte(`"format":5`), []byte(`"format":4`), 1)
+			lines[0] = bytes.Replace(lines[0], []byte(`"format":6`), []byte(`"format":5`), 1)
 			s.rewrite(t, 4, lines)
 		}, "segment 00000004, line "},
 		"journal: two checkpoints swapped": {func(t *testing.T, s *scene) {
@@ -505,7 +505,7 @@ func TestVerifyNotes(t *testing.T) {
 	nowhere := filepath.Join(s.root, "nowhere")
 	noted := func(what string, journals Journals, want ...string) {
 		t.Helper()
-		report, err := Verify(t.Context(), journals, s.store, sharedSigner().Public())
+		report, err := Verify(t.Context(), journals, s.store, Keys{Signatures: sharedSigner().Public()})
 		if err != nil || len(report.Findings) > 0 || len(report.Notes) != len(want) {
 			t.Errorf("%s: %+v, %v", what, report, err)
 			return
@@ -521,10 +521,10 @@ func TestVerifyNotes(t *testing.T) {
 	s.ship(t)
 	noted("a part of it is", Journals{Dir: nowhere}, "3 in all, are covered", elsewhere)
 	noted("the store alone", Journals{}, "3 in all, are covered", elsewhere)
-	if _, err := Verify(t.Context(), Journals{}, new(memory), sharedSigner()); err == nil {
+	if _, err := Verify(t.Context(), Journals{}, new(memory), sharedKeys()); err == nil {
 		t.Error("nothing at all is verified")
 	}
-	report, err := Verify(t.Context(), Journals{Dir: s.root}, s.store, newSigner(t))
+	report, err := Verify(t.Context(), Journals{Dir: s.root}, s.store, newGatewayKeys().checks())
 	if err != nil || len(report.Findings) == 0 {
 		t.Errorf("another gateway's key verifies: %v, %v", report.Findings, err)
 	}

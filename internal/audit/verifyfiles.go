@@ -72,7 +72,7 @@ func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error 
 		return err
 	}
 	defer f.Close()
-	all, err := scanFrom(f, n.name, name)
+	all, err := scanFrom(f, n.name, name, nil)
 	if err != nil {
 		return err
 	}
@@ -183,6 +183,14 @@ func (r *segmentReader) takeRecord(record *record) {
 		if where.Problem != "" {
 			r.verification.find(where)
 		}
+	}
+	place := *c
+	place.Sequence, place.Hash = record.sequence, record.hash
+	if r.file.header.bare() {
+		evidence.addBare(record.sequence, record.sequence, time.Unix(0, nanosOf(record.text)))
+	} else if problem := r.checkMAC(r.node, &place, &record.mac, time.Unix(0, nanosOf(record.text)), 1); problem != "" && where.Problem == "" {
+		where.Problem = problem
+		r.verification.find(where)
 	}
 	// What follows is held against what this line says, so that one edit is told once.
 	c.Sequence, c.Hash = record.sequence, record.hash
@@ -337,9 +345,11 @@ func (v *verification) checkHeads(ctx context.Context, store Source, before []st
 				continue
 			}
 			last := slices.MaxFunc(c.spans, func(a, b span) int { return cmp.Compare(a.last, b.last) })
-			if head := now[chainKey{n.name, name.organization}]; head.Sequence < last.last || head.Sequence == last.last && head.Hash != last.hash {
+			head := now[chainKey{n.name, name.organization}]
+			if head.Sequence < last.last || head.Sequence == last.last && head.Hash != last.hash {
 				wrong(n, name.organization, last.last)
 			}
+			v.checkHead(n, &head)
 		}
 	}
 	return nil
@@ -398,6 +408,9 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 		s.previous, s.hash = records[0].Previous, records[len(records)-1].Hash
 	}
 	evidence.spans = append(evidence.spans, s)
+	if err == nil && len(records) > 0 {
+		v.takeChunkMAC(n, evidence, c, records)
+	}
 	for i := range records {
 		if r := &records[i]; wrong == nil || r.Sequence < wrong.Sequence {
 			if _, ok := evidence.at(r.Sequence); !ok {
@@ -429,13 +442,17 @@ func (v *verification) readOwn(ctx context.Context, store Source, organization s
 		r := &records[i]
 		v.report.Records++
 		n := v.node(r.Node)
-		if r.Sum() != r.Hash {
+		evidence := n.chain(r.OrganizationID, r.Segment)
+		changed := r.Sum() != r.Hash
+		if changed {
 			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "the record or its hash was changed"})
 		}
 		if !r.At.Equal(timeOf(r.Text).Truncate(precision)) {
 			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "is from another time than the store says: whoever asks for its time does not find it"})
 		}
-		evidence := n.chain(r.OrganizationID, r.Segment)
+		if !changed {
+			v.takeRecordMAC(n, evidence, r)
+		}
 		evidence.spans = append(evidence.spans, span{first: r.Sequence, last: r.Sequence, previous: r.Previous, hash: r.Hash})
 		v.meet(n, evidence, r.OrganizationID, r.Segment, r.Sequence, r.Hash)
 	}

@@ -71,12 +71,13 @@ type Audit struct {
 	redact redaction
 	dir    string
 	signer audit.Signer
+	macs   storage.AuditMACs
 	store  storage.Store
 	log    *slog.Logger
 	trail  *trail
 }
 
-// newAudit lacks the signer, which takes the data keys.
+// newAudit lacks signer and MACs, which take the data keys.
 func (a *App) newAudit() *Audit {
 	rules := a.Audit.withDefaults()
 	dir := cmp.Or(a.dataDirectory(), LocalDirectory())
@@ -91,6 +92,9 @@ func LocalDirectory() string { return filepath.Join(caddy.AppDataDir(), "durward
 
 // AuditPurpose is what the key that signs checkpoints is derived for.
 const AuditPurpose = "audit checkpoints"
+
+// AuditRecordPurpose is what the key of the records' MACs is derived for.
+const AuditRecordPurpose = "audit records"
 
 // start opens the trail and gives it what this configuration says.
 func (a *Audit) start(logger *zap.Logger) error {
@@ -113,7 +117,7 @@ func (a *Audit) start(logger *zap.Logger) error {
 
 func (a *Audit) open() (*audit.Trail, error) {
 	t, err := a.trail.open(func() (*audit.Trail, error) {
-		t, err := audit.NewTrail(audit.Options{Dir: a.dir, Signer: a.signer, Log: a.log}, a.store)
+		t, err := audit.NewTrail(audit.Options{Dir: a.dir, Signer: a.signer, MACs: a.macs, Log: a.log}, a.store)
 		if err == nil {
 			auditCounters.watch(t)
 		}

@@ -41,7 +41,7 @@ func (*keptRecords) Close() error { return nil }
 // what the upstream said. One that was refused says no more than that.
 func TestAuditBestEffort(t *testing.T) {
 	kept := new(keptRecords)
-	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: noSigner{}}, noStore{})
+	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: noSigner{}, MACs: noSigner{}}, noStore{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (s *connections) RevokeUser(ctx context.Context, _, _ string, _ time.Time) 
 
 // TestCredentialsAreRecorded: with the server's name, the request's trace, how it came out and why.
 func TestCredentialsAreRecorded(t *testing.T) {
-	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: noSigner{}}, noStore{})
+	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: noSigner{}, MACs: noSigner{}}, noStore{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 		return err
 	}
 	core.digester = apikey.NewDigester(core.Keyring)
-	core.Audit.signer = core.Keyring.Signer(AuditPurpose)
+	core.Audit.signer, core.Audit.macs = core.Keyring.Signer(AuditPurpose), core.Keyring.Tagger(AuditRecordPurpose)
 	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
