@@ -112,11 +112,20 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 
 // hasNoMACs reports whether a node is one of a durward before MACs, as far as the store knows. Of one that is not, what has no MACs is not
 // taken.
-func hasNoMACs(ctx context.Context, store storage.Audits, node string, signatures Verifier) (bool, error) {
+func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *lineKeys) (bool, error) {
+	chains, err := store.AuditChains(ctx, node)
+	for i := range chains {
+		if c := &chains[i]; c.SealedBy(keys.macs, &c.MAC) {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return false, err
+	}
 	checkpoints, err := store.AuditCheckpoints(ctx, node)
 	for i := range checkpoints {
 		c := &checkpoints[i]
-		if said, err := readCheckpoint(c.Data); err == nil && said.sealing() && checkSignature(c, signatures) {
+		if said, err := readCheckpoint(c.Data); err == nil && said.sealing() && keys.signed(c) {
 			return false, nil
 		}
 	}

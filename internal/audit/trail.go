@@ -304,7 +304,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 		return err
 	}
 	if j.former = ofFormerFormat(dir, numbers); j.former {
-		if j.former, err = hasNoMACs(ctx, t.store, j.node, o.Signer); err != nil {
+		if j.former, err = hasNoMACs(ctx, t.store, j.node, j.keys()); err != nil {
 			return err
 		}
 	}

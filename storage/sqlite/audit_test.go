@@ -1,6 +1,9 @@
 package sqlite
 
 import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"testing"
 	"time"
@@ -28,5 +31,57 @@ func TestAuditHead(t *testing.T) {
 	}
 	if records, err := s.AuditRecords(t.Context(), storage.AuditFilter{OrganizationID: "o"}); err != nil || len(records) != 2 {
 		t.Errorf("%d records, %v", len(records), err)
+	}
+}
+
+// testMACs makes MACs with a key of its own.
+type testMACs []byte
+
+func (m testMACs) AppendMAC(to, message []byte) []byte {
+	h := hmac.New(sha256.New, m)
+	h.Write(message)
+	return append(to, h.Sum(nil)[:len(storage.AuditMAC{})]...)
+}
+
+func (m testMACs) CheckMAC(message, mac []byte) bool {
+	return bytes.Equal(m.AppendMAC(nil, message), mac)
+}
+
+// TestForgedAuditHead: nothing is recorded, and so nothing written, behind a record that the gateway has not made, while it runs.
+func TestForgedAuditHead(t *testing.T) {
+	for name, forge := range map[string]string{
+		"another hash":          `UPDATE audit_heads SET hash = zeroblob(32)`,
+		"another sequence":      `UPDATE audit_heads SET sequence = 7`,
+		"no MAC":                `UPDATE audit_heads SET mac = NULL`,
+		"another MAC":           `UPDATE audit_heads SET mac = zeroblob(20)`,
+		"a MAC of another size": `UPDATE audit_heads SET mac = x'00'`,
+		"of another chain":      `UPDATE audit_heads SET (sequence, hash, mac) = (SELECT sequence, hash, mac FROM audit_heads h WHERE h.organization_id = 'p')`,
+		"none yet, with a hash": `UPDATE audit_heads SET sequence = 0, mac = NULL`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, Options{})
+			record := func(organization string) error {
+				return s.RecordAudit(storage.WithAudit(t.Context(), &storage.Audited{
+					OrganizationID: organization, Node: "n", Entries: []storage.AuditEntry{{Event: "e", At: time.Now()}}, MACs: testMACs("key"),
+				}))
+			}
+			for _, organization := range []string{"o", "p", "o", "p"} {
+				if err := record(organization); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.writer.ExecContext(t.Context(), forge+` WHERE organization_id = 'o'`); err != nil {
+				t.Fatal(err)
+			}
+			if err := record("o"); !errors.Is(err, storage.ErrUnavailable) {
+				t.Errorf("%v", err)
+			}
+			if err := record("p"); err != nil {
+				t.Errorf("another chain: %v", err)
+			}
+			if records, err := s.AuditRecords(t.Context(), storage.AuditFilter{OrganizationID: "o"}); err != nil || len(records) != 2 {
+				t.Errorf("%d records, %v", len(records), err)
+			}
+		})
 	}
 }
