@@ -1,0 +1,217 @@
+package audit
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// formerNode records in the store as a durward before MACs did, the last records of whose node a checkpoint of that time covers or not.
+func formerNode(t *testing.T, store *memory, node string, at time.Time, covered, open int) {
+	t.Helper()
+	chain := chainOf(acme, node, storage.AuditStoreSegment)
+	for range covered + open {
+		e := intent("policy.update")
+		e.At = at
+		store.records = append(store.records, chain.Next(marshal(e)))
+		if chain.Sequence == int64(covered) {
+			c := Checkpoint{Format: bareCheckpointFormat, Node: node, Segment: "00000001", Number: 1, Time: at, Final: true, Chains: []Head{headOf(&chain)}}
+			store.checkpoints = append(store.checkpoints, c.sign(sharedSigner()))
+		}
+	}
+}
+
+// TestForgedMACs: whatever somebody who has not the master key adds to a store, or says of the MACs in it, is found.
+func TestForgedMACs(t *testing.T) {
+	const node, noMAC, foreign = "00112233445566ff", "have no MAC, and the node's records have", "has a MAC that is not of this gateway"
+	now := time.Now()
+	for name, c := range map[string]struct {
+		forge func(t *testing.T, s *scene)
+		want  string // "": nothing is found
+	}{
+		"a record's MAC taken away": {func(_ *testing.T, s *scene) { s.store.records[3].MAC = storage.AuditMAC{} }, noMAC},
+		"a record's MAC changed":    {func(_ *testing.T, s *scene) { s.store.records[3].MAC[9] ^= 1 }, foreign},
+		"another record's MAC":      {func(_ *testing.T, s *scene) { s.store.records[3].MAC = s.store.records[4].MAC }, foreign},
+		"a chunk's MAC taken away":  {func(_ *testing.T, s *scene) { s.store.chunks[2].MAC = storage.AuditMAC{} }, noMAC},
+		"another chunk's MAC":       {func(_ *testing.T, s *scene) { s.store.chunks[2].MAC = s.store.chunks[3].MAC }, foreign},
+		"all MACs taken away, with the checkpoints": {func(_ *testing.T, s *scene) {
+			for i := range s.store.records {
+				s.store.records[i].MAC = storage.AuditMAC{}
+			}
+			for i := range s.store.chunks {
+				s.store.chunks[i].MAC = storage.AuditMAC{}
+			}
+			s.store.checkpoints = nil
+		}, noMAC},
+		"a record appended": {func(_ *testing.T, s *scene) {
+			last := s.store.records[len(s.store.records)-1]
+			chain := chainOf(last.OrganizationID, last.Node, last.Segment)
+			chain.Sequence, chain.Hash = last.Sequence, last.Hash
+			s.store.records = append(s.store.records, chain.Next(marshal(intent("forged"))))
+		}, noMAC},
+		"a head moved": {func(_ *testing.T, s *scene) {
+			s.store.heads = func(all []storage.AuditChain) []storage.AuditChain {
+				for i := range all {
+					if all[i].Segment == storage.AuditStoreSegment {
+						all[i].MAC = storage.AuditMAC{}
+					}
+				}
+				return all
+			}
+		}, "is where the store says that the chain ends"},
+		"a node of a former version": {func(t *testing.T, s *scene) {
+			formerNode(t, s.store, node, now.Add(-time.Hour), 5, 0)
+		}, ""},
+		"and its last records": {func(t *testing.T, s *scene) { formerNode(t, s.store, node, now.Add(-time.Hour), 5, 2) }, ""},
+		"a node of a former version that beside this one writes": {func(t *testing.T, s *scene) { formerNode(t, s.store, node, now.Add(time.Hour), 5, 2) }, ""},
+		"a node invented":             {func(t *testing.T, s *scene) { formerNode(t, s.store, node, now.Add(time.Hour), 0, 2) }, "no checkpoint of their node covers them"},
+		"a node invented, dated back": {func(t *testing.T, s *scene) { formerNode(t, s.store, node, now.Add(-time.Hour), 0, 2) }, "no checkpoint of their node covers them"},
+		"a former node continued": {func(t *testing.T, s *scene) {
+			formerNode(t, s.store, node, now.Add(-time.Hour), 5, 0)
+			last := s.store.records[len(s.store.records)-1]
+			chain := chainOf(acme, node, storage.AuditStoreSegment)
+			chain.Sequence, chain.Hash = last.Sequence, last.Hash
+			s.store.records = append(s.store.records, chain.Next(marshal(intent("forged"))))
+		}, "record 6: records 6 to 6 have no MAC, though others have since"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			c.forge(t, s)
+			report, err := Verify(t.Context(), Journals{Dir: s.root, All: c.want != ""}, s.store, sharedKeys())
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for _, f := range report.Findings {
+				found = found || strings.Contains(f.String(), c.want)
+			}
+			if c.want == "" && len(report.Findings) > 0 || c.want != "" && !found {
+				t.Errorf("want %q, got %v", c.want, report.Findings)
+			}
+			if bare := strings.Contains(strings.Join(report.Notes, "\n"), node+": "); c.want == "" && !bare {
+				t.Errorf("%q", report.Notes)
+			}
+		})
+	}
+}
+
+// TestVerifyWithoutMasterKey: who has the public keys alone finds where there are no MACs, and is told that they are not checked.
+func TestVerifyWithoutMasterKey(t *testing.T) {
+	s := newScene(t)
+	check := func() Report {
+		t.Helper()
+		report, err := Verify(t.Context(), Journals{Dir: s.root, All: true}, s.store, Keys{Signatures: sharedSigner().Public()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	s.store.records[3].MAC[9] ^= 1
+	report := check()
+	whole := wantSealed(t, s, len(report.Findings))
+	if report.Standing.Checked || report.Standing.Sealed != whole {
+		t.Errorf("%+v", report)
+	}
+	s.store.records[3].MAC = storage.AuditMAC{}
+	if report := check(); len(report.Findings) != 1 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// wantSealed wants nothing to be found, and returns how many records there are.
+func wantSealed(t *testing.T, s *scene, findings int) int64 {
+	t.Helper()
+	if findings > 0 {
+		t.Errorf("%d findings", findings)
+	}
+	s.store.records[3].MAC[9] ^= 1
+	defer func() { s.store.records[3].MAC[9] ^= 1 }()
+	report := wantClean(t, s.root, s.store)
+	if !report.Standing.Checked || report.Standing.Sealed != int64(report.Records) || report.Standing.Bare != 0 {
+		t.Errorf("%+v", report.Standing)
+	}
+	return report.Standing.Sealed
+}
+
+// TestRehashed: whatever is changed in a journal is found, and not shipped, though every hash behind it is made anew: hashes take no key.
+func TestRehashed(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // the same in every run
+	for range 40 {
+		root, store := t.TempDir(), new(memory)
+		j := openJournal(t, testOptions(t, root))
+		for range 6 {
+			if err := j.Append(acme, outcomeOf(intent("create_issue"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		abandon(t, j)
+		lines := bytes.SplitAfter([]byte(strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")), []byte("\n"))
+		changed, chain := 1+random.IntN(6), chainOf(acme, j.node, "00000001")
+		var p parser
+		for i := 1; i <= 6; i++ {
+			l, err := p.parse(bytes.TrimSuffix(lines[i], []byte("\n")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := l.record.whole()
+			if i == changed {
+				text = bytes.Replace(text, []byte(`"ok"`), []byte(`"no"`), 1)
+			}
+			hash, _ := next(&chain, text, nil)
+			lines[i] = append(append(appendRecord(nil, acme, int64(i), &hash, l.record.mac[:]), text...), lineEnd...)
+		}
+		(&scene{root: root, dir: j.dir, store: store, journal: j}).rewrite(t, 1, lines)
+		if findings := verify(t, root, store); len(findings) == 0 || findings[0].Sequence != int64(changed) {
+			t.Fatalf("record %d was changed, found: %v", changed, findings)
+		}
+		again := openJournal(t, testOptions(t, root))
+		if err := newShipper(again, store).ship(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(verify(t, root, store)) == 0 {
+			t.Error("nothing is found after the start")
+		}
+		for i := range store.chunks {
+			if c := &store.chunks[i]; c.Last >= int64(changed) {
+				t.Errorf("records %d to %d are shipped", c.First, c.Last)
+			}
+		}
+		if kept, err := filepath.Glob(filepath.Join(j.dir, "*"+damagedSuffix)); err != nil || len(kept) != 1 {
+			t.Errorf("%v, %v", kept, err)
+		}
+	}
+}
+
+// TestForgedCheckpoint: a start does not take up a checkpoint that the gateway has not signed, and does not ship it.
+func TestForgedCheckpoint(t *testing.T) {
+	root, store := t.TempDir(), new(memory)
+	j := openJournal(t, testOptions(t, root))
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	abandon(t, j)
+	text := strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")
+	forged := Checkpoint{Format: checkpointFormat, Node: j.node, Segment: "00000001", Number: 1, Time: time.Now().UTC(), Final: true, Chains: []Head{}}
+	signed := forged.sign(newGatewayKeys().signer)
+	(&scene{root: root, dir: j.dir, store: store, journal: j}).rewrite(t, 1, [][]byte{[]byte(text), appendCheckpoint(nil, &signed)})
+	again := openJournal(t, testOptions(t, root))
+	if again.last.number != 1 || again.last.hash == checkpointHash(&signed) {
+		t.Errorf("the next checkpoint follows number %d, the forged one: %v", again.last.number, again.last.hash == checkpointHash(&signed))
+	}
+	if err := newShipper(again, store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range store.checkpoints {
+		if !checkSignature(&store.checkpoints[i], sharedSigner()) {
+			t.Error("it is shipped")
+		}
+	}
+	if len(verify(t, root, store)) == 0 {
+		t.Error("nothing is found")
+	}
+}
