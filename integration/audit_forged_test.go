@@ -17,8 +17,6 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
-
-	"github.com/durward-gateway/durward/storage"
 )
 
 // wantForged wants a verification to find what was forged, before the gateway runs again, beside it, and after it has signed further
@@ -51,40 +49,53 @@ func forgeRecord(t *testing.T, g *gateway, mac func(last []byte) []byte) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	var c storage.AuditChain
-	var hash, last, text []byte
+	var organization, node, segment string
+	var sequence int64
+	var previous, last, text []byte
 	if err := db.QueryRowContext(t.Context(), `SELECT organization_id, node, segment, sequence, hash, mac FROM audit_heads WHERE sequence > 0 ORDER BY sequence DESC LIMIT 1`).
-		Scan(&c.OrganizationID, &c.Node, &c.Segment, &c.Sequence, &hash, &last); err != nil {
+		Scan(&organization, &node, &segment, &sequence, &previous, &last); err != nil {
 		t.Fatal(err)
 	}
-	copy(c.Hash[:], hash)
 	if err := db.QueryRowContext(t.Context(), `SELECT text FROM audit_records WHERE organization_id = $1 AND node = $2 AND sequence = $3`,
-		c.OrganizationID, c.Node, c.Sequence).Scan(&text); err != nil {
+		organization, node, sequence).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
-	var entry storage.AuditEntry
+	var entry map[string]any
 	if err := json.Unmarshal(text, &entry); err != nil {
 		t.Fatal(err)
 	}
-	entry.ID, entry.Event, entry.At = "0190ffff-0000-7000-8000-00000000f0f0", "forged", time.Now().UTC()
+	at := time.Now().UTC()
+	entry["id"], entry["event"], entry["at"] = "0190ffff-0000-7000-8000-00000000f0f0", "forged", at
 	if text, err = json.Marshal(entry); err != nil {
 		t.Fatal(err)
 	}
-	r := c.Next(text)
-	forged := mac(last)
+	sequence++
+	hash, forged := hashOfRecord(previous, organization, node, segment, text, sequence), mac(last)
 	for _, step := range []struct {
 		query string
 		with  []any
 	}{
 		{`INSERT INTO audit_records (organization_id, node, segment, sequence, text, previous, hash, at, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			[]any{r.OrganizationID, r.Node, r.Segment, r.Sequence, r.Text, r.Previous[:], r.Hash[:], entry.At.UnixMicro(), forged}},
+			[]any{organization, node, segment, sequence, text, previous, hash, at.UnixMicro(), forged}},
 		{`UPDATE audit_heads SET sequence = $1, hash = $2, mac = $3 WHERE organization_id = $4 AND node = $5 AND segment = $6`,
-			[]any{c.Sequence, c.Hash[:], forged, c.OrganizationID, c.Node, c.Segment}},
+			[]any{sequence, hash, forged, organization, node, segment}},
 	} {
 		if _, err := db.ExecContext(t.Context(), step.query, step.with...); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// hashOfRecord is what docs/audit-format.md says that the hash of a record is.
+func hashOfRecord(previous []byte, organization, node, segment string, text []byte, sequence int64) []byte {
+	h := sha256.New()
+	h.Write(previous)
+	for _, field := range [][]byte{[]byte(organization), []byte(node), []byte(segment), text} {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(field))))
+		h.Write(field)
+	}
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(sequence)))
+	return h.Sum(nil)
 }
 
 // TestForgedRecord: a record that somebody with the database has appended behind the newest head, with the head moved, is found, and
