@@ -38,9 +38,15 @@ func (d *dev) consoleToken(t *testing.T) string {
 // callTool calls a tool of the demo server as a client of 2026-07-28 that cannot ask its user, and returns the answer.
 func (d *dev) callTool(t *testing.T, tool, arguments string) string {
 	t.Helper()
+	return d.callToolWith(t, tool, arguments, "")
+}
+
+// callToolWith is callTool with more members of _meta, each after a comma.
+func (d *dev) callToolWith(t *testing.T, tool, arguments, meta string) string {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/mcp/demo", strings.NewReader(
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+
-			`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
+			`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`+meta+`}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +169,50 @@ func TestApprovalsOutliveTheProcess(t *testing.T) {
 	}
 	if got := d.callTool(t, "delete_issue", issue); strings.Contains(got, "isError\":true") || !strings.Contains(got, "content") {
 		t.Errorf("after the word: %s", got)
+	}
+	d.process.stop(t)
+}
+
+// TestApprovalsBindMeta: M15, a call that was approved is not made with another _meta, of which its user sees what counts;
+// progress and traces differ from one request to the next.
+func TestApprovalsBindMeta(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	d.connect(t, d.token(t), clientAccount)
+	const issue = `{"id":1}`
+	call := func(meta string) (answer, held string) {
+		t.Helper()
+		answer = d.callToolWith(t, "delete_issue", issue, meta)
+		if page := approvalPage.FindStringSubmatch(answer); page != nil {
+			held = page[2]
+		}
+		return answer, held
+	}
+	_, held := call(`,"com.example/as":"alice","progressToken":1,"traceparent":"00-1"`)
+	if held == "" {
+		t.Fatal("the call was not held")
+	}
+	var shown struct {
+		Other map[string]map[string]any `json:"other_params"`
+	}
+	_, body := d.api(t, d.token(t), http.MethodGet, "/api/approvals/"+held)
+	if err := json.Unmarshal([]byte(body), &shown); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	if diff := cmp.Diff(map[string]map[string]any{"_meta": {"com.example/as": "alice"}}, shown.Other); diff != "" {
+		t.Errorf("what is bound is shown as\n%s", diff)
+	}
+	if status, body := d.api(t, d.consoleToken(t), http.MethodPost, "/api/approvals/"+held+"/approve"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	for _, meta := range []string{``, `,"com.example/as":"admin"`, `,"com.example/as":"alice","com.example/force":true`} {
+		if answer, other := call(meta); other == "" || other == held {
+			t.Errorf("approved with another _meta, and made with %q: %s", meta, answer)
+		}
+	}
+	if answer, other := call(`,"com.example/as":"\u0061lice","progressToken":2,"baggage":"a=1","io.modelcontextprotocol/logLevel":"debug"`); other != "" ||
+		strings.Contains(answer, `isError":true`) || !strings.Contains(answer, "content") {
+		t.Errorf("the call that was approved: %s", answer)
 	}
 	d.process.stop(t)
 }

@@ -59,17 +59,24 @@ func CanonicalArguments(text []byte) ([]byte, error) {
 	return canonical.JSON(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: len(text) + 1, MaxMembers: len(text) + 1})
 }
 
-// CanonicalBeside is the one form of the members of a call's params that are neither its tool, nor its arguments, nor _meta:
-// above all task, which makes it run in another way. nil when there are none. From 2026-07-28 on requestState and
-// inputResponses are of the round, not of the call. params were checked as part of their message.
+// CanonicalBeside is the one form of the members of a call's params that are neither its tool nor its arguments: above all
+// task, which makes it run in another way, and what of _meta is not of the request alone. nil when there are none. From
+// 2026-07-28 on requestState and inputResponses are of the round, not of the call. params were checked as part of their
+// message.
 func CanonicalBeside(params []byte, modern bool) ([]byte, error) {
 	if params == nil {
 		return nil, nil
 	}
-	beside, err := rewrite(params, func(name string, _ []byte) ([]byte, verdict, error) {
+	beside, err := rewrite(params, func(name string, value []byte) ([]byte, verdict, error) {
 		switch name {
-		case "name", "arguments", "_meta":
+		case "name", "arguments":
 			return nil, drop, nil
+		case "_meta":
+			bound, err := boundMeta(value)
+			if bound == nil {
+				return nil, drop, err
+			}
+			return bound, replace, nil
 		case memberState, memberResponses:
 			if modern {
 				return nil, drop, nil

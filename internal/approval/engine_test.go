@@ -123,6 +123,11 @@ func TestBeside(t *testing.T) {
 		want   string
 	}{
 		{`{"name":"x","arguments":{"task":1},"_meta":{"progressToken":1}}`, true, ``},
+		{`{"name":"x","_meta":null}`, true, ``},
+		{`{"name":"x","_meta": { } }`, false, ``},
+		{`{"_meta":{"progressToken":1,"traceparent":"t","tracestate":"s","baggage":"b","io.modelcontextprotocol/x":{"y":1}}}`, false, ``},
+		{`{"name":"x","task":{},"_meta":{"\u0070rogressToken":1, "z": [1.0] ,"com.example/as":"\u0061dmin"}}`, true,
+			`{"_meta":{"com.example/as":"admin","z":[1.0]},"task":{}}`},
 		{`{"name":"x","task":{ "ttl" : 1.0, "a":"\u0062" }}`, true, `{"task":{"a":"b","ttl":1.0}}`},
 		{`{"task":null,"name":"x"}`, true, `{"task":null}`},
 		{`{"name":"x","t\u0061sk":{}}`, true, `{"task":{}}`},
@@ -133,6 +138,24 @@ func TestBeside(t *testing.T) {
 		got, err := approval.CanonicalBeside([]byte(tc.params), tc.modern)
 		if err != nil || string(got) != tc.want {
 			t.Errorf("%s: %s, %v", tc.params, got, err)
+		}
+	}
+}
+
+// TestReserved: only what the protocol keeps for itself stays out of an approval beside progress and traces.
+func TestReserved(t *testing.T) {
+	for name, bound := range map[string]bool{
+		"io.modelcontextprotocol/clientInfo": false, "dev.mcp/": false, "org.modelcontextprotocol.api/x": false, "com.mcp.tools/x": false,
+		"progressToken": false, "traceparent": false, "tracestate": false, "baggage": false,
+		"com.example.mcp/x": true, "mcp/x": true, "modelcontextprotocol/x": true, "mcp.dev/x": true, "modelcontextprotocol.io/x": true,
+		"io.modelcontextprotocol": true, "io.modelcontextprotocol.x": true, "io.ModelContextProtocol/x": true, "dev.MCP/x": true,
+		".mcp/x": true, "9.mcp/x": true, "-a.mcp/x": true, "a-.mcp/x": true, "dev.mcp./x": true, "dev.mcp.a b/x": true, "ü.mcp/x": true,
+		"/io.modelcontextprotocol/x": true, "x/io.modelcontextprotocol/y": true, "a-b9.mcp.c/x": false,
+		"ProgressToken": true, "progresstoken": true, "x/progressToken": true, "Traceparent": true, "traceparent/": true, "": true, "/": true,
+	} {
+		got, err := approval.CanonicalBeside([]byte(`{"_meta":{"`+name+`":1}}`), true)
+		if err != nil || (got != nil) != bound {
+			t.Errorf("%q: %s, %v", name, got, err)
 		}
 	}
 }

@@ -194,6 +194,26 @@ func TestHoldModernForged(t *testing.T) {
 	}
 }
 
+// TestHoldModernMeta: M15, the word is for the _meta that was asked about; traces may differ.
+func TestHoldModernMeta(t *testing.T) {
+	g := newPipeline(t)
+	call := func(meta, more string) object {
+		return g.modernRPC(alice, inBandAgent, modernCall("delete", `{}`, showsForms+meta, more))
+	}
+	question, state := asks(t, call(`,"as":"alice","traceparent":"1"`, ""))
+	if text, _ := question["message"].(string); !strings.HasSuffix(text, "\nBeside them: {\n  \"_meta\": {\n    \"as\": \"alice\"\n  }\n}") {
+		t.Errorf("asked %q", text)
+	}
+	for _, meta := range []string{``, `,"as":"admin"`, `,"as":"alice","force":true`} {
+		if answer := call(meta, word("accept", state)); len(g.calls()) != 0 {
+			t.Fatalf("asked about another _meta, and made with %q: %v", meta, answer)
+		}
+	}
+	if text, failed := toolText(call(`,"traceparent":"2","as":"alice"`, word("accept", state))); text != "done" || failed {
+		t.Errorf("with the one that was asked about: %q", text)
+	}
+}
+
 // TestHoldModernUpstreamAsks: the upstream's own questions and state pass, inside ours; the user is asked once for the
 // call, and each round is good once.
 func TestHoldModernUpstreamAsks(t *testing.T) {

@@ -643,6 +643,9 @@ func TestHoldTask(t *testing.T) {
 		{with(`"task":{"ttl":1}`), with(`"task":{"ttl":2}`), with(`"t\u0061sk":{ "ttl" : 1}`)},
 		{with(`"task":{}`), plain, with(`"task":{ }`)},
 		{with(`"x-as":"admin"`), plain, with(`"x-as":"\u0061dmin"`)},
+		{plain, with(`"_meta":{"com.example/as":"admin"}`), with(`"_meta":{"traceparent":"00-1","tracestate":"a=1","baggage":"b","dev.mcp/x":1}`)},
+		{with(`"_meta":{"as":"alice","progressToken":1}`), with(`"_meta":{"as":"admin","progressToken":1}`), with(`"_meta":{"as":"alice","progressToken":2}`)},
+		{with(`"_meta":{"as":{}}`), plain, with(`"_meta":{"\u0061s":{ },"io.modelcontextprotocol/clientInfo":{}}`)},
 	} {
 		g.rpc(alice, stranger, tc.approved)
 		pending := g.approvals("pending")

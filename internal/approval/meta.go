@@ -1,0 +1,59 @@
+package approval
+
+import "strings"
+
+// boundMeta is params._meta without what clients write anew for each request; nil when nothing is left. Whatever else stands
+// there reaches the server, and may be what it acts on.
+func boundMeta(meta []byte) ([]byte, error) {
+	if string(meta) == "null" {
+		return nil, nil
+	}
+	bound, err := rewrite(meta, func(name string, _ []byte) ([]byte, verdict, error) {
+		if ofRequest(name) {
+			return nil, drop, nil
+		}
+		return nil, keep, nil
+	}, nil)
+	if err != nil || len(bound) == len("{}") {
+		return nil, err
+	}
+	return bound, nil
+}
+
+// ofRequest reports whether a member of _meta is of the request, not of the call: the progress token, the trace context (W3C
+// Trace Context and Baggage, whose names the protocol takes without a prefix), and what is the protocol's own.
+func ofRequest(name string) bool {
+	switch name {
+	case "progressToken", "traceparent", "tracestate", "baggage":
+		return true
+	}
+	prefix, _, prefixed := strings.Cut(name, "/")
+	return prefixed && reserved(prefix)
+}
+
+// reserved reports whether the protocol keeps a prefix for itself: one whose second label is modelcontextprotocol or mcp
+// (2025-11-25 and 2026-07-28, basic, General fields). What is no well-formed prefix is nobody's, and neither are the former
+// revisions' modelcontextprotocol.io and mcp.dev, which another may own by now.
+func reserved(prefix string) bool {
+	labels := strings.Split(prefix, ".")
+	for _, label := range labels {
+		if !isLabel(label) {
+			return false
+		}
+	}
+	return len(labels) > 1 && (labels[1] == "modelcontextprotocol" || labels[1] == "mcp")
+}
+
+// isLabel reports whether a label begins with a letter, ends with a letter or digit, and has hyphens within at the most.
+func isLabel(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+		case '0' <= c && c <= '9' && i > 0:
+		case c == '-' && i > 0 && i < len(s)-1:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
