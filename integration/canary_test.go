@@ -336,7 +336,7 @@ func (c *canaries) badRequests() {
 		map[string]any{"api_key": []string{key}}, map[string]any{"api_key": map[string]any{key: 1}}, map[string]any{"api_key": strings.Repeat(key, 300)},
 		map[string]any{"api_key": key + "\n"}, map[string]any{"bearer_token": key}, map[string]any{key: key},
 		`{"api_key":"` + base64url([]byte(key)) + `",}`, `{"api_key":"` + base64url([]byte(key)) + `","api_key":"x"}`, `{"api_key":` + base64url([]byte(key)),
-		map[string]any{"api_key": key, "return_url": 1},
+		map[string]any{"api_key": key, "return_url": 1}, map[string]any{"username": key, "password": []string{key}, "token": map[string]any{"token": key}},
 	} {
 		a := c.send(http.MethodPost, path, c.user, body)
 		if a.status != http.StatusUnprocessableEntity && a.status != http.StatusBadRequest && a.status != http.StatusOK {
@@ -345,6 +345,7 @@ func (c *canaries) badRequests() {
 	}
 	c.send(http.MethodPost, path+"?return_url="+url.QueryEscape("https://evil.example/"), c.user, map[string]any{"api_key": key}).want(c.t, http.StatusUnprocessableEntity)
 
+	c.misplacedSecrets(s)
 	other := newIdentityProvider(c.t)
 	expired := alice.with(claims{"exp": time.Now().Add(-time.Hour).Unix()})
 	forged := other.sign(c.identity.complete(alice, c.url), map[string]any{"alg": "ES256", "kid": kidES256})
@@ -362,6 +363,35 @@ func (c *canaries) badRequests() {
 		c.send(http.MethodGet, "/api/servers", "", nil, header...).want(c.t, http.StatusUnauthorized)
 	}
 	c.send(http.MethodGet, "/api/servers?access_token="+c.user, "", nil).want(c.t, http.StatusUnauthorized)
+}
+
+// misplacedSecrets are those in fields of another type, within their values and beside them.
+func (c *canaries) misplacedSecrets(s server) {
+	secret := c.sweep.draw("client secret")
+	for _, name := range []any{
+		map[string]any{"client_secret": secret}, []any{map[string]any{"deep": []any{map[string]any{"Access-Token": secret}}}},
+		[]any{`{"client_secret":"` + secret + `"}`}, []any{"Authorization: Bearer " + secret},
+	} {
+		for _, to := range []struct {
+			method, path, token string
+			body                map[string]any
+		}{
+			{http.MethodPost, "/api/servers", c.admin_, map[string]any{"name": name, "directory_id": name, "meta": []any{name}}},
+			{http.MethodPut, "/api/servers/" + s.ID, c.admin_, map[string]any{"name": name, "filters": name}},
+			{http.MethodPost, "/api/server-directory", c.admin_, map[string]any{"name": name, "url": name, "oauth": []any{name}}},
+			{http.MethodPost, "/api/v2/policies", c.admin_, map[string]any{"name": name, "rules": name}},
+			{http.MethodPost, "/api/agents", c.admin_, map[string]any{"name": name, "status": name}},
+			{http.MethodPost, "/api/servers", c.admin_, map[string]any{"name": []any{secret}, "client_secret": secret}},
+			{http.MethodPost, "/api/server-directory", c.admin_, map[string]any{"slug": secret + "!", "oauth": map[string]any{"client_secret": secret, "scopes": secret}}},
+		} {
+			if a := c.send(to.method, to.path, to.token, to.body); a.status != http.StatusUnprocessableEntity && a.status != http.StatusBadRequest {
+				c.t.Errorf("%s %s %v: status %d: %s", to.method, to.path, to.body, a.status, a.body)
+			}
+		}
+	}
+	for _, address := range []string{"http://user:" + secret + "@example.com/mcp", "https://example.com:a/?access_token=" + secret} {
+		c.send(http.MethodPost, "/api/server-directory", c.admin_, map[string]any{"name": "x", "url": address}).want(c.t, http.StatusUnprocessableEntity)
+	}
 }
 
 // gatewayKeys are keys of the gateway's own: shown once, used well and badly, revoked.

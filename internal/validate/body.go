@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,7 +43,7 @@ func (f Field[T]) Ptr() *T {
 type Object struct {
 	value    strictjson.Value
 	loc      []any
-	secret   bool
+	secret   bool // what is wrong with it is told without its values
 	asked    []string
 	problems *Problems
 }
@@ -67,7 +66,7 @@ func ParseBody(b []byte, l strictjson.Limits) (*Object, error) {
 	if v.Kind() != strictjson.Object {
 		return nil, Problems{{Loc: []any{"body"}, Msg: msgDict, Type: DictType}}
 	}
-	return &Object{value: v, loc: []any{"body"}, problems: new(Problems)}, nil
+	return &Object{value: v, loc: []any{"body"}, secret: holdsSecret(v), problems: new(Problems)}, nil
 }
 
 // Err is all that was noted about the whole body so far, of type Problems, nil when nothing.
@@ -275,26 +274,17 @@ func (o *Object) object(v strictjson.Value, f Flags, place ...any) (*Object, boo
 	if v.Kind() != strictjson.Object {
 		return nil, o.note(v, f, &fault{DictType, msgDict, nil}, place...)
 	}
-	return &Object{value: v, loc: o.at(place...), secret: o.secret || f.has(Secret), problems: o.problems}, true
+	return &Object{value: v, loc: o.at(place...), secret: o.secret || f.has(Secret) || holdsSecret(v), problems: o.problems}, true
 }
 
-// note adds what is wrong with v, with v itself unless it is secret or long. It returns false.
+// note adds what is wrong with v, with v itself unless it is long, or may hold a secret or stand beside one. It returns false.
 func (o *Object) note(v strictjson.Value, f Flags, wrong *fault, place ...any) bool {
 	p := Problem{Loc: o.at(place...), Msg: wrong.msg, Type: wrong.kind, Ctx: wrong.ctx}
-	if raw := v.Raw(); !o.secret && !f.has(Secret) && len(raw) <= maxInput && readable(v) {
-		p.Input = json.RawMessage(slices.Clone(raw))
+	if !o.secret && !f.has(Secret) && showable(v) {
+		p.Input = json.RawMessage(slices.Clone(v.Raw()))
 	}
 	o.problems.add(p)
 	return false
-}
-
-// readable reports whether every client can read v back: a number that no double holds stops many from reading the answer.
-func readable(v strictjson.Value) bool {
-	if v.Kind() != strictjson.Number {
-		return true
-	}
-	_, err := strconv.ParseFloat(v.Num(), 64)
-	return err == nil
 }
 
 func (o *Object) at(place ...any) []any { return slices.Concat(o.loc, place) }

@@ -201,10 +201,10 @@ func TestAbsentNullAndValue(t *testing.T) {
 }
 
 func TestExactJSON(t *testing.T) {
-	o := parse(t, `{"name":5,"n":null,"password":"","inner":{"token":7},"long":"`+strings.Repeat("x", 600)+`"}`)
+	o := parse(t, `{"name":5,"n":null,"hidden":"","inner":{"token":7},"long":"`+strings.Repeat("x", 600)+`"}`)
 	o.Text("name", Text{})
 	o.Int("n", Integer{})
-	o.Text("password", Text{Flags: Secret, Min: 1})
+	o.Text("hidden", Text{Flags: Secret, Min: 1})
 	o.Object("inner", Secret).Value.Text("token", Text{})
 	o.Text("long", Text{Max: 3})
 	o.Text("gone", Text{Flags: Required})
@@ -215,14 +215,14 @@ func TestExactJSON(t *testing.T) {
 	want := `{"detail":[` +
 		`{"loc":["body","name"],"msg":"Input should be a valid string","type":"string_type","input":5},` +
 		`{"loc":["body","n"],"msg":"Input should be a valid integer","type":"int_parsing","input":null},` +
-		`{"loc":["body","password"],"msg":"String should have at least 1 character","type":"string_too_short","ctx":{"min_length":1}},` +
+		`{"loc":["body","hidden"],"msg":"String should have at least 1 character","type":"string_too_short","ctx":{"min_length":1}},` +
 		`{"loc":["body","inner","token"],"msg":"Input should be a valid string","type":"string_type"},` +
 		`{"loc":["body","long"],"msg":"String should have at most 3 characters","type":"string_too_long","ctx":{"max_length":3}},` +
 		`{"loc":["body","gone"],"msg":"Field required","type":"missing"}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
-	text := "name: Input should be a valid string; n: Input should be a valid integer; password: String should have at least 1 character; " +
+	text := "name: Input should be a valid string; n: Input should be a valid integer; hidden: String should have at least 1 character; " +
 		"inner.token: Input should be a valid string; long: String should have at most 3 characters; gone: Field required"
 	if o.Err().Error() != text {
 		t.Errorf("joined: %s", o.Err())

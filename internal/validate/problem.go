@@ -35,10 +35,8 @@ const (
 	ValueError            = "value_error"
 )
 
-const (
-	maxProblems = 1_000 // of one request, so that a hostile one does not get a larger answer than it was itself
-	maxInput    = 512   // bytes of a value that are still given back
-)
+// maxProblems is how many of one request are told, so that a hostile one does not get a larger answer than it was itself.
+const maxProblems = 1_000
 
 // Problem is one thing that is wrong with a request.
 type Problem struct {
@@ -121,14 +119,6 @@ func PathUUID(name, value string) (string, error) {
 		return "", InPath(name, UUIDParsing, msgUUID, value)
 	}
 	return id, nil
-}
-
-// shown is a text as a problem's input; nil when it is too long to be given back.
-func shown(s string) any {
-	if len(s) > maxInput {
-		return nil
-	}
-	return s
 }
 
 // UUID reports whether s is a uuid in its usual form of 36 characters (RFC 9562 section 4) and returns it in lower

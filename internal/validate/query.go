@@ -202,7 +202,7 @@ func (q *Query) elements(name string, l List, one func(string, int) (string, boo
 // note adds what is wrong with s. It returns false.
 func (q *Query) note(s string, f Flags, wrong *fault, place ...any) bool {
 	p := Problem{Loc: slices.Concat([]any{"query"}, place), Msg: wrong.msg, Type: wrong.kind, Ctx: wrong.ctx}
-	if !f.has(Secret) {
+	if !f.has(Secret) && !q.holdsSecret() {
 		p.Input = shown(s)
 	}
 	q.problems.add(p)

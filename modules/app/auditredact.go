@@ -4,48 +4,33 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode"
+
+	"github.com/durward-gateway/durward/internal/secretname"
 )
 
 // maxKeptArguments bounds the arguments of one record, in bytes.
 const maxKeptArguments = 16 << 10
 
-// redaction is the names of members whose values the audit log does not keep, as plainName writes them.
+// redaction is the names, beside those of secrets, of members whose values the audit log does not keep, as secretname.Plain
+// writes them.
 type redaction map[string]bool
-
-// plainName is what the ways to write a name have in common: access_token, accessToken and Access-Token are one.
-func plainName(name string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '_' || c == '-' || unicode.IsSpace(c) {
-			return -1
-		}
-		return unicode.ToLower(c)
-	}, name)
-}
 
 // has reports whether the value of a member is replaced: also under a name with an x in front, as in headers, and of several.
 func (r redaction) has(name string) bool {
-	name = plainName(name)
+	name = secretname.Plain(name)
 	for _, name := range [...]string{name, strings.TrimPrefix(name, "x")} {
-		if r[name] || r[strings.TrimSuffix(name, "s")] {
+		one := strings.TrimSuffix(name, "s")
+		if r[name] || r[one] || secretname.Is(name) || secretname.Is(one) {
 			return true
 		}
 	}
 	return false
 }
 
-var alwaysRedacted = []string{
-	"authorization", "password", "passwd", "secret", "client_secret", "token", "access_token", "refresh_token", "api_key",
-	"private_key", "credential", "cookie",
-}
-
 func newRedaction(names []string) redaction {
-	r := make(redaction, len(alwaysRedacted)+len(names))
-	for _, name := range alwaysRedacted {
-		r[plainName(name)] = true
-	}
+	r := make(redaction, len(names))
 	for _, name := range names {
-		if name = plainName(name); name != "" {
+		if name = secretname.Plain(name); name != "" {
 			r[name] = true
 		}
 	}

@@ -72,7 +72,7 @@ func (e *serverEdit) applyCredentials(s *storage.Server) (forgetClient bool, err
 	case value == obfuscated(s.ClientID):
 		setID = false // a record that was read, changed and sent back
 	default:
-		return false, validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: msgObfuscated, Input: value}}
+		return false, validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: msgObfuscated}}
 	}
 	if setID {
 		s.ClientID = e.clientID.Value

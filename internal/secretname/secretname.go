@@ -1,0 +1,47 @@
+// Package secretname knows by their names which members of a text hold secrets.
+package secretname
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// names are those of members that hold secrets wherever they stand, as Plain writes them.
+var names = []string{
+	"authorization", "password", "passwd", "secret", "clientsecret", "token", "accesstoken", "refreshtoken", "apikey",
+	"privatekey", "credential", "cookie",
+}
+
+// endings are what the names of secrets end with in requests to the API. In arguments of tools an issue has a key, and an
+// answer a code.
+var endings = append(slices.Clone(names), "code", "key", "passphrase", "pwd", "verifier", "assertion")
+
+// Plain is what the ways to write a name have in common: access_token, accessToken and Access-Token are one.
+func Plain(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '_' || c == '-' || unicode.IsSpace(c) {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, name)
+}
+
+// Is reports whether a plain name is that of a secret.
+func Is(plain string) bool { return slices.Contains(names, plain) }
+
+// Like reports whether a name, however it is written, ends like a secret's: github_token and X-Api-Keys do. Tokens are a
+// model's where the name says of which kind they are.
+func Like(name string) bool {
+	plain := Plain(name)
+	if one, several := strings.CutSuffix(plain, "s"); several && (plain == "tokens" || !strings.HasSuffix(plain, "tokens")) {
+		plain = one
+	}
+	return slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(plain, ending) })
+}
+
+// Within reports whether a text mentions a secret's name, as one does that holds JSON, a form or a header.
+func Within(text string) bool {
+	plain := Plain(text)
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(plain, name) })
+}

@@ -1,0 +1,61 @@
+package validate
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/durward-gateway/durward/internal/secretname"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// maxInput is how many bytes a value has that is still given back.
+const maxInput = 512
+
+// shown is a text as a problem's input; nil when it is too long to be given back, or mentions a secret.
+func shown(s string) any {
+	if len(s) > maxInput || secretname.Within(s) {
+		return nil
+	}
+	return s
+}
+
+// showable reports whether a value may be given back. One that has a secret somewhere in it may not, of whatever type the
+// field should have been: clients send a whole object where its member is wanted.
+func showable(v strictjson.Value) bool {
+	return len(v.Raw()) <= maxInput && readable(v) && !hides(v)
+}
+
+// hides reports whether there may be a secret anywhere in a value.
+func hides(v strictjson.Value) bool {
+	return v.Kind() == strictjson.String && secretname.Within(v.Str()) || holdsSecret(v) ||
+		slices.ContainsFunc(v.Elems(), hides) ||
+		slices.ContainsFunc(v.Members(), func(m strictjson.Member) bool { return hides(m.Value) })
+}
+
+// holdsSecret reports whether a member of an object is a secret by its name, or names one, as a list of headers does.
+// Clients that mix up its fields put the secret into another one.
+func holdsSecret(object strictjson.Value) bool {
+	return slices.ContainsFunc(object.Members(), func(m strictjson.Member) bool {
+		return secretname.Like(m.Name) || secretname.Like(m.Value.Str())
+	})
+}
+
+// holdsSecret is the same for the parameters of a query.
+func (q *Query) holdsSecret() bool {
+	for name := range maps.Keys(q.values) {
+		if secretname.Like(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// readable reports whether every client can read v back: a number that no double holds stops many from reading the answer.
+func readable(v strictjson.Value) bool {
+	if v.Kind() != strictjson.Number {
+		return true
+	}
+	_, err := strconv.ParseFloat(v.Num(), 64)
+	return err == nil
+}
