@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -145,5 +147,35 @@ func TestK09StreamsOfKeys(t *testing.T) {
 	gone := newKnownKey(storage.APIKeyHolder{APIKey: storage.APIKey{AgentID: agent.ID}}, time.Now())
 	if gone.good(time.Now()) == nil {
 		t.Error("a key without its agent is good")
+	}
+}
+
+// TestK09StreamOpensByFactsOfNow writes facts of the user between the proof of a key and the look at its server: the stream of
+// the call begins only by the facts that hold then.
+func TestK09StreamOpensByFactsOfNow(t *testing.T) {
+	k := newKeyring(t)
+	k.say(lists{Roles: []string{"staff"}, Groups: []string{"ops"}}, time.Hour)
+	raw, _ := k.make(nil)
+	call, err := k.use(raw, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.say(lists{Roles: []string{"staff"}, Groups: []string{"sales"}}, time.Minute)
+	call.seen = call.epoch() // its server is looked up now
+	set, principalNow := ofSales(t), call.PrincipalNow()
+	allowed := func(ctx context.Context, who *rules.Principal) bool {
+		return set.Decide(ctx, rules.Call{Principal: who, Kind: rules.ToolsCall, Name: "read"}).Effect == rules.Allow
+	}
+	if !allowed(t.Context(), call.Principal()) {
+		t.Fatal("the group of before is denied too")
+	}
+	call.Decide().Right = func(ctx context.Context) (bool, error) {
+		who, err := principalNow(ctx)
+		return err == nil && allowed(ctx, who), err
+	}
+	ctx, done := call.OpenStream(t.Context(), streams.Listen)
+	defer done()
+	if reason, ended := streams.EndedFor(ctx); !ended || reason != streams.PolicyChanged {
+		t.Errorf("the stream begins by what was: %q", reason)
 	}
 }
