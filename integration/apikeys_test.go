@@ -34,7 +34,7 @@ func (g *gateway) makeKey(token string, scopes ...string) (raw, id string) {
 // that was let through, and its streams end.
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
-	g := startGateway(t, settings{site: "log", global: shippedLog(t), option: approvalConsole})
+	g := startGateway(t, settings{site: "log", option: approvalConsole})
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if r.URL.Path == "/events" {
 			w.Header().Set("Content-Type", "text/event-stream")

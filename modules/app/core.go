@@ -21,6 +21,7 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 	"github.com/durward-gateway/durward/internal/taskbook"
 	"github.com/durward-gateway/durward/internal/websession"
+	"github.com/durward-gateway/durward/modules/app/accesslog"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -114,7 +115,7 @@ func Attach(ctx caddy.Context) (*App, error) {
 	a.addHosts(ctx)
 	boundBodies(ctx)
 	a.listening.share(ctx)
-	return a, nil
+	return a, accesslog.Guard(ctx)
 }
 
 // addHosts lets clients use the names of the sites, which need not be the public one.

@@ -33,15 +33,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 	log {
 		output durward
-		format filter {
-			request>uri query {
-				replace code REDACTED
-				replace state REDACTED
-				replace error_description REDACTED
-				replace access_token REDACTED
-			}
-			request>headers>X-Api-Key replace REDACTED
-		}
 	}
 	durward {
 		public_url {{ .Values.publicUrl }}

@@ -1,0 +1,77 @@
+package accesslog
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/secretname"
+)
+
+const hidden = "REDACTED"
+
+// parameters are those of addresses that hold secrets, or what a provider says of a person, beside those whose names say so.
+var parameters = []string{"state", "nonce", "ticket", "sig", "signature", "errordescription", "samlresponse", "samlrequest", "request", "jwt", "auth"}
+
+// isSecret reports whether a parameter of an address may hold a secret. An address has no numbers of tokens.
+func isSecret(name string) bool {
+	plain := secretname.Plain(name)
+	return secretname.Like(name) || strings.Contains(plain, "token") || slices.Contains(parameters, plain)
+}
+
+// redactValue hides a header's value, or the secrets of an address that stands in it, as one does in Referer and Location.
+func redactValue(name, value string) string {
+	if secretname.Like(name) {
+		return hidden
+	}
+	return redactAddress(value)
+}
+
+// redactAddress hides the values of secret parameters in the query and fragment of an address, and its password. Names and order
+// stay: they say what was asked.
+func redactAddress(address string) string {
+	address = redactUser(address)
+	at := strings.IndexAny(address, "?#")
+	if at < 0 {
+		return address
+	}
+	var redacted strings.Builder
+	redacted.WriteString(address[:at])
+	for rest := address[at:]; rest != ""; {
+		end := strings.IndexAny(rest[1:], "?#&;") + 1
+		if end == 0 {
+			end = len(rest)
+		}
+		redacted.WriteString(rest[:1] + redactParameter(rest[1:end]))
+		rest = rest[end:]
+	}
+	return redacted.String()
+}
+
+func redactParameter(parameter string) string {
+	name, value, given := strings.Cut(parameter, "=")
+	if !given || value == "" {
+		return parameter
+	}
+	if plain, err := url.QueryUnescape(name); err == nil && !isSecret(plain) {
+		return parameter
+	}
+	return name + "=" + hidden // also where the name cannot be read
+}
+
+// redactUser hides what stands before the host of an absolute address.
+func redactUser(address string) string {
+	scheme, rest, absolute := strings.Cut(address, "://")
+	if !absolute || strings.ContainsAny(scheme, "/?#") {
+		return address
+	}
+	authority := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority = rest[:end]
+	}
+	at := strings.LastIndexByte(authority, '@')
+	if at < 0 {
+		return address
+	}
+	return scheme + "://" + hidden + rest[at:]
+}
