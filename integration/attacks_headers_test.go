@@ -203,6 +203,9 @@ func TestAttackDoors(t *testing.T) {
 		{"H15 rebound host with our port", raw("evil.example:80", ""), 403},
 		{"H15 two origins", raw(own, "Origin: "+g.url+"\r\nOrigin: https://evil.example\r\n"), 403},
 		{"H15 two hosts", strings.Replace(raw(own, ""), "Host: ", "Host: evil.example\r\nHost: ", 1), 400},
+		{"H07 folded Authorization", strings.Replace(raw(own, ""), "Bearer ", "Bearer\r\n ", 1), 400},
+		{"H07 folded by a tab", raw(own, "User-Agent: x\r\n\tAuthorization: Bearer x\r\n"), 400},
+		{"H07 folded Transfer-Encoding", raw(own, "Transfer-Encoding:\r\n chunked\r\n"), 400},
 		{"J01 two Authorization headers", raw(own, "Authorization: Bearer "+token+"\r\n"), 401},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

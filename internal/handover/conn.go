@@ -24,6 +24,8 @@ type Conn struct {
 	sealed bool
 	// multiplexed: many requests at a time (HTTP/2); its own protocol tells clients which of them are lost.
 	multiplexed bool
+	opening     []byte // the first bytes that the server saw, which tell what it speaks
+	head        head
 	answer      answer
 	retiring    bool
 	reading     bool // a Read is under way
@@ -135,18 +137,30 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// saw notes that the server gets to see p.
+// saw notes that the server gets to see p, in which lines that it must refuse are made malformed.
 func (c *Conn) saw(p []byte) {
-	const recordOfHandshake = 0x16 // RFC 8446 section 5.1
+	c.opening = append(c.opening, p[:min(len(p), len(preface)-len(c.opening))]...)
 	if c.phase == fresh {
-		c.multiplexed = len(p) < 3 || bytes.HasPrefix(p, []byte("PRI")) // RFC 9113 section 3.4; too little to tell counts as well
+		c.multiplexed = len(p) < len(preface) || c.opens(preface) // too little to tell counts as well
 		c.sealed = c.multiplexed || p[0] == recordOfHandshake
 	}
 	if c.phase == fresh || c.phase == idle {
-		c.phase, c.answer = begins, answer{}
+		c.phase, c.head, c.answer = begins, head{}, answer{}
+	}
+	if c.phase == begins && c.opening[0] != recordOfHandshake && !c.opens(preface) {
+		c.head.refuseFolds(p)
 	}
 	c.waiting = false
 }
+
+// What connections begin with that do not speak HTTP/1 in plain text.
+const (
+	recordOfHandshake = 0x16  // RFC 8446 section 5.1
+	preface           = "PRI" // RFC 9113 section 3.4
+)
+
+// opens reports whether the connection began with a text.
+func (c *Conn) opens(text string) bool { return string(c.opening) == text }
 
 // pass gives the connection to the next listener. It is called with the lock held and releases it.
 func (c *Conn) pass(begun []byte) error {

@@ -1,0 +1,31 @@
+package handover
+
+import "bytes"
+
+// head follows the head of a request line by line.
+type head struct {
+	started bool // the request line has begun
+	within  bool // bytes of the present line were seen
+	filled  bool // and they are more than its end
+	ended   bool // the empty line was seen
+}
+
+// refuseFolds makes lines that continue the one before malformed, so that net/http answers 400 to their request. net/http joins such
+// lines before any handler sees them (obs-fold, RFC 9112 section 5.2). A proxy in front may read another Transfer-Encoding or
+// Authorization than the one that comes of it. The head of a request that was sent before the one before it was answered may
+// already stand in the server's buffer, and is not seen here.
+func (h *head) refuseFolds(p []byte) {
+	for len(p) > 0 && !h.ended {
+		if h.started && !h.within && (p[0] == ' ' || p[0] == '\t') {
+			p[0] = 0 // no name of a header may have it
+		}
+		h.started = true
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			h.within, h.filled = true, h.filled || !bytes.Equal(p, []byte{'\r'})
+			return
+		}
+		h.ended = !h.filled && (end == 0 || end == 1 && p[0] == '\r')
+		h.within, h.filled, p = false, false, p[end+1:]
+	}
+}
