@@ -41,6 +41,7 @@ func (m *Meter) Flush(ctx context.Context) error {
 // more for when these are sent: without such a place, and when very many wait, the rest goes on being added up in fewer
 // rows. The visit is the caller's.
 func (m *Meter) cut() (more bool) {
+	defer m.keep()
 	for {
 		m.mu.Lock()
 		if len(m.queue) > 0 && (m.spool.dir == "" || m.book.underway >= maxRows) {
@@ -55,13 +56,23 @@ func (m *Meter) cut() (more bool) {
 		m.number++
 		b.Node, b.Number = m.node, m.number
 		m.queue = append(m.queue, b)
-		if m.spool.dir == "" {
-			continue
-		}
-		if err := m.spool.keep(b); err != nil {
-			m.log().Error("usage that is not stored yet is in memory alone", "error", err)
+		if m.spool.dir != "" {
+			m.loose = append(m.loose, b)
 		}
 	}
+}
+
+// keep puts what is in memory alone into the spool, in its order. Whoever finds a batch there may send it, and the store takes
+// those before it for sent: so none may be there before they are.
+func (m *Meter) keep() {
+	for len(m.loose) > 0 {
+		if err := m.spool.keep(m.loose[0]); err != nil {
+			m.log().Error("usage that is not stored yet is in memory alone", "error", err)
+			return
+		}
+		m.loose = m.loose[1:]
+	}
+	m.loose = nil
 }
 
 // send sends the batches that were cut, in their order, and those that an earlier process has left. A batch is sent as it
@@ -85,6 +96,9 @@ func (m *Meter) send(ctx context.Context) error {
 		m.book.underway -= len(b.Usage)
 		m.mu.Unlock()
 		m.queue = m.queue[1:]
+		if len(m.loose) > 0 && m.loose[0] == b {
+			m.loose = m.loose[1:]
+		}
 		if refused != nil {
 			m.setAside(b, refused)
 		}
@@ -224,7 +238,8 @@ func (m *Meter) round() error {
 }
 
 // Close brings what is left to the store and ends the Meter. What the store does not take within ten seconds is left in
-// Options.Dir for the next process; without one it is lost, and the log says how much that is.
+// Options.Dir for the next process; without one it is lost, and the log says how much that is. What is settled later goes the
+// same way at once.
 func (m *Meter) Close() {
 	m.mu.Lock()
 	already := m.closed
@@ -236,6 +251,12 @@ func (m *Meter) Close() {
 		return
 	}
 	m.tell()
+	m.last()
+	m.sets.Close()
+}
+
+// last brings what is left to the store, or into Options.Dir, where nothing else will.
+func (m *Meter) last() {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if err := m.Flush(ctx); err != nil {
@@ -245,5 +266,4 @@ func (m *Meter) Close() {
 			m.log().Warn("usage waits for the next start: the store did not take it until the gateway's end", "error", err, "rows", m.Stats().Rows)
 		}
 	}
-	m.sets.Close()
 }

@@ -80,6 +80,7 @@ type Meter struct {
 	node    string
 	number  int64
 	queue   []*storage.UsageBatch // that were cut, and are not known to be in the store
+	loose   []*storage.UsageBatch // of queue, those that should be in the spool and are not
 	spool   spool
 	adopted bool // what was left in the spool is in the queue
 
@@ -176,10 +177,19 @@ func (h *Hold) end() bool {
 }
 
 func (m *Meter) settle(h *Hold, used Tokens) bool {
+	first, late := m.enterUsed(h, used)
+	if late {
+		m.last()
+	}
+	return first
+}
+
+// enterUsed writes down what a call used, if nobody has. late: the Meter is closed, and its last visit to the store may be over.
+func (m *Meter) enterUsed(h *Hold, used Tokens) (first, late bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !h.end() {
-		return false
+		return false, false
 	}
 	used = used.sane()
 	cost := h.price.Cost(used)
@@ -195,7 +205,7 @@ func (m *Meter) settle(h *Hold, used Tokens) bool {
 	}
 	m.spend(h, cost)
 	m.start()
-	return true
+	return true, m.closed
 }
 
 // hurry makes the goroutine begin its next round now.

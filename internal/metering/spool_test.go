@@ -161,3 +161,53 @@ func TestNoRoom(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// TestSpoolOrder fails to keep a batch and keeps the next one: whoever takes over what is in the spool must not have it first, or
+// the store takes the one before for sent.
+func TestSpoolOrder(t *testing.T) {
+	dir, store := filepath.Join(t.TempDir(), "usage"), newMemory()
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // nothing can be kept
+		t.Fatal(err)
+	}
+	d := in(t, store, dir)
+	d.reserve(call(1)).Release() // the budgets are known
+	store.fail(always(away))
+	d.use(1)
+	d.save()
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	d.use(2)
+	d.save()
+	store.fail(always(works))
+	in(t, store, dir).flush()
+	d.flush()
+	if n := store.total(); n.Requests != 2 || n.Cost != 3 {
+		t.Errorf("%+v", n)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("left behind: %v, %v", files, err)
+	}
+}
+
+// TestSettledAfterTheEnd settles a call after the Meter was closed, with a store that is there and with one that is gone.
+func TestSettledAfterTheEnd(t *testing.T) {
+	for name, fails := range map[string]fault{"stored": works, "for the next process": away} {
+		t.Run(name, func(t *testing.T) {
+			dir, store := t.TempDir(), newMemory()
+			d := in(t, store, dir)
+			late := d.reserve(call(5))
+			d.Close()
+			store.fail(always(fails))
+			if !asReserved(late) {
+				t.Error("it was settled before")
+			}
+			store.fail(always(works))
+			next := in(t, store, dir)
+			next.flush()
+			if n := store.total(); n.Requests != 1 || n.Cost != 5 {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
