@@ -32,7 +32,13 @@ type UsageBatch struct {
 	Number int64
 	Usage  []Usage
 	Spends []BudgetSpend
+	// SentAt is when it is sent. A node that sends nothing for ForgetNodeAfter is forgotten.
+	SentAt time.Time `json:"-"`
 }
+
+// ForgetNodeAfter is how long a node's last number is kept. Each start is a node of its own, and their numbers would grow without
+// bound. A batch that was added, stayed in a node's files and is sent again after that time counts twice.
+const ForgetNodeAfter = 90 * 24 * time.Hour
 
 // UsageRefused is what of a batch the store could not keep.
 type UsageRefused struct {
@@ -102,6 +108,15 @@ type Budget struct {
 	UpdatedAt time.Time
 }
 
+// BudgetTarget is what a budget bounds. With another one it is another budget: what was spent of it before is forgotten.
+type BudgetTarget struct {
+	Scope  Scope
+	Period BudgetPeriod
+}
+
+// Target returns what the budget bounds.
+func (b *Budget) Target() BudgetTarget { return BudgetTarget{b.Scope, b.Period} }
+
 // BudgetSpend is what was spent of a budget in one period.
 type BudgetSpend struct {
 	OrganizationID string
@@ -110,4 +125,7 @@ type BudgetSpend struct {
 	Subject string
 	Start   time.Time // of the period
 	Cost    int64     // not negative
+	// Target is what the budget bounded when it was spent. AddUsage drops the spend when the budget bounds something else by now.
+	// The zero value: whatever it bounds. What is read has none.
+	Target BudgetTarget
 }

@@ -21,7 +21,7 @@ const (
 type book struct {
 	rows map[row]*storage.UsageCounts
 	// spends are what was spent of budgets, by organization.
-	spends   map[string]map[spender]int64
+	spends   map[string]map[spent]int64
 	coarse   int64
 	underway int // rows of batches that are not known to be in the store
 }
@@ -38,8 +38,14 @@ type spender struct {
 	start           int64 // of the period, in Unix seconds
 }
 
+// spent is a spender of a budget with what that bounds: a budget that is changed is another one.
+type spent struct {
+	spender
+	target storage.BudgetTarget
+}
+
 func newBook() book {
-	return book{rows: make(map[row]*storage.UsageCounts), spends: make(map[string]map[spender]int64)}
+	return book{rows: make(map[row]*storage.UsageCounts), spends: make(map[string]map[spent]int64)}
 }
 
 // write adds a call, and reports whether there is enough for a batch.
@@ -72,13 +78,13 @@ func text(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-func (b *book) spend(organization string, s spender, cost int64) {
+func (b *book) spend(organization string, s spent, cost int64) {
 	if cost == 0 {
 		return
 	}
 	spends := b.spends[organization]
 	if spends == nil {
-		spends = make(map[spender]int64)
+		spends = make(map[spent]int64)
 		b.spends[organization] = spends
 	}
 	spends[s] = add(spends[s], cost)
@@ -106,7 +112,7 @@ func (b *book) cut() *storage.UsageBatch {
 				break
 			}
 			batch.Spends = append(batch.Spends, storage.BudgetSpend{
-				OrganizationID: organization, BudgetID: s.budget, Subject: s.subject, Start: time.Unix(s.start, 0).UTC(), Cost: cost,
+				OrganizationID: organization, BudgetID: s.budget, Subject: s.subject, Start: time.Unix(s.start, 0).UTC(), Cost: cost, Target: s.target,
 			})
 			delete(spends, s)
 		}

@@ -153,7 +153,10 @@ func TestLargeBooksAreCut(t *testing.T) {
 		c.Subject.UserID = fmt.Sprint(i)
 		d.mu.Lock()
 		d.book.write(&c, noon, storage.UsageCounts{Requests: 1, Cost: 1})
-		d.book.spend(acme, spender{"users", c.Subject.UserID, storage.BudgetDay.Start(noon).Unix()}, 1)
+		d.book.spend(acme, spent{
+			spender{"users", c.Subject.UserID, storage.BudgetDay.Start(noon).Unix()},
+			storage.BudgetTarget{Scope: storage.Scope{Type: storage.ScopeUser}, Period: storage.BudgetDay},
+		}, 1)
 		d.mu.Unlock()
 	}
 	d.flush()

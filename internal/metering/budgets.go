@@ -18,13 +18,8 @@ type budgetSet struct {
 	budgets  []storage.Budget // that are enabled
 	index    *limit.Index
 	// kept are all budgets, each with what its spends belong to: with another scope or period, the store has forgotten them.
-	kept map[string]budgetIdentity
+	kept map[string]storage.BudgetTarget
 	byID map[string]*storage.Budget // of budgets
-}
-
-type budgetIdentity struct {
-	scope  storage.Scope
-	period storage.BudgetPeriod
 }
 
 var setSequence atomic.Uint64
@@ -32,14 +27,14 @@ var setSequence atomic.Uint64
 // set is the organization's budgets, from the cache.
 func (m *Meter) set(ctx context.Context, organization string) (*budgetSet, error) {
 	return m.sets.Get(ctx, cache.NewKey(organization, "budgets"), func(ctx context.Context) (*budgetSet, error) {
-		s := &budgetSet{sequence: setSequence.Add(1), epoch: m.epochs.Current(organization), kept: make(map[string]budgetIdentity), byID: make(map[string]*storage.Budget)}
+		s := &budgetSet{sequence: setSequence.Add(1), epoch: m.epochs.Current(organization), kept: make(map[string]storage.BudgetTarget), byID: make(map[string]*storage.Budget)}
 		all, err := m.store.Budgets(ctx, organization)
 		if err != nil {
 			return nil, fmt.Errorf("reading budgets: %w", err)
 		}
 		var scoped []limit.Scoped
 		for _, b := range all {
-			s.kept[b.ID] = budgetIdentity{b.Scope, b.Period}
+			s.kept[b.ID] = b.Target()
 			if b.Enabled {
 				s.budgets = append(s.budgets, b)
 				scoped = append(scoped, limit.Scoped{Scope: b.Scope, Traffic: storage.TrafficLLM})
@@ -169,7 +164,7 @@ func (m *Meter) install(organization string, l *ledger, set *budgetSet, spends [
 		count(spender{s.BudgetID, s.Subject, s.Start.Unix()}, s.Cost)
 	}
 	for s, cost := range pending {
-		count(s, cost)
+		count(s.spender, cost)
 	}
 	for _, c := range l.counters {
 		if c.holds == 0 && (c.spent == 0 || over(c.of)) {
@@ -185,8 +180,7 @@ func (m *Meter) install(organization string, l *ledger, set *budgetSet, spends [
 
 // dropGone forgets counters and spends of budgets that are no more, or have another scope, empties the other counters, and
 // returns the spends that are not stored yet.
-func (m *Meter) dropGone(organization string, l *ledger, set *budgetSet) map[spender]int64 {
-	cold := l.set == nil
+func (m *Meter) dropGone(organization string, l *ledger, set *budgetSet) map[spent]int64 {
 	for _, c := range l.counters {
 		id := c.of.budget
 		if set.byID[id] == nil || l.set.kept[id] != set.kept[id] {
@@ -197,12 +191,8 @@ func (m *Meter) dropGone(organization string, l *ledger, set *budgetSet) map[spe
 	}
 	pending := m.book.spends[organization]
 	for s := range pending {
-		was, is := budgetIdentity{}, set.kept[s.budget]
-		if !cold {
-			was = l.set.kept[s.budget]
-		}
-		if is == (budgetIdentity{}) || !cold && was != (budgetIdentity{}) && was != is {
-			delete(pending, s) // the store would add it to what another scope spends
+		if s.target != set.kept[s.budget] {
+			delete(pending, s)
 		}
 	}
 	if len(pending) == 0 {

@@ -330,6 +330,32 @@ func TestChangesAreInForce(t *testing.T) {
 	d.use(1000)
 }
 
+// TestLateSpends cuts a batch, or spends on a node that has not heard, before a budget's scope changes: what was spent in the
+// scope before is not added to what is spent in the new one.
+func TestLateSpends(t *testing.T) {
+	store := newMemory()
+	b := budget("b", wholeOrganization, storage.BudgetDay, 1000)
+	store.put(b)
+	d, unaware := newDesk(t, store), newDesk(t, store)
+	d.use(100)
+	unaware.use(200)
+	store.fail(always(away))
+	_ = d.Flush(context.Background()) // it is cut, and waits
+	b.Scope = storage.Scope{Type: storage.ScopeUser, ID: "alice"}
+	store.put(b)
+	store.fail(always(works))
+	d.flush()
+	unaware.flush()
+	if got := store.spent("b"); got != 0 {
+		t.Errorf("%d of another scope is spent", got)
+	}
+	d.use(1)
+	d.flush()
+	if got, total := store.spent("b"), store.total(); got != 1 || total.Cost != 301 {
+		t.Errorf("spent %d, used %+v", got, total)
+	}
+}
+
 // TestTwoNodes: what is spent on another node is known once it is in the store and was read again.
 func TestTwoNodes(t *testing.T) {
 	store := newMemory()

@@ -85,7 +85,9 @@ func (m *Meter) send(ctx context.Context) error {
 	m.adopted = true
 	for len(m.queue) > 0 {
 		b := m.queue[0]
-		refused, err := m.store.AddUsage(ctx, *b)
+		sent := *b
+		sent.SentAt = m.now()
+		refused, err := m.store.AddUsage(ctx, sent)
 		m.mu.Lock()
 		if err != nil {
 			m.stats.Failures++

@@ -86,6 +86,10 @@ func (m *memory) AddUsage(_ context.Context, b storage.UsageBatch) (*storage.Usa
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name := fmt.Sprint(b.Node, b.Number)
+	if b.SentAt.IsZero() {
+		m.changed = append(m.changed, name)
+	}
+	b.SentAt = time.Time{}
 	if before, ok := m.sent[name]; ok && !cmp.Equal(before, b) {
 		m.changed = append(m.changed, name)
 	}
@@ -107,10 +111,10 @@ func (m *memory) AddUsage(_ context.Context, b storage.UsageBatch) (*storage.Usa
 			m.usage[u] = plus(m.usage[u], n)
 		}
 		for _, s := range b.Spends {
-			cost := s.Cost
-			s.Cost = 0
+			cost, target := s.Cost, s.Target
+			s.Cost, s.Target = 0, storage.BudgetTarget{}
 			for _, known := range m.budgets {
-				if known.ID == s.BudgetID && known.OrganizationID == s.OrganizationID {
+				if known.ID == s.BudgetID && known.OrganizationID == s.OrganizationID && known.Target() == target {
 					m.spends[s] += cost
 				}
 			}

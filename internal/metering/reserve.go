@@ -143,8 +143,9 @@ func (m *Meter) spend(h *Hold, cost int64) {
 			continue
 		}
 		c.spent = add(c.spent, cost)
-		m.book.spend(h.call.Organization, c.of, cost)
-		m.watch(h.call.Organization, m.ledgers[h.call.Organization].set.byID[c.of.budget], c) // calls that run keep their ledger
+		set := m.ledgers[h.call.Organization].set // calls that run keep their ledger
+		m.book.spend(h.call.Organization, spent{c.of, set.kept[c.of.budget]}, cost)
+		m.watch(h.call.Organization, set.byID[c.of.budget], c)
 	}
 }
 

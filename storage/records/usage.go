@@ -17,9 +17,10 @@ const (
 	largest = `9223372036854775807`
 
 	// Writes nothing when the batch was added before.
-	takeUsageBatchSQL = `INSERT INTO usage_batches (node, number) VALUES ($1, $2)
-		ON CONFLICT (node) DO UPDATE SET number = excluded.number WHERE usage_batches.number < excluded.number`
-	addUsageSQL = `INSERT INTO usage_hours (organization_id, hour, user_id, api_key_id, agent_id, model_alias, model, requests, input_tokens,
+	takeUsageBatchSQL = `INSERT INTO usage_batches (node, number, added_at) VALUES ($1, $2, $3)
+		ON CONFLICT (node) DO UPDATE SET number = excluded.number, added_at = excluded.added_at WHERE usage_batches.number < excluded.number`
+	forgetNodesSQL = `DELETE FROM usage_batches WHERE added_at < $1`
+	addUsageSQL    = `INSERT INTO usage_hours (organization_id, hour, user_id, api_key_id, agent_id, model_alias, model, requests, input_tokens,
 			output_tokens, cached_tokens, cost)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (organization_id, hour, user_id, api_key_id, agent_id, model_alias, model) DO UPDATE SET
@@ -45,9 +46,10 @@ const (
 )
 
 func (t *texts) usage(d Dialect) {
-	// A budget that is being deleted must not get a spend.
+	// A budget that is being deleted must not get a spend, and neither must one that bounds something else by now.
 	t.addSpend = `INSERT INTO budget_spends (organization_id, budget_id, start, subject, cost)
-		SELECT organization_id, id, $3, $4, $5 FROM budgets WHERE organization_id = $1 AND id = $2` + d.ForKeyShare + `
+		SELECT organization_id, id, $3, $4, $5 FROM budgets WHERE organization_id = $1 AND id = $2
+			AND ($6 = '' OR period = $6 AND scope_type = $7 AND scope_id = $8 AND scope_value = $9)` + d.ForKeyShare + `
 		ON CONFLICT (organization_id, budget_id, start, subject) DO UPDATE SET
 			cost = CASE WHEN budget_spends.cost > ` + largest + ` - excluded.cost THEN ` + largest + ` ELSE budget_spends.cost + excluded.cost END`
 }
@@ -76,12 +78,17 @@ func (s *Store) AddUsage(ctx context.Context, batch storage.UsageBatch) (refused
 	var r storage.UsageRefused
 	err = s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
 		r = storage.UsageRefused{}
-		err := execOne(ctx, tx, takeUsageBatchSQL, batch.Node, batch.Number)
+		err := execOne(ctx, tx, takeUsageBatchSQL, batch.Node, batch.Number, batch.SentAt.UnixMicro())
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+		if batch.Number == 1 { // a node begins
+			if _, err := tx.Exec(ctx, forgetNodesSQL, batch.SentAt.Add(-storage.ForgetNodeAfter).UnixMicro()); err != nil {
+				return err
+			}
 		}
 		if r.Usage, err = addEach(ctx, tx, addUsageSQL, batch.Usage, usageArgs, &r.Reason); err != nil {
 			return err
@@ -107,7 +114,8 @@ func spendArgs(b *storage.BudgetSpend) ([]any, error) {
 	if b.Cost < 0 {
 		return nil, fmt.Errorf("%w: a cost is negative", storage.ErrValue)
 	}
-	return []any{b.OrganizationID, b.BudgetID, b.Start.UnixMicro(), b.Subject, b.Cost}, nil
+	of := b.Target
+	return []any{b.OrganizationID, b.BudgetID, b.Start.UnixMicro(), b.Subject, b.Cost, of.Period, of.Scope.Type, of.Scope.ID, of.Scope.Value}, nil
 }
 
 // addEach runs a statement with each of the rows, and returns those that cannot be stored: one of them keeps no other one

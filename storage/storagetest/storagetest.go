@@ -113,6 +113,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"models/concurrent references and deletions", testModelReferenceRace},
 		{"usage/sums", testUsage},
 		{"usage/refused rows", testUsageRefused},
+		{"usage/nodes", testUsageNodes},
 		{"usage/overflow", testUsageOverflow},
 		{"usage/concurrent nodes", testUsageRace},
 		{"budgets/create, update, delete", testBudgets},

@@ -109,6 +109,36 @@ func (b *bundle) addUsage(t *testing.T, batch storage.UsageBatch) {
 	}
 }
 
+// testUsageNodes sends a batch again, and lets a node begin long after another one has sent its last.
+func testUsageNodes(t *testing.T, b *bundle) {
+	add := func(node string, number int64, at time.Time) {
+		t.Helper()
+		b.addUsage(t, storage.UsageBatch{Node: node, Number: number, SentAt: at, Usage: []storage.Usage{used(b.orgA, hour, "", "", "", "", "m")}})
+	}
+	want := func(n int64) {
+		t.Helper()
+		sums, err := b.Usage(t.Context(), storage.UsageFilter{OrganizationID: b.orgA}, nil)
+		noError(t, err)
+		equal(t, sums[0].Requests, n)
+	}
+	add("a", 1, start)
+	add("b", 1, start)
+	add("b", 2, start.Add(time.Hour))
+	want(3)
+	end := start.Add(storage.ForgetNodeAfter)
+	add("c", 1, end)
+	add("a", 1, end) // is known still
+	want(4)
+	add("c", 2, end.Add(time.Minute)) // no node begins
+	add("a", 1, end.Add(time.Minute))
+	want(5)
+	add("d", 1, end.Add(time.Minute))
+	add("b", 2, end.Add(time.Minute)) // was heard of later
+	want(6)
+	add("a", 1, end.Add(time.Minute)) // was forgotten
+	want(7)
+}
+
 // testUsageRefused wants what cannot be stored left out and named, and nothing else of its batch: least of all another
 // organization's.
 func testUsageRefused(t *testing.T, b *bundle) {
@@ -335,6 +365,15 @@ func testBudgetSpends(t *testing.T, b *bundle) {
 		noError(t, err)
 		equal(t, len(list(b.orgA, time.Time{})), 0)
 		add(spend(budget, "", start, 1))
+		// What was spent of the budget as it was before comes late.
+		late := spend(budget, "", start, 1000)
+		late.Target = budget.Target()
+		changed, err := b.Budget(ctx, b.orgA, budget.ID)
+		noError(t, err)
+		own := spend(budget, "", start, 1)
+		own.Target = changed.Target()
+		add(late, own)
+		equal(t, list(b.orgA, time.Time{}), []storage.BudgetSpend{spend(budget, "", start, 2)})
 	}
 	noError(t, b.DeleteBudget(ctx, b.orgA, budget.ID))
 	equal(t, len(list(b.orgA, time.Time{})), 0)

@@ -1,0 +1,2 @@
+-- oldest writer: 3
+ALTER TABLE usage_batches ADD COLUMN added_at BIGINT NOT NULL DEFAULT 9223372036854775807; -- of the last batch; the default: a durward before this column added it

@@ -1,0 +1,1 @@
+ALTER TABLE usage_batches DROP COLUMN added_at;
