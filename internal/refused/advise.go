@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/caller"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -31,7 +32,8 @@ type Refusal struct {
 
 // Describe makes an entry but for when and where from, and whether it is verified.
 func Describe(r Refusal) Entry {
-	e := Entry{Status: r.Status, Path: r.Path[:min(len(r.Path), maxText)]}
+	path, _ := visible.Beginning(r.Path, maxText)
+	e := Entry{Status: r.Status, Path: path}
 	if r.Token == nil {
 		e.Claims = json.RawMessage("{}")
 		e.Advice = Advice{

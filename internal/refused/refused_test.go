@@ -76,6 +76,10 @@ func TestAdvice(t *testing.T) {
 	if string(e.Claims) != "{}" || !strings.Contains(e.Advice.Advice, "no JWT") {
 		t.Errorf("opaque: %+v", e)
 	}
+	e = Describe(Refusal{Err: invalid("not three parts"), Path: "/" + strings.Repeat("é", maxText)})
+	if len(e.Path) != maxText-1 || !strings.HasSuffix(e.Path, "é") {
+		t.Errorf("a path is cut inside a character: %q", e.Path)
+	}
 }
 
 // TestClaimsAreBounded: what a sender writes is cut, and what could be used is not kept.

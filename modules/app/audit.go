@@ -219,7 +219,7 @@ func (a *Audit) RefusedBearer(who *Caller, reason, path string) {
 }
 
 // short bounds what a client can put into a record.
-func short(text string) string { return text[:min(len(text), 256)] }
+func short(text string) string { return clip(text, 256) }
 
 // RefusedWrite records that a write through the API was refused. There is a bound to how many of them are recorded.
 func (a *Audit) RefusedWrite(organization string, e storage.AuditEntry) { a.refused(organization, e) }

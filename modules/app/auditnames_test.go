@@ -17,6 +17,9 @@ func TestClipNames(t *testing.T) {
 	if clipNames(&e); len(e.Tool) != MaxKeptName-1 || !strings.HasSuffix(e.Tool, "é") {
 		t.Errorf("cut inside a character: %d bytes", len(e.Tool))
 	}
+	if cut := short("x" + strings.Repeat("é", 256)); len(cut) != 255 || !strings.HasSuffix(cut, "é") {
+		t.Errorf("cut inside a character: %d bytes", len(cut))
+	}
 	e = storage.AuditEntry{Method: "tools/call", Tool: "search"}
 	if clipNames(&e); e.Method != "tools/call" || e.Tool != "search" || e.Detail != nil {
 		t.Errorf("%+v", e)
