@@ -127,7 +127,8 @@ func TestCallbackHeldTooLong(t *testing.T) {
 	b.nothingStored()
 }
 
-// TestCallbackDeniedBeforeLogin: what has no code needs no login, and what is no answer to the attempt is not held.
+// TestCallbackDeniedBeforeLogin brings answers without a login that have no code, or are none to the attempt. They end it, and write
+// nothing on the user's connection: anybody may have brought them.
 func TestCallbackDeniedBeforeLogin(t *testing.T) {
 	b := setup(t)
 	for name, change := range map[string]func(url.Values){
@@ -140,6 +141,7 @@ func TestCallbackDeniedBeforeLogin(t *testing.T) {
 		if err != nil || r.OK || r.Held != "" || r.Reason == "" || r.ReturnURL != appURL+"?status=error&server=demo" {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+		b.nothingStored()
 	}
 	if n := b.exchanges(); n != 0 {
 		t.Errorf("%d token requests", n)

@@ -95,7 +95,7 @@ func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, chec
 		g, err = b.redeem(ctx, server, a, ready)
 	}
 	if err != nil {
-		r.Reason = b.failAttempt(ctx, server, a, err)
+		r.Reason = b.failAttempt(ctx, server, a, whose, err)
 		r.ReturnURL = WithOutcome(made.ReturnURL, false, server.Slug)
 		return r, nil
 	}
@@ -139,19 +139,22 @@ func (b *Broker) judge(ctx context.Context, server storage.Server, a storage.Att
 	return made, ready, query, err
 }
 
-// failAttempt notes why an attempt failed and returns what its user is told.
-func (b *Broker) failAttempt(ctx context.Context, server storage.Server, a storage.Attempt, err error) (public string) {
+// failAttempt notes why an attempt failed and returns what its user is told. What an unproven browser brings, which may be anybody's
+// who has seen the state, is noted nowhere but in the log.
+func (b *Broker) failAttempt(ctx context.Context, server storage.Server, a storage.Attempt, whose Whose, err error) (public string) {
 	f := &failure{public: "The connection could not be made.", cause: err}
 	if errors.Is(err, storage.ErrUnavailable) {
 		f.public = "The connection could not be made just now. Please connect again."
 	}
 	_ = errors.As(err, &f)
-	if oauthflow.ClientRefused(err) {
-		b.doubt(server)
-	}
 	b.log.Warn("connection attempt failed", "organization", a.OrganizationID, "user", a.UserID, "server", server.Slug,
 		"reason", f.public, "error", f.cause.Error())
-	b.noteFailure(ctx, a, KindOf(&server.Entry), f.public)
+	if whose == Own {
+		if oauthflow.ClientRefused(err) {
+			b.doubt(server)
+		}
+		b.noteFailure(ctx, a, KindOf(&server.Entry), f.public)
+	}
 	return f.public
 }
 
