@@ -3,12 +3,12 @@ package broker
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -48,8 +48,8 @@ func heldHash(handle string) []byte { return stateHash("held\x00" + handle) }
 func (b *Broker) keepAnswer(ctx context.Context, a storage.Attempt, made attempt, query url.Values) (string, error) {
 	handle := oauthflow.NewState()
 	a.StateHash = heldHash(handle)
-	made.Answer = query.Encode()
-	plain, err := json.Marshal(made)
+	made.Answer = seal.NewSecret(query.Encode())
+	plain, err := made.encode()
 	if err != nil {
 		return "", fmt.Errorf("encoding attempt: %w", err)
 	}

@@ -3,7 +3,6 @@ package broker
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -131,7 +130,7 @@ func (b *Broker) judge(ctx context.Context, server storage.Server, a storage.Att
 		return made, exchange{}, nil, err
 	}
 	if query == nil {
-		if query, err = url.ParseQuery(made.Answer); err != nil {
+		if query, err = url.ParseQuery(made.Answer.Reveal()); err != nil {
 			return made, exchange{}, nil, err
 		}
 	}
@@ -164,8 +163,8 @@ func (b *Broker) openAttempt(a storage.Attempt) (attempt, error) {
 		return attempt{}, fmt.Errorf("opening attempt: %w", err)
 	}
 	defer clear(plain)
-	var made attempt
-	if err := json.Unmarshal(plain, &made); err != nil {
+	made, err := decodeAttempt(plain)
+	if err != nil {
 		return attempt{}, fmt.Errorf("decoding attempt: %w", seal.ErrOpen)
 	}
 	return made, nil
@@ -223,12 +222,12 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	case providerDown(err):
 		return grant{}, fail("The provider could not be reached. Please try again.", err)
 	case unusable:
-		b.revoke(ctx, client, asking.auth, grant{Refresh: oauthflow.HandedOut(err).Reveal()}) // nobody will ever use it
+		b.revoke(ctx, client, asking.auth, grant{Refresh: oauthflow.HandedOut(err)}) // nobody will ever use it
 		return grant{}, fail("The provider's answer could not be understood.", err)
 	case err != nil:
 		return grant{}, fail("The provider refused to connect. Please try again.", err)
 	}
-	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access.Reveal(), Refresh: tokens.Refresh.Reveal(), Asked: ready.asked}
+	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access, Refresh: tokens.Refresh, Asked: ready.asked}
 	c := storage.Connection{
 		ConnectionKey: a.ConnectionKey, ID: a.ConnectionID, Kind: storage.ProviderOAuth2, ClientID: client.ClientID,
 		// A provider may leave out scope where it grants what was asked (RFC 6749 section 5.1).
@@ -252,28 +251,28 @@ const resourceRefused = "The provider refuses the parameter resource. An adminis
 // code of one provider from being redeemed at another (RFC 9207 section 2.4, mix-up). Where endpoints were configured
 // without an issuer, an answer that names one must name one of the origin that the user was sent to: a provider that sends
 // the user on to another one would be given that one's code, and our verifier with it (attack A04).
-func codeOf(query url.Values, issuer string, client storage.OAuthClient) (string, error) {
+func codeOf(query url.Values, issuer string, client storage.OAuthClient) (seal.Secret, error) {
 	const unclear, foreign = "The provider's answer could not be understood.", "The answer did not come from the expected provider."
 	iss, ok := only(query, "iss")
 	if !ok {
-		return "", fail(unclear, errors.New("several iss parameters"))
+		return seal.Secret{}, fail(unclear, errors.New("several iss parameters"))
 	}
 	if err := oauthflow.ValidateIssuer(iss, issuer, client.IssuerInResponse); err != nil {
-		return "", fail(foreign, err)
+		return seal.Secret{}, fail(foreign, err)
 	}
 	if issuer == "" && iss != "" && !sameOrigin(iss, client.Endpoints.AuthorizationEndpoint) {
-		return "", fail(foreign, errors.New("iss is not of the authorization endpoint's origin, and no issuer is configured"))
+		return seal.Secret{}, fail(foreign, errors.New("iss is not of the authorization endpoint's origin, and no issuer is configured"))
 	}
 	c, err := oauthflow.ParseCallback(query)
 	switch {
 	case err != nil:
-		return "", fail(unclear, err)
+		return seal.Secret{}, fail(unclear, err)
 	case c.Denied != nil && c.Denied.Code == oauthflow.CodeAccessDenied:
-		return "", fail("Access was denied at the provider.", c.Denied)
+		return seal.Secret{}, fail("Access was denied at the provider.", c.Denied)
 	case c.Denied != nil && oauthflow.ResourceRefused(c.Denied):
-		return "", fail(resourceRefused, c.Denied)
+		return seal.Secret{}, fail(resourceRefused, c.Denied)
 	case c.Denied != nil:
-		return "", fail("The provider refused to connect.", c.Denied)
+		return seal.Secret{}, fail("The provider refused to connect.", c.Denied)
 	}
 	return c.Code, nil
 }

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -76,18 +75,18 @@ func typedGrant(kind storage.Provider, req ConnectRequest) (grant, error) {
 	case storage.ProviderNone:
 		return g, nil
 	case storage.ProviderAPIKey:
-		g.Key = req.APIKey.Reveal()
+		g.Key = req.APIKey
 		return g, checkTyped("api_key", g.Key, isVisibleASCII)
 	case storage.ProviderBearerToken:
-		g.Key = req.BearerToken.Reveal()
+		g.Key = req.BearerToken
 		return g, checkTyped("bearer_token", g.Key, isVisibleASCII)
 	case storage.ProviderBasicAuth:
-		g.Username, g.Password = req.Username.Reveal(), req.Password.Reveal()
+		g.Username, g.Password = req.Username, req.Password
 		if err := checkTyped("username", g.Username, isPrintable); err != nil {
 			return grant{}, err
 		}
 		// RFC 7617 section 2: the first colon ends the user name.
-		if strings.Contains(g.Username, ":") {
+		if strings.Contains(g.Username.Reveal(), ":") {
 			return grant{}, &BadRequestError{Field: "username", Message: "username must not contain a colon"}
 		}
 		return g, checkTyped("password", g.Password, isPrintable)
@@ -95,7 +94,8 @@ func typedGrant(kind storage.Provider, req ConnectRequest) (grant, error) {
 	return grant{}, fmt.Errorf("connecting: unknown kind of authentication %q", kind)
 }
 
-func checkTyped(field, value string, fit func(string) bool) error {
+func checkTyped(field string, typed seal.Secret, fit func(string) bool) error {
+	value := typed.Reveal()
 	switch {
 	case value == "":
 		return &BadRequestError{Field: field, Message: field + " is required to connect to this server"}
@@ -179,17 +179,18 @@ func idAfter(former storage.Connection) (string, error) {
 	return id.String(), nil
 }
 
-// attempt is what is sealed into an attempt's row.
+// attempt is what an attempt's row holds.
 type attempt struct {
-	Verifier    string `json:"verifier"`
-	RedirectURI string `json:"redirect_uri"`
-	ReturnURL   string `json:"return_url,omitempty"`
-	ClientID    string `json:"client_id"`
-	Origin      string `json:"origin"`
-	Resource    string `json:"resource"`
-	Scope       string `json:"scope,omitempty"` // what was asked for, blank-separated
-	// Answer is the provider's answer to an attempt that is held until its user has logged in; "" for others.
-	Answer string `json:"answer,omitempty"`
+	Verifier    seal.Secret
+	RedirectURI string
+	ReturnURL   string
+	ClientID    string
+	Origin      string
+	Resource    string
+	Scope       string // what was asked for, blank-separated
+	// Answer is the provider's answer, with the code in it, to an attempt that is held until its user has logged in; empty for
+	// others.
+	Answer seal.Secret
 }
 
 func attemptAD(key storage.ConnectionKey, stateHash []byte) seal.AD {
@@ -225,10 +226,10 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	} else if err := b.checkURL(u); err != nil {
 		return ConnectResult{}, &ConfigurationError{Cause: fmt.Errorf("checking authorization endpoint: %w", err)}
 	}
-	plain, err := json.Marshal(attempt{
+	plain, err := attempt{
 		Verifier: pkce.Verifier, RedirectURI: b.app.RedirectURI, ReturnURL: req.ReturnURL, ClientID: client.ClientID,
 		Origin: where.origin, Resource: where.resource, Scope: strings.Join(scopes, " "),
-	})
+	}.encode()
 	if err != nil {
 		return ConnectResult{}, fmt.Errorf("encoding attempt: %w", err)
 	}

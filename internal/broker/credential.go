@@ -2,7 +2,6 @@ package broker
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/textproto"
@@ -70,34 +69,31 @@ func setQuery(raw, name, value string) string {
 	return strings.Join(append(kept, url.QueryEscape(name)+"="+url.QueryEscape(value)), "&")
 }
 
-// grant is what is sealed into a connection.
+// grant is what a connection holds.
 type grant struct {
 	// ID names the grant itself. It stays the same when tokens are refreshed and changes when the user connects anew.
-	ID       string `json:"id"`
-	Access   string `json:"access_token,omitempty"`
-	Refresh  string `json:"refresh_token,omitempty"`
-	Asked    string `json:"asked,omitempty"` // the scopes that the user was asked for, blank-separated
-	Key      string `json:"key,omitempty"`   // API key or bearer token
-	Username string `json:"username,omitempty"`
-	Password string `json:"password,omitempty"`
+	ID       string
+	Access   seal.Secret
+	Refresh  seal.Secret
+	Asked    string      // the scopes that the user was asked for, blank-separated
+	Key      seal.Secret // API key or bearer token
+	Username seal.Secret
+	Password seal.Secret
 	// Forced: the upstream had refused the token before this one.
-	Forced bool `json:"forced,omitempty"`
+	Forced bool
 	// Unusable: Refresh came with an access token that could not be used; Access is an older one.
-	Unusable bool `json:"unusable,omitempty"`
+	Unusable bool
 }
-
-// Format keeps a grant out of every message.
-func (grant) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("REDACTED")) }
 
 // value returns what goes on a request.
 func (g grant) value(kind storage.Provider) seal.Secret {
 	switch kind {
 	case storage.ProviderOAuth2:
-		return seal.NewSecret(g.Access)
+		return g.Access
 	case storage.ProviderAPIKey, storage.ProviderBearerToken:
-		return seal.NewSecret(g.Key)
+		return g.Key
 	case storage.ProviderBasicAuth:
-		return seal.NewSecret(base64.StdEncoding.EncodeToString([]byte(g.Username + ":" + g.Password)))
+		return seal.NewSecret(base64.StdEncoding.EncodeToString([]byte(g.Username.Reveal() + ":" + g.Password.Reveal())))
 	}
 	return seal.Secret{}
 }
@@ -116,7 +112,7 @@ func oauthClientAD(organization, serverID string) seal.AD {
 }
 
 func (b *Broker) sealGrant(key storage.ConnectionKey, g grant) ([]byte, error) {
-	plain, err := json.Marshal(g)
+	plain, err := g.encode()
 	if err != nil {
 		return nil, fmt.Errorf("encoding credential: %w", err)
 	}
@@ -136,8 +132,8 @@ func (b *Broker) openGrant(c storage.Connection) (grant, error) {
 		return grant{}, err
 	}
 	defer clear(plain)
-	var g grant
-	if err := json.Unmarshal(plain, &g); err != nil {
+	g, err := decodeGrant(plain)
+	if err != nil {
 		return grant{}, fmt.Errorf("decoding credential: %w", seal.ErrOpen)
 	}
 	return g, nil

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/durward-gateway/durward/internal/oauthflow"
-	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -121,7 +120,7 @@ func (b *Broker) revokeNow(ctx context.Context, client storage.OAuthClient, auth
 	defer cancel()
 	if err := b.oauth.Revoke(ctx, oauthflow.RevokeRequest{
 		Endpoint: client.Endpoints.RevocationEndpoint, Client: auth,
-		Refresh: seal.NewSecret(g.Refresh), Access: seal.NewSecret(g.Access),
+		Refresh: g.Refresh, Access: g.Access,
 	}); err != nil {
 		b.log.Warn("revoking tokens", "organization", client.OrganizationID, "server", client.ServerID, "error", err.Error())
 	}

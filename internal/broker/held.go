@@ -239,7 +239,7 @@ func (b *Broker) hold(c storage.Connection, g grant) held {
 		cred: Credential{
 			kind: c.Kind, value: g.value(c.Kind), place: place{c.Origin, c.Resource, c.Issuer}, version: c.Version, expires: c.ExpiresAt,
 		},
-		refreshable: g.Refresh != "",
+		refreshable: !g.Refresh.Empty(),
 	}
 	if !c.ExpiresAt.IsZero() {
 		early := min(earliest, max(0, c.ExpiresAt.Sub(c.UpdatedAt))/lifeFraction)

@@ -208,9 +208,9 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's OAuth client has changed")} // what there is will do
 		}
 		return r.fall(c, "the server's OAuth client has changed since you connected")
-	case g.Refresh == "" && r.forced:
+	case g.Refresh.Empty() && r.forced:
 		return r.fall(c, "the server refuses the credential")
-	case g.Refresh == "":
+	case g.Refresh.Empty():
 		return r.fall(c, "the access has expired")
 	case r.forced && g.Forced && b.now().Sub(c.UpdatedAt) < rejectedTwice:
 		return r.fall(c, "the server refuses the credential") // A15: refreshing more would not help
@@ -229,9 +229,9 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 		return &UnavailableError{RetryAfter: wait, Cause: err}
 	}
 	r.got = &t
-	g.Access, g.Forced, g.Unusable = t.Access.Reveal(), r.forced, false
+	g.Access, g.Forced, g.Unusable = t.Access, r.forced, false
 	if !t.Refresh.Empty() {
-		g.Refresh = t.Refresh.Reveal()
+		g.Refresh = t.Refresh
 	}
 	sealed, err := b.sealGrant(r.key, g)
 	if err != nil {
@@ -256,12 +256,12 @@ func (r *refresher) answered(c *storage.Connection, g grant, cause error) error 
 		return r.fall(c, "the provider has ended the access")
 	}
 	again := g.Unusable
-	g.Refresh, g.Unusable = next.Reveal(), true
+	g.Refresh, g.Unusable = next, true
 	sealed, err := b.sealGrant(r.key, g)
 	if err != nil {
 		return fmt.Errorf("sealing credential: %w", err)
 	}
-	r.grant, r.got = g, &oauthflow.Tokens{Access: seal.NewSecret(g.Access), Refresh: next, ExpiresAt: c.ExpiresAt}
+	r.grant, r.got = g, &oauthflow.Tokens{Access: g.Access, Refresh: next, ExpiresAt: c.ExpiresAt}
 	if again {
 		r.was.SealedCredential = sealed // what is revoked
 		return r.fall(c, "the provider's answer could not be used")
@@ -295,7 +295,7 @@ func (r *refresher) fall(c *storage.Connection, reason string) error {
 // ask returns new tokens: those that an earlier refresh got and could not store, else the provider's. A used refresh
 // token must not be sent again: providers that detect reuse end the whole grant (RFC 9700 section 4.14).
 func (r *refresher) ask(ctx context.Context, g grant) (oauthflow.Tokens, error) {
-	token := seal.NewSecret(g.Refresh)
+	token := g.Refresh
 	if t, ok := r.b.unsaved.take(r.key, token); ok {
 		return t, nil
 	}
@@ -329,5 +329,5 @@ func (r *refresher) notStored(ctx context.Context, cause error) {
 	}
 	r.b.log.Error("refreshed tokens are not stored yet; a crash now loses the connection", "organization", r.key.OrganizationID,
 		"user", r.key.UserID, "server", r.server.Slug, "error", cause.Error())
-	r.b.unsaved.put(r.key, seal.NewSecret(g.Refresh), *r.got)
+	r.b.unsaved.put(r.key, g.Refresh, *r.got)
 }

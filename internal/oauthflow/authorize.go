@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/durward-gateway/durward/internal/seal"
 )
 
 // random is 256 random bits in base64url, 43 characters.
@@ -23,13 +25,16 @@ func NewState() string { return random() }
 func NewNonce() string { return random() }
 
 // PKCE is a proof key (RFC 7636), method S256. The verifier is a secret until the code is redeemed.
-type PKCE struct{ Verifier, Challenge string }
+type PKCE struct {
+	Verifier  seal.Secret
+	Challenge string
+}
 
 // NewPKCE makes a proof key: 43 characters each.
 func NewPKCE() PKCE {
 	verifier := random()
 	sum := sha256.Sum256([]byte(verifier))
-	return PKCE{Verifier: verifier, Challenge: base64.RawURLEncoding.EncodeToString(sum[:])}
+	return PKCE{Verifier: seal.NewSecret(verifier), Challenge: base64.RawURLEncoding.EncodeToString(sum[:])}
 }
 
 // AuthorizationRequest is what a browser is sent to the authorization server with. It holds no secret.
@@ -93,8 +98,8 @@ const (
 // Callback is an authorization response (RFC 6749 section 4.1.2, RFC 9207).
 type Callback struct {
 	State  string
-	Issuer string // iss, "" when absent
-	Code   string // "" when Denied is set
+	Issuer string      // iss, "" when absent
+	Code   seal.Secret // empty when Denied is set
 	// Denied is the error that the response carries. It must not be shown before State and Issuer are found good.
 	Denied *ProtocolError
 }
@@ -107,14 +112,14 @@ func ParseCallback(q url.Values) (Callback, error) {
 			return Callback{}, fmt.Errorf("callback: %w: %s is repeated", ErrMalformed, name)
 		}
 	}
-	cb := Callback{State: q.Get("state"), Issuer: q.Get("iss"), Code: q.Get("code")}
+	cb := Callback{State: q.Get("state"), Issuer: q.Get("iss"), Code: seal.NewSecret(q.Get("code"))}
 	code := q.Get("error")
 	switch {
 	case cb.State == "" || len(cb.State) > maxState:
 		return Callback{}, fmt.Errorf("callback: %w: no state", ErrMalformed)
-	case (cb.Code == "") == (code == ""):
+	case cb.Code.Empty() == (code == ""):
 		return Callback{}, fmt.Errorf("callback: %w: neither code nor error, or both", ErrMalformed)
-	case len(cb.Code) > maxCode:
+	case len(cb.Code.Reveal()) > maxCode:
 		return Callback{}, fmt.Errorf("callback: %w: the code is too long", ErrMalformed)
 	}
 	if code != "" {

@@ -32,11 +32,11 @@ func TestAuthorizationURL(t *testing.T) {
 			t.Fatal("A06 state or challenge is not unique")
 		}
 		seenState[q.Get("state")], seenChallenge[q.Get("code_challenge")] = true, true
-		sum := sha256.Sum256([]byte(pkce.Verifier))
-		if q.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || len(q.Get("code_challenge")) != 43 || len(pkce.Verifier) != 43 {
+		sum := sha256.Sum256([]byte(pkce.Verifier.Reveal()))
+		if q.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || len(q.Get("code_challenge")) != 43 || len(pkce.Verifier.Reveal()) != 43 {
 			t.Fatal("A06 challenge is not the S256 of the verifier")
 		}
-		if strings.Contains(raw, pkce.Verifier) {
+		if strings.Contains(raw, pkce.Verifier.Reveal()) {
 			t.Fatal("A06 the verifier is in the URL")
 		}
 		if b, err := base64.RawURLEncoding.DecodeString(q.Get("state")); err != nil || len(b) != 32 {

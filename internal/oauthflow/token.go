@@ -38,23 +38,24 @@ type Tokens struct {
 type ExchangeRequest struct {
 	Endpoint    string // token endpoint
 	Client      ClientAuth
-	Code        string
+	Code        seal.Secret
 	RedirectURI string
-	Verifier    string
+	Verifier    seal.Secret
 	Resource    string
 }
 
 // Exchange redeems a code. ClassOf tells what an error means. A code must not be redeemed twice: only after a refusal that is
 // about something else than the code (the client, a parameter) is a second try worth it.
 func (c *Client) Exchange(ctx context.Context, r ExchangeRequest) (Tokens, error) {
+	code, verifier := r.Code.Reveal(), r.Verifier.Reveal()
 	form := url.Values{
 		"grant_type":    {"authorization_code"},
-		"code":          {r.Code},
+		"code":          {code},
 		"redirect_uri":  {r.RedirectURI},
-		"code_verifier": {r.Verifier},
+		"code_verifier": {verifier},
 	}
 	c = c.trusting(r.Client.Roots)
-	return c.token(ctx, c.http, r.Endpoint, r.Client, form, r.Resource, r.Code, r.Verifier)
+	return c.token(ctx, c.http, r.Endpoint, r.Client, form, r.Resource, code, verifier)
 }
 
 // RefreshRequest asks for a new access token.
@@ -81,7 +82,7 @@ func (c *Client) Refresh(ctx context.Context, r RefreshRequest) (Tokens, error) 
 // given. Servers look at the client first (RFC 6749 section 5.2): ClientRefused(err) is a no, every other refusal a yes. Nobody has
 // answered when err is of the class Later.
 func (c *Client) TryClient(ctx context.Context, endpoint string, client ClientAuth, redirectURI string) error {
-	_, err := c.Exchange(ctx, ExchangeRequest{Endpoint: endpoint, Client: client, Code: random(), RedirectURI: redirectURI, Verifier: random()})
+	_, err := c.Exchange(ctx, ExchangeRequest{Endpoint: endpoint, Client: client, Code: seal.NewSecret(random()), RedirectURI: redirectURI, Verifier: seal.NewSecret(random())})
 	return err
 }
 

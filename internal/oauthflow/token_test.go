@@ -17,7 +17,7 @@ import (
 func exchange(t *testing.T, c *Client, base string, client ClientAuth) (Tokens, error) {
 	t.Helper()
 	return c.Exchange(t.Context(), ExchangeRequest{
-		Endpoint: base + "/token", Client: client, Code: "CODE-CANARY", RedirectURI: "https://gw.example/cb", Verifier: "VERIFIER-CANARY",
+		Endpoint: base + "/token", Client: client, Code: seal.NewSecret("CODE-CANARY"), RedirectURI: "https://gw.example/cb", Verifier: seal.NewSecret("VERIFIER-CANARY"),
 		Resource: "https://mcp.example/mcp",
 	})
 }

@@ -3,6 +3,7 @@ package oidclogin
 import (
 	"context"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -84,12 +85,36 @@ func New(o Options) *Provider {
 
 // Attempt is a login that has begun. Nobody but the gateway may read it: it is sealed into the browser's cookie.
 type Attempt struct {
+	Issuer   string
+	State    string
+	Nonce    string
+	Verifier seal.Secret
+	Return   string // where the browser goes afterwards
+	Expires  time.Time
+}
+
+// sealedAttempt is an attempt as it is sealed. Its verifier is plain: it lives while it is sealed or opened.
+type sealedAttempt struct {
 	Issuer   string    `json:"issuer"`
 	State    string    `json:"state"`
 	Nonce    string    `json:"nonce"`
 	Verifier string    `json:"verifier"`
-	Return   string    `json:"return"` // where the browser goes afterwards
+	Return   string    `json:"return"`
 	Expires  time.Time `json:"expires"`
+}
+
+// Encode writes an attempt to be sealed.
+func (a Attempt) Encode() ([]byte, error) {
+	return json.Marshal(sealedAttempt{a.Issuer, a.State, a.Nonce, a.Verifier.Reveal(), a.Return, a.Expires})
+}
+
+// DecodeAttempt reads what Encode wrote.
+func DecodeAttempt(plain []byte) (Attempt, error) {
+	var s sealedAttempt
+	if err := json.Unmarshal(plain, &s); err != nil {
+		return Attempt{}, fmt.Errorf("decoding a login: %w", err)
+	}
+	return Attempt{s.Issuer, s.State, s.Nonce, seal.NewSecret(s.Verifier), s.Return, s.Expires}, nil
 }
 
 // Begin starts a login, and returns the address that the browser is sent to. Errors are ErrProvider.

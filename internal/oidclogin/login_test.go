@@ -181,7 +181,7 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := u.Query()
-	challenge := sha256.Sum256([]byte(a.Verifier))
+	challenge := sha256.Sum256([]byte(a.Verifier.Reveal()))
 	for name, want := range map[string]string{
 		"response_type": "code", "client_id": "console", "redirect_uri": redirectURI, "scope": "openid profile email", "state": a.State,
 		"nonce": a.Nonce, "code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:]), "code_challenge_method": "S256", "tenant": "1", "resource": "",
@@ -190,7 +190,7 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if a.Return != "/approvals/1" || a.Issuer != p.URL || len(a.State) != 43 || len(a.Nonce) != 43 || a.State == a.Nonce || strings.Contains(address, a.Verifier) {
+	if a.Return != "/approvals/1" || a.Issuer != p.URL || len(a.State) != 43 || len(a.Nonce) != 43 || a.State == a.Nonce || strings.Contains(address, a.Verifier.Reveal()) {
 		t.Errorf("attempt %+v", a)
 	}
 	p.set(func() {
@@ -204,7 +204,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("claims %+v", claims)
 	}
 	form := p.forms[0]
-	if form.Get("code") != "c-1" || form.Get("code_verifier") != a.Verifier || form.Get("redirect_uri") != redirectURI || form.Get("client_id") != "console" || p.auths[0] != "" {
+	if form.Get("code") != "c-1" || form.Get("code_verifier") != a.Verifier.Reveal() || form.Get("redirect_uri") != redirectURI || form.Get("client_id") != "console" || p.auths[0] != "" {
 		t.Errorf("token request %v %v", form, p.auths)
 	}
 	if p.fetched != 1 {

@@ -18,7 +18,7 @@ type derived[T any] struct {
 
 type derivedKeys[T any] struct {
 	from    *dataKeys
-	keys    map[uint32]T
+	keys    map[uint32]hidden[T]
 	settled atomic.Bool // the newest one is in use
 }
 
@@ -34,13 +34,13 @@ func (d *derived[T]) all() *derivedKeys[T] {
 	if made := d.made.Load(); made != nil && made.from == known {
 		return made
 	}
-	made := &derivedKeys[T]{from: known, keys: make(map[uint32]T, len(known.keys))}
+	made := &derivedKeys[T]{from: known, keys: make(map[uint32]hidden[T], len(known.keys))}
 	for version, dk := range known.keys {
-		key, err := hkdf.Key(sha256.New, dk.raw, nil, d.info, d.size)
+		key, err := hkdf.Key(sha256.New, dk.raw(), nil, d.info, d.size)
 		if err != nil {
 			panic("seal: deriving a key of fixed length: " + err.Error()) // only lengths can be wrong
 		}
-		made.keys[version] = d.derive(key)
+		made.keys[version] = hide(d.derive(key))
 	}
 	d.made.Store(made)
 	return made
@@ -56,7 +56,7 @@ func (d *derived[T]) latest() (version uint32, key T) {
 		version = made.from.current(d.ring.now())
 		made.settled.Store(version == newest)
 	}
-	return version, made.keys[version]
+	return version, made.keys[version]()
 }
 
 // current is what new things are made with.
@@ -64,5 +64,5 @@ func (d *derived[T]) current() (version uint32, key T) {
 	d.ring.freshen()
 	made := d.all()
 	version = made.from.current(d.ring.now())
-	return version, made.keys[version]
+	return version, made.keys[version]()
 }

@@ -48,8 +48,8 @@ type dataKeys struct {
 }
 
 type dataKey struct {
-	raw     []byte // for deriving the keys of token sealers
-	aead    cipher.AEAD
+	raw     hidden[[]byte] // for deriving the keys of token sealers
+	aead    hidden[cipher.AEAD]
 	created time.Time
 }
 
@@ -175,7 +175,7 @@ func (m MasterKey) wrap(raw []byte, version uint32, at time.Time) storage.DataKe
 	return storage.DataKey{
 		Version:     int(version),
 		MasterKeyID: m.id,
-		Wrapped:     m.aead.Seal(nil, nil, raw, wrapAD(m, version)),
+		Wrapped:     m.aead().Seal(nil, nil, raw, wrapAD(m, version)),
 		CreatedAt:   at.UTC(),
 	}
 }
@@ -191,15 +191,16 @@ func Rewrap(s storage.DataKey, masters []MasterKey) (rewrapped storage.DataKey, 
 	if err != nil || s.MasterKeyID == masters[0].id {
 		return s, false, err
 	}
-	defer clear(dk.raw)
-	return masters[0].wrap(dk.raw, version, s.CreatedAt), true, nil
+	raw := dk.raw()
+	defer clear(raw)
+	return masters[0].wrap(raw, version, s.CreatedAt), true, nil
 }
 
 // errUnwrap is not ErrOpen, which would say of what the data key has sealed that nobody can open it.
 var errUnwrap = errors.New("it was cut, changed, or wrapped by another key")
 
 func unwrap(m MasterKey, version uint32, wrapped []byte) (*dataKey, error) {
-	raw, err := m.aead.Open(nil, nil, wrapped, wrapAD(m, version))
+	raw, err := m.aead().Open(nil, nil, wrapped, wrapAD(m, version))
 	if err != nil || len(raw) != keySize {
 		return nil, errUnwrap
 	}
@@ -207,7 +208,7 @@ func unwrap(m MasterKey, version uint32, wrapped []byte) (*dataKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &dataKey{raw: raw, aead: aead}, nil
+	return &dataKey{raw: hide(raw), aead: hide(aead)}, nil
 }
 
 func wrapAD(m MasterKey, version uint32) []byte {
@@ -225,10 +226,11 @@ func (k *Keyring) Seal(plaintext []byte, ad AD) ([]byte, error) {
 }
 
 func (dk *dataKey) seal(version uint32, plaintext []byte, ad AD) []byte {
-	out := make([]byte, headerSize, headerSize+dk.aead.Overhead()+len(plaintext))
+	aead := dk.aead()
+	out := make([]byte, headerSize, headerSize+aead.Overhead()+len(plaintext))
 	out[0] = format
 	binary.BigEndian.PutUint32(out[1:], version)
-	return dk.aead.Seal(out, nil, plaintext, ad.encode(version))
+	return aead.Seal(out, nil, plaintext, ad.encode(version))
 }
 
 // Open decrypts what Seal made for the same place. Errors: ErrOpen, and storage.ErrUnavailable when the data key is not known
@@ -246,7 +248,7 @@ func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 		}
 		dk = k.known.Load().keys[version]
 	}
-	plain, err := dk.aead.Open(nil, nil, body, ad.encode(version))
+	plain, err := dk.aead().Open(nil, nil, body, ad.encode(version))
 	if err != nil {
 		return nil, ErrOpen
 	}

@@ -28,7 +28,7 @@ func (m *MAC) Sums(message []byte) [][]byte {
 	made := m.keys.all()
 	sums, room := make([][]byte, len(made.from.versions)), make([]byte, 0, len(made.from.versions)*sha256.Size)
 	for i, version := range made.from.versions {
-		room = made.keys[version].sum(room, message)
+		room = made.keys[version]().sum(room, message)
 		sums[i] = room[len(room)-sha256.Size : len(room) : len(room)]
 	}
 	return sums

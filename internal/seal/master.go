@@ -17,7 +17,7 @@ const keySize = 32
 // MasterKey wraps data keys. It never encrypts anything else and is never stored.
 type MasterKey struct {
 	id   string
-	aead cipher.AEAD
+	aead hidden[cipher.AEAD]
 }
 
 // ID names the key without telling anything about it: 16 hexadecimal digits of a hash.
@@ -46,7 +46,7 @@ func ParseMasterKey(s Secret) (MasterKey, error) {
 		return MasterKey{}, fmt.Errorf("preparing master key: %w", err)
 	}
 	sum := sha256.Sum256(append([]byte("durward master key id\x00"), raw...))
-	return MasterKey{id: hex.EncodeToString(sum[:8]), aead: aead}, nil
+	return MasterKey{id: hex.EncodeToString(sum[:8]), aead: hide(aead)}, nil
 }
 
 // NewMasterKey draws a key, in the form that ParseMasterKey reads.

@@ -29,7 +29,7 @@ func (s *Signer) Public() PublicKeys {
 	made := s.keys.all()
 	public := make(PublicKeys, len(made.keys))
 	for version, key := range made.keys {
-		public[version] = key.Public().(ed25519.PublicKey)
+		public[version] = key().Public().(ed25519.PublicKey)
 	}
 	return public
 }

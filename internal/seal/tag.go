@@ -36,5 +36,5 @@ func (t *Tagger) CheckMAC(message, tag []byte) bool {
 		return false
 	}
 	var room [sha256.Size]byte
-	return hmac.Equal(key.sum(room[:0], message)[:TagSize-4], tag[4:])
+	return hmac.Equal(key().sum(room[:0], message)[:TagSize-4], tag[4:])
 }

@@ -64,7 +64,7 @@ func (t *TokenSealer) Open(s string, ad []byte) ([]byte, error) {
 	if made.from.retired(version, t.keys.ring.now()) {
 		return nil, fmt.Errorf("%w: data key %d is retired", ErrOpen, version)
 	}
-	plain, err := aead.Open(nil, nil, body, tokenAD(ad, version))
+	plain, err := aead().Open(nil, nil, body, tokenAD(ad, version))
 	if err != nil {
 		return nil, ErrOpen
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
@@ -120,6 +121,13 @@ func (o *Object) Only(ignored ...string) {
 // Text reads a string.
 func (o *Object) Text(name string, r Text) Field[string] {
 	return read(o, name, r.Flags, StringType, msgString, func(v strictjson.Value) (string, bool) { return o.text(v, r, name) })
+}
+
+// Secret reads a string that is never part of a problem.
+func (o *Object) Secret(name string, r Text) Field[seal.Secret] {
+	r.Flags |= Secret
+	f := o.Text(name, r)
+	return Field[seal.Secret]{Present: f.Present, Null: f.Null, Value: seal.NewSecret(f.Value)}
 }
 
 // UUID reads a uuid, in lower case. What is no string, null included, is string_type; a string that is none is

@@ -91,16 +91,14 @@ func (s *Sealer) formAD(session Session, action string) []byte {
 }
 
 // SealMemo seals something that a browser keeps for a while under a name: an attempt to log in.
-func (s *Sealer) SealMemo(name string, memo any) (string, error) {
-	plain, err := json.Marshal(memo)
-	if err != nil {
-		return "", fmt.Errorf("encoding %s: %w", name, err)
-	}
-	return s.others.Seal(plain, []byte(s.site+"\x00"+name)), nil
+func (s *Sealer) SealMemo(name string, memo []byte) string {
+	return s.others.Seal(memo, s.memoAD(name))
 }
 
 // OpenMemo opens what SealMemo sealed under that name. How long it is good is for the memo to say.
-func (s *Sealer) OpenMemo(name, sealed string, memo any) bool {
-	plain, err := s.others.Open(sealed, []byte(s.site+"\x00"+name))
-	return err == nil && json.Unmarshal(plain, memo) == nil
+func (s *Sealer) OpenMemo(name, sealed string) (memo []byte, ok bool) {
+	memo, err := s.others.Open(sealed, s.memoAD(name))
+	return memo, err == nil
 }
+
+func (s *Sealer) memoAD(name string) []byte { return []byte(s.site + "\x00" + name) }

@@ -103,7 +103,9 @@ func (q *request) configured() storage.ConfiguredModels { return q.Core.Configur
 
 // providerEdit is what a body says about a provider.
 type providerEdit struct {
-	name, kind, baseURL, secret, streamOptions validate.Field[string]
+	name, kind, baseURL, streamOptions validate.Field[string]
+
+	secret validate.Field[seal.Secret]
 
 	timeouts validate.Field[storage.ModelTimeouts]
 }
@@ -113,7 +115,7 @@ func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
 		name:     o.Name(required(create), maxName),
 		kind:     o.Text("kind", validate.Text{Flags: required(create), Enum: q.Core.ModelKinds()}),
 		baseURL:  o.Text("base_url", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxURL}),
-		secret:   o.Text("api_key", validate.Text{Flags: validate.Nullable | validate.Secret, Min: 1, Max: maxSecret, Pattern: app.ProviderSecretText}),
+		secret:   o.Secret("api_key", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxSecret, Pattern: app.ProviderSecretText}),
 		timeouts: readTimeouts(o),
 
 		streamOptions: o.Text("stream_options", validate.Text{Enum: []string{app.StreamOptionsAuto, app.StreamOptionsOff}}),
@@ -140,7 +142,7 @@ func (e providerEdit) apply(q *request, p *storage.LLMProvider) error {
 	case p.BaseURL == "" && q.Core.NeedsBaseURL(p.Kind):
 		return validate.Problems{{Loc: []any{"body", "base_url"}, Msg: "Value error, providers of this kind have no address of their own", Type: validate.ValueError}}
 	case e.secret.Present:
-		return q.Core.SealProviderSecret(p, seal.NewSecret(e.secret.Value))
+		return q.Core.SealProviderSecret(p, e.secret.Value)
 	case p.SealedSecret != nil && (p.Kind != kind || p.BaseURL != baseURL):
 		return validate.Problems{{
 			Loc: []any{"body", "api_key"}, Msg: "Value error, give it again when kind or base_url change: it is not sent to another place", Type: validate.ValueError,

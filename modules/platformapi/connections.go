@@ -45,13 +45,13 @@ func connect(q *request) (any, error) {
 	var asked broker.ConnectRequest
 	q.returnURL(&asked)
 	if err := q.Read(true, func(o *validate.Object) {
-		secret := func(name string) string {
-			return o.Text(name, validate.Text{Flags: validate.Secret, Max: maxCredential}).Value
+		secret := func(name string) seal.Secret {
+			return o.Secret(name, validate.Text{Max: maxCredential}).Value
 		}
-		asked.APIKey = seal.NewSecret(secret("api_key"))
+		asked.APIKey = secret("api_key")
 		bearer, token := secret("bearer_token"), secret("token")
-		asked.BearerToken = seal.NewSecret(cmp.Or(bearer, token))
-		asked.Username, asked.Password = seal.NewSecret(secret("username")), seal.NewSecret(secret("password"))
+		asked.BearerToken = cmp.Or(bearer, token)
+		asked.Username, asked.Password = secret("username"), secret("password")
 	}); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/slug"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/storage"
@@ -37,9 +38,9 @@ func clientID(o *validate.Object) validate.Field[string] {
 }
 
 // clientSecret reads a client secret. What was shown to hide one is not one (attack B11).
-func clientSecret(o *validate.Object) validate.Field[string] {
-	field := o.Text("client_secret", validate.Text{Flags: validate.Nullable | validate.Secret, Min: 1, Max: maxClientSecret, Pattern: clientText})
-	if looksObfuscated(field.Value) {
+func clientSecret(o *validate.Object) validate.Field[seal.Secret] {
+	field := o.Secret("client_secret", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxClientSecret, Pattern: clientText})
+	if looksObfuscated(field.Value.Reveal()) {
 		o.Report(validate.ValueError, msgObfuscated, "client_secret")
 	}
 	return field

@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -90,7 +91,8 @@ type createdView struct {
 func createServer(q *request) (any, error) {
 	s := storage.Server{OrganizationID: q.Organization(), CreatedBy: q.Call.Caller.UserID, CreatedAt: q.handler.now().UTC()}
 	s.UpdatedAt = s.CreatedAt
-	var chosen, secret string
+	var chosen string
+	var secret seal.Secret
 	tried := q.Query.Bool("test", 0)
 	if err := q.Read(false, func(o *validate.Object) {
 		// Clients write null for what they leave out.
@@ -110,7 +112,7 @@ func createServer(q *request) (any, error) {
 	if s.Entry, err = q.Core.Store.DirectoryEntry(q.Context(), s.OrganizationID, s.DirectoryID); err != nil {
 		return nil, routes.Missing(err, errNoTemplate)
 	}
-	s.Status = lifecycle(s.Entry, s.ClientID != "", secret != "")
+	s.Status = lifecycle(s.Entry, s.ClientID != "", !secret.Empty())
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, err
@@ -148,11 +150,11 @@ func (q *request) connectCreator(s storage.Server) createdView {
 	return created
 }
 
-func (q *request) sealClientSecret(serverID, secret string) ([]byte, error) {
-	if secret == "" {
+func (q *request) sealClientSecret(serverID string, secret seal.Secret) ([]byte, error) {
+	if secret.Empty() {
 		return nil, nil
 	}
-	return q.Core.Keyring.Seal([]byte(secret), broker.ClientSecretAD(q.Organization(), serverID))
+	return q.Core.Keyring.Seal([]byte(secret.Reveal()), broker.ClientSecretAD(q.Organization(), serverID))
 }
 
 // conflictingField is which field of a record is taken, "" when err is no conflict.

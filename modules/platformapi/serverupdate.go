@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -14,7 +15,7 @@ type serverEdit struct {
 	name         validate.Field[string]
 	slug         validate.Field[string]
 	clientID     validate.Field[string]
-	clientSecret validate.Field[string]
+	clientSecret validate.Field[seal.Secret]
 	meta         validate.Field[json.RawMessage]
 
 	sealedSecret []byte // of clientSecret

@@ -43,9 +43,9 @@ func (v *visit) login() {
 	}
 	address, attempt, err := provider.Begin(v.r.Context(), back)
 	if err == nil {
-		var sealed string
-		if sealed, err = v.core.Browsers.SealMemo(app.CookieLogin, attempt); err == nil {
-			v.core.SetCookie(v.w, app.CookieLogin, sealed, oidclogin.Lifetime)
+		var memo []byte
+		if memo, err = attempt.Encode(); err == nil {
+			v.core.SetCookie(v.w, app.CookieLogin, v.core.Browsers.SealMemo(app.CookieLogin, memo), oidclogin.Lifetime)
 			webpage.Redirect(v.w, address)
 			return
 		}
@@ -115,10 +115,15 @@ func zoneOf(claims *token.Claims) string {
 func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool) {
 	sealed := v.core.Cookie(v.r, app.CookieLogin)
 	v.core.DropCookie(v.w, app.CookieLogin)
-	if len(v.r.URL.RawQuery) > maxQuery || !v.core.Browsers.OpenMemo(app.CookieLogin, sealed, &attempt) {
+	memo, opened := v.core.Browsers.OpenMemo(app.CookieLogin, sealed)
+	if len(v.r.URL.RawQuery) > maxQuery || !opened {
 		return attempt, nil, false
 	}
-	query, err := url.ParseQuery(v.r.URL.RawQuery)
+	attempt, err := oidclogin.DecodeAttempt(memo)
+	if err != nil {
+		return attempt, nil, false
+	}
+	query, err = url.ParseQuery(v.r.URL.RawQuery)
 	if err != nil || !attempt.Matches(query, v.now()) {
 		return attempt, nil, false
 	}

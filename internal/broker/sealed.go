@@ -1,0 +1,68 @@
+package broker
+
+import (
+	"encoding/json"
+
+	"github.com/durward-gateway/durward/internal/seal"
+)
+
+// sealedGrant is a grant as it is sealed into a connection. Its secrets are plain: it lives while it is sealed or opened.
+type sealedGrant struct {
+	ID       string `json:"id"`
+	Access   string `json:"access_token,omitempty"`
+	Refresh  string `json:"refresh_token,omitempty"`
+	Asked    string `json:"asked,omitempty"`
+	Key      string `json:"key,omitempty"`
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+	Forced   bool   `json:"forced,omitempty"`
+	Unusable bool   `json:"unusable,omitempty"`
+}
+
+func (g grant) encode() ([]byte, error) {
+	return json.Marshal(sealedGrant{
+		ID: g.ID, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(), Asked: g.Asked, Key: g.Key.Reveal(),
+		Username: g.Username.Reveal(), Password: g.Password.Reveal(), Forced: g.Forced, Unusable: g.Unusable,
+	})
+}
+
+func decodeGrant(plain []byte) (grant, error) {
+	var s sealedGrant
+	if err := json.Unmarshal(plain, &s); err != nil {
+		return grant{}, err
+	}
+	return grant{
+		ID: s.ID, Access: seal.NewSecret(s.Access), Refresh: seal.NewSecret(s.Refresh), Asked: s.Asked, Key: seal.NewSecret(s.Key),
+		Username: seal.NewSecret(s.Username), Password: seal.NewSecret(s.Password), Forced: s.Forced, Unusable: s.Unusable,
+	}, nil
+}
+
+// sealedAttempt is an attempt as it is sealed into its row.
+type sealedAttempt struct {
+	Verifier    string `json:"verifier"`
+	RedirectURI string `json:"redirect_uri"`
+	ReturnURL   string `json:"return_url,omitempty"`
+	ClientID    string `json:"client_id"`
+	Origin      string `json:"origin"`
+	Resource    string `json:"resource"`
+	Scope       string `json:"scope,omitempty"`
+	Answer      string `json:"answer,omitempty"`
+}
+
+func (a attempt) encode() ([]byte, error) {
+	return json.Marshal(sealedAttempt{
+		Verifier: a.Verifier.Reveal(), RedirectURI: a.RedirectURI, ReturnURL: a.ReturnURL, ClientID: a.ClientID, Origin: a.Origin,
+		Resource: a.Resource, Scope: a.Scope, Answer: a.Answer.Reveal(),
+	})
+}
+
+func decodeAttempt(plain []byte) (attempt, error) {
+	var s sealedAttempt
+	if err := json.Unmarshal(plain, &s); err != nil {
+		return attempt{}, err
+	}
+	return attempt{
+		Verifier: seal.NewSecret(s.Verifier), RedirectURI: s.RedirectURI, ReturnURL: s.ReturnURL, ClientID: s.ClientID, Origin: s.Origin,
+		Resource: s.Resource, Scope: s.Scope, Answer: seal.NewSecret(s.Answer),
+	}, nil
+}
