@@ -356,8 +356,10 @@ func TestAttackMirrors(t *testing.T) {
 		told   = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,` + meta + `}}`
 		modern = "MCP-Protocol-Version: 2026-07-28\r\n"
 	)
+	inBern := strings.Replace(modernCall, `"arguments":{}`, `"arguments":{"city":"Bern"}`, 1)
 	for _, tc := range []struct{ name, body, lines, want string }{
-		{"2026-07-28, a call", modernCall, modern + "Mcp-Method: tools/call\r\nMcp-Name: echo\r\nMcp-Param-City: Bern\r\n", "Mcp-Method Mcp-Name Mcp-Param-City Mcp-Protocol-Version"},
+		{"2026-07-28, a call", inBern, modern + "Mcp-Method: tools/call\r\nMcp-Name: echo\r\nMcp-Param-City: Bern\r\n", "Mcp-Method Mcp-Name Mcp-Param-City Mcp-Protocol-Version"},
+		{"2026-07-28, a call with what its arguments do not say", inBern, modern + "Mcp-Method: tools/call\r\nMcp-Name: echo\r\nMcp-Param-City: Basel\r\n", "Mcp-Method Mcp-Name Mcp-Protocol-Version"},
 		{"2026-07-28, a list with a name", list, modern + "Mcp-Method: tools/list\r\nMcp-Name: delete_everything\r\n", "Mcp-Method Mcp-Protocol-Version"},
 		{"2026-07-28, a notification with an argument", told, modern + "Mcp-Method: notifications/cancelled\r\nMcp-Param-City: Bern\r\n", "Mcp-Method Mcp-Protocol-Version"},
 		{"2026-07-28, a header that there is not", modernCall, modern + "Mcp-Method: tools/call\r\nMcp-Name: echo\r\nMcp-Admin: yes\r\n", "Mcp-Method Mcp-Name Mcp-Protocol-Version"},

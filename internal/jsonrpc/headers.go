@@ -70,10 +70,10 @@ func CheckHeaders(h http.Header, m *Message) error {
 	return nil
 }
 
-// HasName reports whether Mcp-Name mirrors something of the message.
-func HasName(m *Message) bool {
-	member, _ := named(m)
-	return member != ""
+// Named is what Mcp-Name mirrors of the message. ok is false when it mirrors nothing.
+func Named(m *Message) (name string, ok bool) {
+	member, name := named(m)
+	return name, member != ""
 }
 
 // named is what Mcp-Name mirrors for the message's method; "" when nothing.
@@ -112,6 +112,32 @@ func decodeHeader(value string) (string, bool) {
 	decoded, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	return string(decoded), err == nil && !strings.ContainsAny(encoded, "\r\n")
 }
+
+// DecodeHeader is what the values of a header say that mirrors a part of a message. ok is false when there are several, or it
+// is encoded wrongly.
+func DecodeHeader(values []string) (text string, ok bool) {
+	value, single := header(http.Header{"": values}, "")
+	if !single {
+		return "", false
+	}
+	return decodeHeader(value)
+}
+
+// EncodeHeader writes a text as the value of a header, the way that readers find the same text again: as it is, or as
+// =?base64?...?= when it has other characters than visible ASCII, blanks around it, or looks encoded.
+func EncodeHeader(text string) string {
+	encoded := strings.HasPrefix(text, "=?base64?") && strings.HasSuffix(text, "?=") || strings.Trim(text, " \t") != text
+	for i := range len(text) {
+		encoded = encoded || text[i] < 0x20 || text[i] > 0x7e
+	}
+	if !encoded {
+		return text
+	}
+	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
+}
+
+// HeaderMismatch is the error of a message that its headers disagree with.
+func HeaderMismatch(m *Message, what string) error { return mismatch(m, what) }
 
 func mismatch(m *Message, what string) error {
 	return &Error{Code: CodeHeaderMismatch, Message: "Header mismatch: " + what, ID: m.ID}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/durward-gateway/durward/internal/canonical"
+	"github.com/durward-gateway/durward/internal/mcpparam"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
@@ -94,6 +95,20 @@ func Listable(definition []byte) bool {
 	name, _ := v.Get("name")
 	schema, _ := v.Get("inputSchema")
 	return err == nil && name.Str() != "" && schema.Kind() == strictjson.Object
+}
+
+// noMirrors is shared by the many tools that have none.
+var noMirrors = &mcpparam.Tool{Known: true}
+
+// mirrors is which arguments travel in headers, by a definition as it is kept; nil when only its beginning is.
+func mirrors(definition []byte) *mcpparam.Tool {
+	if _, _, abridged := beginning(definition); abridged || len(definition) == 0 {
+		return nil
+	}
+	if params := mcpparam.Read(definition); params != nil {
+		return &mcpparam.Tool{Known: true, Params: params}
+	}
+	return noMirrors
 }
 
 // beginning tells what is kept of an abridged definition.

@@ -349,3 +349,32 @@ func BenchmarkList(b *testing.B) {
 		o.End(m.now)
 	}
 }
+
+// TestMirrors: which arguments travel in headers is known at once, from what was last seen, written or not.
+func TestMirrors(t *testing.T) {
+	schema := func(header string) [2]string {
+		return [2]string{"a", `{"name":"a","inputSchema":{"properties":{"r":{"type":"string","\u0078-mcp-header":"` + header + `"}}}}`}
+	}
+	m := newMemory()
+	want := func(header string, known bool) {
+		t.Helper()
+		got := m.watch.Mirrors(m.current(), "a")
+		if got.Known != known || (header == "") != (len(got.Params) == 0) || header != "" && got.Params[0].Header != header {
+			t.Errorf("%+v, want %q", got, header)
+		}
+	}
+	want("", false)
+	m.list(false, schema("X"))
+	want("Mcp-Param-X", true)
+	m.list(false, schema("Y"))
+	want("Mcp-Param-Y", true)
+	m.watch = Watch{} // another node, or a restart
+	want("Mcp-Param-Y", true)
+	o := Observe(m.current(), &m.watch, false) // not written yet
+	o.Tool("a", []byte(entry("a", "x")[1]))
+	o.End(m.now)
+	want("", true)
+	m.list(false, [2]string{"a", `{"name":"a","description":"` + strings.Repeat("x", maxDefinition) + `"}`})
+	m.watch = Watch{}
+	want("", false) // only its beginning is kept
+}

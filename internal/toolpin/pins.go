@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/mcpparam"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -43,6 +44,7 @@ type Pins struct {
 type pin struct {
 	hash, seen string
 	changedAt  time.Time
+	mirrors    *mcpparam.Tool // by what was last seen; nil: not known
 }
 
 // NewPins makes them of what the store has.
@@ -50,7 +52,7 @@ func NewPins(stored []storage.ToolPin) *Pins {
 	p := &Pins{byName: make(map[string]pin, len(stored)), known: make(map[string][sha256.Size]byte)}
 	for i := range stored {
 		s := &stored[i]
-		one := pin{hash: s.Hash, seen: s.SeenHash, changedAt: s.ChangedAt}
+		one := pin{hash: s.Hash, seen: s.SeenHash, changedAt: s.ChangedAt, mirrors: mirrors(s.SeenDefinition)}
 		if one.seen == one.hash {
 			one.seen = one.hash // one string for both
 		}

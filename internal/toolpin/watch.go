@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/mcpparam"
 )
 
 // How often a server's pins are written, whatever its upstream does.
@@ -25,8 +27,8 @@ type Watch struct {
 	Writing sync.Mutex
 
 	mu sync.Mutex
-	// latest are the hashes of the definitions that were last seen, where the store has others.
-	latest map[string]string
+	// latest are the definitions that were last seen, where the store has others.
+	latest map[string]latest
 	// full is when the bucket of writes will be full again.
 	full time.Time
 
@@ -35,25 +37,45 @@ type Watch struct {
 	working bool
 }
 
+// latest is what is kept of a definition.
+type latest struct {
+	hash    string
+	mirrors *mcpparam.Tool
+}
+
 // see keeps what was last seen of a tool that the store has otherwise. It is called with the lock held.
-func (w *Watch) see(name, hash string) {
+func (w *Watch) see(name string, seen latest) {
 	if _, known := w.latest[name]; !known && len(w.latest) >= MaxPins {
 		return
 	}
 	if w.latest == nil {
-		w.latest = make(map[string]string)
+		w.latest = make(map[string]latest)
 	}
-	w.latest[name] = hash
+	w.latest[name] = seen
 }
 
 // Definition is the hash of what was last seen of a tool, "" when nothing was.
 func (w *Watch) Definition(p *Pins, name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if hash, noted := w.latest[name]; noted {
-		return hash
+	if seen, noted := w.latest[name]; noted {
+		return seen.hash
 	}
 	return p.byName[name].seen
+}
+
+// Mirrors is which arguments of a tool travel in headers, by what was last seen of it.
+func (w *Watch) Mirrors(p *Pins, name string) mcpparam.Tool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tool := p.byName[name].mirrors
+	if seen, noted := w.latest[name]; noted {
+		tool = seen.mirrors
+	}
+	if tool == nil {
+		return mcpparam.Tool{}
+	}
+	return *tool
 }
 
 // Withheld reports whether a tool is not what is pinned, as far as is known. One that was never listed is not withheld,
@@ -62,14 +84,14 @@ func (w *Watch) Withheld(p *Pins, name string) bool {
 	stored, known := p.byName[name]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	latest, noted := w.latest[name]
+	last, noted := w.latest[name]
 	switch {
 	case !isPinnable(name):
 		return true
 	case !known:
 		return noted || len(p.byName) >= MaxPins || len(w.latest) >= MaxPins
 	}
-	return stored.seen != stored.hash || noted && latest != stored.hash
+	return stored.seen != stored.hash || noted && last.hash != stored.hash
 }
 
 // MayWrite takes the right to one write.
@@ -92,7 +114,7 @@ func (w *Watch) Written(tools []Noted) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range tools {
-		if w.latest[t.Name] == t.Hash {
+		if w.latest[t.Name].hash == t.Hash {
 			delete(w.latest, t.Name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/mcpparam"
 	"github.com/durward-gateway/durward/internal/toolpin"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -127,6 +128,15 @@ func (p *ToolPins) Definition(ctx context.Context, name string) (string, error) 
 		return "", err
 	}
 	return p.watch.Definition(pins, name), nil
+}
+
+// Mirrors is which arguments of a tool travel in headers, by what the upstream last said of it.
+func (p *ToolPins) Mirrors(ctx context.Context, name string) (mcpparam.Tool, error) {
+	pins, err := p.pins(ctx)
+	if err != nil {
+		return mcpparam.Tool{}, err
+	}
+	return p.watch.Mirrors(pins, name), nil
 }
 
 // Observe begins to read a list of tools.

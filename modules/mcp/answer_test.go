@@ -80,7 +80,7 @@ func ask(t *testing.T, a asked, s said) (w *httptest.ResponseRecorder, aborted b
 		r.Header.Set(jsonrpc.HeaderProtocolVersion, a.version)
 	}
 	if a.version == jsonrpc.Version20260728 {
-		r.Header.Set(jsonrpc.HeaderMethod, "tools/call")
+		r.Header.Set(jsonrpc.HeaderMethod, "prompts/get")
 		r.Header.Set(jsonrpc.HeaderName, "x")
 	}
 	if a.session {
@@ -194,7 +194,7 @@ func TestW08HeldAgainstTheRequest(t *testing.T) {
 	tasks := `{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{}}`
 	command := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}`
 	nameless := `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}`
-	modern := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+	modern := `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	two := `[` + callOne + `,{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"x"}}]`
 	b := `{"jsonrpc":"2.0","id":"b","result":{}}`
 	new := asked{body: modern, version: jsonrpc.Version20260728}

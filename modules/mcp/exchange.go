@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpanswer"
+	"github.com/durward-gateway/durward/internal/mcpparam"
 	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/netguard"
 	"github.com/durward-gateway/durward/internal/streams"
@@ -28,6 +29,8 @@ type exchange struct {
 	call    *app.Call
 	w       http.ResponseWriter
 	r       *http.Request
+
+	mirrors []mcpparam.Field // headers that say something of the message
 
 	joined *mcpsession.Session // the upstream's session of a conversation that the gateway began
 	waits  atomic.Bool         // the stream waits for its user to connect
@@ -56,7 +59,7 @@ func (x *exchange) endsOwnSession() bool {
 
 // forward carries the request, and a stream once more when its user has connected.
 func (x *exchange) forward() {
-	if x.withheld() {
+	if x.withheld() || !x.mirror() {
 		return
 	}
 	x.watchConnection()

@@ -1,10 +1,13 @@
 package mcp
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcpparam"
+	"github.com/durward-gateway/durward/modules/app"
 )
 
 // header is the request's header. In a conversation that the gateway began, the upstream may have agreed on an older
@@ -17,13 +20,17 @@ func (x *exchange) header() http.Header {
 	if accept != nil && !takesAnything(x.r.Header["Accept"]) {
 		accept = nil
 	}
-	unchecked := x.uncheckedHeaders()
-	if !older && accept == nil && unchecked == nil {
+	if !older && accept == nil && x.mirrorsOnly() {
 		return x.r.Header
 	}
 	header := x.r.Header.Clone()
-	for _, name := range unchecked {
-		delete(header, name)
+	for name := range header {
+		if isMirror(name) {
+			delete(header, name)
+		}
+	}
+	for _, f := range x.mirrors {
+		header[f.Name] = []string{f.Value}
 	}
 	if older {
 		header.Set(jsonrpc.HeaderProtocolVersion, x.joined.ProtocolVersion)
@@ -44,23 +51,57 @@ func takesAnything(accept []string) bool {
 	return len(accept) == 0 || len(accept) == 1 && accept[0] == "*/*"
 }
 
-// uncheckedHeaders are the headers that say something of the message which the gateway has not held against it. Upstreams and
-// proxies may route by them, past what policies said of the message. Only 2026-07-28 has such headers; method and name were
-// compared. Mcp-Param-*, which mirrors arguments of tools, is passed on with calls of tools alone, and was not compared.
-func (x *exchange) uncheckedHeaders() (names []string) {
+// mirror makes the headers that say something of the message, out of the message: upstreams and proxies may route by them, past
+// what policies said of it. Only 2026-07-28 has such headers. Method and name were compared when the message was read; what
+// mirrors an argument is compared here, after the policies: whoever may not know of a tool learns nothing of its definition.
+// It reports false when the client's headers disagree, and the request was answered.
+func (x *exchange) mirror() bool {
 	m := x.Single()
-	compared := x.Modern() && m != nil && m.Kind != jsonrpc.Response
-	for name := range x.r.Header {
-		rest, mcp := strings.CutPrefix(name, "Mcp-")
-		if !mcp || name == jsonrpc.HeaderProtocolVersion {
-			continue
+	if m == nil || m.Kind == jsonrpc.Response || !x.Modern() {
+		return true
+	}
+	x.mirrors = append(x.mirrors, mcpparam.Field{Name: jsonrpc.HeaderMethod, Value: m.Method})
+	if name, ok := jsonrpc.Named(m); ok {
+		x.mirrors = append(x.mirrors, mcpparam.Field{Name: jsonrpc.HeaderName, Value: jsonrpc.EncodeHeader(name)})
+	}
+	if m.Method != "tools/call" {
+		return true
+	}
+	tool, err := x.call.ToolPins().Mirrors(x.r.Context(), m.Name)
+	if err != nil {
+		tool = mcpparam.Tool{} // the store does not say: like one that nobody listed
+	}
+	params, err := mcpparam.Headers(tool, m, x.r.Header)
+	if err != nil {
+		code, text := jsonrpc.CodeInvalidRequest, "The headers cannot be read"
+		if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
+			code, text = refused.Code, refused.Message
 		}
-		switch {
-		case compared && name == jsonrpc.HeaderMethod, compared && name == jsonrpc.HeaderName && jsonrpc.HasName(m):
-		case compared && m.Method == "tools/call" && strings.HasPrefix(rest, "Param-"):
-		default:
-			names = append(names, name)
+		x.outcome = "refused"
+		x.writeRPC(http.StatusBadRequest, code, text, app.BadRequest)
+		return false
+	}
+	x.mirrors = append(x.mirrors, params...)
+	return true
+}
+
+// isMirror reports whether a header is one of MCP's that are of the message, or one that there is not.
+func isMirror(name string) bool {
+	return strings.HasPrefix(name, "Mcp-") && name != jsonrpc.HeaderProtocolVersion && name != jsonrpc.HeaderSessionID
+}
+
+// mirrorsOnly reports whether the client sent what is to be sent, and nothing else of that kind.
+func (x *exchange) mirrorsOnly() bool {
+	sent := 0
+	for name := range x.r.Header {
+		if isMirror(name) {
+			sent++
 		}
 	}
-	return names
+	for _, f := range x.mirrors {
+		if values := x.r.Header[f.Name]; len(values) != 1 || values[0] != f.Value {
+			return false
+		}
+	}
+	return sent == len(x.mirrors)
 }

@@ -1,0 +1,115 @@
+package mcpparam
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// Tool is what is known of a called tool.
+type Tool struct {
+	Known  bool // its definition was listed
+	Params []Param
+}
+
+// Field is a header that leaves.
+type Field struct{ Name, Value string }
+
+// Headers holds the mirrored arguments of a call against its body and returns what leaves of them, written anew: no other
+// spelling goes on. An error is a *jsonrpc.Error, as the protocol wants it of whoever reads bodies: a header says what the
+// body does not, is given twice, or is missing. A header that mirrors nothing does not leave. Of a tool that nobody has
+// listed yet, those leave that say a value of the arguments: nothing else than the body says, and its client has listed it.
+func Headers(tool Tool, m *jsonrpc.Message, sent http.Header) ([]Field, error) {
+	said, err := read(m, sent)
+	if err != nil || len(tool.Params) == 0 && (tool.Known || len(said) == 0) {
+		return nil, err
+	}
+	arguments, err := strictjson.Parse(m.Arguments, strictjson.Limits{
+		MaxBytes: len(m.Arguments) + 1, MaxDepth: len(m.Arguments) + 1, MaxMembers: len(m.Arguments) + 1,
+	})
+	if m.Arguments != nil && err != nil {
+		return nil, err // not reached: they were read as a part of the message
+	}
+	if tool.Known {
+		return mirrored(tool.Params, m, said, arguments)
+	}
+	return echoed(said, arguments), nil
+}
+
+// read is what the client's headers say, by name; what is empty says nothing.
+func read(m *jsonrpc.Message, sent http.Header) (said map[string]string, err error) {
+	for name, values := range sent {
+		if !strings.HasPrefix(name, Prefix) {
+			continue
+		}
+		value, ok := jsonrpc.DecodeHeader(values)
+		if !ok {
+			return nil, jsonrpc.HeaderMismatch(m, "the "+name+" header is given more than once, or is encoded wrongly")
+		}
+		if said == nil {
+			said = make(map[string]string)
+		}
+		if value != "" {
+			said[name] = value
+		}
+	}
+	return said, nil
+}
+
+// echoed are the headers that say a value of the arguments.
+func echoed(said map[string]string, arguments strictjson.Value) (out []Field) {
+	wanted := make(map[string]bool, len(said)) // true: it was found
+	for _, value := range said {
+		wanted[value] = false
+		if n, ok := integer(value); ok {
+			wanted[strconv.FormatInt(n, 10)] = false
+		}
+	}
+	look(arguments, wanted)
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		value := said[name]
+		n, number := integer(value)
+		if wanted[value] || number && wanted[strconv.FormatInt(n, 10)] {
+			out = append(out, Field{name, jsonrpc.EncodeHeader(value)})
+		}
+	}
+	return out
+}
+
+// look notes which texts are those of values within v.
+func look(v strictjson.Value, wanted map[string]bool) {
+	for _, m := range v.Members() {
+		look(m.Value, wanted)
+	}
+	for _, e := range v.Elems() {
+		look(e, wanted)
+	}
+	if own, ok := text(v); ok {
+		if _, is := wanted[own]; is {
+			wanted[own] = true
+		}
+	}
+}
+
+func mirrored(params []Param, m *jsonrpc.Message, said map[string]string, arguments strictjson.Value) ([]Field, error) {
+	out := make([]Field, 0, len(params))
+	for _, p := range params {
+		header, given := said[p.Header]
+		value := at(arguments, p.Path)
+		own, sayable := text(value)
+		switch {
+		case given && !says(header, value):
+			return nil, jsonrpc.HeaderMismatch(m, "the "+p.Header+" header does not match its argument")
+		case !given && sayable && own != "":
+			return nil, jsonrpc.HeaderMismatch(m, "the "+p.Header+" header is missing")
+		case given:
+			out = append(out, Field{p.Header, jsonrpc.EncodeHeader(own)})
+		}
+	}
+	return out, nil
+}
