@@ -143,7 +143,7 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 	}
 	// What was written since the caller was proven and the decision made ended only what was registered by then (M22).
 	err := c.renewStanding(ctx)
-	if now := c.epoch(); err == nil && right != nil && (now != c.seen || now != c.stood) {
+	if err == nil && right != nil && (c.epoch() != c.seen || c.epoch() != c.stood) {
 		var holds bool
 		if holds, err = right(ctx); err == nil && !holds {
 			err = &streams.Ended{Reason: streams.PolicyChanged}
