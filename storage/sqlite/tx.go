@@ -108,16 +108,18 @@ func (s *Store) write(ctx context.Context, f func(ctx context.Context, tx *write
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	changed, err := s.commit(ctx, f)
+	for _, organization := range changed {
+		s.changes.Notify(organization)
+	}
 	if err != nil {
 		s.failing.CompareAndSwap(false, isDiskError(err))
 		return s.translate(ctx, err)
 	}
-	for _, organization := range changed {
-		s.changes.Notify(organization)
-	}
 	return nil
 }
 
+// commit runs f and commits. After a commit that failed there are changed organizations too: a disk that failed may have it all the
+// same, and what is in memory must not outlive it.
 func (s *Store) commit(ctx context.Context, f func(ctx context.Context, tx *writeTx) error) (changed []string, err error) {
 	tx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
@@ -129,7 +131,7 @@ func (s *Store) commit(ctx context.Context, f func(ctx context.Context, tx *writ
 		return nil, err
 	}
 	if err := tx.Commit(); err != nil {
-		return nil, err
+		return w.changed, err
 	}
 	if s.failing.Load() || len(w.changed) > 0 {
 		s.failing.Store(false)
