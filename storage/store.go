@@ -82,6 +82,7 @@ type Store interface {
 	Policies
 	Approvals
 	Conversations
+	Tasks
 	ToolPins
 	Audits
 	Gateway
@@ -343,6 +344,14 @@ type Conversations interface {
 	OpenConversation(ctx context.Context, organization, userID, id, upstream string, now, expires time.Time) (Conversation, error)
 	// DeleteConversation forgets one. One that is not there is no error.
 	DeleteConversation(ctx context.Context, organization, userID, id string) error
+}
+
+// Tasks keeps whose the tasks of MCP are. They are no facts of the organization: OnChange does not tell of them.
+type Tasks interface {
+	// AddTask remembers a task. Of its owner's the oldest make room (MaxTasks). ErrNotFound when the server is not there.
+	AddTask(ctx context.Context, t Task) error
+	// Tasks lists the digests of an owner's tasks that are not over, the oldest first.
+	Tasks(ctx context.Context, of TaskOwner, now time.Time) (digests []string, err error)
 }
 
 // ToolPins keeps what tools looked like when they were first seen or accepted.

@@ -1,6 +1,6 @@
 // Package taskbook remembers who created which task at an upstream: a task goes on for whoever made the call, and for
-// nobody else (attack O14). Task ids are the upstream's own and pass unchanged; the book is of one process, bounded, and
-// what is not in it belongs to nobody.
+// nobody else (attack O14). Task ids are the upstream's own and pass unchanged. What is remembered is bounded, and a task
+// that is not remembered belongs to nobody.
 package taskbook
 
 import (
@@ -9,17 +9,18 @@ import (
 	"sync"
 
 	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // Bounds of the book.
 const (
-	maxID    = 512     // bytes of an id; longer ones are not remembered
-	maxOwned = 256     // tasks of one owner; the oldest is forgotten first
-	maxTasks = 100_000 // in all; the owner who was seen last longest ago is forgotten first
+	maxID    = 512              // bytes of an id; longer ones are not remembered
+	maxOwned = storage.MaxTasks // tasks of one owner; the oldest is forgotten first
+	maxTasks = 100_000          // in memory; the owner who was seen last longest ago is forgotten first
 )
 
-// Book is safe for concurrent use. The zero value is ready.
-type Book struct {
+// book is what this process has seen. It is safe for concurrent use. The zero value is ready.
+type book struct {
 	mu     sync.Mutex
 	owners map[mcpsession.Binding]*list.Element
 	recent list.List // of *owner, the last seen first
@@ -31,11 +32,8 @@ type owner struct {
 	ids []string // oldest first
 }
 
-// Created notes that a call of who's created a task.
-func (b *Book) Created(who mcpsession.Binding, id string) {
-	if id == "" || len(id) > maxID {
-		return
-	}
+// add notes that a task is who's.
+func (b *book) add(who mcpsession.Binding, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := b.find(who)
@@ -61,8 +59,8 @@ func (b *Book) Created(who mcpsession.Binding, id string) {
 	}
 }
 
-// Owns reports whether who created the task.
-func (b *Book) Owns(who mcpsession.Binding, id string) bool {
+// has reports whether a task is known to be who's.
+func (b *book) has(who mcpsession.Binding, id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := b.find(who)
@@ -70,7 +68,7 @@ func (b *Book) Owns(who mcpsession.Binding, id string) bool {
 }
 
 // find is called with the lock held.
-func (b *Book) find(who mcpsession.Binding) *owner {
+func (b *book) find(who mcpsession.Binding) *owner {
 	e := b.owners[who]
 	if e == nil {
 		return nil

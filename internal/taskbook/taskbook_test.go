@@ -1,22 +1,62 @@
 package taskbook
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/storage"
 )
 
+// shared is a store that keeps what storage.Tasks promises.
+type shared struct {
+	tasks map[storage.TaskOwner][]string
+	reads int
+	err   error
+}
+
+func (s *shared) AddTask(_ context.Context, t storage.Task) error {
+	if s.err == nil {
+		s.tasks[t.TaskOwner] = append(s.tasks[t.TaskOwner], t.Digest)
+	}
+	return s.err
+}
+
+func (s *shared) Tasks(_ context.Context, of storage.TaskOwner, _ time.Time) ([]string, error) {
+	s.reads++
+	return s.tasks[of], s.err
+}
+
+func owns(t *testing.T, o *Owners, who mcpsession.Binding, id string) bool {
+	t.Helper()
+	is, err := o.Owns(t.Context(), who, id)
+	if err != nil {
+		t.Error(err)
+	}
+	return is
+}
+
+// TestOwns asks two nodes whose a task is that one of them saw.
 func TestOwns(t *testing.T) {
-	var b Book
+	store := &shared{tasks: make(map[storage.TaskOwner][]string)}
+	here, there := &Owners{Store: store, Now: time.Now}, &Owners{Store: store, Now: time.Now}
 	alice := mcpsession.Binding{Organization: "o", User: "alice", Agent: "a", Server: "s"}
-	b.Created(alice, "1")
-	b.Created(alice, "1")
-	b.Created(alice, "")
-	b.Created(alice, strings.Repeat("x", maxID+1))
-	if !b.Owns(alice, "1") || b.count != 1 {
-		t.Errorf("owns %v, %d tasks", b.Owns(alice, "1"), b.count)
+	for _, id := range []string{"1", "1", "", strings.Repeat("x", maxID+1)} {
+		if err := here.Created(t.Context(), alice, id); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(store.tasks[ownerOf(alice)]); n != 1 || !owns(t, here, alice, "1") || store.reads != 0 {
+		t.Errorf("%d tasks are stored, %d reads", n, store.reads)
+	}
+	for range 3 {
+		if !owns(t, there, alice, "1") || store.reads != 1 {
+			t.Errorf("another node does not know the task, or asks again and again: %d reads", store.reads)
+		}
 	}
 	for name, other := range map[string]mcpsession.Binding{
 		"O14 another user":         {Organization: "o", User: "bob", Agent: "a", Server: "s"},
@@ -24,28 +64,48 @@ func TestOwns(t *testing.T) {
 		"O14 another server":       {Organization: "o", User: "alice", Agent: "a", Server: "s2"},
 		"O14 another organization": {Organization: "p", User: "alice", Agent: "a", Server: "s"},
 	} {
-		if b.Owns(other, "1") {
+		if owns(t, here, other, "1") || owns(t, there, other, "1") {
 			t.Errorf("%s owns the task", name)
 		}
 	}
-	if b.Owns(alice, "2") || b.Owns(alice, "") {
+	if owns(t, here, alice, "2") || owns(t, here, alice, "") {
 		t.Error("a task that nobody created is owned")
+	}
+	mine, err := there.Of(t.Context(), alice)
+	if err != nil || !mine("1") || mine("2") || mine("") {
+		t.Errorf("its list: %v", err)
+	}
+}
+
+// TestNoStore asks while the store is away: what this process saw is known, and nothing else is anybody's.
+func TestNoStore(t *testing.T) {
+	store := &shared{err: storage.ErrUnavailable}
+	o := &Owners{Store: store, Now: time.Now}
+	who := mcpsession.Binding{Organization: "o", User: "alice"}
+	if err := o.Created(t.Context(), who, "1"); !errors.Is(err, storage.ErrUnavailable) {
+		t.Error(err)
+	}
+	if !owns(t, o, who, "1") {
+		t.Error("what was seen here is not known")
+	}
+	if is, err := o.Owns(t.Context(), who, "2"); is || !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("%v, %v", is, err)
 	}
 }
 
 func TestBounds(t *testing.T) {
-	var b Book
+	var b book
 	owner := func(i int) mcpsession.Binding { return mcpsession.Binding{User: strconv.Itoa(i)} }
 	for i := range maxOwned + 1 {
-		b.Created(owner(0), strconv.Itoa(i))
+		b.add(owner(0), strconv.Itoa(i))
 	}
-	if b.Owns(owner(0), "0") || !b.Owns(owner(0), "1") || b.count != maxOwned {
-		t.Errorf("an owner's oldest task is known: %v; %d tasks", b.Owns(owner(0), "0"), b.count)
+	if b.has(owner(0), "0") || !b.has(owner(0), "1") || b.count != maxOwned {
+		t.Errorf("an owner's oldest task is known: %v; %d tasks", b.has(owner(0), "0"), b.count)
 	}
 	for i := 1; i <= maxTasks; i++ {
-		b.Created(owner(i), "x")
+		b.add(owner(i), "x")
 	}
-	if b.count > maxTasks || b.Owns(owner(0), "1") || !b.Owns(owner(maxTasks), "x") || b.recent.Len() != len(b.owners) {
+	if b.count > maxTasks || b.has(owner(0), "1") || !b.has(owner(maxTasks), "x") || b.recent.Len() != len(b.owners) {
 		t.Errorf("%d tasks of %d owners", b.count, len(b.owners))
 	}
 }

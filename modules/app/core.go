@@ -42,7 +42,7 @@ type Core struct {
 	// Desk brings answers of the gateway's own to open streams of MCP 2024-11-05.
 	Desk *legacysse.Desk
 	// Tasks remembers who created which task at an upstream.
-	Tasks *taskbook.Book
+	Tasks *taskbook.Owners
 	Sizes Sizes
 	// StreamBounds are those of new streams and calls.
 	StreamBounds Streams
@@ -175,7 +175,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	core := &Core{
 		PublicURL: public.String(), loopID: loopID(public.String()), Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(),
-		Metrics: a.metrics, Log: a.slogger, Limits: a.limitsTogether(), Tasks: &a.resources.tasks, Desk: &desk,
+		Metrics: a.metrics, Log: a.slogger, Limits: a.limitsTogether(), Tasks: a.resources.tasks, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
 		allowedHosts: allowedHosts{
 			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),

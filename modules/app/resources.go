@@ -68,7 +68,7 @@ type resources struct {
 	standings *cache.Cache[standing]
 	keys      apiKeys
 	// tasks are those that calls created at upstreams.
-	tasks taskbook.Book
+	tasks *taskbook.Owners
 	// connections is what the brokers of all configurations know of connections.
 	connections *broker.Memory
 	// conversations are the sessions of MCP that the gateway began.
@@ -118,7 +118,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
-	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now)}
+	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now), tasks: &taskbook.Owners{Store: store, Now: time.Now}}
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)
 	r.clock.now, r.clock.logger = time.Now, func() *zap.Logger { return caddy.Log().Named("durward") }

@@ -31,8 +31,7 @@ func (q *request) decide(ctx context.Context) {
 		d.Filter = new(listfilter.Filter)
 		q.fill(ctx, d.Filter)
 		if tasks {
-			book, who := q.call.Core.Tasks, q.call.Binding()
-			d.Filter.Created = func(id string) { book.Created(who, id) }
+			d.Filter.Created = q.taskCreated(ctx)
 		}
 	}
 	if d.Filter != nil && m != nil && m.Kind == jsonrpc.Request {
@@ -109,7 +108,7 @@ func (q *request) mayCreate() bool {
 // viewNow gives what the caller may see by the policies of the moment, while ctx lives: on a GET stream, which lives long,
 // also as the agent that its client is by then.
 func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
-	now, asking, book, who := q.call.RulesNow(), q.asking, q.call.Core.Tasks, q.call.Binding()
+	now, asking := q.call.RulesNow(), q.asking
 	var askingNow func(context.Context) (*rules.Principal, error)
 	if q.Request.Method == http.MethodGet {
 		askingNow = q.call.PrincipalNow()
@@ -124,7 +123,7 @@ func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
 				return nil, err
 			}
 		}
-		view := set.View(ctx, asking)
+		view, owns := set.View(ctx, asking), q.ownTasks(ctx)
 		return func(list listfilter.List, name string, _ []byte) bool {
 			switch list {
 			case listfilter.Tools:
@@ -136,7 +135,7 @@ func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
 			case listfilter.Prompts:
 				return view.Prompt(name)
 			case listfilter.Tasks:
-				return book.Owns(who, name)
+				return owns(name)
 			}
 			return false
 		}, nil

@@ -120,7 +120,7 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 		}
 		return q.resource(ctx, m, m.URI)
 	case mcpmethod.Task:
-		return q.task(m)
+		return q.task(ctx, m)
 	}
 	return unknownMethod()
 }
@@ -223,11 +223,16 @@ func (q *request) listen(ctx context.Context, m *jsonrpc.Message) verdict {
 
 // task judges what is asked about a task: it was decided on with the call that created it, and belongs to whoever made
 // that. Their list is filtered.
-func (q *request) task(m *jsonrpc.Message) verdict {
+func (q *request) task(ctx context.Context, m *jsonrpc.Message) verdict {
 	if m.Method == "tasks/list" {
 		return q.page(m)
 	}
-	if q.call.Core.Tasks.Owns(q.call.Binding(), m.TaskID) {
+	owns, err := q.call.Core.Tasks.Owns(ctx, q.call.Binding(), m.TaskID)
+	switch {
+	case err != nil:
+		q.call.Core.LogFailure(q.handler.logger, "finding out whose a task is", err)
+		return verdict{code: jsonrpc.CodeInternalError, text: "The gateway cannot find out whose this task is at the moment", service: app.Unavailable}
+	case owns:
 		return verdict{}
 	}
 	return verdict{code: jsonrpc.CodeInvalidParams, text: "Task not found", service: app.NotFound}

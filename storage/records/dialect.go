@@ -36,6 +36,7 @@ type texts struct {
 	forgetOver                                               string
 	forgetExpired                                            string
 	forgetConversations                                      string
+	forgetTasks                                              string
 	auditHead                                                string
 	countEntries, listEntries, lockEntry                     string
 	countPolicies, listPolicies, listAgentNames, overlapping string
@@ -50,6 +51,7 @@ func (d Dialect) texts() *texts {
 	t.approvals(d)
 	t.attempts(d)
 	t.conversations(d)
+	t.tasks(d)
 	t.audit(d)
 	t.entries(d)
 	t.policies(d)

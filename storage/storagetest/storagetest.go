@@ -76,6 +76,8 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"approvals/W30 diverted", testDivertApproval},
 		{"conversations/life", testConversations},
 		{"conversations/bounded", testConversationsBounded},
+		{"tasks/life", testTasks},
+		{"tasks/bounded", testTasksBounded},
 		{"approvals/a call tried again", testApprovalAgain},
 		{"approvals/M16 pending ones are few", testApprovalCap},
 		{"approvals/lists", testApprovalLists},

@@ -1,0 +1,31 @@
+package policy
+
+import (
+	"context"
+	"sync"
+)
+
+// taskCreated returns what notes tasks that the call creates. A client that has left may ask for its task later.
+func (q *request) taskCreated(ctx context.Context) func(id string) {
+	core, who, logger := q.call.Core, q.call.Binding(), q.handler.logger
+	ctx = context.WithoutCancel(ctx)
+	return func(id string) {
+		if err := core.Tasks.Created(ctx, who, id); err != nil {
+			core.LogFailure(logger, "a task is known at this node alone", err)
+		}
+	}
+}
+
+// ownTasks returns what tells which tasks of a list are the caller's. The store is asked once, when the first one is met: lists may
+// be long. Where it cannot tell, those are that this process has seen.
+func (q *request) ownTasks(ctx context.Context) func(id string) bool {
+	core, who, logger := q.call.Core, q.call.Binding(), q.handler.logger
+	of := sync.OnceValue(func() func(string) bool {
+		owns, err := core.Tasks.Of(ctx, who)
+		if err != nil {
+			core.LogFailure(logger, "finding out whose tasks are", err)
+		}
+		return owns
+	})
+	return func(id string) bool { return of()(id) }
+}
