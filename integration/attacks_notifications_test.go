@@ -28,7 +28,8 @@ func TestAttackNotifications(t *testing.T) {
 		{"of no revision said", told("notifications/admin/restart"), "", 202, false},
 		{"in a batch", "[" + told("notifications/progress") + "," + told("notifications/admin/restart") + "]", "", 400, false},
 		{"an answer to nothing, in 2026-07-28", `{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}`, "2026-07-28", 202, false},
-		{"an answer, before it", `{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}`, "2025-11-25", 202, true},
+		{"an answer, before it", `{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}`, "2025-11-25", 202, false},
+		{"an answer in a batch", `[{"jsonrpc":"2.0","id":"q","result":{}},` + told("notifications/progress") + `]`, "", 400, false},
 		{"a batch of known ones", "[" + told("notifications/progress") + "]", "", 202, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -32,6 +32,9 @@ type Answers struct {
 	Version string
 	// Asks: the server may make requests of its client.
 	Asks bool
+	// Mark is the id under which the client is asked what the server asks under its own, so that its answer shows that it was asked;
+	// nil: the id cannot be marked, and nothing is asked. It is set where Asks is.
+	Mark func(id []byte) []byte
 	// Batches: messages may come in arrays (2025-03-26).
 	Batches bool
 	// Endpoint: events named endpoint pass, of a stream on which they were judged.
@@ -84,11 +87,12 @@ func (a *Answers) Message(text []byte) []byte {
 	if len(trimmed) > 0 && trimmed[0] == '[' {
 		return a.batch(text)
 	}
-	if why := a.judge(text); why != "" {
+	passes, why := a.judge(text)
+	if why != "" {
 		a.drop(why)
 		return nil
 	}
-	return text
+	return passes
 }
 
 // primed stands in place of no data when servers of the TypeScript SDK replay the event that began a stream. Clients need its id
@@ -155,19 +159,20 @@ func (a *Answers) batch(text []byte) []byte {
 		a.drop(Unreadable)
 		return nil
 	}
-	kept := elements[:0]
-	whole := len(elements)
+	kept, whole := elements[:0], true
 	for _, element := range elements {
-		if why := a.judge(element); why != "" {
+		passes, why := a.judge(element)
+		whole = whole && why == "" && len(passes) == len(element)
+		if why != "" {
 			a.drop(why)
 			continue
 		}
-		kept = append(kept, element)
+		kept = append(kept, passes)
 	}
-	switch len(kept) {
+	switch {
 	case whole:
 		return text
-	case 0:
+	case len(kept) == 0:
 		return nil
 	}
 	out := make([]byte, 0, len(text))
@@ -177,25 +182,36 @@ func (a *Answers) batch(text []byte) []byte {
 	return append(out, ']')
 }
 
-// judge says why a message may not pass; "" when it may.
-func (a *Answers) judge(text []byte) Reason {
+// judge returns what passes of a message, or says why it may not. What is marked is longer than it was.
+func (a *Answers) judge(text []byte) (passes []byte, why Reason) {
 	e, ok := jsonrpc.ReadEnvelope(text)
 	if !ok {
-		return Unreadable
+		return nil, Unreadable
 	}
 	switch e.Kind() {
 	case jsonrpc.Response:
-		return a.answer(&e)
+		return text, a.answer(&e)
 	case jsonrpc.Request:
 		if !a.Asks || !mcpmethod.FromServer(e.Method, a.Version) {
-			return Request
+			return nil, Request
 		}
+		asked, ok := jsonrpc.Replace(text, a.Mark, "id")
+		if !ok {
+			return nil, Unreadable
+		}
+		return asked, ""
 	case jsonrpc.Notification:
 		if !strings.HasPrefix(e.Method, "notifications/") {
-			return Unreadable
+			return nil, Unreadable
+		}
+		if e.Method == "notifications/cancelled" && a.Asks {
+			// It takes back what the server asked, which its client knows by another id.
+			if taken, ok := jsonrpc.Replace(text, a.Mark, "params", "requestId"); ok {
+				return taken, ""
+			}
 		}
 	}
-	return ""
+	return text, ""
 }
 
 // answer looks for the request of a response, and notes that it has one.

@@ -39,6 +39,8 @@ type Core struct {
 	Streams   *streams.Registry
 	// Sessions seals and opens the ids of MCP sessions.
 	Sessions *mcpsession.Codec
+	// Questions marks what servers ask their clients.
+	Questions *mcpsession.Questions
 	// Desk brings answers of the gateway's own to open streams of MCP 2024-11-05.
 	Desk *legacysse.Desk
 	// Tasks remembers who created which task at an upstream.
@@ -241,6 +243,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
+	core.Questions = mcpsession.NewQuestions(core.Keyring.Tagger("mcp question"))
 	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
 	return err
 }

@@ -29,14 +29,17 @@ type Inbound struct {
 	Session mcpsession.Session
 	// Endpoint is where the message goes when it is not the server's own address: revision 2024-11-05. Else nil.
 	Endpoint *url.URL
+	// Unasked: the client answers what nobody asked it in this session.
+	Unasked bool
 
 	// Request is what was read: good for its method, address and headers. Its body is spent, and its context is that of the
 	// first handler that read it.
 	Request *http.Request
 
-	call   *Call
-	sealed string             // what Endpoint was sealed in
-	one    [1]jsonrpc.Message // what Message is, mostly
+	call     *Call
+	repeated int64              // answers that were given before
+	sealed   string             // what Endpoint was sealed in
+	one      [1]jsonrpc.Message // what Message is, mostly
 }
 
 // ReadInbound reads the request of the call, which has a caller and a server, once for all the handlers that need it.
@@ -67,7 +70,7 @@ func (in *Inbound) read(w http.ResponseWriter) (outcome string) {
 	if in.call.Shed(w, in.Request, in.Request.Method == http.MethodGet) {
 		return "unavailable"
 	}
-	if !in.readTracking(w) || !in.readBody(w) || !in.openSession(w) || !in.checkMessage(w) {
+	if !in.readTracking(w) || !in.readBody(w) || !in.openSession(w) || !in.checkMessage(w) || !in.takeAnswers(w) {
 		return "refused"
 	}
 	if (in.Kind() == streams.Listen || in.OpensSession()) && in.call.Shed(w, in.Request, true) {

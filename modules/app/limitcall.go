@@ -150,8 +150,13 @@ func (c *Call) counts() (requests, results int64) {
 				requests++
 			}
 		case jsonrpc.Response:
+			if c.Inbound.Unasked {
+				requests++
+			}
 		}
 	}
+	// Servers ignore a second answer, which a client sends again that does not know what became of the first. It is not free.
+	requests += c.Inbound.repeated
 	return requests, results
 }
 

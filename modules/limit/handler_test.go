@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -134,13 +135,16 @@ func TestAnswers(t *testing.T) {
 
 // TestWhatCounts: each request with an id, and each opening of a stream, and nothing else.
 func TestWhatCounts(t *testing.T) {
+	caller := newGateway(t).call()
+	asked := string(mcpsession.NewQuestions(plainMACs{}).Mark([]byte("1"), "", caller.Binding()))
 	for _, tc := range []struct {
 		name, method, path, body string
 		requests                 int64
 	}{
 		{"a request", http.MethodPost, "/mcp/github", ping, 1},
 		{"a notification", http.MethodPost, "/mcp/github", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, 0},
-		{"an answer", http.MethodPost, "/mcp/github", `{"jsonrpc":"2.0","id":1,"result":{}}`, 0},
+		{"an answer", http.MethodPost, "/mcp/github", `{"jsonrpc":"2.0","id":` + asked + `,"result":{}}`, 0},
+		{"an answer that nobody asked for", http.MethodPost, "/mcp/github", `{"jsonrpc":"2.0","id":1,"result":{}}`, 1},
 		{"a batch", http.MethodPost, "/mcp/github", `[` + ping + `,{"jsonrpc":"2.0","method":"notifications/initialized"},` + ping + `,` + ping + `]`, 3},
 		{"a stream of MCP", http.MethodGet, "/mcp/github", "", 0},
 		{"the end of a session", http.MethodDelete, "/mcp/github", "", 0},
@@ -156,6 +160,16 @@ func TestWhatCounts(t *testing.T) {
 			}
 		})
 	}
+	t.Run("an answer again", func(t *testing.T) {
+		g := newGateway(t)
+		g.set(rate(everybody, 10, 0))
+		for range 3 {
+			g.send(g.call(), http.MethodPost, "/mcp/github", `{"jsonrpc":"2.0","id":`+asked+`,"result":{}}`, "Content-Type", "application/json")
+		}
+		if got, _ := g.used(); got != 2 {
+			t.Errorf("%d requests are counted", got)
+		}
+	})
 	t.Run("a batch beyond the limit", func(t *testing.T) {
 		g := newGateway(t)
 		g.set(rate(everybody, 2, 0))

@@ -16,7 +16,9 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/mcpsession"
 	"github.com/durward-gateway/durward/internal/window"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -79,10 +81,18 @@ func newGateway(t testing.TB) *gateway {
 	t.Cleanup(limits.Close)
 	g.core = &app.Core{
 		Limits: limits, Log: slog.New(slog.DiscardHandler), Metrics: &app.Metrics{Calls: g.calls},
-		Sizes: app.Sizes{MCP: 1 << 20, SSE: 1 << 16},
+		Sizes: app.Sizes{MCP: 1 << 20, SSE: 1 << 16}, Questions: mcpsession.NewQuestions(plainMACs{}),
 	}
+	g.core.Asks = approval.NewStates(nil, "https://gate.example", time.Now)
 	return g
 }
+
+// plainMACs are digests for tests that nobody attacks.
+type plainMACs struct{}
+
+func (plainMACs) AppendMAC(to, _ []byte) []byte { return append(to, "MAC"...) }
+
+func (plainMACs) CheckMAC(_, tag []byte) bool { return string(tag) == "MAC" }
 
 // counted is how many calls the metrics have of a family and a result.
 func (g *gateway) counted(family, result string) (n float64) {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,11 @@ func (x *exchange) expect() *mcpanswer.Answers {
 	if a.Version = x.Version(); x.OpensSession() {
 		a.Version = x.Single().Client().ProtocolVersion
 	}
-	a.Asks = !x.Modern()
+	if a.Asks = !x.Modern(); a.Asks {
+		a.Mark = func(id []byte) []byte {
+			return x.call.Core.Questions.Mark(id, cmp.Or(x.opened, x.Session.Upstream), x.call.Binding())
+		}
+	}
 	a.Batches = a.Asks && (a.Version == "" || a.Version == app.LastBatchVersion)
 	return a
 }

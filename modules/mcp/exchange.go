@@ -30,6 +30,7 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
+	opened  string           // the session that the answer begins: Upstream of it
 	mirrors []mcpparam.Field // headers that say something of the message
 
 	joined *mcpsession.Session // the upstream's session of a conversation that the gateway began

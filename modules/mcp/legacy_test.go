@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/legacysse"
 	"github.com/durward-gateway/durward/internal/mcpsession"
@@ -62,12 +63,13 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 		Decision: &app.Decision{Off: true},
 		Caller:   &app.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},
 		Server: &storage.Server{ID: "s", Slug: "demo", Entry: storage.DirectoryEntry{URL: "https://upstream.example/base/sse", Protocol: storage.ProtocolMCP}},
-		Core: &app.Core{Streams: new(streams.Registry), Sessions: mcpsession.New(newTagged(), time.Now), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+		Core: &app.Core{Streams: new(streams.Registry), Sessions: mcpsession.New(newTagged(), time.Now), Questions: mcpsession.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 			UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Waits."}, []string{"family"}),
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
 		}},
 	}
+	l.call.Core.Asks = approval.NewStates(newTagged(), "https://gate.example", time.Now)
 	l.call.Unlimited()
 	return l
 }

@@ -101,7 +101,7 @@ func TestTokensOfResults(t *testing.T) {
 			c := &app.Call{
 				Decision: &app.Decision{Off: true, Filter: tc.filter}, Caller: &app.Caller{OrganizationID: "acme"}, Credentials: noCredential{},
 				Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
-				Core: &app.Core{Limits: limits, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: mcpsession.New(newTagged(), time.Now), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+				Core: &app.Core{Limits: limits, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: mcpsession.New(newTagged(), time.Now), Questions: mcpsession.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 					Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 					UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 					Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),

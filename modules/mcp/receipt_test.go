@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/mcpsession"
 )
 
 // TestReceipts: a message without a request, and the end of a session, are taken whatever the upstream writes beside its
 // status, and none of that reaches the client.
 func TestReceipts(t *testing.T) {
-	const (
-		notification = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-		answer       = `{"jsonrpc":"2.0","id":"s1","result":{}}`
-	)
+	const notification = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	asked := mcpsession.NewQuestions(plainMACs{}).Mark([]byte(`"s1"`), "", mcpsession.Binding{})
+	answer := `{"jsonrpc":"2.0","id":` + string(asked) + `,"result":{}}`
 	for _, tc := range []struct {
 		name, method, body string
 		status             int

@@ -232,6 +232,7 @@ func (x *exchange) sealSession(response *forward.Response) error {
 	if err != nil {
 		return err
 	}
+	x.opened = session.Upstream
 	x.w.Header().Set(jsonrpc.HeaderSessionID, sealed)
 	return nil
 }

@@ -266,12 +266,24 @@ func TestHoldAnswers(t *testing.T) {
 	if text, failed := toolText(s.next()); !failed || !strings.HasPrefix(text, "Denied: the user") {
 		t.Errorf("%q", text)
 	}
-	// The server's own questions are answered to the server, those of one that is a gateway too.
+	// The server's own questions are answered to the server, those of one that is a gateway too; what it did not ask is not.
 	for _, theirs := range []string{"server-1", "gw-1", "gw-012345678901-" + strings.TrimPrefix(id, ownIDs(id))} {
-		if status := g.replyTo(alice, inBandAgent, theirs, yes, session...); status != http.StatusAccepted {
+		g.answer(func(w http.ResponseWriter, _ []byte) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","id":"`+theirs+`","method":"elicitation/create","params":{}}`+"\n\n"+
+				`data: {"jsonrpc":"2.0","id":8,"result":{"content":[]}}`+"\n\n")
+		})
+		s := g.stream(alice, inBandAgent, toolCall(8, "list", `{}`), session...)
+		asked, _ := s.next()["id"].(string)
+		g.answer(func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusAccepted) })
+		g.calls()
+		if status := g.replyTo(alice, inBandAgent, theirs, yes, session...); status != http.StatusAccepted || len(g.calls()) != 0 {
+			t.Errorf("%s, which nobody was asked under, is answered %d, or reached the upstream", theirs, status)
+		}
+		if status := g.replyTo(alice, inBandAgent, asked, yes, session...); status != http.StatusAccepted {
 			t.Errorf("%s to the server: %d", theirs, status)
 		}
-		if got := g.calls(); len(got) == 0 || !strings.Contains(got[len(got)-1].body, theirs) {
+		if got := g.calls(); len(got) != 1 || !strings.Contains(got[0].body, `"`+theirs+`"`) {
 			t.Errorf("%s: the upstream got %v", theirs, got)
 		}
 	}

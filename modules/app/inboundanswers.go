@@ -1,0 +1,84 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/durward-gateway/durward/internal/jsonrpc"
+)
+
+// takeAnswers gives a client's answers to what its server asked the ids under which the server asked it. An answer that nobody asked
+// for is noted: with the user's credential it would be anything that the server takes for one. Questions of the gateway's
+// own are looked at where they are asked. 2026-07-28 has no answers.
+func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
+	body, err := in.answersAsAsked()
+	if err == nil && body != nil {
+		err = in.ReplaceBody(body)
+	}
+	if err != nil {
+		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The answers cannot be read", BadRequest)
+	}
+	return err == nil
+}
+
+// answersAsAsked is the body with the server's ids; nil when it stays as it is.
+func (in *Inbound) answersAsAsked() ([]byte, error) {
+	if in.Modern() {
+		return nil, nil
+	}
+	var elements [][]byte
+	for i := range in.Message.Messages {
+		m := &in.Message.Messages[i]
+		if m.Kind != jsonrpc.Response {
+			continue
+		}
+		own, asked := in.call.Core.Questions.Unmark(m.ID, in.Session.Upstream, in.call.Binding())
+		if !asked {
+			if in.call.Core.Asks.Asked(m.ID) {
+				continue
+			}
+			in.Unasked = true
+			return nil, nil
+		}
+		if in.call.Core.Questions.Again([]byte(jsonrpc.IDValue(m.ID))) {
+			in.repeated++
+		}
+		if elements == nil {
+			var err error
+			if elements, err = in.elements(); err != nil {
+				return nil, err
+			}
+		}
+		text, ok := jsonrpc.Replace(elements[i], func([]byte) []byte { return own }, "id")
+		if !ok {
+			return nil, errors.New("an answer has no id") // not reached: it was read
+		}
+		elements[i] = text
+	}
+	switch {
+	case elements == nil:
+		return nil, nil
+	case in.Message.Batch:
+		return append(append([]byte{'['}, bytes.Join(elements, []byte{','})...), ']'), nil
+	}
+	return elements[0], nil
+}
+
+// elements are the texts of the body's messages.
+func (in *Inbound) elements() ([][]byte, error) {
+	if !in.Message.Batch {
+		return [][]byte{in.Body}, nil
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(in.Body, &all); err != nil {
+		return nil, fmt.Errorf("reading a batch: %w", err)
+	}
+	texts := make([][]byte, len(all))
+	for i := range all {
+		texts[i] = all[i]
+	}
+	return texts, nil
+}
