@@ -103,13 +103,15 @@ func (c *cancellable) cancel(key heldKey) {
 	}
 }
 
-// takenBack ends the hold of a call that its client takes back (notifications/cancelled): a yes that comes later must not
-// make it. The notification goes on to the upstream, which knows nothing of a call that was held.
-func (q *request) takenBack(m *jsonrpc.Message) {
+// takenBack ends the holds of calls that their client takes back (notifications/cancelled): a yes that comes later must not
+// make them. The notification goes on to the upstream, which knows nothing of a call that was held.
+func (q *request) takenBack() {
 	if q.Session.Upstream == "" {
 		return
 	}
-	if id, ok := app.TakenBack(m); ok {
-		heldCalls.cancel(heldKey{q.asker(), id})
+	for i := range q.Message.Messages {
+		if id, ok := app.TakenBack(&q.Message.Messages[i]); ok {
+			heldCalls.cancel(heldKey{q.asker(), id})
+		}
 	}
 }

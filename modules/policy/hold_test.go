@@ -325,6 +325,41 @@ func TestHoldGone(t *testing.T) {
 	}
 }
 
+// TestHoldTakenBackInABatch takes a held call back beside another message. A session of the revision that has batches can hold calls
+// whose client names a later one with them.
+func TestHoldTakenBackInABatch(t *testing.T) {
+	g := newPipeline(t)
+	id := g.initialize(alice, inBandAgent, "2025-03-26", formCapability)
+	calls := []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", "2025-06-18"}
+	takes := []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", "2025-03-26"}
+	const refused = `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"drop"}}`
+	for i, tc := range []struct {
+		beside    string
+		takenBack bool
+	}{
+		{`{"jsonrpc":"2.0","id":8,"method":"ping"}`, true},
+		{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, true},
+		{refused, false}, // nothing of the batch is done
+	} {
+		g.calls()
+		s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{"x":`+strconv.Itoa(i)+`}`), calls...)
+		asked := s.asked()
+		g.rpc(alice, inBandAgent, `[`+tc.beside+`,{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}]`, takes...)
+		g.replyTo(alice, inBandAgent, asked, yes, calls...)
+		switch m := s.next(); {
+		case tc.takenBack && m != nil:
+			t.Errorf("beside %s: taken back: %v", tc.beside, m)
+		case !tc.takenBack && m == nil:
+			t.Errorf("beside %s: the call has no answer", tc.beside)
+		}
+		for _, got := range g.calls() {
+			if got.method == "tools/call" && tc.takenBack {
+				t.Errorf("beside %s: the upstream got %v", tc.beside, got)
+			}
+		}
+	}
+}
+
 // TestHoldRestart: what was asked before a restart is decided after it, over another connection.
 func TestHoldRestart(t *testing.T) {
 	g := newPipeline(t)

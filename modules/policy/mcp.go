@@ -63,8 +63,8 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 		case !q.allowed(w, r, m):
 			return nil
 		}
-		q.takenBack(m)
 	}
+	q.takenBack()
 	if q.paged {
 		if err := q.openCursors(); err != nil {
 			invalidCursor.write(w, in, &in.Message.Messages[0])
