@@ -77,24 +77,33 @@ func (s spool) drop(b *storage.UsageBatch) error {
 }
 
 // left reads the batches that others have left, in their order. Files that are none stay where they are, and are in the
-// error.
+// error. So are those that cannot be read, and with them all later ones of their node, for the next process: once those were
+// sent, the store would take what comes before them for sent.
 func (s spool) left() (batches []*storage.UsageBatch, err error) {
 	entries, err := os.ReadDir(s.dir) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err // some of them may be missing
+	}
+	waits := "/" // the node whose batches must wait; none has that name
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), spooled) {
+		node, _, _ := strings.Cut(e.Name(), "-")
+		if !strings.HasSuffix(e.Name(), spooled) || node == waits {
 			continue
 		}
 		b, readErr := readBatch(filepath.Join(s.dir, e.Name()))
 		if readErr == nil && s.path(b) != filepath.Join(s.dir, e.Name()) {
 			readErr = errors.New("it is another batch")
 		}
-		switch {
+		switch _, unread := errors.AsType[*fs.PathError](readErr); {
 		case errors.Is(readErr, fs.ErrNotExist): // its maker was faster
 		case readErr != nil:
 			err = errors.Join(err, fmt.Errorf("reading %s: %w", e.Name(), readErr))
+			if unread {
+				waits = node
+			}
 		default:
 			batches = append(batches, b)
 		}

@@ -2,6 +2,7 @@ package metering
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -209,5 +210,51 @@ func TestSettledAfterTheEnd(t *testing.T) {
 				t.Errorf("%+v", n)
 			}
 		})
+	}
+}
+
+// TestSpoolUnread fails to read the first of two batches that a killed process has left: the second must not be sent before it, or the
+// store takes the first for sent. What other processes have left does not wait for it, and neither does what follows a file that
+// holds no batch.
+func TestSpoolUnread(t *testing.T) {
+	dir, store := t.TempDir(), newMemory()
+	leave := func(costs ...int64) (files []string) {
+		d := in(t, store, dir)
+		d.reserve(call(1)).Release() // the budgets are known
+		for _, cost := range costs {
+			d.use(cost)
+			d.save()
+		}
+		d.kill()
+		files, err := filepath.Glob(filepath.Join(dir, d.node+"-*"))
+		if err != nil || len(files) != len(costs) {
+			t.Fatalf("%v, %v", files, err)
+		}
+		return files
+	}
+	cost := func() int64 {
+		in(t, store, dir).flush()
+		return store.total().Cost
+	}
+	first := leave(1, 2)[0]
+	leave(10)
+	aside := filepath.Join(dir, "aside")
+	if err := errors.Join(os.Rename(first, aside), os.Symlink(first, first)); err != nil {
+		t.Fatal(err)
+	}
+	if got := cost(); got != 10 {
+		t.Errorf("%d was used while a file cannot be read", got)
+	}
+	if err := os.Rename(aside, first); err != nil {
+		t.Fatal(err)
+	}
+	if got := cost(); got != 13 {
+		t.Errorf("%d was used once it can", got)
+	}
+	if err := os.WriteFile(leave(100, 200)[0], []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := cost(); got != 213 {
+		t.Errorf("%d was used beside a file that is no batch", got)
 	}
 }
