@@ -27,25 +27,41 @@ type Owners struct {
 }
 
 // Created notes that a call of who's created a task. It returns when every node knows: the client may ask any of them about its
-// task next. After an error this process alone knows.
+// task next. After an error this process alone knows, and tries again when it is asked for the task.
 func (o *Owners) Created(ctx context.Context, who mcpsession.Binding, id string) error {
 	digest, ok := digestOf(id)
-	if !ok || o.book.has(who, digest) {
+	if !ok {
 		return nil
 	}
-	o.book.add(who, digest)
+	if _, stored := o.book.has(who, digest); stored {
+		return nil
+	}
+	o.book.add(who, digest, false)
+	return o.keep(ctx, who, digest)
+}
+
+// keep brings a task to the store.
+func (o *Owners) keep(ctx context.Context, who mcpsession.Binding, digest string) error {
 	now := o.Now().UTC()
 	err := o.Store.AddTask(ctx, storage.Task{TaskOwner: ownerOf(who), Digest: digest, CreatedAt: now, ExpiresAt: now.Add(storage.TaskLifetime)})
 	if err != nil {
 		return fmt.Errorf("remembering a task: %w", err)
 	}
+	o.book.add(who, digest, true)
 	return nil
 }
 
 // Owns reports whether who created the task.
 func (o *Owners) Owns(ctx context.Context, who mcpsession.Binding, id string) (bool, error) {
-	if digest, ok := digestOf(id); !ok || o.book.has(who, digest) {
-		return ok, nil
+	digest, ok := digestOf(id)
+	if !ok {
+		return false, nil
+	}
+	if known, stored := o.book.has(who, digest); known {
+		if !stored {
+			_ = o.keep(ctx, who, digest) // Created has told, and this process knows it all the same
+		}
+		return true, nil
 	}
 	owns, err := o.Of(ctx, who)
 	return owns(id), err
@@ -58,11 +74,12 @@ func (o *Owners) Of(ctx context.Context, who mcpsession.Binding) (owns func(id s
 		err = fmt.Errorf("reading whose a task is: %w", err)
 	}
 	for _, digest := range stored {
-		o.book.add(who, digest)
+		o.book.add(who, digest, true)
 	}
 	return func(id string) bool {
 		digest, ok := digestOf(id)
-		return ok && (slices.Contains(stored, digest) || o.book.has(who, digest))
+		known, _ := o.book.has(who, digest)
+		return ok && (known || slices.Contains(stored, digest))
 	}, err
 }
 

@@ -28,12 +28,17 @@ type book struct {
 }
 
 type owner struct {
-	who mcpsession.Binding
-	ids []string // oldest first
+	who   mcpsession.Binding
+	tasks []task // oldest first
 }
 
-// add notes that a task is who's.
-func (b *book) add(who mcpsession.Binding, id string) {
+type task struct {
+	id     string
+	stored bool // other nodes can know it
+}
+
+// add notes that a task is who's, or, when it is known, that it is stored.
+func (b *book) add(who mcpsession.Binding, id string, stored bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := b.find(who)
@@ -44,27 +49,40 @@ func (b *book) add(who mcpsession.Binding, id string) {
 		o = &owner{who: who}
 		b.owners[who] = b.recent.PushFront(o)
 	}
-	if slices.Contains(o.ids, id) {
+	if known := o.task(id); known != nil {
+		known.stored = known.stored || stored
 		return
 	}
-	if len(o.ids) == maxOwned {
-		o.ids = slices.Delete(o.ids, 0, 1)
+	if len(o.tasks) == maxOwned {
+		o.tasks = slices.Delete(o.tasks, 0, 1)
 		b.count--
 	}
-	o.ids = append(o.ids, id)
+	o.tasks = append(o.tasks, task{id, stored})
 	for b.count++; b.count > maxTasks; {
 		oldest := b.recent.Remove(b.recent.Back()).(*owner)
 		delete(b.owners, oldest.who)
-		b.count -= len(oldest.ids)
+		b.count -= len(oldest.tasks)
 	}
 }
 
-// has reports whether a task is known to be who's.
-func (b *book) has(who mcpsession.Binding, id string) bool {
+// has reports whether a task is known to be who's, and whether it is stored.
+func (b *book) has(who mcpsession.Binding, id string) (known, stored bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	o := b.find(who)
-	return o != nil && slices.Contains(o.ids, id)
+	if o := b.find(who); o != nil {
+		if t := o.task(id); t != nil {
+			return true, t.stored
+		}
+	}
+	return false, false
+}
+
+// task returns nil for one that is not the owner's. The book's lock is held.
+func (o *owner) task(id string) *task {
+	if i := slices.IndexFunc(o.tasks, func(t task) bool { return t.id == id }); i >= 0 {
+		return &o.tasks[i]
+	}
+	return nil
 }
 
 // find is called with the lock held.

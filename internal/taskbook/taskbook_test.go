@@ -93,19 +93,45 @@ func TestNoStore(t *testing.T) {
 	}
 }
 
+// TestStoreComesBack fails to store a task: other nodes know it once its client has asked this one.
+func TestStoreComesBack(t *testing.T) {
+	store := &shared{tasks: make(map[storage.TaskOwner][]string), err: storage.ErrUnavailable}
+	here, there := &Owners{Store: store, Now: time.Now}, &Owners{Store: store, Now: time.Now}
+	who := mcpsession.Binding{Organization: "o", User: "alice"}
+	if err := here.Created(t.Context(), who, "1"); err == nil {
+		t.Fatal("it is stored")
+	}
+	if !owns(t, here, who, "1") {
+		t.Error("it is not known while the store is away")
+	}
+	store.err = nil
+	for range 2 {
+		if !owns(t, here, who, "1") || !owns(t, there, who, "1") {
+			t.Error("it is not known everywhere")
+		}
+	}
+	if n := len(store.tasks[ownerOf(who)]); n != 1 {
+		t.Errorf("it was stored %d times", n)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	var b book
 	owner := func(i int) mcpsession.Binding { return mcpsession.Binding{User: strconv.Itoa(i)} }
 	for i := range maxOwned + 1 {
-		b.add(owner(0), strconv.Itoa(i))
+		b.add(owner(0), strconv.Itoa(i), true)
 	}
-	if b.has(owner(0), "0") || !b.has(owner(0), "1") || b.count != maxOwned {
-		t.Errorf("an owner's oldest task is known: %v; %d tasks", b.has(owner(0), "0"), b.count)
+	has := func(i int, id string) bool {
+		known, _ := b.has(owner(i), id)
+		return known
+	}
+	if has(0, "0") || !has(0, "1") || b.count != maxOwned {
+		t.Errorf("an owner's oldest task is known: %v; %d tasks", has(0, "0"), b.count)
 	}
 	for i := 1; i <= maxTasks; i++ {
-		b.add(owner(i), "x")
+		b.add(owner(i), "x", true)
 	}
-	if b.count > maxTasks || b.has(owner(0), "1") || !b.has(owner(maxTasks), "x") || b.recent.Len() != len(b.owners) {
+	if b.count > maxTasks || has(0, "1") || !has(maxTasks, "x") || b.recent.Len() != len(b.owners) {
 		t.Errorf("%d tasks of %d owners", b.count, len(b.owners))
 	}
 }
