@@ -114,7 +114,7 @@ func TestMetrics(t *testing.T) {
 		"durward_upstream_response_seconds": {"family": {"mcp", "sse", "llm"}},
 		"durward_open_streams":              {"family": {"mcp", "sse"}},
 		"durward_audit_lost_total":          {"where": {"journal", "refusals", "store"}},
-		"durward_connection_events_total":   {"event": {"connected", "failed", "refreshed", "refresh_failed", "broken", "disconnected"}},
+		"durward_connection_events_total":   {"event": {"connected", "failed", "refreshed", "refresh_failed", "broken", "disconnected", "revoked", "revoke_failed", "not_revoked"}},
 		"durward_llm_tokens_total":          {"direction": {"input", "output", "cached"}},
 		"durward_llm_routes_total":          {"reason": {"single"}, "slot": {"0"}},
 		"durward_limit_refusals_total":      {"traffic": {"llm"}, "where": {"charge"}, "measure": {"requests"}},

@@ -59,6 +59,7 @@ type EntryOptions struct {
 	ResourceOff         bool              `json:"resource_off,omitempty"`               // no `resource` is sent (RFC 8707)
 	AuthMethod          string            `json:"token_endpoint_auth_method,omitempty"` // "": as discovered, the other one after a refusal
 	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`       // of the authorization request, beside our own
+	IndependentTokens   bool              `json:"independent_tokens,omitempty"`         // a grant's tokens may be revoked while a newer grant goes on
 	RefreshScope        bool              `json:"refresh_scope,omitempty"`              // a refresh asks for the scopes of the login again
 	TrustedCA           string            `json:"trusted_ca,omitempty"`                 // certificates in PEM, beside the system's
 }

@@ -83,6 +83,7 @@ type Store interface {
 	Approvals
 	Conversations
 	Tasks
+	Revocations
 	ToolPins
 	Audits
 	Gateway
@@ -352,6 +353,19 @@ type Tasks interface {
 	AddTask(ctx context.Context, t Task) error
 	// Tasks lists the digests of an owner's tasks that are not over, the oldest first.
 	Tasks(ctx context.Context, of TaskOwner, now time.Time) (digests []string, err error)
+}
+
+// Revocations keeps what providers have to be told to forget, until they were. They are no facts of an organization: OnChange does
+// not tell of them.
+type Revocations interface {
+	AddRevocation(ctx context.Context, v Revocation) error
+	// DueRevocations lists those of all organizations that may be tried, the longest due first.
+	DueRevocations(ctx context.Context, now time.Time, limit int) ([]Revocation, error)
+	// PostponeRevocation counts an attempt and sets when the next one may be. ErrNotFound when it is gone, or another node has
+	// counted one since v was read.
+	PostponeRevocation(ctx context.Context, v Revocation, next time.Time) error
+	// DeleteRevocation forgets one. One that is not there is no error.
+	DeleteRevocation(ctx context.Context, organization, id string) error
 }
 
 // ToolPins keeps what tools looked like when they were first seen or accepted.

@@ -56,6 +56,9 @@ const (
 	Refreshed     Event = "refreshed"
 	RefreshFailed Event = "refresh_failed" // the connection stays: trying again, or an administrator, may help
 	Broken        Event = "broken"         // its user must connect anew
+	Revoked       Event = "revoked"        // the provider was told to forget its tokens
+	RevokeFailed  Event = "revoke_failed"  // and did not take it; it is told again
+	NotRevoked    Event = "not_revoked"    // and never took it, or has no way to be told
 )
 
 // Bounds of what the broker does on its own, apart from any request.
@@ -95,6 +98,7 @@ type Broker struct {
 	cancel    context.CancelFunc
 	closing   sync.Mutex
 	closed    bool
+	ending    chan struct{} // closed with it
 	work      sync.WaitGroup
 	revokeSem chan struct{}
 }
@@ -130,6 +134,7 @@ func New(c Config) (*Broker, error) {
 			Name: c.ClientName, RedirectURI: strings.TrimRight(c.PublicURL, "/") + CallbackPath, MetadataURL: c.ClientMetadataURL,
 		},
 		returns: returns, Memory: c.Memory, patience: patience, now: c.Now, count: c.Count, log: c.Log, revokeSem: make(chan struct{}, revokers),
+		ending: make(chan struct{}),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
@@ -138,6 +143,9 @@ func New(c Config) (*Broker, error) {
 // Close waits for refreshes and revocations, for a bounded time, then ends what is left. It is idempotent.
 func (b *Broker) Close() {
 	b.closing.Lock()
+	if !b.closed {
+		close(b.ending)
+	}
 	b.closed = true
 	b.closing.Unlock()
 	done := make(chan struct{})

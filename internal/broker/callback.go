@@ -222,7 +222,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	case providerDown(err):
 		return grant{}, fail("The provider could not be reached. Please try again.", err)
 	case unusable:
-		b.revoke(ctx, client, asking.auth, grant{Refresh: oauthflow.HandedOut(err)}) // nobody will ever use it
+		b.revoke(ctx, s, client, asking.auth, grant{Refresh: oauthflow.HandedOut(err)}) // nobody will ever use it
 		return grant{}, fail("The provider's answer could not be understood.", err)
 	case err != nil:
 		return grant{}, fail("The provider refused to connect. Please try again.", err)
@@ -233,10 +233,15 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 		// A provider may leave out scope where it grants what was asked (RFC 6749 section 5.1).
 		Scope: cmp.Or(tokens.Scope, ready.asked), Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
 	}
-	if _, err := b.putConnection(ctx, c, g); err != nil {
-		b.revoke(ctx, client, asking.auth, g) // nobody will ever use them
+	former, err := b.replaced(ctx, s, client, a.ConnectionKey)
+	if err == nil {
+		_, err = b.putConnection(ctx, c, g)
+	}
+	if err != nil {
+		b.revoke(ctx, s, client, asking.auth, g) // nobody will ever use them
 		return grant{}, fmt.Errorf("storing connection: %w", err)
 	}
+	b.revoke(ctx, s, client, asking.auth, former)
 	if s.Status == storage.ServerError {
 		if err := b.activate(ctx, s); err != nil {
 			b.log.Error("noting server status", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())

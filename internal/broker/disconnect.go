@@ -12,14 +12,13 @@ import (
 )
 
 // Disconnect deletes a connection with its attempts. Once that is done the provider is asked to forget the tokens
-// (RFC 7009), in the background and as well as it goes. storage.ErrNotFound when there is no connection.
+// (RFC 7009), in the background, for a day if need be. storage.ErrNotFound when there is no connection.
 func (b *Broker) Disconnect(ctx context.Context, key storage.ConnectionKey) error {
 	was, err := b.store.DeleteConnection(ctx, key)
 	if err != nil {
 		return fmt.Errorf("deleting connection: %w", err)
 	}
 	b.retries.forget(key)
-	b.unsaved.forget(key)
 	b.revokeConnection(ctx, was)
 	return nil
 }
@@ -31,7 +30,6 @@ func (b *Broker) ServerDeleted(ctx context.Context, d storage.DeletedServer) {
 	}
 	for _, c := range d.Connections {
 		b.retries.forget(c.ConnectionKey)
-		b.unsaved.forget(c.ConnectionKey)
 	}
 	auth, err := b.auth(d.Server, *d.Client)
 	if err != nil {
@@ -47,10 +45,11 @@ func (b *Broker) ServerDeleted(ctx context.Context, d storage.DeletedServer) {
 				continue
 			}
 			all.Go(func() error {
+				b.revokeUnsaved(ctx, c.ConnectionKey)
 				g, err := b.openGrant(c)
 				switch {
 				case err == nil:
-					b.revokeNow(ctx, *d.Client, auth, g)
+					b.revokeNow(ctx, d.Server, *d.Client, auth, g)
 				case !errors.Is(err, errNothingStored):
 					b.notRevoked(c, err)
 				}
@@ -61,8 +60,10 @@ func (b *Broker) ServerDeleted(ctx context.Context, d storage.DeletedServer) {
 	})
 }
 
-// revokeConnection asks the provider to forget the tokens of a connection that is no longer stored.
+// revokeConnection asks the provider to forget the tokens of a connection that is no longer stored, those that were not stored yet
+// included.
 func (b *Broker) revokeConnection(ctx context.Context, c storage.Connection) {
+	b.revokeUnsaved(ctx, c.ConnectionKey)
 	g, err := b.openGrant(c)
 	if c.Kind != storage.ProviderOAuth2 || errors.Is(err, errNothingStored) {
 		return
@@ -78,8 +79,8 @@ func (b *Broker) revokeConnection(ctx context.Context, c storage.Connection) {
 		err = errors.New("they were issued to another client")
 	}
 	var auth oauthflow.ClientAuth
+	var s storage.Server
 	if err == nil {
-		var s storage.Server
 		if s, err = b.store.Server(ctx, c.OrganizationID, c.ServerID); err == nil {
 			auth, err = b.auth(s, client)
 		}
@@ -88,42 +89,17 @@ func (b *Broker) revokeConnection(ctx context.Context, c storage.Connection) {
 		b.notRevoked(c, err)
 		return
 	}
-	b.revoke(ctx, client, auth, g)
+	b.revoke(ctx, s, client, auth, g)
 }
 
 func (b *Broker) notRevoked(c storage.Connection, cause error) {
+	b.count(NotRevoked)
 	b.log.Warn("tokens cannot be revoked", "organization", c.OrganizationID, "server", c.ServerID, "error", cause.Error())
 }
 
 // issuedTo reports whether the client may speak of the connection's tokens: nobody else is told them.
 func issuedTo(c storage.Connection, client storage.OAuthClient) bool {
 	return c.Kind == storage.ProviderOAuth2 && c.ClientID == client.ClientID && c.Issuer == client.Issuer
-}
-
-// revoke asks in the background, whatever becomes of ctx.
-func (b *Broker) revoke(ctx context.Context, client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
-	ctx = context.WithoutCancel(ctx)
-	b.background(func() { b.revokeNow(ctx, client, auth, g) })
-}
-
-func (b *Broker) revokeNow(ctx context.Context, client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
-	if client.Endpoints.RevocationEndpoint == "" {
-		return
-	}
-	select {
-	case b.revokeSem <- struct{}{}:
-		defer func() { <-b.revokeSem }()
-	case <-b.ctx.Done():
-		return
-	}
-	ctx, cancel := b.apart(ctx, revokeDeadline)
-	defer cancel()
-	if err := b.oauth.Revoke(ctx, oauthflow.RevokeRequest{
-		Endpoint: client.Endpoints.RevocationEndpoint, Client: auth,
-		Refresh: g.Refresh, Access: g.Access,
-	}); err != nil {
-		b.log.Warn("revoking tokens", "organization", client.OrganizationID, "server", client.ServerID, "error", err.Error())
-	}
 }
 
 // background runs f apart from any request. Close waits for it, within bounds; after Close f does not run.

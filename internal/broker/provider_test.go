@@ -29,7 +29,9 @@ type provider struct {
 	exchanges   int
 	discoveries int
 	revoked     []string
-	reuses      int // families ended because a refresh token came twice
+	// revokesNothing: the revocation endpoint is out of order.
+	revokesNothing bool
+	reuses         int // families ended because a refresh token came twice
 
 	// What a test may change. Read under mu.
 	issuer     string // what metadata says; default its URL
@@ -98,6 +100,10 @@ func newProvider(t testing.TB) *provider {
 	mux.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if p.revokesNothing {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		p.revoked = append(p.revoked, r.FormValue("token"))
 	})
 	p.Server = httptest.NewServer(mux)

@@ -323,11 +323,11 @@ func (r *refresher) notStored(ctx context.Context, cause error) {
 	if errors.Is(cause, storage.ErrNotFound) {
 		// Disconnected meanwhile: nobody will ever use them.
 		if auth, err := r.b.auth(r.server, r.client); err == nil {
-			r.b.revoke(ctx, r.client, auth, r.grant)
+			r.b.revoke(ctx, r.server, r.client, auth, r.grant)
 		}
 		return
 	}
 	r.b.log.Error("refreshed tokens are not stored yet; a crash now loses the connection", "organization", r.key.OrganizationID,
 		"user", r.key.UserID, "server", r.server.Slug, "error", cause.Error())
-	r.b.unsaved.put(r.key, g.Refresh, *r.got)
+	r.b.unsaved.put(r.key, unsavedTokens{spent: g.Refresh, tokens: *r.got, server: r.server, client: r.client})
 }

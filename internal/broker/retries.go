@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,15 +80,18 @@ type unsaved struct {
 type unsavedTokens struct {
 	spent  seal.Secret // the refresh token that they were given for
 	tokens oauthflow.Tokens
+	// Whoever gave them, and to whom: the connection may end before they are stored.
+	server storage.Server
+	client storage.OAuthClient
 }
 
-func (u *unsaved) put(key storage.ConnectionKey, spent seal.Secret, t oauthflow.Tokens) {
+func (u *unsaved) put(key storage.ConnectionKey, t unsavedTokens) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.tokens == nil {
 		u.tokens = map[storage.ConnectionKey]unsavedTokens{}
 	}
-	u.tokens[key] = unsavedTokens{spent: spent, tokens: t}
+	u.tokens[key] = t
 }
 
 // take returns the tokens that were given for spent.
@@ -100,8 +105,18 @@ func (u *unsaved) take(key storage.ConnectionKey, spent seal.Secret) (oauthflow.
 	return t.tokens, true
 }
 
-func (u *unsaved) forget(key storage.ConnectionKey) {
+// forget returns what was kept of a connection; not ok when nothing was.
+func (u *unsaved) forget(key storage.ConnectionKey) (t unsavedTokens, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	t, ok = u.tokens[key]
 	delete(u.tokens, key)
+	return t, ok
+}
+
+// keys lists the connections of which something is kept.
+func (u *unsaved) keys() []storage.ConnectionKey {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Collect(maps.Keys(u.tokens))
 }

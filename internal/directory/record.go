@@ -45,6 +45,9 @@ type Record struct {
 	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`
 	// Whether a refresh asks again for the scopes that its user was asked for. Default: false.
 	RefreshScope bool `json:"refresh_scope,omitempty"`
+	// IndependentTokens says that the provider can revoke a grant without ending a newer one of the same user and client. Who connects
+	// anew has the former grant revoked then. Default: off.
+	IndependentTokens bool `json:"independent_tokens,omitempty"`
 	// The certificate authorities to trust for the server and its provider beside the system's: PEM, or, in configuration, a
 	// reference to it. Default: none.
 	TrustedCA string `json:"trusted_ca,omitempty"`
@@ -81,7 +84,7 @@ func (r Record) Entry(source storage.Source) storage.DirectoryEntry {
 	if r.RequiresAuth != nil {
 		e.RequiresAuth = *r.RequiresAuth
 	}
-	e.Options = storage.EntryOptions{AuthorizationParams: r.AuthorizationParams, RefreshScope: r.RefreshScope, TrustedCA: r.TrustedCA}
+	e.Options = storage.EntryOptions{AuthorizationParams: r.AuthorizationParams, RefreshScope: r.RefreshScope, IndependentTokens: r.IndependentTokens, TrustedCA: r.TrustedCA}
 	if r.AuthMethod != Auto {
 		e.Options.AuthMethod = r.AuthMethod
 	}
@@ -124,7 +127,7 @@ func (r *Record) Set(word string, arguments []string) error {
 		r.Protocol = storage.Protocol(argument)
 	case "provider":
 		r.Provider = storage.Provider(argument)
-	case "public", "refresh_scope", "requires_auth":
+	case "public", "refresh_scope", "independent_tokens", "requires_auth":
 		on, err := onOff(word, argument)
 		if err != nil {
 			return err
@@ -134,6 +137,8 @@ func (r *Record) Set(word string, arguments []string) error {
 			r.Public = on
 		case "refresh_scope":
 			r.RefreshScope = on
+		case "independent_tokens":
+			r.IndependentTokens = on
 		default:
 			r.RequiresAuth = &on
 		}
@@ -146,7 +151,7 @@ func (r *Record) Set(word string, arguments []string) error {
 var words = []string{
 	"url", "description", "icon", "slug", "protocol", "provider", "auth_params", "scopes", "issuer", "authorization_endpoint",
 	"token_endpoint", "registration_endpoint", "revocation_endpoint", "resource",
-	"token_endpoint_auth_method", "authorization_params", "refresh_scope", "trusted_ca", "public", "requires_auth", "categories", "events_url",
+	"token_endpoint_auth_method", "authorization_params", "refresh_scope", "independent_tokens", "trusted_ca", "public", "requires_auth", "categories", "events_url",
 }
 
 func (r *Record) list(word string) *[]string {

@@ -257,7 +257,9 @@ func (m *Meter) Close() {
 	m.sets.Close()
 }
 
-// last brings what is left to the store, or into Options.Dir, where nothing else will.
+// last brings what is left to the store, or into Options.Dir, where nothing else will. Whoever settled may be gone by now.
+//
+//nolint:contextcheck // see above
 func (m *Meter) last() {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()

@@ -101,6 +101,9 @@ var columns = []sealedColumn{
 	{"approvals", "sealed_arguments", func(f func(string) string) seal.AD {
 		return seal.ApprovalPlace(f("organization_id"), f("user_id"), f("id"))
 	}},
+	{"revocations", "sealed", func(f func(string) string) seal.AD {
+		return seal.RevocationPlace(f("organization_id"), f("id"))
+	}},
 	{"llm_providers", "sealed_secret", func(f func(string) string) seal.AD {
 		return seal.ProviderPlace(f("organization_id"), f("id"), f("kind"), f("base_url"))
 	}},

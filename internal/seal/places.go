@@ -17,6 +17,11 @@ func AttemptPlace(organization, user, server string, stateHash []byte) AD {
 	return AD{Table: "attempts", Column: "sealed", Organization: organization, User: user, Record: server + " " + hex.EncodeToString(stateHash)}
 }
 
+// RevocationPlace is where what a provider has to forget is.
+func RevocationPlace(organization, id string) AD {
+	return AD{Table: "revocations", Column: "sealed", Organization: organization, Record: id}
+}
+
 // ServerPlace is where the client secret of a server's record is.
 func ServerPlace(organization, server string) AD {
 	return AD{Table: "servers", Column: "client_secret", Organization: organization, Record: server}

@@ -27,6 +27,7 @@ func (a *App) newBroker(core *Core) (*broker.Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the broker: %w", err)
 	}
+	b.KeepRevoking()
 	return b, nil
 }
 

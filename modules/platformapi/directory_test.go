@@ -31,7 +31,7 @@ func TestEntryShape(t *testing.T) {
 			"issuer": "", "authorization_endpoint": "", "token_endpoint": "", "registration_endpoint": "", "revocation_endpoint": "", "resource": "",
 		},
 		"public": false, "requires_auth": true, "categories": []any{}, "events_url": "", "meta": object{},
-		"resource": "auto", "token_endpoint_auth_method": "auto", "authorization_params": object{}, "refresh_scope": false, "trusted_ca": "",
+		"resource": "auto", "token_endpoint_auth_method": "auto", "authorization_params": object{}, "refresh_scope": false, "independent_tokens": false, "trusted_ca": "",
 		"created_at": "2026-03-01T12:00:00.000000Z", "updated_at": "2026-03-01T12:00:00.000000Z",
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
@@ -75,6 +75,12 @@ func TestEntryOptions(t *testing.T) {
 		if got["resource"] != tc.resource || got["oauth"].(object)["resource"] != tc.uri {
 			t.Errorf("%v: resource %v, oauth %v", tc.body, got["resource"], got["oauth"])
 		}
+	}
+	if got := put(object{"independent_tokens": true}); got["independent_tokens"] != true {
+		t.Errorf("%v", got)
+	}
+	if got := put(object{"independent_tokens": false}); got["independent_tokens"] != false {
+		t.Errorf("%v", got)
 	}
 	got := put(object{"token_endpoint_auth_method": "none", "refresh_scope": true, "authorization_params": object{"prompt": "consent"}})
 	if got["token_endpoint_auth_method"] != "none" || got["refresh_scope"] != true || !cmp.Equal(got["authorization_params"], object{"prompt": "consent"}) {

@@ -15,7 +15,7 @@ func recordOf(e storage.DirectoryEntry) directory.Record {
 		Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, URL: e.URL, Protocol: e.Protocol, Provider: e.Provider,
 		AuthParams: e.AuthParams, Scopes: e.Scopes, OAuth: e.OAuth, Public: e.Public, RequiresAuth: &e.RequiresAuth,
 		Categories: e.Categories, EventsURL: e.EventsURL, Meta: e.Meta,
-		AuthMethod: e.Options.AuthMethod, AuthorizationParams: e.Options.AuthorizationParams, RefreshScope: e.Options.RefreshScope, TrustedCA: e.Options.TrustedCA,
+		AuthMethod: e.Options.AuthMethod, AuthorizationParams: e.Options.AuthorizationParams, RefreshScope: e.Options.RefreshScope, IndependentTokens: e.Options.IndependentTokens, TrustedCA: e.Options.TrustedCA,
 		Resource: resourceOff(e),
 	}
 }
@@ -98,6 +98,7 @@ func (q *request) entryOptions(o *validate.Object, record *directory.Record) {
 		}
 	}
 	set(&record.RefreshScope, o.Bool("refresh_scope", 0))
+	set(&record.IndependentTokens, o.Bool("independent_tokens", 0))
 	set(&record.TrustedCA, o.Text("trusted_ca", validate.Text{Max: directory.MaxTrustedCA}))
 }
 

@@ -89,6 +89,7 @@ type entryView struct {
 	AuthMethod          string            `json:"token_endpoint_auth_method"`
 	AuthorizationParams map[string]string `json:"authorization_params"`
 	RefreshScope        bool              `json:"refresh_scope"`
+	IndependentTokens   bool              `json:"independent_tokens"`
 	TrustedCA           string            `json:"trusted_ca"`
 	Public              bool              `json:"public"`
 	RequiresAuth        bool              `json:"requires_auth"`
@@ -106,7 +107,7 @@ func viewEntry(e storage.DirectoryEntry) entryView {
 		Scopes: routes.List(e.Scopes), OAuth: endpointsView(e.OAuth), Public: e.Public, RequiresAuth: e.RequiresAuth,
 		Categories: routes.List(e.Categories), EventsURL: e.EventsURL, Meta: document(e.Meta),
 		Resource: cmp.Or(resourceOff(e), e.OAuth.Resource, directory.Auto), AuthMethod: cmp.Or(e.Options.AuthMethod, directory.Auto),
-		AuthorizationParams: params(e.Options.AuthorizationParams), RefreshScope: e.Options.RefreshScope, TrustedCA: e.Options.TrustedCA,
+		AuthorizationParams: params(e.Options.AuthorizationParams), RefreshScope: e.Options.RefreshScope, IndependentTokens: e.Options.IndependentTokens, TrustedCA: e.Options.TrustedCA,
 		CreatedAt: routes.Instant(e.CreatedAt), UpdatedAt: routes.Instant(e.UpdatedAt),
 	}
 }

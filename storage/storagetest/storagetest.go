@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"conversations/bounded", testConversationsBounded},
 		{"tasks/life", testTasks},
 		{"tasks/bounded", testTasksBounded},
+		{"revocations/life", testRevocations},
 		{"approvals/a call tried again", testApprovalAgain},
 		{"approvals/M16 pending ones are few", testApprovalCap},
 		{"approvals/lists", testApprovalLists},
@@ -205,7 +206,7 @@ func entry(name string) storage.DirectoryEntry {
 		Public:     true, RequiresAuth: true, Categories: []string{"notes"}, EventsURL: "https://mcp.example.com/events",
 		Meta: []byte(`{"kept":  "as written"}`),
 		Options: storage.EntryOptions{
-			ResourceOff: true, AuthMethod: "client_secret_post", AuthorizationParams: map[string]string{"prompt": "consent"}, RefreshScope: true, TrustedCA: "pem",
+			ResourceOff: true, AuthMethod: "client_secret_post", AuthorizationParams: map[string]string{"prompt": "consent"}, RefreshScope: true, IndependentTokens: true, TrustedCA: "pem",
 		},
 	}
 }

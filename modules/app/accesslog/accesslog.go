@@ -50,5 +50,5 @@ func loggerOf(server *caddyhttp.Server, name string) (**zap.Logger, error) {
 	if !field.IsValid() || field.Type() != reflect.TypeFor[*zap.Logger]() {
 		return nil, fmt.Errorf("%w: its server has no %s", errUnknownCaddy, name)
 	}
-	return (**zap.Logger)(unsafe.Pointer(field.UnsafeAddr())), nil
+	return (**zap.Logger)(unsafe.Pointer(field.UnsafeAddr())), nil // #nosec G103 -- the type was looked at
 }

@@ -1,0 +1,18 @@
+package storage
+
+import "time"
+
+// RevocationLifetime is for how long a provider is asked again and again to forget tokens.
+const RevocationLifetime = 24 * time.Hour
+
+// Revocation is what a provider has to be told to forget (RFC 7009), because nobody will use it any more.
+type Revocation struct {
+	ID             string
+	OrganizationID string
+	// Sealed has the tokens, where the provider is to be told, and as which client.
+	Sealed    []byte
+	CreatedAt time.Time
+	// NextAt is when the provider may be asked next.
+	NextAt   time.Time
+	Attempts int // that failed
+}

@@ -1,0 +1,46 @@
+package storagetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+func testRevocations(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	first := storage.Revocation{ID: newID(), OrganizationID: b.orgA, Sealed: []byte("sealed"), CreatedAt: start, NextAt: start}
+	other := storage.Revocation{ID: newID(), OrganizationID: b.orgB, Sealed: []byte("other"), CreatedAt: start, NextAt: start.Add(time.Minute)}
+	noError(t, b.AddRevocation(ctx, first))
+	noError(t, b.AddRevocation(ctx, other))
+	// Suites share a store: what others have left due is none of this test's.
+	due := func(now time.Time) []storage.Revocation {
+		t.Helper()
+		all, err := b.DueRevocations(ctx, now, 1000)
+		noError(t, err)
+		return slices.DeleteFunc(all, func(v storage.Revocation) bool { return v.ID != first.ID && v.ID != other.ID })
+	}
+	equal(t, due(start.Add(-time.Second)), nil)
+	equal(t, due(start), []storage.Revocation{first})
+	equal(t, due(start.Add(time.Hour)), []storage.Revocation{first, other})
+	one, err := b.DueRevocations(ctx, start.Add(time.Hour), 1)
+	noError(t, err)
+	equal(t, len(one), 1)
+
+	// Of two nodes that have read it, one may try.
+	noError(t, b.PostponeRevocation(ctx, first, start.Add(2*time.Minute)))
+	wantError(t, b.PostponeRevocation(ctx, first, start.Add(3*time.Minute)), storage.ErrNotFound)
+	first.Attempts, first.NextAt = 1, start.Add(2*time.Minute)
+	equal(t, due(start.Add(time.Hour)), []storage.Revocation{other, first})
+
+	foreign := first
+	foreign.OrganizationID = b.orgB
+	wantError(t, b.PostponeRevocation(ctx, foreign, start), storage.ErrNotFound)
+	noError(t, b.DeleteRevocation(ctx, b.orgB, first.ID))
+	equal(t, due(start.Add(time.Hour)), []storage.Revocation{other, first})
+	noError(t, b.DeleteRevocation(ctx, b.orgA, first.ID))
+	noError(t, b.DeleteRevocation(ctx, b.orgA, first.ID))
+	equal(t, due(start.Add(time.Hour)), []storage.Revocation{other})
+	noError(t, b.DeleteRevocation(ctx, b.orgB, other.ID))
+}
