@@ -13,42 +13,61 @@ import (
 	"go.uber.org/zap"
 )
 
-// loggers are the fields of caddyhttp.Server that hold the loggers of requests.
-var loggers = []string{"accessLogger", "errorLogger"}
-
-// Guard has the server of a handler that is being provisioned log its requests without their secrets. Caddy copies a request for
-// its log before any handler sees it, and has no hook for what it writes. So the server's loggers are replaced. A Caddy whose
-// server has no such loggers is refused: nobody would notice what it writes.
+// Guard has the servers of a handler that is being provisioned log their requests without their secrets: also servers without
+// the gateway, to which clients come first, such as the one that leads from http to https. Caddy copies a request for
+// its log before any handler sees it, and has no hook for what it writes. So the servers' loggers are replaced, and the one that
+// those of servers will be made from that come later. A Caddy that has no such loggers is refused: nobody would notice what it writes.
 func Guard(ctx caddy.Context) error {
-	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if !ok {
-		return nil // a handler outside of every server
-	}
-	if server.Logs != nil {
-		server.Logs.ShouldLogCredentials = false
-	}
-	for _, name := range loggers {
-		logger, err := loggerOf(server, name)
-		if err != nil {
+	for _, module := range ctx.Modules() {
+		app, ok := module.(*caddyhttp.App)
+		if !ok {
+			continue
+		}
+		if err := guardApp(app); err != nil {
 			return fmt.Errorf("keeping secrets out of the access log: %w", err)
 		}
-		if *logger == nil {
-			continue // nothing is logged there
+	}
+	return nil
+}
+
+func guardApp(app *caddyhttp.App) error {
+	if err := replace(app, "logger"); err != nil {
+		return err
+	}
+	for _, server := range app.Servers {
+		if server.Logs != nil { // for handlers with logs of their own
+			server.Logs.ShouldLogCredentials = false
 		}
-		if _, done := (*logger).Core().(*core); !done {
-			*logger = (*logger).WithOptions(zap.WrapCore(newCore))
+		if err := errors.Join(replace(server, "accessLogger"), replace(server, "errorLogger")); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// replace puts a logger that redacts in the place of one.
+func replace(owner any, name string) error {
+	logger, err := loggerOf(owner, name)
+	if err != nil {
+		return err
+	}
+	if *logger == nil {
+		return nil // nothing is logged there, or not yet
+	}
+	if _, done := (*logger).Core().(*core); !done {
+		*logger = (*logger).WithOptions(zap.WrapCore(newCore))
 	}
 	return nil
 }
 
 var errUnknownCaddy = errors.New("this version of Caddy is not known")
 
-// loggerOf returns the place of a logger in a server.
-func loggerOf(server *caddyhttp.Server, name string) (**zap.Logger, error) {
-	field := reflect.ValueOf(server).Elem().FieldByName(name)
+// loggerOf returns the place of a logger in a server or app.
+func loggerOf(owner any, name string) (**zap.Logger, error) {
+	in := reflect.ValueOf(owner).Elem()
+	field := in.FieldByName(name)
 	if !field.IsValid() || field.Type() != reflect.TypeFor[*zap.Logger]() {
-		return nil, fmt.Errorf("%w: its server has no %s", errUnknownCaddy, name)
+		return nil, fmt.Errorf("%w: its %s has no %s", errUnknownCaddy, in.Type(), name)
 	}
 	return (**zap.Logger)(unsafe.Pointer(field.UnsafeAddr())), nil // #nosec G103 -- the type was looked at
 }

@@ -2,7 +2,6 @@ package accesslog
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -16,13 +15,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-const secret = "canary"
+const secret = "canary-canary"
 
 // leaky returns a request that has a secret wherever clients put one.
 func leaky() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/api/oauth/callback?code="+secret+"&server=demo", nil)
 	r.Header = http.Header{
-		"X-Api-Key": {secret}, "Authorization": {"Bearer " + secret}, "Cookie": {"durward=" + secret}, "Referer": {"https://x/?state=" + secret},
+		"X-Api-Key": {secret}, "X-Password": {"pw"}, "Authorization": {"Bearer " + secret}, "Cookie": {"durward=" + secret}, "Referer": {"https://x/?state=" + secret},
 		"User-Agent": {"curl"},
 	}
 	return r
@@ -38,82 +37,108 @@ func logs() (logger *zap.Logger, all, failures *bytes.Buffer) {
 	), zap.AddCaller()), all, failures
 }
 
-// guarded returns a server whose loggers write to the logs, after it was guarded.
-func guarded(t *testing.T) (server *caddyhttp.Server, all, failures *bytes.Buffer) {
+// guarded returns servers whose loggers write to the logs, after they were guarded: one with its loggers already, and one that is
+// given some later, of the app's.
+func guarded(t *testing.T) (servers map[string]*caddyhttp.Server, all, failures *bytes.Buffer) {
 	t.Helper()
 	logger, all, failures := logs()
-	server = &caddyhttp.Server{Logs: &caddyhttp.ServerLogConfig{ShouldLogCredentials: true}}
+	early, late := new(caddyhttp.Server), new(caddyhttp.Server)
+	early.Logs, late.Logs = &caddyhttp.ServerLogConfig{ShouldLogCredentials: true}, &caddyhttp.ServerLogConfig{ShouldLogCredentials: true}
+	app := &caddyhttp.App{Servers: map[string]*caddyhttp.Server{"early": early, "late": late}}
+	*place(t, app, "logger") = logger
 	for _, name := range loggers {
-		place, err := loggerOf(server, name)
-		if err != nil {
-			t.Fatalf("with the Caddy of go.mod: %v", err)
-		}
-		*place = logger
+		*place(t, early, name) = logger
 	}
-	ctx := caddy.Context{Context: context.WithValue(t.Context(), caddyhttp.ServerCtxKey, server)}
 	for range 2 { // as for two handlers
-		if err := Guard(ctx); err != nil {
+		if err := guardApp(app); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return server, all, failures
+	for _, name := range loggers {
+		*place(t, late, name) = (*place(t, app, "logger")).Named(name)
+	}
+	return app.Servers, all, failures
+}
+
+// loggers are those of a server.
+var loggers = []string{"accessLogger", "errorLogger"}
+
+func place(t *testing.T, owner any, name string) **zap.Logger {
+	t.Helper()
+	logger, err := loggerOf(owner, name)
+	if err != nil {
+		t.Fatalf("with the Caddy of go.mod: %v", err)
+	}
+	return logger
 }
 
 // TestGuard logs a request as Caddy does: no secret of it is written, whatever the configuration says, and everything else is.
 func TestGuard(t *testing.T) {
-	for _, name := range loggers {
-		t.Run(name, func(t *testing.T) {
-			server, all, failures := guarded(t)
-			place, _ := loggerOf(server, name)
-			r := leaky()
-			log := (*place).WithLazy(zap.Object("request", caddyhttp.LoggableHTTPRequest{Request: r, ShouldLogCredentials: server.Logs.ShouldLogCredentials}))
-			answer := http.Header{"Location": {"https://c/?code=" + secret}, "Set-Cookie": {secret}, "Content-Type": {"text/html"}}
-			log.Named("x").Info("handled request", zap.Object("resp_headers", caddyhttp.LoggableHTTPHeader{Header: answer, ShouldLogCredentials: true}), zap.Int("status", 302))
-			if failures.Len() != 0 {
-				t.Errorf("the log of errors has %s", failures)
-			}
-			log.Error("failed")
-			if n := strings.Count(failures.String(), "\n"); n != 1 {
-				t.Errorf("%d lines of an error: %s", n, failures)
-			}
-			text := all.String()
-			if strings.Contains(text+failures.String(), secret) {
-				t.Errorf("a secret is written: %s", text)
-			}
-			for _, want := range []string{
-				`"uri":"/api/oauth/callback?code=REDACTED&server=demo"`, `"User-Agent":["curl"]`, `"status":302`, `"Content-Type":["text/html"]`,
-				`"X-Api-Key":["REDACTED"]`, `"https://x/?state=REDACTED"`, `"https://c/?code=REDACTED"`, `"caller":"accesslog/accesslog_test.go`, `"logger":"x"`,
-			} {
-				if !strings.Contains(text, want) {
-					t.Errorf("%s is missing in %s", want, text)
+	for _, which := range []string{"early", "late"} {
+		for _, name := range loggers {
+			t.Run(which+"/"+name, func(t *testing.T) {
+				servers, all, failures := guarded(t)
+				logAsCaddy(servers[which], *place(t, servers[which], name))
+				if n := strings.Count(failures.String(), "\n"); n != 1 {
+					t.Errorf("%d lines of an error: %s", n, failures)
 				}
-			}
-			if n := strings.Count(text, "\n"); n != 2 {
-				t.Errorf("%d lines: %s", n, text)
-			}
-			if r.Header.Get("X-Api-Key") != secret {
-				t.Error("the request itself was changed")
-			}
-		})
+				text := all.String()
+				if strings.Contains(text+failures.String(), secret) {
+					t.Errorf("a secret is written: %s", text)
+				}
+				for _, want := range []string{
+					`"uri":"/api/oauth/callback?code=REDACTED&server=demo"`, `"User-Agent":["curl"]`, `"status":302`, `"Content-Type":["text/html"]`,
+					`"X-Api-Key":["REDACTED"]`, `"https://x/?state=REDACTED"`, `"https://c/?code=REDACTED"`, `"caller":"accesslog/accesslog_test.go`, `x","caller"`,
+					`"added":"a REDACTED b"`, `"msg":"REDACTED failed"`, `"error":"by REDACTED"`, `"other":"by nothing"`, `"short":"pw"`,
+				} {
+					if !strings.Contains(text, want) {
+						t.Errorf("%s is missing in %s", want, text)
+					}
+				}
+				if n := strings.Count(text, "\n"); n != 2 {
+					t.Errorf("%d lines: %s", n, text)
+				}
+			})
+		}
 	}
 }
 
-// TestGuardUnknown guards a server of a Caddy that has other loggers, and a handler outside of every server.
+// logAsCaddy writes an access and an error.
+func logAsCaddy(server *caddyhttp.Server, logger *zap.Logger) {
+	credentials := server.Logs.ShouldLogCredentials
+	log := logger.WithLazy(zap.Object("request", caddyhttp.LoggableHTTPRequest{Request: leaky(), ShouldLogCredentials: credentials})).Named("x")
+	answer := http.Header{"Location": {"https://c/?code=" + secret}, "Set-Cookie": {secret + "; Path=/"}, "Content-Type": {"text/html"}}
+	log.Info("handled request", zap.Any("added", "a "+secret+" b"), zap.String("short", "pw"),
+		zap.Object("resp_headers", caddyhttp.LoggableHTTPHeader{Header: answer, ShouldLogCredentials: true}), zap.Int("status", 302))
+	log.Error(secret+" failed", zap.Error(errors.New("by "+secret)), zap.NamedError("other", errors.New("by nothing")))
+}
+
+// TestGuardChangesNoRequest: the handlers that come after the log's copy see what the client sent.
+func TestGuardChangesNoRequest(t *testing.T) {
+	r := leaky()
+	redacted := new(secrets).redactRequest(caddyhttp.LoggableHTTPRequest{Request: r})
+	if !reflect.DeepEqual(r.Header, leaky().Header) || r.RequestURI != leaky().RequestURI || redacted.RequestURI == r.RequestURI {
+		t.Errorf("%v became %v", leaky(), r)
+	}
+	if redacted := new(secrets).redactRequest(caddyhttp.LoggableHTTPRequest{}); redacted.Request != nil {
+		t.Error("a request was made")
+	}
+}
+
+// TestGuardUnknown guards an app and a server of a Caddy that has other loggers, servers without logs, and a handler outside of every
+// server.
 func TestGuardUnknown(t *testing.T) {
-	if _, err := loggerOf(new(caddyhttp.Server), "logger_"); !errors.Is(err, errUnknownCaddy) {
+	if err := replace(new(caddyhttp.Server), "logger_"); !errors.Is(err, errUnknownCaddy) {
 		t.Errorf("a field that is not there: %v", err)
 	}
-	if _, err := loggerOf(new(caddyhttp.Server), "Listen"); !errors.Is(err, errUnknownCaddy) {
+	if err := replace(new(caddyhttp.App), "HTTPPort"); !errors.Is(err, errUnknownCaddy) {
 		t.Errorf("a field of another type: %v", err)
 	}
 	if err := Guard(caddy.Context{Context: t.Context()}); err != nil {
 		t.Error(err)
 	}
 	server := new(caddyhttp.Server)
-	if err := Guard(caddy.Context{Context: context.WithValue(t.Context(), caddyhttp.ServerCtxKey, server)}); err != nil {
-		t.Error(err)
-	}
-	if place, err := loggerOf(server, "accessLogger"); err != nil || *place != nil || !reflect.DeepEqual(server, new(caddyhttp.Server)) {
+	if err := guardApp(&caddyhttp.App{Servers: map[string]*caddyhttp.Server{"": server}}); err != nil || !reflect.DeepEqual(server, new(caddyhttp.Server)) {
 		t.Errorf("a server without logs: %v", err)
 	}
 }

@@ -20,17 +20,18 @@ func isSecret(name string) bool {
 }
 
 // redactValue hides a header's value, or the secrets of an address that stands in it, as one does in Referer and Location.
-func redactValue(name, value string) string {
+func (s *secrets) redactValue(name, value string) string {
 	if secretname.Like(name) {
+		s.learnHeader(name, value)
 		return hidden
 	}
-	return redactAddress(value)
+	return s.redactAddress(value)
 }
 
 // redactAddress hides the values of secret parameters in the query and fragment of an address, and its password. Names and order
 // stay: they say what was asked.
-func redactAddress(address string) string {
-	address = redactUser(address)
+func (s *secrets) redactAddress(address string) string {
+	address = s.redactUser(address)
 	at := strings.IndexAny(address, "?#")
 	if at < 0 {
 		return address
@@ -42,13 +43,13 @@ func redactAddress(address string) string {
 		if end == 0 {
 			end = len(rest)
 		}
-		redacted.WriteString(rest[:1] + redactParameter(rest[1:end]))
+		redacted.WriteString(rest[:1] + s.redactParameter(rest[1:end]))
 		rest = rest[end:]
 	}
 	return redacted.String()
 }
 
-func redactParameter(parameter string) string {
+func (s *secrets) redactParameter(parameter string) string {
 	name, value, given := strings.Cut(parameter, "=")
 	if !given || value == "" {
 		return parameter
@@ -56,11 +57,12 @@ func redactParameter(parameter string) string {
 	if plain, err := url.QueryUnescape(name); err == nil && !isSecret(plain) {
 		return parameter
 	}
+	s.learnParameter(value)
 	return name + "=" + hidden // also where the name cannot be read
 }
 
 // redactUser hides what stands before the host of an absolute address.
-func redactUser(address string) string {
+func (s *secrets) redactUser(address string) string {
 	scheme, rest, absolute := strings.Cut(address, "://")
 	if !absolute || strings.ContainsAny(scheme, "/?#") {
 		return address
@@ -73,5 +75,6 @@ func redactUser(address string) string {
 	if at < 0 {
 		return address
 	}
+	s.learn(rest[:at])
 	return scheme + "://" + hidden + rest[at:]
 }

@@ -29,7 +29,7 @@ func TestRedactAddress(t *testing.T) {
 		"?":                                  "?",
 		"?&&code=x&":                         "?&&code=REDACTED&",
 	} {
-		if got := redactAddress(address); got != want {
+		if got := new(secrets).redactAddress(address); got != want {
 			t.Errorf("%s became %s, not %s", address, got, want)
 		}
 	}

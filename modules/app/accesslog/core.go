@@ -2,19 +2,25 @@ package accesslog
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
 // core passes on entries with their requests and headers redacted.
-type core struct{ zapcore.Core }
+type core struct {
+	zapcore.Core
+	secrets secrets // of the request
+}
 
-func newCore(c zapcore.Core) zapcore.Core { return &core{c} }
+func newCore(c zapcore.Core) zapcore.Core { return &core{Core: c} }
 
 // With adds fields to all entries that follow. The request comes this way.
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
-	return &core{c.Core.With(redactFields(fields))}
+	known := slices.Clip(c.secrets)
+	return &core{c.Core.With(known.redactFields(fields)), known}
 }
 
 // Check adds this core to an entry that any core within writes.
@@ -23,53 +29,74 @@ func (c *core) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcor
 	if within == nil {
 		return checked
 	}
-	return checked.AddCore(entry, &written{c.Core, within})
+	return checked.AddCore(entry, &written{c.Core, within, c.secrets})
 }
 
 // written is a core whose entry was checked already: of several logs only those write that take the entry.
 type written struct {
 	zapcore.Core
-	entry *zapcore.CheckedEntry
+	entry   *zapcore.CheckedEntry
+	secrets secrets
 }
 
-// Write writes the entry, which knows by now where it comes from. The answer's headers come this way.
+// Write writes the entry, which knows by now where it comes from. The answer's headers come this way, and what the configuration
+// adds.
 func (w *written) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	known := slices.Clip(w.secrets)
+	redacted := known.redactFields(fields)
 	w.entry.Entry = entry
-	w.entry.Write(redactFields(fields)...)
+	w.entry.Message = known.hide(entry.Message)
+	w.entry.Write(redacted...)
 	return nil
 }
 
 // redactFields returns fields without the secrets of requests and headers. The fields themselves are others' and stay as they are.
-func redactFields(fields []zapcore.Field) []zapcore.Field {
+func (s *secrets) redactFields(fields []zapcore.Field) []zapcore.Field {
 	redacted := make([]zapcore.Field, len(fields))
 	for i, field := range fields {
 		switch value := field.Interface.(type) {
 		case caddyhttp.LoggableHTTPRequest:
-			field.Interface = redactRequest(value)
+			field.Interface = s.redactRequest(value)
 		case caddyhttp.LoggableHTTPHeader:
-			field.Interface = caddyhttp.LoggableHTTPHeader{Header: redactHeader(value.Header)}
+			field.Interface = caddyhttp.LoggableHTTPHeader{Header: s.redactHeader(value.Header)}
 		}
 		redacted[i] = field
+	}
+	for i, field := range redacted { // all secrets are known by now
+		redacted[i] = s.hideIn(field)
 	}
 	return redacted
 }
 
-func redactRequest(logged caddyhttp.LoggableHTTPRequest) caddyhttp.LoggableHTTPRequest {
+// hideIn hides secrets in the text of a field, as one of log_append is.
+func (s *secrets) hideIn(field zapcore.Field) zapcore.Field {
+	switch field.Type { //nolint:exhaustive // the others have no text of a request
+	case zapcore.StringType:
+		field.String = s.hide(field.String)
+	case zapcore.ErrorType:
+		if failure, ok := field.Interface.(error); ok && s.within(failure.Error()) {
+			return zap.String(field.Key, s.hide(failure.Error()))
+		}
+	}
+	return field
+}
+
+func (s *secrets) redactRequest(logged caddyhttp.LoggableHTTPRequest) caddyhttp.LoggableHTTPRequest {
 	if logged.Request == nil {
 		return logged
 	}
 	r := *logged.Request
-	r.RequestURI = redactAddress(r.RequestURI)
-	r.Header = redactHeader(r.Header)
+	r.RequestURI = s.redactAddress(r.RequestURI)
+	r.Header = s.redactHeader(r.Header)
 	return caddyhttp.LoggableHTTPRequest{Request: &r}
 }
 
-func redactHeader(header http.Header) http.Header {
+func (s *secrets) redactHeader(header http.Header) http.Header {
 	redacted := make(http.Header, len(header))
 	for name, values := range header {
 		shown := make([]string, len(values))
 		for i, value := range values {
-			shown[i] = redactValue(name, value)
+			shown[i] = s.redactValue(name, value)
 		}
 		redacted[name] = shown
 	}
