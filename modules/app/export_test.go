@@ -14,3 +14,10 @@ func Pooled() int {
 
 // OpenedStore is the store that a core's resources hold, beneath what records its writes.
 func OpenedStore(c *Core) storage.Store { return c.resources.store }
+
+// Closed reports whether a core is closed: it was retired, and nobody has it pinned.
+func Closed(c *Core) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
