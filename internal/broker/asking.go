@@ -53,17 +53,17 @@ func (a *asking) refresh(ctx context.Context, r oauthflow.RefreshRequest) (oauth
 // for a secret there answers anything (invalid_request, a bare 403): what counts then is that it refuses the client.
 func (a *asking) eitherMethod(ask func() (oauthflow.Tokens, error)) (oauthflow.Tokens, error) {
 	t, err := ask()
-	if other := a.otherMethod(); oauthflow.ClientRefused(err) && other != "" {
-		first := a.auth.Method
-		a.auth.Method = other
+	if other, ok := a.otherMethod(); ok && oauthflow.ClientRefused(err) {
+		first := a.auth
+		a.auth = other
 		again, errAgain := ask()
 		switch {
-		case provesClient(errAgain):
-			t, err, a.client.AuthMethod = again, errAgain, other
+		case oauthflow.ProvesClient(errAgain):
+			t, err, a.client.AuthMethod = again, errAgain, other.Method
 		case oauthflow.ClassOf(errAgain) == oauthflow.Later: // nobody has answered: nothing is known yet
-			t, err, a.auth.Method = again, errAgain, first
+			t, err, a.auth = again, errAgain, first
 		default:
-			a.auth.Method = first
+			a.auth = first
 		}
 	}
 	if err == nil {
@@ -73,23 +73,12 @@ func (a *asking) eitherMethod(ask func() (oauthflow.Tokens, error)) (oauthflow.T
 	return t, err
 }
 
-// provesClient reports whether an answer shows that the client was accepted: it gives tokens, or refuses the code or refresh
-// token, which is looked at after the client (RFC 6749 section 5.2).
-func provesClient(err error) bool {
-	return err == nil || oauthflow.Code(err) == oauthflow.CodeInvalidGrant || !oauthflow.HandedOut(err).Empty()
-}
-
-func (a *asking) otherMethod() string {
-	if a.server.Entry.Options.AuthMethod != "" || a.auth.Secret.Empty() {
-		return ""
+// otherMethod is the client with its secret in the other place, unless the entry says where it goes.
+func (a *asking) otherMethod() (oauthflow.ClientAuth, bool) {
+	if a.server.Entry.Options.AuthMethod != "" {
+		return a.auth, false
 	}
-	switch a.auth.Method {
-	case oauthflow.AuthBasic:
-		return oauthflow.AuthPost
-	case oauthflow.AuthPost:
-		return oauthflow.AuthBasic
-	}
-	return ""
+	return a.auth.Otherwise()
 }
 
 // keep stores what was learned. It is learned anew when that fails.

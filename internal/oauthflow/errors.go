@@ -47,6 +47,12 @@ func ClientRefused(err error) bool {
 	return ok && (slices.Contains(clientCodes, e.Code) || e.Code == "" && e.Description == unknownClient)
 }
 
+// ProvesClient reports whether an answer shows that the client was accepted: it gives tokens, or refuses the code or refresh
+// token, which is looked at after the client (RFC 6749 section 5.2).
+func ProvesClient(err error) bool {
+	return err == nil || Code(err) == CodeInvalidGrant || !HandedOut(err).Empty()
+}
+
 // ResourceRefused reports that err is a refusal of the parameter resource: a code of RFC 8707, or words about it, as Entra ID
 // has them (AADSTS901002, AADSTS9010010), or invalid_request without a word.
 func ResourceRefused(err error) bool {

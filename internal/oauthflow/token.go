@@ -22,6 +22,21 @@ type ClientAuth struct {
 	Roots *x509.CertPool
 }
 
+// Otherwise is the client with its secret in the other place: in the header, or in the body. ok is false without a secret.
+func (a ClientAuth) Otherwise() (other ClientAuth, ok bool) {
+	switch {
+	case a.Secret.Empty():
+		return a, false
+	case a.Method == AuthBasic:
+		a.Method = AuthPost
+	case a.Method == AuthPost:
+		a.Method = AuthBasic
+	default:
+		return a, false
+	}
+	return a, true
+}
+
 // Tokens is a token response (RFC 6749 section 5.1).
 type Tokens struct {
 	Access  seal.Secret

@@ -70,6 +70,7 @@ type Provider struct {
 	mu    sync.Mutex
 	known oauthflow.Discovery
 	until time.Time // known is used until then
+	place string    // where the client's secret goes, when the provider has shown that
 }
 
 // New makes a provider. It is not asked before somebody logs in.
@@ -171,7 +172,7 @@ func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*to
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProvider, err)
 	}
-	tokens, err := p.OAuth.Exchange(ctx, oauthflow.ExchangeRequest{
+	tokens, err := p.exchange(ctx, oauthflow.ExchangeRequest{
 		Endpoint: d.Endpoints.TokenEndpoint, Client: oauthflow.ClientAuth{ID: client.ClientID, Secret: client.Secret, Method: client.AuthMethod},
 		Code: answer.Code, RedirectURI: p.RedirectURI, Verifier: a.Verifier,
 	})

@@ -36,13 +36,14 @@ type idp struct {
 	key ed25519.PrivateKey
 
 	mu       sync.Mutex
-	claims   map[string]any // changes of the ID token's; nil values remove
-	answer   string         // of the token endpoint instead, when set
-	forms    []url.Values   // of token requests
-	auths    []string       // Authorization of token requests
-	metadata map[string]any // changes of the metadata
-	userinfo string         // what userinfo answers: status, blank, body
-	asked    []string       // Authorization of requests for userinfo
+	claims   map[string]any                                     // changes of the ID token's; nil values remove
+	answer   string                                             // of the token endpoint instead, when set
+	refuses  func(form url.Values, authorization string) string // makes the answer of each request, "" for an ID token
+	forms    []url.Values                                       // of token requests
+	auths    []string                                           // Authorization of token requests
+	metadata map[string]any                                     // changes of the metadata
+	userinfo string                                             // what userinfo answers: status, blank, body
+	asked    []string                                           // Authorization of requests for userinfo
 	fetched  int
 }
 
@@ -91,6 +92,9 @@ func (p *idp) serveToken(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	p.forms, p.auths = append(p.forms, r.PostForm), append(p.auths, r.Header.Get("Authorization"))
 	w.Header().Set("Content-Type", "application/json")
+	if p.refuses != nil {
+		p.answer = p.refuses(r.PostForm, r.Header.Get("Authorization"))
+	}
 	if p.answer != "" {
 		status, body, _ := strings.Cut(p.answer, " ")
 		w.WriteHeader(map[string]int{"200": 200, "400": 400, "500": 500}[status])
