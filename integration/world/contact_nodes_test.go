@@ -64,6 +64,6 @@ func startNodes(t *testing.T) *provided {
 	pages.start([]string{loginSecret}, node(t), "provider.mjs").WaitForListener(t, "127.0.0.1:"+issuerPort)
 	pages.gatewayWith("http://127.0.0.1:"+ports[1], key, database)
 	p.durward = conversations.gatewayWith("http://127.0.0.1:"+ports[0], key, database)
-	p.root = pages.login([]string{"GATE=" + p.gate, "ISSUER=" + p.issuer}, "root", browseOIDCProvider)
+	p.root = pages.login([]string{"GATE=" + p.gate, "ISSUER=" + p.issuer}, "root", pagesOfOIDCProvider(p.gate).browse)
 	return p
 }

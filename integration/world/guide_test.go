@@ -153,3 +153,22 @@ func (g *guide) firstCall(env []string, gate string, durward *rig.Process, root,
 		g.t.Errorf("a user without the role: %d", answer.StatusCode)
 	}
 }
+
+// debianVersion is that of an installed package of Debian.
+func debianVersion(t testing.TB, name string) string {
+	t.Helper()
+	installed, err := exec.CommandContext(t.Context(), "dpkg-query", "--show", "--showformat=${Version}", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(installed)
+}
+
+// names has the row say so when the guide was run with another version than this Debian has: no failure.
+func (g *guide) names(r *row) {
+	released, _, _ := strings.Cut(r.version, "-")
+	released, _, _ = strings.Cut(released, "+") // what Debian left out of it
+	if !strings.Contains(g.text, "version "+released+" ") {
+		r.remark = "The guide names another version."
+	}
+}

@@ -131,10 +131,14 @@ func goServers() []mcpServer {
 
 // goVersion is that of a module in servers/go.mod, or what was resolved as the newest.
 func goVersion(path string) string {
-	folder := "servers"
 	if form == newest {
-		folder = "../../bin/world/newest/source"
+		return moduleVersion("../../bin/world/newest/source", path)
 	}
+	return moduleVersion("servers", path)
+}
+
+// moduleVersion is that of a module which the go.mod of a folder names.
+func moduleVersion(folder, path string) string {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", path)
 	list.Dir = folder
 	output, err := list.Output()

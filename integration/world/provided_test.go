@@ -29,7 +29,7 @@ func startProvided(t *testing.T, options string) *provided {
 	g := p.guide(t, "\t\tegress {", options+"\n\t\tegress {")
 	g.start([]string{loginSecret}, node(t), "provider.mjs").WaitForListener(t, "127.0.0.1:"+issuerPort)
 	p.durward = g.gateway(p.gate)
-	p.root = g.login([]string{"GATE=" + p.gate, "ISSUER=" + p.issuer}, "root", browseOIDCProvider)
+	p.root = g.login([]string{"GATE=" + p.gate, "ISSUER=" + p.issuer}, "root", pagesOfOIDCProvider(p.gate).browse)
 	return p
 }
 
@@ -62,7 +62,7 @@ func (p *provided) serveModern(t *testing.T, name string, account bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if page := passOIDCProvider(t, &http.Client{Jar: jar}, p.gate+"/connect/"+name, "root"); !strings.Contains(page, "is connected") {
+		if page := pagesOfOIDCProvider(p.gate).pass(t, &http.Client{Jar: jar}, p.gate+"/connect/"+name, "root"); !strings.Contains(page, "is connected") {
 			t.Fatalf("connecting ends on %s", rig.Tail(page, 3_000))
 		}
 	} else {
