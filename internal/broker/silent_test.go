@@ -3,10 +3,11 @@ package broker
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/seal/sealtest"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestSilent: L01, what holds a credential, or what one is redeemed with, does not show it.

@@ -258,10 +258,8 @@ func (m *Meter) Close() {
 }
 
 // last brings what is left to the store, or into Options.Dir, where nothing else will. Whoever settled may be gone by now.
-//
-//nolint:contextcheck // see above
 func (m *Meter) last() {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.stopping), storeTimeout)
 	defer cancel()
 	if err := m.Flush(ctx); err != nil {
 		if m.spool.dir == "" {

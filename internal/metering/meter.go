@@ -178,8 +178,10 @@ func (h *Hold) end() bool {
 
 func (m *Meter) settle(h *Hold, used Tokens) bool {
 	first, late := m.enterUsed(h, used)
-	if late {
-		m.last()
+	if late { // apart from the request, which may have ended
+		var visit sync.WaitGroup
+		visit.Go(m.last)
+		visit.Wait()
 	}
 	return first
 }
