@@ -1,6 +1,7 @@
 package world
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -13,7 +14,7 @@ import (
 func TestGuideOfLemonLDAP(t *testing.T) {
 	lab(t, all, newest)
 	tools(t) // installs it where that is possible
-	for _, program := range []string{"/usr/share/lemonldap-ng/bin/lemonldap-ng-cli", "plackup"} {
+	for _, program := range []string{"/usr/share/lemonldap-ng/bin/lemonldap-ng-cli", "starman"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("%s is missing: integration/world/setup names Debian's packages", program)
 		}
@@ -35,8 +36,14 @@ func TestGuideOfLemonLDAP(t *testing.T) {
 		t.Fatalf("%v: %s", err, output)
 	}
 	startNode(t, upstreamPort, []string{"PORT=" + upstreamPort}, module(t, "@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
-	portal := g.start([]string{"LLNG_DEFAULTCONFFILE=lemonldap-ng.ini"}, "plackup", "--host", "127.0.0.1", "--port", issuerPort, "portal.psgi")
+	portal := g.start([]string{"LLNG_DEFAULTCONFFILE=lemonldap-ng.ini"}, "starman", "--workers", "4", "--listen", "127.0.0.1:"+issuerPort, "portal.psgi")
 	portal.WaitFor(t, issuer+".well-known/openid-configuration")
+	// A browser keeps a spare connection, which a portal of one process waits for while the gateway redeems the code.
+	spare, err := net.Dial("tcp", "127.0.0.1:"+issuerPort) //nolint:noctx // the test's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spare.Close()
 	durward := g.gateway(gate)
 
 	env := []string{"GATE=" + gate, "ISSUER=" + issuer, "UPSTREAM=" + upstream}
