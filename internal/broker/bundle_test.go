@@ -84,6 +84,8 @@ type faultyStore struct {
 	keysErr   atomic.Pointer[error]
 	// away is how many of the next things that a refresh asks of the store before it asks the provider get no answer.
 	away atomic.Int64
+	// What happens once, just before a connection is changed or deleted.
+	beforeUpdate, beforeDelete atomic.Pointer[func()]
 }
 
 func (f *faultyStore) answers() error {
@@ -111,6 +113,9 @@ func (f *faultyStore) UpdateConnection(ctx context.Context, key storage.Connecti
 	if err := f.answers(); err != nil {
 		return storage.Connection{}, err
 	}
+	if happens := f.beforeUpdate.Swap(nil); happens != nil {
+		(*happens)()
+	}
 	return f.Store.UpdateConnection(ctx, key, func(ctx context.Context, c *storage.Connection) error {
 		if err := edit(ctx, c); err != nil {
 			return err
@@ -120,6 +125,13 @@ func (f *faultyStore) UpdateConnection(ctx context.Context, key storage.Connecti
 		}
 		return nil
 	})
+}
+
+func (f *faultyStore) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
+	if happens := f.beforeDelete.Swap(nil); happens != nil {
+		(*happens)()
+	}
+	return f.Store.DeleteConnection(ctx, key)
 }
 
 func (f *faultyStore) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {

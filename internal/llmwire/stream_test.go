@@ -189,6 +189,13 @@ func TestStream(t *testing.T) {
 			outcome{Usage: wrote(usage(502, 89, 20, true)), Used: wrote(usage(502, 89, 20, true)), Output: 21, Ended: true}},
 		"messages, input at the end": {limit.Messages, streamed, `data: {"type":"message_start","message":{"usage":{"input_tokens":0,"output_tokens":0}}}` + "\n\n" +
 			`data: {"type":"message_delta","usage":{"input_tokens":7,"output_tokens":8}}` + "\n\n", outcome{Usage: usage(7, 8, 0, true), Used: usage(7, 8, 0, true)}},
+		"T07 messages, less at the end": {limit.Messages, streamed, messagesStart + fmt.Sprintf(messagesDelta, 89) +
+			`data: {"type":"message_delta","usage":{"input_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":1}}` + "\n\n" + messagesStop,
+			outcome{Usage: wrote(usage(502, 89, 20, true)), Used: wrote(usage(502, 89, 20, true)), Output: 21, Ended: true}},
+		"T07 messages, less was written at the end": {limit.Messages, streamed,
+			`data: {"type":"message_start","message":{"usage":{"input_tokens":4,"cache_creation":{"ephemeral_5m_input_tokens":5,"ephemeral_1h_input_tokens":6}}}}` + "\n\n" +
+				`data: {"type":"message_delta","usage":{"output_tokens":8,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}}` + "\n\n",
+			outcome{Usage: Usage{Input: 15, Output: 8, Written: 11, Written1h: 6, Known: true}, Used: Usage{Input: 15, Output: 8, Written: 11, Written1h: 6, Known: true}}},
 		"T07 messages, broken off": {limit.Messages, streamed, messagesStart, outcome{Usage: wrote(usage(502, 2, 20, false)), Used: wrote(usage(502, 6, 20, false)), Output: 21}},
 		"messages, error": {limit.Messages, streamed, "event: error\ndata: {\"type\": \"error\", \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n",
 			outcome{Used: Usage{Input: 2}, Failed: true, As: "overloaded_error"}},

@@ -1,0 +1,99 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// anew is a hook that connects the user once more, through another node.
+func (b *bundle) anew() *func() {
+	b.t.Helper()
+	here := b.Broker
+	connect := func() {
+		b.Broker = b.node()
+		b.connect()
+		b.Broker = here
+	}
+	return &connect
+}
+
+// TestBrokenMeanwhileConnected: what was found wrong with a connection is not held against the one that replaced it meanwhile.
+func TestBrokenMeanwhileConnected(t *testing.T) {
+	for name, breaks := range map[string]func(b *bundle){
+		"cannot be read": func(b *bundle) {
+			b.edit(func(c *storage.Connection) { c.SealedCredential[len(c.SealedCredential)-1] ^= 1 })
+		},
+		"has expired": func(b *bundle) {
+			b.edit(func(c *storage.Connection) {
+				g, err := b.openGrant(*c)
+				if err != nil {
+					b.t.Fatal(err)
+				}
+				g.Refresh = grant{}.Refresh
+				if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
+					b.t.Fatal(err)
+				}
+			})
+			b.clock.advance(2 * time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.connect()
+			breaks(b)
+			b.store.beforeUpdate.Store(b.anew())
+			if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
+				t.Errorf("the connection that was looked at: %v", err)
+			}
+			if b.store.beforeUpdate.Load() != nil {
+				t.Fatal("nobody meant to mark it")
+			}
+			if c := b.connection(); c.Status != storage.ConnectionConnected || c.Reason != "" || c.SealedCredential == nil {
+				t.Errorf("the new connection is %s, %q", c.Status, c.Reason)
+			}
+			b.use(b.node())
+			b.counted(map[Event]int64{})
+		})
+	}
+}
+
+// edit changes the stored connection.
+func (b *bundle) edit(change func(c *storage.Connection)) {
+	b.t.Helper()
+	if _, err := b.store.UpdateConnection(b.t.Context(), b.key, func(_ context.Context, c *storage.Connection) error {
+		change(c)
+		return nil
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestUndoMeanwhileConnected: whoever connects anew while an undo is under way stays connected.
+func TestUndoMeanwhileConnected(t *testing.T) {
+	b := setup(t)
+	first := b.connect()
+	b.store.beforeDelete.Store(b.anew())
+	var kept storage.Connection
+	if key, err := b.Undo(t.Context(), first.Undo); err != nil || key != b.key {
+		t.Fatalf("%v, %v", key, err)
+	}
+	if b.store.beforeDelete.Load() != nil {
+		t.Fatal("nothing was deleted")
+	}
+	if kept = b.connection(); kept.Status != storage.ConnectionConnected || kept.Reason != "" {
+		t.Errorf("the new connection is %s, %q", kept.Status, kept.Reason)
+	}
+	b.use(b.node())
+	if _, err := b.Undo(t.Context(), first.Undo); !errors.Is(err, ErrUndo) {
+		t.Errorf("twice: %v", err)
+	}
+	if diff := cmp.Diff(kept, b.connection()); diff != "" {
+		t.Errorf("stored (-want +got)\n%s", diff)
+	}
+}
