@@ -141,7 +141,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) saw(p []byte) {
 	c.opening = append(c.opening, p[:min(len(p), len(preface)-len(c.opening))]...)
 	if c.phase == fresh {
-		c.multiplexed = len(p) < len(preface) || c.opens(preface) // too little to tell counts as well
+		c.multiplexed = len(p) < 3 || bytes.HasPrefix(p, []byte("PRI")) // too little to tell counts as well
 		c.sealed = c.multiplexed || p[0] == recordOfHandshake
 	}
 	if c.phase == fresh || c.phase == idle {
@@ -155,8 +155,8 @@ func (c *Conn) saw(p []byte) {
 
 // What connections begin with that do not speak HTTP/1 in plain text.
 const (
-	recordOfHandshake = 0x16  // RFC 8446 section 5.1
-	preface           = "PRI" // RFC 9113 section 3.4
+	recordOfHandshake = 0x16                 // RFC 8446 section 5.1
+	preface           = "PRI * HTTP/2.0\r\n" // RFC 9113 section 3.4; methods may begin with PRI, too
 )
 
 // opens reports whether the connection began with a text.

@@ -4,7 +4,7 @@ import "bytes"
 
 // head follows the head of a request line by line.
 type head struct {
-	started bool // the request line has begun
+	started bool // the request line has begun: net/http takes empty lines before it (RFC 9112 section 2.2)
 	within  bool // bytes of the present line were seen
 	filled  bool // and they are more than its end
 	ended   bool // the empty line was seen
@@ -19,13 +19,14 @@ func (h *head) refuseFolds(p []byte) {
 		if h.started && !h.within && (p[0] == ' ' || p[0] == '\t') {
 			p[0] = 0 // no name of a header may have it
 		}
-		h.started = true
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
 			h.within, h.filled = true, h.filled || !bytes.Equal(p, []byte{'\r'})
+			h.started = h.started || h.filled
 			return
 		}
-		h.ended = !h.filled && (end == 0 || end == 1 && p[0] == '\r')
+		empty := !h.filled && (end == 0 || end == 1 && p[0] == '\r')
+		h.ended, h.started = empty && h.started, h.started || !empty
 		h.within, h.filled, p = false, false, p[end+1:]
 	}
 }

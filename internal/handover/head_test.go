@@ -26,6 +26,8 @@ func TestRefuseFolds(t *testing.T) {
 		"with a colon":                {line + "A: b\r\n C: d\r\n\r\n", false},
 		"empty":                       {line + "A: b\r\n \r\nC: d\r\n\r\n", false},
 		"the first header":            {"GET / HTTP/1.1\r\n Host: x\r\n\r\n", false},
+		"after empty lines":           {"\r\n\r\n" + line + "A: b\r\n c\r\n\r\n", false},
+		"a method like HTTP/2":        {"PRIX / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", false},
 		"spaces within a line":        {line + "A:  b \t c \r\nD:\t e\r\n\r\n", true},
 		"a body like one":             {line + "Content-Length: 8\r\n\r\n a\r\n\tb\r\n", true},
 		"a body after line feeds":     {line + "Content-Length: 4\n\n a\n ", true},
