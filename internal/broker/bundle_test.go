@@ -81,7 +81,9 @@ type faultyStore struct {
 	// afterEdit runs between what the provider answered and the commit; its error stands for one of the commit.
 	afterEdit atomic.Pointer[func() error]
 	putErr    atomic.Pointer[error]
-	keysErr   atomic.Pointer[error]
+	// revocationErr is what storing a revocation ends in.
+	revocationErr atomic.Pointer[error]
+	keysErr       atomic.Pointer[error]
 	// away is how many of the next things that a refresh asks of the store before it asks the provider get no answer.
 	away atomic.Int64
 	// What happens once, just before a connection is changed or deleted.
@@ -132,6 +134,13 @@ func (f *faultyStore) DeleteConnection(ctx context.Context, key storage.Connecti
 		(*happens)()
 	}
 	return f.Store.DeleteConnection(ctx, key)
+}
+
+func (f *faultyStore) AddRevocation(ctx context.Context, v storage.Revocation) error {
+	if err := f.revocationErr.Load(); err != nil {
+		return *err
+	}
+	return f.Store.AddRevocation(ctx, v)
 }
 
 func (f *faultyStore) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {

@@ -137,9 +137,9 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 	if err != nil {
 		return storage.Connection{}, fmt.Errorf("sealing credential: %w", err)
 	}
+	var former storage.Connection
 	if c.ID == "" {
-		former, err := b.formerConnection(ctx, c.ConnectionKey)
-		if err != nil {
+		if former, err = b.formerConnection(ctx, c.ConnectionKey); err != nil {
 			return storage.Connection{}, err
 		}
 		if c.ID, err = idAfter(former); err != nil {
@@ -154,7 +154,10 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 	}
 	b.retries.forget(c.ConnectionKey)
 	b.wants.forget(c.ConnectionKey) // what is missed now is missed of this one
-	b.unsaved.forget(c.ConnectionKey)
+	b.dropUnsaved(ctx, c.ConnectionKey, c.Kind)
+	if c.Kind != storage.ProviderOAuth2 {
+		b.revokeConnection(ctx, former) // that ends no new grant
+	}
 	return stored, nil
 }
 

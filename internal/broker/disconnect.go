@@ -23,41 +23,49 @@ func (b *Broker) Disconnect(ctx context.Context, key storage.ConnectionKey) erro
 	return nil
 }
 
-// ServerDeleted asks the provider to forget all tokens of a deleted server, in the background.
+// ServerDeleted asks the provider to forget all tokens of a deleted server, in the background. All of it is stored before the
+// provider is asked for the first time: it may take long, or not answer.
 func (b *Broker) ServerDeleted(ctx context.Context, d storage.DeletedServer) {
+	ctx = context.WithoutCancel(ctx)
+	for _, c := range d.Connections {
+		b.retries.forget(c.ConnectionKey)
+		b.revokeUnsaved(ctx, c.ConnectionKey)
+	}
 	if d.Client == nil {
 		return
 	}
-	for _, c := range d.Connections {
-		b.retries.forget(c.ConnectionKey)
-	}
 	auth, err := b.auth(d.Server, *d.Client)
 	if err != nil {
-		b.log.Warn("tokens cannot be revoked", "organization", d.Server.OrganizationID, "server", d.Server.Slug, "error", err.Error())
+		b.notRevoked(storage.Connection{ConnectionKey: storage.ConnectionKey{OrganizationID: d.Server.OrganizationID, ServerID: d.Server.ID}}, err)
 		return
 	}
-	ctx = context.WithoutCancel(ctx)
 	b.background(func() {
 		var all errgroup.Group
-		all.SetLimit(revokers)
-		for _, c := range d.Connections {
-			if !issuedTo(c, *d.Client) {
-				continue
-			}
-			all.Go(func() error {
-				b.revokeUnsaved(ctx, c.ConnectionKey)
-				g, err := b.openGrant(c)
-				switch {
-				case err == nil:
-					b.revokeNow(ctx, d.Server, *d.Client, auth, g)
-				case !errors.Is(err, errNothingStored):
-					b.notRevoked(c, err)
-				}
-				return nil
-			})
+		for _, try := range b.keepAll(ctx, d, auth) {
+			all.Go(func() error { try(); return nil }) // errors are logged where they happen
 		}
-		_ = all.Wait() // errors are logged where they happen
+		_ = all.Wait()
 	})
+}
+
+// keepAll stores what the provider of a deleted server is to be told, and returns what tells it.
+func (b *Broker) keepAll(ctx context.Context, d storage.DeletedServer, auth oauthflow.ClientAuth) (tries []func()) {
+	for _, c := range d.Connections {
+		if !issuedTo(c, *d.Client) {
+			continue
+		}
+		g, err := b.openGrant(c)
+		if err != nil {
+			if !errors.Is(err, errNothingStored) {
+				b.notRevoked(c, err)
+			}
+			continue
+		}
+		if v, told := b.keepRevocation(ctx, d.Server, *d.Client, auth, g); told != nil {
+			tries = append(tries, func() { b.tryRevocation(ctx, v, told) })
+		}
+	}
+	return tries
 }
 
 // revokeConnection asks the provider to forget the tokens of a connection that is no longer stored, those that were not stored yet

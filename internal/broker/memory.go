@@ -18,6 +18,7 @@ type Memory struct {
 	epochs    *cache.Epochs
 	retries   retries
 	unsaved   unsaved
+	unstored  unstored
 	sightings sightings
 	proofs    proofs
 	wants     wants

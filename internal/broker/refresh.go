@@ -147,8 +147,8 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 		return held{}, err
 	}
 	b.retries.forget(key)
-	b.unsaved.forget(key)
 	if r.broken != "" {
+		b.revokeUnsaved(ctx, key)
 		b.count(Broken)
 		b.log.Warn("connection is broken", "organization", key.OrganizationID, "user", key.UserID, "server", s.Slug, "reason", r.broken)
 		if !r.dead {
@@ -156,6 +156,7 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 		}
 		return held{reason: r.broken}, nil
 	}
+	b.unsaved.forget(key) // they are stored
 	if r.unusable != nil {
 		b.count(RefreshFailed)
 		return held{}, &UnavailableError{RetryAfter: b.retries.failed(key, b.now()), Cause: r.unusable}
@@ -329,5 +330,5 @@ func (r *refresher) notStored(ctx context.Context, cause error) {
 	}
 	r.b.log.Error("refreshed tokens are not stored yet; a crash now loses the connection", "organization", r.key.OrganizationID,
 		"user", r.key.UserID, "server", r.server.Slug, "error", cause.Error())
-	r.b.unsaved.put(r.key, unsavedTokens{spent: g.Refresh, tokens: *r.got, server: r.server, client: r.client})
+	r.b.unsaved.put(r.key, unsavedTokens{spent: g.Refresh, tokens: *r.got, grant: g.ID, server: r.server, client: r.client})
 }

@@ -80,6 +80,7 @@ type unsaved struct {
 type unsavedTokens struct {
 	spent  seal.Secret // the refresh token that they were given for
 	tokens oauthflow.Tokens
+	grant  string // the id of the grant that they are of
 	// Whoever gave them, and to whom: the connection may end before they are stored.
 	server storage.Server
 	client storage.OAuthClient
@@ -103,6 +104,13 @@ func (u *unsaved) take(key storage.ConnectionKey, spent seal.Secret) (oauthflow.
 		return oauthflow.Tokens{}, false
 	}
 	return t.tokens, true
+}
+
+func (u *unsaved) get(key storage.ConnectionKey) (t unsavedTokens, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t, ok = u.tokens[key]
+	return t, ok
 }
 
 // forget returns what was kept of a connection; not ok when nothing was.

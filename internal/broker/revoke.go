@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,7 +27,7 @@ const (
 	revokeBatch     = 100
 )
 
-// sealedRevocation is what a provider has to be told, as it is sealed into its row. Its secrets are plain: it lives while it is
+// sealedRevocation holds a request to a provider in the form that is sealed into a row. Its secrets are plain: it lives while it is
 // sealed or opened. It says everything: the connection, its client and its server may be gone by then.
 type sealedRevocation struct {
 	Server    string `json:"server"` // for the log
@@ -37,7 +40,7 @@ type sealedRevocation struct {
 	Refresh   string `json:"refresh_token,omitempty"`
 }
 
-// request is what the provider is told.
+// request makes the request to the provider.
 func (s *sealedRevocation) request() (oauthflow.RevokeRequest, error) {
 	roots, err := directory.TrustedRoots(s.TrustedCA)
 	return oauthflow.RevokeRequest{
@@ -52,13 +55,6 @@ func (b *Broker) revoke(ctx context.Context, s storage.Server, client storage.OA
 	v, told := b.keepRevocation(ctx, s, client, auth, g)
 	if told != nil {
 		b.background(func() { b.tryRevocation(ctx, v, told) })
-	}
-}
-
-// revokeNow is revoke, and returns when the provider was asked.
-func (b *Broker) revokeNow(ctx context.Context, s storage.Server, client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
-	if v, told := b.keepRevocation(ctx, s, client, auth, g); told != nil {
-		b.tryRevocation(ctx, v, told)
 	}
 }
 
@@ -84,10 +80,13 @@ func (b *Broker) keepRevocation(ctx context.Context, s storage.Server, client st
 		defer clear(plain)
 		v.Sealed, err = b.keyring.Seal(plain, seal.RevocationPlace(v.OrganizationID, v.ID))
 	}
-	if err == nil {
-		err = b.store.AddRevocation(ctx, v)
-	}
 	if err != nil {
+		b.count(NotRevoked)
+		b.log.Error("tokens cannot be kept until they are revoked", "organization", v.OrganizationID, "server", s.Slug, "error", err.Error())
+		return v, told
+	}
+	if err := b.store.AddRevocation(ctx, v); err != nil {
+		b.unstored.put(v)
 		b.log.Error("tokens that are to be revoked are in memory alone", "organization", v.OrganizationID, "server", s.Slug, "error", err.Error())
 	}
 	return v, told
@@ -120,6 +119,7 @@ func (b *Broker) tryRevocation(ctx context.Context, v storage.Revocation, told *
 		log.Warn("revoking tokens; they are tried again", "error", err.Error())
 		return
 	}
+	b.unstored.forget(v.ID)
 	if err := b.store.DeleteRevocation(context.WithoutCancel(ctx), v.OrganizationID, v.ID); err != nil {
 		log.Warn("a revocation that is over is still stored", "error", err.Error())
 	}
@@ -146,7 +146,8 @@ func (b *Broker) KeepRevoking() {
 // RevokeDue tells providers what they did not take before and is due now, and what this process keeps of connections that ended
 // elsewhere.
 func (b *Broker) RevokeDue(ctx context.Context) error {
-	b.revokeEndedElsewhere(ctx)
+	b.endUnsaved(ctx)
+	b.storeRevocations(ctx)
 	due, err := b.store.DueRevocations(ctx, b.now().UTC(), revokeBatch)
 	if err != nil {
 		return fmt.Errorf("reading what is to be revoked: %w", err)
@@ -164,6 +165,15 @@ func (b *Broker) RevokeDue(ctx context.Context) error {
 		all.Go(func() error { return b.revokeAgain(ctx, v) })
 	}
 	return all.Wait()
+}
+
+// storeRevocations stores what the store did not take when it was to be revoked.
+func (b *Broker) storeRevocations(ctx context.Context) {
+	for _, v := range b.unstored.list() {
+		if err := b.store.AddRevocation(ctx, v); err == nil || errors.Is(err, storage.ErrConflict) {
+			b.unstored.forget(v.ID)
+		}
+	}
 }
 
 // revokeAgain tries one that was stored. One that cannot be read keeps no other one from being tried.
@@ -205,16 +215,41 @@ func (b *Broker) revokeUnsaved(ctx context.Context, key storage.ConnectionKey) {
 	b.revoke(ctx, late.server, late.client, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
 }
 
-// revokeEndedElsewhere ends such tokens of connections that another node ended.
-func (b *Broker) revokeEndedElsewhere(ctx context.Context) {
+// dropUnsaved forgets such tokens of a connection that another one, of that kind, took the place of. They are revoked where that
+// cannot end the new one.
+func (b *Broker) dropUnsaved(ctx context.Context, key storage.ConnectionKey, by storage.Provider) {
+	late, ok := b.unsaved.get(key)
+	switch {
+	case !ok:
+	case by != storage.ProviderOAuth2, late.server.Entry.Options.IndependentTokens:
+		b.revokeUnsaved(ctx, key)
+	default:
+		b.unsaved.forget(key)
+	}
+}
+
+// endUnsaved ends such tokens of connections that another node ended or replaced.
+func (b *Broker) endUnsaved(ctx context.Context) {
 	for _, key := range b.unsaved.keys() {
-		if _, err := b.store.Connection(ctx, key); errors.Is(err, storage.ErrNotFound) {
+		late, ok := b.unsaved.get(key)
+		if !ok {
+			continue // stored meanwhile
+		}
+		c, err := b.store.Connection(ctx, key)
+		var g grant
+		if err == nil {
+			g, err = b.openGrant(c)
+		}
+		switch {
+		case errors.Is(err, storage.ErrNotFound), errors.Is(err, errNothingStored):
 			b.revokeUnsaved(ctx, key)
+		case err == nil && g.ID != late.grant:
+			b.dropUnsaved(ctx, key, c.Kind)
 		}
 	}
 }
 
-// replaced is the grant that a new connection takes the place of, where it may be revoked. Most providers end all tokens of a user and
+// replaced returns the grant that a new connection takes the place of, where it may be revoked. Most providers end all tokens of a user and
 // client with one of them, the new ones too: only where the entry says that they do not there is one.
 func (b *Broker) replaced(ctx context.Context, s storage.Server, client storage.OAuthClient, key storage.ConnectionKey) (grant, error) {
 	if !s.Entry.Options.IndependentTokens {
@@ -232,4 +267,31 @@ func (b *Broker) replaced(ctx context.Context, s storage.Server, client storage.
 		return grant{}, nil //nolint:nilerr // that must not keep its user from connecting anew
 	}
 	return g, nil
+}
+
+// unstored keeps revocations that the store could not take, until it can. The zero value is ready.
+type unstored struct {
+	mu  sync.Mutex
+	all map[string]storage.Revocation // by id
+}
+
+func (u *unstored) put(v storage.Revocation) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all == nil {
+		u.all = make(map[string]storage.Revocation)
+	}
+	u.all[v.ID] = v
+}
+
+func (u *unstored) forget(id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.all, id)
+}
+
+func (u *unstored) list() []storage.Revocation {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Collect(maps.Values(u.all))
 }

@@ -6,15 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// revoked are the tokens that the provider was told to forget.
+// revoked returns the tokens that the provider was told to forget.
 func (b *bundle) revoked() []string {
 	return get(b.provider, func(p *provider) []string { return slices.Clone(p.revoked) })
 }
 
-// waiting are the revocations that are stored.
+// waiting returns the revocations that are stored.
 func (b *bundle) waiting() []storage.Revocation {
 	b.t.Helper()
 	all, err := b.store.DueRevocations(b.t.Context(), b.clock.now().Add(365*24*time.Hour), 100)
@@ -96,40 +97,149 @@ func TestRevokedNever(t *testing.T) {
 	}
 }
 
-// TestUnsavedIsRevoked ends a connection whose newest tokens the store did not take yet: at the node that has them, and at another one.
+// unsave has the newest tokens of the connection in memory alone, and returns their refresh token.
+func (b *bundle) unsave() string {
+	b.t.Helper()
+	b.connect()
+	b.clock.advance(time.Hour)
+	full := func() error { return storage.ErrUnavailable }
+	b.store.afterEdit.Store(&full)
+	if _, err := b.Credential(b.t.Context(), b.key, &b.server); !errors.Is(err, ErrUnavailable) {
+		b.t.Fatalf("%v", err)
+	}
+	b.store.afterEdit.Store(nil)
+	late, ok := b.unsaved.get(b.key)
+	if !ok {
+		b.t.Fatal("there is no token that is not stored")
+	}
+	return late.tokens.Refresh.Reveal()
+}
+
+// independent sets whether the entry says that its tokens are independent.
+func (b *bundle) independent(is bool) {
+	b.t.Helper()
+	if _, err := b.store.UpdateDirectoryEntry(b.t.Context(), b.who.OrganizationID, b.server.DirectoryID, func(e *storage.DirectoryEntry) error {
+		e.Options.IndependentTokens = is
+		return nil
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.server = b.reload(b.server)
+}
+
+// TestUnsavedIsRevoked ends, or replaces, a connection whose newest tokens the store did not take yet.
 func TestUnsavedIsRevoked(t *testing.T) {
-	for name, elsewhere := range map[string]bool{"here": false, "at another node": true} {
+	disconnect := func(b *bundle, by *Broker) {
+		if err := by.Disconnect(b.t.Context(), b.key); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	anew := func(b *bundle, by *Broker) {
+		here := b.Broker
+		b.Broker = by
+		b.connect()
+		b.Broker = here
+	}
+	for name, tc := range map[string]struct {
+		independent bool
+		ends        func(b *bundle)
+		revoked     bool
+	}{
+		"disconnected here":           {ends: func(b *bundle) { disconnect(b, b.Broker) }, revoked: true},
+		"disconnected elsewhere":      {ends: func(b *bundle) { disconnect(b, b.node()) }, revoked: true},
+		"broken elsewhere":            {ends: func(b *bundle) { b.edit(func(c *storage.Connection) { fallen(c, "x", b.clock.now()) }) }, revoked: true},
+		"anew here":                   {ends: func(b *bundle) { anew(b, b.Broker) }},
+		"anew here, independent":      {independent: true, ends: func(b *bundle) { anew(b, b.Broker) }, revoked: true},
+		"anew elsewhere":              {ends: func(b *bundle) { anew(b, b.node()) }},
+		"anew elsewhere, independent": {independent: true, ends: func(b *bundle) { anew(b, b.node()) }, revoked: true},
+		"broken by its refresh": {ends: func(b *bundle) {
+			client, err := b.store.OAuthClient(b.t.Context(), b.key.OrganizationID, b.key.ServerID)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			former := client.ClientID
+			client.ClientID = "another"
+			if err := b.store.PutOAuthClient(b.t.Context(), client, former); err != nil {
+				b.t.Fatal(err)
+			}
+			b.clock.advance(time.Hour)
+			if _, err := b.Credential(b.t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
+				b.t.Fatalf("%v", err)
+			}
+		}, revoked: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
-			b.connect()
-			b.clock.advance(time.Hour)
-			full := func() error { return storage.ErrUnavailable }
-			b.store.afterEdit.Store(&full)
-			if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrUnavailable) {
-				t.Fatalf("%v", err)
-			}
-			b.store.afterEdit.Store(nil)
-			late := b.unsaved.tokens[b.key].tokens.Refresh.Reveal()
-			if late == "" {
-				t.Fatal("there is no token that is not stored")
-			}
-			ends := b.Broker
-			if elsewhere {
-				ends = b.node()
-			}
-			if err := ends.Disconnect(t.Context(), b.key); err != nil {
+			b.independent(tc.independent)
+			late := b.unsave()
+			tc.ends(b)
+			if err := b.RevokeDue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if elsewhere {
-				if err := b.RevokeDue(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			b.settle(func() bool { return slices.Contains(b.revoked(), late) && len(b.waiting()) == 0 })
-			if len(b.unsaved.keys()) != 0 {
-				t.Error("it is kept still")
+			b.Close()
+			if got := slices.Contains(b.revoked(), late); got != tc.revoked || len(b.unsaved.keys()) != 0 || len(b.waiting()) != 0 {
+				t.Errorf("revoked: %v, %d kept, %d wait\n%s", got, len(b.unsaved.keys()), len(b.waiting()), b.log)
 			}
 		})
+	}
+}
+
+// TestUnsavedStays sweeps while the connection is as it was: its newest tokens are for the next refresh.
+func TestUnsavedStays(t *testing.T) {
+	b := setup(t)
+	b.unsave()
+	if err := b.RevokeDue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.unsaved.keys()) != 1 {
+		t.Error("it is gone")
+	}
+	b.clock.advance(time.Hour)
+	b.use(b.Broker)
+	if got := b.revoked(); len(got) != 0 {
+		t.Errorf("revoked %v", got)
+	}
+}
+
+// TestRevocationNotStored ends a connection while neither its provider nor the store takes what is to be revoked.
+func TestRevocationNotStored(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	b.outOfOrder(true)
+	full := storage.ErrUnavailable
+	b.store.revocationErr.Store(&full)
+	if err := b.Disconnect(t.Context(), b.key); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	b.store.revocationErr.Store(nil)
+	b.outOfOrder(false)
+	next := b.over(b.Memory)
+	b.clock.advance(time.Hour)
+	if err := next.RevokeDue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.revoked(); len(got) != 2 || len(b.waiting()) != 0 || len(next.unstored.list()) != 0 {
+		t.Errorf("revoked %v, %d wait, %d in memory", got, len(b.waiting()), len(next.unstored.list()))
+	}
+}
+
+// TestTypedReplacesGrant types a credential over an account that was connected: that leaves no new grant to spare.
+func TestTypedReplacesGrant(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	if _, err := b.store.UpdateDirectoryEntry(t.Context(), b.who.OrganizationID, b.server.DirectoryID, func(e *storage.DirectoryEntry) error {
+		e.Provider = storage.ProviderBearerToken
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Connect(t.Context(), b.who, b.reload(b.server), ConnectRequest{BearerToken: seal.NewSecret("t")}); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if got := b.revoked(); len(got) != 2 {
+		t.Errorf("revoked %v\n%s", got, b.log)
 	}
 }
 
@@ -138,13 +248,7 @@ func TestReplacedIsRevoked(t *testing.T) {
 	for name, independent := range map[string]bool{"by default": false, "independent tokens": true} {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
-			if _, err := b.store.UpdateDirectoryEntry(t.Context(), b.who.OrganizationID, b.server.DirectoryID, func(e *storage.DirectoryEntry) error {
-				e.Options.IndependentTokens = independent
-				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
-			b.server = b.reload(b.server)
+			b.independent(independent)
 			b.connect()
 			former, err := b.openGrant(b.connection())
 			if err != nil {

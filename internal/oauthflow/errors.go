@@ -31,6 +31,7 @@ const (
 	CodeInvalidClient      = "invalid_client"
 	CodeUnauthorizedClient = "unauthorized_client"
 	CodeAccessDenied       = "access_denied"
+	CodeUnsupportedToken   = "unsupported_token_type"
 )
 
 // clientCodes say that the client, or its secret, is not accepted: those of RFC 6749, and what GitHub and Slack have for them.

@@ -19,13 +19,15 @@ type RevokeRequest struct {
 }
 
 // Revoke asks the server to forget tokens: the refresh token first, because most servers drop the access tokens of its
-// grant with it. Both are tried; the errors are joined. A server that does not know a token answers success.
+// grant with it. Both are tried; the errors are joined. A server that does not know a token answers success. One that revokes no
+// access tokens (RFC 7009 section 2.2.1) is done with the refresh token, for asking again would change nothing.
 func (c *Client) Revoke(ctx context.Context, r RevokeRequest) error {
 	c = c.trusting(r.Client.Roots)
-	return errors.Join(
-		c.revoke(ctx, r, r.Refresh, "refresh_token"),
-		c.revoke(ctx, r, r.Access, "access_token"),
-	)
+	refresh, access := c.revoke(ctx, r, r.Refresh, "refresh_token"), c.revoke(ctx, r, r.Access, "access_token")
+	if !r.Refresh.Empty() && refresh == nil && Code(access) == CodeUnsupportedToken {
+		return nil
+	}
+	return errors.Join(refresh, access)
 }
 
 func (c *Client) revoke(ctx context.Context, r RevokeRequest, token seal.Secret, hint string) error {

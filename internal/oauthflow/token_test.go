@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -243,6 +245,38 @@ func TestRevoke(t *testing.T) {
 	}
 	if n := len(f.paths()); n != 4 {
 		t.Errorf("A16 %d requests, want 4: the second token is tried after the first failed", n)
+	}
+}
+
+// TestRevokeUnsupported asks servers that revoke no access tokens: with the refresh token revoked there is nothing left to ask.
+func TestRevokeUnsupported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refresh string
+		takes   string
+		done    bool
+	}{
+		"the refresh token alone": {"r", "r", true},
+		"neither":                 {"r", "", false},
+		"an access token alone":   {"", "r", false},
+		"the access token alone":  {"r", "a", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.FormValue("token") == tc.takes {
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"error":"unsupported_token_type"}`)
+			}))
+			defer server.Close()
+			err := newClient().Revoke(t.Context(), RevokeRequest{
+				Endpoint: server.URL, Client: ClientAuth{ID: "id", Method: AuthNone}, Refresh: seal.NewSecret(tc.refresh), Access: seal.NewSecret("a"),
+			})
+			if (err == nil) != tc.done {
+				t.Error(err)
+			}
+		})
 	}
 }
 
