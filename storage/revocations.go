@@ -5,7 +5,7 @@ import "time"
 // RevocationLifetime is for how long a provider is asked again and again to forget tokens.
 const RevocationLifetime = 24 * time.Hour
 
-// Revocation is what a provider has to be told to forget (RFC 7009), because nobody will use it any more.
+// Revocation asks a provider to forget tokens that nobody will use any more (RFC 7009).
 type Revocation struct {
 	ID             string
 	OrganizationID string

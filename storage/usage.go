@@ -108,7 +108,8 @@ type Budget struct {
 	UpdatedAt time.Time
 }
 
-// BudgetTarget is what a budget bounds. With another one it is another budget: what was spent of it before is forgotten.
+// BudgetTarget names the spending that a budget bounds. A budget with another target is another budget: its former spends are
+// forgotten.
 type BudgetTarget struct {
 	Scope  Scope
 	Period BudgetPeriod
@@ -125,7 +126,7 @@ type BudgetSpend struct {
 	Subject string
 	Start   time.Time // of the period
 	Cost    int64     // not negative
-	// Target is what the budget bounded when it was spent. AddUsage drops the spend when the budget bounds something else by now.
+	// Target names what the budget bounded at that time. AddUsage drops the spend when the budget bounds something else by now.
 	// The zero value: whatever it bounds. What is read has none.
 	Target BudgetTarget
 }

@@ -81,7 +81,7 @@ type faultyStore struct {
 	// afterEdit runs between what the provider answered and the commit; its error stands for one of the commit.
 	afterEdit atomic.Pointer[func() error]
 	putErr    atomic.Pointer[error]
-	// revocationErr is what storing a revocation ends in.
+	// revocationErr makes storing a revocation fail.
 	revocationErr atomic.Pointer[error]
 	keysErr       atomic.Pointer[error]
 	// away is how many of the next things that a refresh asks of the store before it asks the provider get no answer.

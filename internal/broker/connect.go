@@ -182,7 +182,7 @@ func idAfter(former storage.Connection) (string, error) {
 	return id.String(), nil
 }
 
-// attempt is what an attempt's row holds.
+// attempt holds the sealed part of a storage.Attempt.
 type attempt struct {
 	Verifier    seal.Secret
 	RedirectURI string
@@ -191,8 +191,7 @@ type attempt struct {
 	Origin      string
 	Resource    string
 	Scope       string // what was asked for, blank-separated
-	// Answer is the provider's answer, with the code in it, to an attempt that is held until its user has logged in; empty for
-	// others.
+	// Answer holds the provider's answer, code included, until the user has logged in. It is empty for other attempts.
 	Answer seal.Secret
 }
 

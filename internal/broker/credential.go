@@ -69,7 +69,7 @@ func setQuery(raw, name, value string) string {
 	return strings.Join(append(kept, url.QueryEscape(name)+"="+url.QueryEscape(value)), "&")
 }
 
-// grant is what a connection holds.
+// grant holds the credentials of a connection.
 type grant struct {
 	// ID names the grant itself. It stays the same when tokens are refreshed and changes when the user connects anew.
 	ID       string

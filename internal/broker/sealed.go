@@ -6,7 +6,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// sealedGrant is a grant as it is sealed into a connection. Its secrets are plain: it lives while it is sealed or opened.
+// sealedGrant holds a grant in the form that is sealed into a connection. Its secrets are plain: it lives while it is sealed or opened.
 type sealedGrant struct {
 	ID       string `json:"id"`
 	Access   string `json:"access_token,omitempty"`
@@ -37,7 +37,7 @@ func decodeGrant(plain []byte) (grant, error) {
 	}, nil
 }
 
-// sealedAttempt is an attempt as it is sealed into its row.
+// sealedAttempt holds an attempt in the form that is sealed into its row.
 type sealedAttempt struct {
 	Verifier    string `json:"verifier"`
 	RedirectURI string `json:"redirect_uri"`

@@ -20,7 +20,7 @@ func TestSilent(t *testing.T) {
 		Credential{value: secret}, ConnectRequest{APIKey: secret, BearerToken: secret, Username: secret, Password: secret})
 }
 
-// TestSealedForms: what is sealed is what former versions sealed, whole.
+// TestSealedForms reads and writes sealed rows in the form of former versions.
 func TestSealedForms(t *testing.T) {
 	const sealedGrant = `{"id":"i","access_token":"a","refresh_token":"r","asked":"s","key":"k","username":"u","password":"p","forced":true,"unusable":true}`
 	const sealedAttempt = `{"verifier":"v","redirect_uri":"r","return_url":"b","client_id":"c","origin":"o","resource":"s","scope":"p","answer":"code=x"}`

@@ -70,13 +70,13 @@ func CheckHeaders(h http.Header, m *Message) error {
 	return nil
 }
 
-// Named is what Mcp-Name mirrors of the message. ok is false when it mirrors nothing.
+// Named returns the value that Mcp-Name mirrors. ok is false when the method has none.
 func Named(m *Message) (name string, ok bool) {
 	member, name := named(m)
 	return name, member != ""
 }
 
-// named is what Mcp-Name mirrors for the message's method; "" when nothing.
+// named returns the member that Mcp-Name mirrors, and its value. member is "" when the method has none.
 func named(m *Message) (member, value string) {
 	switch m.Method {
 	case "tools/call", "prompts/get":
@@ -113,8 +113,8 @@ func decodeHeader(value string) (string, bool) {
 	return string(decoded), err == nil && !strings.ContainsAny(encoded, "\r\n")
 }
 
-// DecodeHeader is what the values of a header say that mirrors a part of a message. ok is false when there are several, or it
-// is encoded wrongly.
+// DecodeHeader decodes the values of a header that mirrors a part of a message. ok is false for several values and for a wrong
+// encoding.
 func DecodeHeader(values []string) (text string, ok bool) {
 	value, single := header(http.Header{"": values}, "")
 	if !single {

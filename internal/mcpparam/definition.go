@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Prefix is what the names of these headers begin with, in the form that http.Header keeps them in.
+// Prefix begins the names of these headers, in the form that http.Header keeps them in.
 const Prefix = "Mcp-Param-"
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Tool is what is known of a called tool.
+// Tool describes the tool of a call.
 type Tool struct {
 	Known  bool // its definition was listed
 	Params []Param
@@ -41,7 +41,7 @@ func Headers(tool Tool, m *jsonrpc.Message, sent http.Header) ([]Field, error) {
 	return echoed(said, arguments), nil
 }
 
-// read is what the client's headers say, by name; what is empty says nothing.
+// read decodes the client's headers, by name. Empty ones are left out.
 func read(m *jsonrpc.Message, sent http.Header) (said map[string]string, err error) {
 	for name, values := range sent {
 		if !strings.HasPrefix(name, Prefix) {
@@ -61,7 +61,7 @@ func read(m *jsonrpc.Message, sent http.Header) (said map[string]string, err err
 	return said, nil
 }
 
-// echoed are the headers that say a value of the arguments.
+// echoed returns the headers that say a value of the arguments.
 func echoed(said map[string]string, arguments strictjson.Value) (out []Field) {
 	wanted := make(map[string]bool, len(said)) // true: it was found
 	for _, value := range said {

@@ -55,7 +55,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestHeaders: what leaves is what the body says, in one spelling; what disagrees is refused.
+// TestHeaders sends headers that agree and disagree with the body. Those that agree leave in one spelling, the others are refused.
 func TestHeaders(t *testing.T) {
 	params := []mcpparam.Param{param("Mcp-Param-Region", "region"), param("Mcp-Param-N", "deep", "n"), param("Mcp-Param-Ok", "ok")}
 	type fields = []mcpparam.Field

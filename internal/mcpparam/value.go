@@ -10,8 +10,8 @@ import (
 // maxSafe is the largest integer that every reader of JSON takes for what it is.
 const maxSafe = 1<<53 - 1
 
-// text is how a header says a value. ok is false for what no header says: objects, arrays, null, and numbers that are no
-// integers or are too large.
+// text writes a value in the form of a header. ok is false for values that no header can say: objects, arrays, null, fractions and
+// integers above maxSafe.
 func text(v strictjson.Value) (s string, ok bool) {
 	switch v.Kind() {
 	case strictjson.String:
@@ -47,7 +47,7 @@ func says(header string, v strictjson.Value) bool {
 	return header == own
 }
 
-// at is the value at a path; the zero Value where there is none.
+// at returns the value at a path; the zero Value where there is none.
 func at(v strictjson.Value, path []string) strictjson.Value {
 	for _, name := range path {
 		v, _ = v.Get(name) // of no object: the zero Value

@@ -41,7 +41,7 @@ const MaxQuestion = 1 << 10
 
 const marked = "durward-q-"
 
-// Mark is the id under which b's client is asked what the server asks under id, both as they stand in messages. session is that of
+// Mark returns the id under which b's client is asked the question that the server asks under id. Both are JSON texts. session is that of
 // the client, "" for none. It is nil when the id is longer than MaxQuestion.
 func (q *Questions) Mark(id []byte, session string, b Binding) []byte {
 	if len(id) > MaxQuestion {
@@ -51,7 +51,7 @@ func (q *Questions) Mark(id []byte, session string, b Binding) []byte {
 	return []byte(`"` + marked + base64.RawURLEncoding.EncodeToString(text) + `"`)
 }
 
-// Unmark is the server's own id, as it wrote it, for the id of a client's answer. ok is false when nobody has asked that: the id was
+// Unmark returns the server's own id, as it wrote it, for the id of a client's answer. ok is false when nobody has asked that: the id was
 // not made by Mark, or for somebody else.
 func (q *Questions) Unmark(id []byte, session string, b Binding) (own []byte, ok bool) {
 	var text string
@@ -91,7 +91,7 @@ func (q *Questions) Again(id []byte) bool {
 	return false
 }
 
-// question is what is digested. The binding's lengths go first; a session's id has no NUL.
+// question writes the message that is digested. The binding's lengths go first; a session's id has no NUL.
 func question(id []byte, session string, b Binding) []byte {
 	return append(append(append(b.bound("mcp question"), session...), 0), id...)
 }

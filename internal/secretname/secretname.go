@@ -7,17 +7,17 @@ import (
 	"unicode"
 )
 
-// names are those of members that hold secrets wherever they stand, as Plain writes them.
+// names lists members that hold secrets wherever they stand, as Plain writes them.
 var names = []string{
 	"authorization", "password", "passwd", "secret", "clientsecret", "token", "accesstoken", "refreshtoken", "apikey",
 	"privatekey", "credential", "cookie",
 }
 
-// endings are what the names of secrets end with in requests to the API. In arguments of tools an issue has a key, and an
+// endings lists the ends of secrets' names in requests to the API. In arguments of tools an issue has a key, and an
 // answer a code.
 var endings = append(slices.Clone(names), "code", "key", "passphrase", "pwd", "verifier", "assertion")
 
-// Plain is what the ways to write a name have in common: access_token, accessToken and Access-Token are one.
+// Plain returns one spelling for all ways to write a name: access_token, accessToken and Access-Token are one.
 func Plain(name string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '_' || c == '-' || unicode.IsSpace(c) {

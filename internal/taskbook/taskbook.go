@@ -19,7 +19,7 @@ const (
 	maxTasks = 100_000          // in memory; the owner who was seen last longest ago is forgotten first
 )
 
-// book is what this process has seen. It is safe for concurrent use. The zero value is ready.
+// book remembers the tasks that this process has seen. It is safe for concurrent use. The zero value is ready.
 type book struct {
 	mu     sync.Mutex
 	owners map[mcpsession.Binding]*list.Element

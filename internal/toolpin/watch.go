@@ -37,7 +37,7 @@ type Watch struct {
 	working bool
 }
 
-// latest is what is kept of a definition.
+// latest holds the parts of a definition that are kept.
 type latest struct {
 	hash    string
 	mirrors *mcpparam.Tool
