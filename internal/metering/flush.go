@@ -28,6 +28,11 @@ func (m *Meter) Flush(ctx context.Context) error {
 		return fmt.Errorf("flushing usage: %w", err)
 	}
 	defer m.leave()
+	return m.flush(ctx)
+}
+
+// flush does what Flush does, for whoever has the visit.
+func (m *Meter) flush(ctx context.Context) error {
 	for more := true; more; {
 		more = m.cut()
 		if err := m.send(ctx); err != nil {
@@ -257,15 +262,26 @@ func (m *Meter) Close() {
 	m.sets.Close()
 }
 
-// last brings what is left to the store, or into Options.Dir, where nothing else will. Whoever settled may be gone by now.
+// last brings what is left to the store, or into Options.Dir, where nothing else will. Whoever settled may be gone by now. A visit
+// before it has its own time: without that nothing would be cut, and nothing kept.
 func (m *Meter) last() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.stopping), storeTimeout)
+	apart := context.WithoutCancel(m.stopping)
+	waiting, cancel := context.WithTimeout(apart, 2*storeTimeout)
 	defer cancel()
-	if err := m.Flush(ctx); err != nil {
-		if m.spool.dir == "" {
-			m.log().Error("usage is lost: the store did not take it until the gateway's end", "error", err, "rows", m.Stats().Rows)
-		} else {
-			m.log().Warn("usage waits for the next start: the store did not take it until the gateway's end", "error", err, "rows", m.Stats().Rows)
-		}
+	err := m.enter(waiting)
+	if err != nil {
+		m.log().Error("usage is lost: the store did not answer until the gateway's end", "error", err, "rows", m.Stats().Rows)
+		return
+	}
+	defer m.leave()
+	ctx, cancel := context.WithTimeout(apart, storeTimeout)
+	defer cancel()
+	if err = m.flush(ctx); err == nil {
+		return
+	}
+	if m.spool.dir == "" || len(m.loose) > 0 {
+		m.log().Error("usage is lost: the store did not take it until the gateway's end", "error", err, "rows", m.Stats().Rows)
+	} else {
+		m.log().Warn("usage waits for the next start: the store did not take it until the gateway's end", "error", err, "rows", m.Stats().Rows)
 	}
 }

@@ -213,6 +213,30 @@ func TestSettledAfterTheEnd(t *testing.T) {
 	}
 }
 
+// TestSettledBehindAVisit settles a call after the end while a visit to the store takes all the time that it has.
+func TestSettledBehindAVisit(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		d := in(t, store, dir)
+		late := d.reserve(call(5))
+		d.Close()
+		store.fail(always(away))
+		if err := d.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(storeTimeout+time.Second, d.leave)
+		asReserved(late)
+		store.fail(always(works))
+		next := in(t, store, dir)
+		next.flush()
+		if n := store.total(); n.Requests != 1 || n.Cost != 5 {
+			t.Errorf("%+v", n)
+		}
+		next.Close()
+	})
+}
+
 // TestSpoolUnread fails to read the first of two batches that a killed process has left: the second must not be sent before it, or the
 // store takes the first for sent. What other processes have left does not wait for it, and neither does what follows a file that
 // holds no batch.
