@@ -1,0 +1,50 @@
+package policy
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/taskbook"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// countedTasks is a store that counts its writes.
+type countedTasks struct {
+	writes int
+	err    error
+}
+
+func (c *countedTasks) AddTask(context.Context, storage.Task) error {
+	c.writes++
+	return c.err
+}
+
+func (c *countedTasks) Tasks(context.Context, storage.TaskOwner, time.Time) ([]string, error) {
+	return nil, c.err
+}
+
+// TestManyTasks has a server tell of more and more tasks in one answer: the writes that it causes are bounded.
+func TestManyTasks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want int
+	}{"taken": {nil, storage.MaxTasks}, "while the store is away": {storage.ErrUnavailable, 1}} {
+		t.Run(name, func(t *testing.T) {
+			store := &countedTasks{err: tc.err}
+			core := &app.Core{Tasks: &taskbook.Owners{Store: store, Now: time.Now}}
+			q := request{handler: &Handler{logger: zap.NewNop()}, call: &app.Call{Core: core, Caller: new(app.Caller), Server: new(storage.Server)}}
+			created := q.taskCreated(t.Context())
+			for i := range 4 * storage.MaxTasks {
+				created(strconv.Itoa(i))
+			}
+			if store.writes != tc.want {
+				t.Errorf("%d writes, want %d", store.writes, tc.want)
+			}
+		})
+	}
+}
