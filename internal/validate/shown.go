@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
@@ -9,10 +8,10 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// maxInput is how many bytes a value has that is still given back.
+// maxInput bounds values that are given back, in bytes.
 const maxInput = 512
 
-// shown is a text as a problem's input; nil when it is too long to be given back, or mentions a secret.
+// shown returns a text as a problem's input; nil when it is too long to be given back, or mentions a secret.
 func shown(s string) any {
 	if len(s) > maxInput || secretname.Within(s) {
 		return nil
@@ -41,9 +40,9 @@ func holdsSecret(object strictjson.Value) bool {
 	})
 }
 
-// holdsSecret is the same for the parameters of a query.
+// holdsSecret reports whether a parameter of the query is a secret by its name.
 func (q *Query) holdsSecret() bool {
-	for name := range maps.Keys(q.values) {
+	for name := range q.values {
 		if secretname.Like(name) {
 			return true
 		}

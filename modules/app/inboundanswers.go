@@ -24,7 +24,7 @@ func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 	return err == nil
 }
 
-// answersAsAsked is the body with the server's ids; nil when it stays as it is.
+// answersAsAsked returns the body with the server's ids; nil when it stays as it is.
 func (in *Inbound) answersAsAsked() ([]byte, error) {
 	if in.Modern() {
 		return nil, nil
@@ -67,7 +67,7 @@ func (in *Inbound) answersAsAsked() ([]byte, error) {
 	return elements[0], nil
 }
 
-// elements are the texts of the body's messages.
+// elements returns the texts of the body's messages.
 func (in *Inbound) elements() ([][]byte, error) {
 	if !in.Message.Batch {
 		return [][]byte{in.Body}, nil

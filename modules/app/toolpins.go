@@ -130,7 +130,7 @@ func (p *ToolPins) Definition(ctx context.Context, name string) (string, error) 
 	return p.watch.Definition(pins, name), nil
 }
 
-// Mirrors is which arguments of a tool travel in headers, by what the upstream last said of it.
+// Mirrors tells which arguments of a tool travel in headers, by its newest definition. Errors are the store's.
 func (p *ToolPins) Mirrors(ctx context.Context, name string) (mcpparam.Tool, error) {
 	pins, err := p.pins(ctx)
 	if err != nil {

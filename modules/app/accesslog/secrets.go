@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// secrets are the values that were hidden in what is known of a request. The configuration may write them elsewhere: log_append
+// secrets lists the values that were hidden in a request and its answer. The configuration may write them elsewhere: log_append
 // and error take placeholders.
 type secrets []string
 
-// shortest is the length from which on a value is looked for elsewhere: shorter ones stand there by chance, and keep nothing.
+// shortest bounds the values that are looked for elsewhere, in bytes: shorter ones stand there by chance.
 const shortest = 8
 
 func (s *secrets) learn(value string) {
