@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -180,6 +181,76 @@ func TestNothingWritten(t *testing.T) {
 	if up.conns.Load() != 3 || up.asked.Load() != 3 {
 		t.Errorf("%d requests over %d connections", up.asked.Load(), up.conns.Load())
 	}
+}
+
+// TestEndWithAnswer: a connection whose end came together with the last bytes of an answer is not asked again: the next request
+// would be lost with it.
+func TestEndWithAnswer(t *testing.T) {
+	for name, reads := range map[string][]string{
+		"with all of it":      {ok},
+		"with the body":       {strings.TrimSuffix(ok, "{}"), "{}"},
+		"with the last chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "2\r\n{}\r\n0\r\n\r\n"},
+		"without a body":      {"HTTP/1.1 204 No Content\r\n\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &ending{reads: reads}
+			c := New(d, Options{})
+			defer c.CloseIdleConnections()
+			for n := range 2 {
+				r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://a.test/", strings.NewReader("{}"))
+				if _, got, err := do(c, r); err != nil || got != "{}" && name != "without a body" {
+					t.Errorf("request %d: %q %v", n+1, got, err)
+				}
+				if c.pool.idle != 0 {
+					t.Errorf("request %d: the connection is kept", n+1)
+				}
+			}
+			if d.dialled != 2 || d.closed != 2 {
+				t.Errorf("%d connections, %d closed", d.dialled, d.closed)
+			}
+		})
+	}
+}
+
+// ending dials connections that give out what is read, and their end together with the last of it.
+type ending struct {
+	reads           []string
+	dialled, closed int
+}
+
+type lastWords struct {
+	net.Conn
+	of    *ending
+	reads []string
+}
+
+func (d *ending) DialContext(context.Context, string, string) (net.Conn, error) {
+	d.dialled++
+	return &lastWords{of: d, reads: slices.Clone(d.reads)}, nil
+}
+
+func (d *ending) DialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	return d.DialContext(ctx, network, addr)
+}
+
+func (c *lastWords) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c *lastWords) Close() error {
+	c.of.closed++
+	return nil
+}
+
+func (c *lastWords) Read(p []byte) (n int, err error) {
+	if len(c.reads) > 0 {
+		n = copy(p, c.reads[0])
+		if c.reads[0] = c.reads[0][n:]; c.reads[0] == "" {
+			c.reads = c.reads[1:]
+		}
+	}
+	if len(c.reads) == 0 {
+		err = io.EOF
+	}
+	return n, err
 }
 
 type dying struct {

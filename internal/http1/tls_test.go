@@ -148,11 +148,13 @@ func TestTLSMore(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		say  []string // each a record
+		end  bool     // a close_notify follows
 		kept bool
 	}{
-		{"nothing more", []string{ok}, true},
-		{"O12 beyond the answer in its record", []string{"HTTP/1.1 200 OK\r\nContent-Length: 6000\r\n\r\n" + string(make([]byte, 6000)) + string(second)}, false},
-		{"O12 in a record of its own", []string{ok, string(second)}, false},
+		{"nothing more", []string{ok}, false, true},
+		{"its end", []string{ok}, true, false},
+		{"O12 beyond the answer in its record", []string{"HTTP/1.1 200 OK\r\nContent-Length: 6000\r\n\r\n" + string(make([]byte, 6000)) + string(second)}, false, false},
+		{"O12 in a record of its own", []string{ok, string(second)}, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			served := make(chan bool, 4)
@@ -165,6 +167,10 @@ func TestTLSMore(t *testing.T) {
 					g.hold = true
 					for _, s := range tc.say {
 						c.say(s)
+					}
+					if tc.end {
+						_ = secured.CloseWrite()
+						_ = g.SetWriteDeadline(time.Time{}) // which CloseWrite lets pass
 					}
 					g.flush()
 					served <- true
