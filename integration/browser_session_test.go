@@ -37,7 +37,7 @@ func TestBrowserApproves(t *testing.T) {
 	if p.URL != address {
 		t.Errorf("the browser ended at %s instead of %s", p.URL, address)
 	}
-	b.Contains(p, "Approve this tool call?", "delete_issue", "dev-agent", `"id": 4`, "SHA-256", clientUser)
+	b.Contains(p, "Approve this tool call?", "delete_issue", "dev-agent", `"id": 4`, "SHA-256", clientUser, "GMT+9")
 	b.Picture("approval")
 	p = b.Click("Approve this call")
 	b.Contains(p, "You have approved this call", "once, for exactly this call", "tell your agent to try again")

@@ -1,6 +1,8 @@
 package webpage
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -42,6 +44,25 @@ func TestPage(t *testing.T) {
 	}
 	if w.Code != http.StatusTeapot || !strings.Contains(body, "<style>"+style+"</style>") {
 		t.Errorf("status %d: %s", w.Code, body)
+	}
+}
+
+// TestTimes: a page with times has one script, which its policy allows by its content, and no other may run.
+func TestTimes(t *testing.T) {
+	w := httptest.NewRecorder()
+	if err := MustParse(`<time datetime="2026-11-26T00:00:00Z">{{.}}</time>`).Times().Write(w, http.StatusOK, "t", "<script>alert(1)</script>"); err != nil {
+		t.Fatal(err)
+	}
+	body := w.Body.String()
+	_, script, _ := strings.Cut(body, "<script>")
+	script, _, _ = strings.Cut(script, "</script>")
+	if strings.Count(body, "<script") != 1 || script != timesScript {
+		t.Errorf("the page's scripts are not the one for times:\n%s", body)
+	}
+	sum := sha256.Sum256([]byte(script))
+	want := "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	if got := w.Header().Get("Content-Security-Policy"); !strings.HasSuffix(got, want) || !strings.Contains(got, "default-src 'none'") {
+		t.Errorf("the policy is %s, want its end %s", got, want)
 	}
 }
 

@@ -18,11 +18,11 @@ var (
 
 	//go:embed approvals.html
 	approvalsText string
-	approvalsPage = webpage.MustParse(approvalsText).Wide()
+	approvalsPage = webpage.MustParse(approvalsText).Wide().Times()
 
 	//go:embed approval.html
 	approvalText string
-	approvalPage = webpage.MustParse(approvalText).Wide()
+	approvalPage = webpage.MustParse(approvalText).Wide().Times()
 )
 
 const (
