@@ -238,6 +238,23 @@ func devClaims(t *testing.T, token string) map[string]any {
 	return claims
 }
 
+// TestDevRefusedTokens: where `durward dev` runs, `doctor tokens` needs no option to find it. Elsewhere it says which it needs.
+func TestDevRefusedTokens(t *testing.T) {
+	home := newDevHome(t)
+	d := home.start(t)
+	if status, _ := d.api(t, "nobody's", http.MethodGet, "/api/servers"); status != http.StatusUnauthorized {
+		t.Fatalf("status %d", status)
+	}
+	got := home.command(t, "doctor", "tokens")
+	if got.code != 0 || !strings.Contains(got.stdout, "401") || !strings.Contains(got.stdout, "/api/servers") {
+		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := newDevHome(t).command(t, "doctor", "tokens"); got.code == 0 || !strings.Contains(got.stderr, "--address unix//ABSOLUTE/DIR/admin.sock") {
+		t.Errorf("elsewhere: exit code %d: %s", got.code, got.stderr)
+	}
+	d.process.stop(t)
+}
+
 // TestDevRestart also starts on another port than before, which is what port 0 does.
 func TestDevRestart(t *testing.T) {
 	for _, test := range []struct {

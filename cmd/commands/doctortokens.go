@@ -13,6 +13,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/cmd/commands/devmode"
 	"github.com/durward-gateway/durward/internal/refused"
 	"github.com/durward-gateway/durward/internal/visible"
 	"github.com/durward-gateway/durward/modules/app"
@@ -41,7 +42,7 @@ kept nowhere. What is marked as not signed by its issuer can be made up by anybo
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
 	}
 	o.config.add(cmd)
-	cmd.Flags().StringVar(&o.address, "address", "", "Admin endpoint of the gateway (default: that of the configuration)")
+	cmd.Flags().StringVar(&o.address, "address", "", "Admin endpoint of the gateway (default: that of the configuration, or of `durward dev` in "+defaultData+")")
 	cmd.Flags().StringVar(&o.format, "format", "text", "text or json")
 	return cmd
 }
@@ -58,13 +59,17 @@ func (o *doctorTokens) run(out io.Writer) error {
 	if adapter == "" && file != "" && filepath.Ext(file) != ".json" {
 		adapter = "caddyfile"
 	}
-	address, err := caddycmd.DetermineAdminAPIAddress(o.address, nil, file, adapter)
+	given := o.address
+	if given == "" && file == "" {
+		given = adminOfDev(defaultData)
+	}
+	address, err := caddycmd.DetermineAdminAPIAddress(given, nil, file, adapter)
 	if err != nil {
 		return err
 	}
 	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, app.RefusedTokensAdminPath, nil, nil)
 	if err != nil {
-		return fmt.Errorf("asking the gateway at %s: %w; name its configuration with --config, and run this as its user", address, err)
+		return fmt.Errorf("asking the gateway at %s: %w; name its configuration with --config (for `durward dev --data DIR`: --address unix//ABSOLUTE/DIR/admin.sock), and run this as its user", address, err)
 	}
 	defer response.Body.Close()
 	var entries []refused.Entry
@@ -78,6 +83,15 @@ func (o *doctorTokens) run(out io.Writer) error {
 	}
 	_, err = io.WriteString(out, describeRefused(entries, file))
 	return err
+}
+
+// adminOfDev returns the admin endpoint of the `durward dev` that keeps its data in a directory; "" where there is none.
+func adminOfDev(data string) string {
+	socket, err := filepath.Abs(filepath.Join(data, devmode.SocketFile))
+	if err != nil || !exists(socket) {
+		return ""
+	}
+	return "unix/" + socket
 }
 
 // describeRefused writes entries for people. Everything that a sender wrote is spelled out where it would not be seen.

@@ -99,6 +99,14 @@ func Code(err error) string {
 	return ""
 }
 
+// Description returns the description of the ProtocolError in err's chain, for logs: a stranger's words. "" when there is none.
+func Description(err error) string {
+	if e, ok := errors.AsType[*ProtocolError](err); ok {
+		return e.Description
+	}
+	return ""
+}
+
 // errorObject reads the error object of RFC 6749 section 5.2, or what a server has in its place: texts that are no codes, or
 // other members, are kept for the log. secrets are removed: some servers repeat what they were sent (attack A10).
 func errorObject(endpoint string, status int, v strictjson.Value, secrets ...string) error {

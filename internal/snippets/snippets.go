@@ -23,9 +23,7 @@ func For(address, slug string) []Snippet {
 	const terminal = "Run this in a terminal"
 	return []Snippet{
 		{"claude-code", "Claude Code", terminal, "claude mcp add --transport http " + slug + " " + word(address)},
-		{"claude-desktop", "Claude Desktop", "Settings, Developer, Edit Config: claude_desktop_config.json", file("mcpServers", slug, map[string]any{
-			"command": "npx", "args": []string{"-y", "mcp-remote", address},
-		})},
+		{"claude-desktop", "Claude Desktop", "Settings, Developer, Edit Config: claude_desktop_config.json", file("mcpServers", slug, program{"npx", []string{"-y", "mcp-remote", address}})},
 		{"vscode", "VS Code", "Put this into .vscode/mcp.json", file("servers", slug, map[string]any{"type": "http", "url": address})},
 		{"cursor", "Cursor", "Put this into .cursor/mcp.json", file("mcpServers", slug, map[string]any{"url": address})},
 		{"codex", "Codex", terminal, "codex mcp add " + slug + " --url " + word(address) + "\ncodex mcp login " + slug},
@@ -36,8 +34,14 @@ func For(address, slug string) []Snippet {
 	}
 }
 
+// program is a server that a client starts.
+type program struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+}
+
 // file is a configuration with one server.
-func file(group, slug string, server map[string]any) string {
+func file(group, slug string, server any) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)

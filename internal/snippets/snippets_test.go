@@ -27,6 +27,11 @@ func TestFor(t *testing.T) {
 			}
 		}
 	}
+	for _, s := range For(address, "my-notes") { // people read the command before what it is given
+		if command, args := strings.Index(s.Text, `"command"`), strings.Index(s.Text, `"args"`); command > args {
+			t.Errorf("%s: args come first in %s", s.Client, s.Text)
+		}
+	}
 	for _, client := range []string{"claude-code", "claude-desktop", "vscode", "cursor", "codex", "gemini-cli", "mcp-remote", "inspector"} {
 		if !seen[client] {
 			t.Errorf("no snippet for %s", client)

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/oidclogin"
 	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/internal/webpage"
@@ -136,8 +137,8 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	v.core.Audit.RefusedToken(err, app.LoginCallbackPath)
 	switch {
 	case errors.Is(err, oidclogin.ErrDenied):
-		v.logger.Info("a login was denied", reason)
-		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in.", again)
+		v.logger.Info("a login was denied", reason, zap.String("description", oauthflow.Description(err)))
+		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in: "+deniedText(err), again)
 	case errors.Is(err, oidclogin.ErrAnswer), errors.Is(err, token.ErrInvalid), errors.Is(err, app.ErrMachine):
 		v.logger.Warn("refusing a login", reason)
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider's answer does not fit this login.", again)
@@ -152,6 +153,24 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 		v.logger.Error("ending a login", reason)
 		v.unavailable()
 	}
+}
+
+// deniedText says in words why an identity provider refused a login (RFC 6749 section 4.1.2.1, OpenID Connect Core section
+// 3.1.2.6), and who can do something about it. Nothing that the provider wrote is shown.
+func deniedText(err error) string {
+	switch oauthflow.Code(err) {
+	case oauthflow.CodeAccessDenied:
+		return "access was denied there. You may have cancelled, or your account may not be allowed to use this gateway: ask whoever gives access to it."
+	case "login_required", "interaction_required", "consent_required", "account_selection_required":
+		return "it has to ask you something first. Try again, and answer it."
+	case "temporarily_unavailable", "server_error":
+		return "it has trouble at the moment. Try again later."
+	case "invalid_scope":
+		return "it does not let the gateway's client ask for its scopes. The gateway's operator can set them at the identity provider; the gateway's log has the provider's words."
+	case oauthflow.CodeUnauthorizedClient, oauthflow.CodeInvalidClient, "unsupported_response_type", "invalid_request":
+		return "it does not accept the gateway as a client. The gateway's operator has to look at the client's registration there; the gateway's log has the provider's words."
+	}
+	return "it gave a reason that this page does not know. The gateway's log has it."
 }
 
 // logout ends the session, wherever a copy of its cookie is, and takes it out of the browser. Sessions that were begun before

@@ -16,7 +16,8 @@ const (
 	markerFile  = ".durward-dev"
 	markerText  = "`durward dev` made this directory and keeps its data here. `durward dev --reset` empties it.\n"
 	addressFile = "address"
-	socketFile  = "admin.sock"
+	// SocketFile is the admin endpoint.
+	SocketFile = "admin.sock"
 	// caddyFolder is where Caddy keeps an id of the instance and the stamps of its housekeeping.
 	caddyFolder = "caddy"
 	// maxSocketPath is how long the address of a unix socket may be on the strictest of the usual systems, without its
@@ -26,7 +27,7 @@ const (
 
 // ours are the files that development mode and the gateway make in the data directory. Anything else is somebody's.
 var ours = map[string]bool{
-	markerFile: true, addressFile: true, socketFile: true,
+	markerFile: true, addressFile: true, SocketFile: true,
 	"durward.db": true, "durward.db-wal": true, "durward.db-shm": true, "durward.db-journal": true,
 	"master.key": true, "devidp-identity.json": true, "devidp-grants.json": true, "demo-grants.json": true, "demo.address": true,
 }
@@ -173,7 +174,7 @@ func (d *Directory) foreign() ([]string, error) {
 				return nil, err
 			}
 			foreign = append(foreign, inside...)
-		case !isOurs(name) || (!entry.Type().IsRegular() && !(name == socketFile && entry.Type()&fs.ModeSocket != 0)):
+		case !isOurs(name) || (!entry.Type().IsRegular() && !(name == SocketFile && entry.Type()&fs.ModeSocket != 0)):
 			foreign = append(foreign, name)
 		}
 	}
@@ -249,7 +250,7 @@ func pathInCaddyfile(absolute string) (string, error) {
 		}
 	}
 	for _, path := range candidates {
-		if len(filepath.Join(path, socketFile)) <= maxSocketPath && !strings.ContainsFunc(path, isSpecial) {
+		if len(filepath.Join(path, SocketFile)) <= maxSocketPath && !strings.ContainsFunc(path, isSpecial) {
 			return path, nil
 		}
 	}
@@ -257,7 +258,7 @@ func pathInCaddyfile(absolute string) (string, error) {
 		return "", fmt.Errorf("--data: the path %q has characters that a Caddyfile gives a meaning, such as blanks, quotes and braces; name another one", absolute)
 	}
 	return "", fmt.Errorf("--data: the path %s is too long by %d bytes: the admin socket is in it, and the system allows its address %d; name a shorter one",
-		absolute, len(filepath.Join(absolute, socketFile))-maxSocketPath, maxSocketPath)
+		absolute, len(filepath.Join(absolute, SocketFile))-maxSocketPath, maxSocketPath)
 }
 
 func isSpecial(c rune) bool {
