@@ -92,14 +92,20 @@ func (o devOptions) run(ctx context.Context, out io.Writer) error {
 	// The handler of signals ends the process, so what is deferred here does not run then.
 	caddy.OnExit(func(context.Context) { _ = directory.Close() })
 	caddy.TrapSignals()
+	// What Caddy has to say meanwhile is for programs; errors stand before the line that says what to do about them. Caddy's
+	// goroutines go on to speak when the gateway is ready: the screen comes first.
+	logwriter.Quiet(true)
 	if err := start(ctx, directory, address); err != nil {
+		logwriter.Quiet(false)
 		return withAdvice(fmt.Errorf("starting development mode: %w", err), "")
 	}
 	if err := directory.WriteAddress(address.String()); err != nil {
+		logwriter.Quiet(false)
 		return err
 	}
 	gateway := "http://" + address.String()
 	fmt.Fprint(out, welcome.New(gateway, directory.Path()).Banner(terminal.Of(out).Color))
+	logwriter.Quiet(false)
 	if o.tour {
 		o.showTour(ctx, out, gateway)
 	}
@@ -115,9 +121,6 @@ func start(ctx context.Context, directory *devmode.Directory, address netip.Addr
 	if err != nil {
 		return err
 	}
-	// What Caddy has to say meanwhile is for programs; errors stand before the line that says what to do about them.
-	logwriter.Quiet(true)
-	defer logwriter.Quiet(false)
 	if err := caddy.Load(config, true); err != nil {
 		return err
 	}
