@@ -27,13 +27,13 @@ const (
 // auditCost measures what the audit log costs: nothing turns it off, so it is its part, in per cent, of the gateway's
 // processor time under the load of P1. To it belongs so much of the collector's work as the audit log has of what is
 // allocated. Throughput is less by this part than it would be without the audit log.
-func (b *bench) auditCost(ctx context.Context) (m measurement) {
+func (b *bench) auditCost(ctx context.Context, as way) (m measurement) {
 	stub, err := b.startStub(ctx)
 	if err != nil {
 		return measurement{err: err}
 	}
 	defer stub.stop()
-	gateway, err := b.startGateway(ctx)
+	gateway, err := b.startGatewayAs(ctx, as)
 	if err != nil {
 		return measurement{err: err}
 	}
@@ -86,7 +86,7 @@ func (b *bench) auditPart(ctx context.Context) (percent float64, failed int, err
 // part is how many per cent of a profile's samples have a frame, by function or file, that the pattern matches.
 func (b *bench) part(ctx context.Context, profile, frames string) (percent float64, err error) {
 	command := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0",
-		"-focus="+frames, b.program("durward"), profile)
+		"-focus="+frames, b.binary, profile)
 	out, err := command.Output()
 	if err != nil {
 		return 0, fmt.Errorf("reading a profile: %w", err)

@@ -46,6 +46,8 @@ type comparison struct {
 	body      int    // bytes
 	rate      int    // requests per second of the open loop; 0: none
 	keys      bool   // callers have API keys instead of tokens
+	tls       bool   // the gateway and plain Caddy listen with TLS, too
+	wide      bool   // everything has all processors
 	figures   []derived
 }
 
@@ -70,6 +72,13 @@ var comparisons = []comparison{
 	}},
 	{scenarios: "mcp", body: 10 << 10, figures: []derived{
 		{name: "P1 10 KB", scenario: "mcp", value: throughput}, {name: "P2 10 KB", scenario: "mcp", value: cpu},
+	}},
+	{scenarios: "mcptls,mcph2", body: 220, tls: true, figures: []derived{
+		{name: "P11 HTTP/1.1", scenario: "mcptls", value: throughput}, {name: "P11 HTTP/1.1 CPU", scenario: "mcptls", value: cpu},
+		{name: "P11 HTTP/2", scenario: "mcph2", value: throughput}, {name: "P11 HTTP/2 CPU", scenario: "mcph2", value: cpu},
+	}},
+	{scenarios: "mcp", body: 220, wide: true, figures: []derived{
+		{name: "P1 all processors", scenario: "mcp", value: throughput}, {name: "P2 all processors", scenario: "mcp", value: cpu},
 	}},
 	{scenarios: "mcpsse", body: 220, figures: []derived{{name: "P5 call", scenario: "mcpsse", value: cpu}}},
 	{scenarios: "chat", keys: true, figures: []derived{{name: "P7", scenario: "chat", value: throughput}}},
@@ -104,6 +113,9 @@ func (b *bench) measure(ctx context.Context, figures []figure) map[string]measur
 				m.err = err // what was sampled before the time was up still counts
 			}
 			measured[d.name] = m
+			if b.other != nil {
+				measured["other "+d.name] = d.against(samples)
+			}
 		}
 	}
 	if wants(figures, "P8") {
@@ -115,8 +127,10 @@ func (b *bench) measure(ctx context.Context, figures []figure) map[string]measur
 	if wants(figures, "P9") {
 		measured["P9"] = b.exactness(ctx)
 	}
-	if wants(figures, "audit") {
-		measured["audit"] = b.auditCost(ctx)
+	for name, as := range map[string]way{"audit": narrow, "audit all processors": wide()} {
+		if slices.ContainsFunc(figures, func(f figure) bool { return f.name() == name }) {
+			measured[name] = b.auditCost(ctx, as)
+		}
 	}
 	if wants(figures, "P6") {
 		measured["P6 call"], measured["P6 counter"] = b.scale(ctx)
@@ -129,21 +143,15 @@ func (b *bench) compare(ctx context.Context, n int, c comparison) ([]sample, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	gateway, err := b.startGateway(ctx)
+	arguments, stop, err := b.startCompared(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	defer gateway.stop()
-	bearers := b.tokenFile()
-	if c.keys {
-		bearers = b.keyFile()
-	}
+	defer stop()
 	raw := filepath.Join(b.bench, "out", fmt.Sprint("raw-", n, ".jsonl"))
-	command := exec.CommandContext(ctx, "python3", filepath.Join(b.bench, "compare"), "--raw", raw, "--only", c.scenarios,
+	command := exec.CommandContext(ctx, "python3", append([]string{filepath.Join(b.bench, "compare"), "--raw", raw, "--only", c.scenarios,
 		"--rounds", strconv.Itoa(b.rounds), "--secs", fmt.Sprint(b.seconds), "--rate", strconv.Itoa(c.rate), "--body", strconv.Itoa(c.body),
-		"--without", "direct", "--retries", "1", "--patience", "3",
-		"--gateway", fmt.Sprintf("durward,pid=%d,base=%s,mcp=/mcp/bench-call,mcpsse=/mcp/bench-stream,sse=/sse/bench-events-{rate},"+
-			"chat=%s,model=bench-chat,tokens=%s", gateway.Process.Pid, b.url(), chatPath, bearers))
+		"--without", "direct", "--retries", "1", "--patience", "3"}, arguments...)...)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr // its tables are for people who watch
 	// Asked to end, it ends what it has started.
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
@@ -154,6 +162,50 @@ func (b *bench) compare(ctx context.Context, n int, c comparison) ([]sample, err
 	}
 	samples, readErr := readSamples(raw)
 	return samples, errors.Join(err, readErr)
+}
+
+// startCompared starts the gateway, and the other one of -against, and returns compare's arguments for them, and what stops them.
+func (b *bench) startCompared(ctx context.Context, c comparison) (arguments []string, stop func(), err error) {
+	as := narrow
+	if c.wide {
+		as, arguments = wide(), append(arguments, "--wide")
+	}
+	if c.tls {
+		as.file, arguments = "tls.Caddyfile", append(arguments, "--certificate", b.directory)
+	}
+	var running []*process
+	stop = func() {
+		for _, p := range running {
+			p.stop()
+		}
+	}
+	for name, side := range map[string]*bench{"durward": b, "other": b.other} {
+		if side == nil {
+			continue
+		}
+		gateway, err := side.startGatewayAs(ctx, as)
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		running = append(running, gateway)
+		arguments = append(arguments, "--gateway", side.target(name, gateway, c))
+	}
+	return arguments, stop, nil
+}
+
+// target describes a gateway for compare.
+func (b *bench) target(name string, gateway *process, c comparison) string {
+	bearers := b.tokenFile()
+	if c.keys {
+		bearers = b.keyFile()
+	}
+	text := fmt.Sprintf("%s,pid=%d,base=%s,mcp=/mcp/bench-call,mcpsse=/mcp/bench-stream,sse=/sse/bench-events-{rate},chat=%s,model=bench-chat,tokens=%s",
+		name, gateway.Process.Pid, b.url(), chatPath, bearers)
+	if c.tls {
+		text += fmt.Sprintf(",mcptls=%[1]s/mcp/bench-call,mcph2=%[1]s/mcp/bench-call", b.tlsURL())
+	}
+	return text
 }
 
 func readSamples(path string) ([]sample, error) {
@@ -173,7 +225,12 @@ func readSamples(path string) ([]sample, error) {
 }
 
 // from pairs the gateway's samples with plain Caddy's of the same turn.
-func (d *derived) from(samples []sample) (m measurement) {
+func (d *derived) from(samples []sample) measurement { return d.pairs(samples, "durward", "caddy") }
+
+// against pairs the gateway's samples with those of the other one.
+func (d *derived) against(samples []sample) measurement { return d.pairs(samples, "durward", "other") }
+
+func (d *derived) pairs(samples []sample, ours, theirs string) (m measurement) {
 	of := func(name string) (list []sample) {
 		for _, s := range samples {
 			if s.Name == name && s.Scenario == d.scenario && (s.Rate > 0) == d.open {
@@ -182,7 +239,7 @@ func (d *derived) from(samples []sample) (m measurement) {
 		}
 		return list
 	}
-	gateway, caddy := of("durward"), of("caddy")
+	gateway, caddy := of(ours), of(theirs)
 	if d.open {
 		for _, s := range gateway { // what fails, fails, whoever else was busy
 			m.failed += s.Bad

@@ -52,7 +52,7 @@ func (b *bench) exactness(ctx context.Context) measurement {
 		return fail(err)
 	}
 	defer stub.stop()
-	gateway, err := b.launchOn("0,1", contenders)
+	gateway, err := b.launch(way{processors: "0,1", threads: contenders, file: "Caddyfile"})
 	if err != nil {
 		return fail(err)
 	}

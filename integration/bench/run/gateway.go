@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -24,7 +25,13 @@ const (
 	stubAddress    = "127.0.0.1:9100"
 	caddyAddress   = "127.0.0.1:9202"
 	gatewayAddress = "127.0.0.1:9300"
+	otherAddress   = "127.0.0.1:9303"
 )
+
+// tlsAddresses are where gateways listen with TLS.
+var tlsAddresses = map[string]string{
+	gatewayAddress: "127.0.0.1:9310", smallAddress: "127.0.0.1:9311", largeAddress: "127.0.0.1:9312", otherAddress: "127.0.0.1:9313",
+}
 
 // configuration of the gateway: a production node's, except that everything is on this machine.
 const configuration = `{
@@ -62,10 +69,23 @@ const configuration = `{
 }
 `
 
+// tlsSite goes behind the configuration for P11.
+const tlsSite = `
+<tlsurl> {
+	bind 127.0.0.1
+	tls <certificate>/tls.crt <certificate>/tls.key {
+		protocols tls1.3
+	}
+	durward
+}
+`
+
 // bench is a gateway to be started, and what its measurements share.
 type bench struct {
 	options
 	address   string // of the gateway
+	binary    string // of the gateway
+	other     *bench // the gateway that this one is measured against beside plain Caddy; nil: none
 	directory string // of the gateway's files
 	issuer    *issuer
 	key       string            // the gateway's master key
@@ -81,7 +101,16 @@ const users = 16
 // newBench sets up a gateway's store: servers for each kind of traffic, every user's connections and API key, rate limits.
 // The directory is the gateway's own and exists.
 func newBench(ctx context.Context, o options, directory, address string) (*bench, error) {
-	b := &bench{options: o, address: address, directory: directory, servers: make(map[string]string), client: &http.Client{Timeout: 30 * time.Second}}
+	b, err := prepareBench(o, directory, address)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.fill(ctx)
+}
+
+// prepareBench makes the issuer, tokens and files of a gateway that was not started yet.
+func prepareBench(o options, directory, address string) (*bench, error) {
+	b := &bench{options: o, address: address, binary: filepath.Join(o.bench, "bin", "durward"), directory: directory, servers: make(map[string]string), client: &http.Client{Timeout: 30 * time.Second}}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	b.key = base64.StdEncoding.EncodeToString(key)
@@ -96,27 +125,39 @@ func newBench(ctx context.Context, o options, directory, address string) (*bench
 		}
 		b.tokens = append(b.tokens, token)
 	}
-	text := strings.NewReplacer("<url>", b.url(), "<issuer>", b.issuer.url, "<admin>", "unix/"+b.adminSocket(), "<stub>", stubAddress).Replace(configuration)
-	if err := os.WriteFile(filepath.Join(directory, "Caddyfile"), []byte(text), 0o600); err != nil {
+	if err := writeCertificate(directory); err != nil {
 		return nil, err
+	}
+	values := strings.NewReplacer("<url>", b.url(), "<issuer>", b.issuer.url, "<admin>", "unix/"+b.adminSocket(), "<stub>", stubAddress,
+		"<tlsurl>", b.tlsURL(), "<certificate>", directory)
+	for name, text := range map[string]string{"Caddyfile": configuration, "tls.Caddyfile": configuration + tlsSite} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(values.Replace(text)), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.WriteFile(b.tokenFile(), []byte(strings.Join(b.tokens, "\n")+"\n"), 0o600); err != nil {
 		return nil, err
 	}
+	return b, nil
+}
+
+// fill makes the store's servers, connections, API keys and limits.
+func (b *bench) fill(ctx context.Context) error {
 	gateway, err := b.startGateway(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer gateway.stop()
 	for _, create := range []func(context.Context) error{b.createServers, b.createKeys, b.createLimits} {
 		if err := create(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return b, nil
+	return nil
 }
 
 func (b *bench) url() string         { return "http://" + b.address }
+func (b *bench) tlsURL() string      { return "https://" + tlsAddresses[b.address] }
 func (b *bench) tokenFile() string   { return filepath.Join(b.directory, "tokens") }
 func (b *bench) keyFile() string     { return filepath.Join(b.directory, "keys") }
 func (b *bench) adminSocket() string { return filepath.Join(b.directory, "admin.sock") }
@@ -271,13 +312,17 @@ type process struct {
 // start runs a program of the rig on the processors that taskset is told, with GOMAXPROCS=1 unless env says otherwise, and
 // writes its log below out/.
 func (b *bench) start(processors, name string, env []string, arguments ...string) (*process, error) {
+	return b.startBinary(processors, name, b.program(name), env, arguments...)
+}
+
+func (b *bench) startBinary(processors, name, binary string, env []string, arguments ...string) (*process, error) {
 	log, err := os.Create(filepath.Join(b.bench, "out", b.logName(name)))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	// What follows taskset replaces it, so that the process is ours to watch and to end.
-	p := &process{Cmd: exec.Command("taskset", append([]string{"-c", processors, b.program(name)}, arguments...)...), exited: make(chan struct{})}
+	p := &process{Cmd: exec.Command("taskset", append([]string{"-c", processors, binary}, arguments...)...), exited: make(chan struct{})}
 	p.Dir, p.Stdout, p.Stderr = b.directory, log, log
 	p.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.directory, "GOMAXPROCS=1"}, env...)
 	if err := p.Start(); err != nil {
@@ -309,17 +354,33 @@ func (p *process) stop() {
 	}
 }
 
-// launch starts the gateway's process without waiting until it answers.
-func (b *bench) launch() (*process, error) { return b.launchOn("0", 1) }
+// way says how a gateway runs.
+type way struct {
+	processors string // as taskset takes them
+	threads    int    // that run Go
+	file       string // the configuration
+}
 
-// launchOn is launch on other processors, with as many threads that run Go.
-func (b *bench) launchOn(processors string, threads int) (*process, error) {
-	env := []string{"DURWARD_BENCH_KEY=" + b.key, "DURWARD_BENCH_PROVIDER_KEY=bench-credential-of-the-provider", fmt.Sprint("GOMAXPROCS=", threads)}
-	return b.start(processors, "durward", env, "run", "--config", "Caddyfile", "--adapter", "caddyfile")
+// narrow is how gateways run unless a figure says otherwise: on a processor of their own.
+var narrow = way{processors: "0", threads: 1, file: "Caddyfile"}
+
+// wide is on all processors.
+func wide() way {
+	return way{processors: fmt.Sprint("0-", runtime.NumCPU()-1), threads: runtime.NumCPU(), file: "Caddyfile"}
+}
+
+// launch starts the gateway's process without waiting until it answers.
+func (b *bench) launch(as way) (*process, error) {
+	env := []string{"DURWARD_BENCH_KEY=" + b.key, "DURWARD_BENCH_PROVIDER_KEY=bench-credential-of-the-provider", fmt.Sprint("GOMAXPROCS=", as.threads)}
+	return b.startBinary(as.processors, "durward", b.binary, env, "run", "--config", as.file, "--adapter", "caddyfile")
 }
 
 func (b *bench) startGateway(ctx context.Context) (*process, error) {
-	p, err := b.launch()
+	return b.startGatewayAs(ctx, narrow)
+}
+
+func (b *bench) startGatewayAs(ctx context.Context, as way) (*process, error) {
+	p, err := b.launch(as)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ type options struct {
 	profile string
 	body    int
 	scale   int
+	against string
 }
 
 func main() {
@@ -45,6 +46,7 @@ func main() {
 	flag.DurationVar(&o.bound, "bound", 30*time.Minute, "give up after this time, building not counted")
 	flag.StringVar(&o.profile, "profile", "", "instead of measuring, write profiles of the gateway under load to this directory")
 	flag.IntVar(&o.body, "body", 0, "bytes of each call that is profiled (default: 220)")
+	flag.StringVar(&o.against, "against", "", "the path of another durward `binary`, which takes turns with this one and plain Caddy")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -91,12 +93,38 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer b.issuer.close()
+	if o.against != "" {
+		if err := b.addOther(ctx); err != nil {
+			return fmt.Errorf("setting up %s: %w", o.against, err)
+		}
+		defer b.other.issuer.close()
+	}
 	if o.profile != "" {
 		return b.profile(ctx, o.profile, wanted, out)
 	}
 	measured := b.measure(ctx, wanted)
 	fmt.Fprintln(out, "#", machine(o))
+	if b.other != nil {
+		reportAgainst(out, wanted, measured)
+	}
 	return report(out, wanted, measured)
+}
+
+// addOther sets up the gateway of -against, with a store of its own.
+func (b *bench) addOther(ctx context.Context) error {
+	directory := filepath.Join(b.directory, "other")
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		return err
+	}
+	other, err := prepareBench(b.options, directory, otherAddress)
+	if err != nil {
+		return err
+	}
+	if other.binary, err = filepath.Abs(b.options.against); err != nil {
+		return err
+	}
+	b.other = other
+	return other.fill(ctx)
 }
 
 // build compiles what is compared. Its output is the compiler's.

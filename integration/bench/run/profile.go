@@ -55,7 +55,7 @@ func (b *bench) profile(ctx context.Context, directory string, wanted []figure, 
 	if err != nil {
 		return fmt.Errorf("profiling: %w", err)
 	}
-	_, err = fmt.Fprintf(out, "go tool pprof -top %s %s\n", b.program("durward"), filepath.Join(directory, "cpu.pprof"))
+	_, err = fmt.Fprintf(out, "go tool pprof -top %s %s\n", b.binary, filepath.Join(directory, "cpu.pprof"))
 	return err
 }
 

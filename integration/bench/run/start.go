@@ -30,7 +30,7 @@ func (b *bench) startToAnswer(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	started := time.Now()
-	p, err := b.launch()
+	p, err := b.launch(narrow)
 	if err != nil {
 		return 0, err
 	}
