@@ -100,6 +100,13 @@ cluster-test: ## three gateways on one PostgreSQL, about an hour: the figures of
 faults: ## 1,000 kill -9 and 1,000 stops of PostgreSQL under writes, an hour: nothing acknowledged is lost (CYCLES=50 for a look)
 	.ci/with-go env DURWARD_TEST_STRICT=1 FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) go test -count=1 -timeout=6h -v ./integration/faults
 
+# The packages that decide.
+MUTANTS ?= $(addprefix internal/,rules approval token seal broker strictjson http1 listfilter window audit metering)
+
+.PHONY: mutants
+mutants: ## change the packages that decide, one place at a time: tests notice, or integration/mutants/survivors.txt says why not (an hour)
+	.ci/with-go go run ./integration/mutants -explained integration/mutants/survivors.txt $(MUTANTS)
+
 .PHONY: conformance
 conformance: ## the official MCP conformance suites, 30 runs each, directly and through the gateway, and 6 under a policy that grants a part
 	.ci/with-go env CONFORMANCE_RUNS=30 go test -count=1 -timeout=30m -v -run Conformance ./integration/...

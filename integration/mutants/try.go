@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/build"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// room is how much longer than without the change its tests may run, and shortest how long at the least.
+	room     = 10
+	shortest = 20 * time.Second
+	// reachLimit is the longest that one test of an unchanged package may run.
+	reachLimit = 10 * time.Minute
+)
+
+// subject is a package with all its changes in it.
+type subject struct {
+	folder  string // relative to the repository
+	name    string
+	sources map[string][]byte // by file, relative to the repository
+	changes []*change
+	binary  string
+	scratch string
+}
+
+// test is one test of a package.
+type test struct {
+	name    string
+	took    time.Duration
+	reaches map[int]bool
+}
+
+// try switches each change of a package on by itself, and returns them all with what the tests made of them.
+func try(folder, at string) ([]*change, error) {
+	scratch, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	s := &subject{folder: folder, scratch: scratch, binary: filepath.Join(scratch, "tests")}
+	if err := s.read(); err != nil {
+		return nil, err
+	}
+	if err := s.compile(); err != nil {
+		return nil, err
+	}
+	tests, err := s.reach()
+	if err != nil {
+		return nil, err
+	}
+	changes := slices.DeleteFunc(slices.Clone(s.changes), func(c *change) bool { return !strings.Contains(c.name(), at) })
+	inParallel(len(changes), func(i int) { s.switchOn(changes[i], tests) })
+	return changes, nil
+}
+
+// read finds the changes of the files that are compiled here.
+func (s *subject) read() error {
+	found, err := build.Default.ImportDir(s.folder, 0)
+	if err != nil {
+		return err
+	}
+	s.name = found.Name
+	s.sources = map[string][]byte{}
+	number := 0
+	for _, file := range found.GoFiles {
+		path := filepath.Join(s.folder, file)
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		changes, err := findChanges(path, source, &number)
+		if err != nil {
+			return err
+		}
+		s.sources[path] = source
+		s.changes = append(s.changes, changes...)
+	}
+	return nil
+}
+
+var compilerLine = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):`)
+
+// compile builds the tests with all changes. Changes on lines that the compiler refuses are given up: constants, for one.
+func (s *subject) compile() error {
+	for range 20 {
+		output, err := s.build()
+		if err == nil {
+			return nil
+		}
+		before := len(s.changes)
+		for _, found := range compilerLine.FindAllStringSubmatch(output, -1) {
+			line, _ := strconv.Atoi(found[2])
+			s.changes = slices.DeleteFunc(s.changes, func(c *change) bool {
+				return filepath.Base(c.file) == filepath.Base(found[1]) && c.covers(line)
+			})
+		}
+		if len(s.changes) == before {
+			return fmt.Errorf("compiling the tests: %w\n%s", err, output)
+		}
+	}
+	return errors.New("compiling the tests: the compiler refuses new lines again and again")
+}
+
+// covers reports whether a change begins at a line.
+func (c *change) covers(line int) bool { return c.line == line }
+
+func (s *subject) build() (string, error) {
+	replace := map[string]string{}
+	for path, source := range s.sources {
+		var own []*change
+		for _, c := range s.changes {
+			if c.file == path {
+				own = append(own, c)
+			}
+		}
+		to := filepath.Join(s.scratch, filepath.Base(path))
+		if err := os.WriteFile(to, changed(source, own), 0o600); err != nil {
+			return "", err
+		}
+		if err := overlay(replace, path, to); err != nil {
+			return "", err
+		}
+	}
+	to := filepath.Join(s.scratch, "mutant_switches.go")
+	if err := os.WriteFile(to, switches(s.name), 0o600); err != nil {
+		return "", err
+	}
+	if err := overlay(replace, filepath.Join(s.folder, "mutant_switches.go"), to); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	list := filepath.Join(s.scratch, "overlay.json")
+	if err := os.WriteFile(list, text, 0o600); err != nil {
+		return "", err
+	}
+	// -e: all errors, not the first ten. Vet would refuse some changes.
+	output, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", list, "-o", s.binary, "./"+s.folder).CombinedOutput()
+	return string(output), err
+}
+
+func overlay(replace map[string]string, path, to string) error {
+	from, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	replace[from] = to
+	return nil
+}
+
+// reach runs each test by itself, without a change, and finds which changes it reaches.
+func (s *subject) reach() ([]*test, error) {
+	output, err := s.command(context.Background(), "-test.list", ".").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the tests: %w", err)
+	}
+	var tests []*test
+	for _, name := range strings.Fields(string(output)) {
+		if !strings.HasPrefix(name, "Benchmark") {
+			tests = append(tests, &test{name: name})
+		}
+	}
+	failures := make([]error, len(tests))
+	inParallel(len(tests), func(i int) { failures[i] = s.reachOne(tests[i]) })
+	return tests, errors.Join(failures...)
+}
+
+func (s *subject) reachOne(t *test) error {
+	ctx, cancel := context.WithTimeout(context.Background(), reachLimit)
+	defer cancel()
+	list := filepath.Join(s.scratch, "reached-"+t.name)
+	command := s.command(ctx, "-test.run", "^"+t.name+"$")
+	command.Env = append(command.Env, "DURWARD_MUTANT_REACHED="+list)
+	began := time.Now()
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s fails without a change: %w\n%s", t.name, err, output)
+	}
+	t.took = time.Since(began)
+	text, err := os.ReadFile(list)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	t.reaches = map[int]bool{}
+	for number := range bytes.FieldsSeq(text) {
+		reached, err := strconv.Atoi(string(number))
+		if err != nil {
+			return err
+		}
+		t.reaches[reached] = true
+	}
+	return nil
+}
+
+// switchOn runs the tests that reach a change, with the change.
+func (s *subject) switchOn(c *change, tests []*test) {
+	var names []string
+	var took time.Duration
+	for _, t := range tests {
+		if t.reaches[c.number] {
+			names = append(names, t.name)
+			took += t.took
+		}
+	}
+	if len(names) == 0 {
+		c.outcome = unreached
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(shortest, room*took))
+	defer cancel()
+	command := s.command(ctx, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
+	command.Env = append(command.Env, "DURWARD_MUTANT="+strconv.Itoa(c.number))
+	err := command.Run()
+	switch {
+	case err == nil:
+		c.outcome = survived
+	case ctx.Err() != nil:
+		c.outcome = hung
+	default:
+		c.outcome = noticed
+	}
+}
+
+// command runs the tests' binary where its package lies. What it started is given up with it.
+func (s *subject) command(ctx context.Context, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, s.binary, arguments...)
+	command.Dir = s.folder
+	command.Env = append(os.Environ(), "GOMEMLIMIT=2GiB")
+	command.WaitDelay = time.Second
+	return command
+}
+
+// inParallel calls work with each number below count, on as many goroutines as there are processors.
+func inParallel(count int, work func(int)) {
+	numbers := make(chan int)
+	var working sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		working.Go(func() {
+			for number := range numbers {
+				work(number)
+			}
+		})
+	}
+	for number := range count {
+		numbers <- number
+	}
+	close(numbers)
+	working.Wait()
+}
