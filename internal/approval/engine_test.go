@@ -150,7 +150,7 @@ func TestReserved(t *testing.T) {
 		"com.example.mcp/x": true, "mcp/x": true, "modelcontextprotocol/x": true, "mcp.dev/x": true, "modelcontextprotocol.io/x": true,
 		"io.modelcontextprotocol": true, "io.modelcontextprotocol.x": true, "io.ModelContextProtocol/x": true, "dev.MCP/x": true,
 		".mcp/x": true, "9.mcp/x": true, "-a.mcp/x": true, "a-.mcp/x": true, "dev.mcp./x": true, "dev.mcp.a b/x": true, "ü.mcp/x": true,
-		"/io.modelcontextprotocol/x": true, "x/io.modelcontextprotocol/y": true, "a-b9.mcp.c/x": false,
+		"/io.modelcontextprotocol/x": true, "x/io.modelcontextprotocol/y": true, "a-b9.mcp.c/x": false, "z.mcp/x": false, "a0.mcp/x": false, "a:.mcp/x": true,
 		"ProgressToken": true, "progresstoken": true, "x/progressToken": true, "Traceparent": true, "traceparent/": true, "": true, "/": true,
 	} {
 		got, err := approval.CanonicalBeside([]byte(`{"_meta":{"`+name+`":1}}`), true)

@@ -11,8 +11,9 @@ import (
 
 // memory is storage.Approvals without a database, so that its time can be a test's.
 type memory struct {
-	mu  sync.Mutex
-	all []*storage.Approval
+	mu     sync.Mutex
+	all    []*storage.Approval
+	listed storage.ApprovalFilter // the last one
 }
 
 func at(a *storage.Approval, now time.Time) storage.Approval {
@@ -88,7 +89,8 @@ func (m *memory) DivertApproval(_ context.Context, organization, userID, id stri
 	return at(a, now), nil
 }
 
-func (m *memory) Approvals(context.Context, storage.ApprovalFilter) (storage.Page[storage.Approval], error) {
+func (m *memory) Approvals(_ context.Context, f storage.ApprovalFilter) (storage.Page[storage.Approval], error) {
+	m.listed = f
 	return storage.Page[storage.Approval]{}, nil
 }
 

@@ -53,12 +53,13 @@ var who = approval.Asker{Organization: "o", User: "alice", Client: "agent-a", Se
 func others() map[string]approval.Asker {
 	out := make(map[string]approval.Asker)
 	for name, change := range map[string]func(*approval.Asker){
-		"organization": func(a *approval.Asker) { a.Organization = "o2" },
-		"user":         func(a *approval.Asker) { a.User = "bob" },
-		"client":       func(a *approval.Asker) { a.Client = "" },
-		"server":       func(a *approval.Asker) { a.Server = "s2" },
-		"session":      func(a *approval.Asker) { a.Session = "" },
-		"run together": func(a *approval.Asker) { a.User, a.Client = "alicea", "gent-a" },
+		"organization":        func(a *approval.Asker) { a.Organization = "o2" },
+		"user":                func(a *approval.Asker) { a.User = "bob" },
+		"client":              func(a *approval.Asker) { a.Client = "" },
+		"server":              func(a *approval.Asker) { a.Server = "s2" },
+		"session":             func(a *approval.Asker) { a.Session = "" },
+		"user of that length": func(a *approval.Asker) { a.User = "clara" },
+		"run together":        func(a *approval.Asker) { a.User, a.Client = "alicea", "gent-a" },
 	} {
 		a := who
 		change(&a)
@@ -256,6 +257,7 @@ func TestReadRetry(t *testing.T) {
 	}{
 		{`{}`, approval.Retry{}},
 		{`{"requestState":"","inputResponses":{"durward_approval":{"action":"accept"},"x":{"action":"decline"}}}`, approval.Retry{HasState: true, Answer: approval.Yes, Others: true}},
+		{`{"inputResponses":{"x":{"action":"decline"},"durward_approval":{"action":"accept"}}}`, approval.Retry{Answer: approval.Yes, Others: true}},
 		{`{"requestState":"s","inputResponses":{"x":{"action":"accept"}}}`, approval.Retry{HasState: true, State: "s", Others: true}},
 		{`{"inputResponses":{"durward_approval":{"action":true}}}`, approval.Retry{Answer: approval.Unable}},
 		{`{"inputResponses":{"durward_approval":{"action":"cancel"}}}`, approval.Retry{Answer: approval.No}},
