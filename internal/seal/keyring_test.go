@@ -91,21 +91,22 @@ func TestParseMasterKey(t *testing.T) {
 		counted[i] = byte(3 * i)
 	}
 	for name, text := range map[string]string{
-		"empty":                "",
-		"blank":                " \n",
-		"L10 secret":           "secret",
-		"L10 changeme":         "changeme",
-		"L10 placeholder":      "__REPLACE_ME__",
-		"L10 all zero hex":     strings.Repeat("00", 32),
-		"L10 all zero base64":  base64.StdEncoding.EncodeToString(make([]byte, 32)),
-		"L10 repeated byte":    strings.Repeat("ab", 32),
-		"L10 repeated pattern": strings.Repeat("0123456789abcdef", 4),
-		"L10 counted":          hex.EncodeToString(counted),
-		"L10 typed text":       base64.StdEncoding.EncodeToString([]byte("correct horse battery staple 42!")),
-		"L10 short":            base64.StdEncoding.EncodeToString(raw[:31]),
-		"long":                 base64.StdEncoding.EncodeToString(append(bytes.Clone(raw), 1)),
-		"hex with a g":         "g" + hex.EncodeToString(raw)[1:],
-		"line break inside":    base64.RawStdEncoding.EncodeToString(raw)[:20] + "\n" + base64.RawStdEncoding.EncodeToString(raw)[20:],
+		"empty":                  "",
+		"blank":                  " \n",
+		"L10 secret":             "secret",
+		"L10 changeme":           "changeme",
+		"L10 placeholder":        "__REPLACE_ME__",
+		"L10 all zero hex":       strings.Repeat("00", 32),
+		"L10 all zero base64":    base64.StdEncoding.EncodeToString(make([]byte, 32)),
+		"L10 repeated byte":      strings.Repeat("ab", 32),
+		"L10 repeated pattern":   strings.Repeat("0123456789abcdef", 4),
+		"L10 counted":            hex.EncodeToString(counted),
+		"L10 typed text":         base64.StdEncoding.EncodeToString([]byte("correct horse battery staple 42!")),
+		"L10 short":              base64.StdEncoding.EncodeToString(raw[:31]),
+		"long":                   base64.StdEncoding.EncodeToString(append(bytes.Clone(raw), 1)),
+		"hex with a g":           "g" + hex.EncodeToString(raw)[1:],
+		"line break for a digit": base64.RawStdEncoding.EncodeToString(raw[:31])[:20] + "\n" + base64.RawStdEncoding.EncodeToString(raw[:31])[20:],
+		"line break inside":      base64.RawStdEncoding.EncodeToString(raw)[:20] + "\n" + base64.RawStdEncoding.EncodeToString(raw)[20:],
 	} {
 		_, err := ParseMasterKey(NewSecret(text))
 		if err == nil {

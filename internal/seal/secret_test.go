@@ -93,6 +93,9 @@ func TestSecret(t *testing.T) {
 	if got := (Secret{}).Reveal(); got != "" {
 		t.Errorf("Reveal of zero = %q", got)
 	}
+	if got := fmt.Sprintf("%v %s %x", NewSecret("a"), NewSecret("a"), NewSecret("a")); got != "REDACTED REDACTED REDACTED" {
+		t.Errorf("printed: %s", got)
+	}
 	if !(Secret{}).Empty() || !NewSecret("").Empty() || NewSecret("a").Empty() {
 		t.Error("Empty is wrong")
 	}
