@@ -1,0 +1,120 @@
+package listfilter
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestOtherShapes: what stands where something else is meant is neither taken for it nor refused.
+func TestOtherShapes(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"id":1,"result":[1,2]}`: "",
+		`{"id":1,"result":5}`:     "",
+		`[{"result":5},{"result":{"tools":[` + tool("secret") + `]}}]`:                    `[{"result":5},{"result":{"tools":[]}}]`,
+		`{"method":5,"result":{"tools":[` + tool("secret") + `]}}`:                        `{"method":5,"result":{"tools":[]}}`,
+		`{"x":"notifications/resources/updated","params":{"uri":"secret"}}`:               "",
+		`{"result":{"tools":[],"taskId":5,"resultType":7}}`:                               "",
+		`{"result":{"tools":[],"task":{"taskId":5}}}`:                                     "",
+		`{"method":"notifications/resources/updated","params":{"uri":5}}`:                 "hidden",
+		`{"result":{"tools":[],"NEXTCURSOR":null}}`:                                       "",
+		`{"result":{"tools":[],"nextCursor":["secret"]}}`:                                 "",
+		`{"result":{"tools":[` + tool("a") + `],"cacheScope":"private","nextCursor":""}}`: "",
+	} {
+		got, err := (&Filter{View: visible, Created: func(id string) { t.Errorf("%s made the task %q", in, id) }}).Message([]byte(in))
+		switch {
+		case want == "":
+			want = in
+		case want == "hidden":
+			want = ""
+		}
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %v\n got %s\nwant %s", in, err, got, want)
+		}
+	}
+}
+
+// TestNothingCreated: a task is made by its own kind of answer alone, and has an id.
+func TestNothingCreated(t *testing.T) {
+	for _, in := range []string{
+		`{"result":{"resultType":"complete","x":"task","taskId":"t"}}`, `{"result":{"resultType":"task"}}`, `{"result":{"resultType":"task","taskId":""}}`,
+	} {
+		if _, err := (&Filter{View: visible, Created: func(id string) { t.Errorf("%s made the task %q", in, id) }}).Message([]byte(in)); err != nil {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
+
+// TestUnchangedText: a text that nothing is taken out of is given back itself.
+func TestUnchangedText(t *testing.T) {
+	in := []byte(`{"result":{"tools":[` + tool("a") + `],"cacheScope":"private"}}`)
+	if got, err := (&Filter{View: visible, Private: true}).Message(in); err != nil || &got[0] != &in[0] {
+		t.Errorf("%v: %s is a copy", err, got)
+	}
+}
+
+// TestViewOnce: the view is asked once for each text, also when it fails.
+func TestViewOnce(t *testing.T) {
+	const news = `{"method":"notifications/resources/updated","params":{"uri":"a"}}`
+	list := `{"result":{"tools":[` + tool("a") + `],"prompts":[]}}`
+	away := errors.New("away")
+	for _, in := range []string{news, list, `[` + news + `,` + list + `,` + news + `,` + list + `]`, `[` + list + `,` + news + `]`} {
+		for _, fails := range []error{nil, away} {
+			asked := 0
+			filter := &Filter{View: func() (Keep, error) {
+				asked++
+				if fails != nil {
+					return nil, fails
+				}
+				return visible()
+			}}
+			if _, err := filter.Message([]byte(in)); !errors.Is(err, fails) || asked != 1 {
+				t.Errorf("%s: %v, asked %d times", in, err, asked)
+			}
+		}
+	}
+}
+
+// TestM11OddCursors: a cursor that some readers see and others do not stays none, whatever comes behind it.
+func TestM11OddCursors(t *testing.T) {
+	filter := &Filter{View: visible, Cursor: func(List, string) (string, error) { return "sealed", nil }}
+	for _, in := range []string{`{"result":{"tools":[],"NEXTCURSOR":null}}`, `{"result":{"tools":[],"NextCursor":"secret","nextCursor":null}}`} {
+		if got, err := filter.Message([]byte(in)); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("%s: %s, %v", in, got, err)
+		}
+	}
+	same := &Filter{View: visible, Cursor: func(List, string) (string, error) { return "sealed", nil }}
+	if got, changed := same.Event([]byte(`{"result":{"tools":[],"nextCursor":"secret"}}`)); !changed || string(got) != `{"result":{"tools":[],"nextCursor":"sealed"}}` {
+		t.Errorf("a cursor of the same length: %s, %v", got, changed)
+	}
+}
+
+// TestHiddenWithItsList: what is cut out of a message that is hidden goes with it.
+func TestHiddenWithItsList(t *testing.T) {
+	hidden := `{"method":"notifications/resources/updated","params":{"uri":"secret"},"result":{"tools":[` + tool("secret") + `,` + tool("a") + `]}}`
+	shown := `{"result":{"tools":[` + tool("secret") + `,` + tool("b") + `]}}`
+	got, err := (&Filter{View: visible}).Message([]byte(`[` + hidden + `,` + shown + `,` + hidden + `]`))
+	if want := `[{"result":{"tools":[` + tool("b") + `]}}]`; err != nil || string(got) != want {
+		t.Errorf("%v\n got %s\nwant %s", err, got, want)
+	}
+}
+
+// TestStrayNews: in the answer to something else, a text that no server wrote for a list passes, whatever it is.
+func TestStrayNews(t *testing.T) {
+	for _, in := range []string{`{"x":"updated",}`, `{"a":"resources/updated",}`, `{"a":"others","b":"updated",}`} {
+		if got, err := (&Filter{View: visible, Stray: true}).Message([]byte(in)); err != nil || string(got) != in {
+			t.Errorf("%s: %s, %v", in, got, err)
+		}
+	}
+}
+
+func TestNamesList(t *testing.T) {
+	for text, want := range map[string]bool{
+		`"tools"`: true, `{"a":["others"],"prompts":[]}`: true, `"others"`: false, `"xs"s"tools"`: true, `s"`: false, ``: false, `tools"`: false,
+		strings.Repeat(`s"`, 9) + `"tasks"`: true,
+	} {
+		if got := namesList([]byte(text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
