@@ -3,6 +3,7 @@ package mcpanswer
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/jsonrpc"
@@ -45,6 +46,7 @@ type Answers struct {
 	requests []request
 	one      [1]request
 	ids      bool // an event had an id
+	spoken   bool // a message passed in an event
 }
 
 // request is one that the client waits for.
@@ -77,6 +79,14 @@ func (a *Answers) Done() bool {
 	}
 	return true
 }
+
+// Any reports whether some request has its answer.
+func (a *Answers) Any() bool {
+	return slices.ContainsFunc(a.requests, func(r request) bool { return r.answered })
+}
+
+// Spoken reports whether an event came whose message passed.
+func (a *Answers) Spoken() bool { return a.spoken }
 
 // Resumable reports whether an event came that a client may resume its stream from.
 func (a *Answers) Resumable() bool { return a.ids }
@@ -118,6 +128,7 @@ func (a *Answers) Event(e *ssewire.Event) (data []byte, ok bool) {
 		return nil, true
 	}
 	data = a.Message(e.Data)
+	a.spoken = a.spoken || data != nil
 	return data, len(data) != len(e.Data)
 }
 

@@ -152,6 +152,9 @@ func (x *exchange) hold(response *forward.Response) error {
 	if text == nil {
 		return &forward.Error{Class: forward.ErrUpstream, Cause: errForeign}
 	}
+	if text = x.completed(text); text == nil {
+		return &forward.Error{Class: forward.ErrUpstream, Cause: errUnanswered}
+	}
 	text, err := x.filtered(text)
 	if err != nil {
 		return err
@@ -160,15 +163,50 @@ func (x *exchange) hold(response *forward.Response) error {
 	return nil
 }
 
+// completed gives each request an answer that a whole answer leaves without one: clients would wait for it until their own time is
+// up. Servers send a notification in its place, a part of a batch, or an error without an id. It returns nil when nothing answers.
+func (x *exchange) completed(text []byte) []byte {
+	if x.answers.Done() {
+		return text
+	}
+	if m := x.Single(); m != nil {
+		if e, ok := jsonrpc.ReadEnvelope(text); !ok || !e.Failure {
+			return nil
+		}
+		named, _ := jsonrpc.Replace(text, func([]byte) []byte { return m.ID }, "id")
+		return named
+	}
+	if !x.answers.Any() {
+		return nil
+	}
+	all := bytes.Trim(text, " \t\r\n")
+	if all[0] == '[' {
+		all = all[1 : len(all)-1]
+	}
+	all = append([]byte("["), all...)
+	for id := range x.answers.Open {
+		all = append(append(all, ','), failure(id)...)
+	}
+	return append(all, ']')
+}
+
+// failure answers a request in place of its server.
+func failure(id []byte) []byte {
+	return jsonrpc.ErrorResponse(id, jsonrpc.CodeInternalError, forward.PublicText, &app.ServiceError{Name: app.UpstreamError, Message: forward.PublicText})
+}
+
 // resumes reports whether the client can ask for the rest of a stream that has ended: its events have ids, and a session says
 // whose they are.
 func (x *exchange) resumes() bool { return x.mayGoOn() && x.answers.Resumable() }
 
 // mayGoOn reports whether the answer may still come although its stream has ended: servers with sessions may close a stream at
-// any time to be asked again (SEP-1699), and not all give an event id before.
-func (x *exchange) mayGoOn() bool { return x.inSession && !x.Modern() }
+// any time to be asked again (SEP-1699), and not all give an event id before. Where messages came and none had an id, there is
+// no place to go on from.
+func (x *exchange) mayGoOn() bool {
+	return x.inSession && !x.Modern() && (x.answers.Resumable() || !x.answers.Spoken())
+}
 
-var errUnanswered = errors.New("the stream has ended without the answer")
+var errUnanswered = errors.New("the answer has ended without one to each request")
 
 // answered is a stream of events that does not end before the answer has come. Clients of a stream that ended wait for the
 // answer until their own time is up.
@@ -204,8 +242,7 @@ func (x *exchange) giveUp(response *forward.Response) bool {
 	}
 	text := []byte("\n\n")
 	for id := range x.answers.Open {
-		body := jsonrpc.ErrorResponse(id, jsonrpc.CodeInternalError, forward.PublicText, &app.ServiceError{Name: app.UpstreamError, Message: forward.PublicText})
-		text = fmt.Appendf(text, "event: message\ndata: %s\n\n", body)
+		text = fmt.Appendf(text, "event: message\ndata: %s\n\n", failure(id))
 	}
 	_, err := response.Client(x.w).WriteLast(text)
 	return err == nil

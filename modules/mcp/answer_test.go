@@ -210,9 +210,11 @@ func TestW08HeldAgainstTheRequest(t *testing.T) {
 		{"another id in JSON", asked{}, other, ""},
 		{"a second answer", asked{}, events(answerOne, answerOne), events(answerOne)},
 		{"an error without an id", asked{}, events(nameless, answerOne), events(nameless, answerOne)},
-		{"an error without an id in JSON", asked{}, nameless, nameless},
+		{"an error without an id in JSON", asked{}, nameless, strings.Replace(nameless, "null", "1", 1)},
+		{"an error without the member id in JSON", asked{}, strings.Replace(nameless, `"id":null,`, "", 1), ""},
 		{"0 for every id", asked{}, `{"jsonrpc":"2.0","id":0,"result":{"tools":[]}}`, ""},
 		{"an id that is a fraction of the same value", asked{}, `{"jsonrpc":"2.0","id":1.0,"result":{}}`, `{"jsonrpc":"2.0","id":1.0,"result":{}}`},
+		{"an id that was rounded", asked{body: strings.Replace(callOne, `"id":1`, `"id":9007199254740993`, 1)}, `{"jsonrpc":"2.0","id":9007199254740992,"result":{}}`, ""},
 		{"an id of a text that has become a number", asked{body: strings.Replace(callOne, `"id":1`, `"id":"1"`, 1)}, `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`},
 		{"an id that has become a text", asked{}, `{"jsonrpc":"2.0","id":"1","result":{}}`, `{"jsonrpc":"2.0","id":"1","result":{}}`},
 		{"a question before its revision", asked{version: "2025-03-26"}, events(elicitation, sampling, answerOne), events(sampling, answerOne)},
@@ -233,6 +235,9 @@ func TestW08HeldAgainstTheRequest(t *testing.T) {
 		{"a batch", asked{body: two}, `[` + answerOne + `,` + b + `]`, `[` + answerOne + `,` + b + `]`},
 		{"a batch with others among it", asked{body: two}, `[` + other + `,` + answerOne + `, ` + command + `,` + b + `,` + b + `]`, `[` + answerOne + `,` + b + `]`},
 		{"a batch of nothing that was asked for", asked{body: two}, `[` + other + `]`, ""},
+		{"a part of a batch", asked{body: two}, `[` + b + "]\n", `[` + b + `,` + refusedOne + `]`},
+		{"one answer to a batch", asked{body: two}, b, `[` + b + `,` + refusedOne + `]`},
+		{"an error without an id to a batch", asked{body: two}, nameless, ""},
 		{"a batch as events", asked{body: two}, events(`[`+newsOne+`,`+other+`,`+answerOne+`]`, b), events(`[`+newsOne+`,`+answerOne+`]`, b)},
 		{"answers on a stream of GET", asked{method: "GET", session: true}, events(answerOne, newsOne, sampling), events(newsOne, sampling)},
 		{"answers on a stream that is resumed", asked{method: "GET", session: true, event: "e1"}, events(answerOne, other), events(answerOne, other)},
@@ -253,6 +258,53 @@ func TestW08HeldAgainstTheRequest(t *testing.T) {
 			}
 			if got := unmarked(t, w.Body.String()); w.Code != http.StatusOK || aborted || got != tc.want {
 				t.Errorf("%d, aborted %v\n got %q\nwant %q", w.Code, aborted, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestW30NotificationInPlaceOfTheAnswer: a client whose server answers a request with a notification alone gets an error with the
+// request's id at once, in JSON and on a stream, because clients wait for what bears it.
+func TestW30NotificationInPlaceOfTheAnswer(t *testing.T) {
+	const asJSON, asEvents = "application/json", "text/event-stream"
+	nullID := strings.Replace(newsOne, `"jsonrpc"`, `"id":null,"jsonrpc"`, 1)
+	event := "data: " + newsOne + "\n\n"
+	instead := "\n\nevent: message\ndata: " + refusedOne + "\n\n"
+	hides := &listfilter.Filter{View: func() (listfilter.Keep, error) {
+		return func(listfilter.List, string, []byte) bool { return false }, nil
+	}}
+	old := asked{body: callOne, version: "2025-03-26"}
+	modern := asked{body: `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, version: jsonrpc.Version20260728}
+	for _, tc := range []struct {
+		name  string
+		asked asked
+		said  said
+		want  string // "": 502 with the request's id
+	}{
+		{"in JSON", asked{}, said{label: asJSON, text: newsOne}, ""},
+		{"in JSON, under a filter", asked{filter: hides}, said{label: asJSON, text: newsOne}, ""},
+		{"in JSON, in a session", asked{session: true}, said{label: asJSON, text: newsOne}, ""},
+		{"in JSON, 2026-07-28", modern, said{label: asJSON, text: newsOne}, ""},
+		{"in JSON whose id is null", asked{}, said{label: asJSON, text: nullID}, ""},
+		{"in an array", old, said{label: asJSON, text: "[" + newsOne + "]"}, ""},
+		{"in an array with an error without an id", old, said{label: asJSON, text: "[" + newsOne + `,{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}]`}, ""},
+		{"with status 202", asked{}, said{label: asJSON, text: newsOne, status: 202}, ""},
+		{"nothing but the request's id", asked{}, said{label: asJSON, text: `{"id":1,"jsonrpc":"2.0"}`}, ""},
+		{"on a stream", asked{}, said{label: asEvents, text: event}, event + instead},
+		{"on a stream, in a session", asked{session: true}, said{label: asEvents, text: event}, event + instead},
+		{"on a stream, 2026-07-28", modern, said{label: asEvents, text: event}, event + instead},
+		{"on a stream, JSON labelled so", asked{}, said{label: asEvents, text: newsOne}, event + instead},
+		{"on a stream, nothing but the request's id", asked{}, said{label: asEvents, text: event + "data: {\"id\":1,\"jsonrpc\":\"2.0\"}\n\n"}, event + instead},
+		{"on a stream that can be resumed", asked{session: true}, said{label: asEvents, text: "id: 1\n" + event}, "id: 1\n" + event},
+	} {
+		t.Run("W30 "+tc.name, func(t *testing.T) {
+			w, aborted := ask(t, tc.asked, tc.said)
+			want, status := tc.want, http.StatusOK
+			if tc.want == "" {
+				want, status = refusedOne, http.StatusBadGateway
+			}
+			if w.Code != status || aborted || w.Body.String() != want {
+				t.Errorf("%d, aborted %v\n got %q\nwant %q", w.Code, aborted, w.Body, want)
 			}
 		})
 	}

@@ -130,16 +130,64 @@ func TestHoldUnasked(t *testing.T) {
 	}
 }
 
-// TestHoldUpstreamRefuses: what a later step refuses becomes an answer on the stream that is open.
-func TestHoldUpstreamRefuses(t *testing.T) {
+// TestHoldNotificationForAnswer: W30, a client that answers the question with a notification has not answered, whatever it says: it
+// is told so where the method is none, nothing is decided and nothing leaves. The call waits on, and the page decides.
+func TestHoldNotificationForAnswer(t *testing.T) {
 	g := newPipeline(t)
-	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
-	g.answer(func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusInternalServerError) })
-	s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{}`), session...)
-	g.replyTo(alice, inBandAgent, s.asked(), yes, session...)
-	m := s.next()
-	if failure, _ := m["error"].(object); m["id"] != 7.0 || failure["code"] != -32603.0 {
-		t.Errorf("%v", m)
+	session := g.session(alice, inBandAgent, "2025-11-25", formCapability)
+	for decision, want := range map[string]string{"approve": "done", "deny": "Denied: the user did not approve"} {
+		s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{}`), session...)
+		id := s.asked()
+		for method, want := range map[string]int{
+			"elicitation/response": http.StatusBadRequest, "notifications/elicitation/response": http.StatusAccepted, "notifications/elicitation/complete": http.StatusAccepted,
+		} {
+			word := `{"jsonrpc":"2.0","method":"` + method + `","params":{"elicitationId":"` + id + `","action":"accept","content":{}}}`
+			if status, answer := g.rpc(alice, inBandAgent, word, session...); status != want {
+				t.Errorf("%s: %d %v", method, status, answer)
+			}
+		}
+		pending := g.approvals("pending")
+		if got := g.calls(); len(pending) != 1 || pending[0]["decided_at"] != nil || len(got) != 0 {
+			t.Fatalf("pending: %v; the upstream got %v", pending, got)
+		}
+		g.api(console, http.MethodPost, "/api/approvals/"+pending[0]["id"].(string)+"/"+decision, nil)
+		answer := s.next()
+		if text, failed := toolText(answer); answer["id"] != 7.0 || !strings.HasPrefix(text, want) || failed != (decision == "deny") {
+			t.Errorf("%s: %v", decision, answer)
+		}
+		g.calls()
+	}
+}
+
+// TestHoldUpstreamRefuses: what a later step refuses becomes an answer on the stream that is open, and so does a notification in
+// place of the answer.
+func TestHoldUpstreamRefuses(t *testing.T) {
+	const news = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`
+	for name, reply := range map[string]func(w http.ResponseWriter, body []byte){
+		"a failure":                  func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusInternalServerError) },
+		"W30 a notification in JSON": func(w http.ResponseWriter, _ []byte) { writeJSON(w, news) },
+		"W30 a notification, and nothing else": func(w http.ResponseWriter, _ []byte) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: "+news+"\n\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newPipeline(t)
+			session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
+			g.answer(reply)
+			s := g.stream(alice, inBandAgent, toolCall(7, "delete", `{}`), session...)
+			g.replyTo(alice, inBandAgent, s.asked(), yes, session...)
+			m := s.next()
+			if m["method"] == "notifications/message" {
+				m = s.next()
+			}
+			if failure, _ := m["error"].(object); m["id"] != 7.0 || failure["code"] != -32603.0 {
+				t.Errorf("%v", m)
+			}
+			if more := s.next(); more != nil {
+				t.Errorf("and then %v", more)
+			}
+		})
 	}
 }
 
