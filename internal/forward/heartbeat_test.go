@@ -36,12 +36,14 @@ func TestW07Heartbeat(t *testing.T) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
-		say("", "", every)
+		say("", "", firstSign) // the headers have gone alone
 		say("", ":\n\n", headerGrace)
-		say("data: 1\n\n", ":\n\ndata: 1\n\n", every-time.Second)
-		say("", ":\n\ndata: 1\n\n:\n\n", time.Second)
-		say("data: 2", ":\n\ndata: 1\n\n:\n\ndata: 2", 10*every) // inside an event there is no place for one
-		say("\n\n", ":\n\ndata: 1\n\n:\n\ndata: 2\n\n:\n\n:\n\n", 2*every)
+		say("", ":\n\n", every-time.Second)
+		say("", ":\n\n:\n\n", time.Second)
+		say("data: 1\n\n", ":\n\n:\n\ndata: 1\n\n", every-time.Second)
+		say("", ":\n\n:\n\ndata: 1\n\n:\n\n", time.Second)
+		say("data: 2", ":\n\n:\n\ndata: 1\n\n:\n\ndata: 2", 10*every) // inside an event there is no place for one
+		say("\n\n", ":\n\n:\n\ndata: 1\n\n:\n\ndata: 2\n\n:\n\n:\n\n", 2*every)
 		_ = feed.Close()
 		if err := <-done; err != nil {
 			t.Error(err)

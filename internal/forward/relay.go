@@ -176,6 +176,7 @@ type announcer struct {
 	status  int           // to be written; 0 once it is
 	every   time.Duration // between comments; 0: none
 	between bool          // what was written last ends an event
+	bare    bool          // the headers were written, and nothing else
 	done    bool          // the timer's part is over
 	alone   bool          // the stream's goroutine knows that
 	cut     func()        // lets go of the upstream, whose client is gone
@@ -238,19 +239,33 @@ func (a *announcer) late() {
 			a.cut()
 		}
 	}()
-	switch rest := a.every - time.Since(a.w.LastWrite()); { //nolint:forbidigo // as the timer, on the real clock
+	switch rest := a.quiet() - time.Since(a.w.LastWrite()); { //nolint:forbidigo // as the timer, on the real clock
 	case a.status != 0:
 		a.writeStatus()
 		a.err = a.w.Flush()
+		a.bare = true
 	case a.every > 0 && rest > 0:
 		a.timer.Reset(rest)
 		return
 	case a.every > 0 && a.between:
 		a.err = a.w.Send(comment)
+		a.bare = false
 	}
 	if a.every > 0 && a.err == nil {
-		a.timer.Reset(a.every)
+		a.timer.Reset(a.quiet())
 	}
+}
+
+// firstSign is how long a stream that has begun with its headers alone waits for its first comment. Some proxies hold the headers
+// until the first byte, and some clients give up after ten seconds without one.
+const firstSign = 5 * time.Second
+
+// quiet is how long a silence lasts before there is a comment.
+func (a *announcer) quiet() time.Duration {
+	if a.bare {
+		return min(a.every, firstSign)
+	}
+	return a.every
 }
 
 var comment = []byte(":\n\n")
@@ -262,7 +277,7 @@ func (a *announcer) write(p []byte, flush, between bool) error {
 		if a.err != nil {
 			return a.err
 		}
-		a.between = between
+		a.between, a.bare = between, false
 	} else if err := a.stop(); err != nil {
 		return err
 	}
