@@ -92,6 +92,13 @@ func TestOutcomes(t *testing.T) {
 		{"a wider scope is asked for", http.MethodPost, &http.Response{
 			StatusCode: 403, Header: http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope"`}}, Body: http.NoBody,
 		}, false, "scope", false},
+		{"a wider scope is named without an error, as Go's SDK does", http.MethodPost, &http.Response{
+			StatusCode: 403, Header: http.Header{"Www-Authenticate": {`Bearer resource_metadata="https://upstream.example/m", scope="read write"`}}, Body: brokenBody("insufficient scope\n", io.EOF),
+		}, false, "scope", false},
+		{"a refusal of another kind that names a scope", http.MethodPost, &http.Response{
+			StatusCode: 403, Header: http.Header{"Www-Authenticate": {`Bearer error="invalid_request", scope="read"`}}, Body: http.NoBody,
+		}, false, "ok", false},
+		{"a refusal that names none", http.MethodPost, &http.Response{StatusCode: 403, Header: http.Header{"Www-Authenticate": {`Bearer realm="x"`}}, Body: http.NoBody}, false, "ok", false},
 		{"a method that MCP has not", http.MethodPut, nil, false, "refused", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

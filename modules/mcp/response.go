@@ -265,16 +265,17 @@ func contentType(response *forward.Response) string {
 }
 
 // stepUp reports whether the upstream asks for a wider scope, and for which, blank-separated, when it says so (RFC 6750
-// section 3.1).
+// section 3.1). Servers of Go's SDK name the scope and no error.
 func stepUp(response *forward.Response) (scope string, asks bool) {
-	challenges := response.Challenges()
-	if response.Status != http.StatusForbidden || !slices.ContainsFunc(challenges, func(c string) bool { return strings.Contains(c, insufficientScope) }) {
+	if response.Status != http.StatusForbidden {
 		return "", false
 	}
-	if challenge, _ := oauthflow.BearerChallenge(http.Header{"Www-Authenticate": challenges}); challenge.Error == insufficientScope {
-		scope = challenge.Scope
+	challenges := response.Challenges()
+	challenge, _ := oauthflow.BearerChallenge(http.Header{"Www-Authenticate": challenges})
+	if challenge.Error == insufficientScope || challenge.Error == "" && challenge.Scope != "" {
+		return challenge.Scope, true
 	}
-	return scope, true
+	return "", slices.ContainsFunc(challenges, func(c string) bool { return strings.Contains(c, insufficientScope) })
 }
 
 const insufficientScope = "insufficient_scope"
