@@ -96,6 +96,10 @@ func TestMetrics(t *testing.T) {
 	r.callTool(r.user, r.oauth, r.session, "echo").want(t, http.StatusOK)
 	r.callTool(r.user, r.oauth, r.session, "page").want(t, http.StatusBadGateway)
 	r.callTool(r.user, server{path: "/mcp/nothing"}, "", "echo").want(t, http.StatusNotFound)
+	odd := newUpstream(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		answerJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":"of-nobody","result":{}}`)
+	})
+	r.callTool(r.user, r.createServer(odd.url, nil), "", "echo").want(t, http.StatusBadGateway)
 	r.callTool(r.token(bob), r.oauth, "", "echo").wantConnect(t)
 	r.send(http.MethodGet, "/api/servers", "", nil).want(t, http.StatusUnauthorized)
 	r.send(http.MethodGet, "/api/servers", "nonsense", nil).want(t, http.StatusUnauthorized)
@@ -113,6 +117,7 @@ func TestMetrics(t *testing.T) {
 		"durward_calls_total":               {"family": {"mcp", "sse", "llm"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "cancelled", "ended", "cut", "scope", "error"}},
 		"durward_upstream_response_seconds": {"family": {"mcp", "sse", "llm"}},
 		"durward_open_streams":              {"family": {"mcp", "sse"}},
+		"durward_mcp_answers_dropped_total": {"reason": {"unreadable", "other_id", "second_answer", "server_request", "event_name"}},
 		"durward_audit_lost_total":          {"where": {"journal", "refusals", "store"}},
 		"durward_connection_events_total":   {"event": {"connected", "failed", "refreshed", "refresh_failed", "broken", "disconnected", "revoked", "revoke_failed", "not_revoked"}},
 		"durward_llm_tokens_total":          {"direction": {"input", "output", "cached"}},
@@ -147,16 +152,17 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(seen))); diff != "" {
 		t.Errorf("collectors (-want +got):\n%s", diff)
 	}
-	for _, id := range []string{orgAcme, alice["sub"].(string), bob["sub"].(string), r.oauth.ID, r.oauth.Slug, "echo", "test-client", "acme", "name-of-a", "alias-of-a"} {
+	for _, id := range []string{orgAcme, alice["sub"].(string), bob["sub"].(string), r.oauth.ID, r.oauth.Slug, "echo", "test-client", "acme", "name-of-a", "alias-of-a", "of-nobody"} {
 		if strings.Contains(metrics, id) {
 			t.Errorf("the metrics hold %q", id)
 		}
 	}
 	for name, value := range map[string]string{
-		`durward_calls_total{family="mcp",result="upstream_error"}`: "1", `durward_calls_total{family="mcp",result="not_connected"}`: "1",
+		`durward_calls_total{family="mcp",result="upstream_error"}`: "2", `durward_calls_total{family="mcp",result="not_connected"}`: "1",
 		`durward_authentications_total{result="missing"}`: "1", `durward_authentications_total{result="invalid"}`: "1",
 		`durward_connection_events_total{event="connected"}`: "1", `durward_connection_events_total{event="disconnected"}`: "1",
 		`durward_open_streams{family="sse"}`: "0", `durward_llm_routes_total{reason="single",slot="0"}`: "1", `durward_llm_tokens_total{direction="output"}`: "3",
+		`durward_mcp_answers_dropped_total{reason="other_id"}`: "1",
 		`durward_calls_total{family="llm",result="limited"}`: "1", `durward_limit_refusals_total{measure="requests",traffic="llm",where="charge"}`: "1",
 	} {
 		r.eventually(name+" is "+value, func() bool { return r.metric(name) == value })
