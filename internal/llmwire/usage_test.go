@@ -45,6 +45,8 @@ func TestAnswerUsage(t *testing.T) {
 			Usage{Input: 100, Output: 1, Cached: 60, Known: true, Written: 30}},
 		"W43 OpenRouter": {limit.ChatCompletions, chat(`{"prompt_tokens":100,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":90}}`),
 			Usage{Input: 100, Output: 1, Known: true, Written: 90}},
+		"W43 OpenAI, GPT-5.6": {limit.Responses, `{"usage":{"input_tokens":2600,"input_tokens_details":{"cached_tokens":2000,"cache_write_tokens":400},"output_tokens":1}}`,
+			Usage{Input: 2600, Output: 1, Cached: 2000, Known: true, Written: 400}},
 		"W43 more written than there are": {limit.ChatCompletions, chat(`{"prompt_tokens":100,"completion_tokens":1,"cached_tokens":60,"cache_creation_input_tokens":90}`),
 			Usage{Input: 100, Output: 1, Cached: 60, Known: true, Written: 40}},
 		"T07 a wild part": {limit.Messages, `{"usage":{"input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":-1},"output_tokens":4}}`, Usage{}},

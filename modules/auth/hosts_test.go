@@ -86,6 +86,16 @@ func TestPagesOfAllowedOrigins(t *testing.T) {
 	if !strings.HasSuffix(allowed, ", mcp-param-issue_id, Mcp-Param-Team") || !strings.HasPrefix(allowed, "Authorization, Content-Type, Accept, Mcp-Session-Id") {
 		t.Errorf("allowed headers %q", allowed)
 	}
+	for _, header := range []string{"MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-ID"} {
+		if !strings.Contains(allowed, ", "+header+", ") {
+			t.Errorf("W33 %s is not allowed: %q", header, allowed)
+		}
+	}
+	for _, method := range []string{"GET", "POST", "DELETE"} {
+		if methods := got.header.Get("Access-Control-Allow-Methods"); !strings.Contains(methods, method) {
+			t.Errorf("W33 %s is not allowed: %q", method, methods)
+		}
+	}
 	got = preflight("/api/llm-gateway/v1/messages", "Origin: https://app.example.com", "Access-Control-Request-Method: POST",
 		"Access-Control-Request-Headers: anthropic-version,x-api-key,x-stainless-lang,x-stainless-,x-stainless-a b")
 	allowed = got.header.Get("Access-Control-Allow-Headers")

@@ -150,3 +150,53 @@ func TestBrokenTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingToSpendByAlias: W45, an alias of a model without a price is stopped by no budget, one of the alias's own among them. Where
+// the first target costs, its caller has no room.
+func TestNothingToSpendByAlias(t *testing.T) {
+	works := func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, whole) }
+	for _, tc := range []struct {
+		name   string
+		budget object
+		priced []string
+		status int
+		tried  string
+	}{
+		{"of the organization", object{"scope_type": "org"}, nil, 200, "first"},
+		{"of each user", object{"scope_type": "user"}, nil, 200, "first"},
+		{"of the alias", object{"scope_type": "model_alias", "scope_value": "small"}, nil, 200, "first"},
+		{"of each alias", object{"scope_type": "model_alias"}, nil, 200, "first"},
+		{"of the model", object{"scope_type": "model", "scope_value": "first"}, nil, 200, "first"},
+		{"of the alias, and its first target costs", object{"scope_type": "model_alias", "scope_value": "small"}, []string{"first"}, 429, ""},
+		{"of the alias, and its second target costs", object{"scope_type": "model_alias", "scope_value": "small"}, []string{"second"}, 200, "first"},
+		{"of the alias, and both cost", object{"scope_type": "model_alias", "scope_value": "small"}, []string{"first", "second"}, 429, ""},
+	} {
+		for _, stream := range []string{asked, strings.Replace(asked, "{", `{"stream":true,`, 1)} {
+			t.Run(tc.name, func(t *testing.T) {
+				g, p := twoTargets(t, nil, works, tc.priced...)
+				budget := object{"name": "spent", "period": "day", "amount": 0, "hard_stop": true}
+				for k, v := range tc.budget {
+					budget[k] = v
+				}
+				g.make("/admin/budgets", budget)
+				got := g.send(http.MethodPost, chat, stream).want(tc.status)
+				if tried := p.tried(); tried != tc.tried {
+					t.Errorf("tried %q", tried)
+				}
+				if tc.status == http.StatusTooManyRequests {
+					got.refused(tc.status, "budget_exceeded")
+				}
+			})
+		}
+	}
+	g, p := twoTargets(t, nil, works)
+	g.make("/admin/smart-models", object{"model_alias": "smart", "default_slot_on_failure": 0, "slots": []any{object{"model_alias": "small"}}})
+	for _, budget := range []object{{"scope_type": "org"}, {"scope_type": "model_alias", "scope_value": "smart"}, {"scope_type": "model_alias", "scope_value": "small"}} {
+		budget["name"], budget["period"], budget["amount"], budget["hard_stop"] = "spent", "day", 0, true
+		g.make("/admin/budgets", budget)
+		g.ask(strings.Replace(asked, "small", "smart", 1)).want(200)
+	}
+	if tried := p.tried(); tried != "first first first" {
+		t.Errorf("a smart model tried %q", tried)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/forward"
 	"github.com/durward-gateway/durward/internal/mcpsession"
@@ -35,12 +37,15 @@ func TestReceipts(t *testing.T) {
 		{"W2 204", http.MethodPost, notification, 204, 0, "", "", 202},
 		{"W2 a page", http.MethodPost, notification, 200, -1, "text/html", "<p>thanks", 202},
 		{"W2 what nobody has asked for", http.MethodPost, notification, 200, -1, "application/json", `{"jsonrpc":"2.0","id":7,"result":{"tools":[]}}`, 202},
+		{"W2 a result without an id", http.MethodPost, notification, 200, -1, "application/json", `{"jsonrpc":"2.0","result":{}}`, 202},
+		{"W2 an error without an id", http.MethodPost, notification, 200, -1, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`, 202},
 		{"W2 an event stream", http.MethodPost, notification, 200, -1, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n", 202},
 		{"W3 the end of a session", http.MethodDelete, "", 200, -1, "", "", 200},
 		{"W3 without a body", http.MethodDelete, "", 204, 0, "", "", 204},
 		{"W3 accepted", http.MethodDelete, "", 202, -1, "", "", 204},
 		{"W3 refused", http.MethodDelete, "", 400, -1, "", "", 400},
 		{"W3 not offered", http.MethodDelete, "", 405, 0, "", "", 405},
+		{"W3 ended already", http.MethodDelete, "", 404, 0, "", "", 404},
 		{"W3 not offered, in words", http.MethodDelete, "", 405, 22, "application/json", `{"detail":"not there"}`, 405},
 		{"a refusal is none", http.MethodPost, notification, 400, 3, "text/plain", "bad", 400},
 		{"a failure is none", http.MethodPost, notification, 500, -1, "", "", 502},
@@ -63,4 +68,22 @@ func TestReceipts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReceiptThatNeverComes: W1, a server that takes a notification and never answers it, as some wait for an answer of their own to
+// send, holds its client for the time that headers have, and no longer.
+func TestReceiptThatNeverComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const headers = 30 * time.Second
+		l := newLegacy(forward.Limits{}, nil)
+		l.Forwarder = forward.New(forward.Over(roundTrip(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})), forward.Limits{HeaderTimeout: headers})
+		began := time.Now()
+		w, aborted := l.send(t, http.MethodPost, "/mcp/demo", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Accept", "application/json, text/event-stream")
+		if took := time.Since(began); aborted || w.Code != http.StatusBadGateway || took != headers {
+			t.Errorf("%d %s after %s, aborted %v", w.Code, w.Body, took, aborted)
+		}
+	})
 }
