@@ -114,10 +114,9 @@ func goServers() []mcpServer {
 				prompt("greet", object{"name": "Alice"}), read("embedded:info"), complete(object{"type": "ref/prompt", "name": "greet"}, "name", "x"),
 				call("no-such-tool", nil), read("embedded:no-such"),
 			},
-			theirs: map[string]string{
-				"tools/list": "Six of its tools have names like `greet (structured)`, and are hidden. ",
-				"greet (structured) {\"name\":\"Alice\"}": "`tools/call` of one is `Unknown tool`: policies name tools by 1 to 128 characters of `A-Z a-z 0-9 _ . / -`, and calls of others are refused, so that no name reads as another action (`x:approve`). MCP says since 2025-11-25 that names SHOULD have these characters, but no `/`, and no spaces (server/tools, Tool Names); before, it says nothing. ",
-			},
+			differ: []string{"tools/list", `greet (structured) {"name":"Alice"}`},
+			why: "Its six tools that are named like `greet (structured)` are hidden, and `Unknown tool`: a name has 1 to 128 of `A-Z a-z 0-9 _ . / -`, so that none reads as another action of a policy (`x:approve`). " +
+				"MCP 2025-11-25 and 2026-07-28 say of these characters, without the slash, that names SHOULD have no others, and that they SHOULD NOT have spaces (server/tools, Tool Names).",
 		},
 		{
 			software: "go-sdk, conformance server, stateless", version: goVersion("github.com/modelcontextprotocol/go-sdk"), clients: []string{"modern"}, short: true,
