@@ -53,12 +53,14 @@ func TestStartErrorsArePlain(t *testing.T) {
 	private := write("private.caddyfile", strings.Replace(good, "id.example.com", "127.0.0.1:1", 1)+"http://127.0.0.1:1 {\n\tdurward\n}\n")
 	whole := write("whole.caddyfile", good)
 	uncounted := write("uncounted.caddyfile", good+"http://127.0.0.1:1 {\n\tdurward_auth\n\tdurward_policy\n\tdurward_credential\n\tdurward_mcp\n}\n")
+	issuer := write("issuer.caddyfile", strings.Replace(good, "https://id.example.com", "http://127.0.0.1:1", 1)+"http://127.0.0.1:1 {\n\tdurward\n}\n")
 	for _, tc := range []struct{ command, config, says, whatToDo string }{
 		{"run", filepath.Join(home, "typo"), "reading config from file: open " + home + "/typo: no such file or directory", "check the path behind --config"},
 		{"run", misspelt, misspelt + ":5: ", "correct the Caddyfile"},
 		{"run", private, private + ":7: setting up identity: identity oidc https://127.0.0.1:1: the gateway may not connect to it", "durward validate --config " + private},
 		{"validate", uncounted, uncounted + ":14: durward_mcp: durward_limit has to come before it", "durward validate --config " + uncounted},
 		{"run", uncounted, uncounted + ":14: durward_mcp: durward_limit has to come before it", "durward validate --config " + uncounted},
+		{"run", issuer, issuer + ":7: setting up identity: identity oidc http://127.0.0.1:1: the gateway may not connect to it", "in the durward option, the line `http 127.0.0.1/32`. What to do"},
 		{"start", filepath.Join(home, "typo"), "caddy process exited with error", "see the line above"},
 		{"reload", whole, "performing request", "durward run --config " + whole},
 		{"stop", whole, "performing request", "durward run --config " + whole},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -37,7 +38,7 @@ func AcquireKeySet(issuer string, b Binding) (*KeySet, error) {
 			Issuer: issuer, Client: keyClient(b.Guard), CheckURL: b.Guard.CheckURL, Now: b.Now, Logger: b.Log,
 		})
 		if errors.Is(err, netguard.ErrRefused) {
-			return nil, fmt.Errorf("the gateway may not connect to it: %w; `egress` in the durward option can allow its addresses, also over http", err)
+			return nil, fmt.Errorf("the gateway may not connect to it: %w; %s", err, egressFor(issuer))
 		}
 		if err != nil {
 			return nil, err
@@ -48,6 +49,15 @@ func AcquireKeySet(issuer string, b Binding) (*KeySet, error) {
 		return nil, err
 	}
 	return &KeySet{poolKey: key, set: value.(*pooledKeySet)}, nil
+}
+
+// egressFor says what to write where an issuer that egress refuses is meant to be where it is.
+func egressFor(issuer string) string {
+	address, err := url.Parse(issuer)
+	if line := netguard.AdviceFor(address); err == nil && line != "" {
+		return "if it is meant to be there, write into `egress { ... }`, in the durward option, the line `" + line + "`"
+	}
+	return "correct its address"
 }
 
 func keyClient(guard Guard) *http.Client { return guard.FetchClient(keyFetchTimeout, keyFetchBytes) }
