@@ -54,6 +54,9 @@ func TestStartErrorsArePlain(t *testing.T) {
 	whole := write("whole.caddyfile", good)
 	uncounted := write("uncounted.caddyfile", good+"http://127.0.0.1:1 {\n\tdurward_auth\n\tdurward_policy\n\tdurward_credential\n\tdurward_mcp\n}\n")
 	issuer := write("issuer.caddyfile", strings.Replace(good, "https://id.example.com", "http://127.0.0.1:1", 1)+"http://127.0.0.1:1 {\n\tdurward\n}\n")
+	port := freePort(t)
+	taken := write("taken.caddyfile", good+"http://127.0.0.1:"+port+" {\n\tbind 127.0.0.1\n\tdurward_auth\n\tdurward_platform health_only\n}\nhttp://127.0.0.1:"+port+" {\n\tdurward\n}\n")
+	setPublicURL(t, taken, "http://127.0.0.1:"+port)
 	for _, tc := range []struct{ command, config, says, whatToDo string }{
 		{"run", filepath.Join(home, "typo"), "reading config from file: open " + home + "/typo: no such file or directory", "check the path behind --config"},
 		{"run", misspelt, misspelt + ":5: ", "correct the Caddyfile"},
@@ -61,6 +64,8 @@ func TestStartErrorsArePlain(t *testing.T) {
 		{"validate", uncounted, uncounted + ":14: durward_mcp: durward_limit has to come before it", "durward validate --config " + uncounted},
 		{"run", uncounted, uncounted + ":14: durward_mcp: durward_limit has to come before it", "durward validate --config " + uncounted},
 		{"run", issuer, issuer + ":7: setting up identity: identity oidc http://127.0.0.1:1: the gateway may not connect to it", "in the durward option, the line `http 127.0.0.1/32`. What to do"},
+		{"validate", taken, taken + ":11: the site 127.0.0.1 on 127.0.0.1:" + port + " takes every request for http://127.0.0.1:" + port + " from the gateway's site: give it another port", "durward validate --config " + taken},
+		{"run", taken, taken + ":11: the site 127.0.0.1 on 127.0.0.1:" + port + " takes", "durward validate --config " + taken},
 		{"start", filepath.Join(home, "typo"), "caddy process exited with error", "see the line above"},
 		{"reload", whole, "performing request", "durward run --config " + whole},
 		{"stop", whole, "performing request", "durward run --config " + whole},
@@ -73,6 +78,38 @@ func TestStartErrorsArePlain(t *testing.T) {
 		if exitCode(err) == 0 || !strings.HasPrefix(last, "Error: "+tc.says) || strings.Count(last, ". What to do: ") != 1 || !strings.Contains(last, tc.whatToDo) {
 			t.Errorf("%s --config %s ends (%v) in %s", tc.command, tc.config, err, last)
 		}
+	}
+}
+
+// setPublicURL adds the option to a Caddyfile.
+func setPublicURL(t *testing.T, file, url string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "\tdurward {\n", "\tdurward {\n\t\tpublic_url "+url+"\n", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDoctorWarnsOfSitesThatTakeConnections: doctor names the line of a site that takes some of what connects to the gateway's, which
+// listens on every address.
+func TestDoctorWarnsOfSitesThatTakeConnections(t *testing.T) {
+	t.Parallel()
+	home, port := t.TempDir(), freePort(t)
+	config := filepath.Join(home, "gate.caddyfile")
+	text := fmt.Sprintf("{\n\tadmin off\n\tpersist_config off\n\tdurward {\n\t\tpublic_url https://gate.example.com\n\t\tstore sqlite %s/durward.db\n\t\tmaster_key {env.DURWARD_KEY}\n\t\tidentity oidc https://id.invalid\n\t}\n}\n"+
+		"http://:%[2]s {\n\tdurward\n}\nhttp://127.0.0.1:%[2]s {\n\tbind 127.0.0.1\n\tdurward_auth\n\tdurward_platform health_only\n}\n", home, port)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), durward(t), "doctor", "--config", config)
+	command.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home, "DURWARD_KEY=8f0c4be1d35a97624e1b08c7d92fa6530b7ce4189d2f63a5c01e7b94f8d6325a")
+	output, _ := command.CombinedOutput() // the identity provider does not answer
+	want := "warning  configuration: " + config + ":14: the site 127.0.0.1 on 127.0.0.1:" + port + " takes what connects to that address from the gateway's site on :" + port + "\n         Where a client"
+	if !strings.Contains(string(output), want) {
+		t.Errorf("want %q in\n%s", want, output)
 	}
 }
 

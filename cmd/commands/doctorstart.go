@@ -16,6 +16,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/access"
 	"github.com/durward-gateway/durward/internal/doctor"
+	"github.com/durward-gateway/durward/modules/app"
 )
 
 // examineStart loads the configuration by the code of a start, and says what a start would.
@@ -25,7 +26,7 @@ func examineStart(ctx context.Context, config *gatewayConfig, r *doctor.Report) 
 		r.Add("configuration", refusedStart(err, config.file))
 		return
 	}
-	r.Add("configuration")
+	r.Add("configuration", takenBySites(loaded, config.file)...)
 	var findings []doctor.Finding
 	running := config.admin != "" && runningAt(config.admin) != nil
 	for _, address := range append(sitesOf(loaded), config.admin) {
@@ -45,6 +46,18 @@ func refusedStart(err error, file string) doctor.Finding {
 		mend = "correct the configuration there."
 	}
 	return doctor.Finding{Severity: doctor.Error, Found: problem(err, file), Mend: strings.ToUpper(mend[:1]) + mend[1:]}
+}
+
+// takenBySites are the sites that take some of what connects to the gateway's.
+func takenBySites(loaded caddy.Context, file string) (findings []doctor.Finding) {
+	gateway, err := loaded.AppIfConfigured("durward")
+	if err != nil {
+		return nil // it has been loaded
+	}
+	for _, taken := range gateway.(*app.App).Taken() {
+		findings = append(findings, doctor.Finding{Severity: doctor.Warning, Found: problem(errors.New(taken), file), Mend: "Where a client or a proxy connects to the gateway at that address, give that site another port."})
+	}
+	return findings
 }
 
 // sitesOf are the addresses that a loaded configuration's sites listen on, those that redirect to https included.

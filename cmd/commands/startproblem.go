@@ -49,6 +49,9 @@ func problem(err error, config string) string {
 	if beginsWithLine.MatchString(text) {
 		return text
 	}
+	if place := placeOfSite(configFile(config), text); place != "" {
+		return place + ": " + text
+	}
 	if place := placeOf(tokensOf(configFile(config)), text); place != "" {
 		return place + ": " + text
 	}

@@ -138,6 +138,7 @@ type App struct {
 
 	listening listening
 	ordered   bool // the order of the handlers has been checked
+	taken     []string
 
 	// core is set once the public URL is known, at the latest when the first handler attaches. serving is the same once it
 	// is furnished: only then requests can pin it.

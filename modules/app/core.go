@@ -94,7 +94,8 @@ func Attach(ctx caddy.Context) (*App, error) {
 		return nil, err
 	}
 	a := configured.(*App)
-	if !a.ordered {
+	first := !a.ordered
+	if first {
 		a.ordered = true
 		if err := checkOrder(ctx); err != nil {
 			return nil, err
@@ -114,11 +115,30 @@ func Attach(ctx caddy.Context) (*App, error) {
 			return nil, err
 		}
 	}
+	if first {
+		if err := a.checkReach(ctx); err != nil {
+			return nil, err
+		}
+	}
 	a.addHosts(ctx)
 	boundBodies(ctx)
 	a.listening.share(ctx)
 	return a, accesslog.Guard(ctx)
 }
+
+// checkReach keeps what other sites take from the gateway's, and fails where that is all.
+func (a *App) checkReach(ctx caddy.Context) error {
+	a.coreMu.Lock()
+	public, err := url.Parse(a.core.PublicURL)
+	a.coreMu.Unlock()
+	if err == nil {
+		a.taken, err = checkReach(ctx, public)
+	}
+	return err
+}
+
+// Taken says which connections other sites take from the gateway's.
+func (a *App) Taken() []string { return a.taken }
 
 // addHosts lets clients use the names of the sites, which need not be the public one.
 func (a *App) addHosts(ctx caddy.Context) {

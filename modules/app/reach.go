@@ -1,0 +1,215 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// A site without the gateway takes the gateway's requests when its host is more specific on the same address, or when it listens on
+// a more specific address of the same port: Caddy and the operating system ask it first. It looks like a gateway that has nothing at
+// any address. A site for health checks is the usual one.
+
+// redirectsServer is the name of the server that Caddy makes for redirects to https.
+const redirectsServer = "remaining_auto_https_redirects"
+
+// checkReach refuses a configuration in which no request for the public URL can come to the gateway, because another site takes all
+// of them. It returns what else other sites take, for the operator to judge. ctx is that of the first of the gateway's handlers,
+// as in checkOrder.
+func checkReach(ctx caddy.Context, public *url.URL) (taken []string, err error) {
+	var servers []reached
+	for _, module := range ctx.Modules() {
+		app, ok := module.(*caddyhttp.App)
+		if !ok {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(app.Servers)) {
+			if name != redirectsServer {
+				servers = append(servers, reach(app.Servers[name], public.Hostname()))
+			}
+		}
+	}
+	port := portOf(public)
+	candidates := slices.DeleteFunc(slices.Clone(servers), func(r reached) bool { return !r.gateway && r.by == "" || !r.listensOn(port) })
+	if len(candidates) == 0 { // a proxy before the gateway has the public URL's port
+		candidates = slices.DeleteFunc(slices.Clone(servers), func(r reached) bool { return !r.gateway && r.by == "" })
+	}
+	if len(candidates) > 0 && !slices.ContainsFunc(candidates, func(r reached) bool { return r.gateway }) {
+		return nil, takes(candidates[0].by, candidates[0].listen[0], public)
+	}
+	for _, r := range candidates {
+		for _, other := range servers {
+			if address, ok := other.narrows(r); ok && isAt(public, address) {
+				return nil, takes(other.site, address.String(), public)
+			} else if ok {
+				taken = append(taken, fmt.Sprintf("the site %s on %s takes what connects to that address from the gateway's site on %s", other.site, address, r.listen[0]))
+			}
+		}
+	}
+	return taken, nil
+}
+
+func takes(site string, listen any, public *url.URL) error {
+	return fmt.Errorf("the site %s on %v takes every request for %s from the gateway's site: give it another port", site, listen, public)
+}
+
+// reached is what becomes of requests for the public URL's host that come to a server.
+type reached struct {
+	listen  []caddy.NetworkAddress
+	gateway bool   // they reach the gateway
+	by      string // they would reach it, and this site takes them
+	site    string // the site that gets the first request of this server, for people
+}
+
+// reach follows requests for a host through a server's routes. In doubt they reach the gateway.
+func reach(server *caddyhttp.Server, host string) reached {
+	r := reached{site: "without a host"}
+	for _, listen := range server.Listen {
+		if address, err := caddy.ParseNetworkAddress(listen); err == nil && !address.IsUnixNetwork() && !address.IsFdNetwork() {
+			address.Network = "" // it says how to listen, not where
+			r.listen = append(r.listen, address)
+		}
+	}
+	if len(r.listen) == 0 {
+		return r
+	}
+	if len(server.Routes) > 0 {
+		r.site = siteName(server.Routes[0])
+	}
+	by := ""
+	for _, route := range server.Routes {
+		whole, some := takesHost(route, host)
+		switch {
+		case some && servesGateway(route, server.NamedRoutes):
+			r.gateway, r.by = by == "", by
+			return r
+		case whole && route.Terminal && by == "":
+			by = siteName(route)
+		}
+	}
+	return r
+}
+
+func siteName(route caddyhttp.Route) string {
+	if hosts := hostsOf(route); len(hosts) > 0 {
+		return strings.Join(hosts, ",")
+	}
+	return "without a host"
+}
+
+// takesHost reports whether a route takes every request for a host, and whether it takes any.
+func takesHost(route caddyhttp.Route, host string) (whole, some bool) {
+	if len(route.MatcherSets) == 0 {
+		return true, true
+	}
+	for _, set := range route.MatcherSets {
+		fits, alone := true, true
+		for _, matcher := range set {
+			hosts, ok := matcher.(*caddyhttp.MatchHost)
+			alone = alone && ok
+			fits = fits && (!ok || slices.ContainsFunc(*hosts, func(pattern string) bool { return isHostOf(pattern, host) }))
+		}
+		some = some || fits
+		whole = whole || fits && alone
+	}
+	return whole, some
+}
+
+// isHostOf reports whether a host is one that Caddy's matcher takes for a pattern, where that has a label `*` for any.
+func isHostOf(pattern, host string) bool {
+	labels, names := strings.Split(strings.Trim(pattern, "[]"), "."), strings.Split(host, ".")
+	return slices.EqualFunc(labels, names, func(label, name string) bool { return label == "*" || strings.EqualFold(label, name) })
+}
+
+// servesGateway reports whether a route holds more of the gateway than its health. One that was provisioned before the first of the
+// gateway's handlers holds none of them, unless it invokes a named route.
+func servesGateway(route caddyhttp.Route, named map[string]*caddyhttp.Route) bool {
+	if len(route.HandlersRaw) == 0 {
+		return slices.ContainsFunc(slices.Collect(maps.Values(named)), func(r *caddyhttp.Route) bool { return mentions(r.HandlersRaw) })
+	}
+	return slices.ContainsFunc(route.HandlersRaw, func(raw json.RawMessage) bool {
+		var handler any
+		return json.Unmarshal(raw, &handler) == nil && holdsGateway(handler, named)
+	})
+}
+
+func holdsGateway(value any, named map[string]*caddyhttp.Route) bool {
+	switch value := value.(type) {
+	case []any:
+		return slices.ContainsFunc(value, func(member any) bool { return holdsGateway(member, named) })
+	case map[string]any:
+		name, _ := value["handler"].(string)
+		switch {
+		case name == "invoke":
+			route, _ := value["name"].(string)
+			return named[route] != nil && mentions(named[route].HandlersRaw)
+		case name == "durward_platform":
+			return value["health_only"] != true
+		case strings.HasPrefix(name, "durward_") && name != "durward_pipeline" && name != "durward_auth" && name != "durward_session":
+			return true
+		}
+		for _, member := range value {
+			if holdsGateway(member, named) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return map[string]string{"https": "443", "http": "80"}[u.Scheme]
+}
+
+func (r reached) listensOn(port string) bool {
+	return slices.ContainsFunc(r.listen, func(a caddy.NetworkAddress) bool { return hasPort(a, port) })
+}
+
+func hasPort(a caddy.NetworkAddress, port string) bool {
+	for offset := range a.PortRangeSize() {
+		if strings.HasSuffix(a.JoinHostPort(offset), ":"+port) {
+			return true
+		}
+	}
+	return false
+}
+
+// narrows returns the address by which a server takes connections from a gateway's that listens on every address.
+func (r reached) narrows(gateway reached) (caddy.NetworkAddress, bool) {
+	if r.gateway {
+		return caddy.NetworkAddress{}, false
+	}
+	for _, every := range gateway.listen {
+		if ip, err := netip.ParseAddr(every.Host); every.Host != "" && (err != nil || !ip.IsUnspecified()) {
+			continue
+		}
+		for _, one := range r.listen {
+			ip, err := netip.ParseAddr(one.Host)
+			specific := one.Host == "localhost" || err == nil && !ip.IsUnspecified() && (every.Host != "0.0.0.0" || ip.Is4())
+			if specific && one.StartPort <= every.EndPort && every.StartPort <= one.EndPort {
+				return one, true
+			}
+		}
+	}
+	return caddy.NetworkAddress{}, false
+}
+
+// isAt reports whether the public URL leads to an address that a server listens on.
+func isAt(public *url.URL, listen caddy.NetworkAddress) bool {
+	host := public.Hostname()
+	if !hasPort(listen, portOf(public)) {
+		return false
+	}
+	local := func(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
+	return host == listen.Host || local(host) && local(listen.Host) && (host == "localhost" || listen.Host == "localhost")
+}
