@@ -20,13 +20,13 @@ WORKDIR /run/durward
 WORKDIR /var/lib/durward
 ENV XDG_CONFIG_HOME=/var/lib/durward/config \
     XDG_DATA_HOME=/var/lib/durward/data \
-    DURWARD_HEALTH_URL=http://127.0.0.1:8080/healthz
+    DURWARD_HEALTH_URL=http://127.0.0.1:8081/healthz
 VOLUME /var/lib/durward
 EXPOSE 80 443 443/udp
 
 # The Caddyfile above answers at this address with a site for this machine only. One
 # of your own needs it too, or another DURWARD_HEALTH_URL:
-#   http://127.0.0.1:8080 {
+#   http://127.0.0.1:8081 {
 #     bind 127.0.0.1
 #     durward_auth
 #     durward_platform health_only

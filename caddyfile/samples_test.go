@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,6 +73,27 @@ func TestEdgeSampleRuns(t *testing.T) {
 	text := strings.NewReplacer("/run/secrets/durward_key", filepath.Join(dir, "key"), "/var/lib/durward", dir, "/run/durward", dir).Replace(string(Edge))
 	if err := validate(t, adapt(t, []byte(text))); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHealthAddress: the image's health check and the page about production ask the sample's health site, and no other site of the
+// sample has its port.
+func TestHealthAddress(t *testing.T) {
+	found := regexp.MustCompile(`(?m)^(http://127\.0\.0\.1:(\d+)) \{\n\tbind 127\.0\.0\.1\n\tdurward_auth\n\tdurward_platform health_only\n\}`).FindSubmatch(Edge)
+	if found == nil || strings.Count(string(Edge), ":"+string(found[2])) != 1 {
+		t.Fatal("the sample has no health site with a port of its own")
+	}
+	address := string(found[1])
+	for name, want := range map[string][]string{
+		"../Dockerfile":         {"DURWARD_HEALTH_URL=" + address + "/healthz\n", "#   " + address + " {\n"},
+		"../docs/production.md": {" " + address + "/readyz\n", "Port " + string(found[2]) + " "},
+		"../docs/local.md":      {" " + address + "/readyz\n"},
+	} {
+		for _, text := range want {
+			if !strings.Contains(file(t, name), text) {
+				t.Errorf("%s does not have %q", name, text)
+			}
+		}
 	}
 }
 

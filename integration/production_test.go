@@ -47,13 +47,13 @@ func TestProductionPage(t *testing.T) {
 		}
 	}
 	edit := "sed -i -e 's|/run/durward|" + root + "/run/durward|; s|/var/lib/durward|" + root + "/var/lib/durward|' " +
-		"-e 's|https://id.example.com|" + provider.issuer() + "|; s|https://gate.example.com|http://127.0.0.1:" + port + "|; s|^gate.example.com|http://127.0.0.1:" + port + "|; s|:8080|:" + health + "|' " +
+		"-e 's|https://id.example.com|" + provider.issuer() + "|; s|https://gate.example.com|http://127.0.0.1:" + port + "|; s|^gate.example.com|http://127.0.0.1:" + port + "|; s|:8081|:" + health + "|' " +
 		"-e 's|^\\t\\treturn_url .*|\\t\\tegress {\\n\\t\\t\\thttp 127.0.0.0/8\\n\\t\\t}|' /etc/durward/Caddyfile"
 	const user = "nobody"
 	replacements := []string{
 		"make build\n", "", " bin/durward ", " " + durward(t) + " ", "useradd --system", "true --system",
 		"/etc/durward", root + "/etc/durward", "/var/lib/durward", root + "/var/lib/durward", "/run/durward", root + "/run/durward",
-		"/usr/local/bin", root + "/usr/local/bin", "127.0.0.1:8080", "127.0.0.1:" + health, " caddyfile/", " ../caddyfile/",
+		"/usr/local/bin", root + "/usr/local/bin", "127.0.0.1:8081", "127.0.0.1:" + health, " caddyfile/", " ../caddyfile/",
 	}
 	if os.Geteuid() == 0 {
 		replacements = append(replacements, "-o durward -g durward", "-o "+user+" -g $(id -gn "+user+")", "--reuid durward --regid durward", "--reuid "+user+" --regid $(id -g "+user+")")

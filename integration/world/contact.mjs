@@ -178,7 +178,7 @@ try {
     await opens(page[0]);
     found.result = await call();
   }
-  await changed;
+  if (page || found.led !== 'words') await changed; // an account was connected
   found.after = await tools();
   found.version = client.version?.() ?? '';
 } finally {
