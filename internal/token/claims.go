@@ -53,8 +53,8 @@ func lookup(v strictjson.Value, path string) (strictjson.Value, bool) {
 
 // Str returns the string at path; false when there is none or it is not a string.
 func (c *Claims) Str(path string) (string, bool) {
-	v, ok := c.Lookup(path)
-	if !ok || v.Kind() != strictjson.String {
+	v, _ := c.Lookup(path)
+	if v.Kind() != strictjson.String {
 		return "", false
 	}
 	return v.Str(), true

@@ -50,6 +50,8 @@ func FuzzECDSA(f *testing.F) {
 	f.Add([]byte{}, []byte{0})
 	f.Add([]byte{0, 0, 0x80}, []byte{0, 0x7f, 0})
 	f.Add(bytes.Repeat([]byte{0xff}, 66), bytes.Repeat([]byte{1}, 66))
+	f.Add(bytes.Repeat([]byte{1}, 66), bytes.Repeat([]byte{1}, 57)) // 127 bytes, the longest that a short length can say
+	f.Add(bytes.Repeat([]byte{1}, 66), bytes.Repeat([]byte{1}, 58))
 	f.Fuzz(func(t *testing.T, r, s []byte) {
 		r, s = r[:min(len(r), 66)], s[:min(len(s), 66)]
 		want, err := asn1.Marshal(struct{ R, S *big.Int }{new(big.Int).SetBytes(r), new(big.Int).SetBytes(s)})

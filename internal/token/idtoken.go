@@ -53,7 +53,7 @@ func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, er
 		return nil, invalid("aud names others too, and azp is missing")
 	}
 	got, _ := c.Object.Get("nonce")
-	if nonce == "" || got.Kind() != strictjson.String || subtle.ConstantTimeCompare([]byte(got.Str()), []byte(nonce)) != 1 {
+	if nonce == "" || subtle.ConstantTimeCompare([]byte(got.Str()), []byte(nonce)) != 1 {
 		return nil, invalid("nonce is not that of this login")
 	}
 	return c, nil

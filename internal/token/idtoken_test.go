@@ -27,6 +27,7 @@ func TestIDToken(t *testing.T) {
 		"RS256":                   rs(t, idClaims()),
 		"typ JWT":                 es(t, `{"alg":"ES256","kid":"ec","typ":"JWT"}`, idClaims("azp", `"console"`)),
 		"Keycloak":                rs(t, idClaims("typ", `"ID"`, "azp", `"console"`, "at_hash", `"x"`)),
+		"typ JWT as a claim":      rs(t, idClaims("typ", `"JWT"`)),
 		"Cognito":                 rs(t, idClaims("token_use", `"id"`)),
 		"for several, and azp":    rs(t, idClaims("aud", `["console","api"]`, "azp", `"console"`)),
 		"that lives for ten days": rs(t, idClaims("exp", unix(240*time.Hour))),

@@ -20,7 +20,7 @@ func (u Unverified) HeaderFields() map[string]string {
 		return fields
 	}
 	for _, name := range [...]string{"alg", "kid", "typ"} {
-		if m, ok := v.Get(name); ok && len(m.View()) > 0 && len(m.View()) <= maxKeyID {
+		if m, _ := v.Get(name); len(m.View()) > 0 && len(m.View()) <= maxKeyID {
 			fields[name] = m.Str()
 		}
 	}

@@ -78,8 +78,8 @@ func parseKeys(document []byte) (keys keyList, skipped []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the key set: %w", err)
 	}
-	list, ok := root.Get("keys")
-	if !ok || list.Kind() != strictjson.Array {
+	list, _ := root.Get("keys")
+	if list.Kind() != strictjson.Array {
 		return nil, nil, errors.New("reading the key set: keys is not an array")
 	}
 	if list.Len() > maxKeys {
@@ -111,10 +111,9 @@ func parseKey(v strictjson.Value) (jwk, error) {
 		return k, errors.New("key_ops does not have verify")
 	}
 	if kid, ok := v.Get("kid"); ok {
-		if kid.Kind() != strictjson.String || !opaque(kid.Str(), maxKeyID) {
+		if k.id = kid.Str(); !opaque(k.id, maxKeyID) { // nor is what is no string
 			return k, errors.New("kid is not a string of 1 to 256 bytes")
 		}
-		k.id = kid.Str()
 	}
 	public, err := publicKey(v)
 	if err != nil {
@@ -148,7 +147,7 @@ func publicKey(v strictjson.Value) (crypto.PublicKey, error) {
 		x, err = material(v, "x", ed25519.PublicKeySize)
 		key = ed25519.PublicKey(x)
 	default:
-		err = errors.New("kty or crv is not supported")
+		return nil, errors.New("kty or crv is not supported")
 	}
 	if err != nil {
 		return nil, err

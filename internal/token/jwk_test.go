@@ -2,6 +2,7 @@ package token
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -21,6 +22,9 @@ func TestParseKeysUsable(t *testing.T) {
 		"RS256 without alg":      with(rsaJWK(rsaPublic), "kid", "k", "use", "sig", "x5c", []string{"ignored"}),
 		"RS256 for verification": with(rsaJWK(rsaPublic), "kid", "k", "key_ops", []string{"sign", "verify"}),
 		"ES256":                  with(ecJWK(&ecTestKey().PublicKey), "kid", "k"),
+		"RS256 of 8192 bits":     with(rsaJWK(&rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), maxRSABits-1, 1), E: 3}), "kid", "k"),
+		"RS256 with e = 2^31-1":  with(rsaJWK(&rsa.PublicKey{N: rsaPublic.N, E: 1<<31 - 1}), "kid", "k"),
+		"ES512":                  with(ecJWK(&must(ecdsa.GenerateKey(elliptic.P521(), nil)).PublicKey), "kid", "k"),
 		"ES384":                  with(ecJWK(&ec384TestKey().PublicKey), "kid", "k", "alg", "ES384"),
 		"EdDSA":                  with(edJWK(edTestKey().Public()), "kid", "k", "alg", "EdDSA"),
 	} {
@@ -73,6 +77,7 @@ func TestParseKeysLeftOut(t *testing.T) {
 		"J07 EC coordinate beyond p":   with(ec(), "x", b64(bytes.Repeat([]byte{0xff}, 32))),
 		"J07 EC coordinate too long":   with(ec(), "x", b64(make([]byte, 33))),
 		"J07 EC on another curve":      with(ec(), "crv", "P-384"),
+		"J07 EC coordinate of no byte": with(ec(), "x", "", "y", b64(rootOfB().Bytes())),
 		"EC on secp256k1":              with(ec(), "crv", "secp256k1"),
 		"EC without a curve":           with(ec(), "crv", nil),
 		"J07 Ed25519 all zero":         small(strings.Repeat("00", 32)),
@@ -83,6 +88,7 @@ func TestParseKeysLeftOut(t *testing.T) {
 		"J07 Ed25519 order 8":          small("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa"),
 		"J07 Ed25519 order 8, other":   small("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
 		"Ed25519 too short":            small("0102"),
+		"kty that is not OKP":          with(edJWK(edTestKey().Public()), "kty", "okp"),
 		"X25519":                       with(edJWK(edTestKey().Public()), "crv", "X25519"),
 		"J29 oct":                      map[string]any{"kty": "oct", "kid": "rsa", "k": "c2VjcmV0", "alg": "HS256"},
 		"J29 oct in RSA's clothes":     map[string]any{"kty": "oct", "alg": "RS256", "k": "c2VjcmV0", "n": b64(n.Bytes()), "e": "AQAB"},
@@ -116,6 +122,12 @@ func TestParseKeysLeftOut(t *testing.T) {
 	}
 }
 
+// rootOfB is y of the point on P-256 whose x is 0.
+func rootOfB() *big.Int {
+	curve := elliptic.P256().Params()
+	return new(big.Int).ModSqrt(curve.B, curve.P)
+}
+
 func TestParseKeysRefusesDocuments(t *testing.T) {
 	many := slices.Repeat([]any{rsaJWK(&rsaTestKey().PublicKey)}, maxKeys+1)
 	for name, document := range map[string]string{
@@ -138,6 +150,9 @@ func TestParseKeysRefusesDocuments(t *testing.T) {
 			}
 		})
 	}
+	if keys, _, err := parseKeys(jwks(many[1:]...)); err != nil || len(keys) != maxKeys {
+		t.Errorf("as many keys as allowed: %d, %v", len(keys), err)
+	}
 	if keys, _, err := parseKeys(jwks()); err != nil || len(keys) != 0 {
 		t.Errorf("J26 an empty set is a set: %v, %v", keys, err)
 	}
@@ -151,14 +166,15 @@ func TestFindAmongDuplicates(t *testing.T) {
 		kid, alg string
 		found    bool
 	}{
-		"J27 one kid, two keys":              {[]any{with(a, "kid", "k"), with(b, "kid", "k")}, "k", "RS256", false},
-		"J27 one kid, the same key twice":    {[]any{with(a, "kid", "k"), with(a, "kid", "k")}, "k", "RS256", true},
-		"J27 one kid, told apart by type":    {[]any{with(a, "kid", "k"), with(ec, "kid", "k")}, "k", "ES256", true},
-		"no kid, one of the type":            {[]any{with(a, "kid", "k"), with(ec, "kid", "l")}, "", "RS256", true},
-		"no kid, two of the type":            {[]any{with(a, "kid", "k"), with(b, "kid", "l")}, "", "RS256", false},
-		"kid, keys without":                  {[]any{rsaJWK(&rsaTestKey().PublicKey)}, "k", "RS256", false},
-		"J05 an algorithm nobody knows":      {[]any{with(a, "kid", "k")}, "k", "HS256", false},
-		"J06 the kid is another algorithm's": {[]any{with(ec, "kid", "k")}, "k", "RS256", false},
+		"J27 one kid, two keys":                {[]any{with(a, "kid", "k"), with(b, "kid", "k")}, "k", "RS256", false},
+		"J27 one kid, the same key twice":      {[]any{with(a, "kid", "k"), with(a, "kid", "k")}, "k", "RS256", true},
+		"J27 one kid, told apart by type":      {[]any{with(a, "kid", "k"), with(ec, "kid", "k")}, "k", "ES256", true},
+		"no kid, one of the type":              {[]any{with(a, "kid", "k"), with(ec, "kid", "l")}, "", "RS256", true},
+		"no kid, two of the type":              {[]any{with(a, "kid", "k"), with(b, "kid", "l")}, "", "RS256", false},
+		"kid, keys without":                    {[]any{rsaJWK(&rsaTestKey().PublicKey)}, "k", "RS256", false},
+		"J05 an algorithm nobody knows":        {[]any{with(a, "kid", "k")}, "k", "HS256", false},
+		"J06 the key is for another algorithm": {[]any{with(a, "kid", "k", "alg", "RS256")}, "k", "PS256", false},
+		"J06 the kid is another algorithm's":   {[]any{with(ec, "kid", "k")}, "k", "RS256", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, skipped, err := parseKeys(jwks(c.keys...))
@@ -205,6 +221,8 @@ func TestNewStaticKeysRefuses(t *testing.T) {
 		"nil RSA":           {ID: "k", Public: (*rsa.PublicKey)(nil)},
 		"nil EC":            {ID: "k", Public: (*ecdsa.PublicKey)(nil)},
 		"nil Ed25519":       {ID: "k", Public: ed25519.PublicKey(nil)},
+		"negative RSA":      {ID: "k", Public: &rsa.PublicKey{N: new(big.Int).Neg(rsaTestKey().N), E: 3}},
+		"RSA e of 32 bits":  {ID: "k", Public: &rsa.PublicKey{N: rsaTestKey().N, E: 1<<31 + 1}},
 		"another algorithm": {ID: "k", Algorithm: "ES256", Public: &rsaTestKey().PublicKey},
 		"HS256":             {ID: "k", Algorithm: "HS256", Public: &rsaTestKey().PublicKey},
 	} {
@@ -213,6 +231,49 @@ func TestNewStaticKeysRefuses(t *testing.T) {
 				t.Error("accepted")
 			}
 		})
+	}
+}
+
+// TestFits: an algorithm takes keys of its own type and curve and no others.
+func TestFits(t *testing.T) {
+	keys := map[string]crypto.PublicKey{
+		"RSA": &rsaTestKey().PublicKey, "Ed25519": edTestKey().Public(), "P-256": &ecTestKey().PublicKey, "P-384": &ec384TestKey().PublicKey,
+		"P-521": &must(ecdsa.GenerateKey(elliptic.P521(), nil)).PublicKey, "no curve": &ecdsa.PublicKey{}, "a secret": []byte("secret"), "nothing": nil,
+	}
+	for name, fitting := range map[string]string{
+		"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "PS256": "RSA", "PS384": "RSA", "PS512": "RSA",
+		"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519", "HS256": "", "none": "",
+	} {
+		a, ok := algorithmNamed(name)
+		if ok != (fitting != "") {
+			t.Errorf("%s: known is %v", name, ok)
+		}
+		for kind, key := range keys {
+			if a.fits(key) != (kind == fitting) {
+				t.Errorf("J06 %s with a key of %s: %v", name, kind, kind != fitting)
+			}
+		}
+	}
+}
+
+// TestSameKey: keys are the same by what they are, whoever holds them.
+func TestSameKey(t *testing.T) {
+	rsaKey, ecKey, edKey := &rsaTestKey().PublicKey, &ecTestKey().PublicKey, edTestKey().Public()
+	rsaCopy, ecCopy := *rsaKey, *ecKey
+	for _, tc := range []struct {
+		name string
+		a, b crypto.PublicKey
+		want bool
+	}{
+		{"RSA", rsaKey, rsaKey, true}, {"RSA, copied", rsaKey, &rsaCopy, true}, {"two RSA", rsaKey, &otherRSAKey().PublicKey, false},
+		{"EC", ecKey, ecKey, true}, {"EC, copied", ecKey, &ecCopy, true}, {"two EC", ecKey, &newSigner().key.PublicKey, false},
+		{"Ed25519", edKey, edKey, true}, {"RSA and EC", rsaKey, ecKey, false}, {"EC and RSA", ecKey, rsaKey, false}, {"Ed25519 and RSA", edKey, rsaKey, false},
+		{"no RSA and EC", (*rsa.PublicKey)(nil), ecKey, false}, {"no EC and RSA", (*ecdsa.PublicKey)(nil), rsaKey, false},
+		{"nothing", nil, nil, false}, {"a secret", []byte("s"), []byte("s"), false},
+	} {
+		if sameKey(tc.a, tc.b) != tc.want {
+			t.Errorf("%s: %v", tc.name, !tc.want)
+		}
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *snapshot) find(kid, alg string) (crypto.PublicKey, error) {
 		return last.key, nil
 	}
 	key, err := s.keys.find(kid, alg)
-	if key != nil && err == nil {
+	if key != nil {
 		s.found.Store(&keyFound{kid, alg, key})
 	}
 	return key, err

@@ -174,6 +174,9 @@ func TestKeySetStartsWithoutProvider(t *testing.T) { // J28, Z-A04
 	c.advance(time.Second)
 	wantKey(t, s, "rsa")
 	p.wantFetches(t, 2)
+	for range 2 { // the failure is over: whoever asks for a kid that is not there is told so
+		wantNoKey(t, s, "random", ErrInvalid)
+	}
 }
 
 func TestKeySetUnknownKids(t *testing.T) { // J24
@@ -402,30 +405,78 @@ func TestKeySetWaiterGivesUp(t *testing.T) {
 
 func TestKeySetClose(t *testing.T) {
 	p, c := newProvider(t), newClock()
-	s := newTestKeySet(t, p, c, nil)
-	entered := make(chan struct{})
-	p.respond(func(_ http.ResponseWriter, r *http.Request) {
-		close(entered)
-		<-r.Context().Done()
-	})
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := s.Key(t.Context(), "rsa", "RS256")
-		waiting <- err
-	}()
+	s := newTestKeySet(t, p, c, func(o *KeySetOptions) { o.FetchTimeout = time.Hour })
+	entered, waiting := askHanging(t, p, s, t.Context())
 	<-entered
-	s.Close() // ends the fetch
-	if err := <-waiting; !errors.Is(err, ErrUnavailable) {
-		t.Errorf("the waiter got %v", err)
+	closeSoon(t, s) // ends the fetch
+	if err := <-waiting; !errors.Is(err, ErrUnavailable) || !strings.Contains(Reason(err), errClosed.Error()) {
+		t.Errorf("the waiter got %s", Reason(err))
 	}
 	wantNoKey(t, s, "rsa", ErrUnavailable)
+	if _, err := s.Key(t.Context(), "rsa", "RS256"); !strings.Contains(Reason(err), errClosed.Error()) {
+		t.Errorf("a closed set says %s", Reason(err))
+	}
 	s.Close()
 	p.wantFetches(t, 1)
 
-	loaded := newTestKeySet(t, newProvider(t), c, nil)
+	p = newProvider(t)
+	loaded := newTestKeySet(t, p, c, func(o *KeySetOptions) { o.FetchTimeout = time.Hour })
 	wantKey(t, loaded, "rsa")
-	loaded.Close()
+	old := loaded.current.Load()
+	c.advance(DefaultMaxAge)
+	entered, waiting = askHanging(t, p, loaded, t.Context()) // has stale keys to fall back to, until the set is closed
+	<-entered
+	closeSoon(t, loaded)
+	if err := <-waiting; !errors.Is(err, ErrUnavailable) {
+		t.Errorf("the waiter with stale keys got %v", err)
+	}
 	wantNoKey(t, loaded, "rsa", ErrUnavailable)
+	if _, err := loaded.refetch(t.Context(), old, false); !errors.Is(err, ErrUnavailable) { // who was between two looks at that moment
+		t.Errorf("a closed set fetches anew: %v", err)
+	}
+	wantUnlocked(t, loaded)
+}
+
+// askHanging asks for a key of a provider that does not answer until the fetch is given up.
+func askHanging(t *testing.T, p *provider, s *KeySet, ctx context.Context) (entered <-chan struct{}, failed <-chan error) {
+	t.Helper()
+	in, out, freed := make(chan struct{}), make(chan error, 1), make(chan struct{})
+	t.Cleanup(func() { close(freed) })
+	p.respond(func(_ http.ResponseWriter, r *http.Request) {
+		close(in)
+		select {
+		case <-r.Context().Done():
+		case <-freed:
+		}
+	})
+	go func() {
+		_, err := s.Key(ctx, "rsa", "RS256")
+		out <- err
+	}()
+	return in, out
+}
+
+// closeSoon closes s, which ends whatever it has running.
+func closeSoon(t *testing.T, s *KeySet) {
+	t.Helper()
+	closed := make(chan struct{})
+	go func() {
+		s.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("Close waits for a fetch that it did not end")
+	}
+}
+
+func wantUnlocked(t *testing.T, s *KeySet) {
+	t.Helper()
+	if !s.mu.TryLock() {
+		t.Error("the set is left locked")
+	}
+	s.mu.Unlock()
 }
 
 func TestKeySetDiscovery(t *testing.T) {
@@ -563,6 +614,7 @@ func TestNewKeySetRefuses(t *testing.T) {
 		"no issuer":             {Client: client},
 		"no client":             {Issuer: testIssuer},
 		"http issuer":           {Issuer: "http://idp.example.com", Client: client},
+		"http issuer, address":  {Issuer: "http://192.0.2.1", Client: client},
 		"http issuer, localish": {Issuer: "http://localhost.example.com", Client: client},
 		"ftp issuer":            {Issuer: "ftp://127.0.0.1", Client: client},
 		"issuer with a user":    {Issuer: "https://a@idp.example.com", Client: client},
@@ -622,8 +674,13 @@ func TestFindAgain(t *testing.T) {
 		if got, err := s.find(ask.kid, ask.alg); got != ask.want || err != nil {
 			t.Errorf("%s, %s: %v, %v", ask.kid, ask.alg, got, err)
 		}
+		if last := s.found.Load(); last.key == nil || ask.want != nil && *last != (keyFound{ask.kid, ask.alg, ask.want}) {
+			t.Errorf("%s, %s: remembered is %+v", ask.kid, ask.alg, last)
+		}
 	}
-	if _, err := s.find("", "RS256"); !errors.Is(err, errAmbiguous) {
-		t.Errorf("without a kid: %v", err)
+	for range 2 {
+		if _, err := s.find("", "RS256"); !errors.Is(err, errAmbiguous) {
+			t.Errorf("without a kid: %v", err)
+		}
 	}
 }

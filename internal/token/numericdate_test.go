@@ -2,6 +2,7 @@ package token
 
 import (
 	"math/big"
+	"strings"
 	"testing"
 )
 
@@ -10,13 +11,15 @@ func TestReadDecimal(t *testing.T) {
 		"0": {0, 0}, "0.5": {0, 5e8}, "1764050000": {1764050000, 0}, "1764050000.5": {1764050000, 5e8},
 		"1764050000.123456789987": {1764050000, 123456789}, "1.7640500005e9": {1764050000, 5e8}, "17640500005E-1": {1764050000, 5e8},
 		"1e-9": {0, 1}, "1e-10": {0, 0}, "999999999999.999999999": {999999999999, 999999999}, "1e+11": {1e11, 0}, "0e32": {0, 0},
+		"1764050000." + strings.Repeat("0", maxDateLexeme-11): {1764050000, 0},
 	} {
 		seconds, nanoseconds, ok := readDecimal(lexeme)
 		if !ok || seconds != want[0] || nanoseconds != want[1] {
 			t.Errorf("%s: %d, %d, %v", lexeme, seconds, nanoseconds, ok)
 		}
 	}
-	for _, lexeme := range []string{"-1", "-0", "-0.5", "1e12", "1000000000000", "1e300", "1e-300", "1e33", "1e9999999999999999999999", "99999999999999999999"} {
+	for _, lexeme := range []string{"-1", "-0", "-0.5", "1e12", "1000000000000", "1e300", "1e-300", "1e33", "1e9999999999999999999999", "99999999999999999999",
+		"1764050000." + strings.Repeat("0", maxDateLexeme-10)} {
 		if seconds, nanoseconds, ok := readDecimal(lexeme); ok {
 			t.Errorf("%s: %d, %d", lexeme, seconds, nanoseconds)
 		}

@@ -119,19 +119,17 @@ func readHeader(part string) (header, error) {
 			return h, invalid("the header has " + name)
 		}
 	}
-	alg, ok := v.Get("alg")
-	if !ok || alg.Kind() != strictjson.String {
+	alg, _ := v.Get("alg")
+	if h.algorithm = alg.Str(); h.algorithm == "" { // as is what is no string
 		return h, invalid("alg is not a string")
 	}
-	h.algorithm = alg.Str()
 	if kid, ok := v.Get("kid"); ok {
-		if kid.Kind() != strictjson.String || !opaque(kid.Str(), maxKeyID) {
+		if h.keyID = kid.Str(); !opaque(h.keyID, maxKeyID) { // nor is what is no string
 			return h, invalid("kid is not a string of 1 to 256 bytes")
 		}
-		h.keyID = kid.Str()
 	}
 	if typ, ok := v.Get("typ"); ok {
-		if typ.Kind() != strictjson.String || typ.Str() == "" {
+		if typ.Str() == "" {
 			return h, invalid("typ is not a string")
 		}
 		// Media type names are case-insensitive and "application/" may be left out (RFC 7515 section 4.1.9).

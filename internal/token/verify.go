@@ -261,11 +261,11 @@ func (v *Verifier) readTimes(c *Claims) error {
 	if !ok {
 		return invalid("exp is missing")
 	}
-	iat, issued, err := numericDate(c.Object, "iat")
+	iat, issued, err := numericDate(c.Object, "iat") // the zero time when absent
 	if err != nil {
 		return err
 	}
-	nbf, _, err := numericDate(c.Object, "nbf") // the zero time when absent
+	nbf, _, err := numericDate(c.Object, "nbf") // ditto
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (v *Verifier) readTimes(c *Claims) error {
 		return invalid("the token is not valid yet")
 	case iat.After(now.Add(leeway)):
 		return invalid("the token was issued in the future")
-	case issued && iat.After(exp):
+	case iat.After(exp):
 		return invalid("the token expired before it was issued")
 	case longest > 0 && issued && exp.Sub(iat) > longest:
 		return invalid("the token lives too long")

@@ -56,12 +56,14 @@ func TestVerifyGood(t *testing.T) {
 		"J13 expired by leeway less a fraction":                  {raw: rs(t, claims("exp", unix(-30*time.Second)+".000000001", "iat", unix(-time.Hour)))},
 		"J14 iat ahead within leeway":                            {raw: rs(t, claims("iat", unix(30*time.Second)))},
 		"J14 as old as allowed": {
-			raw:     rs(t, claims("iat", unix(-5*time.Minute))),
+			raw:     rs(t, claims("iat", unix(-5*time.Minute-30*time.Second))),
 			options: func(o *Options) { o.MaxTokenAge = 5 * time.Minute },
 		},
-		"J15 lifetime of exactly 24 h":  {raw: rs(t, claims("exp", unix(24*time.Hour)))},
-		"J15 ten years where it is off": {raw: rs(t, claims("exp", unix(10*365*24*time.Hour))), options: func(o *Options) { o.MaxLifetime = -1 }},
-		"J17 ours among others":         {raw: rs(t, claims("aud", `["https://other.example.com","`+testAudience+`"]`))},
+		"J15 no iat, and as far ahead as allowed": {raw: rs(t, claims("iat", "", "exp", unix(24*time.Hour+30*time.Second)))},
+		"J11 Cognito's own token_use":             {raw: rs(t, claims("token_use", `"access"`))},
+		"J15 lifetime of exactly 24 h":            {raw: rs(t, claims("exp", unix(24*time.Hour)))},
+		"J15 ten years where it is off":           {raw: rs(t, claims("exp", unix(10*365*24*time.Hour))), options: func(o *Options) { o.MaxLifetime = -1 }},
+		"J17 ours among others":                   {raw: rs(t, claims("aud", `["https://other.example.com","`+testAudience+`"]`))},
 		"J17 ours alone with aud_single": {
 			raw:     rs(t, claims("aud", `["`+testAudience+`"]`)),
 			options: func(o *Options) { o.AudSingle = true },
@@ -260,6 +262,7 @@ func TestVerifyPayload(t *testing.T) {
 		"J19 sub of 1 MiB":      claims("sub", q(strings.Repeat("s", 1<<20))),
 		"J19 sub of 256 bytes":  claims("sub", q(strings.Repeat("s", 256))),
 		"J19 NUL in sub":        claims("sub", `"admin\u0000"`),
+		"J19 DEL in sub":        claims("sub", `"a\u007f"`),
 		"J19 line feed in sub":  claims("sub", `"a\nb"`),
 		"J19 number as sub":     claims("sub", "1"),
 		"J19 jti of 1 KiB":      claims("jti", q(strings.Repeat("j", 1<<10))),
@@ -299,6 +302,7 @@ func TestVerifyOptions(t *testing.T) {
 		"J17 [ours, evil] with aud_single": {rs(t, claims("aud", `["`+testAudience+`","https://evil.example.com"]`)), func(o *Options) {
 			o.AudSingle = true
 		}},
+		"J17 empty aud, no resource":       {rs(t, claims("aud", `""`)), nil},
 		"J17 bad aud with any":             {rs(t, claims("aud", `[1]`)), anyAudience},
 		"J17 no aud with any, aud_single":  {rs(t, claims("aud", ``)), func(o *Options) { anyAudience(o); o.AudSingle = true }},
 		"J06 RS256 where only ES256 is on": {rs(t, claims()), func(o *Options) { o.Algorithms = []string{"ES256"} }},
@@ -330,6 +334,10 @@ func TestVerifyText(t *testing.T) {
 		"blank in front":                 " " + good,
 		"standard alphabet":              parts[0] + "." + parts[1] + "." + "+/" + parts[2][2:],
 		"bits behind the end":            withTrailingBits(good),
+		"line feed in front":             signText(t, "\n"+parts[0]+"."+parts[1]),
+		"carriage return in front":       signText(t, "\r"+parts[0]+"."+parts[1]),
+		"line feed that is signed":       signText(t, parts[0]+"."+parts[1]+"\n"),
+		"carriage return that is signed": signText(t, parts[0]+"\r."+parts[1]),
 		"signature of another payload":   parts[0] + "." + b64([]byte(claims("sub", `"admin"`))) + "." + parts[2],
 		"JSON serialization":             `{"payload":"","signatures":[]}`,
 		"J18 opaque token of a provider": "gho_16C7e42F292c6912E7710c838347Ae178B4a",
@@ -350,6 +358,56 @@ func TestVerifyText(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// signText signs what need not be two clean parts.
+func signText(t *testing.T, text string) string {
+	t.Helper()
+	return text + "." + b64(must(jwt.SigningMethodRS256.Sign(text, rsaTestKey())))
+}
+
+// TestVerifyLargest: a token of exactly 16 KiB is looked at, one of a byte more is not (J22).
+func TestVerifyLargest(t *testing.T) {
+	v := testVerifier(t, nil)
+	for _, tc := range []struct {
+		size int
+		good bool
+	}{{MaxSize, true}, {MaxSize + 1, false}} {
+		raw := ofSize(t, tc.size)
+		if _, err := v.Verify(t.Context(), raw, ""); (err == nil) != tc.good {
+			t.Errorf("%d bytes: %s", len(raw), Reason(err))
+		}
+	}
+}
+
+// ofSize makes a good token of that many bytes. Blanks in the header move it over the lengths that base64 leaves out.
+func ofSize(t *testing.T, size int) string {
+	t.Helper()
+	for blanks := range 3 {
+		header := rsHeader + strings.Repeat(" ", blanks)
+		rest := size - len(b64([]byte(header))) - 2 - len(b64(make([]byte, 256)))
+		payload := claims("x", `""`)
+		filler := strings.Repeat("x", max(rest*3/4-len(payload), 0))
+		payload = strings.Replace(payload, `"x":""`, `"x":"`+filler+`"`, 1)
+		if len(b64([]byte(payload))) == rest {
+			return sign(t, jwt.SigningMethodRS256, rsaTestKey(), header, payload)
+		}
+	}
+	t.Fatalf("no token has %d bytes", size)
+	return ""
+}
+
+// TestIssuer: what is no issuer chooses no verifier.
+func TestIssuer(t *testing.T) {
+	for text, want := range map[string]string{`"` + testIssuer + `"`: testIssuer, `"\u0061"`: "a", `""`: "", `1`: "", `["` + testIssuer + `"]`: "", "": ""} {
+		u, err := Parse(rs(t, claims("iss", text)))
+		if err != nil {
+			t.Fatal(Reason(err))
+		}
+		if got, err := u.Issuer(); string(got) != want || (err == nil) != (want != "") || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
 	}
 }
 
@@ -376,7 +434,7 @@ func TestVerifyBigTokenIsCheap(t *testing.T) {
 }
 
 func TestVerifyOpaqueSubject(t *testing.T) {
-	for _, sub := range []string{" user ", "Admin", "a@b@c", "\u202eadmin", strings.Repeat("é", 127)} {
+	for _, sub := range []string{" user ", "Admin", "a@b@c", "\u202eadmin", strings.Repeat("é", 127), strings.Repeat("s", 255)} {
 		t.Run("J19 "+sub, func(t *testing.T) {
 			c, err := testVerifier(t, nil).Verify(t.Context(), rs(t, claims("sub", must(marshal(sub)))), "")
 			if err != nil {
@@ -454,6 +512,13 @@ func TestRecheck(t *testing.T) {
 		}
 	}
 	p.wantFetches(t, 2)
+	ageless, err := NewVerifier(Options{Issuer: testIssuer, AnyAudience: true}, s, c.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ageless.Recheck(t.Context(), &long.Vouched); err != nil {
+		t.Errorf("no age is too great: %s", Reason(err))
+	}
 	c.advance(time.Second)
 	if err := v.Recheck(t.Context(), &short.Vouched); !errors.Is(err, ErrInvalid) {
 		t.Errorf("J30 expired: %v", err)
@@ -477,6 +542,43 @@ func TestRecheck(t *testing.T) {
 	c.advance(DefaultMaxStale)
 	if err := v.Recheck(t.Context(), &long.Vouched); !errors.Is(err, ErrInvalid) {
 		t.Errorf("J14 grown too old: %v", err)
+	}
+}
+
+// TestRecheckAge: a token may be exactly as old as allowed, and the clocks' difference more.
+func TestRecheckAge(t *testing.T) {
+	c := newClock()
+	v, err := NewVerifier(Options{Issuer: testIssuer, AnyAudience: true, MaxTokenAge: time.Hour}, testKeys(t), c.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := v.Verify(t.Context(), rs(t, claims("exp", unix(20*time.Hour))), "")
+	if err != nil {
+		t.Fatal(Reason(err))
+	}
+	c.advance(time.Hour + DefaultLeeway)
+	if err := v.Recheck(t.Context(), &got.Vouched); err != nil {
+		t.Error(Reason(err))
+	}
+	c.advance(time.Nanosecond)
+	if err := v.Recheck(t.Context(), &got.Vouched); !IsOver(err) {
+		t.Errorf("J14 too old: %v", err)
+	}
+}
+
+// TestNewVerifierFillsIn: what a verifier was made with is its own, with the defaults.
+func TestNewVerifierFillsIn(t *testing.T) {
+	audiences := []string{testAudience}
+	v, err := NewVerifier(Options{Issuer: testIssuer, Audiences: audiences, MaxTokenAge: -1}, testKeys(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	audiences[0] = "https://evil.example.com"
+	if o := v.Options(); o.Audiences[0] != testAudience || o.MaxTokenAge != 0 || o.Leeway != DefaultLeeway || o.MaxLifetime != DefaultMaxLifetime {
+		t.Errorf("options %+v", o)
+	}
+	if _, err := v.Verify(t.Context(), rs(t, claims()), ""); !IsOver(err) { // by this machine's clock
+		t.Errorf("a token of years ago: %v", err)
 	}
 }
 
@@ -521,6 +623,10 @@ func TestLookup(t *testing.T) {
 		if got := string(v.Raw()); got != want || ok != (want != "") {
 			t.Errorf("%q: got %q (%v), want %q", path, got, ok, want)
 		}
+	}
+	nameless := &Claims{Object: must(parse(rs(t, claims("", `{"inside":1}`)))).payload}
+	if v, ok := nameless.Lookup(".inside"); string(v.Raw()) != "1" || !ok {
+		t.Errorf("below a member without a name: %q, %v", v.Raw(), ok)
 	}
 	if s, ok := c.Str("x.z"); s != "only nested" || !ok {
 		t.Errorf("Str: %q, %v", s, ok)
@@ -577,6 +683,9 @@ func TestRepeatedHeader(t *testing.T) {
 			t.Fatal(Reason(err))
 		}
 		remembered := v.known.Load()
+		if remembered == nil || remembered.keyID != "ec" {
+			t.Fatal("the header of a good token is not remembered")
+		}
 		for name, raw := range map[string]string{
 			"another key":         sign(t, jwt.SigningMethodES256, stranger, esHeader, claims()),
 			"another algorithm":   sign(t, jwt.SigningMethodES256, ecTestKey(), `{"alg":"ES384","kid":"ec"}`, claims()),
