@@ -84,13 +84,24 @@ func compareTree(t *testing.T, v Value) {
 	if err := Check(v.Raw(), Limits{}); err != nil {
 		t.Fatalf("raw text of a value: %v", err)
 	}
-	if c := v.Clone(); !bytes.Equal(c.Raw(), v.Raw()) || c.Kind() != v.Kind() || c.Len() != v.Len() {
+	lexeme := func(l string) any { return l }
+	if c := v.Clone(); !bytes.Equal(c.Raw(), v.Raw()) || c.Kind() != v.Kind() || c.Len() != v.Len() || !reflect.DeepEqual(c.Any(lexeme), v.Any(lexeme)) {
 		t.Fatal("a clone differs")
 	}
 	for _, e := range v.Elems() {
 		compareTree(t, e)
 	}
 	compareWithout(t, v)
+	members := v.Members()
+	for name, value := range v.EachMember() {
+		if len(members) == 0 || members[0].Name != string(name) || members[0].Value != value {
+			t.Fatalf("EachMember gives %q of %q", name, v.Raw())
+		}
+		members = members[1:]
+	}
+	if len(members) > 0 {
+		t.Fatalf("EachMember leaves out %q of %q", members[0].Name, v.Raw())
+	}
 	seen := map[string]bool{}
 	for _, m := range v.Members() {
 		if seen[m.Name] {

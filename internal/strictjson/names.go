@@ -79,7 +79,7 @@ func (n *nameSet) add(f *nameFrame, src []byte, from, to int, escaped bool) ([]b
 	n.names = append(n.names, e)
 	f.count++
 	switch {
-	case f.slots == 0 && f.count == hashFrom:
+	case f.count == hashFrom:
 		for i := range n.names[f.names:] {
 			o := &n.names[f.names+i]
 			o.tag = hashOf(n.text(o, src))

@@ -304,7 +304,7 @@ func (s *Scanner) value() bool {
 	default:
 		return s.unexpected()
 	}
-	if s.record && ok {
+	if s.record {
 		n := &s.nodes[self]
 		n.end, n.next, n.count, n.escaped = uint32(s.pos), uint32(len(s.nodes)), uint32(children), escaped
 	}

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -16,11 +17,16 @@ func TestRefused(t *testing.T) {
 	}{
 		{"B10 empty", "", ReasonEnd, 0},
 		{"B10 blanks only", " \n", ReasonEnd, 2},
+		{"continuation alone", "\x80", ReasonUTF8, 0},
 		{"B10 trailing data", `{} x`, ReasonTrailing, 3},
 		{"B10 two values", `{}{}`, ReasonTrailing, 2},
 		{"B10 trailing NUL", "{}\x00", ReasonTrailing, 2},
 		{"B10 leading garbage", `)]}'{}`, ReasonUnexpected, 0},
 		{"B10 byte order mark", "\xef\xbb\xbf{}", ReasonBOM, 0},
+		{"B10 byte order mark alone", "\xef\xbb\xbf", ReasonBOM, 0},
+		{"two bytes of a byte order mark", "\xef\xbb1", ReasonUTF8, 0},
+		{"the ends of a byte order mark", "\xef1\xbf", ReasonUTF8, 0},
+		{"the rest of a byte order mark", "!\xbb\xbf", ReasonUnexpected, 0},
 		{"B10 byte order mark inside", "[\xef\xbb\xbf1]", ReasonUTF8, 1},
 		{"UTF-16", "{\x00}\x00", reasonNameExpected, 1},
 		{"no-break space as blank", "[\u00a01]", ReasonUTF8, 1},
@@ -47,10 +53,19 @@ func TestRefused(t *testing.T) {
 		{"escape capital U", `"\U0041"`, ReasonEscape, 1},
 		{"short \\u", `"\u004"`, ReasonEscape, 1},
 		{"backslash at the end", `"\`, ReasonEscape, 1},
+		{"open string after an escape", `"\n`, ReasonEnd, 3},
+		{"open string after a rune", "\"é", ReasonEnd, 3},
+		{"open string after two surrogates", `"\ud83d\ude00`, ReasonEnd, 13},
+		{"high surrogate at the end", `"\ud83d`, ReasonSurrogate, 1},
+		{"high surrogate before another escape", `"\ud83d\nde00"`, ReasonSurrogate, 1},
+		{"high surrogate before what looks like an escape", `"\ud83dxude00"`, ReasonSurrogate, 1},
+		{"high surrogate before a short escape", `"\ud83d\ude0"`, ReasonSurrogate, 1},
 		{"line feed in string", "\"a\nb\"", ReasonControl, 2},
 		{"NUL in string", "\"abcdefghij\x00\"", ReasonControl, 11},
 		{"open string", `"abcdefghijklmnop`, ReasonEnd, 17},
 		{"open object", `{"a":1`, ReasonEnd, 6},
+		{"object open after a name", `{"a"`, ReasonEnd, 4},
+		{"object open after a comma", `{"a":1,`, ReasonEnd, 7},
 		{"open array", `[1`, ReasonEnd, 2},
 		{"comma at the end of an array", `[1,]`, ReasonUnexpected, 3},
 		{"comma at the end of an object", `{"a":1,}`, reasonNameExpected, 7},
@@ -66,12 +81,17 @@ func TestRefused(t *testing.T) {
 		{"literal in capitals", `[NULL]`, ReasonUnexpected, 1},
 		{"B05 NaN", `NaN`, ReasonUnexpected, 0},
 		{"B05 Infinity", `-Infinity`, ReasonNumber, 1},
+		{"literal misspelt", `[nulx]`, ReasonUnexpected, 1},
 		{"B05 leading zero", `01`, ReasonNumber, 1},
+		{"B05 two zeros", `00`, ReasonNumber, 1},
+		{"B05 zero and nine", `09`, ReasonNumber, 1},
 		{"B05 plus", `+1`, ReasonUnexpected, 0},
 		{"B05 point first", `.5`, ReasonUnexpected, 0},
 		{"B05 point last", `1.`, ReasonNumber, 2},
 		{"B05 two points", `1.2.3`, ReasonNumber, 3},
-		{"B05 no exponent", `1e+`, ReasonNumber, 3},
+		{"B05 no exponent", `1e`, ReasonNumber, 2},
+		{"B05 sign of no exponent", `1e+`, ReasonNumber, 3},
+		{"B05 minus and a blank", `[- ]`, ReasonNumber, 2},
 		{"B05 minus alone", `-`, ReasonEnd, 1},
 		{"B05 hex", `0x10`, ReasonTrailing, 1},
 		{"B05 a million digits", strings.Repeat("9", 1_000_000), ReasonNumberLength, 0},
@@ -100,9 +120,11 @@ func TestRefused(t *testing.T) {
 
 func TestAccepted(t *testing.T) {
 	for _, text := range []string{
-		`null`, ` true `, "\t\r\nfalse\n", `""`, `{}`, `[]`, `[ ]`, `{ }`, `-0`, `0`, `1e400`, `1E-7`, `-1.50e+10`, `9223372036854775808`,
-		`"\ud83d\ude00"`, `"😀 é \/ \b\f\n\r\t\"\\ \u0000"`, "\"\u007f\u2028\"",
+		`null`, ` true `, "\t\r\nfalse\n", `""`, `{}`, `[]`, `[ ]`, `{ }`, `-0`, `0`, `1e5`, `1e400`, `1E-7`, `-1.50e+10`, `9223372036854775808`,
+		"\"\ufffd\"", `"\ud83d\ude00"`, `"😀 é \/ \b\f\n\r\t\"\\ \u0000"`, "\"\u007f\u2028\"",
 		`{"a":{"a":[{"a":1},{"a":2}]},"A":3,"\u0061b":4}`,
+		`{ "a" : 1 , "b" : [ 1 , 2 ] }`,
+		`{"abc":1,"axc":2,"\u0061yc":3}`,
 		strings.Repeat("9", MaxNumberLength),
 		strings.Repeat("[", 64) + strings.Repeat("]", 64),
 		manyMembers(DefaultMaxMembers),
@@ -134,6 +156,21 @@ func TestLimits(t *testing.T) {
 		var syntax *SyntaxError
 		if got := errors.As(err, &syntax); got != (tt.reason != "") || got && (syntax.Reason != tt.reason || !syntax.WellFormed()) {
 			t.Errorf("%s with %+v: %v, want %q", tt.text, tt.limits, err, tt.reason)
+		}
+	}
+	if got := (Limits{MaxBytes: math.MaxInt}).withDefaults().MaxBytes; got != maxText {
+		t.Errorf("offsets up to %d do not fit", got)
+	}
+}
+
+// TestLiteralCut: what lies behind a text in memory is no part of it.
+func TestLiteralCut(t *testing.T) {
+	for _, word := range []string{"null", "true", "false"} {
+		for n := 1; n < len(word); n++ {
+			var syntax *SyntaxError
+			if err := Check([]byte(word)[:n], Limits{}); !errors.As(err, &syntax) || *syntax != (SyntaxError{0, ReasonUnexpected}) {
+				t.Errorf("%s: %v", word[:n], err)
+			}
 		}
 	}
 }
@@ -173,6 +210,9 @@ func TestValues(t *testing.T) {
 		t.Errorf("root: %v, %d members, offset %d, %s", v.Kind(), v.Len(), v.Offset(), v.Raw())
 	}
 	a, _ := v.Get("a")
+	if a.Len() != 7 {
+		t.Errorf("%d elements", a.Len())
+	}
 	var kinds []Kind
 	for _, e := range a.Elems() {
 		kinds = append(kinds, e.Kind())
@@ -187,6 +227,9 @@ func TestValues(t *testing.T) {
 	if inner, ok := e[6].Get("name"); !ok || inner.Kind() != Object || inner.Len() != 0 {
 		t.Error("a member with an escaped name is not found")
 	}
+	if _, ok := e[6].Get("other"); ok {
+		t.Error("a member with an escaped name is found under another name")
+	}
 	if m := e[6].Members(); len(m) != 1 || m[0].Name != "name" {
 		t.Errorf("members: %v", m)
 	}
@@ -196,6 +239,14 @@ func TestValues(t *testing.T) {
 	b, _ := v.Get("b")
 	if b.Str() != "plain" || b.Num() != "" || b.Elems() != nil || b.Members() != nil {
 		t.Error("a string has values of other kinds")
+	}
+	if !b.Is("plain") || b.Is("plai") || !e[2].Is("x😀\n") || e[2].Is(`x\ud83d\ude00\n`) || e[3].Is("true") || v.Is("") {
+		t.Error("a string is not what it stands for")
+	}
+	for _, other := range []Value{a, b, e[0]} {
+		for name := range other.EachMember() {
+			t.Errorf("%s has a member %q", other.Raw(), name)
+		}
 	}
 	for _, s := range []Value{b, e[2], e[0]} {
 		if string(s.View()) != s.Str() {
@@ -210,7 +261,7 @@ func TestValues(t *testing.T) {
 		t.Errorf("clone: %s", c.Raw())
 	}
 	var zero Value
-	if _, ok := zero.Get("a"); ok || zero.Kind() != Invalid || zero.Raw() != nil || zero.Str() != "" || zero.Clone() != zero {
+	if _, ok := zero.Get("a"); ok || zero.Kind() != Invalid || zero.Raw() != nil || zero.Str() != "" || zero.Bool() || zero.Is("") || zero.Clone() != zero {
 		t.Error("the zero Value is not empty")
 	}
 }

@@ -102,29 +102,22 @@ func (v Value) View() []byte {
 
 // view decodes a string's node, without a copy where nothing is to be decoded.
 func (d *document) view(n *node) []byte {
+	inside := d.src[n.start+1 : n.end-1 : n.end-1]
 	if n.escaped {
-		return []byte(d.text(n))
+		return AppendUnescaped(make([]byte, 0, len(inside)), inside)
 	}
-	return d.src[n.start+1 : n.end-1 : n.end-1]
+	return inside
 }
 
 // text decodes a string's node.
-func (d *document) text(n *node) string {
-	inside := d.src[n.start+1 : n.end-1]
-	if !n.escaped {
-		return string(inside)
-	}
-	return string(AppendUnescaped(make([]byte, 0, len(inside)), inside))
-}
+func (d *document) text(n *node) string { return string(d.view(n)) }
 
 // Is reports whether the value is a string that stands for exactly text, without making a copy.
 func (v Value) Is(text string) bool {
 	if v.Kind() != String {
 		return false
 	}
-	n := v.node()
-	inside := v.doc.src[n.start+1 : n.end-1]
-	return !n.escaped && string(inside) == text || n.escaped && v.doc.text(n) == text
+	return string(v.doc.view(v.node())) == text
 }
 
 // Num is a number as it was written; "" for other kinds.
@@ -206,9 +199,7 @@ func (v Value) Get(name string) (Value, bool) {
 		return Value{}, false
 	}
 	for i := v.at + 1; i < v.node().next; i = v.doc.nodes[i+1].next {
-		n := &v.doc.nodes[i]
-		inside := v.doc.src[n.start+1 : n.end-1]
-		if !n.escaped && string(inside) == name || n.escaped && v.doc.text(n) == name {
+		if string(v.doc.view(&v.doc.nodes[i])) == name {
 			return Value{v.doc, i + 1}, true
 		}
 	}
