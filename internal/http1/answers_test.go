@@ -37,7 +37,17 @@ var answers = []struct {
 	{"chunks with extensions and blanks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=\"b\";c\r\n{}\r\n0 \t\r\n\r\n", nil, "{}", true},
 	{"H13 trailers", "HTTP/1.1 200 OK\r\nTrailer: X-User-Id\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-User-Id: root\r\nA: \r\n\r\n", nil, "{}", true},
 	{"more after the chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nHTTP", nil, "{}", false},
-	{"one byte for each chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\nx\r\n", 5000) + "0\r\n\r\n", nil, strings.Repeat("x", 5000), true},
+	{"one byte for each chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\nx\r\n", 7000) + "0\r\n\r\n", nil, strings.Repeat("x", 7000), true},
+	{"chunk sizes with blanks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\t \t\r\n{}\r\n0  \r\n\r\n", nil, "{}", true},
+	{"chunk sizes in capitals", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nA\r\n0123456789\r\n0F\r\n0123456789abcde\r\n0\r\n\r\n", nil, "01234567890123456789abcde", true},
+	{"trailers beside other fields", "HTTP/1.1 200 OK\r\nX: y\r\nTrailer: Z\r\nTransfer-Encoding: chunked\r\nEtag: e\r\n\r\n0\r\nZ: z\r\n\r\n", nil, "", true},
+	{"interim answers beyond one buffer", strings.Repeat("HTTP/1.1 103 P\r\nX: "+strings.Repeat("y", 3000)+"\r\n\r\n", 21) + ok, nil, "{}", true},
+	{"status 299", "HTTP/1.1 299 OK\r\nContent-Length: 2\r\n\r\n{}", nil, "{}", true},
+	{"value of blanks", "HTTP/1.1 200 OK\r\nX: \t \r\nContent-Length: 2\r\n\r\n{}", nil, "{}", true},
+	{"204 and close", "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", nil, "", false},
+	{"204 with an encoding", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", nil, "", false},
+	{"304 and close", "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n", nil, "", false},
+	{"304 with an encoding", "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", nil, "", false},
 	{"headers beyond one buffer", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 20<<10) + "\r\nContent-Length: 2\r\n\r\n{}", nil, "{}", true},
 
 	{"not HTTP", "SSH-2.0-OpenSSH_9\r\n", errStatusLine, "", false},
@@ -46,6 +56,10 @@ var answers = []struct {
 	{"HTTP/1.2", "HTTP/1.2 200 OK\r\n\r\n", errStatusLine, "", false},
 	{"lower case", "http/1.1 200 OK\r\n\r\n", errStatusLine, "", false},
 	{"two blanks", "HTTP/1.1  200 OK\r\n\r\n", errStatusLine, "", false},
+	{"no status", "HTTP/1.1\r\n\r\n", errStatusLine, "", false},
+	{"no version", "HTTP/1.\r\n\r\n", errStatusLine, "", false},
+	{"no blank before the status", "HTTP/1.1x200 OK\r\n\r\n", errStatusLine, "", false},
+	{"status that is no number", "HTTP/1.1 20: OK\r\n\r\n", errStatusLine, "", false},
 	{"status of two digits", "HTTP/1.1 20 OK\r\n\r\n", errStatusLine, "", false},
 	{"status with a sign", "HTTP/1.1 +20 OK\r\n\r\n", errStatusLine, "", false},
 	{"status 099", "HTTP/1.1 099 OK\r\n\r\n", errStatusLine, "", false},
@@ -54,6 +68,7 @@ var answers = []struct {
 	{"H08 CR in the reason", "HTTP/1.1 200 O\rK\r\n\r\n", errStatusLine, "", false},
 	{"H08 CR in a value", "HTTP/1.1 200 OK\r\nX: a\rb\r\n\r\n", errField, "", false},
 	{"H08 NUL in a value", "HTTP/1.1 200 OK\r\nX: a\x00b\r\n\r\n", errField, "", false},
+	{"H07 bare LF first", "\nHTTP/1.1 200 OK\r\n\r\n", errBareLF, "", false},
 	{"H07 bare LF after the status", "HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n", errBareLF, "", false},
 	{"H07 bare LF after a field", "HTTP/1.1 200 OK\r\nX: a\nContent-Length: 0\r\n\r\n", errBareLF, "", false},
 	{"H07 bare LF at the end", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\n", errBareLF, "", false},
@@ -71,6 +86,7 @@ var answers = []struct {
 	{"interim answer with a bad length", "HTTP/1.1 103 P\r\nContent-Length: x\r\n\r\n" + ok, errLength, "", false},
 	{"H12 switch", "HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", errSwitch, "", false},
 	{"H07 both lengths", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n", errBothLengths, "", false},
+	{"H07 both lengths, one of them 0", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n", errBothLengths, "", false},
 	{"H07 two encodings", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", errEncoding, "", false},
 	{"H07 chunked, identity", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", errEncoding, "", false},
 	{"H07 gzip, chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", errEncoding, "", false},
@@ -117,6 +133,9 @@ func TestAnswers(t *testing.T) {
 				if !errors.Is(got.Err, tc.err) {
 					t.Fatalf("in steps of %d: error %v, want %v", step, got.Err, tc.err)
 				}
+				if got.Err != nil && got.Err.Error() != tc.err.Error() {
+					t.Errorf("in steps of %d: the error says %q", step, got.Err)
+				}
 				if got.Body != tc.body && tc.body != "any" {
 					t.Errorf("in steps of %d: body %q, want %q", step, got.Body, tc.body)
 				}
@@ -151,6 +170,9 @@ func TestCut(t *testing.T) {
 			got := run(New(d, Options{KeepAlive: -1}), r)
 			if n < len(whole) && !errors.Is(got.Err, io.ErrUnexpectedEOF) || n == len(whole) && got.Err != nil {
 				t.Errorf("%q: %v", whole[:n], got.Err)
+			}
+			if got.Err != nil && !strings.HasPrefix(got.Err.Error(), "reading the answer: ") {
+				t.Errorf("%q: the error says %q", whole[:n], got.Err)
 			}
 		}
 	}

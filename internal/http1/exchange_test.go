@@ -212,22 +212,46 @@ func TestClose(t *testing.T) {
 
 // TestHoldsNoBuffer: a stream that waits has nothing but its connection.
 func TestHoldsNoBuffer(t *testing.T) {
-	up := newUpstream(t, func(c *peer) {
-		c.request()
-		c.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")
-		c.untilGone()
-	})
-	res, err := newClient(t, Options{}).RoundTrip(up.request(t.Context(), "GET", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	p := make([]byte, 512)
-	if n, err := res.Body.Read(p); err != nil || string(p[:n]) != "data: 1\n\n" {
-		t.Fatalf("%q %v", p[:n], err)
-	}
-	if x := res.Body.(*exchange); x.conn.buf != nil || x.conn.pooled != nil {
-		t.Error("the stream holds on to something")
+	for _, tc := range []struct {
+		name   string
+		pieces []string // the later ones are said once the one before was read
+	}{
+		{"an event that came with the headers", []string{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n"}},
+		{"an event that came later", []string{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "9\r\ndata: 1\n\n\r\n"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			on := make(chan bool, 1)
+			up := newUpstream(t, func(c *peer) {
+				c.request()
+				for n, piece := range tc.pieces {
+					if n > 0 {
+						<-on
+					}
+					c.say(piece)
+				}
+				c.untilGone()
+			})
+			res, err := newClient(t, Options{}).RoundTrip(up.request(t.Context(), "GET", ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			x := res.Body.(*exchange)
+			if len(tc.pieces) > 1 && x.conn.buf != nil {
+				t.Error("the stream holds on to something before its first event")
+			}
+			on <- true
+			if n, err := res.Body.Read(nil); n != 0 || err != nil || len(tc.pieces) > 1 && x.conn.buf != nil {
+				t.Errorf("a read of nothing: %d, %v, and the stream may hold on to something", n, err)
+			}
+			p := make([]byte, 512)
+			if n, err := res.Body.Read(p); err != nil || string(p[:n]) != "data: 1\n\n" {
+				t.Fatalf("%q %v", p[:n], err)
+			}
+			if x.conn.buf != nil || x.conn.pooled != nil {
+				t.Error("the stream holds on to something")
+			}
+		})
 	}
 }
 
@@ -252,6 +276,9 @@ func TestReadSizes(t *testing.T) {
 					var n int
 					n, err = res.Body.Read(p)
 					got = append(got, p[:n]...)
+					if n == 0 && err == nil {
+						t.Fatalf("room of %d, steps of %d: a read of nothing", room, step)
+					}
 				}
 				if err != io.EOF || string(got) != want {
 					t.Errorf("room of %d, steps of %d: %d bytes, %v", room, step, len(got), err)
@@ -336,16 +363,20 @@ func TestLargeBodies(t *testing.T) {
 
 // TestHalfWritten: a write that fails half-way is not repeated, and an answer that is there already is heard.
 func TestHalfWritten(t *testing.T) {
-	for _, tc := range []struct{ name, answer string }{
-		{"W11 nothing answered", ""},
-		{"answered", "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}"},
+	for _, tc := range []struct {
+		name, answer string
+		err          error
+	}{
+		{"W11 nothing answered", "", errSource},
+		{"answered", "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}", nil},
+		{"answered with something else", "SSH-2.0-OpenSSH_9\r\n", errStatusLine},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := &halves{memory: newMemory(1<<20, false, []byte(tc.answer))}
 			c := New(d, Options{})
 			r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://up.test/", strings.NewReader("{}"))
 			got := run(c, r)
-			if answered := tc.answer != ""; (got.Err == nil) != answered || !answered && !errors.Is(got.Err, errSource) {
+			if !errors.Is(got.Err, tc.err) {
 				t.Errorf("got %+v", got)
 			}
 			if d.dials != 1 || !d.closed || len(c.pool.hosts) != 0 {
@@ -391,6 +422,7 @@ func TestRefused(t *testing.T) {
 		{"H08 method", http.Request{URL: at, Method: "GET / HTTP/1.1\r\nX:"}},
 		{"H08 host", http.Request{URL: at, Host: "a\r\nX: y"}},
 		{"H08 blank in the query", http.Request{URL: &url.URL{Scheme: "http", Host: "h", RawQuery: "a b"}}},
+		{"H08 DEL in the query", http.Request{URL: &url.URL{Scheme: "http", Host: "h", RawQuery: "a\x7f"}}},
 		{"H08 CR LF in the query", http.Request{URL: &url.URL{Scheme: "http", Host: "h", RawQuery: "a\r\nX: y"}}},
 		{"H07 another length", http.Request{URL: at, Header: http.Header{"content-length": {"5"}}}},
 		{"H07 another host", http.Request{URL: at, Header: http.Header{"HOST": {"evil"}}}},

@@ -122,11 +122,13 @@ type outcome struct {
 }
 
 func run(rt http.RoundTripper, r *http.Request) (o outcome) {
-	res, err := rt.RoundTrip(r)
+	ctx, cancel := context.WithTimeout(r.Context(), soon)
+	defer cancel()
+	res, err := rt.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		return outcome{Err: err}
 	}
-	b, err := io.ReadAll(res.Body)
+	b, err := io.ReadAll(progress{res.Body})
 	_ = res.Body.Close()
 	o = outcome{res.StatusCode, res.Header.Clone(), res.ContentLength, res.TransferEncoding, string(b), err}
 	if res.Body == http.NoBody {

@@ -27,7 +27,7 @@ func TestOrder(t *testing.T) {
 	for _, n := range []int{1, 7, 24, 25, 400} {
 		r := &Request{}
 		for i := range n {
-			r.Fields = append(r.Fields, Field{string(rune('A' + i*7%26)), string(rune(i))})
+			r.Fields = append(r.Fields, Field{string(rune('A' + i*7%5)), string(rune(i))})
 		}
 		want := slices.Clone(r.Fields)
 		slices.SortStableFunc(want, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
@@ -38,9 +38,9 @@ func TestOrder(t *testing.T) {
 }
 
 func TestSet(t *testing.T) {
-	r := &Request{Fields: []Field{{"authorization", "a"}, {"Accept", "b"}, {"Authorization", "c"}}}
+	r := &Request{Fields: []Field{{"authorization", "a"}, {"Accept", "b"}, {"X-Same-Length", "e"}, {"Authorization", "c"}}}
 	r.Set("Authorization", "d")
-	if want := []Field{{"Accept", "b"}, {"Authorization", "d"}}; !slices.Equal(r.Fields, want) || r.Get("Authorization") != "d" || r.Get("authorization") != "" {
+	if want := []Field{{"Accept", "b"}, {"X-Same-Length", "e"}, {"Authorization", "d"}}; !slices.Equal(r.Fields, want) || r.Get("Authorization") != "d" || r.Get("authorization") != "" {
 		t.Errorf("%v", r.Fields)
 	}
 }

@@ -117,6 +117,9 @@ func TestSentTwice(t *testing.T) {
 		{"GET on a kept connection, half an answer", "GET", true, half, 1},
 		{"GET on a kept connection", "GET", true, func(*peer) {}, 2},
 		{"GET on a kept connection, reset", "GET", true, (*peer).reset, 2},
+		{"HEAD on a kept connection", "HEAD", true, func(*peer) {}, 2},
+		{"no method on a kept connection", "", true, func(*peer) {}, 2},
+		{"W11 GET on a kept connection, with a body", "GET", true, func(*peer) {}, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var calls atomic.Int32
@@ -144,10 +147,11 @@ func TestSentTwice(t *testing.T) {
 				}
 			}
 			body := ""
-			if tc.method == "POST" {
+			if tc.method == "POST" || strings.HasSuffix(tc.name, "with a body") {
 				body = "{}"
 			}
 			r := up.request(t.Context(), tc.method, body)
+			r.Method = tc.method
 			r.Header.Set("Idempotency-Key", "k")
 			if _, _, err := do(c, r); err == nil {
 				t.Error("no error")
@@ -260,13 +264,31 @@ type dying struct {
 
 type mortal struct {
 	net.Conn
-	dead atomic.Bool
+	dead, closed atomic.Bool
+}
+
+func (m *mortal) Close() error {
+	m.closed.Store(true)
+	return m.Conn.Close()
 }
 
 func (d *dying) DialPlain(ctx context.Context, n, a string) (net.Conn, error) {
 	c, err := d.freely.DialPlain(ctx, n, a)
 	d.last = &mortal{Conn: c}
 	return d.last, err
+}
+
+func (d *dying) DialContext(ctx context.Context, n, a string) (net.Conn, error) {
+	c, err := d.freely.DialContext(ctx, n, a)
+	d.last = &mortal{Conn: c}
+	return d.last, err
+}
+
+func (m *mortal) Read(p []byte) (int, error) {
+	if m.dead.Load() {
+		return 0, net.ErrClosed
+	}
+	return m.Conn.Read(p)
 }
 
 func (m *mortal) Write(p []byte) (int, error) {
@@ -412,6 +434,11 @@ func TestClosingIdle(t *testing.T) {
 		if open.Load() != 0 {
 			t.Error("connection was kept")
 		}
+		hold(t, c, 1, "a.test")
+		if c.pool.idle != 1 {
+			t.Error("connections of later requests are not kept")
+		}
+		c.CloseIdleConnections()
 	})
 }
 
@@ -486,6 +513,37 @@ func TestMaxConns(t *testing.T) {
 	if len(c.pool.hosts) != 0 {
 		t.Error("the host is not forgotten")
 	}
+}
+
+// TestGivesUpWaiting: who gave up waiting for a slot is not counted any more.
+func TestGivesUpWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var open atomic.Int32
+		c := New(answering(&open), Options{MaxConnsPerHost: 1, KeepAlive: -1})
+		res, err := c.RoundTrip(get(t.Context(), "a.test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := errors.New("gone")
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.RoundTrip(get(ctx, "a.test"))
+			failed <- err
+		}()
+		synctest.Wait()
+		if users := c.pool.hosts[key{false, "a.test"}].users; users != 2 {
+			t.Errorf("%d requests, want one under way and one that waits", users)
+		}
+		cancel(gone)
+		if err := <-failed; !errors.Is(err, gone) {
+			t.Errorf("got %v", err)
+		}
+		_ = res.Body.Close()
+		if len(c.pool.hosts) != 0 {
+			t.Error("the host is not forgotten")
+		}
+	})
 }
 
 // TestNoBleed is O12: over few connections, with answers delayed, cancelled, cut and longer than they say, nobody gets

@@ -138,14 +138,30 @@ func (u *upstream) request(ctx context.Context, method, body string) *http.Reque
 	return req
 }
 
+// soon is the bound of whole exchanges, so that one that waits for ever is an error of its test.
+const soon = 10 * time.Second
+
 // do sends a request and reads the answer whole.
 func do(c *Client, r *http.Request) (status int, body string, err error) {
-	res, err := c.RoundTrip(r)
+	ctx, cancel := context.WithTimeout(r.Context(), soon)
+	defer cancel()
+	res, err := c.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		return 0, "", err
 	}
-	b, err := io.ReadAll(res.Body)
+	b, err := io.ReadAll(progress{res.Body})
 	return res.StatusCode, string(b), errors.Join(err, res.Body.Close())
+}
+
+// progress makes an error of a read that says nothing: io.ReadAll would ask again for ever.
+type progress struct{ io.Reader }
+
+func (p progress) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	if n == 0 && err == nil {
+		err = io.ErrNoProgress
+	}
+	return n, err
 }
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
