@@ -349,10 +349,13 @@ type Conversations interface {
 
 // Tasks keeps whose the tasks of MCP are. They are no facts of the organization: OnChange does not tell of them.
 type Tasks interface {
-	// AddTask remembers a task. Of its owner's the oldest make room (MaxTasks). ErrNotFound when the server is not there.
+	// AddTask remembers a task. Of its owner's the oldest make room (MaxTasks), and it takes the place of what its server had
+	// created before under the same id, whoever's that was. ErrConflict when that is newer, ErrNotFound when the server is not there.
 	AddTask(ctx context.Context, t Task) error
-	// Tasks lists the digests of an owner's tasks that are not over, the oldest first.
-	Tasks(ctx context.Context, of TaskOwner, now time.Time) (digests []string, err error)
+	// Tasks lists an owner's tasks that are not over, the oldest first.
+	Tasks(ctx context.Context, of TaskOwner, now time.Time) ([]Task, error)
+	// ForgetTasks forgets the tasks of all organizations that are over.
+	ForgetTasks(ctx context.Context, now time.Time) error
 }
 
 // Revocations keeps what providers have to be told to forget, until they were. They are no facts of an organization: OnChange does

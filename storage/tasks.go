@@ -6,7 +6,7 @@ import "time"
 const (
 	// MaxTasks is how many tasks of one owner are remembered; one more forgets the oldest.
 	MaxTasks = 256
-	// TaskLifetime is how long a task is remembered.
+	// TaskLifetime is how long a task is remembered at the most, and where its server sets no end.
 	TaskLifetime = 30 * 24 * time.Hour
 )
 
@@ -22,7 +22,8 @@ type TaskOwner struct {
 type Task struct {
 	TaskOwner
 	// Digest is of the id: the SHA-256 in hexadecimal.
-	Digest    string
+	Digest string
+	// CreatedAt is by the server's clock, where it says it: of an id that it gives again, the newest creation counts.
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }

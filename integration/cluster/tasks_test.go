@@ -11,7 +11,7 @@ import (
 )
 
 // TestTasks creates a task at one node and asks for it at another, and at a third one that was started again: it is its creator's on
-// each of them, and nobody else's.
+// each of them, and nobody else's. Then the server gives its id to somebody else's task: it is that one's alone.
 func TestTasks(t *testing.T) {
 	const task = `{"taskId":"t-1","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":60000}`
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +34,10 @@ func TestTasks(t *testing.T) {
 		return n.send(client, http.MethodPost, "/mcp/"+s.slug, token, fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":%s}`, method, params),
 			"Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2025-11-25")
 	}
+	owns := func(n *node, token string) bool {
+		t.Helper()
+		return strings.Contains(string(ask(n, token, "tasks/get", `{"taskId":"t-1"}`).body), `"taskId":"t-1"`)
+	}
 	mine := c.token(alice)
 	if a := ask(c.nodes[0], mine, "tools/call", `{"name":"echo","arguments":{},"task":{"ttl":60000}}`); a.status != http.StatusOK || !strings.Contains(string(a.body), "t-1") {
 		t.Fatalf("creating the task: %v", a)
@@ -48,5 +52,15 @@ func TestTasks(t *testing.T) {
 				t.Errorf("O14 %s of somebody else at %s: %v", method, n.name, a)
 			}
 		}
+	}
+	other := c.token(person())
+	if a := ask(c.nodes[1], other, "tools/call", `{"name":"echo","arguments":{},"task":{"ttl":60000}}`); a.status != http.StatusOK {
+		t.Fatalf("creating the task again: %v", a)
+	}
+	for _, n := range c.nodes {
+		if !owns(n, other) {
+			t.Errorf("%s does not know the newest creation", n.name)
+		}
+		eventually(t, "O14 the former owner to lose the task at "+n.name, func() bool { return !owns(n, mine) })
 	}
 }

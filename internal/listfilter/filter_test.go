@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // visible keeps what is not called after a secret.
@@ -201,21 +205,40 @@ func TestM22News(t *testing.T) {
 }
 
 func TestCreated(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"result":{"task":{"status":"working","taskId":"t-\u0031"}}}`:            "t-1",
-		`{"result":{"resultType":"task","taskId":"t2"}}`:                          "t2",
-		`{"result":{"taskId":"t3","resultType":"task"}}`:                          "t3",
-		`[{"result":{"task":{"taskId":"a"}}},{"result":{"task":{"taskId":"b"}}}]`: "a b",
-		`{"result":{"taskId":"t4"}}`:                                              "",
-		`{"result":{"resultType":"complete","taskId":"t4"}}`:                      "",
-		`{"result":{"task":"t5"}}`:                                                "",
-		`{"params":{"task":{"taskId":"t6"}}}`:                                     "",
-		`{"result":{"task":{"taskId":"t7"}}`:                                      "",
+	at := func(hour int) time.Time { return time.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC) }
+	plain := func(ids ...string) (tasks []Task) {
+		for _, id := range ids {
+			tasks = append(tasks, Task{ID: id, TTL: NoTTL})
+		}
+		return tasks
+	}
+	for in, want := range map[string][]Task{
+		`{"result":{"task":{"status":"working","taskId":"t-\u0031"}}}`:                                         plain("t-1"),
+		`{"result":{"resultType":"task","taskId":"t2"}}`:                                                       plain("t2"),
+		`{"result":{"taskId":"t3","resultType":"task"}}`:                                                       plain("t3"),
+		`[{"result":{"task":{"taskId":"a"}}},{"result":{"task":{"taskId":"b"}}}]`:                              plain("a", "b"),
+		`{"result":{"taskId":"t4"}}`:                                                                           nil,
+		`{"result":{"resultType":"complete","taskId":"t4"}}`:                                                   nil,
+		`{"result":{"resultType":"task"}}`:                                                                     nil,
+		`{"result":{"task":"t5"}}`:                                                                             nil,
+		`{"params":{"task":{"taskId":"t6"}}}`:                                                                  nil,
+		`{"result":{"task":{"taskId":"t7"}}`:                                                                   nil,
+		`{"result":{"task":{"taskId":"t","ttl":60000,"createdAt":"2026-01-02T03:00:00Z"}}}`:                    {{"t", at(3), time.Minute}},
+		`{"result":{"resultType":"task","createdAt":"2026-01-02T03:00:00+01:00","ttlMs":1500.5,"taskId":"t"}}`: {{"t", at(2), 1500*time.Millisecond + 500*time.Microsecond}},
+		`{"result":{"task":{"taskId":"t","ttl":null,"createdAt":"yesterday"}}}`:                                plain("t"),
+		`{"result":{"task":{"taskId":"t","ttl":"60000","createdAt":5}}}`:                                       plain("t"),
+		`{"result":{"task":{"taskId":"t","ttl":-1}}}`:                                                          plain("t"),
+		`{"result":{"task":{"taskId":"t","ttl":0}}}`:                                                           {{"t", time.Time{}, 0}},
+		`{"result":{"task":{"taskId":"t","ttl":1e300}},"params":{"taskId":"u"}}`:                               {{"t", time.Time{}, math.MaxInt64}},
+		`{"result":{"task":{"taskId":"t","ttl":1e400}}}`:                                                       {{"t", time.Time{}, math.MaxInt64}},
 	} {
-		var got []string
-		filter := &Filter{View: visible, Created: func(id string) { got = append(got, id) }}
-		if _, err := filter.Message([]byte(in)); err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%s: %v, %q", in, err, got)
+		var got []Task
+		filter := &Filter{View: visible, Created: func(made Task) { got = append(got, made) }}
+		if _, err := filter.Message([]byte(in)); err != nil {
+			t.Errorf("%s: %v", in, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", in, diff)
 		}
 	}
 }

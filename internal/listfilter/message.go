@@ -53,8 +53,8 @@ type Filter struct {
 	// Seen is asked when all of a text was read whose lists View decided on, before any of it is passed on; true: View
 	// decides on the text once more. An error is answered like one of View; nil: nobody is asked.
 	Seen func() (again bool, err error)
-	// Created is told the id of each task that an answer says to have made; nil: nobody is.
-	Created func(taskID string)
+	// Created is told of each task that an answer says to have made; nil: nobody is.
+	Created func(Task)
 	// Cursor is what stands in the place of a list's nextCursor, which tells what was hidden: servers make it of the name
 	// of a page's last entry. An error is answered like a list that cannot be read; nil: it stays.
 	Cursor func(list List, cursor string) (string, error)
@@ -100,8 +100,8 @@ func (f *Filter) Message(text []byte) ([]byte, error) {
 			return f.Message(text)
 		}
 	}
-	for _, id := range e.created {
-		f.Created(id)
+	for _, task := range e.created {
+		f.Created(task)
 	}
 	if !shown {
 		return nil, nil
@@ -117,7 +117,7 @@ type editor struct {
 	keep    Keep // View's, once it was asked
 	listed  bool // there is a list as servers write them
 	cuts    []cut
-	created []string
+	created []Task
 	err     error
 }
 
@@ -195,7 +195,7 @@ func (e *editor) object() {
 	var o strictjson.ObjectFrame
 	var list List // the last of it
 	begin, scope, next := s.Offset()+1, cut{from: -1}, cut{from: -1}
-	kind, id, cursor := "", "", ""
+	kind, cursor, made := "", "", newTask()
 	edits, odd := len(e.cuts), false // odd: a cursor that is none, or one to some readers only
 	for s.OpenObject(&o); s.NextMember(&o); {
 		name := o.Name()
@@ -222,16 +222,15 @@ func (e *editor) object() {
 			s.Skip()
 		case string(name) == "task":
 			e.task(s.Skip())
-		case string(name) == "taskId" && s.Kind() == strictjson.String:
-			id = text(s)
+		case made.read(name, s):
 		case string(name) == "resultType" && s.Kind() == strictjson.String:
 			kind = text(s)
 		default:
 			s.Skip()
 		}
 	}
-	if kind == "task" && id != "" { // the extension for tasks of 2026-07-28
-		e.creates(id)
+	if kind == "task" { // the extension for tasks of 2026-07-28
+		e.creates(made)
 	}
 	if list == 0 || s.Failed() || e.err != nil {
 		return
@@ -331,29 +330,6 @@ func (e *editor) entry(list List, named string) bool {
 		return false
 	}
 	return e.keep(list, name, e.text[start:s.Offset():s.Offset()])
-}
-
-// task reads the object `task` of a result of 2025-11-25 (CreateTaskResult).
-func (e *editor) task(object []byte) {
-	s := strictjson.NewScanner(object, strictjson.Limits{MaxBytes: len(object) + 1, MaxDepth: maxDepth, MaxMembers: maxMembers})
-	defer s.Release()
-	var o strictjson.ObjectFrame
-	if s.Kind() != strictjson.Object {
-		return
-	}
-	for s.OpenObject(&o); s.NextMember(&o); {
-		if string(o.Name()) == "taskId" && s.Kind() == strictjson.String {
-			e.creates(text(s))
-			continue
-		}
-		s.Skip()
-	}
-}
-
-func (e *editor) creates(id string) {
-	if e.filter.Created != nil {
-		e.created = append(e.created, id)
-	}
 }
 
 // text reads a string.

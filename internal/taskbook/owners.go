@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,75 +13,162 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
+const (
+	// grace is how much longer a task is remembered than its server says that it is kept: some servers count from the task's end.
+	grace = 24 * time.Hour
+	// believed is how long the store is not asked again about a task that it has: by then its id may be another one's, created at
+	// another node.
+	believed = time.Second
+	// sweepEvery is how often tasks are forgotten that are over.
+	sweepEvery = time.Hour
+)
+
 // Store keeps whose tasks are whose for every node, and over restarts.
 type Store interface {
 	AddTask(ctx context.Context, t storage.Task) error
-	Tasks(ctx context.Context, of storage.TaskOwner, now time.Time) (digests []string, err error)
+	Tasks(ctx context.Context, of storage.TaskOwner, now time.Time) ([]storage.Task, error)
+	ForgetTasks(ctx context.Context, now time.Time) error
 }
 
-// Owners knows who created which task. What this process has seen is in memory, everything else in the store. It is safe for
-// concurrent use.
+// Owners knows who created which task, by the store and by what this process has seen. It is safe for concurrent use.
 type Owners struct {
 	Store Store
 	Now   func() time.Time
 	book  book
+	// pause keeps clients that ask again and again from asking a store that is away as often.
+	pause pause
+}
+
+// Created is a task that a server says to have made.
+type Created struct {
+	ID string
+	// At is by the server's clock; zero: it is not known.
+	At time.Time
+	// TTL is how long the server keeps the task; negative: there is no end.
+	TTL time.Duration
 }
 
 // Created notes that a call of who's created a task. It returns when every node knows: the client may ask any of them about its
-// task next. After an error this process alone knows, and tries again when it is asked for the task.
-func (o *Owners) Created(ctx context.Context, who mcpsession.Binding, id string) error {
-	digest, ok := digestOf(id)
+// task next. After an error this process alone knows, and tries again when it is asked for the task. A task that is told of late, when
+// its id is a newer one's, stays that one's.
+func (o *Owners) Created(ctx context.Context, who mcpsession.Binding, c Created) error {
+	digest, ok := digestOf(c.ID)
 	if !ok {
 		return nil
 	}
-	if _, stored := o.book.has(who, digest); stored {
+	now := o.Now().UTC()
+	e := entry{who: who, digest: digest, created: c.At, expires: now.Add(lifetime(c.TTL))}
+	if e.created.IsZero() {
+		e.created = now
+	}
+	e.created = e.created.Truncate(time.Microsecond) // as the store keeps it
+	if !o.book.add(e) {
 		return nil
 	}
-	o.book.add(who, digest, false)
-	return o.keep(ctx, who, digest)
+	err := o.keep(ctx, &e)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
-// keep brings a task to the store.
-func (o *Owners) keep(ctx context.Context, who mcpsession.Binding, digest string) error {
+// lifetime is how long a task is remembered.
+func lifetime(ttl time.Duration) time.Duration {
+	if ttl < 0 || ttl > storage.TaskLifetime-grace {
+		return storage.TaskLifetime
+	}
+	return ttl + grace
+}
+
+// keep brings a task to the store. One that the store does not take, because its id is a newer one's or its server is gone, is
+// forgotten.
+func (o *Owners) keep(ctx context.Context, e *entry) error {
 	now := o.Now().UTC()
-	err := o.Store.AddTask(ctx, storage.Task{TaskOwner: ownerOf(who), Digest: digest, CreatedAt: now, ExpiresAt: now.Add(storage.TaskLifetime)})
+	err := o.Store.AddTask(ctx, storage.Task{TaskOwner: ownerOf(e.who), Digest: e.digest, CreatedAt: e.created, ExpiresAt: e.expires})
+	refused := errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound)
+	if refused {
+		o.book.forget(e)
+	}
 	if err != nil {
+		if !refused {
+			o.pause.failed(ctx, now)
+		}
 		return fmt.Errorf("remembering a task: %w", err)
 	}
-	o.book.add(who, digest, true)
+	o.pause.over()
+	e.stored = now
+	o.book.add(*e)
 	return nil
 }
 
-// Owns reports whether who created the task.
+// Owns reports whether who created the task. While the store is away, it knows of the tasks that this process has seen.
 func (o *Owners) Owns(ctx context.Context, who mcpsession.Binding, id string) (bool, error) {
 	digest, ok := digestOf(id)
 	if !ok {
 		return false, nil
 	}
-	if known, stored := o.book.has(who, digest); known {
-		if !stored {
-			_ = o.keep(ctx, who, digest) // Created has told, and this process knows it all the same
-		}
+	now := o.Now().UTC()
+	e, known := o.book.find(who, digest, now)
+	switch {
+	case known && now.Before(e.stored.Add(believed)):
 		return true, nil
+	case known && !o.pause.mayTry(now):
+		return true, nil
+	case known && e.stored.IsZero():
+		err := o.keep(ctx, &e) // Created has told, and this process knows it all the same
+		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound) {
+			return true, nil
+		}
+		known = false
 	}
 	owns, err := o.Of(ctx, who)
+	if err != nil && known {
+		return true, nil
+	}
 	return owns(id), err
 }
 
 // Of returns what tells which tasks are who's, by one look at the store. After an error it knows those that this process has seen.
 func (o *Owners) Of(ctx context.Context, who mcpsession.Binding) (owns func(id string) bool, err error) {
-	stored, err := o.Store.Tasks(ctx, ownerOf(who), o.Now().UTC())
+	now := o.Now().UTC()
+	stored, err := o.Store.Tasks(ctx, ownerOf(who), now)
 	if err != nil {
+		o.pause.failed(ctx, now)
 		err = fmt.Errorf("reading whose a task is: %w", err)
-	}
-	for _, digest := range stored {
-		o.book.add(who, digest, true)
+	} else {
+		o.pause.over()
+		has := make([]entry, len(stored))
+		for i, t := range stored {
+			has[i] = entry{who: who, digest: t.Digest, created: t.CreatedAt, expires: t.ExpiresAt, stored: now}
+		}
+		o.book.told(who, now, has)
 	}
 	return func(id string) bool {
 		digest, ok := digestOf(id)
-		known, _ := o.book.has(who, digest)
-		return ok && (known || slices.Contains(stored, digest))
+		if !ok {
+			return false
+		}
+		_, known := o.book.find(who, digest, now)
+		return known || slices.ContainsFunc(stored, func(t storage.Task) bool { return t.Digest == digest })
 	}, err
+}
+
+// KeepSweeping forgets tasks that are over, in memory and in the store, until ctx ends. failed is told what went wrong.
+func (o *Owners) KeepSweeping(ctx context.Context, failed func(error)) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			now := o.Now().UTC()
+			o.book.sweep(now)
+			if err := o.Store.ForgetTasks(ctx, now); err != nil && ctx.Err() == nil {
+				failed(fmt.Errorf("forgetting tasks that are over: %w", err))
+			}
+		}
+	}
 }
 
 // digestOf is an id as it is kept: ids are upstreams' and may be long. It is not ok for what no task is remembered by.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -144,7 +145,9 @@ func openResources(opener StoreOpener) (*resources, error) {
 	if r.remote == nil {
 		r.watch.Start()
 	}
+	endSweeping := r.sweepTasks()
 	r.close = func() {
+		endSweeping()
 		r.watch.Close()
 		storeFailing.Set(0)
 		unsubscribeClock()
@@ -155,6 +158,19 @@ func openResources(opener StoreOpener) (*resources, error) {
 		_ = store.Close()
 	}
 	return r, nil
+}
+
+// sweepTasks has tasks forgotten that are over.
+func (r *resources) sweepTasks() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() {
+		r.tasks.KeepSweeping(ctx, func(err error) { r.clock.logger().Warn("tasks that are over stay in the store", zap.Error(err)) })
+	})
+	return func() {
+		cancel()
+		sweeping.Wait()
+	}
 }
 
 // Numbers of facts kept in memory. A server is about 1 KiB, a verified token too, and a person 2.5 KiB.

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/listfilter"
 	"github.com/durward-gateway/durward/internal/taskbook"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -24,9 +25,11 @@ func (c *countedTasks) AddTask(context.Context, storage.Task) error {
 	return c.err
 }
 
-func (c *countedTasks) Tasks(context.Context, storage.TaskOwner, time.Time) ([]string, error) {
+func (c *countedTasks) Tasks(context.Context, storage.TaskOwner, time.Time) ([]storage.Task, error) {
 	return nil, c.err
 }
+
+func (c *countedTasks) ForgetTasks(context.Context, time.Time) error { return c.err }
 
 // TestManyTasks has a server tell of more and more tasks in one answer: the writes that it causes are bounded.
 func TestManyTasks(t *testing.T) {
@@ -40,7 +43,7 @@ func TestManyTasks(t *testing.T) {
 			q := request{handler: &Handler{logger: zap.NewNop()}, call: &app.Call{Core: core, Caller: new(app.Caller), Server: new(storage.Server)}}
 			created := q.taskCreated(t.Context())
 			for i := range 4 * storage.MaxTasks {
-				created(strconv.Itoa(i))
+				created(listfilter.Task{ID: strconv.Itoa(i)})
 			}
 			if store.writes != tc.want {
 				t.Errorf("%d writes, want %d", store.writes, tc.want)

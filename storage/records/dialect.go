@@ -36,7 +36,6 @@ type texts struct {
 	forgetOver                                               string
 	forgetExpired                                            string
 	forgetConversations                                      string
-	forgetTasks                                              string
 	auditHead                                                string
 	countEntries, listEntries, lockEntry                     string
 	countPolicies, listPolicies, listAgentNames, overlapping string
@@ -51,7 +50,6 @@ func (d Dialect) texts() *texts {
 	t.approvals(d)
 	t.attempts(d)
 	t.conversations(d)
-	t.tasks(d)
 	t.audit(d)
 	t.entries(d)
 	t.policies(d)

@@ -8,38 +8,55 @@ import (
 )
 
 const (
-	taskWhere     = ` WHERE organization_id = $1 AND server_id = $2 AND user_id = $3 AND agent = $4`
-	tasksSQL      = `SELECT digest FROM tasks` + taskWhere + ` AND expires_at > $5 ORDER BY created_at, digest`
-	insertTaskSQL = `INSERT INTO tasks (organization_id, server_id, user_id, agent, digest, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (organization_id, server_id, user_id, agent, digest) DO UPDATE SET created_at = excluded.created_at, expires_at = excluded.expires_at`
-	oldTasksSQL = `DELETE FROM tasks` + taskWhere + ` AND digest IN (SELECT digest FROM tasks` + taskWhere + `
-		ORDER BY created_at DESC, digest DESC LIMIT 9223372036854775807 OFFSET $5)`
+	taskColumns = `organization_id, server_id, user_id, agent, digest, created_at, expires_at`
+	taskWhere   = ` WHERE organization_id = $1 AND server_id = $2 AND user_id = $3 AND agent = $4`
+	tasksSQL    = `SELECT ` + taskColumns + ` FROM tasks` + taskWhere + ` AND expires_at > $5 ORDER BY created_at, digest`
+	// One that is created at the same time is the newer one if it comes later: some servers write the same time always.
+	formerTaskSQL = `DELETE FROM tasks WHERE organization_id = $1 AND server_id = $2 AND digest = $3 AND created_at <= $4`
+	insertTaskSQL = `INSERT INTO tasks (` + taskColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
+	// The one that was just inserted stays, whatever its server's clock says.
+	oldTasksSQL = `DELETE FROM tasks` + taskWhere + ` AND digest IN (SELECT digest FROM tasks` + taskWhere + ` AND digest <> $5
+		ORDER BY created_at DESC, digest DESC LIMIT 9223372036854775807 OFFSET $6)`
+	forgetTasksSQL = `DELETE FROM tasks WHERE expires_at <= $1`
 )
 
-func (t *texts) tasks(d Dialect) {
-	t.forgetTasks = `DELETE FROM tasks WHERE expires_at <= $1` + d.OnlyOwn
+func scanTask(r Row) (t storage.Task, err error) {
+	err = r.Scan(&t.OrganizationID, &t.ServerID, &t.UserID, &t.Agent, &t.Digest, timeColumn{&t.CreatedAt}, timeColumn{&t.ExpiresAt})
+	return t, err
 }
 
 // AddTask implements storage.Tasks. A server that is not there fails a foreign key, which is ErrNotFound.
 func (s *Store) AddTask(ctx context.Context, t storage.Task) error {
+	created := t.CreatedAt.UnixMicro()
 	return s.write(ctx, t.OrganizationID, func(ctx context.Context, tx Tx) error {
-		if _, err := tx.Exec(ctx, s.texts.forgetTasks, t.CreatedAt.UnixMicro(), t.OrganizationID); err != nil {
+		if _, err := tx.Exec(ctx, formerTaskSQL, t.OrganizationID, t.ServerID, t.Digest, created); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, insertTaskSQL, t.OrganizationID, t.ServerID, t.UserID, t.Agent, t.Digest, t.CreatedAt.UnixMicro(), t.ExpiresAt.UnixMicro()); err != nil {
+		added, err := tx.Exec(ctx, insertTaskSQL, t.OrganizationID, t.ServerID, t.UserID, t.Agent, t.Digest, created, t.ExpiresAt.UnixMicro())
+		if err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, oldTasksSQL, t.OrganizationID, t.ServerID, t.UserID, t.Agent, storage.MaxTasks)
+		if added == 0 {
+			return &storage.ConflictError{Field: "created_at"}
+		}
+		_, err = tx.Exec(ctx, oldTasksSQL, t.OrganizationID, t.ServerID, t.UserID, t.Agent, t.Digest, storage.MaxTasks-1)
 		return err
 	})
 }
 
 // Tasks implements storage.Tasks.
-func (s *Store) Tasks(ctx context.Context, of storage.TaskOwner, now time.Time) (digests []string, err error) {
+func (s *Store) Tasks(ctx context.Context, of storage.TaskOwner, now time.Time) (tasks []storage.Task, err error) {
 	err = s.read(ctx, of.OrganizationID, func(ctx context.Context, q Querier) (err error) {
-		digests, err = Many(ctx, q, func(r Row) (digest string, err error) { return digest, r.Scan(&digest) },
-			tasksSQL, of.OrganizationID, of.ServerID, of.UserID, of.Agent, now.UnixMicro())
+		tasks, err = Many(ctx, q, scanTask, tasksSQL, of.OrganizationID, of.ServerID, of.UserID, of.Agent, now.UnixMicro())
 		return err
 	})
-	return digests, err
+	return tasks, err
+}
+
+// ForgetTasks implements storage.Tasks.
+func (s *Store) ForgetTasks(ctx context.Context, now time.Time) error {
+	return s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
+		_, err := tx.Exec(ctx, forgetTasksSQL, now.UnixMicro())
+		return err
+	})
 }

@@ -238,11 +238,11 @@ func TestUpgrade(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	down, err := migrationFiles.ReadFile("migrations/0016_revocations.down.sql")
+	down, err := migrationFiles.ReadFile("migrations/0017_one_task_owner.down.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	runSQL(t, path, string(down)+`; DELETE FROM schema_migrations WHERE version = 16`)
+	runSQL(t, path, string(down)+`; DELETE FROM schema_migrations WHERE version = 17`)
 	if s, err = Open(t.Context(), path, Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"conversations/life", testConversations},
 		{"conversations/bounded", testConversationsBounded},
 		{"tasks/life", testTasks},
+		{"tasks/given again", testTaskGivenAgain},
 		{"tasks/bounded", testTasksBounded},
 		{"revocations/life", testRevocations},
 		{"approvals/a call tried again", testApprovalAgain},

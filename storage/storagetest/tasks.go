@@ -23,13 +23,13 @@ func testTasks(t *testing.T, b *bundle) {
 	second := b.newTask("second")
 	second.CreatedAt = start.Add(time.Second)
 	noError(t, b.AddTask(ctx, second))
-	list := func(of storage.TaskOwner, now time.Time) []string {
+	list := func(of storage.TaskOwner, now time.Time) []storage.Task {
 		t.Helper()
-		digests, err := b.Tasks(ctx, of, now)
+		tasks, err := b.Tasks(ctx, of, now)
 		noError(t, err)
-		return digests
+		return tasks
 	}
-	equal(t, list(want.TaskOwner, want.ExpiresAt.Add(-time.Microsecond)), []string{"first", "second"})
+	equal(t, list(want.TaskOwner, want.ExpiresAt.Add(-time.Microsecond)), []storage.Task{want, second})
 	equal(t, list(want.TaskOwner, want.ExpiresAt), nil)
 	for name, change := range map[string]func(*storage.TaskOwner){
 		"organization": func(o *storage.TaskOwner) { o.OrganizationID = b.orgB },
@@ -47,14 +47,51 @@ func testTasks(t *testing.T, b *bundle) {
 	foreign.ServerID = b.serverB.ID
 	wantError(t, b.AddTask(ctx, foreign), storage.ErrNotFound)
 
-	// What is over makes room.
+	// What is over is forgotten, of all organizations.
+	foreign.OrganizationID, foreign.ExpiresAt = b.orgB, start.Add(2*time.Hour)
+	noError(t, b.AddTask(ctx, foreign))
 	later := b.newTask("third")
-	later.CreatedAt, later.ExpiresAt = want.ExpiresAt, want.ExpiresAt.Add(time.Hour)
+	later.ExpiresAt = start.Add(3 * time.Hour)
 	noError(t, b.AddTask(ctx, later))
-	equal(t, list(want.TaskOwner, start), []string{"third"})
+	noError(t, b.ForgetTasks(ctx, want.ExpiresAt))
+	equal(t, list(want.TaskOwner, start), []storage.Task{later})
+	equal(t, list(foreign.TaskOwner, start), []storage.Task{foreign})
+	noError(t, b.ForgetTasks(ctx, foreign.ExpiresAt))
+	equal(t, list(foreign.TaskOwner, start), nil)
 	_, err := b.DeleteServer(ctx, b.orgA, b.serverA.ID, b.userA1, start)
 	noError(t, err)
 	equal(t, list(want.TaskOwner, start), nil)
+}
+
+// testTaskGivenAgain has a server create a task under an id that it gave before: it is the newest creation's owner's alone.
+func testTaskGivenAgain(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	digests := func(of storage.Task) (found []string) {
+		t.Helper()
+		tasks, err := b.Tasks(ctx, of.TaskOwner, start)
+		noError(t, err)
+		for _, task := range tasks {
+			found = append(found, task.Digest)
+		}
+		return found
+	}
+	first, again, stale := b.newTask("id"), b.newTask("id"), b.newTask("id")
+	again.UserID, again.CreatedAt = b.userA2, start.Add(time.Second)
+	stale.Agent, stale.CreatedAt = "", start.Add(-time.Second)
+	noError(t, b.AddTask(ctx, first))
+	noError(t, b.AddTask(ctx, b.newTask("other")))
+	noError(t, b.AddTask(ctx, again))
+	equal(t, digests(first), []string{"other"})
+	equal(t, digests(again), []string{"id"})
+	for _, older := range []storage.Task{first, stale} { // that come late
+		wantError(t, b.AddTask(ctx, older), storage.ErrConflict)
+	}
+	equal(t, digests(first), []string{"other"})
+	equal(t, digests(again), []string{"id"})
+	first.CreatedAt = again.CreatedAt // the last one wins
+	noError(t, b.AddTask(ctx, first))
+	equal(t, digests(first), []string{"other", "id"})
+	equal(t, digests(again), nil)
 }
 
 // testTasksBounded: an owner who creates more and more fills nothing.
@@ -68,11 +105,14 @@ func testTasksBounded(t *testing.T, b *bundle) {
 		task.CreatedAt = start.Add(time.Duration(i) * time.Millisecond)
 		noError(t, b.AddTask(ctx, task))
 	}
-	digests, err := b.Tasks(ctx, neighbour.TaskOwner, start)
+	late := b.newTask("late") // by its server's clock the oldest
+	late.CreatedAt = start.Add(-time.Hour)
+	noError(t, b.AddTask(ctx, late))
+	tasks, err := b.Tasks(ctx, neighbour.TaskOwner, start)
 	noError(t, err)
-	equal(t, digests, []string{"neighbour"})
-	digests, err = b.Tasks(ctx, b.newTask("").TaskOwner, start)
+	equal(t, tasks, []storage.Task{neighbour})
+	tasks, err = b.Tasks(ctx, late.TaskOwner, start)
 	noError(t, err)
-	equal(t, len(digests), storage.MaxTasks)
-	equal(t, digests[0], "0002")
+	equal(t, len(tasks), storage.MaxTasks)
+	equal(t, []string{tasks[0].Digest, tasks[1].Digest}, []string{"late", "0003"})
 }
