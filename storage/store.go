@@ -81,6 +81,7 @@ type Store interface {
 	Agents
 	Policies
 	Approvals
+	Holds
 	Conversations
 	Tasks
 	Revocations
@@ -330,6 +331,19 @@ type Approvals interface {
 	// TakeApproval marks the approved, unexpired approval with this binding as used, in one atomic step: exactly one of
 	// concurrent takers gets it. id "" is any with the binding. ErrNotFound when there is none.
 	TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (Approval, error)
+}
+
+// Holds keeps which held calls their clients wait for, so that they can be taken back at another node than holds them. They are no
+// facts of the organization: OnChange does not tell of them.
+type Holds interface {
+	// AddHold keeps a hold, and forgets those that are over by now. ErrNotFound when the server is not there.
+	AddHold(ctx context.Context, h Hold, now time.Time) error
+	// HoldStands reports whether a hold is kept: one whose call was taken back is not.
+	HoldStands(ctx context.Context, organization, id string) (bool, error)
+	// DeleteHold forgets one. One that is not there is no error.
+	DeleteHold(ctx context.Context, organization, id string) error
+	// TakeBackCalls forgets all holds of those calls of a user. Where there are none, nothing is written.
+	TakeBackCalls(ctx context.Context, organization, userID string, calls []string) error
 }
 
 // Conversations keeps the sessions of MCP that the gateway began. They are no facts of the organization: OnChange does not

@@ -47,9 +47,15 @@ type Vault interface {
 	Open(sealed []byte, ad seal.AD) ([]byte, error)
 }
 
+// Store keeps approvals and holds for every node.
+type Store interface {
+	storage.Approvals
+	storage.Holds
+}
+
 // Options are what an engine works with. All are required but Now.
 type Options struct {
-	Store storage.Approvals
+	Store Store
 	Vault Vault
 	// Bell is shared by all engines of the process.
 	Bell *Bell
@@ -61,7 +67,7 @@ type Options struct {
 // Engine asks for approvals, waits for them and uses them up. It is safe for concurrent use and holds nothing that a
 // restart would lose.
 type Engine struct {
-	store   storage.Approvals
+	store   Store
 	vault   Vault
 	bell    *Bell
 	clients []string

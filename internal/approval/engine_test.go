@@ -34,7 +34,7 @@ func (plain) Open(p []byte, ad seal.AD) ([]byte, error) {
 	return p[len(prefix):], nil
 }
 
-func newEngine(store storage.Approvals, bell *approval.Bell, now func() time.Time) *approval.Engine {
+func newEngine(store approval.Store, bell *approval.Bell, now func() time.Time) *approval.Engine {
 	return approval.New(approval.Options{Store: store, Vault: plain{}, Bell: bell, Clients: []string{"console", "agent-b"}, Now: now})
 }
 

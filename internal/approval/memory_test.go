@@ -11,6 +11,7 @@ import (
 
 // memory is storage.Approvals without a database, so that its time can be a test's.
 type memory struct {
+	storage.Holds
 	mu     sync.Mutex
 	all    []*storage.Approval
 	listed storage.ApprovalFilter // the last one

@@ -28,7 +28,9 @@ type held struct {
 	next    caddyhttp.Handler
 	// decision is the one that asks. It is made anew after a wait.
 	decision rules.Decision
-	logger   *zap.Logger
+	// elsewhere lets the call be taken back at another node; nil: it cannot be.
+	elsewhere *approval.Hold
+	logger    *zap.Logger
 }
 
 // hold holds a call until it may go on, or tells its client what is to be done. Clients that can be asked are: by

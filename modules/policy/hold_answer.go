@@ -95,23 +95,33 @@ func (c *cancellable) hold(ctx context.Context, key heldKey) (_ context.Context,
 	}
 }
 
-func (c *cancellable) cancel(key heldKey) {
+// cancel reports whether the call is held here.
+func (c *cancellable) cancel(key heldKey) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for cancel := range c.open[key] {
 		(*cancel)(errTakenBack)
 	}
+	return len(c.open[key]) > 0
 }
 
-// takenBack ends the holds of calls that their client takes back (notifications/cancelled): a yes that comes later must not
-// make them. The notification goes on to the upstream, which knows nothing of a call that was held.
-func (q *request) takenBack() {
+// takenBack ends the holds of calls that their client takes back (notifications/cancelled), at whatever node: a yes that comes later
+// must not make them. The notification goes on to the upstream, which knows nothing of a call that was held. It does so, too, when the
+// store is away: it may be about a call that runs.
+func (q *request) takenBack(ctx context.Context) {
 	if q.Session.Upstream == "" {
 		return
 	}
+	var elsewhere []string
 	for i := range q.Message.Messages {
-		if id, ok := app.TakenBack(&q.Message.Messages[i]); ok {
-			heldCalls.cancel(heldKey{q.asker(), id})
+		if id, ok := app.TakenBack(&q.Message.Messages[i]); ok && !heldCalls.cancel(heldKey{q.asker(), id}) {
+			elsewhere = append(elsewhere, id)
 		}
+	}
+	if elsewhere == nil {
+		return
+	}
+	if err := q.call.Core.Approvals.TakeBack(ctx, q.asker(), elsewhere); err != nil {
+		q.call.Core.LogFailure(q.handler.logger, "taking back calls that another node may hold", err)
 	}
 }

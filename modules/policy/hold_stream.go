@@ -30,6 +30,11 @@ func (h *held) stream(a *storage.Approval) error {
 	}
 	ctx, forget := heldCalls.hold(ctx, heldKey{h.asker(), jsonrpc.IDValue(h.message.ID)})
 	defer forget()
+	end, err := h.holdEverywhere(ctx)
+	if err != nil {
+		return h.fail(err)
+	}
+	defer end()
 
 	header := h.w.Header()
 	header.Set("Content-Type", "text/event-stream")
@@ -59,6 +64,9 @@ func (h *held) stream(a *storage.Approval) error {
 			h.refuseOn(client, refusal)
 			return nil
 		}
+		if !h.stillHeld(ctx, client) {
+			return nil
+		}
 		next, used, err := h.takeOrAsk(ctx, decided.ID)
 		switch {
 		case ctx.Err() != nil:
@@ -81,6 +89,41 @@ func (h *held) stream(a *storage.Approval) error {
 		a = next // another call like it used that approval, or the policy is another one by now
 	}
 	return nil
+}
+
+// holdEverywhere lets the client take the call back at other nodes, too. Without a session of the upstream's nothing tells whose the
+// request's id is, and there is nothing to take it back in.
+func (h *held) holdEverywhere(ctx context.Context) (end func(), err error) {
+	if h.Session.Upstream == "" {
+		return func() {}, nil
+	}
+	h.elsewhere, err = h.call.Core.Approvals.Hold(ctx, h.asker(), jsonrpc.IDValue(h.message.ID))
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := h.elsewhere.End(context.WithoutCancel(ctx)); err != nil {
+			h.call.Core.LogFailure(h.logger, "forgetting that a call was held", err)
+		}
+	}, nil
+}
+
+// stillHeld reports whether the client waits for the call: it may have taken it back at another node. Where that cannot be known, the
+// call is refused.
+func (h *held) stillHeld(ctx context.Context, client *heldStream) bool {
+	if h.elsewhere == nil {
+		return true
+	}
+	switch stands, err := h.elsewhere.Stands(ctx); {
+	case stands, ctx.Err() != nil: // whoever waits on ctx says why it ended
+		return true
+	case err != nil:
+		h.call.Core.LogFailure(h.logger, "finding out whether a call was taken back", err)
+		h.refuseOn(client, textTrouble)
+	default:
+		h.handler.count(h.call, "client_gone")
+	}
+	return false
 }
 
 // takeOrAsk consumes the approval, or returns a new one to ask for when it no longer fits. A call that needs none any more
@@ -152,7 +195,7 @@ func (h *held) await(ctx context.Context, client *heldStream, a *storage.Approva
 			}
 			return storage.Approval{}, false
 		case <-alive.C:
-			if err := h.signOfLife(client); err != nil {
+			if !h.stillHeld(ctx, client) || h.signOfLife(client) != nil {
 				stop()
 				<-heard
 				return storage.Approval{}, false

@@ -64,7 +64,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 			return nil
 		}
 	}
-	q.takenBack()
+	q.takenBack(r.Context())
 	if q.paged {
 		if err := q.openCursors(); err != nil {
 			invalidCursor.write(w, in, &in.Message.Messages[0])

@@ -35,6 +35,7 @@ type texts struct {
 	countAgents, listAgents                                  string
 	forgetOver                                               string
 	forgetExpired                                            string
+	forgetHolds, heldCalls                                   string
 	forgetConversations                                      string
 	auditHead                                                string
 	countEntries, listEntries, lockEntry                     string
@@ -48,6 +49,7 @@ func (d Dialect) texts() *texts {
 	var t texts
 	t.agents(d)
 	t.approvals(d)
+	t.holds(d)
 	t.attempts(d)
 	t.conversations(d)
 	t.audit(d)
@@ -67,7 +69,7 @@ func (d Dialect) Reads() map[string]string {
 		"entry": visibleEntrySQL, "number of entries": t.countEntries, "entries": t.listEntries,
 		"server": serverSQL, "server by slug": serverBySlugSQL, "number of servers": t.countViews, "servers": t.listViews, "OAuth client": oauthClientSQL,
 		"connection": connectionSQL, "attempt": liveAttemptSQL, "conversation": conversationSQL, "agent": agentSQL, "agent by client": agentByClientSQL,
-		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "status of an approval": approvalStatusSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed,
+		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "status of an approval": approvalStatusSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed, "calls that are held": t.heldCalls, "hold": holdSQL,
 		"API key by HMAC": apiKeyByHMACSQL, "rate limits": enabledRateLimitsSQL,
 		"providers": llmProvidersSQL, "mappings": mappingsSQL, "smart models": smartModelsSQL,
 	}

@@ -238,7 +238,7 @@ func TestUpgrade(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	down, err := migrationFiles.ReadFile("migrations/0017_one_task_owner.down.sql")
+	down, err := migrationFiles.ReadFile("migrations/0017_owners_and_holds.down.sql")
 	if err != nil {
 		t.Fatal(err)
 	}

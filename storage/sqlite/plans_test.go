@@ -25,6 +25,8 @@ func TestReadsUseIndexes(t *testing.T) {
 		{"policies that go with a server", "(organization_id=? AND server_id=?)"},
 		{"approval that can be used", "(organization_id=? AND user_id=? AND binding=?)"},
 		{"attempt", "(state_hash=?)"},
+		{"calls that are held", "(organization_id=? AND user_id=? AND call=?)"},
+		{"hold", "(id=?)"},
 		{"pins of tools", "(organization_id=? AND server_id=? AND name=?)"},
 	} {
 		query := reads[c.name]

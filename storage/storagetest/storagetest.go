@@ -76,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"approvals/W30 diverted", testDivertApproval},
 		{"conversations/life", testConversations},
 		{"conversations/bounded", testConversationsBounded},
+		{"holds", testHolds},
 		{"tasks/life", testTasks},
 		{"tasks/given again", testTaskGivenAgain},
 		{"tasks/bounded", testTasksBounded},

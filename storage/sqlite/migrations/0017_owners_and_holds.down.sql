@@ -1,1 +1,2 @@
+DROP TABLE holds;
 DROP INDEX tasks_id;
