@@ -73,6 +73,12 @@ func (g *gateway) exchange(raw string) []answer {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	return g.exchangeOn(connection, raw)
+}
+
+// exchangeOn is exchange on a connection, which it closes.
+func (g *gateway) exchangeOn(connection net.Conn, raw string) []answer {
+	g.t.Helper()
 	defer connection.Close()
 	if err := connection.SetDeadline(time.Now().Add(callTimeout)); err != nil {
 		g.t.Fatal(err)
