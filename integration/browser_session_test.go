@@ -1,7 +1,11 @@
 package integration
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,6 +77,48 @@ func TestBrowserApproves(t *testing.T) {
 	d.process.checkLog(t)
 }
 
+// TestBrowserTimes: pages show times by the reader's clock, under a policy that lets nothing else run; who runs no scripts reads them
+// as the gateway wrote them.
+func TestBrowserTimes(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	d.connect(t, d.token(t), clientAccount)
+	address := approvalPage.FindString(d.callTool(t, "delete_issue", `{"id":1}`))
+	if address == "" {
+		t.Fatal("the call was not held")
+	}
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = io.WriteString(w, `postMessage("elsewhere")`)
+	}))
+	defer elsewhere.Close()
+	times := regexp.MustCompile(`\d{1,2} [A-Z][a-z]+ 20\d\d, \d\d:\d\d:\d\d \S+`)
+	for name, start := range map[string]func(testing.TB) *rig.Browser{"scripts": rig.StartBrowser, "no scripts": rig.StartBrowserWithoutScripts} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			b.Open(address)
+			b.Contains(b.Click(clientUser), "Approve this tool call?", "left to decide")
+			for page, want := range map[string]int{address: 2, d.url + "/approvals": 1} {
+				p := b.Open(page)
+				found := times.FindAllString(p.Text, -1)
+				if len(found) != want {
+					t.Errorf("%s shows the times %q, not %d of them: %s", page, found, want, p.Text)
+				}
+				for _, found := range found {
+					if strings.HasSuffix(found, " GMT+9") != (name == "scripts") {
+						t.Errorf("%s shows %s", page, found)
+					}
+				}
+				if name == "scripts" {
+					b.Inject(elsewhere.URL + "/script.js")
+				}
+			}
+		})
+	}
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
 // TestBrowserLooksAround: W32: a person opens addresses of the gateway in a browser, without knowing what they are.
 func TestBrowserLooksAround(t *testing.T) {
 	t.Parallel()
@@ -82,8 +128,21 @@ func TestBrowserLooksAround(t *testing.T) {
 	b.Picture("welcome")
 	b.Contains(b.Follow("Demo MCP server"), "Add this address to your MCP client", "Claude Code", "VS Code", "Cursor", "Codex", "mcp-remote")
 	b.Picture("server-unknown")
-	b.Contains(b.Follow("Log in"), "Log in as one of these users")
-	p := b.Click(clientUser)
+	p := b.Follow("Log in")
+	b.Contains(p, "Log in as one of these users")
+	at, err := url.Parse(p.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusal := url.Values{"error": {"access_denied"}, "error_description": {"Call +1 555 0100"}, "state": {at.Query().Get("state")}, "iss": {d.url + "/dev/idp"}}
+	p = b.Open(d.url + "/login/callback?" + refusal.Encode())
+	b.Contains(p, "access was denied there", "ask whoever gives access to it", "Try again")
+	if strings.Contains(p.Text, "555") {
+		t.Errorf("the page shows what anybody can write into its address: %s", p.Text)
+	}
+	b.Picture("login-denied")
+	b.Contains(b.Follow("Try again"), "Log in as one of these users")
+	p = b.Click(clientUser)
 	b.Contains(p, "not connected yet", "Connect your account", clientUser, "claude mcp add --transport http demo "+d.url+"/mcp/demo")
 	if p.URL != d.url+"/mcp/demo" {
 		t.Errorf("the browser ended at %s", p.URL)

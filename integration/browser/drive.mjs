@@ -1,10 +1,10 @@
-// drive.mjs TOOLS CHROMIUM PROFILE: drives a Chromium by the lines on standard input, each a JSON object, and answers each
-// with a line: {error?} or where the browser is now, the documents that it went through, and everything that it
-// complained about. TOOLS: where npm installed playwright-core; PROFILE: an empty directory.
+// drive.mjs TOOLS CHROMIUM PROFILE [without-scripts]: drives a Chromium by the lines on standard input, each a JSON object, and
+// answers each with a line: {error?} or where the browser is now, the documents that it went through, and everything that it
+// complained about. TOOLS: where npm installed playwright-core; PROFILE: an empty directory; without-scripts: no page runs one.
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
-const [tools, executablePath, profile] = process.argv.slice(2);
+const [tools, executablePath, profile, without] = process.argv.slice(2);
 const { chromium } = createRequire(tools + '/')('playwright-core');
 const patience = 60_000;
 
@@ -12,6 +12,7 @@ const context = await chromium.launchPersistentContext(profile, {
   executablePath, headless: true, chromiumSandbox: false,
   // Another zone than the gateway's: pages show times by the reader's clock.
   timezoneId: 'Asia/Tokyo',
+  javaScriptEnabled: !without,
   // What others' pages load from elsewhere does not keep tests waiting.
   args: ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
@@ -20,7 +21,8 @@ context.setDefaultTimeout(patience);
 let complaints = [];
 let documents = [];
 let minded = ''; // complaints count on pages below this address
-const complain = (where, what) => where.startsWith(minded) && complaints.push(what);
+let injected = false; // the page has scripts that the browser has to complain about
+const complain = (where, what) => where.startsWith(minded) && !injected && complaints.push(what);
 
 // watch listens to what the browser says of a tab.
 function watch(tab) {
@@ -65,7 +67,7 @@ async function look() {
 
 // faults are what people who use no mouse, a screen reader or a narrow screen would stumble over (WCAG 2.2). Pages of others are
 // left alone.
-const faults = () => page.evaluate(() => {
+const faults = () => page.evaluate(scripts => {
   if (!document.querySelector('.brand')) return [];
   const wrong = [];
   const check = (holds, what) => holds || wrong.push(`${location.pathname}: ${what}`);
@@ -76,11 +78,12 @@ const faults = () => page.evaluate(() => {
   for (const field of document.querySelectorAll('input:not([type=hidden]),select,textarea')) check(field.labels.length > 0, `${field.name} has no label`);
   for (const act of document.querySelectorAll('a,button')) check(act.textContent.trim(), `${act.outerHTML} has no name`);
   for (const time of document.querySelectorAll('time')) check(!isNaN(Date.parse(time.dateTime)), `${time.outerHTML} is no time`);
-  // The script that shows times by the reader's clock is the only one.
+  // The script that shows times by the reader's clock is the only one, and comes from the site.
   check(document.querySelectorAll('script').length <= 1, 'more than one script');
-  for (const time of document.querySelectorAll('time')) check(/GMT\+9$/.test(time.textContent), `${time.textContent} is not the reader's time`);
+  for (const script of document.scripts) check(script.src.startsWith(location.origin + '/') && !script.textContent, 'an inline script');
+  for (const time of document.querySelectorAll('time')) check(/GMT\+9$/.test(time.textContent) === scripts, `${time.textContent}, with scripts: ${scripts}`);
   return wrong;
-});
+}, !without);
 
 // reflow reports whether a page of ours fits a width of 320 pixels (WCAG 2.2, 1.4.10).
 async function reflow() {
@@ -106,6 +109,33 @@ async function picture({ path }) {
   await page.setViewportSize(before);
 }
 
+// inject puts scripts into a page as somebody could who got markup past its escaping: in an element, in an attribute, from a data URL,
+// from another site. It complains of each that ran, and unless the browser says of all that the policy forbids them.
+async function inject({ source }) {
+  injected = true;
+  const { ran, forbidden } = await page.evaluate(async ({ source, patience }) => {
+    const ran = [];
+    let forbidden = 0;
+    const all = new Promise(resolve => document.addEventListener('securitypolicyviolation', () => ++forbidden === 4 && resolve()));
+    addEventListener('message', event => ran.push(event.data));
+    const element = document.createElement('script');
+    element.textContent = 'postMessage("element")';
+    const picture = document.createElement('img');
+    picture.setAttribute('onerror', 'postMessage("attribute")');
+    picture.src = 'data:,none';
+    const loaded = ['data:text/javascript,postMessage("data")', source].map(src => Object.assign(document.createElement('script'), { src }));
+    const ended = loaded.map(script => new Promise(resolve => { script.onload = script.onerror = resolve; }));
+    const failed = new Promise(resolve => picture.addEventListener('error', resolve));
+    document.body.append(element, picture, ...loaded);
+    await Promise.all([...ended, failed]);
+    if (ran.length === 0) await Promise.race([all, new Promise(resolve => setTimeout(resolve, patience))]);
+    for (const added of [element, picture, ...loaded]) added.remove();
+    return { ran, forbidden };
+  }, { source, patience });
+  complaints = ran.map(what => `a script ran: ${what}`);
+  if (forbidden !== 4) complaints.push(`${forbidden} of 4 scripts were forbidden`);
+}
+
 // popup does something that opens another tab, and goes on there.
 async function popup(act) {
   const opened = page.waitForEvent('popup');
@@ -123,7 +153,7 @@ async function leave() {
 
 const commands = {
   mind: ({ origin }) => { minded = origin; },
-  open: ({ url }) => page.goto(url),
+  open: ({ url }) => { injected = false; return page.goto(url); },
   click: ({ name }) => settle(() => page.getByRole('button', { name }).click()),
   press: ({ name }) => page.getByRole('button', { name }).first().click(),
   toggle: ({ name }) => page.getByRole('switch', { name }).click({ force: true }), // what is clicked lies above it
@@ -134,6 +164,7 @@ const commands = {
   until: ({ text }) => page.getByText(text).first().waitFor(),
   follow: ({ name }) => settle(() => page.getByRole('link', { name }).first().click()),
   picture,
+  inject,
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -39,8 +39,16 @@ type Document struct {
 	Referer string `json:"referer"`
 }
 
-// StartBrowser starts the Chromium that is installed, with an empty profile.
-func StartBrowser(t testing.TB) *Browser {
+// StartBrowser starts the Chromium that is installed, with an empty profile, in the time zone Asia/Tokyo.
+func StartBrowser(t testing.TB) *Browser { t.Helper(); return startBrowser(t) }
+
+// StartBrowserWithoutScripts is StartBrowser for a reader who lets no page run scripts.
+func StartBrowserWithoutScripts(t testing.TB) *Browser {
+	t.Helper()
+	return startBrowser(t, "without-scripts")
+}
+
+func startBrowser(t testing.TB, words ...string) *Browser {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
@@ -55,7 +63,7 @@ func StartBrowser(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command("node", driver, tools, chromium, filepath.Join(home, "profile"))
+	command := exec.Command("node", append([]string{driver, tools, chromium, filepath.Join(home, "profile")}, words...)...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
 	var complaint Transcript
 	command.Stderr, command.WaitDelay = &complaint, StopTimeout
@@ -181,6 +189,12 @@ func (b *Browser) Fill(name, text string) Page {
 func (b *Browser) Until(text string) Page {
 	b.T.Helper()
 	return b.command(map[string]string{"do": "until", "text": text})
+}
+
+// Inject puts scripts into the page in every way that markup has, one of them from source, and fails the test when one runs.
+func (b *Browser) Inject(source string) Page {
+	b.T.Helper()
+	return b.command(map[string]string{"do": "inject", "source": source})
 }
 
 // Picture keeps what the browser shows, on a desk and on a phone, in light and in dark, in the directory BROWSER_PICTURES, for

@@ -20,12 +20,7 @@ var (
 	layoutText string
 	// layout holds the common parts of all pages. The style sheet stands in it, so that it is shown wherever an answer comes
 	// from: a Caddyfile may send the other addresses of a site elsewhere.
-	layout = strings.Replace(strings.Replace(layoutText, "/* style.css */", style, 1), "/* times.js */", timesScript, 1)
-
-	// timesScript shows times as the reader's clock has them. Without it they stay as they were written.
-	//
-	//go:embed times.js
-	timesScript string
+	layout = strings.Replace(layoutText, "/* style.css */", style, 1)
 )
 
 // Name is the product's, and stands at the top of its pages.
@@ -33,13 +28,11 @@ const Name = "durward"
 
 // policy is everything of a page's Content-Security-Policy but where its forms lead, and its script. Pictures are allowed
 // inside the page alone, for its icon.
-var policy = "default-src 'none'; style-src " + hashOf(style) + "; img-src data:; base-uri 'none'; frame-ancestors 'none'"
-
-// hashOf allows an inline element by its content (CSP level 3, section 2.3.1).
-func hashOf(content string) string {
-	sum := sha256.Sum256([]byte(content))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-}
+var policy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
+}()
 
 // Link leads to another address of the same site.
 type Link struct{ Address, Text string }
@@ -64,7 +57,7 @@ type Frame struct {
 type Template struct {
 	template *template.Template
 	wide     bool
-	times    bool
+	script   string // the address of the script for times, "" for none
 }
 
 // MustParse makes a template of a page's content, which is below its heading. It panics when the content is no template.
@@ -91,12 +84,6 @@ func Parse(content string) (*Template, error) {
 // Wide makes room for more than a few sentences.
 func (t *Template) Wide() *Template {
 	t.wide = true
-	return t
-}
-
-// Times has the page's <time> elements shown by the reader's clock, by the only script that pages have.
-func (t *Template) Times() *Template {
-	t.times = true
 	return t
 }
 
@@ -128,8 +115,8 @@ func (t *Template) WriteIn(w http.ResponseWriter, status int, frame Frame, data 
 		return err
 	}
 	Secure(w.Header())
-	if t.times {
-		w.Header().Set("Content-Security-Policy", w.Header().Get("Content-Security-Policy")+"; script-src "+hashOf(timesScript))
+	if t.script != "" {
+		w.Header().Set("Content-Security-Policy", w.Header().Get("Content-Security-Policy")+"; script-src 'self'")
 	}
 	send(w, status, body)
 	return nil
@@ -140,11 +127,11 @@ func (t *Template) Render(frame Frame, data any) ([]byte, error) {
 	var body bytes.Buffer
 	err := t.template.Execute(&body, struct {
 		Frame
-		Name  string
-		Wide  bool
-		Times bool
-		Data  any
-	}{frame, Name, t.wide, t.times, data})
+		Name   string
+		Wide   bool
+		Script string
+		Data   any
+	}{frame, Name, t.wide, t.script, data})
 	if err != nil {
 		return nil, fmt.Errorf("making a page: %w", err)
 	}

@@ -39,8 +39,29 @@ func (a answer) page(t *testing.T, status int, texts ...string) {
 			t.Errorf("the page does not show %q: %s", text, a.body)
 		}
 	}
-	if strings.Count(a.body, "<script") != strings.Count(a.body, "<script>for (const time of ") {
-		t.Errorf("the page has a script: %s", a.body)
+	// Pages with times have the script for them, others none, and what may run is said on no other page.
+	want := 0
+	if strings.Contains(a.body, "<time") {
+		want = 1
+	}
+	const times = `<script src="/approvals/times.js" defer></script>`
+	if n := strings.Count(a.body, "<script"); n != strings.Count(a.body, times) || n < want {
+		t.Errorf("the page's scripts are not the one for times: %s", a.body)
+	}
+	if may := strings.Contains(a.header.Get("Content-Security-Policy"), "; script-src 'self'"); may != strings.Contains(a.body, times) {
+		t.Errorf("the policy says otherwise than the page: %s", a.header.Get("Content-Security-Policy"))
+	}
+}
+
+// TestTimesScript: the script for times comes from below the pages that have it, and tells nobody anything.
+func TestTimesScript(t *testing.T) {
+	g := newGateway(t)
+	a := g.get("/approvals/times.js", "")
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != "text/javascript; charset=utf-8" || !strings.HasPrefix(a.body, "for (const time of ") {
+		t.Errorf("%d %v: %s", a.status, a.header, a.body)
+	}
+	if a := g.post("/approvals/times.js", "", nil); a.status != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", a.status)
 	}
 }
 

@@ -18,12 +18,15 @@ var (
 
 	//go:embed approvals.html
 	approvalsText string
-	approvalsPage = webpage.MustParse(approvalsText).Wide().Times()
+	approvalsPage = webpage.MustParse(approvalsText).Wide().Times(timesPath)
 
 	//go:embed approval.html
 	approvalText string
-	approvalPage = webpage.MustParse(approvalText).Wide().Times()
+	approvalPage = webpage.MustParse(approvalText).Wide().Times(timesPath)
 )
+
+// timesPath is below the pages that use the script: a Caddyfile that sends other addresses of the site elsewhere keeps it with them.
+const timesPath = app.ApprovalsPath + "/times.js"
 
 const (
 	titleLogin  = "You are not logged in"

@@ -19,8 +19,8 @@ func (v *visit) moment(t time.Time) moment {
 	return moment{ISO: t.UTC().Format(time.RFC3339), Text: t.In(v.zone()).Format("2 January 2006, 15:04:05 MST")}
 }
 
-// zone is where the reader is, as far as that is known without the page's script: what the identity provider says (zoneinfo, OpenID
-// Connect Core section 5.1), this machine's when the gateway is on the reader's own machine, else UTC.
+// zone is where the reader is, as far as that is known without the page's script: what the identity provider says (zoneinfo,
+// OpenID Connect Core section 5.1), this machine's when the gateway is on the reader's own machine, else UTC.
 func (v *visit) zone() *time.Location {
 	if v.user != nil && v.user.Zone != "" {
 		if zone, err := time.LoadLocation(v.user.Zone); err == nil {

@@ -77,6 +77,8 @@ func (v *visit) serve() {
 		v.only(v.list, http.MethodGet)
 	case app.ApprovalsPath:
 		v.only(v.listApprovals, http.MethodGet)
+	case timesPath:
+		v.only(func() { webpage.WriteTimes(v.w, v.r) }, http.MethodGet)
 	default:
 		if name, ok := opensServer(path); ok {
 			v.server(name)
