@@ -167,10 +167,12 @@ func deniedText(err error) string {
 		return "it has trouble at the moment. Try again later."
 	case "invalid_scope":
 		return "it does not let the gateway's client ask for its scopes. The gateway's operator can set them at the identity provider; the gateway's log has the provider's words."
-	case oauthflow.CodeUnauthorizedClient, oauthflow.CodeInvalidClient, "unsupported_response_type", "invalid_request":
+	case "invalid_request":
+		return "it does not take the gateway's request. The gateway's operator has to look at the client's registration there, its redirect URI first; the gateway's log has the provider's words."
+	case oauthflow.CodeUnauthorizedClient, oauthflow.CodeInvalidClient, "unsupported_response_type":
 		return "it does not accept the gateway as a client. The gateway's operator has to look at the client's registration there; the gateway's log has the provider's words."
 	}
-	return "it gave a reason that this page does not know. The gateway's log has it."
+	return "it gave a reason that this page does not know. Try again; if it stays so, ask the gateway's operator: the gateway's log has it."
 }
 
 // logout ends the session, wherever a copy of its cookie is, and takes it out of the browser. Sessions that were begun before
