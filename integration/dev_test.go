@@ -238,24 +238,6 @@ func devClaims(t *testing.T, token string) map[string]any {
 	return claims
 }
 
-// TestDevScreenComesFirst: nothing stands before the screen of a start, also what Caddy's goroutines say once it is ready.
-func TestDevScreenComesFirst(t *testing.T) {
-	for range 3 {
-		home := newDevHome(t)
-		p := startProcess(t, home.path, home.environment(), "sh", "-c", `exec "$0" dev --listen 127.0.0.1:0 >all 2>&1`, durward(t))
-		var all string
-		p.poll(t, "the screen", func() bool {
-			content, err := os.ReadFile(home.file("all"))
-			all = string(content)
-			return err == nil && strings.Contains(all, "in a browser")
-		})
-		if first, _, _ := strings.Cut(strings.TrimLeft(all, "\n"), "\n"); !strings.Contains(first, "durward") || strings.Contains(first, "INFO") || strings.HasPrefix(first, "{") {
-			t.Errorf("the first line is %q", first)
-		}
-		p.stop(t)
-	}
-}
-
 // TestDevRefusedTokens: where `durward dev` runs, `doctor tokens` needs no option to find it. Elsewhere it says which it needs.
 func TestDevRefusedTokens(t *testing.T) {
 	home := newDevHome(t)

@@ -92,24 +92,29 @@ func (o devOptions) run(ctx context.Context, out io.Writer) error {
 	// The handler of signals ends the process, so what is deferred here does not run then.
 	caddy.OnExit(func(context.Context) { _ = directory.Close() })
 	caddy.TrapSignals()
-	// What Caddy has to say meanwhile is for programs; errors stand before the line that says what to do about them. Caddy's
-	// goroutines go on to speak when the gateway is ready: the screen comes first.
-	logwriter.Quiet(true)
-	if err := start(ctx, directory, address); err != nil {
-		logwriter.Quiet(false)
-		return withAdvice(fmt.Errorf("starting development mode: %w", err), "")
-	}
-	if err := directory.WriteAddress(address.String()); err != nil {
-		logwriter.Quiet(false)
+	gateway := "http://" + address.String()
+	if err := begin(ctx, out, directory, address, gateway); err != nil {
 		return err
 	}
-	gateway := "http://" + address.String()
-	fmt.Fprint(out, welcome.New(gateway, directory.Path()).Banner(terminal.Of(out).Color))
-	logwriter.Quiet(false)
 	if o.tour {
 		o.showTour(ctx, out, gateway)
 	}
 	select {}
+}
+
+// begin starts the gateway and prints the screen. What Caddy has to say until then is for programs; errors stand before the line that
+// says what to do about them. Caddy's goroutines go on to speak when the gateway is ready, so they wait for the screen too.
+func begin(ctx context.Context, out io.Writer, directory *devmode.Directory, address netip.AddrPort, gateway string) error {
+	logwriter.Quiet(true)
+	defer logwriter.Quiet(false)
+	if err := start(ctx, directory, address); err != nil {
+		return withAdvice(fmt.Errorf("starting development mode: %w", err), "")
+	}
+	if err := directory.WriteAddress(address.String()); err != nil {
+		return err
+	}
+	fmt.Fprint(out, welcome.New(gateway, directory.Path()).Banner(terminal.Of(out).Color))
+	return nil
 }
 
 // start runs the gateway and returns once it is ready.
