@@ -249,10 +249,21 @@ func TestDevRefusedTokens(t *testing.T) {
 	if got.code != 0 || !strings.Contains(got.stdout, "401") || !strings.Contains(got.stdout, "/api/servers") {
 		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
-	if got := newDevHome(t).command(t, "doctor", "tokens"); got.code == 0 || !strings.Contains(got.stderr, "--address unix//ABSOLUTE/DIR/admin.sock") {
-		t.Errorf("elsewhere: exit code %d: %s", got.code, got.stderr)
+	d.process.kill()
+	<-d.process.exited
+	// What was killed leaves its socket, on which nobody answers, and a folder is no configuration: both times the gateway is looked for
+	// where Caddy's admin endpoint is by default.
+	if err := os.Mkdir(home.file("Caddyfile"), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	d.process.stop(t)
+	if _, err := os.Stat(home.file("data", "admin.sock")); err != nil {
+		t.Fatal(err)
+	}
+	for name, where := range map[string]devHome{"killed": home, "elsewhere": newDevHome(t)} {
+		if got := where.command(t, "doctor", "tokens"); got.code == 0 || !strings.Contains(got.stderr, "localhost:2019") || !strings.Contains(got.stderr, "--address unix//ABSOLUTE/DIR/admin.sock") {
+			t.Errorf("%s: exit code %d: %s", name, got.code, got.stderr)
+		}
+	}
 }
 
 // TestDevRestart also starts on another port than before, which is what port 0 does.

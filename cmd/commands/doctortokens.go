@@ -51,10 +51,7 @@ func (o *doctorTokens) run(out io.Writer) error {
 	if o.format != "text" && o.format != "json" {
 		return fmt.Errorf("--format %q is neither text nor json", o.format)
 	}
-	file := o.config.file
-	if file == "" && exists("Caddyfile") {
-		file = "Caddyfile"
-	}
+	file := configFile(o.config.file)
 	adapter := o.config.adapter
 	if adapter == "" && file != "" && filepath.Ext(file) != ".json" {
 		adapter = "caddyfile"
@@ -85,13 +82,18 @@ func (o *doctorTokens) run(out io.Writer) error {
 	return err
 }
 
-// adminOfDev returns the admin endpoint of the `durward dev` that keeps its data in a directory; "" where there is none.
+// adminOfDev returns the admin endpoint of the `durward dev` that keeps its data in a directory; "" where none runs: one that was killed
+// leaves its socket.
 func adminOfDev(data string) string {
 	socket, err := filepath.Abs(filepath.Join(data, devmode.SocketFile))
 	if err != nil || !exists(socket) {
 		return ""
 	}
-	return "unix/" + socket
+	address := "unix/" + socket
+	if runningAt(address) == nil {
+		return ""
+	}
+	return address
 }
 
 // describeRefused writes entries for people. Everything that a sender wrote is spelled out where it would not be seen.

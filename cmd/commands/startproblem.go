@@ -3,6 +3,7 @@ package commands
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -58,12 +59,15 @@ func problem(err error, config string) string {
 	return text
 }
 
-// configFile is the file that a command reads.
+// configFile is the file that a command reads. A folder is none: where names ignore case, this project's `caddyfile` is one.
 func configFile(config string) string {
-	if config == "" && exists("Caddyfile") {
+	if config != "" {
+		return config
+	}
+	if about, err := os.Stat("Caddyfile"); err == nil && !about.IsDir() {
 		return "Caddyfile"
 	}
-	return config
+	return ""
 }
 
 // placeOf is the place of the line that an error is about: one that begins with the words of one of its clauses. "" when there is none,
