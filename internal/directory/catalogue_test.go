@@ -156,3 +156,41 @@ func TestCatalogueIsDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestCatalogueSourcesAreTheProviders: an entry is from its provider's own documentation, which no other company's page stands in for.
+// That is at a host of the entry's own domain, or at one of these.
+func TestCatalogueSourcesAreTheProviders(t *testing.T) {
+	elsewhere := map[string]string{
+		"atlassian": "github.com/atlassian/", "canva": "www.canva.dev/", "cloudflare-documentation": "github.com/cloudflare/",
+		"cloudflare-observability": "github.com/cloudflare/", "deepwiki": "docs.devin.ai/", "github": "github.com/github/",
+		"github-token": "github.com/github/", "google-bigquery": "docs.cloud.google.com/", "hugging-face": "github.com/huggingface/",
+		"microsoft-enterprise": "github.com/microsoft/", "neon": "github.com/neondatabase/", "slack": "docs.slack.dev/", "stripe": "github.com/stripe/",
+	}
+	entries, err := Catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	domain := func(address string) string {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels := strings.Split(u.Hostname(), ".")
+		return strings.Join(labels[max(len(labels)-2, 0):], ".")
+	}
+	for _, e := range entries {
+		if e.Meta == nil {
+			continue
+		}
+		var meta struct {
+			Source string `json:"source"`
+		}
+		if err := json.Unmarshal(e.Meta, &meta); err != nil {
+			t.Fatalf("%s: %v", e.Slug, err)
+		}
+		own, ok := elsewhere[e.Slug]
+		if ok && !strings.HasPrefix(meta.Source, "https://"+own) || !ok && domain(meta.Source) != domain(e.URL) {
+			t.Errorf("%s: %s is not the provider's own", e.Slug, meta.Source)
+		}
+	}
+}
