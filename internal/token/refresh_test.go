@@ -63,7 +63,7 @@ func TestKeySetAmbiguous(t *testing.T) {
 // TestKeySetStaleGiveUp: who gives up while a fetch runs is not answered with keys that may have been withdrawn.
 func TestKeySetStaleGiveUp(t *testing.T) {
 	p, c := newProvider(t), newClock()
-	s := newTestKeySet(t, p, c, nil)
+	s := newTestKeySet(t, p, c, func(o *KeySetOptions) { o.FetchTimeout = time.Hour })
 	wantKey(t, s, "rsa")
 	c.advance(DefaultMaxAge)
 	ctx, cancel := context.WithCancel(t.Context())
