@@ -40,6 +40,7 @@ type grantor struct {
 	refuseAll bool                                                      // /mcp takes no token
 	serve     func(w http.ResponseWriter, r *http.Request)              // instead of an empty result
 	expiresIn any                                                       // nil: an hour
+	revoke    func() bool                                               // whether the revocation endpoint is in order; nil: it is
 	register  func(asked map[string]any) (status int, a map[string]any) // nil: registers
 }
 
@@ -55,10 +56,14 @@ func newGrantor(t testing.TB) *grantor {
 	mux.HandleFunc("/.well-known/", p.serveMetadata)
 	mux.HandleFunc("/register", p.serveRegister)
 	mux.HandleFunc("/token", p.serveToken)
-	mux.HandleFunc("/revoke", func(_ http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/revoke", func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if p.revoke != nil && !p.revoke() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		p.revoked = append(p.revoked, r.PostForm)
 	})
 	mux.HandleFunc("/mcp", p.serveMCP)

@@ -195,7 +195,7 @@ type Servers interface {
 	NoteModern(ctx context.Context, organization, id string, modern bool) error
 	// DeleteServer deletes a server with its connections, attempts, OAuth client, approvals and tool pins, and its custom
 	// directory entry when no other server refers to that. In the same transaction its policies become ARCHIVED, each with
-	// a revision by the user by. It returns what was deleted, so that tokens can be revoked at the provider. It does not
+	// a revision by the user by. It returns what was deleted. What is to be revoked is WithEnding's. It does not
 	// wait for edits of connections: those end with ErrNotFound and have to revoke what they obtained.
 	DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (DeletedServer, error)
 
@@ -378,9 +378,9 @@ type Revocations interface {
 	AddRevocation(ctx context.Context, v Revocation) error
 	// DueRevocations lists those of all organizations that may be tried, the longest due first.
 	DueRevocations(ctx context.Context, now time.Time, limit int) ([]Revocation, error)
-	// PostponeRevocation counts an attempt and sets when the next one may be. ErrNotFound when it is gone, or another node has
-	// counted one since v was read.
-	PostponeRevocation(ctx context.Context, v Revocation, next time.Time) error
+	// PostponeRevocation sets when the next attempt may be, and counts those that have failed since v was read. ErrNotFound when it
+	// is gone, or another node has postponed it since: of several nodes that find it due, one has it to itself until next.
+	PostponeRevocation(ctx context.Context, v Revocation, next time.Time, failed int) error
 	// DeleteRevocation forgets one. One that is not there is no error.
 	DeleteRevocation(ctx context.Context, organization, id string) error
 }

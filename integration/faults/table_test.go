@@ -25,7 +25,7 @@ func TestTable(t *testing.T) {
 			rows[strings.TrimPrefix(cells[0], "| ")] = cells[2]
 		}
 	}
-	for _, id := range strings.Fields("Z-F01 Z-F02 Z-F03 Z-F04 Z-F05 Z-F06 Z-F07 Z-F08 Z-F09 Z-R01 Z-R02 Z-A01 Z-A02 Z-A03 Z-A04 " +
+	for _, id := range strings.Fields("Z-F01 Z-F02 Z-F03 Z-F04 Z-F05 Z-F06 Z-F07 Z-F08 Z-F09 Z-R01 Z-R02 Z-A01 Z-A02 Z-A03 Z-A04 Z-A05 " +
 		"Z-N01 Z-N02 Z-N03 Z-D01 Z-D02 Z-D03 Z-C01 Z-X01 Z-X02 Z-X03 Z-G01 Z-G02 Z-G03 Z-G04 Z-U01 Z-U02 Z-U03 Z-U04 Z-O01 Z-O02 Z-O03 Z-O04 Z-O05") {
 		if rows[id] == "" {
 			t.Errorf("%s is missing", id)

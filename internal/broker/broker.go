@@ -101,6 +101,7 @@ type Broker struct {
 	ending    chan struct{} // closed with it
 	work      sync.WaitGroup
 	revokeSem chan struct{}
+	alarm     *alarm // for revocations that are tried again
 }
 
 // New makes a broker.
@@ -133,7 +134,7 @@ func New(c Config) (*Broker, error) {
 		app: oauthflow.Application{
 			Name: c.ClientName, RedirectURI: strings.TrimRight(c.PublicURL, "/") + CallbackPath, MetadataURL: c.ClientMetadataURL,
 		},
-		returns: returns, Memory: c.Memory, patience: patience, now: c.Now, count: c.Count, log: c.Log, revokeSem: make(chan struct{}, revokers),
+		returns: returns, Memory: c.Memory, patience: patience, now: c.Now, count: c.Count, log: c.Log, revokeSem: make(chan struct{}, revokers), alarm: newAlarm(),
 		ending: make(chan struct{}),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())

@@ -227,21 +227,16 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	case err != nil:
 		return grant{}, fail("The provider refused to connect. Please try again.", err)
 	}
-	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access, Refresh: tokens.Refresh, Asked: ready.asked}
+	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access, Refresh: tokens.Refresh, Asked: ready.asked, Issued: issuedBy(client, asking.auth)}
 	c := storage.Connection{
 		ConnectionKey: a.ConnectionKey, ID: a.ConnectionID, Kind: storage.ProviderOAuth2, ClientID: client.ClientID,
 		// A provider may leave out scope where it grants what was asked (RFC 6749 section 5.1).
 		Scope: cmp.Or(tokens.Scope, ready.asked), Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
 	}
-	former, err := b.replaced(ctx, s, client, a.ConnectionKey)
-	if err == nil {
-		_, err = b.putConnection(ctx, c, g)
-	}
-	if err != nil {
+	if _, err := b.putConnection(ctx, c, g); err != nil {
 		b.revoke(ctx, s, client, asking.auth, g) // nobody will ever use them
 		return grant{}, fmt.Errorf("storing connection: %w", err)
 	}
-	b.revoke(ctx, s, client, asking.auth, former)
 	if s.Status == storage.ServerError {
 		if err := b.activate(ctx, s); err != nil {
 			b.log.Error("noting server status", "organization", s.OrganizationID, "server", s.Slug, "error", err.Error())

@@ -137,9 +137,9 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 	if err != nil {
 		return storage.Connection{}, fmt.Errorf("sealing credential: %w", err)
 	}
-	var former storage.Connection
 	if c.ID == "" {
-		if former, err = b.formerConnection(ctx, c.ConnectionKey); err != nil {
+		former, err := b.formerConnection(ctx, c.ConnectionKey)
+		if err != nil {
 			return storage.Connection{}, err
 		}
 		if c.ID, err = idAfter(former); err != nil {
@@ -148,16 +148,15 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 	}
 	now := b.now().UTC()
 	c.Status, c.SealedCredential, c.Reason, c.CreatedAt, c.UpdatedAt = storage.ConnectionConnected, sealed, "", now, now
-	stored, err := b.store.PutConnection(ctx, c)
+	e := b.newEnding()
+	stored, err := b.store.PutConnection(e.in(ctx), c)
 	if err != nil {
 		return storage.Connection{}, fmt.Errorf("storing connection: %w", err)
 	}
 	b.retries.forget(c.ConnectionKey)
 	b.wants.forget(c.ConnectionKey) // what is missed now is missed of this one
-	b.dropUnsaved(ctx, c.ConnectionKey, c.Kind)
-	if c.Kind != storage.ProviderOAuth2 {
-		b.revokeConnection(ctx, former) // that ends no new grant
-	}
+	e.told()
+	b.dropUnsaved(ctx, c)
 	return stored, nil
 }
 

@@ -81,6 +81,8 @@ type grant struct {
 	Password seal.Secret
 	// Forced: the upstream had refused the token before this one.
 	Forced bool
+	// Issued is what revokes the tokens when the server has another client; zero when an older version has stored the grant.
+	Issued issued
 	// Unusable: Refresh came with an access token that could not be used; Access is an older one.
 	Unusable bool
 }
@@ -127,6 +129,11 @@ func (b *Broker) openGrant(c storage.Connection) (grant, error) {
 	if c.Status != storage.ConnectionConnected || c.SealedCredential == nil {
 		return grant{}, errNothingStored
 	}
+	return b.openSealed(c)
+}
+
+// openSealed unseals what a connection holds, whether or not it may be used.
+func (b *Broker) openSealed(c storage.Connection) (grant, error) {
 	plain, err := b.keyring.Open(c.SealedCredential, credentialAD(c.ConnectionKey))
 	if err != nil {
 		return grant{}, err

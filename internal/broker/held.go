@@ -316,15 +316,15 @@ func (b *Broker) end(ctx context.Context, key storage.ConnectionKey, version int
 func (b *Broker) mark(ctx context.Context, key storage.ConnectionKey, version int64, reason string, keep bool) error {
 	ctx, cancel := b.apart(ctx, providerDeadline)
 	defer cancel()
-	var was storage.Connection
-	_, err := b.store.UpdateConnection(ctx, key, func(_ context.Context, c *storage.Connection) error {
+	e := b.newEnding()
+	_, err := b.store.UpdateConnection(e.in(ctx), key, func(_ context.Context, c *storage.Connection) error {
 		if c.Version != version {
 			return errUnchanged
 		}
-		was = *c
+		sealed := c.SealedCredential
 		fallen(c, reason, b.now())
 		if keep {
-			c.SealedCredential = was.SealedCredential
+			c.SealedCredential = sealed
 		}
 		return nil
 	})
@@ -337,7 +337,8 @@ func (b *Broker) mark(ctx context.Context, key storage.ConnectionKey, version in
 	b.count(Broken)
 	b.log.Warn("connection is broken", "organization", key.OrganizationID, "user", key.UserID, "server", key.ServerID, "reason", reason)
 	if !keep {
-		b.revokeConnection(ctx, was)
+		e.told()
+		b.revokeUnsaved(ctx, key)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type provider struct {
 	exchanges   int
 	discoveries int
 	revoked     []string
+	revokedAs   map[string]string // by token: id and secret of the client that asked
 	// revokesNothing: the revocation endpoint is out of order.
 	revokesNothing bool
 	reuses         int // families ended because a refresh token came twice
@@ -62,7 +63,7 @@ type family struct{ ended bool }
 func newProvider(t testing.TB) *provider {
 	p := &provider{
 		t: t, codes: map[string]*codeGrant{}, live: map[string]*family{}, spent: map[string]*family{}, access: map[string]*family{},
-		expiresIn: 3600,
+		expiresIn: 3600, revokedAs: map[string]string{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, _ *http.Request) {
@@ -104,7 +105,12 @@ func newProvider(t testing.TB) *provider {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+		id, secret, _ := r.BasicAuth()
+		if id == "" {
+			id = r.FormValue("client_id")
+		}
 		p.revoked = append(p.revoked, r.FormValue("token"))
+		p.revokedAs[r.FormValue("token")] = id + " " + secret
 	})
 	p.Server = httptest.NewServer(mux)
 	t.Cleanup(p.Close)

@@ -118,8 +118,8 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return held{}, notAskedError{fmt.Errorf("reading OAuth client: %w", err)}
 	}
-	r := refresher{b: b, key: key, server: s, client: client, version: version, forced: forced}
-	stored, err := b.store.UpdateConnection(ctx, key, r.edit)
+	r := refresher{b: b, key: key, server: s, client: client, version: version, forced: forced, ending: b.newEnding()}
+	stored, err := b.store.UpdateConnection(r.ending.in(ctx), key, r.edit)
 	if r.asking != nil {
 		r.asking.keep(ctx) // the connection's lock is free again
 	}
@@ -148,12 +148,10 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 	}
 	b.retries.forget(key)
 	if r.broken != "" {
+		r.ending.told()
 		b.revokeUnsaved(ctx, key)
 		b.count(Broken)
 		b.log.Warn("connection is broken", "organization", key.OrganizationID, "user", key.UserID, "server", s.Slug, "reason", r.broken)
-		if !r.dead {
-			b.revokeConnection(ctx, r.was)
-		}
 		return held{reason: r.broken}, nil
 	}
 	b.unsaved.forget(key) // they are stored
@@ -181,7 +179,7 @@ type refresher struct {
 	asked   bool               // the provider knows of it
 	got     *oauthflow.Tokens  // what the provider gave, whether or not it is stored yet
 	broken  string             // why the connection is over
-	dead    bool               // the provider has ended the grant already
+	ending  *ending            // what is revoked when the connection is over
 	refused error              // the provider refuses our client
 	asking  *asking            // what was learned about how to ask; nil: nobody was asked
 	// unusable: the provider gave a refresh token, and no access token that can be used.
@@ -231,6 +229,9 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	}
 	r.got = &t
 	g.Access, g.Forced, g.Unusable = t.Access, r.forced, false
+	if r.asking != nil {
+		g.Issued = issuedBy(r.asking.client, r.asking.auth)
+	}
 	if !t.Refresh.Empty() {
 		g.Refresh = t.Refresh
 	}
@@ -253,7 +254,7 @@ func (r *refresher) answered(c *storage.Connection, g grant, cause error) error 
 	b, next := r.b, oauthflow.HandedOut(cause)
 	b.log.Warn("refreshing", "organization", r.key.OrganizationID, "user", r.key.UserID, "server", r.server.Slug, "error", cause.Error())
 	if next.Empty() {
-		r.dead = true
+		r.ending.spare = true
 		return r.fall(c, "the provider has ended the access")
 	}
 	again := g.Unusable
@@ -264,7 +265,7 @@ func (r *refresher) answered(c *storage.Connection, g grant, cause error) error 
 	}
 	r.grant, r.got = g, &oauthflow.Tokens{Access: g.Access, Refresh: next, ExpiresAt: c.ExpiresAt}
 	if again {
-		r.was.SealedCredential = sealed // what is revoked
+		r.ending.sealed = sealed // what is revoked
 		return r.fall(c, "the provider's answer could not be used")
 	}
 	r.unusable = cause

@@ -340,11 +340,9 @@ func TestDisconnect(t *testing.T) {
 	}
 
 	b.connect()
-	gone, err := b.store.DeleteServer(t.Context(), b.server.OrganizationID, b.server.ID, b.who.UserID, b.clock.now())
-	if err != nil {
+	if _, err := b.DeleteServer(t.Context(), b.server.OrganizationID, b.server.ID, b.who.UserID, b.clock.now()); err != nil {
 		t.Fatal(err)
 	}
-	b.ServerDeleted(t.Context(), gone)
 	b.settle(func() bool { return len(get(b.provider, func(p *provider) []string { return p.revoked })) == 4 })
 	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("A16 %v", err)

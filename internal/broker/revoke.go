@@ -21,10 +21,12 @@ import (
 
 // Times of revocations that failed.
 const (
-	firstRevokeWait = time.Minute // doubled for each attempt
+	firstRevokeWait = time.Second
 	lastRevokeWait  = time.Hour
 	revokeEvery     = 30 * time.Second
-	revokeBatch     = 100
+	// revokeLease is for how long whoever tries one has it to themselves: longer than a try lasts.
+	revokeLease = revokeDeadline + 5*time.Second
+	revokeBatch = 100
 )
 
 // sealedRevocation holds a request to a provider in the form that is sealed into a row. Its secrets are plain: it lives while it is
@@ -61,35 +63,49 @@ func (b *Broker) revoke(ctx context.Context, s storage.Server, client storage.OA
 // keepRevocation stores what the provider is to be told before it is: it outlives this process. told is nil when there is nothing to
 // tell, or no way to.
 func (b *Broker) keepRevocation(ctx context.Context, s storage.Server, client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) (v storage.Revocation, told *sealedRevocation) {
-	if g.Access.Empty() && g.Refresh.Empty() {
+	told, err := toldOf(s, client.Endpoints.RevocationEndpoint, auth, g)
+	if err == nil && told == nil {
 		return v, nil
 	}
-	if client.Endpoints.RevocationEndpoint == "" {
-		b.count(NotRevoked)
-		b.log.Info("tokens stay good until they run out: their provider has no address to revoke them at", "organization", client.OrganizationID, "server", s.Slug)
-		return v, nil
-	}
-	told = &sealedRevocation{
-		Server: s.Slug, Endpoint: client.Endpoints.RevocationEndpoint, ClientID: auth.ID, Secret: auth.Secret.Reveal(), Method: auth.Method,
-		TrustedCA: s.Entry.Options.TrustedCA, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(),
-	}
-	now := b.now().UTC()
-	v = storage.Revocation{ID: uuid.Must(uuid.NewV7()).String(), OrganizationID: client.OrganizationID, CreatedAt: now, NextAt: now.Add(firstRevokeWait)}
-	plain, err := json.Marshal(told)
 	if err == nil {
-		defer clear(plain)
-		v.Sealed, err = b.keyring.Seal(plain, seal.RevocationPlace(v.OrganizationID, v.ID))
+		v, err = b.sealRevocation(client.OrganizationID, told)
 	}
 	if err != nil {
-		b.count(NotRevoked)
-		b.log.Error("tokens cannot be kept until they are revoked", "organization", v.OrganizationID, "server", s.Slug, "error", err.Error())
-		return v, told
+		b.notRevoked(storage.Connection{ConnectionKey: storage.ConnectionKey{OrganizationID: s.OrganizationID, ServerID: s.ID}}, err)
+		return v, nil
 	}
 	if err := b.store.AddRevocation(ctx, v); err != nil {
 		b.unstored.put(v)
 		b.log.Error("tokens that are to be revoked are in memory alone", "organization", v.OrganizationID, "server", s.Slug, "error", err.Error())
 	}
 	return v, told
+}
+
+// toldOf returns what the provider is to be told of a grant; nil when there is nothing to tell.
+func toldOf(s storage.Server, endpoint string, auth oauthflow.ClientAuth, g grant) (*sealedRevocation, error) {
+	if g.Access.Empty() && g.Refresh.Empty() {
+		return nil, nil //nolint:nilnil // there is nothing, which is no error
+	}
+	if endpoint == "" {
+		return nil, errors.New("their provider has no address to revoke them at: they stay good until they run out")
+	}
+	return &sealedRevocation{
+		Server: s.Slug, Endpoint: endpoint, ClientID: auth.ID, Secret: auth.Secret.Reveal(), Method: auth.Method,
+		TrustedCA: s.Entry.Options.TrustedCA, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(),
+	}, nil
+}
+
+// sealRevocation makes the row of a revocation. Whoever makes it tries it first.
+func (b *Broker) sealRevocation(organization string, told *sealedRevocation) (storage.Revocation, error) {
+	now := b.now().UTC()
+	v := storage.Revocation{ID: uuid.Must(uuid.NewV7()).String(), OrganizationID: organization, CreatedAt: now, NextAt: now.Add(revokeLease)}
+	plain, err := json.Marshal(told)
+	if err != nil {
+		return v, fmt.Errorf("encoding a revocation: %w", err)
+	}
+	defer clear(plain)
+	v.Sealed, err = b.keyring.Seal(plain, seal.RevocationPlace(v.OrganizationID, v.ID))
+	return v, err
 }
 
 // tryRevocation tells the provider once. What it does not take is told again.
@@ -102,11 +118,35 @@ func (b *Broker) tryRevocation(ctx context.Context, v storage.Revocation, told *
 	}
 	ctx, cancel := b.apart(ctx, revokeDeadline)
 	defer cancel()
+	if !b.claim(ctx, &v) {
+		return
+	}
 	request, err := told.request()
 	if err == nil {
 		err = b.oauth.Revoke(ctx, request)
 	}
-	log := b.log.With("organization", v.OrganizationID, "server", told.Server)
+	b.triedRevocation(context.WithoutCancel(ctx), v, told.Server, err)
+}
+
+// claim keeps everybody else from trying a revocation for a while. It reports false when somebody else is at it, or the store does not
+// answer: it is tried later then.
+func (b *Broker) claim(ctx context.Context, v *storage.Revocation) bool {
+	now := b.now().UTC()
+	if v.NextAt.Sub(now) >= revokeDeadline {
+		return true // it was made just now, for this try
+	}
+	next := now.Add(revokeLease)
+	err := b.store.PostponeRevocation(ctx, *v, next, 0)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		b.log.Warn("claiming a revocation", "organization", v.OrganizationID, "error", err.Error())
+	}
+	v.NextAt = next
+	return err == nil
+}
+
+// triedRevocation follows from one try.
+func (b *Broker) triedRevocation(ctx context.Context, v storage.Revocation, server string, err error) {
+	log := b.log.With("organization", v.OrganizationID, "server", server)
 	over := b.now().Sub(v.CreatedAt) >= storage.RevocationLifetime
 	switch {
 	case err == nil:
@@ -117,27 +157,42 @@ func (b *Broker) tryRevocation(ctx context.Context, v storage.Revocation, told *
 	default:
 		b.count(RevokeFailed)
 		log.Warn("revoking tokens; they are tried again", "error", err.Error())
+		if err := b.postpone(ctx, v); err != nil {
+			log.Warn("revoking tokens; they are tried again later than meant", "error", err.Error())
+		}
 		return
 	}
 	b.unstored.forget(v.ID)
-	if err := b.store.DeleteRevocation(context.WithoutCancel(ctx), v.OrganizationID, v.ID); err != nil {
+	if err := b.store.DeleteRevocation(ctx, v.OrganizationID, v.ID); err != nil {
 		log.Warn("a revocation that is over is still stored", "error", err.Error())
 	}
 }
 
-// KeepRevoking tells providers again what they did not take, until the broker is closed. It is to be called once.
+// postpone counts an attempt that failed. The next one may be when as much time has passed again as since the first: 1 s later, 2 s,
+// 4 s, and so on.
+func (b *Broker) postpone(ctx context.Context, v storage.Revocation) error {
+	now := b.now().UTC()
+	next := now.Add(min(max(now.Sub(v.CreatedAt), firstRevokeWait), lastRevokeWait))
+	err := b.store.PostponeRevocation(ctx, v, next, 1)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil // another node has it, or it is in memory alone
+	}
+	if err == nil {
+		b.alarm.set(next)
+	}
+	return err
+}
+
+// KeepRevoking tells providers what they did not take yet, until the broker is closed. It begins with what a process before this one
+// has left. It is to be called once.
 func (b *Broker) KeepRevoking() {
 	b.background(func() {
-		ticker := time.NewTicker(revokeEvery)
-		defer ticker.Stop()
 		for {
-			select {
-			case <-b.ending:
+			if err := b.RevokeDue(b.ctx); err != nil && !errors.Is(err, context.Canceled) {
+				b.log.Warn("revoking tokens again", "error", err.Error())
+			}
+			if !b.alarm.wait(b.ending, revokeEvery, b.now) {
 				return
-			case <-ticker.C:
-				if err := b.RevokeDue(b.ctx); err != nil && !errors.Is(err, context.Canceled) {
-					b.log.Warn("revoking tokens again", "error", err.Error())
-				}
 			}
 		}
 	})
@@ -148,21 +203,23 @@ func (b *Broker) KeepRevoking() {
 func (b *Broker) RevokeDue(ctx context.Context) error {
 	b.endUnsaved(ctx)
 	b.storeRevocations(ctx)
-	due, err := b.store.DueRevocations(ctx, b.now().UTC(), revokeBatch)
+	now := b.now().UTC()
+	soon, err := b.store.DueRevocations(ctx, now.Add(revokeEvery), revokeBatch)
 	if err != nil {
 		return fmt.Errorf("reading what is to be revoked: %w", err)
 	}
 	var all errgroup.Group
-	for _, v := range due {
-		wait := min(firstRevokeWait<<min(v.Attempts, 10), lastRevokeWait)
-		err := b.store.PostponeRevocation(ctx, v, b.now().UTC().Add(wait))
-		if errors.Is(err, storage.ErrNotFound) {
-			continue // another node has it
+	due := 0
+	for _, v := range soon {
+		if v.NextAt.After(now) {
+			b.alarm.set(v.NextAt)
+			break
 		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("postponing a revocation: %w", err), all.Wait())
-		}
+		due++
 		all.Go(func() error { return b.revokeAgain(ctx, v) })
+	}
+	if due == revokeBatch {
+		b.alarm.set(now.Add(firstRevokeWait)) // there may be more
 	}
 	return all.Wait()
 }
@@ -185,7 +242,7 @@ func (b *Broker) revokeAgain(ctx context.Context, v storage.Revocation) error {
 	}
 	b.log.Error("what is to be revoked cannot be read", "organization", v.OrganizationID, "error", err.Error())
 	if b.now().Sub(v.CreatedAt) < storage.RevocationLifetime {
-		return nil
+		return b.postpone(ctx, v)
 	}
 	b.count(NotRevoked)
 	return b.store.DeleteRevocation(ctx, v.OrganizationID, v.ID)
@@ -215,16 +272,16 @@ func (b *Broker) revokeUnsaved(ctx context.Context, key storage.ConnectionKey) {
 	b.revoke(ctx, late.server, late.client, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
 }
 
-// dropUnsaved forgets such tokens of a connection that another one, of that kind, took the place of. They are revoked where that
-// cannot end the new one.
-func (b *Broker) dropUnsaved(ctx context.Context, key storage.ConnectionKey, by storage.Provider) {
-	late, ok := b.unsaved.get(key)
+// dropUnsaved forgets such tokens of a connection that another one took the place of. They are revoked where that cannot end the new
+// one.
+func (b *Broker) dropUnsaved(ctx context.Context, by storage.Connection) {
+	late, ok := b.unsaved.get(by.ConnectionKey)
 	switch {
 	case !ok:
-	case by != storage.ProviderOAuth2, late.server.Entry.Options.IndependentTokens:
-		b.revokeUnsaved(ctx, key)
+	case spares(&by, late.client, late.server):
+		b.revokeUnsaved(ctx, by.ConnectionKey)
 	default:
-		b.unsaved.forget(key)
+		b.unsaved.forget(by.ConnectionKey)
 	}
 }
 
@@ -244,29 +301,9 @@ func (b *Broker) endUnsaved(ctx context.Context) {
 		case errors.Is(err, storage.ErrNotFound), errors.Is(err, errNothingStored):
 			b.revokeUnsaved(ctx, key)
 		case err == nil && g.ID != late.grant:
-			b.dropUnsaved(ctx, key, c.Kind)
+			b.dropUnsaved(ctx, c)
 		}
 	}
-}
-
-// replaced returns the grant that a new connection takes the place of, where it may be revoked. Most providers end all tokens of a user and
-// client with one of them, the new ones too: only where the entry says that they do not there is one.
-func (b *Broker) replaced(ctx context.Context, s storage.Server, client storage.OAuthClient, key storage.ConnectionKey) (grant, error) {
-	if !s.Entry.Options.IndependentTokens {
-		return grant{}, nil
-	}
-	former, err := b.store.Connection(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && !issuedTo(former, client) {
-		return grant{}, nil
-	}
-	if err != nil {
-		return grant{}, err
-	}
-	g, err := b.openGrant(former)
-	if err != nil { // nothing is stored, or nobody can read it any more
-		return grant{}, nil //nolint:nilerr // that must not keep its user from connecting anew
-	}
-	return g, nil
 }
 
 // unstored keeps revocations that the store could not take, until it can. The zero value is ready.

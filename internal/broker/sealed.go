@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // sealedGrant holds a grant in the form that is sealed into a connection. Its secrets are plain: it lives while it is sealed or opened.
@@ -17,12 +18,18 @@ type sealedGrant struct {
 	Password string `json:"password,omitempty"`
 	Forced   bool   `json:"forced,omitempty"`
 	Unusable bool   `json:"unusable,omitempty"`
+
+	ClientKind   string `json:"client_kind,omitempty"`
+	ClientSecret string `json:"client_secret,omitempty"`
+	ClientMethod string `json:"client_method,omitempty"`
+	RevokeAt     string `json:"revoke_at,omitempty"`
 }
 
 func (g grant) encode() ([]byte, error) {
 	return json.Marshal(sealedGrant{
 		ID: g.ID, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(), Asked: g.Asked, Key: g.Key.Reveal(),
 		Username: g.Username.Reveal(), Password: g.Password.Reveal(), Forced: g.Forced, Unusable: g.Unusable,
+		ClientKind: string(g.Issued.Kind), ClientSecret: g.Issued.Secret.Reveal(), ClientMethod: g.Issued.Method, RevokeAt: g.Issued.Endpoint,
 	})
 }
 
@@ -34,6 +41,9 @@ func decodeGrant(plain []byte) (grant, error) {
 	return grant{
 		ID: s.ID, Access: seal.NewSecret(s.Access), Refresh: seal.NewSecret(s.Refresh), Asked: s.Asked, Key: seal.NewSecret(s.Key),
 		Username: seal.NewSecret(s.Username), Password: seal.NewSecret(s.Password), Forced: s.Forced, Unusable: s.Unusable,
+		Issued: issued{
+			Kind: storage.OAuthClientKind(s.ClientKind), Endpoint: s.RevokeAt, Method: s.ClientMethod, Secret: seal.NewSecret(s.ClientSecret),
+		},
 	}, nil
 }
 

@@ -42,36 +42,43 @@ func (b *Broker) Undo(ctx context.Context, token string) (storage.ConnectionKey,
 	if err := json.Unmarshal(plain, &u); err != nil || !b.now().Before(u.Expires) {
 		return storage.ConnectionKey{}, ErrUndo
 	}
-	var was storage.Connection
-	_, err = b.store.UpdateConnection(ctx, u.ConnectionKey, func(_ context.Context, c *storage.Connection) error {
-		g, err := b.openGrant(*c)
-		if errors.Is(err, storage.ErrUnavailable) {
-			return fmt.Errorf("opening stored credential: %w", err)
-		}
-		if err != nil || g.ID != u.Grant {
-			return ErrUndo
-		}
-		was = *c
-		c.SealedCredential, c.Status, c.Reason = nil, storage.ConnectionError, "undone"
-		c.UpdatedAt = b.now().UTC()
-		return nil
-	})
-	if errors.Is(err, storage.ErrNotFound) {
+	switch c, err := b.store.Connection(ctx, u.ConnectionKey); {
+	case errors.Is(err, storage.ErrNotFound):
 		return storage.ConnectionKey{}, ErrUndo
+	case err != nil:
+		return storage.ConnectionKey{}, fmt.Errorf("reading connection: %w", err)
+	default:
+		if err := b.holds(c, u.Grant); err != nil {
+			return storage.ConnectionKey{}, err
+		}
 	}
-	if err != nil {
-		return storage.ConnectionKey{}, err
-	}
-	b.revokeConnection(ctx, was)
-	gone, err := b.store.DeleteConnection(ctx, u.ConnectionKey)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+	e := b.newEnding()
+	_, err = b.store.DeleteConnection(storage.WithEnding(ctx, func(ctx context.Context, ended storage.Ended) ([]storage.Revocation, error) {
+		if err := b.holds(ended.Former, u.Grant); err != nil { // whoever has connected anew meanwhile stays connected
+			return nil, err
+		}
+		return e.revocations(ctx, ended)
+	}), u.ConnectionKey)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, ErrUndo):
+		return storage.ConnectionKey{}, ErrUndo
+	case err != nil:
 		return storage.ConnectionKey{}, fmt.Errorf("deleting connection: %w", err)
 	}
-	if gone.SealedCredential != nil {
-		// Somebody connected anew between the two steps: that connection was not meant.
-		if _, err := b.store.PutConnection(ctx, gone); err != nil {
-			return storage.ConnectionKey{}, fmt.Errorf("restoring connection: %w", err)
-		}
-	}
+	b.retries.forget(u.ConnectionKey)
+	e.told()
+	b.revokeUnsaved(ctx, u.ConnectionKey)
 	return u.ConnectionKey, nil
+}
+
+// holds is ErrUndo unless the connection has the credentials of that grant.
+func (b *Broker) holds(c storage.Connection, grantID string) error {
+	g, err := b.openGrant(c)
+	if errors.Is(err, storage.ErrUnavailable) {
+		return fmt.Errorf("opening stored credential: %w", err)
+	}
+	if err != nil || g.ID != grantID {
+		return ErrUndo
+	}
+	return nil
 }

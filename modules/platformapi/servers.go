@@ -200,12 +200,11 @@ func deleteServer(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	deleted, err := q.Core.Store.DeleteServer(q.Context(), q.Organization(), id, q.Call.Caller.UserID, q.handler.now())
+	deleted, err := q.Core.Broker.DeleteServer(q.Context(), q.Organization(), id, q.Call.Caller.UserID, q.handler.now())
 	if err != nil {
 		return nil, routes.Missing(err, errNoServer)
 	}
 	q.Core.EndServer(q.Organization(), id)
-	q.Core.Broker.ServerDeleted(q.Context(), deleted)
 	last.Server = deleted.Server
 	return q.serverView(last), nil
 }

@@ -114,7 +114,7 @@ func TestRollingUpgrade(t *testing.T) {
 		if page, err := s.Servers(t.Context(), servers); err != nil || len(page.Items) != 1 {
 			t.Errorf("node %s reads: %v", name, err)
 		}
-		_, err := s.DeleteServer(t.Context(), c.OrganizationID, c.ServerID, "", start)
+		_, err := s.DeleteServer(untold(t.Context()), c.OrganizationID, c.ServerID, "", start)
 		if !errors.Is(err, ErrSchema) || !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "newer durward") {
 			t.Errorf("node %s writes: %v", name, err)
 		}

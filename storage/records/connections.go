@@ -108,7 +108,14 @@ func (s *Store) CreateConnection(ctx context.Context, c storage.Connection) erro
 // PutConnection implements storage.Connections.
 func (s *Store) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {
 	var stored storage.Connection
-	err := s.writeExclusively(ctx, c.ConnectionKey, func(ctx context.Context, tx Tx) (err error) {
+	err := s.writeExclusively(ctx, c.ConnectionKey, func(ctx context.Context, tx Tx) error {
+		former, err := One(ctx, tx, scanConnection, connectionSQL, c.OrganizationID, c.UserID, c.ServerID)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return fmt.Errorf("reading the former connection: %w", err)
+		}
+		if err := endCredential(ctx, tx, former, &c); err != nil {
+			return err
+		}
 		stored, err = storeConnection(ctx, tx, c, putConnectionSQL)
 		return err
 	})
@@ -192,6 +199,11 @@ func (s *Store) storeEdited(ctx context.Context, c storage.Connection) (stored s
 		case present.Version != c.Version:
 			return errOverwritten
 		}
+		if c.SealedCredential == nil {
+			if err := endCredential(ctx, tx, present, nil); err != nil {
+				return err
+			}
+		}
 		stored, err = storeConnection(ctx, tx, c, swapConnectionSQL, c.Version)
 		return err
 	})
@@ -220,6 +232,9 @@ func (s *Store) DeleteConnection(ctx context.Context, key storage.ConnectionKey)
 			return err
 		}
 		if err != nil {
+			return err
+		}
+		if err := endCredential(ctx, tx, former, nil); err != nil {
 			return err
 		}
 		if err := execOne(ctx, tx, deleteConnectionSQL, key.OrganizationID, key.UserID, key.ServerID); err != nil {

@@ -244,6 +244,11 @@ func (s *Store) DeleteServer(ctx context.Context, organization, id, by string, n
 		} else if !errors.Is(err, storage.ErrNotFound) {
 			return fmt.Errorf("reading the server's OAuth client: %w", err)
 		}
+		for _, c := range d.Connections {
+			if err := endedCredential(ctx, tx, storage.Ended{Former: c, Server: d.Server, Client: d.Client}); err != nil {
+				return err
+			}
+		}
 		if err := archivePolicies(ctx, tx, organization, id, by, now); err != nil {
 			return fmt.Errorf("archiving the server's policies: %w", err)
 		}

@@ -72,7 +72,7 @@ func testAudit(t *testing.T, b *bundle) {
 	_, err = b.UpdateServerAndClient(ctx, b.orgA, b.serverA.ID, func(*storage.Server) (bool, error) { return true, nil })
 	noError(t, err)
 	noError(t, b.UpdatePolicies(ctx, b.orgA, nil, "", start, setStatus(storage.PolicyActive)))
-	_, err = b.DeleteConnection(ctx, b.connectionA1)
+	_, err = b.DeleteConnection(untold(ctx), b.connectionA1)
 	wantError(t, err, storage.ErrNotFound)
 	equal(t, b.chain(t, b.orgA), nil)
 	equal(t, len(told), 0)
@@ -170,10 +170,10 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 		}},
 		{"CreateAttempt", func(ctx context.Context) error { return b.CreateAttempt(ctx, attempt(b.connectionA1)) }},
 		{"TakeAttempt", func(ctx context.Context) error { _, err := b.TakeAttempt(ctx, pending.StateHash, start); return err }},
-		{"DeleteConnection", func(ctx context.Context) error { _, err := b.DeleteConnection(ctx, b.connectionA1); return err }},
+		{"DeleteConnection", func(ctx context.Context) error { _, err := b.DeleteConnection(untold(ctx), b.connectionA1); return err }},
 		{"CreateConnection", func(ctx context.Context) error { return b.CreateConnection(ctx, connection(b.connectionA1)) }},
 		{"PutConnection", func(ctx context.Context) error {
-			_, err := b.PutConnection(ctx, connection(b.connectionA1))
+			_, err := b.PutConnection(untold(ctx), connection(b.connectionA1))
 			return err
 		}},
 		{"CreateAgent", func(ctx context.Context) error { return b.CreateAgent(ctx, newAgent(b.orgA, "Created")) }},
@@ -215,7 +215,7 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 			return err
 		}},
 		{"DeleteServer", func(ctx context.Context) error {
-			_, err := b.DeleteServer(ctx, b.orgA, server.ID, "", start)
+			_, err := b.DeleteServer(untold(ctx), b.orgA, server.ID, "", start)
 			return err
 		}},
 		{"AddDataKey", func(ctx context.Context) error {

@@ -107,7 +107,7 @@ func testConnections(t *testing.T, b *bundle) {
 	key := b.connectionA1
 	_, err := b.Connection(ctx, key)
 	wantError(t, err, storage.ErrNotFound)
-	_, err = b.DeleteConnection(ctx, key)
+	_, err = b.DeleteConnection(untold(ctx), key)
 	wantError(t, err, storage.ErrNotFound)
 
 	c := connection(key)
@@ -123,7 +123,7 @@ func testConnections(t *testing.T, b *bundle) {
 
 	// Put replaces everything, absent members included.
 	bare := storage.Connection{ConnectionKey: key, ID: c.ID, Status: storage.ConnectionError, Kind: storage.ProviderAPIKey}
-	put, err := b.PutConnection(ctx, bare)
+	put, err := b.PutConnection(untold(ctx), bare)
 	noError(t, err)
 	got, err = b.Connection(ctx, key)
 	noError(t, err)
@@ -141,7 +141,7 @@ func testConnections(t *testing.T, b *bundle) {
 	a, theirs := attempt(key), attempt(storage.ConnectionKey{OrganizationID: b.orgA, UserID: b.userA2, ServerID: key.ServerID})
 	noError(t, b.CreateAttempt(ctx, a))
 	noError(t, b.CreateAttempt(ctx, theirs))
-	deleted, err := b.DeleteConnection(ctx, key)
+	deleted, err := b.DeleteConnection(untold(ctx), key)
 	noError(t, err)
 	equal(t, deleted, got)
 	_, err = b.TakeAttempt(ctx, a.StateHash, start)
@@ -268,7 +268,7 @@ func testExclusiveEdits(t *testing.T, b *bundle) {
 	<-editing
 	deleted := make(chan storage.Connection, 1)
 	all.Go(func() {
-		c, err := b.DeleteConnection(t.Context(), key)
+		c, err := b.DeleteConnection(untold(t.Context()), key)
 		if err != nil {
 			t.Error(err)
 		}
@@ -322,7 +322,7 @@ func testEditOfDeleted(t *testing.T, b *bundle) {
 	for _, change := range []string{"changed", "read"} {
 		b.connect(t, b.connectionA1)
 		_, err := b.UpdateConnection(t.Context(), b.connectionA1, func(ctx context.Context, c *storage.Connection) error {
-			if _, err := b.DeleteServer(ctx, b.orgA, b.serverA.ID, "", start); err != nil {
+			if _, err := b.DeleteServer(untold(ctx), b.orgA, b.serverA.ID, "", start); err != nil {
 				t.Error(err)
 			}
 			c.Scope = change
@@ -362,7 +362,7 @@ func testEditWaitEnds(t *testing.T, b *bundle) {
 			return nil
 		})
 		wantError(t, err, want)
-		_, err = b.PutConnection(ctx, connection(key))
+		_, err = b.PutConnection(untold(ctx), connection(key))
 		wantError(t, err, want)
 	}
 	_, err := b.Connection(t.Context(), key) // reads do not wait
@@ -420,7 +420,7 @@ func testAttempts(t *testing.T, b *bundle) {
 	// Disconnecting calls an attempt off, although nothing is stored yet.
 	off := attempt(b.connectionA1)
 	noError(t, b.CreateAttempt(ctx, off))
-	_, err = b.DeleteConnection(ctx, b.connectionA1)
+	_, err = b.DeleteConnection(untold(ctx), b.connectionA1)
 	wantError(t, err, storage.ErrNotFound)
 	_, err = b.TakeAttempt(ctx, off.StateHash, start.Add(time.Minute))
 	wantError(t, err, storage.ErrNotFound)

@@ -57,7 +57,7 @@ func testHostileText(t *testing.T, b *bundle) {
 			key := storage.ConnectionKey{OrganizationID: b.orgA, UserID: b.userA1, ServerID: v.ID}
 			c := connection(key)
 			c.ClientID, c.Scope, c.Origin, c.Resource, c.Issuer, c.Reason = text, text, text, text, text, text
-			c, err = b.PutConnection(ctx, c)
+			c, err = b.PutConnection(untold(ctx), c)
 			noError(t, err)
 			stored, err := b.Connection(ctx, key)
 			noError(t, err)
@@ -299,7 +299,7 @@ func testContexts(t *testing.T, b *bundle) {
 		wantError(t, err, want)
 		_, err = b.UpdateServer(ctx, b.orgA, b.serverA.ID, func(*storage.Server) error { return nil })
 		wantError(t, err, want)
-		_, err = b.DeleteConnection(ctx, b.connectionA1)
+		_, err = b.DeleteConnection(untold(ctx), b.connectionA1)
 		wantError(t, err, want)
 		_, err = b.TakeAttempt(ctx, []byte("x"), start)
 		wantError(t, err, want)

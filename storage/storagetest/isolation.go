@@ -358,7 +358,7 @@ func testChanges(t *testing.T, b *bundle) {
 	check("PutOAuthClient", b.PutOAuthClient(ctx, oauthClient(b.orgB, v.ID), ""), "B")
 	_, err = b.UpdateServerAndClient(ctx, b.orgB, v.ID, func(*storage.Server) (bool, error) { return true, nil })
 	check("UpdateServerAndClient", err, "B")
-	_, err = b.DeleteServer(ctx, b.orgB, v.ID, "", start)
+	_, err = b.DeleteServer(untold(ctx), b.orgB, v.ID, "", start)
 	check("DeleteServer", err, "B")
 
 	check("CreateConnection", b.CreateConnection(ctx, connection(b.connectionA1)), "A")
@@ -370,7 +370,7 @@ func testChanges(t *testing.T, b *bundle) {
 	check("UpdateConnection without a change", err)
 	_, err = b.UpdateConnection(ctx, b.connectionA1, func(context.Context, *storage.Connection) error { return context.Canceled })
 	refused("UpdateConnection", err)
-	_, err = b.DeleteConnection(ctx, b.connectionA1)
+	_, err = b.DeleteConnection(untold(ctx), b.connectionA1)
 	check("DeleteConnection", err, "A")
 
 	agent := b.agent(t, b.orgA, "Agent")

@@ -28,15 +28,19 @@ func testRevocations(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, len(one), 1)
 
-	// Of two nodes that have read it, one may try.
-	noError(t, b.PostponeRevocation(ctx, first, start.Add(2*time.Minute)))
-	wantError(t, b.PostponeRevocation(ctx, first, start.Add(3*time.Minute)), storage.ErrNotFound)
+	// Of two nodes that have read it, one may try; what came of that is told by that one.
+	claimed := first
+	claimed.NextAt = start.Add(30 * time.Second)
+	noError(t, b.PostponeRevocation(ctx, first, claimed.NextAt, 0))
+	wantError(t, b.PostponeRevocation(ctx, first, start.Add(3*time.Minute), 1), storage.ErrNotFound)
+	equal(t, due(start.Add(time.Hour)), []storage.Revocation{claimed, other})
+	noError(t, b.PostponeRevocation(ctx, claimed, start.Add(2*time.Minute), 1))
 	first.Attempts, first.NextAt = 1, start.Add(2*time.Minute)
 	equal(t, due(start.Add(time.Hour)), []storage.Revocation{other, first})
 
 	foreign := first
 	foreign.OrganizationID = b.orgB
-	wantError(t, b.PostponeRevocation(ctx, foreign, start), storage.ErrNotFound)
+	wantError(t, b.PostponeRevocation(ctx, foreign, start, 0), storage.ErrNotFound)
 	noError(t, b.DeleteRevocation(ctx, b.orgB, first.ID))
 	equal(t, due(start.Add(time.Hour)), []storage.Revocation{other, first})
 	noError(t, b.DeleteRevocation(ctx, b.orgA, first.ID))

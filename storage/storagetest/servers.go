@@ -205,11 +205,11 @@ func testDeleteServer(t *testing.T, b *bundle) {
 	a := attempt(key1)
 	noError(t, b.CreateAttempt(ctx, a))
 
-	deleted, err := b.DeleteServer(ctx, b.orgA, servers[0].ID, "", start)
+	deleted, err := b.DeleteServer(untold(ctx), b.orgA, servers[0].ID, "", start)
 	noError(t, err)
 	equal(t, deleted, storage.DeletedServer{Server: servers[0], Connections: connections, Client: &client})
 
-	_, err = b.DeleteServer(ctx, b.orgA, servers[0].ID, "", start)
+	_, err = b.DeleteServer(untold(ctx), b.orgA, servers[0].ID, "", start)
 	wantError(t, err, storage.ErrNotFound)
 	_, err = b.Connection(ctx, key1)
 	wantError(t, err, storage.ErrNotFound)
@@ -225,12 +225,12 @@ func testDeleteServer(t *testing.T, b *bundle) {
 	noError(t, b.CreateServer(ctx, servers[0]))
 	_, err = b.Connection(ctx, key1)
 	wantError(t, err, storage.ErrNotFound)
-	_, err = b.DeleteServer(ctx, b.orgA, servers[0].ID, "", start)
+	_, err = b.DeleteServer(untold(ctx), b.orgA, servers[0].ID, "", start)
 	noError(t, err)
 
 	// The custom entry goes with its last server, others stay.
 	equal(t, b.directory(t, b.orgA), []string{"Custom", "Notes"})
-	deleted, err = b.DeleteServer(ctx, b.orgA, servers[1].ID, "", start)
+	deleted, err = b.DeleteServer(untold(ctx), b.orgA, servers[1].ID, "", start)
 	noError(t, err)
 	equal(t, deleted, storage.DeletedServer{Server: servers[1]})
 	equal(t, b.directory(t, b.orgA), []string{"Notes"})

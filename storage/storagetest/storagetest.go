@@ -81,6 +81,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"tasks/given again", testTaskGivenAgain},
 		{"tasks/bounded", testTasksBounded},
 		{"revocations/life", testRevocations},
+		{"revocations/endings", testEndings},
 		{"approvals/a call tried again", testApprovalAgain},
 		{"approvals/M16 pending ones are few", testApprovalCap},
 		{"approvals/lists", testApprovalLists},
@@ -248,7 +249,7 @@ func connection(key storage.ConnectionKey) storage.Connection {
 // connect stores a connection.
 func (b *bundle) connect(t *testing.T, key storage.ConnectionKey) storage.Connection {
 	t.Helper()
-	c, err := b.PutConnection(t.Context(), connection(key))
+	c, err := b.PutConnection(untold(t.Context()), connection(key))
 	noError(t, err)
 	return c
 }

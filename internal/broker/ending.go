@@ -1,0 +1,175 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// ending is one write that may end credentials. What their providers are to be told is stored in its transaction, so that no crash
+// leaves tokens alive that nobody knows any more.
+type ending struct {
+	b *Broker
+	// spare is true when the tokens are worth nothing at the provider already.
+	spare bool
+	// sealed stands in place of the stored credential; nil: the stored one is what ends.
+	sealed []byte
+
+	// ends holds what was said last: the transaction may run again.
+	ends map[storage.ConnectionKey]*end
+}
+
+// end is what becomes of the tokens of one connection.
+type end struct {
+	tell []telling
+	late bool    // tokens that were not stored yet are in it, too
+	lost []error // why nobody can be told of tokens
+}
+
+// telling is what a provider is to be told, and the row that it is stored in.
+type telling struct {
+	row  storage.Revocation
+	what *sealedRevocation
+}
+
+func (b *Broker) newEnding() *ending {
+	return &ending{b: b, ends: make(map[storage.ConnectionKey]*end)}
+}
+
+// in returns a context for the write.
+func (e *ending) in(ctx context.Context) context.Context {
+	return storage.WithEnding(ctx, e.revocations)
+}
+
+// told is to be called when the write is committed: the providers are told in the background.
+func (e *ending) told() {
+	for key, done := range e.ends {
+		if done.late {
+			e.b.unsaved.forget(key)
+		}
+		for _, cause := range done.lost {
+			e.b.notRevoked(storage.Connection{ConnectionKey: key}, cause)
+		}
+		for _, t := range done.tell {
+			e.b.background(func() { e.b.tryRevocation(e.b.ctx, t.row, t.what) })
+		}
+	}
+}
+
+// revocations implements storage.Ending. What cannot be revoked is counted, and keeps nobody from ending a connection; a key that cannot
+// be looked up just now does.
+func (e *ending) revocations(_ context.Context, ended storage.Ended) ([]storage.Revocation, error) {
+	now := new(end)
+	for _, add := range []func(storage.Ended, *end) error{e.addUnsaved, e.addStored} {
+		switch err := add(ended, now); {
+		case errors.Is(err, storage.ErrUnavailable):
+			return nil, fmt.Errorf("finding out what is to be revoked: %w", err)
+		case err != nil:
+			now.lost = append(now.lost, err)
+		}
+	}
+	e.ends[ended.Former.ConnectionKey] = now
+	var rows []storage.Revocation
+	for _, t := range now.tell {
+		rows = append(rows, t.row)
+	}
+	return rows, nil
+}
+
+// addUnsaved adds tokens that this process got for the connection and that the store did not take.
+func (e *ending) addUnsaved(ended storage.Ended, now *end) error {
+	late, ok := e.b.unsaved.get(ended.Former.ConnectionKey)
+	if !ok || e.spare || !spares(ended.By, late.client, late.server) {
+		return nil
+	}
+	now.late = true
+	auth, err := e.b.auth(late.server, late.client)
+	if err != nil {
+		return err
+	}
+	return e.add(now, late.server, late.client.Endpoints.RevocationEndpoint, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
+}
+
+// addStored adds the tokens that the connection holds.
+func (e *ending) addStored(ended storage.Ended, now *end) error {
+	former := ended.Former
+	if e.spare || former.Kind != storage.ProviderOAuth2 {
+		return nil
+	}
+	if e.sealed != nil {
+		former.SealedCredential = e.sealed
+	}
+	g, err := e.b.openSealed(former)
+	if err != nil {
+		return err
+	}
+	by := storage.OAuthClient{Kind: g.Issued.Kind, ClientID: former.ClientID, Issuer: former.Issuer}
+	switch {
+	case spares(ended.By, by, ended.Server):
+	case former.ClientID == ended.By.ClientID:
+		return nil // most providers end these tokens when the new ones end
+	default:
+		return errors.New("they were issued to a former client, and to revoke them may end the new ones")
+	}
+	endpoint, auth, err := e.speaker(ended, g.Issued)
+	if err != nil {
+		return err
+	}
+	return e.add(now, ended.Server, endpoint, auth, g)
+}
+
+// spares reports whether tokens that client has got can be revoked without ending those that take their place. Most providers end all
+// tokens of a user and client with one of them (RFC 7009 section 2.1), those of a new connection too. Another provider does not,
+// nor does one that knows us as another client since we registered anew; of the clients that administrators name, several may be of
+// one project, which some providers end as a whole.
+func spares(by *storage.Connection, client storage.OAuthClient, s storage.Server) bool {
+	switch {
+	case by == nil, by.Kind != storage.ProviderOAuth2, s.Entry.Options.IndependentTokens, by.Issuer != client.Issuer:
+		return true
+	case by.ClientID == client.ClientID:
+		return false
+	}
+	return client.Kind == storage.ClientRegistered || client.Kind == storage.ClientMetadata
+}
+
+// speaker is the client that the tokens of a connection were issued to, and where it revokes them: the server's client, or a former
+// one as the connection remembers it. Nobody else is told them.
+func (e *ending) speaker(ended storage.Ended, then issued) (endpoint string, auth oauthflow.ClientAuth, err error) {
+	if ended.Client != nil && issuedTo(ended.Former, *ended.Client) {
+		auth, err = e.b.auth(ended.Server, *ended.Client)
+		return ended.Client.Endpoints.RevocationEndpoint, auth, err
+	}
+	if !then.known() {
+		return "", auth, errors.New("they were issued to a former client, of which nothing is known any more")
+	}
+	auth = oauthflow.ClientAuth{ID: ended.Former.ClientID, Secret: then.Secret, Method: then.Method}
+	auth.Roots, err = directory.TrustedRoots(ended.Server.Entry.Options.TrustedCA)
+	return then.Endpoint, auth, err
+}
+
+func (e *ending) add(now *end, s storage.Server, endpoint string, auth oauthflow.ClientAuth, g grant) error {
+	told, err := toldOf(s, endpoint, auth, g)
+	if err != nil || told == nil {
+		return err
+	}
+	v, err := e.b.sealRevocation(s.OrganizationID, told)
+	if err != nil {
+		return err
+	}
+	now.tell = append(now.tell, telling{row: v, what: told})
+	return nil
+}
+
+// issuedTo reports whether the client may speak of the connection's tokens: nobody else is told them.
+func issuedTo(c storage.Connection, client storage.OAuthClient) bool {
+	return c.Kind == storage.ProviderOAuth2 && c.ClientID == client.ClientID && c.Issuer == client.Issuer
+}
+
+func (b *Broker) notRevoked(c storage.Connection, cause error) {
+	b.count(NotRevoked)
+	b.log.Warn("tokens cannot be revoked", "organization", c.OrganizationID, "server", c.ServerID, "error", cause.Error())
+}

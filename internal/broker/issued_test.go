@@ -1,0 +1,175 @@
+package broker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// former has the user connected through a registered client that the gateway has replaced since, and returns their grant and what the
+// provider knew of that client.
+func (b *bundle) former() (g grant, as string) {
+	b.t.Helper()
+	b.provider.set(func(p *provider) { p.expires = b.clock.now().Add(24 * time.Hour).Unix() }) // with a secret
+	b.connect()
+	g, err := b.openGrant(b.connection())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	client, err := b.store.OAuthClient(b.t.Context(), b.key.OrganizationID, b.key.ServerID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	auth, err := b.auth(b.server, client)
+	if err != nil || auth.Secret.Empty() {
+		b.t.Fatalf("the client has no secret: %v", err)
+	}
+	if err := b.ForgetClient(b.t.Context(), b.server); err != nil {
+		b.t.Fatal(err)
+	}
+	// Somebody else's connect registers the next one.
+	if _, err := b.Connect(b.t.Context(), Who{OrganizationID: b.who.OrganizationID, UserID: b.user("bob")}, b.server, ConnectRequest{}); err != nil {
+		b.t.Fatal(err)
+	}
+	now, err := b.store.OAuthClient(b.t.Context(), b.key.OrganizationID, b.key.ServerID)
+	if err != nil || now.ClientID == client.ClientID {
+		b.t.Fatalf("the client is the former one: %v", err)
+	}
+	return g, auth.ID + " " + auth.Secret.Reveal()
+}
+
+// TestFormerClientRevokes ends connections whose client was replaced since: their tokens are revoked as that client, whose secret nobody
+// else is told. The grant that takes the place of one is of another client, and goes on.
+func TestFormerClientRevokes(t *testing.T) {
+	for name, end := range map[string]func(b *bundle) error{
+		"disconnected": func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) },
+		"deleted": func(b *bundle) error {
+			_, err := b.DeleteServer(b.t.Context(), b.key.OrganizationID, b.key.ServerID, b.who.UserID, b.clock.now())
+			return err
+		},
+		"run out": func(b *bundle) error {
+			b.clock.advance(2 * time.Hour)
+			_, err := b.Credential(b.t.Context(), b.key, &b.server)
+			if err == nil {
+				b.t.Error("a token of the former client was refreshed")
+			}
+			return nil
+		},
+		"connected anew": func(b *bundle) error { b.connect(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			g, as := b.former()
+			if err := end(b); err != nil {
+				t.Fatal(err)
+			}
+			b.settle(func() bool { return len(b.waiting()) == 0 })
+			b.Close()
+			got := get(b.provider, func(p *provider) map[string]string { return p.revokedAs })
+			if len(got) != 2 || got[g.Refresh.Reveal()] != as || got[g.Access.Reveal()] != as {
+				t.Errorf("revoked %v, not as %q\n%s", got, as, b.log)
+			}
+		})
+	}
+}
+
+// TestFormerClientUnknown ends connections of clients of which nothing is known any more, or whose end may end more: that is counted.
+func TestFormerClientUnknown(t *testing.T) {
+	forget := func(b *bundle, kind storage.OAuthClientKind) {
+		b.edit(func(c *storage.Connection) {
+			g, err := b.openGrant(*c)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			g.Issued = issued{Kind: kind}
+			if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
+				b.t.Fatal(err)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		kind storage.OAuthClientKind
+		end  func(b *bundle) error
+	}{
+		"stored by an older version":       {end: func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) }},
+		"configured, whose secret is gone": {kind: storage.ClientConfigured, end: func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) }},
+		"configured, connected anew":       {kind: storage.ClientConfigured, end: func(b *bundle) error { b.connect(); return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.former()
+			forget(b, tc.kind)
+			if err := tc.end(b); err != nil {
+				t.Fatal(err)
+			}
+			b.Close()
+			if got := b.revoked(); len(got) != 0 || len(b.waiting()) != 0 {
+				t.Errorf("revoked %v, %d wait", got, len(b.waiting()))
+			}
+			b.counted(map[Event]int64{NotRevoked: 1})
+		})
+	}
+}
+
+// TestIssuedByConfiguredClient: a secret that an administrator has configured is kept in no connection.
+func TestIssuedByConfiguredClient(t *testing.T) {
+	b := setup(t)
+	sealed, err := b.keyring.Seal([]byte("s3cret"), ClientSecretAD(b.key.OrganizationID, b.key.ServerID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.server, err = b.store.UpdateServer(t.Context(), b.key.OrganizationID, b.key.ServerID, func(s *storage.Server) error {
+		s.ClientID, s.SealedClientSecret = "configured", sealed
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.provider.set(func(p *provider) { p.clientID, p.secret = "configured", "s3cret" })
+	b.connect()
+	g, err := b.openGrant(b.connection())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Issued != (issued{Kind: storage.ClientConfigured}) || !g.Issued.Secret.Equal(seal.Secret{}) {
+		t.Errorf("%+v", g.Issued)
+	}
+	if err := b.Disconnect(t.Context(), b.key); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(func() bool { return len(b.waiting()) == 0 })
+	b.Close()
+	if got := get(b.provider, func(p *provider) map[string]string { return p.revokedAs }); got[g.Refresh.Reveal()] != "configured s3cret" {
+		t.Errorf("revoked %v", got)
+	}
+}
+
+// TestIssuedIsLearned: who issued a grant that an older version has stored is known once it is refreshed.
+func TestIssuedIsLearned(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	issuedNow := func() issued {
+		g, err := b.openGrant(b.connection())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Issued
+	}
+	want := issuedNow()
+	b.edit(func(c *storage.Connection) {
+		g, err := b.openGrant(*c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Issued = issued{}
+		if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
+			t.Fatal(err)
+		}
+	})
+	b.clock.advance(time.Hour)
+	b.use(b.Broker)
+	if got := issuedNow(); got.Kind != storage.ClientRegistered || got.Kind != want.Kind || got.Endpoint != want.Endpoint || got.Method != want.Method {
+		t.Errorf("%+v instead of %+v", got, want)
+	}
+}
