@@ -21,7 +21,7 @@ func TestOtherShapes(t *testing.T) {
 		`{"result":{"tools":[],"nextCursor":["secret"]}}`:                                 "",
 		`{"result":{"tools":[` + tool("a") + `],"cacheScope":"private","nextCursor":""}}`: "",
 	} {
-		got, err := (&Filter{View: visible, Created: func(id string) { t.Errorf("%s made the task %q", in, id) }}).Message([]byte(in))
+		got, err := (&Filter{View: visible, Created: func(task Task) { t.Errorf("%s made the task %q", in, task.ID) }}).Message([]byte(in))
 		switch {
 		case want == "":
 			want = in
@@ -39,7 +39,7 @@ func TestNothingCreated(t *testing.T) {
 	for _, in := range []string{
 		`{"result":{"resultType":"complete","x":"task","taskId":"t"}}`, `{"result":{"resultType":"task"}}`, `{"result":{"resultType":"task","taskId":""}}`,
 	} {
-		if _, err := (&Filter{View: visible, Created: func(id string) { t.Errorf("%s made the task %q", in, id) }}).Message([]byte(in)); err != nil {
+		if _, err := (&Filter{View: visible, Created: func(task Task) { t.Errorf("%s made the task %q", in, task.ID) }}).Message([]byte(in)); err != nil {
 			t.Errorf("%s: %v", in, err)
 		}
 	}

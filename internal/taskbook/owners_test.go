@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -271,37 +270,28 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// TestKeepSweeping has tasks end: they are forgotten in memory and in the store.
+// TestKeepSweeping has tasks end: they are forgotten in memory and in the store. Sweeping that fails is told, and goes on.
 func TestKeepSweeping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(shared)
 		o := &Owners{Store: store, Now: time.Now}
-		ctx, cancel := context.WithCancel(t.Context())
-		var failures []error
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			o.KeepSweeping(ctx, func(err error) { failures = append(failures, err) })
-		}()
 		create(t, o, alice, Created{ID: "1"})
 		create(t, o, alice, Created{ID: "2", TTL: -1})
-		time.Sleep(grace - time.Second)
-		synctest.Wait()
-		if len(store.tasks) != 2 {
-			t.Error("a task is forgotten too early")
+		sweepFor := func(long time.Duration) (failures []error) {
+			ctx, cancel := context.WithTimeout(t.Context(), long)
+			defer cancel()
+			o.KeepSweeping(ctx, func(err error) { failures = append(failures, err) })
+			return failures
 		}
-		time.Sleep(sweepEvery + time.Second)
-		synctest.Wait()
-		if len(store.tasks) != 1 || o.book.recent.Len() != 1 {
-			t.Errorf("%d tasks are in the store, %d in memory", len(store.tasks), o.book.recent.Len())
+		if failures := sweepFor(grace - time.Second); len(failures) > 0 || len(store.tasks) != 2 {
+			t.Errorf("a task is forgotten too early: %v", failures)
+		}
+		if failures := sweepFor(sweepEvery + time.Second); len(failures) > 0 || len(store.tasks) != 1 || o.book.recent.Len() != 1 {
+			t.Errorf("%d tasks are in the store, %d in memory: %v", len(store.tasks), o.book.recent.Len(), failures)
 		}
 		store.err = storage.ErrUnavailable
-		time.Sleep(sweepEvery)
-		synctest.Wait()
-		if !slices.ContainsFunc(failures, func(err error) bool { return errors.Is(err, storage.ErrUnavailable) }) {
-			t.Error("nobody is told that sweeping fails")
+		if failures := sweepFor(2*sweepEvery + time.Second); len(failures) != 2 || !errors.Is(failures[1], storage.ErrUnavailable) {
+			t.Errorf("what is told of sweeping that fails: %v", failures)
 		}
-		cancel()
-		<-ended
 	})
 }
