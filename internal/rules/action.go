@@ -51,9 +51,11 @@ type Action struct {
 	Approve bool
 }
 
-// AsksForApproval reports whether an action, as it is written in a rule that grants, asks a human first.
+// AsksForApproval reports whether an action, as it is written in a rule that grants, asks a human first. That of a tool named
+// approve does not.
 func AsksForApproval(action string) bool {
-	return strings.HasPrefix(action, kindWords[ToolsCall]+":") && strings.HasSuffix(action, approveSuffix)
+	tool, ok := strings.CutPrefix(action, kindWords[ToolsCall]+":")
+	return ok && strings.HasSuffix(tool, approveSuffix)
 }
 
 // String is the action as it is written in a rule.

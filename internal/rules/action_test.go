@@ -89,6 +89,36 @@ func TestParseAction(t *testing.T) {
 	}
 }
 
+func TestAsksForApproval(t *testing.T) {
+	for action, want := range map[string]bool{"tools/call:x:approve": true, "tools/call:*:approve": true, "tools/call:x": false, "tools/call:approve": false, "tools/call:approve:approve": true, "prompts/get:x:approve": false, "*": false} {
+		if got := AsksForApproval(action); got != want {
+			t.Errorf("%s: %v", action, got)
+		}
+	}
+}
+
+// TestParseCall: a call names one thing, and nothing that a rule means by its own words.
+func TestParseCall(t *testing.T) {
+	type call struct {
+		kind Kind
+		name string
+	}
+	for text, want := range map[string]call{
+		"sse/stream": {SSEStream, ""}, "tools/call:x": {ToolsCall, "x"}, "tools/call:approve": {ToolsCall, "approve"}, "resources/read:a*": {ResourcesRead, "a*"},
+		"prompts/get:x:approve": {PromptsGet, "x:approve"},
+		"":                      {}, "sse/stream:x": {}, "*": {}, "tools/list": {}, "tools/call:": {}, "resources/read:": {}, "prompts/get:": {},
+	} {
+		if kind, name, err := ParseCall(text); (call{kind, name}) != want || (err != nil) != (want == call{}) {
+			t.Errorf("%q is %v %q: %v", text, kind, name, err)
+		}
+	}
+	for text, want := range map[string]string{"tools/call:x:approve": "leave it out", "tools/call:x*": "a pattern of many", "tools/call:a*b": "at the end only", "tools/call:a b": "is made of", "tools/call:": "names nothing"} {
+		if _, _, err := ParseCall(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // M07 a tool that is named like an action's end cannot be granted, whatever the policy.
 func TestM07NamesThatNoGrantReaches(t *testing.T) {
 	s := compile(t, active(grant("all", "*"), grant("tools", "tools/call:*"), grant("x", "tools/call:x", "tools/call:x:approve")))

@@ -26,7 +26,7 @@ func TestNumber(t *testing.T) {
 		{"9007199254740993", types.Int(9007199254740993)},
 		{"0.1", types.Double(0.1)}, {"1.0", types.Double(1)}, {"1e2", types.Double(100)}, {"1E+2", types.Double(100)}, {"100e-2", types.Double(1)},
 		{"0.0", types.Double(0)}, {"0e999", types.Double(0)}, {"-0.0", types.Double(math.Copysign(0, -1))}, {"0.000", types.Double(0)},
-		{"0e9999999999999999999999", types.Double(0)},
+		{"0e9999999999999999999999", types.Double(0)}, {"Infinity", nil}, {"x", nil},
 		{"1.7976931348623157e308", types.Double(math.MaxFloat64)}, {"5e-324", types.Double(5e-324)},
 		{"10000000000000000000", types.Double(1e19)}, {"0.30000000000000004", types.Double(0.30000000000000004)}, {"123.4500", types.Double(123.45)},
 
@@ -53,6 +53,7 @@ func TestNumbersThatCannotBeJudged(t *testing.T) {
 		{"R.attr.bad > 1.0", broken}, {"R.attr.bad > 1.0 || true", broken}, {"R.attr.deep.a[0] == 1", broken}, {"has(R.attr.bad)", broken},
 		{"R.attr.size() > 0", broken}, {"request.resource.attr == {}", broken}, {"'n' in R.attr", broken}, {"R.attr[P.roles[0]] == 1", broken},
 		{"[R].exists(r, r.attr.n == 1)", broken}, {"request['resource']['attr'].n == 1", yes}, {"R == R || true", broken},
+		{"R.kind == 'demo'", yes}, {"R.attr != 'n'", broken}, {"R.attr[0] == 1 || true", broken},
 	}
 	for _, test := range tests {
 		if granted, denied, v := outcomeOf(t, test.expr, args); granted != test.want.grants() || denied != test.want.denies() {
@@ -66,6 +67,11 @@ func TestNumbersThatCannotBeJudged(t *testing.T) {
 		if d.Effect != want {
 			t.Errorf("%s: %+v", expr, d)
 		}
+	}
+	call := tool("x", `{"n":1}`)
+	call.Principal = p
+	if d := compile(t, active(when(grant("g", "*"), "R.attr.n == 1"))).Decide(t.Context(), call); d.Effect != Allow {
+		t.Errorf("arguments are taken for claims: %+v", d)
 	}
 }
 
@@ -94,7 +100,12 @@ func TestM04CaseVariantsOfArguments(t *testing.T) {
 		{"!('repo' in R.attr.o)", `{"o":{"Repo":1}}`, broken}, {"R.attr.o != {'repo': 1}", `{"o":{"Repo":1}}`, broken}, {"R.attr.o[P.id].repo == 'safe'", `{"o":{"u-1":{"Repo":1,"repo":"safe"}}}`, broken},
 		{"R.attr.o.a == 1", `{"o":{"a":1,"z":1,"Z":2}}`, broken}, {"R.attr.o.a == 1", `{"o":{"a":1,"l":[{"z":1,"Z":2}]}}`, broken}, {"R.attr.o.a == 1", `{"o":{"a":1},"p":{"A":1,"z":1,"Z":2}}`, yes},
 		{"R.attr.o.a == 1", `{"o":{` + many + `"A":2}}`, broken}, {"R.attr.o.a == 1", `{"o":{` + many + `"z":2}}`, yes},
+		{"R.attr.o.a == 1", `{"o":{"a":1,"k":1,"\u212a":2}}`, broken}, {"R.attr.o.a == 1", `{"o":{"a":1,"\u212a":1,"k":2}}`, broken},
+		{"R.attr.o.repo == 'safe' && R.attr.o.p.Repo == 'x'", `{"o":{"repo":"safe","p":{"Repo":"x"}}}`, yes},
+		{"R.attr.o.a == 1 && !has(R.attr.o.repo)", `{"o":{"a":1,"Repo":2}}`, broken}, {"R.attr.l[0]['repo'] == 'safe' || true", `{"l":[{"Repo":"evil"}]}`, broken},
+		{"!R.attr.o.exists(k, k == 'path')", `{"o":{"Path":1}}`, broken},
 		// The whole.
+		{"!((P.id == 'u-1' ? 'path' : 'x') in R.attr)", `{"Path":1}`, broken},
 		{"size(R.attr) == 2", `{"repo":"safe","REPO":"evil"}`, broken}, {"size(R.attr) == 1", `{"o":{"a":1,"A":1}}`, broken}, {"size(R.attr) == 1", `{"Repo":1}`, yes},
 		{"!R.attr.exists(k, k == 'path')", `{"Path":1}`, broken}, {"!('path' in R.attr)", `{"Path":1}`, broken}, {"size(R.attr) == 1 && !has(R.attr.path)", `{"Path":1}`, broken}, {"R == R && !has(R.attr.path)", `{"Path":1}`, broken},
 	} {
@@ -121,6 +132,12 @@ func FuzzM04Folding(f *testing.F) {
 	f.Add("repo", "REPO")
 	f.Add("k\u017f", "\u212aS")
 	f.Add("\u00df", "\u1e9e")
+	f.Add("k", "\u212a")
+	f.Add("\u212a", "k")
+	f.Add("z", "Z")
+	f.Add("A", "a")
+	f.Add("A@", "a`")
+	f.Add("A[", "a{")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if !utf8.ValidString(a) || !utf8.ValidString(b) {
 			return
@@ -139,6 +156,22 @@ func TestArgumentsThatAreNoObject(t *testing.T) {
 		}
 		if granted, _, _ := outcomeOf(t, "P.id == 'u-1'", args); !granted {
 			t.Errorf("%s: a condition that does not look at them does not hold", args)
+		}
+	}
+	// Neither are those, whatever reads one member alone would find.
+	for _, args := range []string{`{"a":1,"a":1}`, `{"a":1,}`, `{"a":1}}`, `{"a":1,"b":01}`, `{"a":1,"b":{"c":1,"c":2}}`} {
+		for _, expr := range []string{"R.attr.a == 1 || true", "!has(R.attr.zz)", "size(R.attr) >= 0 || true"} {
+			if granted, denied, _ := outcomeOf(t, expr, args); granted || !denied {
+				t.Errorf("%s of %s: grant matches %v, deny matches %v", expr, args, granted, denied)
+			}
+		}
+	}
+	// What the strict reader is wrongly said to have accepted is not an object either, where that is seen.
+	for expr, args := range map[string]string{"size(R.attr) >= 0 || true": `{"a":1,"a":2}`, "has(R.attr.a)": `{"a":{"b":1,"b":2}}`} {
+		call := tool("x", args)
+		call.Checked = true
+		if d := compile(t, active(when(grant("g", "*"), expr))).Decide(t.Context(), call); d.Effect != Deny || d.Values[0].Error != errArguments.Error() {
+			t.Errorf("%s of %s: %+v", expr, args, d)
 		}
 	}
 	for _, args := range []string{"", "{}", ` { } `} {
@@ -160,6 +193,37 @@ func TestArgumentsAreReadOnceForAll(t *testing.T) {
 		}
 		if d := compile(t, active(rules...)).Decide(t.Context(), tool("x", `{"a":1,"b":2}`)); d.Rule != "3" {
 			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// TestArgumentsAreForgotten: nothing of a call is left for the next one, nor kept in what is reused.
+func TestArgumentsAreForgotten(t *testing.T) {
+	var a arguments
+	a.reset([]byte(`{"x":1e400,"y":{"b":1}}`), false)
+	for _, r := range []reads{{members: []string{"y"}}, {arguments: true}} {
+		_ = a.provide(&r)
+	}
+	a.reset([]byte(`{"z":1}`), false)
+	if err := a.provide(&reads{arguments: true}); err != nil || len(a.members) != 1 || a.below != nil {
+		t.Errorf("%v: %v, %v", err, a.members, a.below)
+	}
+	for n, kept := range map[int]bool{64: true, 65: false} {
+		for _, a := range []arguments{
+			{members: make(map[string]any), index: make([]member, n, n), looked: make([]look, 1)}, {members: make(map[string]any), index: make([]member, 1), looked: make([]look, n, n)},
+		} {
+			for i := range n {
+				a.members[strconv.Itoa(i)] = types.Int(1)
+			}
+			a.index[0].name, a.looked[0].name = []byte("a"), "a"
+			index, looked := a.index, a.looked
+			a.forget()
+			if (a.members != nil) != kept || len(a.members) > 0 || (cap(a.index) > 0) != kept || (cap(a.looked) > 0) != kept {
+				t.Errorf("%d: %d, %d and %d are kept", n, len(a.members), cap(a.index), cap(a.looked))
+			}
+			if index[0].name != nil || looked[0].name != "" {
+				t.Errorf("%v and %v are still held", index[0], looked[0])
+			}
 		}
 	}
 }

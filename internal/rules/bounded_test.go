@@ -11,6 +11,8 @@ func TestM20BoundedExpressions(t *testing.T) {
 		`R.attr.urgent ? R.attr.priority == 1 : true`:                      true,
 		`R.attr.urgent`:                                                        true,
 		`request.action == "tools/call:x"`:                                     true,
+		`5 > R.attr.priority`:                                                  true,
+		`R.attr.title.replace("a", "b") in ["x"]`:                              false,
 		`R.attr.a == R.attr.b`:                                                 false,
 		`R.attr == request.resource.attr`:                                      false,
 		`R.attr.a in R.attr.b`:                                                 false,

@@ -35,14 +35,22 @@ func TestCheck(t *testing.T) {
 
 		{"no name", grant("", "*"), "rules.0.name string_too_short"},
 		{"long name", grant(strings.Repeat("é", 256), "*"), "rules.0.name string_too_long"},
+		{"longest name", grant(strings.Repeat("é", MaxRuleName), "*"), ""},
 		{"no actions", grant("r"), "rules.0.actions too_short"},
 		{"no roles", forSubjects(grant("r", "*")), "rules.0.roles_groups too_short"},
 		{"bad actions", grant("r", "*", "tools/call:x:approve:approve", "nothing"), "rules.0.actions.1 value_error; rules.0.actions.2 value_error"},
 		{"list word in a deny", deny("r", "tools/list", "tools/call:x:approve", "resources/list", "prompts/list"), "rules.0.actions.0 value_error; rules.0.actions.2 value_error; rules.0.actions.3 value_error"},
 		{"M21 roles", forSubjects(grant("r", "*"), "*", "a role, with a comma", "role:x", "group:*", "", "role:", "gr*", "a\nb"), "rules.0.roles_groups.3 value_error; rules.0.roles_groups.4 value_error; rules.0.roles_groups.5 value_error; rules.0.roles_groups.6 value_error; rules.0.roles_groups.7 value_error"},
+		{"longest role", forSubjects(grant("r", "*"), strings.Repeat("é", MaxSubject), "role:"+strings.Repeat("é", MaxSubject), strings.Repeat("é", MaxSubject+1)), "rules.0.roles_groups.2 value_error"},
+		{"role of bad UTF-8", forSubjects(grant("r", "*"), "a\xff"), "rules.0.roles_groups.0 value_error"},
 		{"approval without asking", func() storage.Rule { r := grant("r", "*"); r.Approval = "out_of_band"; return r }(), "rules.0.approval value_error"},
 		{"approval in a deny", func() storage.Rule { r := deny("r", "tools/call:x:approve"); r.Approval = "out_of_band"; return r }(), "rules.0.approval value_error"},
 		{"approval of another word", func() storage.Rule { r := grant("r", "tools/call:x:approve"); r.Approval = "in_band"; return r }(), "rules.0.approval enum"},
+		{"approval of one of two", func() storage.Rule {
+			r := grant("r", "tools/call:x:approve", "tools/call:y")
+			r.Approval = "out_of_band"
+			return r
+		}(), ""},
 		{"approval", func() storage.Rule { r := grant("r", "tools/call:x:approve"); r.Approval = "out_of_band"; return r }(), ""},
 
 		{"condition is null", withCondition(`null`), "rules.0.condition dict_type"},
@@ -65,6 +73,8 @@ func TestCheck(t *testing.T) {
 			"rules.0.condition.match.all.of.0.expr value_error 1:4; rules.0.condition.match.all.of.1.x extra_forbidden; rules.0.condition.match.all.of.1 value_error; rules.0.condition.match.all.of.2.any.of.0.expr value_error 1:1"},
 		{"too deep", withCondition(`{"match":` + deep + `}`), "rules.0.condition.match" + strings.Repeat(".all.of.0", MaxConditionDepth) + ".all value_error"},
 		{"too many", withCondition(`{"match":{"any":{"of":[` + strings.TrimSuffix(strings.Repeat(`{"expr":"true"},`, MaxConditionExpressions+1), ",") + `]}}}`), "rules.0.condition too_long"},
+		{"the last of so many", withCondition(`{"match":{"any":{"of":[` + strings.Repeat(`{"expr":"true"},`, MaxConditionExpressions-1) + `{"expr":"1 +"}]}}}`), fmt.Sprintf("rules.0.condition.match.any.of.%d.expr value_error 1:4", MaxConditionExpressions-1)},
+		{"too many, and nothing of those beyond", withCondition(`{"match":{"any":{"of":[` + strings.Repeat(`{"expr":"true"},`, MaxConditionExpressions) + `{"expr":"1 +"}]}}}`), "rules.0.condition too_long"},
 		{"too large", withCondition(`{"match":{"expr":"` + strings.Repeat(" ", MaxConditionBytes) + `true"}}`), "rules.0.condition too_long"},
 
 		{"syntax error on line 2", expr("true &&\n  R.attr. == 1"), "rules.0.condition.match.expr value_error 2:11"},
@@ -81,7 +91,13 @@ func TestCheck(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := describe(Check([]storage.Rule{test.rule}))
+			problems := Check([]storage.Rule{test.rule})
+			for _, p := range problems {
+				if p.Line < 0 || (p.Line > 0) != (p.Column > 0) {
+					t.Errorf("a problem on line %d, column %d", p.Line, p.Column)
+				}
+			}
+			got := describe(problems)
 			if strings.HasPrefix(test.name, "M20") {
 				// Positions of limits are the interpreter's affair, that there is a problem is ours.
 				got, _, _ = strings.Cut(got, " ")
@@ -124,6 +140,9 @@ func TestCheckWholePolicy(t *testing.T) {
 	if got := describe(Check(make([]storage.Rule, MaxRules+1))); got != "rules too_long" {
 		t.Errorf("too many rules: %q", got)
 	}
+	if got := Check(make([]storage.Rule, MaxRules)); len(got) != maxProblems || got[0].Type == typeTooLong {
+		t.Errorf("as many rules as there may be: %d problems", len(got))
+	}
 	if got := Check(nil); got != nil {
 		t.Errorf("no rules: %v", got)
 	}
@@ -136,6 +155,33 @@ func TestCheckWholePolicy(t *testing.T) {
 	}
 	if got := describe(Check(many)); got != "rules too_long" {
 		t.Errorf("too many expressions: %q", got)
+	}
+	draft := active(many[1:]...)
+	draft.Status, draft.Shadow = storage.PolicyDraft, true
+	if s := compile(t, active(many[1:]...), draft); s.Skipped() != nil {
+		t.Errorf("two policies have no more expressions than one may: %v", s.Skipped())
+	}
+	last := &many[len(many)-1].Condition
+	for beyond, want := range []string{"", "rules too_long"} {
+		left := MaxExpressions%MaxConditionExpressions + beyond
+		*last = json.RawMessage(`{"match":{"all":{"of":[` + strings.Repeat(`{"expr":"true"},`, left-1) + `{"expr":"true"}]}}}`)
+		if got := describe(Check(many)); got != want {
+			t.Errorf("%d expressions beyond: %q", beyond, got)
+		}
+		*last = json.RawMessage(`{"match":{"all":{"of":[` + strings.Repeat(`{"expr":"true"},`, left-1) + `{"expr":"1 +"}]}}}`)
+		if got := describe(Check(many)); strings.Contains(got, "value_error") != (beyond == 0) {
+			t.Errorf("%d expressions beyond, the last one wrong: %q", beyond, got)
+		}
+	}
+}
+
+// TestShown: a long text is not given back with what is wrong with it.
+func TestShown(t *testing.T) {
+	for length, want := range map[int]bool{1: true, maxInput: true, maxInput + 1: false} {
+		text := strings.Repeat("x", length)
+		if got := Check([]storage.Rule{grant("r", text)})[0].Input; (got == text) != want || want != (got != nil) {
+			t.Errorf("%d bytes: %.20v", length, got)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -77,6 +78,8 @@ func TestDecide(t *testing.T) {
 		{"resource with a control", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "file:///a\x00", nil, false, false}, Deny, "", true},
 		{"no resource", []storage.Rule{grant("g", "*")}, Call{sales, ResourcesRead, "", nil, false, false}, Deny, "", true},
 		{"no prompt", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "", nil, false, false}, Deny, "", true},
+		{"prompt with a control", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "a\nb", nil, false, false}, Deny, "", true},
+		{"prompt of bad UTF-8", []storage.Rule{grant("g", "*")}, Call{sales, PromptsGet, "a\xff", nil, false, false}, Deny, "", true},
 		{"no kind", []storage.Rule{grant("g", "*")}, Call{sales, 0, "x", nil, false, false}, Deny, "", true},
 		{"a list is no call", []storage.Rule{grant("g", "*")}, Call{sales, ToolsList, "", nil, false, false}, Deny, "", true},
 		{"any is no call", []storage.Rule{grant("g", "*")}, Call{sales, Any, "", nil, false, false}, Deny, "", true},
@@ -100,6 +103,11 @@ func TestM02OnlyActivePoliciesCount(t *testing.T) {
 		p.Status = status
 		if d := compile(t, p).Decide(t.Context(), tool("x", "")); d.Effect != Deny || !d.Hidden || d.PolicyID != "" {
 			t.Errorf("%s: %+v", status, d)
+		}
+		if p.Shadow = status != storage.PolicyDraft; p.Shadow {
+			if d := compile(t, p).Decide(t.Context(), tool("x", "")); d.Effect != Deny || d.Shadow != nil {
+				t.Errorf("%s in the shadow: %+v", status, d)
+			}
 		}
 	}
 	p := active(grant("g", "*"))
@@ -176,6 +184,22 @@ func TestDecisionTells(t *testing.T) {
 	}
 }
 
+// TestValuesOfTheDecidingRule: they are of the rule that decided, each once however many of its patterns match; of what nothing
+// grants there are only so many.
+func TestValuesOfTheDecidingRule(t *testing.T) {
+	d := compile(t, active(when(grant("g", "tools/call:x", "tools/call:*", "*"), "true"), when(deny("d", "*"), "false"))).Decide(t.Context(), tool("x", ""))
+	if diff := cmp.Diff([]ConditionValue{{"g", "true", "true", ""}}, d.Values); diff != "" {
+		t.Error(diff)
+	}
+	var refusing []storage.Rule
+	for i := range maxValues + 1 {
+		refusing = append(refusing, when(grant(string(rune('a'+i)), "*"), "false"))
+	}
+	if d := compile(t, active(refusing...)).Decide(t.Context(), tool("x", "")); len(d.Values) != maxValues {
+		t.Errorf("%d values", len(d.Values))
+	}
+}
+
 // TestExplain: what did not match is told too, and nothing twice.
 func TestExplain(t *testing.T) {
 	s := compile(t, active(
@@ -230,6 +254,7 @@ func TestShadow(t *testing.T) {
 	}{
 		{"", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}}},
 		{"", "y", nil},
+		{"a9", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}}},
 		// The active policy for a1 would stay in force beside the draft for all.
 		{"a1", "x", []ShadowDecision{{"for a1", "for a1", 3, Ask, "asks", false, Reason{text: `Rule "asks" grants it once a human has approved.`}}}},
 		// a2 is under the policy for all; either draft would govern it.
@@ -248,6 +273,22 @@ func TestShadow(t *testing.T) {
 	}
 }
 
+// TestShadowTells: a draft that asks on another channel would have decided otherwise; and what it says is of its own conditions.
+func TestShadowTells(t *testing.T) {
+	ask := grant("ask", "tools/call:x:approve")
+	draft := active(strict("strictly", "tools/call:x:approve"))
+	draft.ID, draft.Name, draft.Status, draft.Shadow = "draft", "draft", storage.PolicyDraft, true
+	d := compile(t, active(ask), draft).Decide(t.Context(), tool("x", ""))
+	if len(d.Shadow) != 1 || d.Shadow[0].Effect != Ask || !d.Shadow[0].OutOfBand {
+		t.Errorf("%+v", d.Shadow)
+	}
+	draft.Rules = nil
+	d = compile(t, active(when(grant("g", "*"), "true")), draft).Decide(t.Context(), tool("x", ""))
+	if len(d.Shadow) != 1 || d.Shadow[0].Reason != reasonNoGrant {
+		t.Errorf("%+v", d.Shadow)
+	}
+}
+
 func TestDoneContextDenies(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -257,6 +298,10 @@ func TestDoneContextDenies(t *testing.T) {
 	}
 	if d := s.Decide(ctx, tool("y", "")); d.Effect != Allow {
 		t.Errorf("without a condition: %+v", d)
+	}
+	begun := &evaluation{ctx: ctx, until: time.Now().Add(time.Hour)}
+	if !begun.overdue() {
+		t.Error("what was begun before goes on")
 	}
 }
 

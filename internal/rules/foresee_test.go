@@ -42,6 +42,13 @@ func TestForesee(t *testing.T) {
 		{"groups in a condition", []storage.Rule{when(all, "size(P) == 5")}, `{}`, Lacking{Roles: true}, "roles", ""},
 		{"roles do not matter", []storage.Rule{forSubjects(deny("no", "tools/call:y"), "role:dev"), all}, `{}`, Lacking{Roles: true}, "allow", "all"},
 		{"the stricter of two that ask is named", []storage.Rule{grant("ask", "*", "tools/call:x:approve"), strict("strict", "tools/call:x:approve")}, `{}`, Lacking{}, "ask", "strict"},
+		{"a member that may be there", []storage.Rule{when(all, "has(R.attr.n)")}, ``, Lacking{Arguments: true}, "arguments", ""},
+		{"asking strictly that depends", []storage.Rule{all, when(strict("perhaps", "tools/call:x:approve"), "R.attr.n == 1")}, ``, Lacking{Arguments: true}, "arguments", ""},
+		{"the first of two that grant is named", []storage.Rule{all, strict("strict", "tools/call:x", "tools/call:y:approve")}, `{}`, Lacking{}, "allow", "all"},
+		{"the rest makes a deny match", []storage.Rule{all, when(deny("no", "*"), "R.attr.n == 1 || P.id == 'u-1'")}, ``, Lacking{Arguments: true}, "deny", "no"},
+		{"facts that are no roles", []storage.Rule{when(all, "P.id == 'u-1'")}, `{}`, Lacking{Roles: true}, "allow", "all"},
+		{"claims that are known", []storage.Rule{when(all, "P.attr.level == 3")}, ``, Lacking{Arguments: true}, "allow", "all"},
+		{"arguments that are known", []storage.Rule{when(all, "size(R.attr) == 1")}, `{"n":1}`, Lacking{Claims: true}, "allow", "all"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -77,6 +84,34 @@ func TestForeseeResource(t *testing.T) {
 	got := s.Foresee(t.Context(), Call{Principal: sales, Kind: ResourcesRead, Name: "docs:a"}, Lacking{Arguments: true})
 	if !got.Certain || got.Effect != Allow {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestForeseeTellsWhatMatters: what is lacked is what could change the answer, and no more.
+func TestForeseeTellsWhatMatters(t *testing.T) {
+	perhaps := when(deny("perhaps", "*"), "R.attr.n == 1")
+	claims := func(r storage.Rule) storage.Rule { return when(r, "P.attr.level == 3") }
+	for name, rules := range map[string][]storage.Rule{
+		"another that grants":           {perhaps, grant("all", "*"), claims(grant("more", "*"))},
+		"another that asks":             {perhaps, grant("ask", "tools/call:x:approve"), claims(grant("more", "tools/call:x:approve"))},
+		"another that asks strictly":    {perhaps, strict("ask", "tools/call:x:approve"), claims(strict("more", "tools/call:x:approve"))},
+		"one that asks for another":     {perhaps, grant("all", "tools/call:x"), claims(strict("more", "tools/call:x", "tools/call:y:approve"))},
+		"one for somebody else":         {perhaps, forSubjects(claims(grant("more", "*")), "role:nobody"), grant("all", "*")},
+		"a denial that nothing changes": {perhaps},
+	} {
+		got := compile(t, active(rules...)).Foresee(t.Context(), tool("x", ""), Lacking{Arguments: true, Claims: true})
+		if !got.Lacked.Arguments || got.Lacked.Claims || got.Certain != (len(rules) == 1) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := compile(t, active()).Foresee(t.Context(), tool("x", ""), Lacking{Arguments: true}); !got.Certain || !got.Lacked.nothing() {
+		t.Errorf("no rules: %+v", got)
+	}
+	if got := compile(t, active(when(grant("g", "*"), "R.attr.n == 1 && P.id == 'nobody'"))).Foresee(t.Context(), tool("x", ""), Lacking{Arguments: true}); !got.Certain || !got.Lacked.nothing() {
+		t.Errorf("a denial that no rule makes: %+v", got)
+	}
+	if got := compile(t, active(grant("all", "*"))).Foresee(t.Context(), tool("x y", ""), Lacking{}); !got.Certain || got.Effect != Deny {
+		t.Errorf("a name that cannot be called: %+v", got)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/overloads"
@@ -158,10 +157,7 @@ func mayReplace(a []ref.Val) bool {
 	}
 	text, _ := a[0].(types.String)
 	old, _ := a[1].(types.String)
-	times := utf8.RuneCountInString(string(text)) + 1
-	if old != "" {
-		times = strings.Count(string(text), string(old))
-	}
+	times := strings.Count(string(text), string(old)) // "" is found around each character
 	return product(times, length(a[2]))+len(text) <= maxText
 }
 

@@ -115,10 +115,18 @@ func TestM20Deadline(t *testing.T) {
 			t.Errorf("%s: %+v", expr, d)
 		}
 	}
+	// Of those that are bounded none is held up by another one.
+	if d := compile(t, active(when(deny("1", "*"), "R.attr.n == 2"), when(deny("2", "*"), "R.attr.n == 3"), when(grant("3", "*"), "R.attr.n == 1"))).Decide(t.Context(), tool("x", args)); d.Effect != Allow {
+		t.Errorf("%+v", d)
+	}
 	// All conditions of a call share it.
 	d := compile(t, active(when(grant("1", "*"), "R.attr.s.contains('y')"), when(deny("2", "*"), "R.attr.s.size() == 2"), grant("3", "*"))).Decide(t.Context(), tool("x", args))
 	if d.Effect != Deny || d.Rule != "2" {
 		t.Errorf("%+v", d)
+	}
+	evaluationTime = time.Hour
+	if d := compile(t, active(when(grant("r", "*"), "R.attr.l.all(x, x == 1)"))).Decide(t.Context(), tool("x", args)); d.Effect != Allow {
+		t.Errorf("with time left: %+v", d)
 	}
 }
 

@@ -49,6 +49,14 @@ func TestUnreadableClaims(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+	if unread.claims != nil {
+		t.Error("claims are held once they are read")
+	}
+	unasked := NewPrincipalOf("u", nil, nil, "", reader(func() (map[string]any, bool) { t.Error("read though no condition looks at them"); return nil, true }))
+	call := Call{Principal: unasked, Kind: ToolsCall, Name: "x", Arguments: []byte(`{"n":1}`)}
+	if d := compile(t, active(when(grant("g", "*"), "R.attr.n == 1"))).Decide(t.Context(), call); d.Effect != Allow {
+		t.Errorf("%+v", d)
+	}
 	if got := decide(NewPrincipal("u", nil, nil, "", nil)); got != Allow {
 		t.Errorf("no claims: %v", got)
 	}

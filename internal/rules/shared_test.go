@@ -33,6 +33,10 @@ func TestSharedExpressions(t *testing.T) {
 	if first == compiledCondition(t, "o1", expr+" ") {
 		t.Error("another expression is taken for it")
 	}
+	twice := compile(t, active(when(grant("one", "tools/call:x"), expr), when(grant("other", "tools/call:y"), expr))).unscoped.rules
+	if twice[0].condition.expr != twice[1].condition.expr {
+		t.Error("compiled again for another rule of a policy")
+	}
 	runtime.KeepAlive(again)
 	for range 1000 {
 		if _, kept := shared.Load(sharedKey{"o1", expr}); !kept {

@@ -122,6 +122,8 @@ func TestTemplates(t *testing.T) {
 		{"condition that nobody meets", "file:///{path}", []storage.Rule{when(grant("g", "*"), "P.id == 'x' && R.attr.uri == ''")}, false},
 		{"exact, and its condition is not met", "file:///{path}", []storage.Rule{when(grant("g", "resources/read:file:///a"), "R.attr.uri == 'b'")}, false},
 		{"climbs", "file:///../{path}", g("*"), false},
+		{"a control before the expression", "file:///a%0ab{path}", g("*"), false},
+		{"longer prefix that parts ways", "file:///a/{path}", g("resources/read:file:///bbbbbb/*"), false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -129,6 +131,29 @@ func TestTemplates(t *testing.T) {
 				t.Errorf("Template(%q) = %v", test.template, got)
 			}
 		})
+	}
+}
+
+func TestTemplateUngoverned(t *testing.T) {
+	if compile(t).View(t.Context(), sales).Template("file:///{path}") {
+		t.Error("shown without a policy")
+	}
+}
+
+func TestExpands(t *testing.T) {
+	for _, test := range []struct {
+		parts     []string
+		text      string
+		onlyStart bool
+		want      bool
+	}{
+		{[]string{"abc", ""}, "ab", true, true}, {[]string{"abc", ""}, "ab", false, false}, {[]string{"abc", ""}, "xb", true, false}, {[]string{"abc", "z"}, "abcd", true, true},
+		{[]string{"ab", "b"}, "ab", false, false}, {[]string{"ab", "b"}, "abb", false, true}, {[]string{"", "ab", "b"}, "ab", false, false}, {[]string{"", "x", ""}, "x", false, true},
+		{[]string{"", "x", ""}, "y", false, false},
+	} {
+		if got := expands(test.parts, test.text, test.onlyStart); got != test.want {
+			t.Errorf("%q, %q, only its start %v: %v", test.parts, test.text, test.onlyStart, got)
+		}
 	}
 }
 
@@ -171,13 +196,13 @@ func TestNamesOfResources(t *testing.T) {
 	for _, uri := range []string{
 		"..", "file:///a/..", "file:///../b", "a/%2e%2e/b", "a/%2E./b", "a/..%2fb", "a%2f..%2fb", "a/%252e%252e/b", `a\..\b`, "a/..;x=1/b", "a/..?x", "a/..#x", "x:..", "a/%2e%2e%zz/../b", "%zz/%2e%2e/",
 		"file:///ok/.%09./x", "file:///ok/.%0a./x", "file:///ok/.%250D./x", "file:///ok/.%09./%zz", "a/b%00", "a/b%C2%85", "a/b%7f",
-		"a\x7fb", "a\nb", "a\u0085b",
+		"a\x7fb", "a\nb", "a\u0085b", "a\xff", "a/%25252e%25252e/b", "a%25250ab",
 	} {
 		if callable(ResourcesRead, uri) {
 			t.Errorf("%q can be read", uri)
 		}
 	}
-	for _, uri := range []string{"file:///a/b", "a..b", "git:HEAD...main", "file:///a/...", "file:///a/.hidden", "a/%20b", "x:%zz", "a/..b/c", "file:///a%2e%2eb", "file:///é", "a?x=1..2", "a/%", "a/%2", "a/%zz%20", "a/%e2%82%ac"} {
+	for _, uri := range []string{"file:///a/b", "a..b", "git:HEAD...main", "file:///a/...", "file:///a/.hidden", "a/%20b", "x:%zz", "a/..b/c", "file:///a%2e%2eb", "file:///é", "a?x=1..2", "a/%", "a/%2", "a/%zz%20", "a/%e2%82%ac", "a/%25252525", "a/%20/z2ez2e/b"} {
 		if !callable(ResourcesRead, uri) {
 			t.Errorf("%q cannot be read", uri)
 		}
