@@ -143,7 +143,7 @@ func (a *aio) await() (int, error) {
 	}
 	a.blocks[0] = &a.block
 	submitted, err := retried(unix.SYS_IO_SUBMIT, a.context, 1, uintptr(unsafe.Pointer(&a.blocks)), 0) //nolint:gosec // a is kept, and nothing moves it
-	if err != nil || submitted != 1 {
+	if submitted != 1 {
 		return 0, errors.Join(errNotTaken, err)
 	}
 	var times [8]byte

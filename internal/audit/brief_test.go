@@ -47,7 +47,7 @@ func TestBrief(t *testing.T) {
 			t.Errorf("%s is taken for a brief id, %s", id, got)
 		}
 	}
-	for _, value := range []string{`""`, `"` + strings.Repeat("A", 42) + `B"`, `"` + strings.Repeat("A", 44) + `"`, `[` + strings.Repeat("1", 43) + `]`, `"` + strings.Repeat("A", 42) + `="`} {
+	for _, value := range []string{`""`, `"` + strings.Repeat("A", 42) + `B"`, `"` + strings.Repeat("A", 44) + `"`, `[` + strings.Repeat("1", 43) + `]`, `"` + strings.Repeat("A", 42) + `="`, `"` + strings.Repeat("A", 42) + "\r" + `"`} {
 		if long, ok := appendWholeDigest(nil, []byte(value)); ok {
 			t.Errorf("%s is taken for a brief digest, %s", value, long)
 		}

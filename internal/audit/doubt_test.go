@@ -252,3 +252,257 @@ func TestNoStore(t *testing.T) {
 	wantStored(t, store, acme, map[string]int{"first": 4})
 	wantClean(t, root, store)
 }
+
+// failingStore fails at one of the questions about what it has.
+type failingStore struct {
+	*memory
+	chains, chunks, checkpoint, checkpoints error
+}
+
+func (s *failingStore) AuditChains(ctx context.Context, node string) ([]storage.AuditChain, error) {
+	if s.chains != nil {
+		return nil, s.chains
+	}
+	return s.memory.AuditChains(ctx, node)
+}
+
+func (s *failingStore) AuditChunks(ctx context.Context, f storage.AuditFilter) ([]storage.AuditChunk, error) {
+	if s.chunks != nil {
+		return nil, s.chunks
+	}
+	return s.memory.AuditChunks(ctx, f)
+}
+
+func (s *failingStore) AuditCheckpoint(ctx context.Context, node string, number int64) (storage.AuditCheckpoint, error) {
+	if s.checkpoint != nil {
+		return storage.AuditCheckpoint{}, s.checkpoint
+	}
+	return s.memory.AuditCheckpoint(ctx, node, number)
+}
+
+func (s *failingStore) AuditCheckpoints(ctx context.Context, node string) ([]storage.AuditCheckpoint, error) {
+	if s.checkpoints != nil {
+		return nil, s.checkpoints
+	}
+	return s.memory.AuditCheckpoints(ctx, node)
+}
+
+// otherChunk puts other records in the place of a chunk's, at the same times.
+func otherChunk(t *testing.T, c *storage.AuditChunk) {
+	t.Helper()
+	records, err := ReadChunk(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newChunk(c.Node, c.Segment, c.OrganizationID, new([32]byte), c.First, nil)
+	chain := chainOf(c.OrganizationID, c.Node, c.Segment)
+	chain.Sequence = c.First - 1
+	for i := range records {
+		e, err := EntryOf(&records[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Tool = "another"
+		r := record{text: appendEntry(nil, &e)}
+		r.hash, _ = nextOf(&chain, &r, nil)
+		r.sequence = chain.Sequence
+		w.add(&r, nanosOf(records[i].Text))
+	}
+	mac := c.MAC
+	*c, _ = w.finish(nil)
+	c.MAC = mac
+}
+
+// TestExamine: what a journal and the store must have in common so that the journal is gone on with, and that nothing else keeps it from
+// that.
+func TestExamine(t *testing.T) {
+	// The journal has records 1 to 4, a checkpoint over them, and record 5. Of all that the store has a chunk each.
+	shipped := func(t *testing.T, store *failingStore) *Journal {
+		j := openJournal(t, testOptions(t, t.TempDir()))
+		ship := newShipper(j, store)
+		appendSome(t, j, acme, "tool", 4)
+		if err := errors.Join(j.Checkpoint(), ship.ship(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		appendSome(t, j, acme, "tool", 1)
+		if err := ship.ship(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(store.memory.chunks) != 2 || len(store.memory.checkpoints) != 1 {
+			t.Fatalf("%d chunks, %d checkpoints", len(store.memory.chunks), len(store.memory.checkpoints))
+		}
+		return j
+	}
+	withoutLast := func(store *failingStore) { store.memory.chunks = store.memory.chunks[:1] }
+	for name, c := range map[string]struct {
+		change func(t *testing.T, j *Journal, store *failingStore)
+		want   string // the reason, or the error
+		chain  bool   // it is one of those that the store has otherwise
+	}{
+		"nothing": {func(*testing.T, *Journal, *failingStore) {}, "", false},
+		"a record of the store itself": {func(t *testing.T, j *Journal, store *failingStore) {
+			trail := &Trail{journal: j, store: store}
+			if err := store.RecordAudit(storage.WithAudit(t.Context(), trail.Audited(acme, *intent("policy.update")))); err != nil {
+				t.Fatal(err)
+			}
+		}, "", false},
+		"a record of the store itself without a MAC": {func(t *testing.T, j *Journal, store *failingStore) {
+			chain := chainOf(acme, j.node, storage.AuditStoreSegment)
+			store.records = append(store.records, chain.Next(marshal(intent("forged"))))
+		}, "record 1 of the store itself, with which the chain of organization \"" + acme + "\" is said to end, has no MAC", false},
+		"a chain of the store itself without a record": {func(_ *testing.T, j *Journal, store *failingStore) {
+			store.heads = func(all []storage.AuditChain) []storage.AuditChain {
+				return append(all, chainOf(acme, j.node, storage.AuditStoreSegment))
+			}
+		}, "", false},
+		"a record of a segment that is to come": {func(_ *testing.T, j *Journal, store *failingStore) {
+			store.memory.chunks = append(store.memory.chunks, storage.AuditChunk{OrganizationID: other, Node: j.node, Segment: "00000002", First: 1, Last: 1})
+		}, "the store has records of segment 00000002", false},
+		"a record of a segment that was set aside": {func(t *testing.T, j *Journal, store *failingStore) {
+			store.memory.chunks = append(store.memory.chunks, storage.AuditChunk{OrganizationID: other, Node: j.node, Segment: "00000002", First: 1, Last: 1})
+			appendFile(t, segmentPath(j.dir, 2)+damagedSuffix, "x")
+		}, "", false},
+		"a record too many": {func(_ *testing.T, _ *Journal, store *failingStore) {
+			store.heads = func(all []storage.AuditChain) []storage.AuditChain { all[0].Sequence++; return all }
+		}, "the store has more records of segment 00000001", false},
+		"another last record": {func(t *testing.T, _ *Journal, store *failingStore) { otherChunk(t, &store.memory.chunks[1]) }, "the store has other records of segment 00000001", true},
+		"a last record that is not to be read": {func(_ *testing.T, _ *Journal, store *failingStore) {
+			store.memory.chunks[1].Data = []byte{chunkFormat, 0xff}
+		}, "the store has other records of segment 00000001", true},
+		"another record under a checkpoint that both have": {func(t *testing.T, _ *Journal, store *failingStore) {
+			withoutLast(store)
+			otherChunk(t, &store.memory.chunks[0])
+		}, "", false},
+		"another record under a checkpoint that the store has not": {func(t *testing.T, _ *Journal, store *failingStore) {
+			withoutLast(store)
+			otherChunk(t, &store.memory.chunks[0])
+			store.memory.checkpoints = nil
+		}, "the store has other records of segment 00000001", true},
+		"another record under two checkpoints of which both have the first": {func(t *testing.T, j *Journal, store *failingStore) {
+			withoutLast(store)
+			otherChunk(t, &store.memory.chunks[0])
+			if err := j.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+		}, "", false},
+		"another record beside a checkpoint of the store's own": {func(t *testing.T, j *Journal, store *failingStore) {
+			j.Stored(storage.AuditChain{OrganizationID: acme, Node: j.node, Segment: storage.AuditStoreSegment, Sequence: 99})
+			if err := errors.Join(turn(j), newShipper(j, store).ship(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			j.Stored(storage.AuditChain{OrganizationID: acme, Node: j.node, Segment: storage.AuditStoreSegment, Sequence: 100})
+			if err := j.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+			appendSome(t, j, acme, "tool", 1)
+			if err := newShipper(j, store).ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			otherChunk(t, &store.memory.chunks[2])
+		}, "the store has other records of segment 00000002", false},
+		"a checkpoint too many": {func(_ *testing.T, j *Journal, store *failingStore) {
+			store.memory.checkpoints = append(store.memory.checkpoints, storage.AuditCheckpoint{Node: j.node, Number: 2})
+		}, "the store has checkpoint 2, which the journal has not", false},
+		"another checkpoint": {func(_ *testing.T, _ *Journal, store *failingStore) { store.memory.checkpoints[0].Signature[0] ^= 1 }, "the store has another checkpoint 1", false},
+		"records of another node, another segment and other numbers at the same time": {func(t *testing.T, j *Journal, store *failingStore) {
+			appendFile(t, segmentPath(j.dir, 2)+damagedSuffix, "x")
+			last := store.memory.chunks[1]
+			for _, change := range []func(c *storage.AuditChunk){
+				func(c *storage.AuditChunk) { c.Node = "0123456789abcdef" },
+				func(c *storage.AuditChunk) { c.Segment = "00000002" },
+				func(c *storage.AuditChunk) { c.First, c.Last = 2, 2 },
+			} {
+				one := last
+				otherChunk(t, &one)
+				change(&one)
+				store.memory.chunks = append(store.memory.chunks, one)
+			}
+		}, "", false},
+		"nothing of the records": {func(t *testing.T, j *Journal, store *failingStore) {
+			store.memory.chunks = nil
+			appendFile(t, segmentPath(j.dir, 2), "") // the next segment, killed before its first line
+		}, "", false},
+		"all of a segment that is gone": {func(t *testing.T, j *Journal, store *failingStore) {
+			if err := errors.Join(turn(j), newShipper(j, store).ship(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}, "", false},
+		"all of several segments": {func(t *testing.T, j *Journal, store *failingStore) {
+			for range 3 {
+				if err := turn(j); err != nil {
+					t.Fatal(err)
+				}
+				appendSome(t, j, acme, "tool", 1)
+			}
+			putBack := keepCopy(t, j.dir)
+			if err := newShipper(j, store).ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(putBack)
+		}, "", false},
+		"no journal": {func(t *testing.T, j *Journal, store *failingStore) {
+			if err := os.Remove(segmentPath(j.dir, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}, "", false},
+		"no answer about chains":      {func(_ *testing.T, _ *Journal, store *failingStore) { store.chains = errDisk }, errDisk.Error(), false},
+		"no answer about checkpoints": {func(_ *testing.T, _ *Journal, store *failingStore) { store.checkpoint = errDisk }, errDisk.Error(), false},
+		"no answer about records":     {func(_ *testing.T, _ *Journal, store *failingStore) { store.chunks = errDisk }, errDisk.Error(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &failingStore{memory: new(memory)}
+			j := shipped(t, store)
+			leaveAlone(j)
+			c.change(t, j, store)
+			d, err := examine(t.Context(), store, j.dir, sharedGateway().macs)
+			reason := d.reason
+			if err != nil {
+				reason = err.Error()
+			}
+			if (c.want == "") != (reason == "") || !strings.HasPrefix(reason, c.want) {
+				t.Errorf("%q, want %q", reason, c.want)
+			}
+			if d.chains[chainName{acme, "00000001"}] != c.chain {
+				t.Errorf("chains with other records: %v", d.chains)
+			}
+		})
+	}
+}
+
+// TestHasNoMACs: a node is one of a durward before MACs unless the store has a MAC or a checkpoint of it, and while the store does not
+// answer nobody knows.
+func TestHasNoMACs(t *testing.T) {
+	const node = "00112233445566ff"
+	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}
+	at := func(format int, found bool, signer Signer) storage.AuditCheckpoint {
+		c := Checkpoint{Format: format, Node: node, Segment: "00000001", Number: 1, Found: found, Chains: []Head{}}
+		return c.sign(signer)
+	}
+	chain := chainOf(acme, node, storage.AuditStoreSegment)
+	bare := chain.Next(marshal(intent("policy.update")))
+	sealed := bare
+	sealed.MAC = chain.Sealed(keys.macs)
+	foreign := bare
+	foreign.MAC = chain.Sealed(newGatewayKeys().macs)
+	for name, c := range map[string]struct {
+		store failingStore
+		want  bool
+		err   error
+	}{
+		"nothing is known":                 {failingStore{memory: new(memory)}, true, nil},
+		"a record without a MAC":           {failingStore{memory: &memory{records: []storage.AuditRecord{bare}}}, true, nil},
+		"a record with a MAC":              {failingStore{memory: &memory{records: []storage.AuditRecord{sealed}}}, false, nil},
+		"a record with another MAC":        {failingStore{memory: &memory{records: []storage.AuditRecord{foreign}}}, true, nil},
+		"a former checkpoint":              {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(bareCheckpointFormat, false, sharedSigner())}}}, true, nil},
+		"a checkpoint":                     {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(checkpointFormat, false, sharedSigner())}}}, false, nil},
+		"a checkpoint over what was found": {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(checkpointFormat, true, sharedSigner())}}}, true, nil},
+		"a checkpoint of somebody else":    {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(checkpointFormat, false, newGatewayKeys().signer)}}}, true, nil},
+		"a checkpoint that is none":        {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{{Node: node, Number: 1, Data: []byte("{}")}}}}, true, nil},
+		"no answer about chains":           {failingStore{memory: new(memory), chains: errDisk}, false, errDisk},
+		"no answer about checkpoints":      {failingStore{memory: new(memory), checkpoints: errDisk}, false, errDisk},
+	} {
+		if got, err := hasNoMACs(t.Context(), &c.store, node, keys); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -177,4 +178,98 @@ func TestSinkLosses(t *testing.T) {
 		}
 		close(hangs.release)
 	})
+}
+
+// TestEndsTorn: a file that ends within a line, and nothing else.
+func TestEndsTorn(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]bool{"": false, "a": true, "\n": false, "a\n": false, "a\nb": true} {
+		path := filepath.Join(dir, "file")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if endsTorn(path) != want {
+			t.Errorf("%q ends within a line: %v", text, !want)
+		}
+	}
+	if endsTorn(dir) || endsTorn(filepath.Join(dir, "none")) || endsTorn(os.DevNull) {
+		t.Error("what is no file ends within a line")
+	}
+}
+
+// TestSinkOpened: a sink's file is opened at the first record and once more after an error.
+func TestSinkOpened(t *testing.T) {
+	dir := t.TempDir()
+	s := NewFileSink(filepath.Join(dir, "later", "sink"))
+	if err := s.Write(t.Context(), exported("one", 1)); err == nil {
+		t.Error("written nowhere")
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("what was never opened: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "later"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Write(t.Context(), exported("two", 2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil || s.file != nil {
+		t.Error(err)
+	}
+	if err := s.Write(t.Context(), exported("three", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := readFile(t, s.path); strings.Count(text, "\n") != 5 || strings.Contains(text, "\n\n") || s.Name() != "file "+s.path {
+		t.Errorf("%s: %q", s.Name(), text)
+	}
+}
+
+// counting is a sink that counts how much it is given at once, and fails when it is told to.
+type counting struct {
+	mu    sync.Mutex
+	given []int
+	err   error
+}
+
+func (*counting) Name() string { return "counting" }
+
+func (s *counting) Write(ctx context.Context, records []Exported) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := ctx.Deadline(); !ok {
+		s.given = append(s.given, -1)
+	}
+	s.given = append(s.given, len(records))
+	return s.err
+}
+
+func (*counting) Close() error { return nil }
+
+// TestFeed: a sink is given what waits, no more than a bound at once, also at its end; and what it fails at is lost.
+func TestFeed(t *testing.T) {
+	for _, fails := range []error{nil, errDisk} {
+		s := &counting{err: fails}
+		f := &feed{sink: s, queue: make(chan storage.AuditRecord, sinkQueue), stop: make(chan struct{}), done: make(chan struct{})}
+		const n = 2*sinkBatch + 7
+		for range n {
+			f.offer(storage.AuditRecord{Text: []byte(`{}`)})
+		}
+		go f.run()
+		f.close()
+		if want := []int{sinkBatch, sinkBatch, 7}; !slices.Equal(s.given, want) {
+			t.Errorf("the sink is given %v, want %v", s.given, want)
+		}
+		lost, text := int64(0), f.failure.Load()
+		if fails != nil {
+			lost = n
+		}
+		if f.lost.Load() != lost || (text != nil) != (fails != nil) || text != nil && *text != errDisk.Error() || f.passing.Load() != 0 {
+			t.Errorf("%d are lost", f.lost.Load())
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -211,5 +212,100 @@ func TestSinks(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// TestRecall: where a chain of the store's own records stands is learnt from what has a MAC of this gateway, and from nothing else.
+func TestRecall(t *testing.T) {
+	var log lockedBuffer
+	store := &failingStore{memory: new(memory)}
+	j := openJournal(t, testOptions(t, t.TempDir()))
+	trail := &Trail{journal: j, store: store, log: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, organization := range []string{acme, other} {
+		if err := store.RecordAudit(storage.WithAudit(t.Context(), trail.Audited(organization, *intent("policy.update")))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clear(j.stored) // as after a start
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	if err := newShipper(j, store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store.records[1].MAC[0] ^= 1
+	store.heads = func(all []storage.AuditChain) []storage.AuditChain {
+		return append(all, chainOf("empty", j.node, storage.AuditStoreSegment))
+	}
+	trail.recall(t.Context())
+	if got := j.stored[acme]; len(j.stored) != 1 || got.Sequence != 1 || got.Hash != store.records[0].Hash {
+		t.Errorf("%+v", j.stored)
+	}
+	if text := log.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "organization="+other) || !strings.Contains(text, "run durward audit verify") {
+		t.Errorf("log: %s", text)
+	}
+	log.Reset()
+	store.chains = errDisk
+	trail.recall(t.Context())
+	if text := log.String(); !strings.Contains(text, errDisk.Error()) {
+		t.Errorf("log: %s", text)
+	}
+}
+
+// TestTrusted: whether a journal can be gone on with, and what operators are told when it cannot.
+func TestTrusted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(store *failingStore)
+		want   string // of the log; "": it is gone on with
+	}{
+		"as it was":     {func(*failingStore) {}, ""},
+		"no answer":     {func(store *failingStore) { store.chains = errDisk }, "level=WARN"},
+		"another state": {func(store *failingStore) { store.memory.checkpoints[0].Signature[0] ^= 1 }, "level=ERROR"},
+	} {
+		var log lockedBuffer
+		store := &failingStore{memory: new(memory)}
+		j := killShipped(t, t.TempDir(), store.memory, "tool", 1)
+		c.change(store)
+		trail := &Trail{store: store, macs: sharedGateway().macs, log: slog.New(slog.NewTextHandler(&log, nil))}
+		if got := trail.trusted(j.dir); got != (c.want == "") || (log.Len() == 0) != got || !strings.Contains(log.String(), c.want) || strings.Count(log.String(), "level=") > 1 {
+			t.Errorf("%s: %v, log: %s", name, got, log.String())
+		}
+	}
+}
+
+// TestAdoptAgain: what another node has left is tried again while the store is away, and what cannot be shipped is told.
+func TestAdoptAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		done bool
+		log  string
+	}{
+		"the store is there": {nil, true, ""}, "it is away": {storage.ErrUnavailable, false, "shipping the audit journal of another node"}, "it fails": {errDisk, true, "shipping the audit journal of another node"},
+	} {
+		var log lockedBuffer
+		root, store := t.TempDir(), &failingStore{memory: new(memory)}
+		left, used := openJournal(t, testOptions(t, root)), openJournal(t, testOptions(t, root))
+		appendSome(t, left, acme, "left", 2)
+		kill(t, left)
+		o := testOptions(t, root)
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		trail := &Trail{journal: openJournal(t, testOptions(t, t.TempDir())), store: store, macs: o.MACs, log: o.Log}
+		trail.journal.dir = used.dir
+		store.chains = c.err
+		if done := trail.adopt(t.Context(), o.withDefaults()); done != c.done {
+			t.Errorf("%s: it need not be tried again: %v", name, done)
+		}
+		if text := log.String(); c.log == "" && strings.Contains(text, "level=ERROR") || !strings.Contains(text, c.log) {
+			t.Errorf("%s: log: %s", name, text)
+		}
+		if n := stored(t, store.memory, acme)["left"]; (n == 2) != (c.err == nil) {
+			t.Errorf("%s: %d are shipped", name, n)
+		}
+		if _, err := os.Stat(left.dir); errors.Is(err, os.ErrNotExist) != (c.err == nil) {
+			t.Errorf("%s: its directory: %v", name, err)
+		}
+		if _, err := os.Stat(used.dir); err != nil {
+			t.Errorf("%s: one that is used is gone: %v", name, err)
+		}
 	}
 }

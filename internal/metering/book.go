@@ -72,10 +72,7 @@ func (b *book) write(c *Call, at time.Time, n storage.UsageCounts) (large bool) 
 
 // text is a name as every database takes it: one row that is refused would keep all others from the store.
 func text(name string) string {
-	if strings.IndexByte(name, 0) >= 0 {
-		name = strings.ReplaceAll(name, "\x00", "\uFFFD")
-	}
-	return strings.ToValidUTF8(name, "\uFFFD")
+	return strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 func (b *book) spend(organization string, s spent, cost int64) {

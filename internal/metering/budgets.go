@@ -242,13 +242,17 @@ func (m *Meter) reload(ctx context.Context, organization string, now time.Time) 
 		return err
 	}
 	defer m.leave()
-	m.mu.Lock()
-	l := m.ledgers[organization]
-	older := l == nil || l.set.sequence > set.sequence
-	m.mu.Unlock()
-	if older {
+	if !m.wants(organization, set) {
 		return nil
 	}
 	_, err = m.load(ctx, organization, set, now)
 	return err
+}
+
+// wants reports whether an organization has a ledger, and of no newer budgets than these.
+func (m *Meter) wants(organization string, set *budgetSet) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.ledgers[organization]
+	return l != nil && l.set.sequence <= set.sequence
 }

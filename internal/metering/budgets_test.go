@@ -190,7 +190,7 @@ func TestNothingPassesAHardStop(t *testing.T) {
 		const amount, estimate, workers = 10_000, 25, 8
 		store.put(budget("b", storage.Scope{Type: storage.ScopeUser}, storage.BudgetMonth, amount))
 		d := newDesk(t, store)
-		var spent, passed atomic.Int64
+		var spent, passed, holds atomic.Int64
 		var all sync.WaitGroup
 		for w := range workers {
 			all.Go(func() {
@@ -202,6 +202,9 @@ func TestNothingPassesAHardStop(t *testing.T) {
 					switch {
 					case err != nil:
 						t.Error(err)
+						return
+					case h != nil && holds.Add(1) > 10*amount:
+						t.Error("calls are let through without an end")
 						return
 					case refused != nil && refused.Spent > amount-estimate:
 						return
@@ -269,7 +272,7 @@ func TestAlerts(t *testing.T) {
 	d.use(1)
 	b.Amount = 1500
 	store.put(b) // it is reached again, by the change
-	d.use(1)
+	d.reserve(call(1)).Release()
 	if d.alerted() != 2 {
 		t.Errorf("%+v", d.told)
 	}

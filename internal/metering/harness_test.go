@@ -65,6 +65,8 @@ type memory struct {
 	spends  map[storage.BudgetSpend]int64 // Cost is 0 in the key
 	fault   func() fault
 	reads   int
+
+	spendReads int
 }
 
 func newMemory() *memory {
@@ -154,6 +156,7 @@ func (m *memory) Budgets(_ context.Context, organization string) (out []storage.
 func (m *memory) BudgetSpends(ctx context.Context, organization string, since time.Time) (out []storage.BudgetSpend, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.spendReads++
 	switch m.fault() {
 	case away:
 		return nil, errAway
@@ -241,6 +244,22 @@ func newDesk(t testing.TB, store *memory) *desk {
 	d.Meter = m
 	t.Cleanup(m.Close)
 	return d
+}
+
+// known is what acme is known to have spent of a budget; -1: its ledger was not read yet.
+func (d *desk) known(budget string) (n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.ledgers[acme]
+	if l == nil {
+		return -1
+	}
+	for of, c := range l.counters {
+		if of.budget == budget {
+			n += c.spent
+		}
+	}
+	return n
 }
 
 // alerted is how many alerts there were.

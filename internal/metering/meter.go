@@ -206,7 +206,6 @@ func (m *Meter) enterUsed(h *Hold, used Tokens) (first, late bool) {
 		m.hurry()
 	}
 	m.spend(h, cost)
-	m.start()
 	return true, m.closed
 }
 

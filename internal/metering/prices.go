@@ -99,7 +99,7 @@ func parsePrices(text []byte) (*Prices, error) {
 	p.currency = r.matching(table, "currency", currencyText, "three capital letters")
 	r.matching(table, "as_of", dateText, "a date, YYYY-MM-DD")
 	models, _ := table.Get("models")
-	if r.err == nil && models.Kind() != strictjson.Array {
+	if models.Kind() != strictjson.Array {
 		r.fail(models, "models must be a list")
 	}
 	for _, m := range models.Elems() {

@@ -26,6 +26,7 @@ func TestCost(t *testing.T) {
 		"more cached than there are":  {Price{Input: 100 * dollar, Cached: dollar}, Tokens{Input: 1e6, Cached: math.MaxInt64}, dollar},
 		"negative numbers are none":   {Price{Input: dollar, Output: dollar}, Tokens{Input: -1, Cached: -5, Output: math.MinInt64}, 0},
 		"largest numbers do not wrap": {Price{Input: math.MaxInt64 >> 13, Cached: math.MaxInt64 >> 13, Output: math.MaxInt64 >> 13}, Tokens{Input: math.MaxInt64, Output: math.MaxInt64, Cached: math.MaxInt64}, maxCost},
+		"just not to be divided":      {Price{Output: perTokens << 24}, Tokens{Output: maxTokens}, maxCost},
 		"a million is the most":       {Price{Output: 999_999 * dollar}, Tokens{Output: 2e6}, maxCost},
 	} {
 		if got := c.price.Cost(c.used); got != c.want {

@@ -65,17 +65,25 @@ func (m *Meter) Reserve(ctx context.Context, c Call, prices *Prices) (*Hold, *Re
 		if len(hits) == 0 {
 			return h, nil, nil
 		}
-		m.mu.Lock()
-		if m.ledgers[c.Organization] == l && l.set == set {
-			refused := m.charge(h, l, hits)
-			m.mu.Unlock()
-			if refused != nil {
-				return nil, refused, nil
-			}
+		refused, changed := m.chargeFrom(h, l, set, hits)
+		switch {
+		case changed: // they are looked for again
+		case refused != nil:
+			return nil, refused, nil
+		default:
 			return h, nil, nil
 		}
-		m.mu.Unlock() // the budgets have changed meanwhile
 	}
+}
+
+// chargeFrom is charge with the budgets of a set, unless they have changed since it was read.
+func (m *Meter) chargeFrom(h *Hold, l *ledger, set *budgetSet, hits []limit.Hit) (refused *Refusal, changed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ledgers[h.call.Organization] != l || l.set != set {
+		return nil, true
+	}
+	return m.charge(h, l, hits), false
 }
 
 // charge sets the cost aside. The lock is held.
@@ -165,7 +173,6 @@ func (m *Meter) watch(organization string, b *storage.Budget, c *counter) {
 	if is && !c.alerted {
 		m.stats.Alerts++
 		m.alerts = append(m.alerts, Alert{Organization: organization, Budget: *b, Subject: c.of.subject, Start: time.Unix(c.of.start, 0).UTC(), Spent: c.spent})
-		m.start()
 		m.hurry()
 	}
 	c.alerted = is

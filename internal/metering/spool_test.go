@@ -119,10 +119,10 @@ func TestSavedWhileTheStoreIsAway(t *testing.T) {
 		next.Start()
 		time.Sleep(2 * flushEvery)
 		synctest.Wait()
-		next.Close()
 		if n := store.total(); n.Requests != 100 {
 			t.Errorf("%+v", n)
 		}
+		next.Close()
 	})
 }
 
