@@ -163,7 +163,7 @@ func TestMetrics(t *testing.T) {
 		`durward_connection_events_total{event="connected"}`: "1", `durward_connection_events_total{event="disconnected"}`: "1",
 		`durward_open_streams{family="sse"}`: "0", `durward_llm_routes_total{reason="single",slot="0"}`: "1", `durward_llm_tokens_total{direction="output"}`: "3",
 		`durward_mcp_answers_dropped_total{reason="other_id"}`: "1",
-		`durward_calls_total{family="llm",result="limited"}`: "1", `durward_limit_refusals_total{measure="requests",traffic="llm",where="charge"}`: "1",
+		`durward_calls_total{family="llm",result="limited"}`:   "1", `durward_limit_refusals_total{measure="requests",traffic="llm",where="charge"}`: "1",
 	} {
 		r.eventually(name+" is "+value, func() bool { return r.metric(name) == value })
 	}

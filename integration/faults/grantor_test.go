@@ -19,14 +19,15 @@ type grantor struct {
 	mu    sync.Mutex
 	given map[string][]string // tokens, by code
 	told  []string            // which it was told to forget
-	// hold, when there is one, has revocations wait until it is closed, and end without having happened.
-	hold chan struct{}
-	held chan struct{} // one that waits is sent here, when there is room
+	// hold, when there is one, has revocations of the tokens of holding wait until it is closed, and end without having happened.
+	hold    chan struct{}
+	holding []string      // tokens
+	held    chan struct{} // one that waits is sent here, when there is room
 }
 
 func newGrantor(t testing.TB) *grantor {
 	t.Helper()
-	p := &grantor{given: make(map[string][]string), held: make(chan struct{}, 1)}
+	p := &grantor{given: make(map[string][]string)}
 	mux := http.NewServeMux()
 	p.server = httptest.NewServer(mux)
 	at := p.server.URL
@@ -74,8 +75,9 @@ func (p *grantor) token(r *http.Request) any {
 func (p *grantor) revoke(w http.ResponseWriter, r *http.Request) {
 	token := r.FormValue("token")
 	p.mu.Lock()
-	hold := p.hold
-	if hold == nil {
+	hold, held := p.hold, p.held
+	if !slices.Contains(p.holding, token) {
+		hold = nil
 		p.told = append(p.told, token)
 	}
 	p.mu.Unlock()
@@ -83,22 +85,26 @@ func (p *grantor) revoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	select {
-	case p.held <- struct{}{}:
+	case held <- struct{}{}:
 	default:
 	}
 	<-hold
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// holdRevocations has revocations wait until the returned function is called. From then on they happen.
-func (p *grantor) holdRevocations() (release func()) {
-	hold := make(chan struct{})
+// holdRevocations has revocations of the tokens of some codes wait until release is called. From then on they happen. Those of
+// others happen meanwhile: what was told before a kill is told again. held has something once one waits.
+func (p *grantor) holdRevocations(codes []string) (held <-chan struct{}, release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hold = hold
-	return func() {
+	hold := make(chan struct{})
+	p.hold, p.held, p.holding = hold, make(chan struct{}, 1), nil
+	for _, code := range codes {
+		p.holding = append(p.holding, p.given[code]...)
+	}
+	return p.held, func() {
 		p.mu.Lock()
-		p.hold = nil
+		p.hold, p.holding = nil, nil
 		p.mu.Unlock()
 		close(hold)
 	}

@@ -38,19 +38,20 @@ func (s *site) endAndKill(p *grantor, granted server, cycle int) {
 	s.t.Helper()
 	n, client := s.nodes[0], newClient(s.t)
 	var all []ender
+	var codes []string
 	for i := range 12 {
 		e := ender{token: s.token(members{"sub": fmt.Sprint("ender ", cycle, i), "email": fmt.Sprintf("ender-%d-%d@acme.test", cycle, i)})}
 		e.code = p.connect(n, client, e.token, granted)
-		all = append(all, e)
+		all, codes = append(all, e), append(codes, e.code)
 	}
 	path := "/api/servers/" + granted.id + "/connection"
-	release := p.holdRevocations()
+	held, release := p.holdRevocations(codes)
 	var ends sync.WaitGroup
 	for _, e := range all {
 		ends.Go(func() { n.send(client, http.MethodDelete, path, e.token, nil) }) // that has no answer or one: what is there decides
 	}
 	select {
-	case <-p.held:
+	case <-held:
 	case <-time.After(callTimeout):
 		s.t.Fatal("the provider was not asked")
 	}
