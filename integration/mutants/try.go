@@ -25,6 +25,8 @@ const (
 	shortest = 20 * time.Second
 	// quick are tests that take less of the processor's time.
 	quick = 300 * time.Millisecond
+	// addresses are the KiB of memory that a test may ask for. A loop that lost its end asks for all that the machine has.
+	addresses = "8388608"
 	// reachLimit is the longest that one test of an unchanged package may run.
 	reachLimit = 10 * time.Minute
 )
@@ -259,7 +261,7 @@ func (s *subject) outcomeOf(c *change, tests []*test) outcome {
 // command runs the tests' binary where its package lies. What it started is given up with it. Tests with random steps take
 // the same steps in each run, so that a change survives always or never, and look for no shorter steps when they fail.
 func (s *subject) command(ctx context.Context, arguments ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, s.binary, arguments...)
+	command := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v ` + addresses + `; exec "$0" "$@"`, s.binary}, arguments...)...)
 	command.Dir = s.folder
 	command.Env = append(os.Environ(), "GOMEMLIMIT=2GiB", "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=1")
 	command.WaitDelay = time.Second
