@@ -210,7 +210,7 @@ func TestArgumentsAreForgotten(t *testing.T) {
 	}
 	for n, kept := range map[int]bool{64: true, 65: false} {
 		for _, a := range []arguments{
-			{members: make(map[string]any), index: make([]member, n, n), looked: make([]look, 1)}, {members: make(map[string]any), index: make([]member, 1), looked: make([]look, n, n)},
+			{members: make(map[string]any), index: make([]member, n), looked: make([]look, 1)}, {members: make(map[string]any), index: make([]member, 1), looked: make([]look, n)},
 		} {
 			for i := range n {
 				a.members[strconv.Itoa(i)] = types.Int(1)
