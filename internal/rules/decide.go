@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"math"
+	"slices"
 
 	"cel.dev/cel-go/cel"
 )
@@ -83,6 +84,7 @@ type judge struct {
 	wary      bool // rules that ask count as soon as they may match: the principal's facts are not known
 	unknown   []*cel.AttributePatternType
 	eval      *evaluation // made when a condition needs it
+	denials   int         // how many of its notes, the first ones, are of rules that deny
 	memo      memo        // of a list; nil for a call
 }
 
@@ -131,6 +133,9 @@ func (j *judge) decide(p *policy) verdict {
 	if n := j.first(p, found, Deny, false); n >= 0 {
 		return verdict{effect: Deny, number: n}
 	}
+	if j.eval != nil {
+		j.denials = len(j.eval.notes)
+	}
 	granted := j.granted(p, found)
 	if j.principal.unknown == (Unknown{}) || granted.effect == Deny || granted.outOfBand {
 		return granted
@@ -156,7 +161,7 @@ func (j *judge) granted(p *policy, found []*posting) verdict {
 	if j.open {
 		return verdict{effect: Allow, number: -1}
 	}
-	return verdict{number: -1, conditional: j.eval != nil && len(j.eval.notes) > 0}
+	return verdict{number: -1, conditional: j.eval != nil && len(j.eval.notes) > j.denials}
 }
 
 // asked is what the rules that ask say. One that demands the stricter channel is the one that decides.
@@ -215,17 +220,27 @@ func (j *judge) matches(r *rule, e Effect) bool {
 // maxValues bounds Decision.Values of a call that nothing grants.
 const maxValues = 32
 
-// values are the notes that explain a verdict.
+// values are the notes that explain a verdict, each expression of a rule once: those of the rule that decides, or else of the
+// rules that grant.
 func (j *judge) values(p *policy, v verdict) []ConditionValue {
 	if j.eval == nil {
 		return nil
 	}
+	notes := j.eval.notes
+	if v.number < 0 {
+		notes = notes[j.denials:]
+	}
 	var out []ConditionValue
-	for _, n := range j.eval.notes {
-		if v.number >= 0 && n.rule != &p.rules[v.number] || len(out) == maxValues {
-			continue
+	for i := range notes {
+		n := &notes[i]
+		switch {
+		case len(out) == maxValues:
+			return out
+		case v.number >= 0 && n.rule != &p.rules[v.number]:
+		case slices.ContainsFunc(notes[:i], func(before note) bool { return before.rule == n.rule && before.expr == n.expr }):
+		default:
+			out = append(out, n.value())
 		}
-		out = append(out, n.value())
 	}
 	return out
 }

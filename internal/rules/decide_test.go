@@ -200,6 +200,37 @@ func TestValuesOfTheDecidingRule(t *testing.T) {
 	}
 }
 
+// TestWhyNothingGrants: a denial that no rule makes tells what kept grants from matching, and nothing of rules that deny; the
+// reason tells of conditions where there are any.
+func TestWhyNothingGrants(t *testing.T) {
+	denying := when(deny("d", "*"), "R.attr.n == 2")
+	for name, test := range map[string]struct {
+		rules  []storage.Rule
+		reason Reason
+		values []ConditionValue
+	}{
+		"no grant":            {[]storage.Rule{denying}, reasonNoGrant, nil},
+		"a grant for another": {[]storage.Rule{denying, when(grant("g", "tools/call:y"), "R.attr.n == 3")}, reasonNoGrant, nil},
+		"a grant":             {[]storage.Rule{denying, when(grant("g", "*"), "R.attr.n == 3")}, reasonCondition, []ConditionValue{{"g", "R.attr.n == 3", "false", ""}}},
+		"a grant that has several ways, and another": {
+			[]storage.Rule{when(grant("g", "tools/call:x", "tools/call:x*", "*"), "R.attr.n == 3"), denying, when(grant("h", "tools/call:x", "*"), "R.attr.n == 3")}, reasonCondition,
+			[]ConditionValue{{"g", "R.attr.n == 3", "false", ""}, {"h", "R.attr.n == 3", "false", ""}},
+		},
+	} {
+		d := compile(t, active(test.rules...)).Decide(t.Context(), tool("x", `{"n":1}`))
+		if diff := cmp.Diff(test.values, d.Values); diff != "" || d.Effect != Deny || d.Reason != test.reason {
+			t.Errorf("%s: %+v %s", name, d, diff)
+		}
+	}
+	// A draft tells of its own conditions.
+	draft := active(when(grant("g", "*"), "R.attr.n == 3"))
+	draft.ID, draft.Status, draft.Shadow = "draft", storage.PolicyDraft, true
+	d := compile(t, active(grant("all", "*")), draft).Decide(t.Context(), tool("x", `{"n":1}`))
+	if len(d.Shadow) != 1 || d.Shadow[0].Reason != reasonCondition {
+		t.Errorf("%+v", d.Shadow)
+	}
+}
+
 // TestExplain: what did not match is told too, and nothing twice.
 func TestExplain(t *testing.T) {
 	s := compile(t, active(
