@@ -104,10 +104,16 @@ func TestM04CaseVariantsOfArguments(t *testing.T) {
 		{"R.attr.o.repo == 'safe' && R.attr.o.p.Repo == 'x'", `{"o":{"repo":"safe","p":{"Repo":"x"}}}`, yes},
 		{"R.attr.o.a == 1 && !has(R.attr.o.repo)", `{"o":{"a":1,"Repo":2}}`, broken}, {"R.attr.l[0]['repo'] == 'safe' || true", `{"l":[{"Repo":"evil"}]}`, broken},
 		{"!R.attr.o.exists(k, k == 'path')", `{"o":{"Path":1}}`, broken},
+		// Below, by a name that is computed: one of those that are written.
+		{"!((P.id == 'u-1' ? 'path' : 'x') in R.attr.o)", `{"o":{"Path":1}}`, broken}, {"!((P.id == 'u-1' ? 'path' : 'x') in R.attr.o)", `{"o":{"paths":1}}`, yes}, {"R.attr.o[P.id == 'u-1' ? 'path' : 'x'] == 1 || true", `{"o":{"Path":1}}`, broken},
+		{"R.attr.o != {(P.id == 'u-1' ? 'path' : 'x'): 1}", `{"o":{"Path":1}}`, broken}, {"!((P.id == 'u-1' ? 'path' : 'x') in R.attr.l[0])", `{"l":[{"Path":1}]}`, broken}, {"!((P.id == 'u-1' ? 'path' : 'x') in R.attr.o[P.id])", `{"o":{"u-1":{"Path":1}}}`, broken},
+		// What is looked for in lists and in what is no argument is no name.
+		{"R.attr.a in ['S', 'T'] && R.attr.o.x == 1", `{"a":"S","o":{"x":1,"s":2}}`, yes}, {"'S' in ['S', R.attr.a] && R.attr.o.x == 1", `{"a":"S","o":{"x":1,"s":2}}`, yes},
+		{"R.attr.g in P.groups && R.attr.o.x == 'Y'", `{"g":"sales","o":{"x":"Y","y":2}}`, yes}, {"'sales' in P.groups && R.attr.o.x == 1", `{"o":{"x":1,"Sales":2}}`, yes}, {"R.attr.l[0].x == 'Y'", `{"l":[{"x":"Y","y":2}]}`, yes},
 		// The whole.
 		{"!((P.id == 'u-1' ? 'path' : 'x') in R.attr)", `{"Path":1}`, broken},
 		{"size(R.attr) == 2", `{"repo":"safe","REPO":"evil"}`, broken}, {"size(R.attr) == 1", `{"o":{"a":1,"A":1}}`, broken}, {"size(R.attr) == 1", `{"Repo":1}`, yes},
-		{"!R.attr.exists(k, k == 'path')", `{"Path":1}`, broken}, {"!('path' in R.attr)", `{"Path":1}`, broken}, {"size(R.attr) == 1 && !has(R.attr.path)", `{"Path":1}`, broken}, {"R == R && !has(R.attr.path)", `{"Path":1}`, broken},
+		{"size(R.attr) == 1 && P.id != 'path'", `{"Path":1}`, broken}, {"!R.attr.exists(k, k == 'path')", `{"Path":1}`, broken}, {"!('path' in R.attr)", `{"Path":1}`, broken}, {"size(R.attr) == 1 && !has(R.attr.path)", `{"Path":1}`, broken}, {"R == R && !has(R.attr.path)", `{"Path":1}`, broken},
 	} {
 		if granted, denied, v := outcomeOf(t, test.expr, test.args); granted != test.want.grants() || denied != test.want.denies() {
 			t.Errorf("%s of %s: grant matches %v, deny matches %v: %+v", test.expr, test.args, granted, denied, v)

@@ -35,7 +35,7 @@ func readsOf(e ast.Expr) reads {
 			v.name(name)
 		}
 	}
-	if v.arguments || v.loops {
+	if v.arguments || v.loops || v.computed {
 		// Names of members are compared with texts there: R.attr.exists(k, k == 'path').
 		for _, text := range v.texts {
 			v.name(text)
@@ -47,7 +47,8 @@ func readsOf(e ast.Expr) reads {
 // visitor goes over an expression.
 type visitor struct {
 	reads
-	texts []string // that are written in it
+	texts    []string // that are written in it
+	computed bool     // some member is looked for by a name that is not written as such
 }
 
 // name notes a look at members of that name, of something or other.
@@ -57,13 +58,24 @@ func (r *reads) name(name string) {
 	}
 }
 
-// literal notes a look by a name that is written as a text.
-func (v *visitor) literal(e ast.Expr) {
-	if e.Kind() == ast.LiteralKind {
-		if text, ok := e.AsLiteral().(types.String); ok {
-			v.name(string(text))
-		}
+// member notes a look by a name: that itself when it is written as a text.
+func (v *visitor) member(name ast.Expr) {
+	if name.Kind() != ast.LiteralKind {
+		v.computed = true
+		return
 	}
+	if text, ok := name.AsLiteral().(types.String); ok {
+		v.name(string(text))
+	}
+}
+
+// search notes a look for something in a value, which is one by a name unless the value holds no arguments with names.
+func (v *visitor) search(what, in ast.Expr) {
+	path, _ := pathOf(in)
+	if in.Kind() == ast.ListKind || len(path) > 0 && path[0] != "resource" {
+		return
+	}
+	v.member(what)
 }
 
 // visit follows paths like request.resource.attr.x from their root as far as they are written out, and takes a root
@@ -85,9 +97,9 @@ func (v *visitor) visit(e ast.Expr) {
 		}
 		switch call.FunctionName() {
 		case operators.Index:
-			v.literal(call.Args()[1])
+			v.search(call.Args()[1], call.Args()[0])
 		case operators.In, operators.OldIn:
-			v.literal(call.Args()[0])
+			v.search(call.Args()[0], call.Args()[1])
 		}
 	case ast.LiteralKind:
 		if text, ok := e.AsLiteral().(types.String); ok {
@@ -106,7 +118,7 @@ func (v *visitor) visit(e ast.Expr) {
 	case ast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
 			v.visit(entry.AsMapEntry().Key())
-			v.literal(entry.AsMapEntry().Key())
+			v.member(entry.AsMapEntry().Key())
 			v.visit(entry.AsMapEntry().Value())
 		}
 	case ast.SelectKind:
