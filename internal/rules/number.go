@@ -17,7 +17,7 @@ func number(lexeme string) (ref.Val, bool) {
 		return types.Int(i), true
 	}
 	f, err := strconv.ParseFloat(lexeme, 64)
-	if err != nil || math.IsInf(f, 0) {
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil, false
 	}
 	digits, exponent := decimal(lexeme)
