@@ -26,7 +26,7 @@ func TestNumber(t *testing.T) {
 		{"9007199254740993", types.Int(9007199254740993)},
 		{"0.1", types.Double(0.1)}, {"1.0", types.Double(1)}, {"1e2", types.Double(100)}, {"1E+2", types.Double(100)}, {"100e-2", types.Double(1)},
 		{"0.0", types.Double(0)}, {"0e999", types.Double(0)}, {"-0.0", types.Double(math.Copysign(0, -1))}, {"0.000", types.Double(0)},
-		{"0e9999999999999999999999", types.Double(0)}, {"Infinity", nil}, {"NaN", nil}, {"x", nil},
+		{"0e9999999999999999999999", types.Double(0)}, {"Infinity", nil}, {"+Inf", nil}, {"-Inf", nil}, {"NaN", nil}, {"x", nil}, {"", nil}, {"-", nil}, {"e5", nil},
 		{"1.7976931348623157e308", types.Double(math.MaxFloat64)}, {"5e-324", types.Double(5e-324)},
 		{"10000000000000000000", types.Double(1e19)}, {"0.30000000000000004", types.Double(0.30000000000000004)}, {"123.4500", types.Double(123.45)},
 

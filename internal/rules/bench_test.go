@@ -183,3 +183,31 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// TestEvaluationsAreReused: what an evaluation needs is made for the first one, and what a list's condition says of all items
+// is not evaluated again for each.
+func TestEvaluationsAreReused(t *testing.T) {
+	if raceEnabled {
+		t.Skip("counts differ under the race detector")
+	}
+	s := compile(t, active(when(grant("g", "*"), "R.attr.n == 1"), when(grant("r", "resources/read:a*"), "request.action == 'x'")))
+	forAll := compile(t, active(when(grant("g", "*"), "P.groups.all(g, g != 'sales')")))
+	call := tool("x", `{"n":1}`)
+	view, viewForAll := s.View(t.Context(), sales), forAll.View(t.Context(), sales)
+	for name, test := range map[string]struct {
+		most float64 // half way to as many as there are without
+		do   func()
+	}{
+		"a call":                           {6, func() { s.Decide(t.Context(), call) }},
+		"a call that is judged afterwards": {9, func() { s.Foresee(t.Context(), call, Lacking{}) }},
+		"a tool in a list":                 {2, func() { view.Tool("x") }},
+		"a template":                       {14, func() { view.Template("a{b}") }},
+		"a tool, what is said of all":      {2, func() { viewForAll.Tool("x") }},
+		"a resource, what is said of all":  {2, func() { viewForAll.Resource("a:b") }},
+		"a template, what is said of all":  {5, func() { viewForAll.Template("a{b}") }},
+	} {
+		if got := testing.AllocsPerRun(100, test.do); got > test.most {
+			t.Errorf("%s: %v allocations, at most %v", name, got, test.most)
+		}
+	}
+}

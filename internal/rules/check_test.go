@@ -158,8 +158,9 @@ func TestCheckWholePolicy(t *testing.T) {
 	}
 	draft := active(many[1:]...)
 	draft.Status, draft.Shadow = storage.PolicyDraft, true
-	if s := compile(t, active(many[1:]...), draft); s.Skipped() != nil {
-		t.Errorf("two policies have no more expressions than one may: %v", s.Skipped())
+	two := compile(t, active(many[1:]...), draft)
+	if d := two.Decide(t.Context(), tool("x", `{"x":2}`)); two.Skipped() != nil || d.Effect != Deny || d.Shadow != nil {
+		t.Errorf("two policies have no more expressions than one may: %v, %+v", two.Skipped(), d)
 	}
 	last := &many[len(many)-1].Condition
 	for beyond, want := range []string{"", "rules too_long"} {

@@ -304,6 +304,25 @@ func TestShadow(t *testing.T) {
 	}
 }
 
+// TestNoAgent: a policy for agents is not for who calls without one, whatever its agents are named.
+func TestNoAgent(t *testing.T) {
+	of := func(status storage.PolicyStatus, agents []string, rules ...storage.Rule) storage.Policy {
+		p := scoped(string(status), agents, rules...)
+		p.Status, p.Shadow = status, status == storage.PolicyDraft
+		return p
+	}
+	for name, s := range map[string]*Set{
+		"a draft":           compile(t, of(storage.PolicyDraft, []string{""}, grant("g", "*"))),
+		"an active policy":  compile(t, of(storage.PolicyActive, []string{""}, grant("g", "*"))),
+		"a draft beside it": compile(t, of(storage.PolicyActive, []string{""}, grant("g", "*")), of(storage.PolicyDraft, nil, grant("g", "*"))),
+	} {
+		d := s.Decide(t.Context(), tool("x", ""))
+		if d.Effect != Deny || d.PolicyID != "" || (len(d.Shadow) == 1) != (name == "a draft beside it") {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
 // TestShadowTells: a draft that asks on another channel would have decided otherwise; and what it says is of its own conditions.
 func TestShadowTells(t *testing.T) {
 	ask := grant("ask", "tools/call:x:approve")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 )
@@ -76,6 +77,39 @@ func TestM20Weights(t *testing.T) {
 	} {
 		if got := [...]int{weight(test.value, test.limit), elements(test.value), extent(test.value, test.limit)}; got != [...]int{test.weight, test.elements, test.extended} {
 			t.Errorf("%v, limit %d: %v, want %d, %d and %d", test.value, test.limit, got, test.weight, test.elements, test.extended)
+		}
+	}
+}
+
+// TestM20LongPatterns: a pattern that comes with the call is refused for its length before it is compiled, however few
+// instructions it has.
+func TestM20LongPatterns(t *testing.T) {
+	s := compile(t, active(when(grant("r", "*"), "R.attr.s.matches(R.attr.pattern)")))
+	for length, want := range map[int]Effect{maxPattern: Allow, maxPattern + 1: Deny} {
+		d := s.Decide(t.Context(), tool("x", `{"s":"a","pattern":"[`+strings.Repeat("a", length-2)+`]"}`))
+		if d.Effect != want || want == Deny && d.Values[0].Error != errWork.Error() {
+			t.Errorf("%d bytes: %+v", length, d)
+		}
+	}
+}
+
+// TestInvoke: of a function's implementations that one runs that is for as many values.
+func TestInvoke(t *testing.T) {
+	one := func(ref.Val) ref.Val { return types.Int(1) }
+	two := func(_, _ ref.Val) ref.Val { return types.Int(2) }
+	more := func(...ref.Val) ref.Val { return types.Int(3) }
+	for _, test := range []struct {
+		of     functions.Overload
+		values int
+		want   ref.Val // nil: an error
+	}{
+		{functions.Overload{Unary: one, Binary: two, Function: more}, 1, types.Int(1)}, {functions.Overload{Unary: one, Binary: two, Function: more}, 2, types.Int(2)}, {functions.Overload{Unary: one, Binary: two, Function: more}, 3, types.Int(3)},
+		{functions.Overload{Function: more}, 1, types.Int(3)}, {functions.Overload{Function: more}, 2, types.Int(3)},
+		{functions.Overload{Unary: one}, 2, nil}, {functions.Overload{Binary: two}, 1, nil}, {functions.Overload{Unary: one, Binary: two}, 3, nil},
+	} {
+		got := invoke(&test.of, make([]ref.Val, test.values))
+		if test.want == nil != types.IsError(got) || test.want != nil && got != test.want {
+			t.Errorf("%+v of %d values: %v", test.of, test.values, got)
 		}
 	}
 }

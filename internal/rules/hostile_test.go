@@ -124,6 +124,11 @@ func TestM20Deadline(t *testing.T) {
 	if d.Effect != Deny || d.Rule != "2" {
 		t.Errorf("%+v", d)
 	}
+	// Nor is begun what calls no function and loops over nothing.
+	d = compile(t, active(when(deny("1", "*"), "R.attr.s == R.attr.n"), when(deny("2", "*"), "R.attr.n == R.attr.s"), grant("3", "*"))).Decide(t.Context(), tool("x", args))
+	if d.Effect != Deny || d.Rule != "2" {
+		t.Errorf("%+v", d)
+	}
 	evaluationTime = time.Hour
 	if d := compile(t, active(when(grant("r", "*"), "R.attr.l.all(x, x == 1)"))).Decide(t.Context(), tool("x", args)); d.Effect != Allow {
 		t.Errorf("with time left: %+v", d)

@@ -100,6 +100,7 @@ func TestConditions(t *testing.T) {
 		{`{'k': R.attr.n}['k'] == 5`, yes},
 		{`{'k': R}.k.attr.n == 5`, yes},
 		{`google.protobuf.Int64Value{value: R.attr.n} == 5`, yes},
+		{`R.attr.s.indexOf('(') == -1 && R.attr.s.split('(') == ['abc']`, yes},
 		{`R.attr.n == 6`, no},
 		{`R.attr.zz == 1`, broken},
 		{`R.attr.zz == 1 || true`, yes},

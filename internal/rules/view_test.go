@@ -114,6 +114,7 @@ func TestTemplates(t *testing.T) {
 		{"no expression, not granted", "db:users", g("resources/read:db:other"), false},
 		{"never closed", "db:{x", g("resources/read:db:other"), true},
 		{"denied as a whole", "file:///a/{path}", append(g("*"), deny("d", "resources/read:file:///a*")), false},
+		{"denied as a whole, and more than that granted", "file:///a/{path}", append(g("resources/read:file:///*"), deny("d", "resources/read:file:///a*")), false},
 		{"denied in part", "file:///a/{path}", append(g("*"), deny("d", "resources/read:file:///a/secret*")), true},
 		{"all that is granted is denied", "file:///a/{path}", append(g("resources/read:file:///a/secret/x*"), deny("d", "resources/read:file:///a/secret*")), false},
 		{"the granted one is denied", "file:///{path}", append(g("resources/read:file:///a"), deny("d", "resources/read:file:///a")), false},
