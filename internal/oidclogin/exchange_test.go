@@ -41,12 +41,12 @@ func TestSecretInTheOtherPlace(t *testing.T) {
 		"the header alone":               {both, "s3cret", refused, "", nil, "body header header"},
 		"the body alone":                 {both, "s3cret", "", refused, nil, "body body"},
 		"the body alone, nothing listed": {nil, "s3cret", "", refused, nil, "header body body"},
-		"neither":                        {both, "s3cret", refused, refused, ErrProvider, "body header body header"},
+		"neither":                        {both, "s3cret", refused, refused, ErrRefused, "body header body header"},
 		"a code that is not good":        {both, "s3cret", refused, `400 {"error":"invalid_grant"}`, ErrAnswer, "body header header"},
-		"the header is not looked at":    {both, "s3cret", refused, `400 {"error":"invalid_request"}`, ErrProvider, "body header body header"},
+		"the header is not looked at":    {both, "s3cret", refused, `400 {"error":"invalid_request"}`, ErrRefused, "body header body header"},
 		"nobody answers the second":      {both, "s3cret", refused, failed, ErrProvider, "body header body header"},
 		"nobody answers the first":       {both, "s3cret", failed, "", ErrProvider, "body body"},
-		"refused for something else":     {both, "s3cret", `400 {"error":"invalid_request"}`, "", ErrProvider, "body body"},
+		"refused for something else":     {both, "s3cret", `400 {"error":"invalid_request"}`, "", ErrRefused, "body body"},
 		"a client without a secret":      {both, "", "", "", nil, "none none"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,9 @@ var (
 	ErrAnswer = errors.New("this is not the answer to the login that was begun")
 	// ErrDenied: the provider, or its user, said no.
 	ErrDenied = errors.New("the identity provider did not log in")
+	// ErrRefused: the provider refuses the gateway's client or its request where codes are redeemed, or answers without what a login
+	// needs. It would again: only the operator can do something about it.
+	ErrRefused = errors.New("the identity provider gave the gateway no ID token")
 	// ErrProvider: the provider cannot be asked, or its answers cannot be used. Users can only try again.
 	ErrProvider = errors.New("the identity provider cannot be asked")
 )
@@ -147,8 +150,8 @@ func (a Attempt) Matches(query url.Values, now time.Time) bool {
 	return len(state) == 1 && a.State != "" && subtle.ConstantTimeCompare([]byte(state[0]), []byte(a.State)) == 1 && now.Before(a.Expires)
 }
 
-// Finish redeems the provider's answer and returns the claims of the verified ID token, completed by userinfo. Errors are ErrAnswer, ErrDenied
-// and ErrProvider; token.ErrInvalid when the ID token is not good, token.ErrUnavailable when nobody can say.
+// Finish redeems the provider's answer and returns the claims of the verified ID token, completed by userinfo. Errors are ErrAnswer, ErrDenied,
+// ErrRefused and ErrProvider; token.ErrInvalid when the ID token is not good, token.ErrUnavailable when nobody can say.
 func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*token.Claims, error) {
 	if a.Issuer != p.Issuer || !a.Matches(query, p.Now()) {
 		return nil, ErrAnswer
@@ -179,10 +182,12 @@ func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*to
 	switch {
 	case oauthflow.Code(err) == oauthflow.CodeInvalidGrant:
 		return nil, fmt.Errorf("%w: %w", ErrAnswer, err) // a code that was used, is too old, or belongs to another attempt (A07)
+	case oauthflow.ClassOf(err) == oauthflow.Refused:
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrProvider, err)
 	case tokens.IDToken.Empty():
-		return nil, fmt.Errorf("%w: it sent no ID token", ErrProvider)
+		return nil, fmt.Errorf("%w: its answer has none", ErrRefused)
 	}
 	claims, err := p.Options.Verifier.Verify(ctx, tokens.IDToken.Reveal(), a.Nonce)
 	if err != nil {

@@ -27,6 +27,8 @@ type Issuer struct {
 	// idToken is what the token endpoint answers, and asked what it was asked with.
 	idToken string
 	asked   []*http.Request
+	// refusal is what the token endpoint answers in place of tokens; nil: it gives them.
+	refusal Object
 	// userinfo holds the answer of that endpoint; nil: there is none.
 	userinfo Object
 }
@@ -72,6 +74,13 @@ func (i *Issuer) SetUserinfo(claims Object) {
 	i.userinfo = claims
 }
 
+// Refuse lets the token endpoint answer 400 and this in place of tokens; nil ends that.
+func (i *Issuer) Refuse(answer Object) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.refusal = answer
+}
+
 // Asked returns the requests for tokens since Login, with their forms.
 func (i *Issuer) Asked() []*http.Request {
 	i.mu.Lock()
@@ -114,6 +123,11 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.asked = append(i.asked, r)
+		if i.refusal != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			_ = json.NewEncoder(w).Encode(i.refusal)
+			return
+		}
 		_ = json.NewEncoder(w).Encode(Object{"access_token": "not-a-jwt", "token_type": "Bearer", "id_token": i.idToken})
 	case "/keys":
 		i.Fetches.Add(1)

@@ -139,6 +139,9 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	case errors.Is(err, oidclogin.ErrDenied):
 		v.logger.Info("a login was denied", reason, zap.String("description", oauthflow.Description(err)))
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in: "+deniedText(err), again)
+	case errors.Is(err, oidclogin.ErrRefused):
+		v.logger.Error("a login was refused", reason, zap.String("description", oauthflow.Description(err)))
+		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in: "+deniedText(err), again)
 	case errors.Is(err, oidclogin.ErrAnswer), errors.Is(err, token.ErrInvalid), errors.Is(err, app.ErrMachine):
 		v.logger.Warn("refusing a login", reason)
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider's answer does not fit this login.", again)
@@ -155,9 +158,13 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	}
 }
 
-// deniedText says in words why an identity provider refused a login (RFC 6749 section 4.1.2.1, OpenID Connect Core section
+// deniedText says in words why an identity provider refused a login (RFC 6749 sections 4.1.2.1 and 5.2, OpenID Connect Core section
 // 3.1.2.6), and who can do something about it. Nothing that the provider wrote is shown.
 func deniedText(err error) string {
+	const client = "it does not accept the gateway as a client. The gateway's operator has to look at the client's registration there"
+	if oauthflow.ClientRefused(err) && errors.Is(err, oidclogin.ErrRefused) { // the secret is shown there, and not at the page before
+		return client + ", and at its secret; the gateway's log has the provider's words."
+	}
 	switch oauthflow.Code(err) {
 	case oauthflow.CodeAccessDenied:
 		return "access was denied there. You may have cancelled, or your account may not be allowed to use this gateway: ask whoever gives access to it."
@@ -169,8 +176,8 @@ func deniedText(err error) string {
 		return "it does not let the gateway's client ask for its scopes. The gateway's operator can set them at the identity provider; the gateway's log has the provider's words."
 	case "invalid_request":
 		return "it does not take the gateway's request. The gateway's operator has to look at the client's registration there, its redirect URI first; the gateway's log has the provider's words."
-	case oauthflow.CodeUnauthorizedClient, oauthflow.CodeInvalidClient, "unsupported_response_type":
-		return "it does not accept the gateway as a client. The gateway's operator has to look at the client's registration there; the gateway's log has the provider's words."
+	case oauthflow.CodeUnauthorizedClient, oauthflow.CodeInvalidClient, "unsupported_response_type", "unsupported_grant_type":
+		return client + "; the gateway's log has the provider's words."
 	}
 	return "it gave a reason that this page does not know. Try again; if it stays so, ask the gateway's operator: the gateway's log has it."
 }

@@ -145,6 +145,40 @@ func TestLoginRefused(t *testing.T) {
 	})
 }
 
+// TestLoginRefusedAtTheTokenEndpoint: what another try cannot mend is not called a matter of a moment, and the page says whose it is.
+func TestLoginRefusedAtTheTokenEndpoint(t *testing.T) {
+	g := newGateway(t)
+	for name, c := range map[string]struct {
+		refusal object
+		text    string
+	}{
+		"the client":         {object{"error": "invalid_client", "error_description": "<b>no such secret</b>"}, "at its secret"},
+		"in GitHub's words":  {object{"error": "incorrect_client_credentials"}, "at its secret"},
+		"the kind of client": {object{"error": "unsupported_grant_type"}, "registration there"},
+		"the request":        {object{"error": "invalid_request"}, "its redirect URI first"},
+		"another code":       {object{"error": "tenant_paused"}, "log has it"},
+		"no code":            {object{"message": "no"}, "log has it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := g.begin(t, "/login")
+			g.issuer.Login(client, object{"nonce": b.query.Get("nonce")})
+			g.issuer.Refuse(c.refusal)
+			defer g.issuer.Refuse(nil)
+			a := g.end(b, nil)
+			a.page(t, http.StatusForbidden, c.text)
+			if strings.Contains(a.body, "in a moment") || strings.Contains(a.body, "no such secret") {
+				t.Errorf("the page:\n%s", a.body)
+			}
+		})
+	}
+	t.Run("for now", func(t *testing.T) {
+		b := g.begin(t, "/login")
+		g.issuer.Refuse(object{"error": "temporarily_unavailable"})
+		defer g.issuer.Refuse(nil)
+		g.end(b, nil).page(t, http.StatusServiceUnavailable, "Try again in a moment")
+	})
+}
+
 // TestLoginByUserinfo: W23, a provider that keeps all but the subject in userinfo logs users in.
 func TestLoginByUserinfo(t *testing.T) {
 	g := newGateway(t)
