@@ -19,7 +19,10 @@ import (
 )
 
 // devHome is a home directory with nothing in it but what the processes of a test put there.
-type devHome struct{ path string }
+type devHome struct {
+	path  string
+	admin string // where Caddy's admin endpoint is by default; "": where Caddy has it, a port that another program may have
+}
 
 func newDevHome(t *testing.T) devHome {
 	t.Helper()
@@ -38,7 +41,11 @@ func (h devHome) file(name ...string) string {
 
 // environment has no directories but those that follow from HOME.
 func (h devHome) environment() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.path, "XDG_DATA_HOME=", "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "TMPDIR=" + h.path}
+	variables := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.path, "XDG_DATA_HOME=", "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "TMPDIR=" + h.path}
+	if h.admin != "" {
+		variables = append(variables, "CADDY_ADMIN="+h.admin)
+	}
+	return variables
 }
 
 // devOutcome is how a command ended.

@@ -252,7 +252,7 @@ func TestDevRefusedTokens(t *testing.T) {
 	d.process.kill()
 	<-d.process.exited
 	// What was killed leaves its socket, on which nobody answers, and a folder is no configuration: both times the gateway is looked for
-	// where Caddy's admin endpoint is by default.
+	// where Caddy's admin endpoint is by default, here at a port that nobody has.
 	if err := os.Mkdir(home.file("Caddyfile"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,8 @@ func TestDevRefusedTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, where := range map[string]devHome{"killed": home, "elsewhere": newDevHome(t)} {
-		if got := where.command(t, "doctor", "tokens"); got.code == 0 || !strings.Contains(got.stderr, "localhost:2019") || !strings.Contains(got.stderr, "--address unix//ABSOLUTE/DIR/admin.sock") {
+		where.admin = "localhost:" + freePort(t)
+		if got := where.command(t, "doctor", "tokens"); got.code == 0 || !strings.Contains(got.stderr, " at "+where.admin+":") || !strings.Contains(got.stderr, "--address unix//ABSOLUTE/DIR/admin.sock") {
 			t.Errorf("%s: exit code %d: %s", name, got.code, got.stderr)
 		}
 	}
