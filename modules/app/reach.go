@@ -42,22 +42,26 @@ func checkReach(ctx caddy.Context, public *url.URL) (taken []string, err error) 
 		candidates = slices.DeleteFunc(slices.Clone(servers), func(r reached) bool { return !r.gateway && r.by == "" })
 	}
 	if len(candidates) > 0 && !slices.ContainsFunc(candidates, func(r reached) bool { return r.gateway }) {
-		return nil, takes(candidates[0].by, candidates[0].listen[0], public)
+		first := candidates[0]
+		if !slices.ContainsFunc(candidates, func(r reached) bool { return r.proxies }) {
+			return nil, takes(first.by, first.listenAt(port), public)
+		}
+		taken = append(taken, fmt.Sprintf("the site %s on %s takes every request for %s from the gateway's site, unless it proxies them there", first.by, first.listenAt(port), public))
 	}
 	for _, r := range candidates {
 		for _, other := range servers {
-			if address, ok := other.narrows(r); ok && isAt(public, address) {
-				return nil, takes(other.site, address.String(), public)
+			if address, ok := other.narrows(r); ok && isAt(public, address) && !other.proxies {
+				return nil, takes(other.site, address, public)
 			} else if ok {
-				taken = append(taken, fmt.Sprintf("the site %s on %s takes what connects to that address from the gateway's site on %s", other.site, address, r.listen[0]))
+				taken = append(taken, fmt.Sprintf("the site %s on %s takes what connects to that address from the gateway's site on %s", other.site, address, r.listenAt(port)))
 			}
 		}
 	}
 	return taken, nil
 }
 
-func takes(site string, listen any, public *url.URL) error {
-	return fmt.Errorf("the site %s on %v takes every request for %s from the gateway's site: give it another port", site, listen, public)
+func takes(site string, listen fmt.Stringer, public *url.URL) error {
+	return fmt.Errorf("the site %s on %s takes every request for %s from the gateway's site: give it another port", site, listen, public)
 }
 
 // reached is what becomes of requests for the public URL's host that come to a server.
@@ -65,6 +69,7 @@ type reached struct {
 	listen  []caddy.NetworkAddress
 	gateway bool   // they reach the gateway
 	by      string // they would reach it, and this site takes them
+	proxies bool   // a site that gets some of them before sends them on, perhaps to the gateway
 	site    string // the site that gets the first request of this server, for people
 }
 
@@ -93,6 +98,7 @@ func reach(server *caddyhttp.Server, host string) reached {
 		case whole && route.Terminal && by == "":
 			by = siteName(route)
 		}
+		r.proxies = r.proxies || some && sendsOn(route)
 	}
 	return r
 }
@@ -113,8 +119,8 @@ func takesHost(route caddyhttp.Route, host string) (whole, some bool) {
 		fits, alone := true, true
 		for _, matcher := range set {
 			hosts, ok := matcher.(*caddyhttp.MatchHost)
-			alone = alone && ok
-			fits = fits && (!ok || slices.ContainsFunc(*hosts, func(pattern string) bool { return isHostOf(pattern, host) }))
+			fits = fits && (!ok || slices.ContainsFunc(*hosts, func(pattern string) bool { return isHostOf(pattern, host) || isOpen(pattern) }))
+			alone = alone && ok && slices.ContainsFunc(*hosts, func(pattern string) bool { return isHostOf(pattern, host) })
 		}
 		some = some || fits
 		whole = whole || fits && alone
@@ -126,6 +132,29 @@ func takesHost(route caddyhttp.Route, host string) (whole, some bool) {
 func isHostOf(pattern, host string) bool {
 	labels, names := strings.Split(strings.Trim(pattern, "[]"), "."), strings.Split(host, ".")
 	return slices.EqualFunc(labels, names, func(label, name string) bool { return label == "*" || strings.EqualFold(label, name) })
+}
+
+// isOpen reports whether a pattern has a placeholder, which stands for who knows what once there are requests.
+func isOpen(pattern string) bool { return strings.Contains(pattern, "{") }
+
+// sendsOn reports whether a route may send requests on, which may lead to the gateway all the same: it proxies, or invokes a route
+// that might.
+func sendsOn(route caddyhttp.Route) bool {
+	for _, raw := range route.HandlersRaw {
+		if strings.Contains(string(raw), `"reverse_proxy"`) || strings.Contains(string(raw), `"invoke"`) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(route.Handlers, func(handler caddyhttp.MiddlewareHandler) bool {
+		switch handler := handler.(type) {
+		case *caddyhttp.Subroute:
+			return slices.ContainsFunc(handler.Routes, sendsOn)
+		case caddy.Module:
+			id := handler.CaddyModule().ID
+			return id == "http.handlers.reverse_proxy" || id == "http.handlers.invoke"
+		}
+		return false
+	})
 }
 
 // servesGateway reports whether a route holds more of the gateway than its health. One that was provisioned before the first of the
@@ -175,6 +204,14 @@ func (r reached) listensOn(port string) bool {
 	return slices.ContainsFunc(r.listen, func(a caddy.NetworkAddress) bool { return hasPort(a, port) })
 }
 
+// listenAt is the address by which a server gets requests for a port, else its first one, for people.
+func (r reached) listenAt(port string) caddy.NetworkAddress {
+	if i := slices.IndexFunc(r.listen, func(a caddy.NetworkAddress) bool { return hasPort(a, port) }); i >= 0 {
+		return r.listen[i]
+	}
+	return r.listen[0]
+}
+
 func hasPort(a caddy.NetworkAddress, port string) bool {
 	for offset := range a.PortRangeSize() {
 		if strings.HasSuffix(a.JoinHostPort(offset), ":"+port) {
@@ -204,12 +241,9 @@ func (r reached) narrows(gateway reached) (caddy.NetworkAddress, bool) {
 	return caddy.NetworkAddress{}, false
 }
 
-// isAt reports whether the public URL leads to an address that a server listens on.
+// isAt reports whether the public URL leads to an address that a server listens on, and nowhere else. The name localhost need not:
+// it is 127.0.0.1 and ::1 for clients, and the first of them for who listens on it.
 func isAt(public *url.URL, listen caddy.NetworkAddress) bool {
 	host := public.Hostname()
-	if !hasPort(listen, portOf(public)) {
-		return false
-	}
-	local := func(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
-	return host == listen.Host || local(host) && local(listen.Host) && (host == "localhost" || listen.Host == "localhost")
+	return hasPort(listen, portOf(public)) && host != "localhost" && (host == listen.Host || host == "127.0.0.1" && listen.Host == "localhost")
 }
