@@ -35,7 +35,12 @@ back. MCP clients of that user can call the server then.
 			cmd.Flags().StringVar(&o.user, "as", "", "Email of the user whose account it is")
 			cmd.Flags().StringVar(&o.account, "account", "", "Name of the account at the third party (default: the one that it suggests)")
 			cmd.Flags().StringVar(&o.gateway, "url", defaultGateway, "Address of the gateway")
-			cmd.Args = cobra.ExactArgs(1)
+			cmd.Args = func(_ *cobra.Command, arguments []string) error {
+				if len(arguments) != 1 {
+					return errors.New("name one server, such as `durward connect demo --as alice@example.test`")
+				}
+				return nil
+			}
 			cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 				return o.run(cmd.Context(), cmd.OutOrStdout(), arguments[0])
 			}
