@@ -104,7 +104,7 @@ func (p *errorPages) finish() {
 func explain(status int) (title, advice string) {
 	switch {
 	case status == http.StatusUnauthorized:
-		return "This address is for programs", "Programs show an access token or an API key here. Being logged in with a browser is not enough, and a browser is not needed."
+		return "This address is for programs", "Programs show an access token or an API key here. Being logged in with a browser is not enough, and a browser is not needed. If you looked for a page, there is a mistake in the address."
 	case status == http.StatusForbidden:
 		return "You may not do this", "Ask whoever runs this gateway when you think that you should."
 	case status == http.StatusNotFound:

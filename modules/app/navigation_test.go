@@ -72,7 +72,7 @@ func TestErrorPage(t *testing.T) {
 		"401": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			app.WriteError(w, app.Unauthorized, "A bearer token is needed")
-		}, []string{"This address is for programs", "A bearer token is needed.", `href="/"`, "401 Unauthorized"}},
+		}, []string{"This address is for programs", "A bearer token is needed.", "a mistake in the address", `href="/"`, "401 Unauthorized"}},
 		"403":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteError(w, app.Forbidden, "Not <b>you</b>") }, []string{"Not &lt;b&gt;you&lt;/b&gt;."}},
 		"404":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteNotFound(w) }, []string{"There is no such page"}},
 		"405":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteMethodNotAllowed(w, "GET") }, []string{"not opened like this"}},
