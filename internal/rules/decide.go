@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"cel.dev/cel-go/cel"
 )
@@ -83,9 +84,10 @@ type judge struct {
 	open      bool // what no rule denies is allowed
 	wary      bool // rules that ask count as soon as they may match: the principal's facts are not known
 	unknown   []*cel.AttributePatternType
-	eval      *evaluation // made when a condition needs it
-	denials   int         // how many of its notes, the first ones, are of rules that deny
-	memo      memo        // of a list; nil for a call
+	eval      *evaluation    // made when a condition needs it
+	denials   int            // how many of its notes, the first ones, are of rules that deny
+	memo      memo           // of a list; nil for a call
+	spent     *time.Duration // on the items of a list so far; nil for a call
 }
 
 func (j *judge) done() {
@@ -207,7 +209,7 @@ func (j *judge) matches(r *rule, e Effect) bool {
 	}
 	if j.eval == nil {
 		j.eval = newEvaluation(j.ctx, j.set, j.principal)
-		j.eval.memo = j.memo
+		j.eval.memo, j.eval.spent = j.memo, j.spent
 		j.eval.about(j.kind, j.name, j.raw, j.checked, j.unknown)
 	}
 	out := j.eval.matches(r)

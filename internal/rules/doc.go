@@ -42,5 +42,5 @@
 //
 // An expression has a limit of cost, to which a function counts for as much as it is given to look at; functions whose
 // work is a product of that are judged before they run; and all that is not bounded by its own length ends a quarter of a
-// second after the first of it began. A limit that is met makes the expression unevaluable.
+// second after the first of it began. All items of a list share a second. A limit that is met makes the expression unevaluable.
 package rules

@@ -23,13 +23,17 @@ const (
 	maxPrecision     = 64   // digits of string formatting
 	costLimit        = 1_000_000
 	interruptEvery   = 100                    // steps of loops between looks at the context
-	maxEvaluation    = 250 * time.Millisecond // of all conditions of one call
+	maxEvaluation    = 250 * time.Millisecond // of all conditions of one call, or one item of a list
+	maxList          = time.Second            // of all conditions of one list
 	maxSyntaxErrors  = 10                     // after which the parser gives up
 	placeholderError = "the expression is not valid"
 )
 
-// evaluationTime is maxEvaluation, for tests to change.
-var evaluationTime = maxEvaluation
+// evaluationTime and listTime are maxEvaluation and maxList, for tests to change.
+var (
+	evaluationTime = maxEvaluation
+	listTime       = maxList
+)
 
 // environment is what all expressions are compiled in, built once per process.
 var environment = sync.OnceValue(func() *cel.Env {

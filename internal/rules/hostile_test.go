@@ -12,7 +12,7 @@ import (
 )
 
 // The limits of what is evaluated are tested without the clock, which says different things on a slow machine.
-func init() { evaluationTime = time.Hour }
+func init() { evaluationTime, listTime = time.Hour, time.Hour }
 
 // M20: whatever an expression does with whatever arguments, it comes to an end soon, and what cannot be evaluated denies.
 // Without the limits some of these take hours or all memory, so that a failure shows as a test that does not end.
@@ -132,6 +132,22 @@ func TestM20Deadline(t *testing.T) {
 	evaluationTime = time.Hour
 	if d := compile(t, active(when(grant("r", "*"), "R.attr.l.all(x, x == 1)"))).Decide(t.Context(), tool("x", args)); d.Effect != Allow {
 		t.Errorf("with time left: %+v", d)
+	}
+}
+
+// TestM20ListDeadline: the items of a list share the time of its conditions. Those of another list have theirs.
+func TestM20ListDeadline(t *testing.T) {
+	s := compile(t, active(when(grant("r", "resources/read:*"), `lists.range(1000).all(x, R.attr.uri != string(x))`)))
+	view := s.View(t.Context(), sales)
+	if !view.Resource("file:///1") || view.spent <= 0 {
+		t.Errorf("the first item is hidden, or took no time: %s", view.spent)
+	}
+	view.spent = listTime
+	if view.Resource("file:///2") {
+		t.Error("an item is shown for which there is no time left")
+	}
+	if !s.View(t.Context(), sales).Resource("file:///2") {
+		t.Error("another list has no time")
 	}
 }
 

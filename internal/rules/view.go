@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"strings"
+	"time"
 )
 
 // View answers for one principal which items a list may show: those for which some arguments could make a call allowed
@@ -12,10 +13,13 @@ type View struct {
 	ctx       context.Context
 	principal *Principal
 	memo      memo
+	spent     time.Duration // on conditions
 }
 
 // View is what a principal may see of the server in lists; nil is nobody, who sees nothing.
-func (s *Set) View(ctx context.Context, p *Principal) *View { return &View{s, ctx, p, make(memo)} }
+func (s *Set) View(ctx context.Context, p *Principal) *View {
+	return &View{set: s, ctx: ctx, principal: p, memo: make(memo)}
+}
 
 // Tool reports whether some arguments could make a call of the tool allowed or asked.
 func (v *View) Tool(name string) bool { return v.shows(ToolsCall, name) }
@@ -30,7 +34,7 @@ func (v *View) shows(k Kind, name string) bool {
 	if v.principal == nil || !callable(k, name) {
 		return false
 	}
-	j := judge{ctx: v.ctx, set: v.set, principal: v.principal, kind: k, name: name, memo: v.memo}
+	j := judge{ctx: v.ctx, set: v.set, principal: v.principal, kind: k, name: name, memo: v.memo, spent: &v.spent}
 	defer j.done()
 	return j.visible()
 }
@@ -74,7 +78,7 @@ func (v *View) Template(uriTemplate string) bool {
 
 // showsStart asks about all resources that start with a text.
 func (v *View) showsStart(p *policy, start string) bool {
-	j := judge{ctx: v.ctx, set: v.set, principal: v.principal, kind: ResourcesRead, name: start, onlyStart: true, unknown: unknownItem, memo: v.memo}
+	j := judge{ctx: v.ctx, set: v.set, principal: v.principal, kind: ResourcesRead, name: start, onlyStart: true, unknown: unknownItem, memo: v.memo, spent: &v.spent}
 	defer j.done()
 	return j.decide(p).effect != Deny
 }
