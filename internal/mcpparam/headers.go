@@ -73,8 +73,10 @@ func echoed(said map[string]string, arguments strictjson.Value) (out []Field) {
 	look(arguments, wanted)
 	for _, name := range slices.Sorted(maps.Keys(said)) {
 		value := said[name]
-		n, number := integer(value)
-		if wanted[value] || number && wanted[strconv.FormatInt(n, 10)] {
+		if n, number := integer(value); number && !wanted[value] {
+			value = strconv.FormatInt(n, 10) // as the gateway writes it of a tool that is known: readers differ in what numbers they take
+		}
+		if wanted[value] {
 			out = append(out, Field{name, jsonrpc.EncodeHeader(value)})
 		}
 	}

@@ -93,9 +93,12 @@ func TestHeaders(t *testing.T) {
 
 		"unknown":               {unknown: true, arguments: `{"a":[{"b":"eu"}],"n":7.0,"t":false}`, sent: http.Header{"Mcp-Param-X": {"eu"}, "Mcp-Param-Y": {"7"}, "Mcp-Param-Z": {"false"}}, want: fields{{"Mcp-Param-X", "eu"}, {"Mcp-Param-Y", "7"}, {"Mcp-Param-Z", "false"}}},
 		"unknown, said nowhere": {unknown: true, arguments: `{"a":"eu"}`, sent: http.Header{"Mcp-Param-X": {"us"}, "Mcp-Param-Y": {"eu"}}, want: fields{{"Mcp-Param-Y", "eu"}}},
-		"unknown, a name":       {unknown: true, arguments: `{"eu":1}`, sent: http.Header{"Mcp-Param-X": {"eu"}}},
-		"unknown, twice":        {unknown: true, arguments: `{"a":"eu"}`, sent: http.Header{"Mcp-Param-X": {"eu", "us"}}, refused: true},
-		"unknown, omitted":      {unknown: true, arguments: `{"region":"eu"}`},
+		"unknown, other spellings of numbers": {unknown: true, arguments: `{"n":42,"m":16.0}`, sent: http.Header{"Mcp-Param-A": {"0x2Ap0"}, "Mcp-Param-B": {"+42"}, "Mcp-Param-C": {"4.2e1"}, "Mcp-Param-D": {"0x_1p4"}},
+			want: fields{{"Mcp-Param-A", "42"}, {"Mcp-Param-B", "42"}, {"Mcp-Param-C", "42"}, {"Mcp-Param-D", "16"}}},
+		"unknown, a text":  {unknown: true, arguments: `{"a":"4.2e1"}`, sent: http.Header{"Mcp-Param-A": {"4.2e1"}}, want: fields{{"Mcp-Param-A", "4.2e1"}}},
+		"unknown, a name":  {unknown: true, arguments: `{"eu":1}`, sent: http.Header{"Mcp-Param-X": {"eu"}}},
+		"unknown, twice":   {unknown: true, arguments: `{"a":"eu"}`, sent: http.Header{"Mcp-Param-X": {"eu", "us"}}, refused: true},
+		"unknown, omitted": {unknown: true, arguments: `{"region":"eu"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tool := mcpparam.Tool{Known: !tc.unknown}
