@@ -376,8 +376,9 @@ type Tasks interface {
 // not tell of them.
 type Revocations interface {
 	AddRevocation(ctx context.Context, v Revocation) error
-	// DueRevocations lists those of all organizations that may be tried, the longest due first.
-	DueRevocations(ctx context.Context, now time.Time, limit int) ([]Revocation, error)
+	// DueRevocations lists those of all organizations that may be tried, of each organization no more than share, the longest due first. What
+	// is longest due of each organization comes before what others have besides.
+	DueRevocations(ctx context.Context, now time.Time, limit, share int) ([]Revocation, error)
 	// PostponeRevocation sets when the next attempt may be, and counts those that have failed since v was read. ErrNotFound when it
 	// is gone, or another node has postponed it since: of several nodes that find it due, one has it to itself until next.
 	PostponeRevocation(ctx context.Context, v Revocation, next time.Time, failed int) error

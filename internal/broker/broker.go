@@ -71,7 +71,9 @@ const (
 	revokeDeadline   = 10 * time.Second
 	// closeDeadline bounds how long Close waits for refreshes, the longest of which takes 10 s, and for revocations.
 	closeDeadline = 12 * time.Second
-	revokers      = 8 // revocations at a time
+	// revokers is how many revocations are told at one time, and revokersOfOne those of one organization: its provider may hang.
+	revokers      = 8
+	revokersOfOne = 2
 	// patience is how long a caller whose token is still good waits for a newer one.
 	patience = 3 * time.Second
 )
@@ -94,14 +96,14 @@ type Broker struct {
 	refreshes singleflight.Group
 
 	// ctx is what work outlives requests in; it ends when Close gives up waiting.
-	ctx       context.Context
-	cancel    context.CancelFunc
-	closing   sync.Mutex
-	closed    bool
-	ending    chan struct{} // closed with it
-	work      sync.WaitGroup
-	revokeSem chan struct{}
-	alarm     *alarm // for revocations that are tried again
+	ctx     context.Context
+	cancel  context.CancelFunc
+	closing sync.Mutex
+	closed  bool
+	ending  chan struct{} // closed with it
+	work    sync.WaitGroup
+	turns   *turns // of revocations
+	alarm   *alarm // for revocations that are tried again
 }
 
 // New makes a broker.
@@ -134,7 +136,7 @@ func New(c Config) (*Broker, error) {
 		app: oauthflow.Application{
 			Name: c.ClientName, RedirectURI: strings.TrimRight(c.PublicURL, "/") + CallbackPath, MetadataURL: c.ClientMetadataURL,
 		},
-		returns: returns, Memory: c.Memory, patience: patience, now: c.Now, count: c.Count, log: c.Log, revokeSem: make(chan struct{}, revokers), alarm: newAlarm(),
+		returns: returns, Memory: c.Memory, patience: patience, now: c.Now, count: c.Count, log: c.Log, turns: newTurns(), alarm: newAlarm(),
 		ending: make(chan struct{}),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())

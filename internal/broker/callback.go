@@ -222,7 +222,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	case providerDown(err):
 		return grant{}, fail("The provider could not be reached. Please try again.", err)
 	case unusable:
-		b.revoke(ctx, s, client, asking.auth, grant{Refresh: oauthflow.HandedOut(err)}) // nobody will ever use it
+		b.revoke(ctx, tokensOf{a.ConnectionKey, s, client}, asking.auth, grant{Refresh: oauthflow.HandedOut(err)}) // nobody will ever use it
 		return grant{}, fail("The provider's answer could not be understood.", err)
 	case err != nil:
 		return grant{}, fail("The provider refused to connect. Please try again.", err)
@@ -234,7 +234,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 		Scope: cmp.Or(tokens.Scope, ready.asked), Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
 	}
 	if _, err := b.putConnection(ctx, c, g); err != nil {
-		b.revoke(ctx, s, client, asking.auth, g) // nobody will ever use them
+		b.revoke(ctx, tokensOf{a.ConnectionKey, s, client}, asking.auth, g) // nobody will ever use them
 		return grant{}, fmt.Errorf("storing connection: %w", err)
 	}
 	if s.Status == storage.ServerError {

@@ -36,13 +36,14 @@ func (b *Broker) DeleteServer(ctx context.Context, organization, id, by string, 
 	return d, nil
 }
 
-// background runs f apart from any request. Close waits for it, within bounds; after Close f does not run.
-func (b *Broker) background(f func()) {
+// background runs f apart from any request. Close waits for it, within bounds; after Close f does not run, which it reports.
+func (b *Broker) background(f func()) (runs bool) {
 	if !b.begin() {
-		return
+		return false
 	}
 	go func() {
 		defer b.work.Done()
 		f()
 	}()
+	return true
 }

@@ -55,7 +55,7 @@ func (e *ending) told() {
 			e.b.notRevoked(storage.Connection{ConnectionKey: key}, cause)
 		}
 		for _, t := range done.tell {
-			e.b.background(func() { e.b.tryRevocation(e.b.ctx, t.row, t.what) })
+			e.b.tellSoon(t.row, t.what)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (e *ending) revocations(_ context.Context, ended storage.Ended) ([]storage.
 // addUnsaved adds tokens that this process got for the connection and that the store did not take.
 func (e *ending) addUnsaved(ended storage.Ended, now *end) error {
 	late, ok := e.b.unsaved.get(ended.Former.ConnectionKey)
-	if !ok || e.spare || !spares(ended.By, late.client, late.server) {
+	if !ok || e.spare || !spares(ended.By, late.client, late.server.Entry.Options.IndependentTokens) {
 		return nil
 	}
 	now.late = true
@@ -91,7 +91,8 @@ func (e *ending) addUnsaved(ended storage.Ended, now *end) error {
 	if err != nil {
 		return err
 	}
-	return e.add(now, late.server, late.client.Endpoints.RevocationEndpoint, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
+	of := tokensOf{ended.Former.ConnectionKey, late.server, late.client}
+	return e.add(now, of, late.client.Endpoints.RevocationEndpoint, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
 }
 
 // addStored adds the tokens that the connection holds.
@@ -109,7 +110,7 @@ func (e *ending) addStored(ended storage.Ended, now *end) error {
 	}
 	by := storage.OAuthClient{Kind: g.Issued.Kind, ClientID: former.ClientID, Issuer: former.Issuer}
 	switch {
-	case spares(ended.By, by, ended.Server):
+	case spares(ended.By, by, ended.Server.Entry.Options.IndependentTokens):
 	case former.ClientID == ended.By.ClientID:
 		return nil // most providers end these tokens when the new ones end
 	default:
@@ -119,16 +120,16 @@ func (e *ending) addStored(ended storage.Ended, now *end) error {
 	if err != nil {
 		return err
 	}
-	return e.add(now, ended.Server, endpoint, auth, g)
+	return e.add(now, tokensOf{former.ConnectionKey, ended.Server, by}, endpoint, auth, g)
 }
 
 // spares reports whether tokens that client has got can be revoked without ending those that take their place. Most providers end all
 // tokens of a user and client with one of them (RFC 7009 section 2.1), those of a new connection too. Another provider does not,
 // nor does one that knows us as another client since we registered anew; of the clients that administrators name, several may be of
 // one project, which some providers end as a whole.
-func spares(by *storage.Connection, client storage.OAuthClient, s storage.Server) bool {
+func spares(by *storage.Connection, client storage.OAuthClient, independent bool) bool {
 	switch {
-	case by == nil, by.Kind != storage.ProviderOAuth2, s.Entry.Options.IndependentTokens, by.Issuer != client.Issuer:
+	case by == nil, by.Kind != storage.ProviderOAuth2, independent, by.Issuer != client.Issuer:
 		return true
 	case by.ClientID == client.ClientID:
 		return false
@@ -151,12 +152,12 @@ func (e *ending) speaker(ended storage.Ended, then issued) (endpoint string, aut
 	return then.Endpoint, auth, err
 }
 
-func (e *ending) add(now *end, s storage.Server, endpoint string, auth oauthflow.ClientAuth, g grant) error {
-	told, err := toldOf(s, endpoint, auth, g)
+func (e *ending) add(now *end, of tokensOf, endpoint string, auth oauthflow.ClientAuth, g grant) error {
+	told, err := toldOf(of, endpoint, auth, g)
 	if err != nil || told == nil {
 		return err
 	}
-	v, err := e.b.sealRevocation(s.OrganizationID, told)
+	v, err := e.b.sealRevocation(of.key.OrganizationID, told)
 	if err != nil {
 		return err
 	}

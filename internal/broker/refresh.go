@@ -324,9 +324,12 @@ func (r *refresher) notStored(ctx context.Context, cause error) {
 	}
 	if errors.Is(cause, storage.ErrNotFound) {
 		// Disconnected meanwhile: nobody will ever use them.
-		if auth, err := r.b.auth(r.server, r.client); err == nil {
-			r.b.revoke(ctx, r.server, r.client, auth, r.grant)
+		auth, err := r.b.auth(r.server, r.client)
+		if err != nil {
+			r.b.notRevoked(r.was, err)
+			return
 		}
+		r.b.revoke(ctx, tokensOf{r.key, r.server, r.client}, auth, r.grant)
 		return
 	}
 	r.b.log.Error("refreshed tokens are not stored yet; a crash now loses the connection", "organization", r.key.OrganizationID,

@@ -315,12 +315,15 @@ func TestRefreshInterrupted(t *testing.T) {
 		b := setup(t)
 		b.connect()
 		b.clock.advance(time.Hour)
-		gone := func() error { return storage.ErrNotFound }
+		gone := func() error { // with its server: that waits for no refresh
+			_, err := b.DeleteServer(t.Context(), b.key.OrganizationID, b.key.ServerID, b.who.UserID, b.clock.now())
+			return err
+		}
 		b.store.afterEdit.Store(&gone)
 		if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 			t.Fatalf("%v", err)
 		}
-		b.settle(func() bool { return len(get(b.provider, func(p *provider) []string { return p.revoked })) == 2 })
+		b.settle(func() bool { return len(b.revoked()) == 4 }) // the former ones, and those that came
 	})
 }
 

@@ -27,6 +27,7 @@ const (
 	// revokeLease is for how long whoever tries one has it to themselves: longer than a try lasts.
 	revokeLease = revokeDeadline + 5*time.Second
 	revokeBatch = 100
+	revokeShare = 16 // of one organization in a batch, and that wait at one time
 )
 
 // sealedRevocation holds a request to a provider in the form that is sealed into a row. Its secrets are plain: it lives while it is
@@ -40,6 +41,13 @@ type sealedRevocation struct {
 	TrustedCA string `json:"trusted_ca,omitempty"`
 	Access    string `json:"access_token,omitempty"`
 	Refresh   string `json:"refresh_token,omitempty"`
+
+	// Whose tokens they were: their user may have connected anew before the provider is told. An older version has not stored it.
+	UserID      string                  `json:"user_id,omitempty"`
+	ServerID    string                  `json:"server_id,omitempty"`
+	Kind        storage.OAuthClientKind `json:"client_kind,omitempty"`
+	Issuer      string                  `json:"issuer,omitempty"`
+	Independent bool                    `json:"independent,omitempty"` // the provider's tokens are
 }
 
 // request makes the request to the provider.
@@ -52,37 +60,43 @@ func (s *sealedRevocation) request() (oauthflow.RevokeRequest, error) {
 }
 
 // revoke asks in the background, whatever becomes of ctx.
-func (b *Broker) revoke(ctx context.Context, s storage.Server, client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) {
+func (b *Broker) revoke(ctx context.Context, of tokensOf, auth oauthflow.ClientAuth, g grant) {
 	ctx = context.WithoutCancel(ctx)
-	v, told := b.keepRevocation(ctx, s, client, auth, g)
-	if told != nil {
-		b.background(func() { b.tryRevocation(ctx, v, told) })
+	if v, told := b.keepRevocation(ctx, of, auth, g); told != nil {
+		b.tellSoon(v, told)
 	}
 }
 
 // keepRevocation stores what the provider is to be told before it is: it outlives this process. told is nil when there is nothing to
 // tell, or no way to.
-func (b *Broker) keepRevocation(ctx context.Context, s storage.Server, client storage.OAuthClient, auth oauthflow.ClientAuth, g grant) (v storage.Revocation, told *sealedRevocation) {
-	told, err := toldOf(s, client.Endpoints.RevocationEndpoint, auth, g)
+func (b *Broker) keepRevocation(ctx context.Context, of tokensOf, auth oauthflow.ClientAuth, g grant) (v storage.Revocation, told *sealedRevocation) {
+	told, err := toldOf(of, of.client.Endpoints.RevocationEndpoint, auth, g)
 	if err == nil && told == nil {
 		return v, nil
 	}
 	if err == nil {
-		v, err = b.sealRevocation(client.OrganizationID, told)
+		v, err = b.sealRevocation(of.key.OrganizationID, told)
 	}
 	if err != nil {
-		b.notRevoked(storage.Connection{ConnectionKey: storage.ConnectionKey{OrganizationID: s.OrganizationID, ServerID: s.ID}}, err)
+		b.notRevoked(storage.Connection{ConnectionKey: of.key}, err)
 		return v, nil
 	}
 	if err := b.store.AddRevocation(ctx, v); err != nil {
 		b.unstored.put(v)
-		b.log.Error("tokens that are to be revoked are in memory alone", "organization", v.OrganizationID, "server", s.Slug, "error", err.Error())
+		b.log.Error("tokens that are to be revoked are in memory alone", "organization", v.OrganizationID, "server", of.server.Slug, "error", err.Error())
 	}
 	return v, told
 }
 
+// tokensOf says whose tokens are meant, and which client got them.
+type tokensOf struct {
+	key    storage.ConnectionKey
+	server storage.Server
+	client storage.OAuthClient
+}
+
 // toldOf returns what the provider is to be told of a grant; nil when there is nothing to tell.
-func toldOf(s storage.Server, endpoint string, auth oauthflow.ClientAuth, g grant) (*sealedRevocation, error) {
+func toldOf(of tokensOf, endpoint string, auth oauthflow.ClientAuth, g grant) (*sealedRevocation, error) {
 	if g.Access.Empty() && g.Refresh.Empty() {
 		return nil, nil //nolint:nilnil // there is nothing, which is no error
 	}
@@ -90,8 +104,10 @@ func toldOf(s storage.Server, endpoint string, auth oauthflow.ClientAuth, g gran
 		return nil, errors.New("their provider has no address to revoke them at: they stay good until they run out")
 	}
 	return &sealedRevocation{
-		Server: s.Slug, Endpoint: endpoint, ClientID: auth.ID, Secret: auth.Secret.Reveal(), Method: auth.Method,
-		TrustedCA: s.Entry.Options.TrustedCA, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(),
+		Server: of.server.Slug, Endpoint: endpoint, ClientID: auth.ID, Secret: auth.Secret.Reveal(), Method: auth.Method,
+		TrustedCA: of.server.Entry.Options.TrustedCA, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(),
+		UserID: of.key.UserID, ServerID: of.key.ServerID, Kind: of.client.Kind, Issuer: of.client.Issuer,
+		Independent: of.server.Entry.Options.IndependentTokens,
 	}, nil
 }
 
@@ -108,24 +124,55 @@ func (b *Broker) sealRevocation(organization string, told *sealedRevocation) (st
 	return v, err
 }
 
-// tryRevocation tells the provider once. What it does not take is told again.
-func (b *Broker) tryRevocation(ctx context.Context, v storage.Revocation, told *sealedRevocation) {
-	select {
-	case b.revokeSem <- struct{}{}:
-		defer func() { <-b.revokeSem }()
-	case <-b.ctx.Done():
+// tellSoon tells the provider in the background. When too much of the organization waits already, the stored revocation is found when
+// it is due.
+func (b *Broker) tellSoon(v storage.Revocation, told *sealedRevocation) {
+	if !b.turns.reserve(v.OrganizationID, v.ID) {
 		return
 	}
+	if !b.background(func() {
+		defer b.turns.release(v.OrganizationID, v.ID)
+		b.tryRevocation(b.ctx, v, told)
+	}) {
+		b.turns.release(v.OrganizationID, v.ID)
+	}
+}
+
+// tryRevocation tells the provider once, in its organization's turn. What it does not take is told again.
+func (b *Broker) tryRevocation(ctx context.Context, v storage.Revocation, told *sealedRevocation) {
+	leave, ok := b.turns.enter(b.ctx, v.OrganizationID)
+	if !ok {
+		return
+	}
+	defer leave()
 	ctx, cancel := b.apart(ctx, revokeDeadline)
 	defer cancel()
 	if !b.claim(ctx, &v) {
 		return
 	}
-	request, err := told.request()
-	if err == nil {
-		err = b.oauth.Revoke(ctx, request)
-	}
+	err := b.tell(ctx, v, told)
 	b.triedRevocation(context.WithoutCancel(ctx), v, told.Server, err)
+}
+
+// errConnectedAnew: tokens are not revoked that may take those of a new connection with them.
+var errConnectedAnew = errors.New("their user has connected anew meanwhile, and to revoke them may end the new connection")
+
+func (b *Broker) tell(ctx context.Context, v storage.Revocation, told *sealedRevocation) error {
+	if told.UserID != "" {
+		c, err := b.store.Connection(ctx, storage.ConnectionKey{OrganizationID: v.OrganizationID, UserID: told.UserID, ServerID: told.ServerID})
+		client := storage.OAuthClient{Kind: told.Kind, ClientID: told.ClientID, Issuer: told.Issuer}
+		switch {
+		case err != nil && !errors.Is(err, storage.ErrNotFound):
+			return fmt.Errorf("reading connection: %w", err)
+		case err == nil && c.SealedCredential != nil && !spares(&c, client, told.Independent):
+			return errConnectedAnew
+		}
+	}
+	request, err := told.request()
+	if err != nil {
+		return err
+	}
+	return b.oauth.Revoke(ctx, request)
 }
 
 // claim keeps everybody else from trying a revocation for a while. It reports false when somebody else is at it, or the store does not
@@ -151,6 +198,9 @@ func (b *Broker) triedRevocation(ctx context.Context, v storage.Revocation, serv
 	switch {
 	case err == nil:
 		b.count(Revoked)
+	case errors.Is(err, errConnectedAnew):
+		b.count(NotRevoked)
+		log.Warn("tokens cannot be revoked", "error", err.Error())
 	case over:
 		b.count(NotRevoked)
 		log.Error("tokens were not revoked for a day, and are given up", "attempts", v.Attempts+1, "error", err.Error())
@@ -184,11 +234,11 @@ func (b *Broker) postpone(ctx context.Context, v storage.Revocation) error {
 }
 
 // KeepRevoking tells providers what they did not take yet, until the broker is closed. It begins with what a process before this one
-// has left. It is to be called once.
+// has left. It is to be called once. It waits for no provider: one that does not answer keeps nobody else from being told.
 func (b *Broker) KeepRevoking() {
 	b.background(func() {
 		for {
-			if err := b.RevokeDue(b.ctx); err != nil && !errors.Is(err, context.Canceled) {
+			if _, err := b.revokeDue(b.ctx); err != nil && !errors.Is(err, context.Canceled) {
 				b.log.Warn("revoking tokens again", "error", err.Error())
 			}
 			if !b.alarm.wait(b.ending, revokeEvery, b.now) {
@@ -199,29 +249,48 @@ func (b *Broker) KeepRevoking() {
 }
 
 // RevokeDue tells providers what they did not take before and is due now, and what this process keeps of connections that ended
-// elsewhere.
+// elsewhere. It waits until they are told.
 func (b *Broker) RevokeDue(ctx context.Context) error {
+	told, err := b.revokeDue(ctx)
+	if err != nil {
+		return err
+	}
+	return told.Wait()
+}
+
+// revokeDue begins to tell them. Each organization has its share of what is told at one time.
+func (b *Broker) revokeDue(ctx context.Context) (told *errgroup.Group, err error) {
 	b.endUnsaved(ctx)
 	b.storeRevocations(ctx)
 	now := b.now().UTC()
-	soon, err := b.store.DueRevocations(ctx, now.Add(revokeEvery), revokeBatch)
+	soon, err := b.store.DueRevocations(ctx, now.Add(revokeEvery), revokeBatch, revokeShare)
 	if err != nil {
-		return fmt.Errorf("reading what is to be revoked: %w", err)
+		return nil, fmt.Errorf("reading what is to be revoked: %w", err)
 	}
-	var all errgroup.Group
-	due := 0
+	told = new(errgroup.Group)
+	of := make(map[string]int) // by organization
 	for _, v := range soon {
 		if v.NextAt.After(now) {
 			b.alarm.set(v.NextAt)
+			continue
+		}
+		if of[v.OrganizationID]++; of[v.OrganizationID] == revokeShare || len(soon) == revokeBatch {
+			b.alarm.set(now.Add(firstRevokeWait)) // there may be more
+		}
+		if !b.turns.reserve(v.OrganizationID, v.ID) {
+			continue // it waits already, or too many do
+		}
+		if !b.begin() {
+			b.turns.release(v.OrganizationID, v.ID)
 			break
 		}
-		due++
-		all.Go(func() error { return b.revokeAgain(ctx, v) })
+		told.Go(func() error {
+			defer b.work.Done()
+			defer b.turns.release(v.OrganizationID, v.ID)
+			return b.revokeAgain(ctx, v)
+		})
 	}
-	if due == revokeBatch {
-		b.alarm.set(now.Add(firstRevokeWait)) // there may be more
-	}
-	return all.Wait()
+	return told, nil
 }
 
 // storeRevocations stores what the store did not take when it was to be revoked.
@@ -269,7 +338,7 @@ func (b *Broker) revokeUnsaved(ctx context.Context, key storage.ConnectionKey) {
 		b.notRevoked(storage.Connection{ConnectionKey: key}, err)
 		return
 	}
-	b.revoke(ctx, late.server, late.client, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
+	b.revoke(ctx, tokensOf{key, late.server, late.client}, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
 }
 
 // dropUnsaved forgets such tokens of a connection that another one took the place of. They are revoked where that cannot end the new
@@ -278,7 +347,7 @@ func (b *Broker) dropUnsaved(ctx context.Context, by storage.Connection) {
 	late, ok := b.unsaved.get(by.ConnectionKey)
 	switch {
 	case !ok:
-	case spares(&by, late.client, late.server):
+	case spares(&by, late.client, late.server.Entry.Options.IndependentTokens):
 		b.revokeUnsaved(ctx, by.ConnectionKey)
 	default:
 		b.unsaved.forget(by.ConnectionKey)

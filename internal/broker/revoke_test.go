@@ -18,7 +18,7 @@ func (b *bundle) revoked() []string {
 // waiting returns the revocations that are stored.
 func (b *bundle) waiting() []storage.Revocation {
 	b.t.Helper()
-	all, err := b.store.DueRevocations(b.t.Context(), b.clock.now().Add(365*24*time.Hour), 100)
+	all, err := b.store.DueRevocations(b.t.Context(), b.clock.now().Add(365*24*time.Hour), 100, 100)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestRevokedNever(t *testing.T) {
 	if err := b.Disconnect(t.Context(), b.key); err != nil {
 		t.Fatal(err)
 	}
-	b.settle(func() bool { return len(b.waiting()) == 1 })
+	b.settle(func() bool { return b.tried() == 1 && b.telling() == 0 })
 	for range 40 {
 		b.clock.advance(time.Hour)
 		if err := b.RevokeDue(t.Context()); err != nil {

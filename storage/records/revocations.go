@@ -12,7 +12,10 @@ import (
 const (
 	revocationColumns   = `id, organization_id, sealed, created_at, next_at, attempts`
 	insertRevocationSQL = `INSERT INTO revocations (` + revocationColumns + `) VALUES ($1, $2, $3, $4, $5, $6)`
-	dueRevocationsSQL   = `SELECT ` + revocationColumns + ` FROM revocations WHERE next_at <= $1 ORDER BY next_at, id LIMIT $2`
+	// Each organization has a share, and the first of each come first: one with many that are due keeps no other one's back.
+	dueRevocationsSQL = `SELECT ` + revocationColumns + ` FROM (SELECT ` + revocationColumns + `,
+		row_number() OVER (PARTITION BY organization_id ORDER BY next_at, id) AS place FROM revocations WHERE next_at <= $1) due
+		WHERE place <= $3 ORDER BY place, next_at, id LIMIT $2`
 	// Of several nodes that find it due, one gets it.
 	postponeRevocationSQL = `UPDATE revocations SET next_at = $4, attempts = $5 WHERE organization_id = $1 AND id = $2 AND next_at = $3`
 	deleteRevocationSQL   = `DELETE FROM revocations WHERE organization_id = $1 AND id = $2`
@@ -77,9 +80,9 @@ func endedCredential(ctx context.Context, tx Tx, e storage.Ended) error {
 }
 
 // DueRevocations implements storage.Revocations.
-func (s *Store) DueRevocations(ctx context.Context, now time.Time, limit int) (due []storage.Revocation, err error) {
+func (s *Store) DueRevocations(ctx context.Context, now time.Time, limit, share int) (due []storage.Revocation, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
-		due, err = Many(ctx, q, scanRevocation, dueRevocationsSQL, now.UnixMicro(), limit)
+		due, err = Many(ctx, q, scanRevocation, dueRevocationsSQL, now.UnixMicro(), limit, share)
 		return err
 	})
 	return due, err

@@ -17,7 +17,7 @@ func testEndings(t *testing.T, b *bundle) {
 	key := storage.ConnectionKey{OrganizationID: b.orgA, UserID: b.userA1, ServerID: server.ID}
 	stored := func(ids ...string) {
 		t.Helper()
-		all, err := b.DueRevocations(t.Context(), start, 1000)
+		all, err := b.DueRevocations(t.Context(), start, 1000, 1000)
 		noError(t, err)
 		for _, id := range ids {
 			if !slices.ContainsFunc(all, func(v storage.Revocation) bool { return v.ID == id }) {

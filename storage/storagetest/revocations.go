@@ -17,16 +17,36 @@ func testRevocations(t *testing.T, b *bundle) {
 	// Suites share a store: what others have left due is none of this test's.
 	due := func(now time.Time) []storage.Revocation {
 		t.Helper()
-		all, err := b.DueRevocations(ctx, now, 1000)
+		all, err := b.DueRevocations(ctx, now, 1000, 1000)
 		noError(t, err)
 		return slices.DeleteFunc(all, func(v storage.Revocation) bool { return v.ID != first.ID && v.ID != other.ID })
 	}
 	equal(t, due(start.Add(-time.Second)), nil)
 	equal(t, due(start), []storage.Revocation{first})
 	equal(t, due(start.Add(time.Hour)), []storage.Revocation{first, other})
-	one, err := b.DueRevocations(ctx, start.Add(time.Hour), 1)
+	one, err := b.DueRevocations(ctx, start.Add(time.Hour), 1, 1000)
 	noError(t, err)
 	equal(t, len(one), 1)
+	second, third := first, first
+	second.ID, second.NextAt, third.ID, third.NextAt = newID(), start.Add(time.Second), newID(), start.Add(2*time.Second)
+	noError(t, b.AddRevocation(ctx, second))
+	noError(t, b.AddRevocation(ctx, third))
+	shared := func(share int) (ids []string) {
+		t.Helper()
+		all, err := b.DueRevocations(ctx, start.Add(time.Hour), 1000, share)
+		noError(t, err)
+		for _, v := range all {
+			if slices.Contains([]string{first.ID, second.ID, third.ID, other.ID}, v.ID) {
+				ids = append(ids, v.ID)
+			}
+		}
+		return ids
+	}
+	equal(t, shared(1), []string{first.ID, other.ID})
+	equal(t, shared(2), []string{first.ID, other.ID, second.ID})
+	equal(t, shared(9), []string{first.ID, other.ID, second.ID, third.ID})
+	noError(t, b.DeleteRevocation(ctx, b.orgA, second.ID))
+	noError(t, b.DeleteRevocation(ctx, b.orgA, third.ID))
 
 	// Of two nodes that have read it, one may try; what came of that is told by that one.
 	claimed := first

@@ -1,0 +1,86 @@
+package broker
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/oauthflow"
+)
+
+// TestHangingProvider has another organization with more revocations than fit into a batch, all due for longer, whose provider takes
+// them and never answers: it holds its own turns, and nobody else waits for it.
+func TestHangingProvider(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	var hanging atomic.Int32
+	end := make(chan struct{})
+	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		hanging.Add(1)
+		<-end
+	}))
+	defer hangs.Close()
+	answer := sync.OnceFunc(func() { close(end) })
+	defer answer()
+	const hostile = "hostile"
+	for n := range 2 * revokeBatch {
+		v, err := b.sealRevocation(hostile, &sealedRevocation{Server: hostile, Endpoint: hangs.URL, ClientID: "x", Method: oauthflow.AuthNone, Refresh: fmt.Sprint(n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.NextAt = b.clock.now().Add(-time.Hour)
+		if err := b.store.AddRevocation(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told, err := b.revokeDue(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.settle(func() bool { return hanging.Load() == revokersOfOne })
+	// One that is told at once, and one that is told again.
+	b.outOfOrder(true)
+	if err := b.Disconnect(t.Context(), b.key); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(func() bool { return b.tried() == 1 && b.telling() == 1 })
+	b.outOfOrder(false)
+	b.clock.advance(time.Second)
+	if _, err := b.revokeDue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(func() bool { return len(b.revoked()) == 2 })
+	if n := hanging.Load(); n != revokersOfOne {
+		t.Errorf("%d of the hanging provider's at one time", n)
+	}
+	b.turns.mu.Lock()
+	if n := len(b.turns.ofOne[hostile].reserved); n != revokeShare {
+		t.Errorf("%d of the hanging provider's are in memory, want %d", n, revokeShare)
+	}
+	b.turns.mu.Unlock()
+	// Nothing new of it waits in memory.
+	v, err := b.sealRevocation(hostile, &sealedRevocation{Endpoint: hangs.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.turns.reserve(hostile, v.ID) {
+		t.Error("there is no bound")
+	}
+	b.cancel()
+	answer()
+	if err := told.Wait(); err != nil {
+		t.Error(err)
+	}
+	b.settle(func() bool { return b.telling() == 0 && len(b.turns.all) == 0 })
+}
+
+// telling returns of how many organizations something is told, or waits in memory.
+func (b *bundle) telling() int {
+	b.turns.mu.Lock()
+	defer b.turns.mu.Unlock()
+	return len(b.turns.ofOne)
+}
