@@ -69,7 +69,7 @@ func TestApply(t *testing.T) {
 func TestOrigin(t *testing.T) {
 	for in, want := range map[string]string{
 		"https://A.test/x?y": "https://a.test", "https://a.test:443": "https://a.test", "http://a.test:80/": "http://a.test",
-		"http://a.test:443": "http://a.test:443", "http://[::1]:8080/": "http://[::1]:8080", "https://[2001:DB8::1]/": "https://[2001:db8::1]",
+		"http://a.test:443": "http://a.test:443", "https://a.test:80": "https://a.test:80", "http://[::1]:8080/": "http://[::1]:8080", "https://[2001:DB8::1]/": "https://[2001:db8::1]",
 		"ftp://a.test": "", "a.test": "", "": "", "https://": "",
 	} {
 		if got, _ := origin(in); got != want {

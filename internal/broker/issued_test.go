@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -171,5 +172,28 @@ func TestIssuedIsLearned(t *testing.T) {
 	b.use(b.Broker)
 	if got := issuedNow(); got.Kind != storage.ClientRegistered || got.Kind != want.Kind || got.Endpoint != want.Endpoint || got.Method != want.Method {
 		t.Errorf("%+v instead of %+v", got, want)
+	}
+}
+
+// TestIssuedIsKnown: a former client can show who it is unless an older version has stored the grant, or its secret was an administrator's.
+func TestIssuedIsKnown(t *testing.T) {
+	client := storage.OAuthClient{Kind: storage.ClientConfigured, Endpoints: storage.OAuthEndpoints{RevocationEndpoint: "https://id.test/revoke"}}
+	registered := client
+	registered.Kind = storage.ClientRegistered
+	secret := oauthflow.ClientAuth{Secret: seal.NewSecret("s")}
+	for name, tc := range map[string]struct {
+		by    issued
+		known bool
+		kept  bool
+	}{
+		"older version":                {by: issued{Endpoint: "https://id.test/revoke"}, kept: true},
+		"configured":                   {by: issuedBy(client, secret)},
+		"configured, without a secret": {by: issuedBy(client, oauthflow.ClientAuth{}), known: true, kept: true},
+		"registered":                   {by: issuedBy(registered, secret), known: true, kept: true},
+		"registered, no endpoint":      {by: issued{Kind: storage.ClientRegistered}, known: true},
+	} {
+		if tc.by.known() != tc.known || (tc.by.Endpoint != "") != tc.kept {
+			t.Errorf("%s: known %v, endpoint %q", name, tc.by.known(), tc.by.Endpoint)
+		}
 	}
 }
