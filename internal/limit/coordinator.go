@@ -9,36 +9,36 @@ import (
 // Coordinator keeps the counters. [Local] keeps them in this process; others may share them between nodes through a
 // database.
 //
-// Each call is one step over all it names, so that an implementation needs one round trip for it, and may send the
-// steps of many requests together. An implementation owns its deadline: within some 20 ms it must answer, from what it
-// shares with the other nodes or, when it cannot reach them and its configuration says so, alone (Degraded). It
-// returns an error when neither is allowed; nobody may be let through on one.
+// Each call is one step over all counters that it names. So an implementation needs one round trip for it, and may send
+// the steps of many requests together. An implementation owns its deadline: it must answer within some 20 ms. It
+// answers from the state shared with the other nodes. When it cannot reach them and its configuration allows it, it
+// answers alone (Degraded). It returns an error when neither is possible; a call must not be let through on an error.
 //
-// It must be safe for concurrent use, and must not keep or change what it is given.
+// It must be safe for concurrent use, and must not keep or change its arguments.
 type Coordinator interface {
-	// Charge charges all of charges when each has room, none otherwise. states is as long as charges and is filled with
-	// what became of each.
+	// Charge makes all of charges when each has room, and none otherwise. states is as long as charges and receives the
+	// outcome of each.
 	Charge(ctx context.Context, charges []window.Charge, states []window.State) (Verdict, error)
-	// Look is Charge without its charge.
+	// Look does the same as Charge but charges nothing.
 	Look(ctx context.Context, charges []window.Charge, states []window.State) (Verdict, error)
-	// Correct settles what was charged at a slot. It is called once for each charge, often after the request's context
-	// has ended, and does not wait for other nodes; an implementation that cannot deliver a correction keeps the
-	// estimate.
+	// Correct settles a charge that was made at a slot. It is called once for each charge, often after the request's
+	// context has ended, and does not wait for other nodes. An implementation that cannot deliver a correction keeps
+	// the estimate.
 	Correct(at window.Slot, corrections []window.Correction)
-	// Used fills used, as long as keys, with what the counters hold.
+	// Used fills used with the values of the counters. used is as long as keys.
 	Used(ctx context.Context, keys []window.Key, used []int64) (Verdict, error)
-	// Members gives the counters of a group that hold something, in no order.
+	// Members returns the counters of a group that hold something, in no order.
 	Members(ctx context.Context, group window.Digest) ([]window.Member, error)
 }
 
-// Verdict is what a Coordinator says of a step.
+// Verdict holds a Coordinator's answer to a step.
 type Verdict struct {
 	OK       bool        // every charge has room
-	Degraded bool        // this node answered alone: others may have let through more
-	At       window.Slot // where Charge charged, for Correct
+	Degraded bool        // this node answered alone: other nodes may have let through more
+	At       window.Slot // the slot of the charge, for Correct
 }
 
-// Local counts in this process. It is exact, and never degraded.
+// Local counts in this process. It is exact and never degraded.
 type Local struct{ Counters *window.Counters }
 
 // Charge implements Coordinator.

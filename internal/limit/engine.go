@@ -9,22 +9,22 @@ import (
 	"github.com/durward-gateway/durward/internal/window"
 )
 
-// Cost is what a call is charged.
+// Cost holds the amounts to charge for a call.
 type Cost struct {
-	// Requests is the number of JSON-RPC requests with an id (each of a batch), /sse openings or LLM calls. With 0 the
-	// counters of requests are neither asked nor charged.
+	// Requests is the number of JSON-RPC requests with an id (each one in a batch), /sse openings or LLM calls. With 0
+	// the counters of requests are neither checked nor charged.
 	Requests int64
-	// Tokens is how many to reserve. With 0 the counters of tokens are asked all the same: one that is full refuses.
+	// Tokens is the number of tokens to reserve. With 0 the counters of tokens are still checked: a full one refuses.
 	Tokens int64
 }
 
 // Engine counts calls.
 type Engine struct{ coordinator Coordinator }
 
-// NewEngine makes an engine over a coordinator's counters.
+// NewEngine makes an engine that uses a coordinator's counters.
 func NewEngine(c Coordinator) *Engine { return &Engine{coordinator: c} }
 
-// step is room for what a step passes to the coordinator.
+// step holds the buffers that a step passes to the coordinator.
 type step struct {
 	charges     []window.Charge
 	states      []window.State
@@ -56,7 +56,7 @@ func (s *step) fill(m *Matched, cost Cost, without *Matched) []counted {
 	return asked
 }
 
-// Look says whether a call of one request would be refused, because a counter is full. Nothing is charged.
+// Look says whether a full counter would refuse a call of one request. It charges nothing.
 func (e *Engine) Look(ctx context.Context, m *Matched) (*Refusal, error) {
 	if len(m.counters) == 0 {
 		return nil, nil
@@ -74,15 +74,15 @@ func (e *Engine) Look(ctx context.Context, m *Matched) (*Refusal, error) {
 	return nil, nil
 }
 
-// Add charges tokens that nothing can refuse any more, because they were used.
+// Add charges tokens that were already used, so nothing can refuse them.
 func (e *Engine) Add(m *Matched, tokens int64) {
 	e.correct(held{counters: m.counters[m.requests:]}, max(tokens, 0))
 }
 
 // Charge checks and charges every counter of a call in one step. Exactly one of its results is not nil: a permit, a
-// refusal (nothing was charged), or an error of the coordinator, on which nobody may be let through.
+// refusal (nothing was charged), or an error of the coordinator. A call must not be let through on an error.
 //
-// Tokens of the permit stay charged as reserved until it is settled.
+// The reserved tokens stay charged until the permit is settled.
 func (e *Engine) Charge(ctx context.Context, m *Matched, cost Cost) (*Permit, *Refusal, error) {
 	cost = Cost{Requests: max(cost.Requests, 0), Tokens: max(cost.Tokens, 0)}
 	p := &Permit{engine: e, requests: cost.Requests, reserved: cost.Tokens}
@@ -93,8 +93,8 @@ func (e *Engine) Charge(ctx context.Context, m *Matched, cost Cost) (*Permit, *R
 	return p, nil, nil
 }
 
-// Take is Charge for what learns of tokens piece by piece, as an event stream does: each piece is charged by itself, nothing
-// is left to be settled, and the stream ends when one is refused.
+// Take charges tokens for a caller that learns of them piece by piece, as an event stream does. Each piece is charged
+// alone and needs no settling. The stream ends when a piece is refused.
 func (e *Engine) Take(ctx context.Context, m *Matched, tokens int64) (*Refusal, error) {
 	s := steps.Get().(*step)
 	defer steps.Put(s)

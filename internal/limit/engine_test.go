@@ -18,13 +18,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// tokensOnly is a set of one limit on the tokens of the organization, and its counters for a call.
+// tokensOnly returns a set of one limit on the tokens of the organization, and its counters for a call.
 func tokensOnly(most int64) (*Set, *Matched) {
 	set := Compile(acme, []storage.RateLimit{rate("t", storage.Scope{Type: storage.ScopeOrganization}, storage.TrafficAll, nil, number(most))})
 	return set, set.Match(caller(storage.TrafficLLM))
 }
 
-// TestSettling: T07, whatever becomes of a call, its tokens are settled once.
+// TestSettling covers T07: the tokens of a call are settled once, however the call ends.
 func TestSettling(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(*Permit) bool
@@ -65,7 +65,7 @@ func TestSettling(t *testing.T) {
 	}
 }
 
-// TestRefundAfterTheWindow: what is given back when its second no longer counts makes no room.
+// TestRefundAfterTheWindow checks that a refund makes no room when its second no longer counts.
 func TestRefundAfterTheWindow(t *testing.T) {
 	e, c := newEngine()
 	set, m := tokensOnly(1000)
@@ -79,8 +79,8 @@ func TestRefundAfterTheWindow(t *testing.T) {
 	mustRefuse(t, e, m, Cost{Tokens: 200})
 }
 
-// TestParallelStreams: T01, T07, of streams that start together no more are let through than the limit has tokens for,
-// and what they did not use is there again when they end, whichever way.
+// TestParallelStreams covers T01 and T07: of streams that start together, no more pass than the limit has tokens for.
+// Their unused tokens are available again when they end, in whichever way.
 func TestParallelStreams(t *testing.T) {
 	e, _ := newEngine()
 	set, m := tokensOnly(100_000)
@@ -111,7 +111,7 @@ func TestParallelStreams(t *testing.T) {
 			if kept == passed.Load() {
 				used = 1000 - 10*(passed.Load()-1) // so that a round leaves 1,000
 			}
-			for range 2 { // the end of the stream, and the client that goes
+			for range 2 { // the end of the stream, and the client that leaves
 				wait.Go(func() { p.Settle(used) })
 			}
 		}
@@ -122,7 +122,8 @@ func TestParallelStreams(t *testing.T) {
 	}
 }
 
-// TestTake: pieces count by themselves, those that are refused not at all, and requests are not asked.
+// TestTake checks that each piece counts alone, that refused pieces do not count, and that counters of requests are not
+// checked.
 func TestTake(t *testing.T) {
 	e, _ := newEngine()
 	set, m := tokensOnly(100)
@@ -143,7 +144,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestCosts: what is not counted is not asked either, and a full counter of tokens keeps everything out.
+// TestCosts checks that counters of uncounted units are not checked, and that a full counter of tokens refuses every
+// call.
 func TestCosts(t *testing.T) {
 	e, _ := newEngine()
 	org := storage.Scope{Type: storage.ScopeOrganization}
@@ -156,7 +158,7 @@ func TestCosts(t *testing.T) {
 	if r := mustRefuse(t, e, m, Cost{Requests: 1}); r.Measure != Requests || r.Limit.ID != "r" || r.Used != 3 || r.Most != 3 {
 		t.Errorf("%+v", r)
 	}
-	mustCharge(t, e, m, Cost{Tokens: 40}) // a determiner's call is no request
+	mustCharge(t, e, m, Cost{Tokens: 40}) // a determiner's call does not count as a request
 	if r := mustRefuse(t, e, m, Cost{Tokens: 11}); r.Measure != Tokens || r.Limit.ID != "t" || r.Used != 40 || r.Most != 50 {
 		t.Errorf("%+v", r)
 	}
@@ -171,7 +173,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestLook: a look says what a charge would, and charges nothing.
+// TestLook checks that a look gives the answer of a charge, and charges nothing.
 func TestLook(t *testing.T) {
 	e, c := newEngine()
 	set, m := tokensOnly(10)
@@ -207,7 +209,7 @@ func TestLook(t *testing.T) {
 	mustCharge(t, e, m, Cost{Requests: 1, Tokens: math.MaxInt64}).Settle(5)
 }
 
-// TestBlocking: a limit of 0 blocks at once.
+// TestBlocking checks that a limit of 0 blocks at once.
 func TestBlocking(t *testing.T) {
 	for _, l := range []storage.RateLimit{
 		rate("r", storage.Scope{Type: storage.ScopeModelAlias, Value: "fast"}, storage.TrafficLLM, number(0), nil),
@@ -230,7 +232,7 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-// TestMove: a fallback is charged where it goes, and only there.
+// TestMove checks that a fallback is charged at its new target, and only there.
 func TestMove(t *testing.T) {
 	e, _ := newEngine()
 	set := Compile(acme, []storage.RateLimit{
@@ -296,7 +298,7 @@ func TestMove(t *testing.T) {
 	used(3, 550, 2, 450, 2, 100)
 }
 
-// TestRefusal: of several limits the one that takes longest is told, and its header fields.
+// TestRefusal checks that of several limits the refusal names the one that takes longest, and checks its header fields.
 func TestRefusal(t *testing.T) {
 	e, c := newEngine()
 	org := storage.Scope{Type: storage.ScopeOrganization}
@@ -318,7 +320,7 @@ func TestRefusal(t *testing.T) {
 	if diff := cmp.Diff(want, h); diff != "" {
 		t.Error(diff)
 	}
-	r = mustRefuse(t, e, m, Cost{Requests: 1, Tokens: 40}) // for which the first half suffices, as for the request
+	r = mustRefuse(t, e, m, Cost{Requests: 1, Tokens: 40}) // the first half is enough for it, as for the request
 	r.SetHeader(h)
 	if r.RetryAfter != 50500*time.Millisecond || h.Get("Retry-After") != "51" {
 		t.Errorf("%+v", r)
@@ -329,8 +331,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestOrganizations: T08, T11, organizations share nothing, though their limits had one id; the numbers of one are
-// not in what another is told.
+// TestOrganizations covers T08 and T11: organizations share nothing, even if their limits had one id. Refusals for one
+// organization do not contain the numbers of another.
 func TestOrganizations(t *testing.T) {
 	e, _ := newEngine()
 	mine := rate("same", storage.Scope{Type: storage.ScopeUser}, storage.TrafficAll, number(1), nil)
@@ -353,7 +355,7 @@ func TestOrganizations(t *testing.T) {
 	}
 }
 
-// TestCompilingAgain: counters go on when numbers change, and start anew for another scope.
+// TestCompilingAgain checks that counters go on when numbers change, and start anew for another scope.
 func TestCompilingAgain(t *testing.T) {
 	e, _ := newEngine()
 	l := rate("l", storage.Scope{Type: storage.ScopeUser}, storage.TrafficAll, number(5), nil)
@@ -367,7 +369,7 @@ func TestCompilingAgain(t *testing.T) {
 	mustCharge(t, e, Compile(acme, []storage.RateLimit{l}).Match(s), Cost{Requests: 7})
 }
 
-// TestStatusOfSubjects: the fullest counter, and who it is.
+// TestStatusOfSubjects checks the fullest counter, and its subject.
 func TestStatusOfSubjects(t *testing.T) {
 	e, _ := newEngine()
 	set := Compile(acme, []storage.RateLimit{
@@ -407,7 +409,7 @@ func TestStatusOfSubjects(t *testing.T) {
 	if users := got[1]; users.Active != 507 || len(users.Subjects) != MaxSubjects || users.Subjects[0] != (SubjectUsage{"018f3c2e-0000-7000-8001-000000000499", 500, 0}) || users.Requests.Used != 500 {
 		t.Errorf("%d active, %d named, first %+v", users.Active, len(users.Subjects), users.Subjects[0])
 	}
-	// A set that is compiled anew has not heard of names yet; ids it knows.
+	// A newly compiled set knows no names yet; it knows ids.
 	again := Compile(acme, []storage.RateLimit{got[0].Limit})
 	for _, u := range statusOf(t, e, again)[0].Subjects {
 		if len(u.Subject) != 32 && u.Subject != acme {
@@ -416,8 +418,8 @@ func TestStatusOfSubjects(t *testing.T) {
 	}
 }
 
-// TestStatusUnderLoad: T11, while calls come the status is never more than what was charged, nor less than what had
-// been before it was asked.
+// TestStatusUnderLoad covers T11: while calls come, the status is never above the charges so far, and never below the
+// charges from before it was requested.
 func TestStatusUnderLoad(t *testing.T) {
 	e, _ := newEngine()
 	set := Compile(acme, []storage.RateLimit{
@@ -456,7 +458,7 @@ func TestStatusUnderLoad(t *testing.T) {
 	}
 }
 
-// broken is a coordinator that has lost its store.
+// broken is a coordinator whose store has failed.
 type broken struct{ Coordinator }
 
 var errLost = errors.New("store lost")
@@ -481,7 +483,7 @@ func (a alone) Charge(ctx context.Context, c []window.Charge, s []window.State) 
 	return v, err
 }
 
-// TestCoordinatorFails: T09, an error of the store lets nobody through, and a node that answers alone says so.
+// TestCoordinatorFails covers T09: an error of the store lets no call through, and a node that answers alone says so.
 func TestCoordinatorFails(t *testing.T) {
 	set, m := tokensOnly(10)
 	e := NewEngine(broken{})
@@ -507,7 +509,7 @@ func TestCoordinatorFails(t *testing.T) {
 	}
 }
 
-// TestCallsAgainstReference runs calls of any kind, with every end, against a list of what they used.
+// TestCallsAgainstReference compares calls of any kind, with every end, with a list of their usage.
 func TestCallsAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, c := newEngine()

@@ -10,40 +10,41 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// PartTokens is what an image, audio or file part is taken for.
+// PartTokens is the estimate for one image, audio or file part.
 const PartTokens = 1000
 
-// FirstMean is taken for the output of a call whose alias has answered nothing in the last hour.
+// FirstMean is the output estimate for a call whose alias had no answers in the last hour.
 const FirstMean = 256
 
-// MostOutput is what a model is taken to make at most of whom nobody says how much it can. MostPrompt is what a prompt is taken
-// for at most, whatever is in it: no model reads as much.
+// MostOutput is the upper bound for the output of a model that has no stated maximum. MostPrompt is the upper bound for
+// the estimate of any prompt: no model reads as much.
 const (
 	MostOutput = 1_000_000
 	MostPrompt = 10_000_000
 )
 
-// bytesPerToken is how many bytes of text are taken for one token.
+// bytesPerToken is the number of bytes of text that count as one token.
 const bytesPerToken = 4
 
-// OfBytes is the tokens that bytes of text are taken for.
+// OfBytes returns the number of tokens for a number of bytes of text.
 func OfBytes(n int64) int64 { return (max(n, 0) + bytesPerToken - 1) / bytesPerToken }
 
-// Estimate is what a request for a model is taken for before it is sent. Its prompt is also what smart models compare
-// with their context breakpoints.
+// Estimate holds the estimated size of a request for a model, before the request is sent. Smart models also compare its
+// prompt with their context breakpoints.
 type Estimate struct {
 	Prompt  int64 // tokens
-	Most    int64 // the tokens of output that the client allows for each choice; 0 when it says nothing
+	Most    int64 // maximum output tokens that the client allows for each choice; 0 when it says nothing
 	Choices int64 // at least 1
-	Output  bool  // the endpoint answers with text at all
+	Output  bool  // the endpoint answers with text
 }
 
-// Reserve is the tokens to reserve: the prompt, and the client's maximum for every choice in full. Without a maximum
-// it takes mean, the alias's for a whole call (see [Means]), for every choice, capped at half of smallest, the
-// smallest matching limit ([Matched.SmallestTokens]), so that a guess alone never keeps a call out for good.
+// Reserve returns the number of tokens to reserve: the prompt, and the client's maximum for every choice in full.
+// Without a maximum it takes mean, the alias's mean for a whole call (see [Means]), for every choice. Such a guess of the
+// output is capped at half of smallest, the smallest matching limit ([Matched.SmallestTokens]), so that a guess alone
+// never refuses a call for good.
 //
-// Nobody reserves more than the model makes: able for a choice (0: MostOutput), and for all of them together MostOutput, or
-// able where that is more.
+// No reservation exceeds the output that the model can make: able for one choice (0: MostOutput), and for all choices
+// together MostOutput, or able where that is more.
 func (e Estimate) Reserve(mean, able, smallest int64, limited bool) int64 {
 	if !e.Output {
 		return e.Prompt
@@ -62,7 +63,7 @@ func (e Estimate) Reserve(mean, able, smallest int64, limited bool) int64 {
 	return e.Prompt + output
 }
 
-// times multiplies without overflow; both are taken for 0 when below.
+// times multiplies without overflow. Negative factors count as 0.
 func times(a, b int64) int64 {
 	a, b = max(a, 0), max(b, 0)
 	if b != 0 && a > math.MaxInt64/b {
@@ -71,7 +72,7 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
-// Endpoint is an address of the LLM runtime that takes a prompt.
+// Endpoint is an address of the LLM runtime that accepts a prompt.
 type Endpoint uint8
 
 // Endpoints.
@@ -80,15 +81,15 @@ const (
 	Responses
 	Embeddings
 	Messages
-	CountTokens // of messages, by Anthropic's clients
+	CountTokens // for messages; used by Anthropic's clients
 )
 
-// EstimateRequest estimates a request body. limits bounds it; its error is the reader's *strictjson.SyntaxError, or that
-// the body is no object.
+// EstimateRequest estimates a request body. limits bounds the body. The error is the reader's *strictjson.SyntaxError,
+// or says that the body is not an object.
 //
-// The prompt is the UTF-8 bytes of all strings below messages, input, prompt, system, instructions and tools, in
-// tokens, and PartTokens for each image, audio and file among them in place of its data. In input and prompt a number
-// is a token, as the APIs for embeddings and completions have it.
+// The prompt counts the UTF-8 bytes of all strings below messages, input, prompt, system, instructions and tools,
+// converted to tokens. Each image, audio and file among them counts as PartTokens in place of its data. In input and
+// prompt a number is a token, as the APIs for embeddings and completions define it.
 func EstimateRequest(endpoint Endpoint, body []byte, limits strictjson.Limits) (Estimate, error) {
 	s := strictjson.NewScanner(body, limits)
 	defer s.Release()
@@ -105,7 +106,7 @@ func EstimateRequest(endpoint Endpoint, body []byte, limits strictjson.Limits) (
 	return e.Estimate(), nil
 }
 
-// Estimation is an estimate in the making, for those who read the members of a request for more than it.
+// Estimation is an unfinished estimate, for callers that read the members of a request for other purposes too.
 type Estimation struct {
 	endpoint Endpoint
 	estimate Estimate
@@ -117,8 +118,8 @@ func StartEstimate(endpoint Endpoint) Estimation {
 	return Estimation{endpoint: endpoint, estimate: Estimate{Choices: 1, Output: endpoint != Embeddings && endpoint != CountTokens}}
 }
 
-// Member takes the value of a member of the request, at which s stands, when it counts. Otherwise it reports false and
-// leaves the value to be read.
+// Member reads the value of a request member that counts; s stands at that value. For any other member it reports false
+// and leaves the value unread.
 func (e *Estimation) Member(name []byte, s *strictjson.Scanner) bool {
 	switch string(name) {
 	case "messages", "system", "instructions":
@@ -140,8 +141,8 @@ func (e *Estimation) Member(name []byte, s *strictjson.Scanner) bool {
 	return true
 }
 
-// bounds reports whether a member of a request bounds its output. The member of another API bounds nothing: many servers
-// take it and overlook it, and a call would go for the few tokens in it (attack T07).
+// bounds reports whether a member of a request bounds its output. The member of another API bounds nothing: many
+// servers accept it and ignore it, and a call would then be charged only the few tokens that it names (attack T07).
 func (e Endpoint) bounds(member []byte) bool {
 	switch e {
 	case ChatCompletions:
@@ -155,16 +156,16 @@ func (e Endpoint) bounds(member []byte) bool {
 	}
 }
 
-// Estimate is what the members so far make.
+// Estimate returns the estimate of the members read so far.
 func (e *Estimation) Estimate() Estimate {
 	done := e.estimate
 	done.Prompt = min(e.sum.total(), MostPrompt)
 	return done
 }
 
-// OfToolResult is the tokens of an MCP tool result as a model would read it: the strings of its content, or of
-// structuredContent when it has no content, and PartTokens for each image, audio and blob in place of its data. A task
-// that has ended counts as the result in it. What is not a valid object counts by its length.
+// OfToolResult returns the tokens of an MCP tool result as a model would read it. It counts the strings of content, or
+// of structuredContent when there is no content. Each image, audio and blob counts as PartTokens in place of its data.
+// A task that has ended counts as the result in it. Anything but a valid object counts by its length.
 func OfToolResult(result []byte) int64 { return ofResult(result, true) }
 
 func ofResult(result []byte, task bool) int64 {
@@ -180,10 +181,10 @@ func ofResult(result []byte, task bool) int64 {
 	return read.total()
 }
 
-// toolResult is what counts of a result.
+// toolResult holds the parts of a result that count.
 type toolResult struct {
 	content, structured tally
-	inner               []byte // of a task (2026-07-28, extension for tasks)
+	inner               []byte // of a task (MCP 2026-07-28, extension for tasks)
 }
 
 // readResult reads the object at which s stands.
@@ -214,11 +215,11 @@ func (r *toolResult) total() int64 {
 	return r.structured.total()
 }
 
-// OfAnswer is OfToolResult of the result in an answer, read once. ok is false of a text that is anything but one plain
-// answer with a result (JSON-RPC 2.0 section 5): an error, a batch, a notification, no JSON. Who has one of those reads it
-// as a message first.
+// OfAnswer returns the OfToolResult count of the result in an answer, and reads the answer once. ok is false for
+// anything but one plain answer with a result (JSON-RPC 2.0 section 5): an error, a batch, a notification, or text that
+// is not JSON. The caller must then read the text as a message first.
 func OfAnswer(text []byte) (tokens int64, ok bool) {
-	depth := strictjson.DefaultMaxDepth + 1 // the answer is around the result
+	depth := strictjson.DefaultMaxDepth + 1 // the answer adds one level around the result
 	s := strictjson.NewScanner(text, strictjson.Limits{MaxBytes: math.MaxInt, MaxDepth: depth})
 	defer s.Release()
 	if s.Kind() != strictjson.Object {
@@ -250,10 +251,10 @@ func OfAnswer(text []byte) (tokens int64, ok bool) {
 	return result.total(), true
 }
 
-// tally is what a value holds.
+// tally holds the counts of one value.
 type tally struct {
 	text   int64 // bytes of strings
-	data   int64 // bytes of strings that are the data of a part, if one of the values around turns out to be a part
+	data   int64 // bytes of strings that are the data of a part, if one of the enclosing values turns out to be a part
 	parts  int64
 	tokens int64
 }
@@ -267,14 +268,14 @@ func (t *tally) add(u tally) {
 
 func (t tally) total() int64 { return OfBytes(t.text+t.data) + PartTokens*t.parts + t.tokens }
 
-// place is where a value stands.
+// place describes the position of a value.
 type place struct {
 	schema bool // below tools, where objects are schemas and never parts
-	tokens bool // in input or prompt, below arrays alone, where numbers are tokens
+	tokens bool // in input or prompt, below arrays only, where numbers are tokens
 	data   bool // below a member that holds data in a part
 }
 
-// walk tallies the next value. It goes as deep as the scanner's limits let it.
+// walk tallies the next value. The scanner's limits bound its depth.
 func walk(s *strictjson.Scanner, at place) (t tally) {
 	switch s.Kind() {
 	case strictjson.String:
@@ -335,8 +336,8 @@ func walkObject(s *strictjson.Scanner, at place) (t tally) {
 	return t
 }
 
-// decoded is what a string that the reader gave stands for. Providers decode before they compare, so a type that is
-// spelled with escapes must not hide what it says.
+// decoded returns the text behind a string that the reader gave, with its escapes resolved. Providers decode before
+// they compare, so a type spelled with escapes must not hide its meaning.
 func decoded(raw []byte, escaped bool) []byte {
 	if len(raw) < 2 {
 		return nil
@@ -348,7 +349,7 @@ func decoded(raw []byte, escaped bool) []byte {
 	return strictjson.AppendUnescaped(nil, raw)
 }
 
-// isPart reports whether a type is one of images, audio and files in the APIs of OpenAI, Anthropic and MCP.
+// isPart reports whether a type names an image, audio or file part in the APIs of OpenAI, Anthropic and MCP.
 func isPart(kind []byte) bool {
 	switch string(kind) {
 	case "image", "image_url", "input_image", "computer_screenshot",
@@ -359,7 +360,7 @@ func isPart(kind []byte) bool {
 	return false
 }
 
-// isData reports whether a member holds what a part is made of, or the address of it.
+// isData reports whether a member holds the data of a part, or the data's address.
 func isData(member []byte) bool {
 	switch string(member) {
 	case "url", "image_url", "file_url", "data", "file_data", "blob":
@@ -368,8 +369,8 @@ func isData(member []byte) bool {
 	return false
 }
 
-// count reads a whole number above zero; anything else is 0. One that is too large is the largest. One in quotation marks
-// counts too, with what blanks, underscores and escapes are in it: some servers read it as the number.
+// count reads a whole number above zero. Anything else is 0, and a number that is too large is the largest. A number in
+// quotation marks counts too, with blanks, underscores and escapes in it: some servers read it as the number.
 func count(lexeme []byte) int64 {
 	if len(lexeme) > 0 && lexeme[0] == '"' {
 		text := decoded(lexeme, bytes.IndexByte(lexeme, '\\') >= 0)
@@ -389,7 +390,8 @@ func count(lexeme []byte) int64 {
 	return max(n, 0)
 }
 
-// unescapedLength is the length in UTF-8 of what the inside of a checked string stands for.
+// unescapedLength returns the UTF-8 length of a checked string after its escapes are resolved. inside is the string
+// without its quotation marks.
 func unescapedLength(inside []byte) (n int64) {
 	for i := 0; i < len(inside); {
 		switch {
@@ -402,7 +404,7 @@ func unescapedLength(inside []byte) (n int64) {
 		default:
 			r, _ := strconv.ParseUint(string(inside[i+2:i+6]), 16, 16)
 			i += 6
-			if r >= 0xD800 && r < 0xE000 { // the reader refuses lone ones
+			if r >= 0xD800 && r < 0xE000 { // the reader refuses lone surrogates
 				i += 6
 				n += 4
 				continue

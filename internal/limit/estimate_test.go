@@ -85,7 +85,7 @@ func TestReserve(t *testing.T) {
 		{Estimate{10, 0, 128, true}, 256, 0, 100, true, 60},
 		{Estimate{10, 0, 2, true}, 256, 0, 10_000, true, 522},
 		{Estimate{10, 100, 1, false}, 256, 0, 100, true, 10},
-		// Nobody reserves more than the model makes.
+		// No reservation exceeds the output that the model can make.
 		{Estimate{10, big, 128, true}, 256, 0, 0, false, 10 + MostOutput},
 		{Estimate{10, big, 1, true}, 256, 0, 0, false, 10 + MostOutput},
 		{Estimate{10, 100, big, true}, 256, 0, 0, false, 10 + MostOutput},
@@ -102,7 +102,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestMostPrompt: a body of images is no prompt that any model reads.
+// TestMostPrompt checks the bound on a prompt: no model reads a body full of images.
 func TestMostPrompt(t *testing.T) {
 	body := `{"messages":[` + strings.Repeat(`{"type":"image"},`, 2*MostPrompt/PartTokens) + `"x"]}`
 	got, err := EstimateRequest(ChatCompletions, []byte(body), strictjson.Limits{})
@@ -111,7 +111,7 @@ func TestMostPrompt(t *testing.T) {
 	}
 }
 
-// TestRates: what a model makes in a time is known from how long its answers took.
+// TestRates checks that the output of a model in a given time follows from the times of its answers.
 func TestRates(t *testing.T) {
 	c := newClock()
 	m := NewMeans(c.now)
@@ -124,7 +124,7 @@ func TestRates(t *testing.T) {
 	want(2*time.Second, 2*FirstRate)
 	want(20*time.Millisecond, 2)
 	want(-time.Second, 0)
-	m.Add(acme, "fast", 100, 0) // of one whose time nobody knows
+	m.Add(acme, "fast", 100, 0) // without a known time
 	want(time.Second, FirstRate)
 	c.turn(61 * time.Minute)
 	c.turn(5 * time.Minute)
@@ -135,7 +135,7 @@ func TestRates(t *testing.T) {
 	want(time.Millisecond, 1)
 	c.turn(66 * time.Minute)
 	want(time.Second, FirstRate)
-	m.Add(acme, "fast", 1000, time.Microsecond) // from a cache: a model makes less
+	m.Add(acme, "fast", 1000, time.Microsecond) // from a cache: a model is slower
 	want(time.Second, MostRate)
 }
 
@@ -203,8 +203,8 @@ func TestMeans(t *testing.T) {
 	}
 }
 
-// FuzzEstimateRequest holds the estimate against a plain second implementation over encoding/json, for bodies without
-// parts, and against bounds for all.
+// FuzzEstimateRequest compares the estimate with a plain second implementation over encoding/json for bodies without
+// parts, and with bounds for all bodies.
 func FuzzEstimateRequest(f *testing.F) {
 	for _, body := range []string{
 		`{"messages":[{"role":"user","content":"h\u00e9llo \ud83d\ude00"}],"max_tokens":5,"n":2}`, `{"input":[[1,2],"x"],"tools":[{"type":"image","data":"x"}]}`,
@@ -249,7 +249,7 @@ func FuzzEstimateRequest(f *testing.F) {
 	})
 }
 
-// FuzzOfAnswer: an answer that is read once has the tokens of the message that it is.
+// FuzzOfAnswer checks that an answer read once has the same tokens as the message read in full.
 func FuzzOfAnswer(f *testing.F) {
 	for _, seed := range append(answers(), `[]`, `{"jsonrpc":"2.0","id":1,"result":{"content":[`, strings.Repeat(`{"result":`, 70)) {
 		f.Add([]byte(seed))
@@ -269,7 +269,7 @@ func FuzzOfAnswer(f *testing.F) {
 	})
 }
 
-// answers are plain ones.
+// answers returns plain answers.
 func answers() []string {
 	return []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"four five"}]}}`,
@@ -354,7 +354,7 @@ func BenchmarkEstimateRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkMeansFull is what a call costs of one more than are remembered.
+// BenchmarkMeansFull measures a call of an alias beyond the remembered ones.
 func BenchmarkMeansFull(b *testing.B) {
 	m := NewMeans(newClock().now)
 	for i := range maxMeans {

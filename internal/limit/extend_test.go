@@ -7,7 +7,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestExtend: a call that is charged before anybody knows where it goes counts once everywhere in the end, or nowhere.
+// TestExtend checks that a call that is charged before its target is known counts once everywhere in the end, or
+// nowhere.
 func TestExtend(t *testing.T) {
 	e, _ := newEngine()
 	set := Compile(acme, []storage.RateLimit{
@@ -68,7 +69,8 @@ func TestExtend(t *testing.T) {
 	used(2, 40, 1, 40)
 }
 
-// TestAgain: T07, of a call that goes on from where nobody learns what it used, what it is taken to have used stays, and the rest is settled.
+// TestAgain covers T07: when a call moves on from a target without known usage, the assumed usage stays there and the
+// rest is settled.
 func TestAgain(t *testing.T) {
 	e, _ := newEngine()
 	set := Compile(acme, []storage.RateLimit{

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a time that tests turn.
+// clock is a time that tests move.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -47,7 +47,7 @@ const (
 
 func number(n int64) *int64 { return &n }
 
-// rate is an enabled limit of acme.
+// rate returns an enabled limit of acme.
 func rate(id string, scope storage.Scope, traffic storage.TrafficType, requests, tokens *int64) storage.RateLimit {
 	return storage.RateLimit{
 		ID: id, OrganizationID: acme, Name: "limit " + id, Scope: scope, Traffic: traffic, Enabled: true,
@@ -55,7 +55,7 @@ func rate(id string, scope storage.Scope, traffic storage.TrafficType, requests,
 	}
 }
 
-// caller is a call of alice with everything set that a call of that traffic has.
+// caller returns a call of alice with everything set that a call of that traffic has.
 func caller(traffic storage.TrafficType) *Subject {
 	s := &Subject{
 		Traffic: traffic, UserID: alice, UserSub: "auth0|alice", UserEmail: "Alice@Example.com",
@@ -85,7 +85,7 @@ func mustCharge(t *testing.T, e *Engine, m *Matched, cost Cost) *Permit {
 	return p
 }
 
-// mustRefuse charges a call that has none.
+// mustRefuse charges a call that has no room.
 func mustRefuse(t *testing.T, e *Engine, m *Matched, cost Cost) *Refusal {
 	t.Helper()
 	p, refused, err := e.Charge(t.Context(), m, cost)

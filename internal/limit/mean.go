@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Means remembers how many tokens of output the aliases of organizations answered with in the last hour, and how fast. It is
+// Means remembers the output of the last hour for each alias of each organization: how many tokens, and how fast. It is
 // safe for concurrent use. Its zero value is not ready; see [NewMeans].
 type Means struct {
 	now   func() time.Time
@@ -14,27 +14,28 @@ type Means struct {
 
 	mu     sync.Mutex
 	known  map[meanOf]*mean
-	forgot int64 // the piece in which forget ran last: it finds nothing more before the next one
+	forgot int64 // the piece in which forget ran last; a second run in the same piece finds nothing
 }
 
 type meanOf struct{ organization, of string }
 
-// The hour is counted in pieces; the oldest counts until all of it has passed.
+// The hour is divided into pieces. The oldest piece counts until all of it has passed.
 const (
 	meanPiece  = 5 * time.Minute
 	meanPieces = int64(time.Hour/meanPiece) + 1
 	maxMeans   = 10_000
 )
 
-// Rates of output, in tokens of one choice in a second: what is taken for an alias that has answered nothing in the last hour,
-// and what no model exceeds.
+// Output rates, in tokens per second for one choice: the default for an alias without answers in the last hour, and a
+// rate that no model exceeds.
 const (
 	FirstRate = 100
 	MostRate  = 5_000
 )
 
-// mean is a ring of pieces. Each says which one it is, so that old ones need no clearing. The tally beside them is that of the
-// hour before the end of the piece upTo: it is asked for by every call and changes with one of one piece.
+// mean holds a ring of pieces. Each piece carries its number, so that old ones need no clearing. The tally beside the
+// ring covers the hour before the end of the piece upTo. It exists because every call asks for it, and one call changes
+// only one piece.
 type mean struct {
 	pieces [meanPieces]struct {
 		piece int64
@@ -44,7 +45,7 @@ type mean struct {
 	made
 }
 
-// made is what some calls made, and the time that it took.
+// made holds the output of some calls and the time that it took.
 type made struct {
 	sum, calls int64
 	took       time.Duration
@@ -54,7 +55,7 @@ func (a *made) add(b made) {
 	a.sum, a.calls, a.took = a.sum+b.sum, a.calls+b.calls, a.took+b.took
 }
 
-// NewMeans makes an empty memory. now must give a monotonic reading, as time.Now, its default, does.
+// NewMeans makes an empty memory. now must return a monotonic reading, as time.Now, its default, does.
 func NewMeans(now func() time.Time) *Means {
 	if now == nil {
 		now = time.Now
@@ -64,8 +65,8 @@ func NewMeans(now func() time.Time) *Means {
 
 func (m *Means) piece() int64 { return int64(max(m.now().Sub(m.start), 0)/meanPiece) + meanPieces }
 
-// Add remembers the output of one call, in tokens for each choice, and the time that it took; 0 where nobody asks for the rate.
-// of is an alias, or whatever else answers.
+// Add records the output of one call in tokens per choice, and the time that it took. The time is 0 where nobody asks
+// for the rate. of is an alias or another source of answers.
 func (m *Means) Add(organization, of string, tokens int64, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +78,7 @@ func (m *Means) Add(organization, of string, tokens int64, took time.Duration) {
 			m.forgot = piece
 		}
 		if len(m.known) >= maxMeans {
-			return // it keeps the first guess, which is only a reservation
+			return // the entry keeps the first guess, which is only a reservation
 		}
 		a = new(mean)
 		m.known[key] = a
@@ -92,7 +93,7 @@ func (m *Means) Add(organization, of string, tokens int64, took time.Duration) {
 	a.add(one)
 }
 
-// Of is the mean of the last hour, rounded up; FirstMean when there was none.
+// Of returns the mean output of the last hour, rounded up. It returns FirstMean when there was no output.
 func (m *Means) Of(organization, of string) int64 {
 	a := m.hour(organization, of)
 	if a.calls == 0 {
@@ -101,7 +102,7 @@ func (m *Means) Of(organization, of string) int64 {
 	return (a.sum + a.calls - 1) / a.calls
 }
 
-// In is the tokens that a choice makes in a time, by the mean rate of the last hour.
+// In returns the tokens that one choice makes in a given time, at the mean rate of the last hour.
 func (m *Means) In(took time.Duration, organization, of string) int64 {
 	a := m.hour(organization, of)
 	rate := float64(FirstRate)
@@ -111,7 +112,7 @@ func (m *Means) In(took time.Duration, organization, of string) int64 {
 	return int64(math.Ceil(rate * max(took, 0).Seconds()))
 }
 
-// hour is what was answered in the last hour.
+// hour returns the output of the last hour.
 func (m *Means) hour(organization, of string) made {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +123,7 @@ func (m *Means) hour(organization, of string) made {
 	return a.last(m.piece())
 }
 
-// last is what was answered in the hour that ends with a piece, no earlier one than it was asked for before.
+// last returns the output of the hour that ends with a piece. Callers must not pass an earlier piece than before.
 func (a *mean) last(piece int64) made {
 	if a.upTo != piece {
 		a.upTo, a.made = piece, made{}
@@ -135,7 +136,7 @@ func (a *mean) last(piece int64) made {
 	return a.made
 }
 
-// forget drops what has answered nothing in the last hour.
+// forget drops the entries without answers in the last hour.
 func (m *Means) forget(piece int64) {
 	for key, a := range m.known {
 		if a.last(piece).calls == 0 {

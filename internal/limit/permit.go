@@ -10,9 +10,9 @@ import (
 	"github.com/durward-gateway/durward/internal/window"
 )
 
-// Permit is a call that was let through, until its tokens are settled. Whoever has one ends it with Settle, Close or
-// Cancel, whatever became of the call; the first of them counts and later ones do nothing, so that Close can be deferred. It
-// is safe for concurrent use.
+// Permit is a call that was let through and whose tokens are not settled yet. Its owner must end it with Settle, Close
+// or Cancel, however the call ended. The first of them counts and later ones do nothing, so that Close can be deferred.
+// It is safe for concurrent use.
 type Permit struct {
 	engine   *Engine
 	requests int64
@@ -21,40 +21,42 @@ type Permit struct {
 	mu       sync.Mutex
 	ended    bool
 	degraded bool
-	matched  *Matched // where the call is now
-	held     []held   // the tokens that are not settled
-	first    held     // the requests of the first step
-	place    [1]held  // of held, which mostly needs no more
+	matched  *Matched // counters of the call's present target
+	held     []held   // tokens that are not settled yet
+	first    held     // requests of the first step
+	place    [1]held  // first storage of held, which mostly needs no more
 }
 
-// held is tokens, or requests, that were charged in one step.
+// held records tokens or requests that were charged in one step.
 type held struct {
 	at       window.Slot
 	counters []counted
 }
 
-// errEnded is the answer to moving a permit that was settled or closed, errExtended to extending one that has tokens.
+// errEnded says that a permit cannot be moved because it was settled or closed. errExtended says that a permit cannot
+// be extended because it has tokens.
 var (
 	errEnded    = errors.New("the permit has ended")
 	errExtended = errors.New("the permit has tokens already")
 )
 
-// Reserved is how many tokens were reserved.
+// Reserved returns the number of reserved tokens.
 func (p *Permit) Reserved() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.reserved
 }
 
-// Degraded reports whether this node let the call through without the others.
+// Degraded reports whether this node let the call through without the other nodes.
 func (p *Permit) Degraded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.degraded
 }
 
-// Extend takes a call that was charged without tokens, because nobody knew yet where it goes, to where it goes: its tokens
-// are reserved there, and its requests charged where they are not yet. When that is refused nothing changes.
+// Extend adds the target to a call that was charged without tokens because its target was not known yet. It reserves
+// the tokens at the target, and charges the requests in counters that do not have them yet. When that is refused
+// nothing changes.
 func (p *Permit) Extend(ctx context.Context, to *Matched, tokens int64) (*Refusal, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +77,8 @@ func (p *Permit) Extend(ctx context.Context, to *Matched, tokens int64) (*Refusa
 	return nil, nil
 }
 
-// rest is the counters that a call which goes to has not been charged in: those of tokens, and of requests where it was not yet.
+// rest returns the counters of a new target that the call was not charged in. These are all counters of tokens, and the
+// counters of requests that are new.
 func (p *Permit) rest(to *Matched) *Matched {
 	rest := &Matched{limits: to.limits}
 	for i, c := range to.counters {
@@ -91,15 +94,15 @@ func (p *Permit) rest(to *Matched) *Matched {
 	return rest
 }
 
-// Again is Move for a call that may have used something where it is, which is settled as that much, and of which as much as at first is
-// reserved where it goes (attack T07). Requests count once. When that is refused nothing changes.
+// Again moves a call that may have used tokens at its present target. That use is settled here, and the first
+// reservation is made anew at the next target (attack T07). Requests count once. When that is refused nothing changes.
 func (p *Permit) Again(ctx context.Context, to *Matched, used int64) (*Refusal, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
 		return nil, errEnded
 	}
-	before := slices.Clone(p.held) // charge puts the next one in its place
+	before := slices.Clone(p.held) // charge replaces the next one
 	p.held = nil
 	if refused, err := p.charge(ctx, p.rest(to), nil); refused != nil || err != nil {
 		p.held = before
@@ -112,8 +115,8 @@ func (p *Permit) Again(ctx context.Context, to *Matched, used int64) (*Refusal, 
 	return nil, nil
 }
 
-// Cancel takes back what a call was charged at first, its requests too: it was refused in a later step. It reports whether it
-// was the first to end the permit.
+// Cancel takes back the first charge of a call, including its requests, because a later step refused the call. It reports
+// whether it was the first to end the permit.
 func (p *Permit) Cancel() bool {
 	if !p.Settle(0) {
 		return false
@@ -122,9 +125,9 @@ func (p *Permit) Cancel() bool {
 	return true
 }
 
-// Move takes the call to another target, as a fallback does that has another provider or model. What counts here and
-// there stays as it is. What counts there alone is charged as the call was at first; when that is refused nothing
-// changes. What counted here alone gets its tokens back and keeps the request, which was made.
+// Move moves the call to another target, as a fallback to another provider or model does. Counters of both targets stay
+// unchanged. Counters of the new target alone are charged as the call was at first; when that is refused nothing
+// changes. Counters of the old target alone get their tokens back and keep the request, which was made.
 func (p *Permit) Move(ctx context.Context, to *Matched) (*Refusal, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +154,7 @@ func (p *Permit) Move(ctx context.Context, to *Matched) (*Refusal, error) {
 	return nil, nil
 }
 
-// charge charges the counters of m that without, which may be nil, does not have, and holds their tokens.
+// charge charges the counters of m that are not in without, and holds their tokens. without may be nil.
 func (p *Permit) charge(ctx context.Context, m, without *Matched) (*Refusal, error) {
 	s := steps.Get().(*step)
 	defer steps.Put(s)
@@ -180,7 +183,7 @@ func (p *Permit) charge(ctx context.Context, m, without *Matched) (*Refusal, err
 	return nil, nil
 }
 
-// requestsIn is how many of the counters, which come first, count requests.
+// requestsIn returns how many of the counters count requests. Those come first.
 func requestsIn(counters []counted) int {
 	for i := range counters {
 		if counters[i].tokens {
@@ -190,8 +193,9 @@ func requestsIn(counters []counted) int {
 	return len(counters)
 }
 
-// Settle corrects the reservation to the tokens that were used: what is too much goes back to where it was reserved,
-// what is missing is charged now. A call that came to nothing settles with 0. It reports whether it was the first.
+// Settle corrects the reservation to the tokens that were used. Surplus tokens go back to the slot of the reservation,
+// and missing tokens are charged now. A call without any use settles with 0. It reports whether it was the first to end
+// the permit.
 func (p *Permit) Settle(used int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +210,7 @@ func (p *Permit) Settle(used int64) bool {
 	return true
 }
 
-// Close leaves the tokens as they were reserved, for a call of which nobody learnt what it used (attack T07). It reports whether
+// Close keeps the reservation as the final charge, for a call whose use is not known (attack T07). It reports whether
 // it was the first to end the permit.
 func (p *Permit) Close() bool {
 	p.mu.Lock()
@@ -216,7 +220,7 @@ func (p *Permit) Close() bool {
 	return first
 }
 
-// correct changes what was charged for the held counters by delta.
+// correct changes the charges of the held counters by delta.
 func (e *Engine) correct(h held, delta int64) {
 	if delta == 0 || len(h.counters) == 0 {
 		return

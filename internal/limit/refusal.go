@@ -10,19 +10,19 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Refusal says which limit refused a call. When several did it is the one that takes longest to have room, so that a
-// caller who waits for it is not refused by another. Its numbers are those of one limit of the caller's organization
-// (attack T08).
+// Refusal names the limit that refused a call. When several limits refused, it names the one that takes longest to have
+// room, so that a caller who waits for it is not refused by another. Its numbers are those of one limit of the caller's
+// organization (attack T08).
 type Refusal struct {
 	Limit      storage.RateLimit
 	Measure    Measure
 	Most       int64         // per minute
 	Used       int64         // in the present window
-	RetryAfter time.Duration // until the call fits; when it never will, until nothing else counts
+	RetryAfter time.Duration // until the call fits; for a call that never fits, until the counter is empty of other use
 	Degraded   bool          // this node refused without asking others
 }
 
-// refusal makes the refusal of a step that asked counters of m.
+// refusal makes the refusal for a step that asked counters of m.
 func refusal(m *Matched, asked []counted, states []window.State, v Verdict) *Refusal {
 	worst := 0
 	for i := range states {
@@ -41,13 +41,13 @@ func refusal(m *Matched, asked []counted, states []window.State, v Verdict) *Ref
 	return r
 }
 
-// Seconds is RetryAfter in whole seconds, rounded up, at least 1.
+// Seconds returns RetryAfter in whole seconds, rounded up, at least 1.
 func (r *Refusal) Seconds() int64 {
 	return max(int64((r.RetryAfter+time.Second-1)/time.Second), 1)
 }
 
 // SetHeader sets Retry-After (RFC 9110 section 10.2.3), and RateLimit-Policy and RateLimit
-// (draft-ietf-httpapi-ratelimit-headers-10 sections 2 and 3). The limit's name and the caller's key are not told.
+// (draft-ietf-httpapi-ratelimit-headers-10 sections 2 and 3). It does not reveal the limit's name or the caller's key.
 func (r *Refusal) SetHeader(h http.Header) {
 	// Numbers of structured fields have fifteen digits at most (RFC 9651 section 3.3.1).
 	const largest = 999_999_999_999_999

@@ -7,20 +7,20 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Scoped is something that an organization has for a scope and kind of traffic: a rate limit, a budget.
+// Scoped is an item that an organization defines for a scope and a kind of traffic, such as a rate limit or a budget.
 type Scoped struct {
 	Scope   storage.Scope
 	Traffic storage.TrafficType
 }
 
-// Hit says that a call counts in one of what was scoped.
+// Hit says that a call counts in one scoped item.
 type Hit struct {
 	Index int
-	// Subject is the one for whom the call counts apart from others; "" when all calls that match share one counter.
+	// Subject names the subject that is counted apart from others. It is "" when all matching calls share one counter.
 	Subject string
 }
 
-// Index finds what applies to a call, in a time that does not grow with what applies to others.
+// Index finds the scoped items that apply to a call. The time does not grow with the items of others.
 type Index struct {
 	scoped []Scoped
 	named  map[name][]int
@@ -28,7 +28,7 @@ type Index struct {
 	all    []int
 }
 
-// name is what a scope names. Ids and values are different names of one thing.
+// name is one name in a scope. An id and a value are different names of one thing.
 type name struct {
 	scope storage.ScopeType
 	field field
@@ -43,7 +43,7 @@ const (
 	byEmail
 )
 
-// NewIndex makes the index of everything that an organization has scoped.
+// NewIndex makes the index of all scoped items of an organization.
 func NewIndex(scoped []Scoped) *Index {
 	x := &Index{scoped: slices.Clone(scoped), named: make(map[name][]int), each: make(map[storage.ScopeType][]int)}
 	for i, s := range x.scoped {
@@ -70,7 +70,8 @@ func NewIndex(scoped []Scoped) *Index {
 	return x
 }
 
-// Apart reports whether a scope is for each of its subjects apart: it names none, and is of a type that may.
+// Apart reports whether a scope counts each of its subjects apart. That is so when it names no subject and its type
+// allows it.
 func Apart(s storage.Scope) bool {
 	if s.ID != "" || s.Value != "" {
 		return false
@@ -83,7 +84,7 @@ func Apart(s storage.Scope) bool {
 	return false
 }
 
-// Match gives what a call counts in, each once, in the order of NewIndex's argument.
+// Match returns the items that a call counts in, each once, in the order of NewIndex's argument.
 func (x *Index) Match(s *Subject) []Hit {
 	m := matching{index: x, traffic: s.Traffic}
 	m.hits("", x.all)
@@ -102,7 +103,7 @@ func (x *Index) Match(s *Subject) []Hit {
 		m.one(storage.ScopeMCPServer, s.ServerID, s.ServerID, s.ServerSlug)
 	case storage.TrafficLLM:
 		provider := s.ProviderID
-		if provider == "" { // those of the configuration have a name alone
+		if provider == "" { // providers from the configuration only have a name
 			provider = s.ProviderName
 		}
 		m.one(storage.ScopeLLMProvider, provider, s.ProviderID, s.ProviderName)
@@ -123,7 +124,7 @@ type matching struct {
 	out     []Hit
 }
 
-// one takes what is for a single subject: by id, by value, or for each apart.
+// one adds the items for a single subject: by id, by value, or for each subject apart.
 func (m *matching) one(scope storage.ScopeType, subject, id, value string) {
 	if id != "" {
 		m.hits("", m.index.named[name{scope, byID, id}])
@@ -136,7 +137,7 @@ func (m *matching) one(scope storage.ScopeType, subject, id, value string) {
 	}
 }
 
-// pools takes what is for any of several names. A caller may hold a name twice; it counts once.
+// pools adds the items for any of several names. A caller may hold a name twice; it counts once.
 func (m *matching) pools(scope storage.ScopeType, names []string) {
 	for i, n := range names {
 		if n != "" && !slices.Contains(names[:i], n) {
@@ -151,7 +152,7 @@ func (m *matching) hits(subject string, indexes []int) {
 			continue
 		}
 		hit := Hit{Index: i, Subject: subject}
-		if !slices.Contains(m.out, hit) { // a user whose sub and email are one text
+		if !slices.Contains(m.out, hit) { // a user whose sub and email may be the same text
 			m.out = append(m.out, hit)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// scopeCases is every scope in every form that the API takes, with whether the call of caller() is one of it, on
-// traffic where it can be.
+// scopeCases lists every scope in every form that the API accepts. Each says whether the call of caller() matches it,
+// on traffic where it can.
 var scopeCases = []struct {
 	scope storage.Scope
 	is    bool
 	apart bool
-	only  storage.TrafficType // the traffic that has such a thing; "" both
+	only  storage.TrafficType // the traffic that has such a subject; "" both
 }{
 	{storage.Scope{Type: storage.ScopeOrganization}, true, false, ""},
 	{storage.Scope{Type: storage.ScopeOrganization, ID: acme}, true, false, ""},
@@ -60,14 +60,14 @@ var scopeCases = []struct {
 	{storage.Scope{Type: storage.ScopeTeam, Value: "apollo"}, false, false, ""},
 	{storage.Scope{Type: storage.ScopeProject, Value: "apollo"}, true, false, ""},
 	{storage.Scope{Type: storage.ScopeProject, Value: "core"}, false, false, ""},
-	// The API refuses these; they must not become limits on everybody.
+	// The API refuses these; they must not become limits on all callers.
 	{storage.Scope{Type: storage.ScopeRole}, false, false, ""},
 	{storage.Scope{Type: storage.ScopeGroup}, false, false, ""},
 	{storage.Scope{Type: "galaxy"}, false, false, ""},
 }
 
-// TestScopesAndTraffic: T10, every scope with every kind of traffic, all in force at once: a call counts once in each
-// that applies and in no other, in requests and in tokens.
+// TestScopesAndTraffic covers T10: it puts every scope with every kind of traffic in force at once. A call counts once
+// in each that applies and in no other, in requests and in tokens.
 func TestScopesAndTraffic(t *testing.T) {
 	kinds := []storage.TrafficType{storage.TrafficAll, storage.TrafficLLM, storage.TrafficMCP}
 	var limits []storage.RateLimit
@@ -108,22 +108,22 @@ func TestScopesAndTraffic(t *testing.T) {
 	}
 }
 
-// TestApart: T10, a limit that names nobody gives each subject all of it; one that names somebody, and every pool, is
-// shared by those it is for.
+// TestApart covers T10: a limit that names no subject gives each subject the full amount. One that names a subject, and
+// every pool, is shared by all its members.
 func TestApart(t *testing.T) {
 	change := map[storage.ScopeType]func(*Subject){
 		storage.ScopeUser:        func(s *Subject) { s.UserID, s.UserSub, s.UserEmail = bob, "auth0|bob", "bob@example.com" },
 		storage.ScopeAgent:       func(s *Subject) { s.AgentID = others },
 		storage.ScopeAPIKey:      func(s *Subject) { s.APIKeyID = others },
 		storage.ScopeMCPServer:   func(s *Subject) { s.ServerID, s.ServerSlug = others, "gitlab" },
-		storage.ScopeLLMProvider: func(s *Subject) { s.ProviderID, s.ProviderName = "", "local" }, // of the configuration
+		storage.ScopeLLMProvider: func(s *Subject) { s.ProviderID, s.ProviderName = "", "local" }, // from the configuration
 		storage.ScopeModel:       func(s *Subject) { s.Model = "qwen" },
 		storage.ScopeModelAlias:  func(s *Subject) { s.Alias = "slow" },
 	}
 	none := map[storage.ScopeType]func(*Subject){
-		storage.ScopeUser:        func(s *Subject) { s.UserID, s.UserSub, s.UserEmail = "", "", "" }, // a key of the organization
+		storage.ScopeUser:        func(s *Subject) { s.UserID, s.UserSub, s.UserEmail = "", "", "" }, // with a key of the organization
 		storage.ScopeAgent:       func(s *Subject) { s.AgentID = "" },                                // not registered
-		storage.ScopeAPIKey:      func(s *Subject) { s.APIKeyID = "" },                               // a user's token
+		storage.ScopeAPIKey:      func(s *Subject) { s.APIKeyID = "" },                               // with a user's token
 		storage.ScopeMCPServer:   func(s *Subject) { s.ServerID, s.ServerSlug = "", "" },
 		storage.ScopeLLMProvider: func(s *Subject) { s.ProviderID, s.ProviderName = "", "" },
 		storage.ScopeModel:       func(s *Subject) { s.Model = "" },
@@ -144,7 +144,7 @@ func TestApart(t *testing.T) {
 		other := caller(traffic)
 		if f := change[c.scope.Type]; f != nil && c.scope.Type != storage.ScopeOrganization {
 			f(other)
-			mustCharge(t, e, set.Match(other), Cost{Requests: 1}) // its own, or under no limit
+			mustCharge(t, e, set.Match(other), Cost{Requests: 1}) // its own counter, or no limit
 			if _, refused, _ := e.Charge(t.Context(), set.Match(other), Cost{Requests: 1}); (refused != nil) != c.apart {
 				t.Errorf("%+v: another subject is limited: %v", c.scope, refused != nil)
 			}
@@ -155,13 +155,13 @@ func TestApart(t *testing.T) {
 			}
 			continue
 		}
-		// A pool: another member finds it full.
+		// In a pool, another member finds it full.
 		other.UserID, other.UserSub, other.UserEmail, other.APIKeyID, other.AgentID = bob, "auth0|bob", "", others, others
 		mustRefuse(t, e, set.Match(other), Cost{Requests: 1})
 	}
 }
 
-// TestRotation: T03, other keys, agents and sessions of one user count with the user and the organization.
+// TestRotation covers T03: other keys, agents and sessions of one user count for the user and the organization.
 func TestRotation(t *testing.T) {
 	e, _ := newEngine()
 	set := Compile(acme, []storage.RateLimit{
@@ -192,7 +192,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestIndexAgainstReference compares the index with asking every scope.
+// TestIndexAgainstReference compares the index with a check of every scope.
 func TestIndexAgainstReference(t *testing.T) {
 	texts := rapid.SampledFrom([]string{"", "", "a", "b", "A", alice, bob})
 	lists := rapid.SliceOfN(texts, 0, 4)
@@ -231,7 +231,7 @@ func TestIndexAgainstReference(t *testing.T) {
 	})
 }
 
-// applies says the table of scopes in docs/limits.md one after the other.
+// applies checks the table of scopes in docs/limits.md row by row.
 func applies(sc Scoped, s *Subject) (subject string, ok bool) {
 	if sc.Traffic != storage.TrafficAll && sc.Traffic != s.Traffic {
 		return "", false
@@ -293,7 +293,7 @@ func applies(sc Scoped, s *Subject) (subject string, ok bool) {
 	return "", false
 }
 
-// BenchmarkMatch: P6, matching does not grow with what applies to others.
+// BenchmarkMatch covers P6: the time of a match does not grow with the limits of others.
 func BenchmarkMatch(b *testing.B) {
 	for _, n := range []int{10, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

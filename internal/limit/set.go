@@ -9,22 +9,22 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Measure is what a counter counts.
+// Measure is the unit of a counter.
 type Measure string
 
-// Measures. Their texts are the names of quotas in RateLimit header fields.
+// Measures of a limit. Their texts are the names of quotas in RateLimit header fields.
 const (
 	Requests Measure = "requests"
 	Tokens   Measure = "tokens"
 )
 
-// Set is the enabled rate limits of one organization, ready to be matched. It is safe for concurrent use.
+// Set holds the enabled rate limits of one organization, ready for matching. It is safe for concurrent use.
 type Set struct {
 	limits []compiled
 	index  *Index
 
 	mu    sync.Mutex
-	names map[window.Digest]string // of members that are no uuids, for the status
+	names map[window.Digest]string // of members that are not uuids, for the status
 }
 
 type compiled struct {
@@ -34,15 +34,15 @@ type compiled struct {
 	tokens   window.Digest
 }
 
-// maxNames bounds the names that a set remembers. Only upstream models, aliases and providers of the configuration
-// are no uuids, and of these an organization has few.
+// maxNames bounds the names that a set remembers. Only upstream models, aliases and providers from the configuration
+// have subjects that are not uuids, and an organization has few of these.
 const maxNames = 10_000
 
-// Compile makes the set of an organization's limits. Those that are not enabled, or another organization's, are left
-// out.
+// Compile makes the set of an organization's limits. It leaves out limits that are not enabled or belong to another
+// organization.
 //
-// Counters belong to a limit and its scope: they go on when its numbers, name or kind of traffic change, and start
-// anew when it becomes a limit for somebody else.
+// Counters belong to a limit and its scope. They go on when the limit's numbers, name or kind of traffic change, and
+// start anew when the limit's scope changes.
 func Compile(organization string, limits []storage.RateLimit) *Set {
 	s := &Set{names: make(map[window.Digest]string)}
 	var scoped []Scoped
@@ -60,7 +60,7 @@ func Compile(organization string, limits []storage.RateLimit) *Set {
 	return s
 }
 
-// Remember takes over the names of subjects that another set of the organization has seen, for the status.
+// Remember copies the subject names that another set of the organization has seen, for the status.
 func (s *Set) Remember(other *Set) {
 	other.mu.Lock()
 	names := maps.Clone(other.names)
@@ -74,31 +74,32 @@ func (s *Set) Remember(other *Set) {
 	}
 }
 
-// Len is the number of limits.
+// Len returns the number of limits.
 func (s *Set) Len() int { return len(s.limits) }
 
-// Matched is the counters that a call counts in. It is not changed any more and may be kept and shared as long as the
-// Set that it is from and the facts of the subject hold.
+// Matched holds the counters that a call counts in. It does not change after it is made. It may be kept and shared as
+// long as its Set and the facts of the subject hold.
 type Matched struct {
 	limits   []compiled // of the set
 	counters []counted  // those of requests first
-	requests int        // how many those are
-	smallest int64      // of the limits of tokens, when there is one
+	requests int        // number of counters of requests
+	smallest int64      // the smallest limit of tokens, when there is one
 }
 
-// counted is one counter of a matched limit. There is no pointer in it: the garbage collector would go through the counters of
-// all matches that are kept.
+// counted is one counter of a matched limit. It holds no pointer, so that the garbage collector does not have to scan
+// the counters of all stored matches.
 type counted struct {
 	key    window.Key
 	most   int64
-	limit  uint32 // its number among the matched set's
-	tokens bool   // else requests
+	limit  uint32 // number of the limit in the matched set
+	tokens bool   // false: requests
 }
 
-// fewCounters are kept with their match, as one object: nearly all matches have no more.
+// fewCounters is the number of counters that are stored within their match, as one object. Nearly all matches have no
+// more.
 const fewCounters = 8
 
-// withRoom is an empty match of the set, with room for that many counters.
+// withRoom makes an empty match of the set, with room for that many counters.
 func (s *Set) withRoom(counters int) *Matched {
 	if counters > fewCounters {
 		return &Matched{limits: s.limits, counters: make([]counted, 0, counters)}
@@ -111,7 +112,7 @@ func (s *Set) withRoom(counters int) *Matched {
 	return &m.Matched
 }
 
-// Match gives the counters of a call. Every limit that applies is in it, each of its measures once.
+// Match returns the counters of a call. It holds every limit that applies, with each of its measures once.
 func (s *Set) Match(subject *Subject) *Matched {
 	hits := s.index.Match(subject)
 	var room [8]window.Digest
@@ -146,10 +147,10 @@ func (s *Set) Match(subject *Subject) *Matched {
 	return m
 }
 
-// Len is the number of counters.
+// Len returns the number of counters.
 func (m *Matched) Len() int { return len(m.counters) }
 
-// SmallestTokens is the lowest tokens per minute of the matched limits; ok is false when none limits tokens.
+// SmallestTokens returns the lowest tokens per minute of the matched limits. ok is false when no limit counts tokens.
 func (m *Matched) SmallestTokens() (most int64, ok bool) {
 	return m.smallest, len(m.counters) > m.requests
 }
@@ -164,8 +165,8 @@ func (m *Matched) has(k window.Key) bool {
 	return false
 }
 
-// member is the half of a key that stands for a subject: a uuid as it is, a digest of anything else. A digest's
-// version and variant bits are set to ones that no uuid has, so that none is a uuid's.
+// member returns the half of a key that stands for a subject: a uuid unchanged, a digest of anything else. The version
+// and variant bits of a digest are set to ones that no uuid has, so that no digest equals a uuid.
 func (s *Set) member(subject string) window.Digest {
 	if subject == "" {
 		return window.Digest{}
@@ -183,7 +184,7 @@ func (s *Set) member(subject string) window.Digest {
 	return d
 }
 
-// subject is the text of a member; for one whose name is not known any more, its digest in hexadecimal digits.
+// subject returns the text of a member. Where its name is no longer known, that is its digest in hexadecimal digits.
 func (s *Set) subject(d window.Digest) string {
 	if d[8]&0xE0 != 0xE0 {
 		return formatUUID(d)
@@ -196,7 +197,7 @@ func (s *Set) subject(d window.Digest) string {
 	return hex.EncodeToString(d[:])
 }
 
-// parseUUID reads the one canonical form (RFC 9562 section 4): lower case, hyphens at their places, and not of the
+// parseUUID reads the one canonical form (RFC 9562 section 4): lower case, hyphens in their places, and not of the
 // reserved variant. Every other text is a name.
 func parseUUID(s string) (d window.Digest, ok bool) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {

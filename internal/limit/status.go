@@ -10,36 +10,36 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Gauge is what a measure of a limit holds now. All are 0 when the limit lacks the measure.
+// Gauge holds the use of one measure of a limit at this moment. All fields are 0 when the limit lacks the measure.
 type Gauge struct {
 	Used       int64
 	Limit      int64
-	Percentage float64 // of Limit, beyond 100 too; 100 for a limit of 0
+	Percentage float64 // of Limit; may be above 100; 100 for a limit of 0
 }
 
-// SubjectUsage is what one subject of a limit has used that is for each apart.
+// SubjectUsage holds the use of one subject, for a limit that counts each subject apart.
 type SubjectUsage struct {
-	Subject  string // an id, or the name of what has none
+	Subject  string // an id, or a name where the subject has no id
 	Requests int64
 	Tokens   int64
 }
 
-// Status is a limit with what its counters hold. For a limit that is for each subject apart a gauge is that of the
-// subject who has used most.
+// Status holds a limit and the values of its counters. For a limit that counts each subject apart, a gauge shows the
+// subject with the highest use.
 type Status struct {
 	Limit    storage.RateLimit
 	Requests Gauge
 	Tokens   Gauge
 	Apart    bool
-	Active   int            // how many subjects have used something
-	Subjects []SubjectUsage // the fullest of them, at most MaxSubjects
-	Degraded bool           // of this node alone
+	Active   int            // number of subjects that have used something
+	Subjects []SubjectUsage // the subjects with the highest use, at most MaxSubjects
+	Degraded bool           // these are the numbers of this node alone
 }
 
-// MaxSubjects bounds the subjects that a Status names.
+// MaxSubjects bounds the number of subjects in a Status.
 const MaxSubjects = 100
 
-// Status gives every limit of the set, in its order, from the counters that enforce it.
+// Status returns every limit of the set, in its order. The values come from the counters that enforce the limits.
 func (e *Engine) Status(ctx context.Context, s *Set) ([]Status, error) {
 	out := make([]Status, len(s.limits))
 	var keys []window.Key
@@ -55,7 +55,7 @@ func (e *Engine) Status(ctx context.Context, s *Set) ([]Status, error) {
 		keys = append(keys, window.NewKey(l.requests, window.Digest{}), window.NewKey(l.tokens, window.Digest{}))
 	}
 	used := make([]int64, len(keys))
-	v, err := e.coordinator.Used(ctx, keys, used) // without keys too: it tells whether others were asked
+	v, err := e.coordinator.Used(ctx, keys, used) // called without keys too: the verdict says whether the other nodes were asked
 	if err != nil {
 		return nil, fmt.Errorf("reading rate limits: %w", err)
 	}
@@ -70,7 +70,7 @@ func (e *Engine) Status(ctx context.Context, s *Set) ([]Status, error) {
 	return out, nil
 }
 
-// fill completes a gauge that has its Used.
+// fill computes the other fields of a gauge from its Used.
 func (g *Gauge) fill(limit *int64) {
 	switch {
 	case limit == nil:
@@ -82,7 +82,7 @@ func (g *Gauge) fill(limit *int64) {
 	}
 }
 
-// subjects reads the counters of a limit that is for each apart.
+// subjects reads the counters of a limit that counts each subject apart.
 func (e *Engine) subjects(ctx context.Context, s *Set, l *compiled, out *Status) error {
 	usage := make(map[window.Digest]SubjectUsage)
 	if l.RequestsPerMinute != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestVia: a call that a smart model has routed counts for its alias and for the one that answers, each once.
+// TestVia checks that a call through a smart model counts for its alias and for the answering one, each once.
 func TestVia(t *testing.T) {
 	alias := func(value string) Scoped {
 		return Scoped{Scope: storage.Scope{Type: storage.ScopeModelAlias, Value: value}, Traffic: storage.TrafficLLM}

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// counterOf is a key's counter as it is kept.
+// counterOf returns a key's counter as stored.
 func counterOf(w *Counters, k Key) *counter {
 	h := w.hash(&k)
 	return w.shards[shardOf(h)].find(h, &k)
 }
 
-// many are keys of one group, enough for every shard to have several.
+// many returns keys of one group, enough for every shard to have several.
 func many(group string) []Key {
 	keys := make([]Key, 20*shardCount)
 	for i := range keys {
@@ -35,7 +35,8 @@ func chargeOne(t *testing.T, w *Counters, amount int64, keys ...Key) Slot {
 	return at
 }
 
-// TestLocks: a charge reads the clock while all of its shards are locked, and every step leaves all of them unlocked.
+// TestLocks checks that a charge reads the clock while all of its shards are locked, and that every step leaves all of
+// them unlocked.
 func TestLocks(t *testing.T) {
 	var w *Counters
 	keys := many("k")
@@ -57,7 +58,7 @@ func TestLocks(t *testing.T) {
 	})
 	for name, step := range map[string]struct {
 		do     func()
-		locked int // when the clock is read
+		locked int // number of locked shards when the clock is read
 	}{
 		"charge": {func() { chargeOne(t, w, 1, keys...) }, shardCount}, "charge one": {func() { chargeOne(t, w, 1, keys[0]) }, 1},
 		"refused": {func() { w.Charge([]Charge{{Key: keys[0], Amount: 1}}, nil) }, 1},
@@ -73,7 +74,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestOneSecond: what is charged at several times of one second is one amount.
+// TestOneSecond checks that charges at several times of one second make one amount.
 func TestOneSecond(t *testing.T) {
 	w := New(newClock().now)
 	k := key("k", "")
@@ -85,8 +86,8 @@ func TestOneSecond(t *testing.T) {
 	}
 }
 
-// TestCorrectionsAtTheirEnds: nothing makes no counter; what is given back lands in its second as long as that counts, and never
-// in another whose low bits are the same.
+// TestCorrectionsAtTheirEnds checks that an empty correction makes no counter. A refund must go to its second as long
+// as that counts, and never to another second with the same low bits.
 func TestCorrectionsAtTheirEnds(t *testing.T) {
 	c := newClock()
 	w := New(c.now)
@@ -112,7 +113,7 @@ func TestCorrectionsAtTheirEnds(t *testing.T) {
 	}
 }
 
-// TestSpentOfNothing: seconds that gave back all that they took are not told.
+// TestSpentOfNothing checks that seconds whose whole amount was given back are left out.
 func TestSpentOfNothing(t *testing.T) {
 	c := newClock()
 	w := New(c.now)
@@ -134,7 +135,8 @@ func TestSpentOfNothing(t *testing.T) {
 	}
 }
 
-// TestWaits: what never fits waits for the longest time, and what just fits for as long as it takes.
+// TestWaits checks that a charge that never fits waits for the longest time, and one that just fits for as long as
+// needed.
 func TestWaits(t *testing.T) {
 	c := newClock()
 	w := New(c.now)
@@ -156,7 +158,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestRoom: a counter has room for the seconds that hold something, and for few more.
+// TestRoom checks that a counter has room for its busy seconds, and for few more.
 func TestRoom(t *testing.T) {
 	for length, want := range map[int]int{0: 0, 1: 2, 2: 2, 3: 4, 12: 12, 13: 20, 44: 44, 45: 60, 60: 60} {
 		if got := fitting(length); got != want {
@@ -189,7 +191,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestSweepAtItsEdge: what was charged two windows ago to the second stays beside what goes, in no more chains than it needs.
+// TestSweepAtItsEdge checks that a counter charged exactly two windows ago stays while others are removed, in no more
+// chains than needed.
 func TestSweepAtItsEdge(t *testing.T) {
 	c := newClock()
 	w := New(c.now)
@@ -211,7 +214,8 @@ func TestSweepAtItsEdge(t *testing.T) {
 	}
 }
 
-// TestSweepWhenTheClockGoesBack: T06, what was charged after the present second is of the present, and stays as it was beside what goes.
+// TestSweepWhenTheClockGoesBack covers T06: a charge from after the present second counts as present, and stays
+// unchanged while others are removed.
 func TestSweepWhenTheClockGoesBack(t *testing.T) {
 	c := newClock()
 	w := New(c.now)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestParallelCallsAreExact: T01 and P9, of 1,000 parallel calls under a limit of 100 exactly 100 pass, alone and
-// under four counters at a time.
+// TestParallelCallsAreExact covers T01 and P9: of 1,000 parallel calls under a limit of 100 exactly 100 pass, with one
+// counter and with four counters at a time.
 func TestParallelCallsAreExact(t *testing.T) {
 	for round := range 20 {
 		w := New(newClock().now)
@@ -46,8 +46,8 @@ func TestParallelCallsAreExact(t *testing.T) {
 	}
 }
 
-// TestExactUnderContention: P9, eight goroutines charge, are refused, settle, look and sweep at once while time goes
-// on; afterwards every counter holds what was charged and not given back, to the unit.
+// TestExactUnderContention covers P9. Eight goroutines charge, are refused, settle, look and sweep at once while time
+// goes on. Afterwards every counter holds exactly the charges minus the refunds.
 func TestExactUnderContention(t *testing.T) {
 	c := newClock()
 	w := New(c.now)
@@ -94,7 +94,7 @@ func TestExactUnderContention(t *testing.T) {
 					w.Sweep()
 					w.Members(NewDigest("k"))
 				case round%100 == 0 && g == 0:
-					c.turn(200 * time.Millisecond) // 40 s in all: nothing expires
+					c.turn(200 * time.Millisecond) // 40 s in total: nothing expires
 				case round%10 == 0:
 					w.Look(charges, nil)
 					if used := w.Used(keys[0]); used > 1000 {

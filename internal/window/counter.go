@@ -2,22 +2,22 @@ package window
 
 import "time"
 
-// counter is one counter: the amount of the last second in which it was charged, and those of earlier seconds, oldest
-// first. Most charges fall into a second that was charged already and touch nothing but the first words.
+// counter holds the amount of the last second with a charge, and the amounts of earlier seconds, oldest first. Most
+// charges fall into a second that was charged already, and touch only the first words.
 //
-// 88 bytes, and 8 for each earlier busy second.
+// It takes 88 bytes, and 8 more for each earlier busy second.
 type counter struct {
 	key     Key
-	present int64  // charged in the second last
+	present int64  // charged in the second named by last
 	earlier int64  // the sum of older
 	older   []slot // of the seconds last-span to last-1, ascending, each once
 	last    uint32 // the latest second that was charged or refused
-	next    uint32 // in the chain of its hash; 1 + position, 0 the end
-	kin     uint32 // in the chain of its group's hash
+	next    uint32 // next in the chain of its hash: 1 + position; 0 ends the chain
+	kin     uint32 // next in the chain of its group's hash
 }
 
-// slot is the amount of one second: the amount shifted by eight, with the low eight bits of the second. All slots of a
-// counter lie within span seconds of each other, so that eight bits tell them apart.
+// slot holds the amount of one second: the amount shifted by eight, with the low eight bits of the second. All slots of
+// a counter lie within span seconds of each other, so eight bits tell them apart.
 type slot uint64
 
 const maxSlot = 1<<55 - 1
@@ -26,12 +26,12 @@ func pack(second uint32, amount int64) slot { return slot(amount)<<8 | slot(uint
 
 func (s slot) amount() int64 { return int64(s >> 8) }
 
-// age is how long before second the slot's second was; both are within 255 of each other.
+// age returns the seconds from the slot's second to second. The two lie within 255 of each other.
 func (s slot) age(second uint32) uint32 { return uint32(uint8(second) - uint8(s)) }
 
 func (n *counter) total() int64 { return n.present + n.earlier }
 
-// advance moves the counter to second and forgets what no longer counts.
+// advance moves the counter to second and drops the slots that no longer count.
 func (n *counter) advance(second uint32) {
 	if second <= n.last {
 		return
@@ -66,10 +66,10 @@ func (n *counter) forget(second uint32) {
 	}
 }
 
-// sizes are the lengths that older has room for. Times eight they are what the allocator gives anyway.
+// sizes holds the capacities of older. Times eight they are the sizes that the allocator uses anyway.
 var sizes = [...]int{0, 2, 4, 8, 12, 20, 32, 44, int(span)}
 
-// fitting is the smallest of sizes for length slots.
+// fitting returns the smallest of sizes for length slots.
 func fitting(length int) int {
 	for _, size := range sizes {
 		if size >= length {
@@ -91,7 +91,7 @@ func (n *counter) resize(length int) {
 // add charges amount in the counter's last second.
 func (n *counter) add(amount int64) { n.present = min(n.present+amount, maxSlot) }
 
-// refund takes back what was charged in a second, at most what is there.
+// refund takes back an amount that was charged in a second, at most what is there.
 func (n *counter) refund(second uint32, amount int64) {
 	switch {
 	case second == n.last:
@@ -108,7 +108,7 @@ func (n *counter) refund(second uint32, amount int64) {
 	}
 }
 
-// used is what counts at a second, without changing the counter: being looked at is no use.
+// used returns the amount that counts at a second. It leaves the counter unchanged, because a look is not a use.
 func (n *counter) used(second uint32) int64 {
 	switch {
 	case second <= n.last:
@@ -126,7 +126,7 @@ func (n *counter) used(second uint32) int64 {
 	return used
 }
 
-// spent appends what counts at a second, without changing the counter.
+// spent appends the amounts that count at a second, without changing the counter.
 func (n *counter) spent(out []Spent, second uint32) []Spent {
 	second = max(second, n.last)
 	if second-n.last > span {
@@ -143,7 +143,7 @@ func (n *counter) spent(out []Spent, second uint32) []Spent {
 	return out
 }
 
-// wait is the time from since until need fits below limit; Longest when it never does. The counter may be nil.
+// wait returns the time from since until need fits below limit, or Longest when it never does. The counter may be nil.
 func (n *counter) wait(need, limit int64, since time.Duration) time.Duration {
 	if n == nil || need > limit {
 		return Longest

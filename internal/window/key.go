@@ -7,13 +7,13 @@ import (
 
 const digestSize = 16
 
-// Digest is one half of a key: 128 bits that name a group of counters, or a member of a group. A uuid is one as it is.
+// Digest is one half of a key: 128 bits that name a group of counters, or a member of a group. A uuid serves unchanged.
 type Digest [digestSize]byte
 
-// NewDigest is the first half of SHA-256 over the fields, each behind its length, so that no two lists of fields are
-// one text. Two of a million digests are the same with a probability of 2^-88. Finding two of the same takes 2^64
-// hashes and gains nothing: what a caller can choose are names for itself inside a group, and two of its own names
-// would share one counter.
+// NewDigest returns the first half of SHA-256 over the fields, each preceded by its length, so that no two lists of
+// fields give the same input. Two of a million digests are equal with a probability of 2^-88. Finding two equal ones
+// takes 2^64 hashes and gains nothing: a caller can only choose names for itself inside a group, and two of its own
+// names would then share one counter.
 func NewDigest(fields ...string) Digest {
 	room := make([]byte, 0, 256)
 	for _, f := range fields {
@@ -24,7 +24,7 @@ func NewDigest(fields ...string) Digest {
 	return Digest(sum[:digestSize])
 }
 
-// Key names a counter: its group, then itself within the group. It is compared in full.
+// Key names a counter: first its group, then its member name within the group. Keys are compared in full.
 type Key [2 * digestSize]byte
 
 // NewKey joins the halves of a key.

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector changes what the heap holds and costs, and races are not what is looked for here.
+// The race detector changes the size and cost of the heap, and these tests do not look for races.
 
 package window
 
@@ -18,7 +18,7 @@ func numbered(i int) Key {
 	return NewKey(group, member)
 }
 
-// fill makes counters that were each charged in busy different seconds, and returns them with the heap bytes of each.
+// fill makes counters with charges in busy different seconds each, and returns them with the heap bytes of each.
 func fill(counters, busy int) (*Counters, *clock, float64) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -36,8 +36,8 @@ func fill(counters, busy int) (*Counters, *clock, float64) {
 	return w, c, float64(after.HeapAlloc-before.HeapAlloc) / float64(counters)
 }
 
-// TestMemory: P6, at most 200 bytes for a counter with at most 12 busy seconds, 600 at worst. The counts stand where
-// the hash tables have just not grown and have just grown.
+// TestMemory covers P6: at most 200 bytes for a counter with at most 12 busy seconds, 600 at worst. The numbers of
+// counters are just before and just after a growth of the hash tables.
 func TestMemory(t *testing.T) {
 	for _, test := range []struct {
 		counters, busy int
@@ -55,7 +55,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestSweepGivesMemoryBack: a counter that was busy and is no longer needs no more than one that never was.
+// TestSweepGivesMemoryBack checks that a formerly busy counter needs no more memory than one that never was.
 func TestSweepGivesMemoryBack(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -117,7 +117,7 @@ func BenchmarkChargeParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory reports the heap that a counter takes at a million of them.
+// BenchmarkMemory reports the heap bytes of a counter at a million of them.
 func BenchmarkMemory(b *testing.B) {
 	for _, bench := range []struct {
 		name string

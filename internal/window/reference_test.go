@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is what a counter promises, kept as a list of what happened.
+// naive models a counter as a list of events.
 type naive struct{ events []event }
 
 type event struct {
@@ -16,7 +16,7 @@ type event struct {
 	amount int64
 }
 
-// used is what the slots hold that a window of 60 s before now touches.
+// used returns the sum of the slots that a window of 60 s before now touches.
 func (n *naive) used(now time.Duration) (sum int64) {
 	for _, e := range n.events {
 		if e.slot >= int64((now-Width)/slotWidth) && now >= Width || now < Width {
@@ -26,7 +26,7 @@ func (n *naive) used(now time.Duration) (sum int64) {
 	return sum
 }
 
-// inAnyWindow is the most that lies in any closed 60 s that end at an event.
+// inAnyWindow returns the largest sum in any closed 60 s that end at an event.
 func (n *naive) inAnyWindow() (most int64) {
 	for i, last := range n.events {
 		sum := int64(0)
@@ -40,7 +40,7 @@ func (n *naive) inAnyWindow() (most int64) {
 	return most
 }
 
-// TestAgainstReference compares counters with lists of what happened, for any order of steps of any length.
+// TestAgainstReference compares counters with lists of events, for any order of steps of any length.
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClock()
@@ -58,7 +58,7 @@ func TestAgainstReference(t *testing.T) {
 			at      Slot
 			which   int
 			amount  int64
-			charged int // its event
+			charged int // number of its event
 		}
 		var open []reservation
 		pause := rapid.OneOf(
@@ -147,8 +147,8 @@ func TestAgainstReference(t *testing.T) {
 	})
 }
 
-// TestNeverMoreInAnyMinute: T05, whatever the calls, no 60 s hold more than the limit, and what is refused would have
-// passed it within 61 s.
+// TestNeverMoreInAnyMinute covers T05: no 60 s hold more than the limit, for any calls, and a refused call would have
+// exceeded it within 61 s.
 func TestNeverMoreInAnyMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClock()

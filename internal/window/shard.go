@@ -2,7 +2,8 @@ package window
 
 import "sync"
 
-// shardCount is a power of two and a multiple of 64. The top bits of a hash choose the shard, the low ones the chain.
+// shardCount is a power of two and a multiple of 64. The top bits of a hash choose the shard, the low bits choose the
+// chain.
 const (
 	shardCount = 128
 	shardShift = 64 - 7
@@ -10,22 +11,22 @@ const (
 
 func shardOf(hash uint64) uint64 { return hash >> shardShift }
 
-// chunk is the number of counters that are allocated together: as many as fill 2,048 bytes.
+// chunk is the number of counters that are allocated together. They fill 2,048 bytes.
 const chunk = 23
 
-// shard is a hash table with chains. Its counters lie in chunks that never move, except when a sweep makes new ones.
+// shard is a hash table with chains. Its counters lie in chunks that move only when a sweep makes new ones.
 type shard struct {
 	mu     sync.Mutex
-	n      uint32 // counters
+	n      uint32 // number of counters
 	heads  []uint32
-	kins   []uint32 // the same by the hash of the group alone, a quarter as many
+	kins   []uint32 // chains by the hash of the group alone, a quarter as many
 	chunks []*[chunk]counter
 	_      [32]byte // to the next pair of cache lines
 }
 
 func (s *shard) at(position uint32) *counter { return &s.chunks[position/chunk][position%chunk] }
 
-// find is the counter of a key, or nil.
+// find returns the counter of a key, or nil.
 func (s *shard) find(hash uint64, k *Key) *counter {
 	if s.n == 0 {
 		return nil
@@ -40,7 +41,7 @@ func (s *shard) find(hash uint64, k *Key) *counter {
 	return nil
 }
 
-// get is the counter of a key, made at second when there is none.
+// get returns the counter of a key. When there is none it makes one at second.
 func (s *shard) get(c *Counters, hash uint64, k *Key, second uint32) *counter {
 	if n := s.find(hash, k); n != nil {
 		return n
@@ -71,7 +72,7 @@ func (s *shard) link(c *Counters, hash uint64, n *counter, position uint32) {
 	n.kin, *kin = *kin, position+1
 }
 
-// chain makes as many chains as told, a power of two, and links every counter anew.
+// chain makes the given number of chains, a power of two, and links every counter anew.
 func (s *shard) chain(c *Counters, chains int) {
 	s.heads, s.kins = make([]uint32, chains), make([]uint32, chains/4)
 	for p := range s.n {
@@ -97,7 +98,7 @@ func (s *shard) members(out []Member, groupHash uint32, group Digest, second uin
 	return out
 }
 
-// sweep takes out the counters that were last charged longer than idle ago, by making the shard anew from the others.
+// sweep removes the counters whose last charge is older than idle. It makes the shard anew from the others.
 func (s *shard) sweep(c *Counters, second uint32) int {
 	var live uint32
 	for p := range s.n {

@@ -1,14 +1,14 @@
-// Package window counts what was used in the last 60 seconds, exactly, for very many counters at once.
+// Package window counts the use of the last 60 seconds, exactly, for very many counters at once.
 //
-// Time is cut into slots of one second on the monotonic clock of the process, so that a step of the wall clock opens
-// no window and locks nobody out (attack T06). A window of 60 s touches 61 slots; the oldest counts in full until all
-// of it has passed. So a unit is forgotten 60 to 61 s after it was charged, never earlier: no 60 s, wherever they
-// start, hold more than the limit (attack T05).
+// Time is divided into slots of one second on the monotonic clock of the process, so that a step of the wall clock
+// opens no window and locks nobody out (attack T06). A window of 60 s touches 61 slots. The oldest slot counts in full
+// until all of it has passed. So a unit is forgotten 60 to 61 s after its charge, never earlier. No period of 60 s,
+// wherever it starts, holds more than the limit (attack T05).
 //
-// [Counters.Charge] checks and charges several counters in one step, all or none. The clock is read while the locks
-// of all of them are held: a goroutine that is held up on its way in cannot charge a second that has passed.
+// [Counters.Charge] checks and charges several counters in one step, all or none. It reads the clock while it holds the
+// locks of all of them: a goroutine that is delayed on its way in cannot charge a second that has passed.
 //
-// Nothing here starts a goroutine. Whoever owns the counters calls [Counters.Sweep] now and then.
+// Nothing here starts a goroutine. The owner of the counters calls [Counters.Sweep] now and then.
 package window
 
 import (
@@ -22,44 +22,44 @@ const Width = time.Minute
 
 const (
 	slotWidth = time.Second
-	span      = uint32(Width / slotWidth) // a slot counts while it is at most this many seconds old
-	idle      = 2 * span                  // a counter is swept when it was last charged longer ago, in seconds
+	span      = uint32(Width / slotWidth) // a slot counts while its age in seconds is at most this
+	idle      = 2 * span                  // a sweep removes a counter whose last charge is older, in seconds
 )
 
-// Max is the greatest limit and amount that are told apart; greater ones count as Max. Sums of it cannot overflow.
+// Max is the greatest limit and amount; greater ones count as Max. Sums of it cannot overflow.
 const Max = 1<<48 - 1
 
-// Longest is the longest time that [State] says to wait: after it a counter that nobody charges is empty.
+// Longest is the longest wait in a [State]. After it a counter without new charges is empty.
 const Longest = Width + slotWidth
 
-// Slot is the second in which something was charged, counted from the making of the Counters, in its low 32 bits. Whoever
-// keeps counters elsewhere too has the others for itself.
+// Slot is the second of a charge, counted from the making of the Counters, in its low 32 bits. The high 32 bits are
+// free for a caller that keeps counters elsewhere too.
 type Slot uint64
 
-// Charge is what one counter is asked to take.
+// Charge asks one counter to take an amount.
 type Charge struct {
 	Key    Key
 	Amount int64 // below 0 counts as 0; 0 charges nothing but needs room for one
-	Limit  int64 // within a window; 0 and below take nothing
+	Limit  int64 // within a window; with 0 and below the counter takes nothing
 }
 
-// need is the room that the charge needs.
+// need returns the room that the charge needs.
 func (c *Charge) need() int64 { return min(max(c.Amount, 1), Max+1) }
 
 func (c *Charge) amount() int64 { return min(max(c.Amount, 0), Max) }
 
 func (c *Charge) limit() int64 { return min(max(c.Limit, 0), Max) }
 
-// State is what became of one charge.
+// State holds the outcome of one charge.
 type State struct {
-	Used int64         // in the window, with this charge when it was made
-	Wait time.Duration // 0: this counter had room; else the time until it has, when nobody charges it meanwhile
+	Used int64         // in the window, including this charge when it was made
+	Wait time.Duration // 0: this counter had room; else the time until it has room, if nobody charges it meanwhile
 }
 
-// Correction changes later what was charged once.
+// Correction changes an earlier charge.
 type Correction struct {
 	Key   Key
-	Delta int64 // below 0 is given back in the slot where it was charged; above 0 is charged now, whatever the limit
+	Delta int64 // below 0: given back in the slot of the charge; above 0: charged now, without regard to the limit
 }
 
 // Counters is a set of counters. It is safe for concurrent use.
@@ -70,7 +70,7 @@ type Counters struct {
 	shards [shardCount]shard
 }
 
-// New makes an empty set. now must give a monotonic reading, as time.Now, its default, does.
+// New makes an empty set. now must return a monotonic reading, as time.Now, its default, does.
 func New(now func() time.Time) *Counters {
 	if now == nil {
 		now = time.Now
@@ -78,7 +78,7 @@ func New(now func() time.Time) *Counters {
 	return &Counters{now: now, start: now(), seed: maphash.MakeSeed()}
 }
 
-// elapsed is the time since the start, and its second.
+// elapsed returns the time since the start, and its second.
 func (c *Counters) elapsed() (time.Duration, uint32) {
 	d := max(c.now().Sub(c.start), 0)
 	return d, uint32(d / slotWidth)
@@ -86,10 +86,10 @@ func (c *Counters) elapsed() (time.Duration, uint32) {
 
 func (c *Counters) hash(k *Key) uint64 { return maphash.Bytes(c.seed, k[:]) }
 
-// groupHash says in which chain of its shard a key's group is.
+// groupHash returns the hash that selects the group chain of a key within its shard.
 func (c *Counters) groupHash(k *Key) uint32 { return uint32(maphash.Bytes(c.seed, k[:digestSize])) }
 
-// shardSet is the shards of one step. Going through it in order keeps every step's locks in one order.
+// shardSet holds the shards of one step. Every step locks them in the order of the set, so all steps use one order.
 type shardSet [shardCount / 64]uint64
 
 func (s *shardSet) add(i uint64) { s[i/64] |= 1 << (i % 64) }
@@ -110,12 +110,12 @@ func (s *shardSet) unlock(c *Counters) {
 	}
 }
 
-// inline is the number of charges in one step that need no memory of their own.
+// inline is the number of charges in one step that need no allocation.
 const inline = 16
 
-// Charge charges all of charges when each has room, and none otherwise. Charges of one key add up. states is nil or as
-// long as charges and says what became of each; when ok is false, at least one of them has a Wait, and the longest is
-// the time after which to try again. The slot is what [Counters.Correct] wants.
+// Charge makes all of charges when each has room, and none otherwise. Charges to one key add up. states is nil or as
+// long as charges, and receives the outcome of each. When ok is false at least one state has a Wait; the longest is the
+// time after which to try again. [Counters.Correct] needs the slot.
 func (c *Counters) Charge(charges []Charge, states []State) (at Slot, ok bool) {
 	var hashRoom [inline]uint64
 	var foundRoom [inline]*counter
@@ -185,8 +185,9 @@ func orNone(n *counter) *counter {
 	return n
 }
 
-// Look is [Counters.Charge] without its charge, and it makes no counter. It takes one lock after the other: what it
-// says of several counters may be of slightly different moments. The clock is read once, before: nothing is charged by it.
+// Look does the same as [Counters.Charge] but charges nothing and makes no counter. It takes one lock after the other,
+// so the states of several counters may be from slightly different moments. It reads the clock once, before the locks,
+// because it charges nothing.
 func (c *Counters) Look(charges []Charge, states []State) (ok bool) {
 	ok = true
 	since, second := c.elapsed()
@@ -208,9 +209,9 @@ func (c *Counters) Look(charges []Charge, states []State) (ok bool) {
 	return ok
 }
 
-// Correct settles what was charged at a slot with what came of it. What is given back lands in that slot, at most what
-// is in it, and is dropped when the slot no longer counts: no counter goes below zero, and none gains room that it
-// would not have had.
+// Correct settles an earlier charge at a slot with its real amount. An amount given back is taken from that slot, at
+// most what the slot holds. It is dropped when the slot no longer counts. No counter goes below zero, and none gains
+// room that it would not have had.
 func (c *Counters) Correct(at Slot, corrections []Correction) {
 	for i := range corrections {
 		k := &corrections[i]
@@ -232,7 +233,7 @@ func (c *Counters) Correct(at Slot, corrections []Correction) {
 	}
 }
 
-// Used is what a counter holds in the present window.
+// Used returns the amount that a counter holds in the present window.
 func (c *Counters) Used(k Key) int64 {
 	h := c.hash(&k)
 	s := &c.shards[shardOf(h)]
@@ -248,7 +249,7 @@ type Member struct {
 	Used   int64
 }
 
-// Members are the counters of a group that hold something, in no order. It takes one lock after the other.
+// Members returns the counters of a group that hold something, in no order. It takes one lock after the other.
 func (c *Counters) Members(group Digest) []Member {
 	k := NewKey(group, Digest{})
 	h := c.groupHash(&k)
@@ -263,15 +264,15 @@ func (c *Counters) Members(group Digest) []Member {
 	return out
 }
 
-// Spent is what a counter took in one second of the present window.
+// Spent holds the amount that a counter took in one second of the present window.
 type Spent struct {
 	Key    Key
-	Age    uint32 // how many seconds ago that second was
+	Age    uint32 // seconds since that second
 	Amount int64
 }
 
-// Spent is what all counters took, second by second, at most so many of them, in no order. It takes one lock after the
-// other.
+// Spent returns the amounts of all counters, second by second, in no order. It returns at most that many. It takes one
+// lock after the other.
 func (c *Counters) Spent(most int) []Spent {
 	var out []Spent
 	for i := range c.shards {
@@ -289,7 +290,7 @@ func (c *Counters) Spent(most int) []Spent {
 	return out[:min(len(out), most)]
 }
 
-// Len is the number of counters that are kept.
+// Len returns the number of stored counters.
 func (c *Counters) Len() int {
 	n := 0
 	for i := range c.shards {
@@ -301,9 +302,8 @@ func (c *Counters) Len() int {
 	return n
 }
 
-// Sweep forgets the counters that nobody charged for two windows, gives back memory that busier times needed, and
-// returns how many it forgot. It holds one lock at a time, for about 0.5 ms at a million counters: call it every 10 to
-// 60 s.
+// Sweep removes the counters without a charge for two windows, gives back memory that busier times needed, and returns
+// the number removed. It holds one lock at a time, for about 0.5 ms at a million counters. Call it every 10 to 60 s.
 func (c *Counters) Sweep() int {
 	n := 0
 	for i := range c.shards {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// clock is a time that tests turn.
+// clock is a time that tests move.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -43,7 +43,8 @@ func TestDigestsTellFieldsApart(t *testing.T) {
 	}
 }
 
-// TestSpent: what counters took is told second by second for as long as it counts, and adds up to what they hold.
+// TestSpent checks that amounts are returned second by second for as long as they count, and add up to the counters'
+// values.
 func TestSpent(t *testing.T) {
 	c := newClock()
 	w := New(c.now)
@@ -75,7 +76,7 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestEdgesOfAWindow: T05, a burst on both sides of the edge of a window passes once.
+// TestEdgesOfAWindow covers T05: a burst on both sides of the edge of a window passes once.
 func TestEdgesOfAWindow(t *testing.T) {
 	for _, first := range []time.Duration{0, 1, 400 * time.Millisecond, time.Second - 1} {
 		c := newClock()
@@ -117,7 +118,7 @@ func TestEdgesOfAWindow(t *testing.T) {
 	}
 }
 
-// TestRefusedChargesNothing: of several counters one that is full refuses for all, in whatever place.
+// TestRefusedChargesNothing checks that one full counter refuses the whole charge, at any position.
 func TestRefusedChargesNothing(t *testing.T) {
 	for full := range 3 {
 		c := newClock()
@@ -198,7 +199,8 @@ func TestAmountsAndLimitsAtTheirEnds(t *testing.T) {
 	}
 }
 
-// TestCorrections: what is given back lands where it was charged and never below zero; what is added counts now.
+// TestCorrections checks that a refund goes to the second of its charge and never below zero, and that an addition
+// counts now.
 func TestCorrections(t *testing.T) {
 	c := newClock()
 	w := New(c.now)
@@ -224,17 +226,17 @@ func TestCorrections(t *testing.T) {
 	charge(50)
 	w.Correct(second, []Correction{{Key: k, Delta: -150}})
 	want(200)
-	w.Correct(first, []Correction{{Key: k, Delta: -500}}) // no more than there is in it
+	w.Correct(first, []Correction{{Key: k, Delta: -500}}) // no more than the second holds
 	want(100)
 	w.Correct(second+3, []Correction{{Key: k, Delta: -10}}) // nothing was charged then
 	want(100)
-	w.Correct(1<<31, []Correction{{Key: k, Delta: -10}}) // nor will it have been
+	w.Correct(1<<31, []Correction{{Key: k, Delta: -10}}) // a second in the future
 	want(100)
 	c.turn(51 * time.Second) // 71 s: the second's slot is gone, the third's is there
 	want(50)
 	w.Correct(second, []Correction{{Key: k, Delta: -10}})
 	want(50)
-	w.Correct(second, []Correction{{Key: k, Delta: 2000}}) // past the limit: it was used
+	w.Correct(second, []Correction{{Key: k, Delta: 2000}}) // beyond the limit, because it was used
 	want(2050)
 	if _, ok := w.Charge([]Charge{{Key: k, Amount: 1, Limit: 1000}}, nil); ok {
 		t.Error("a charge above the limit")
@@ -280,7 +282,8 @@ func TestMembersOfAGroup(t *testing.T) {
 	}
 }
 
-// TestSweep: what nobody charges is forgotten after two windows; looks keep nothing alive; the rest stays as it was.
+// TestSweep checks that counters without charges are removed after two windows. Looks keep none alive, and the others
+// stay unchanged.
 func TestSweep(t *testing.T) {
 	c := newClock()
 	w := New(c.now)
@@ -324,8 +327,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestWallClockSteps: T06, the clock that the process uses has a monotonic reading, which no step of the wall clock
-// moves; and a clock that goes back anyway neither opens a window nor breaks a counter.
+// TestWallClockSteps covers T06: the clock of the process has a monotonic reading, which no step of the wall clock
+// moves. A clock that goes back anyway neither opens a window nor breaks a counter.
 func TestWallClockSteps(t *testing.T) {
 	if start := New(nil).start; start == start.Round(0) {
 		t.Error("the default clock has no monotonic reading")
@@ -346,7 +349,7 @@ func TestWallClockSteps(t *testing.T) {
 	}
 }
 
-// TestDefaultClock runs a minute of the real clock's kind.
+// TestDefaultClock runs a minute with a clock like the real one.
 func TestDefaultClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(nil)

@@ -1,4 +1,4 @@
-// Package limittest is the behaviour that every limit.Coordinator has, as tests.
+// Package limittest tests the behaviour that every limit.Coordinator must have.
 package limittest
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/durward-gateway/durward/internal/window"
 )
 
-// Nodes are coordinators that count together, on one clock that stands still.
+// Nodes holds coordinators that count together, on one clock that moves only when a test moves it.
 type Nodes struct {
 	All []limit.Coordinator
-	// Turn moves the clock on.
+	// Turn moves the clock forward.
 	Turn func(d time.Duration)
-	// Flush waits until corrections are everywhere. nil: they are at once.
+	// Flush waits until corrections have reached all nodes. nil: they do so at once.
 	Flush func()
 }
 
-// Run tries coordinators that open makes: new ones, without counters, for each test. The clock begins with a whole second.
+// Run tests coordinators. open makes new ones, without counters, for each test. The clock begins at a whole second.
 func Run(t *testing.T, open func(t *testing.T) Nodes) {
 	for _, test := range []struct {
 		name string
@@ -57,7 +57,7 @@ func keyIn(group, member string) window.Key {
 	return window.NewKey(window.NewDigest(group), window.NewDigest(member))
 }
 
-// first and last are two nodes, or one twice.
+// first and last return two nodes, or the same one twice.
 func (n nodes) first() limit.Coordinator { return n.All[0] }
 func (n nodes) last() limit.Coordinator  { return n.All[len(n.All)-1] }
 
@@ -87,7 +87,7 @@ func want(t *testing.T, what string, got, want any) {
 	}
 }
 
-// testContention: exactly as many pass as may, however many ask at once, wherever.
+// testContention checks that exactly the allowed number of calls pass, however many ask at once, on any node.
 func testContention(t *testing.T, n nodes) {
 	const most, askers, each = 100, 8, 125
 	var passed atomic.Int64
@@ -123,7 +123,7 @@ func testAllOrNone(t *testing.T, n nodes) {
 	want(t, "passes", v.OK, false)
 	want(t, "states", states, []window.State{{Used: 2}, {Used: 2, Wait: window.Longest}})
 	want(t, "used", used(t, n.first(), a.Key, b.Key), []int64{2, 2})
-	// Charges of one key add up.
+	// Charges to one key add up.
 	v, states = charge(t, n.first(), a, a, a)
 	want(t, "passes", v.OK, true)
 	want(t, "used then", states[2], window.State{Used: 8})
@@ -152,7 +152,7 @@ func testLook(t *testing.T, n nodes) {
 	}
 }
 
-// testRoom: what needs room for one, what never fits, and the greatest numbers.
+// testRoom checks charges that need room for one, charges that never fit, and the greatest numbers.
 func testRoom(t *testing.T, n nodes) {
 	c := n.first()
 	for _, test := range []struct {
@@ -180,7 +180,7 @@ func testRoom(t *testing.T, n nodes) {
 	want(t, "beyond the limit", used(t, n.last(), key("b"))[0] > window.Max, true)
 }
 
-// testWindow: a unit counts for 60 to 61 s.
+// testWindow checks that a unit counts for 60 to 61 s.
 func testWindow(t *testing.T, n nodes) {
 	a := func(amount int64) window.Charge { return window.Charge{Key: key("a"), Amount: amount, Limit: 15} }
 	charge(t, n.first(), a(10))
@@ -252,7 +252,7 @@ func testMembers(t *testing.T, n nodes) {
 	want(t, "members later", len(members("many")), 0)
 }
 
-// testReference: verdicts, and what is told with them, are those of counters in this process.
+// testReference checks that verdicts, and the numbers beside them, equal those of counters in this process.
 func testReference(t *testing.T, n nodes) {
 	now := time.Unix(0, 0)
 	reference := limit.Local{Counters: window.New(func() time.Time { return now })}
