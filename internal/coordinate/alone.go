@@ -5,7 +5,7 @@ import (
 	"github.com/durward-gateway/durward/internal/window"
 )
 
-// held is the charges of a step with the limits that hold for this node alone.
+// held returns the charges of a step with the limits that apply to this node alone.
 func (c *Coordinator) held(charges []window.Charge) []window.Charge {
 	if c.failure != Local {
 		return charges

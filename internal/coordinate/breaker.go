@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// breaker keeps callers from waiting for a server that does not answer. Only the background closes it again.
+// breaker keeps callers from waiting for a server that does not answer. Only the background goroutine closes it again.
 type breaker struct {
 	failures atomic.Int32 // in a row
 	open     atomic.Bool
@@ -25,12 +25,12 @@ func (b *breaker) answered() {
 	}
 }
 
-// failed reports whether it opens with this failure.
+// failed counts a failure and reports whether the breaker opens with it.
 func (b *breaker) failed() bool {
 	return b.failures.Add(1) >= mostFailures && b.trip()
 }
 
-// trip opens it, and reports whether it was closed.
+// trip opens the breaker, and reports whether it was closed.
 func (b *breaker) trip() bool { return b.open.CompareAndSwap(false, true) }
 
 func (b *breaker) close() {
@@ -59,12 +59,12 @@ func (c *Coordinator) begin(ctx context.Context) {
 	}
 }
 
-// live says that this node lives, learns how many others do, and tries a server that did not answer.
+// live says that this node lives, learns the number of living nodes, and tries a server that did not answer.
 func (c *Coordinator) live(ctx context.Context) {
 	probes, beats := time.NewTicker(probeInterval), time.NewTicker(beatInterval)
 	defer probes.Stop()
 	defer beats.Stop()
-	missed := 0 // beats in a row: those of calls say more of the counters, and are counted apart
+	missed := 0 // in a row; failed calls say more about the counters, and are counted apart
 	for {
 		select {
 		case <-ctx.Done():
@@ -87,7 +87,7 @@ func (c *Coordinator) live(ctx context.Context) {
 				c.lost()
 			case err == nil || ctx.Err() != nil:
 				missed = 0
-				c.wake() // the Coordinator before may have left something
+				c.wake() // the Coordinator before may have left corrections
 			default:
 				if missed++; missed >= mostFailures && c.breaker.trip() {
 					missed = 0
@@ -98,13 +98,14 @@ func (c *Coordinator) live(ctx context.Context) {
 	}
 }
 
-// beat says that this node lives. complete: the counters of the epoch know what all nodes have let through.
+// beat says that this node lives. complete reports whether the counters of the epoch include the past calls of all
+// nodes.
 func (c *Coordinator) beat(ctx context.Context) (epoch storage.CounterEpoch, complete bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
 	defer cancel()
 	told := c.told()
 	if told == 0 && c.own.Len() == 0 {
-		told = storage.AnyEpoch // there is nothing to tell
+		told = storage.AnyEpoch // there is nothing to report
 	}
 	asked, before := c.now(), c.census.count()
 	beat, err := c.counters.Beat(ctx, c.node, told)
@@ -116,7 +117,8 @@ func (c *Coordinator) beat(ctx context.Context) (epoch storage.CounterEpoch, com
 	return beat.Epoch, c.gathered(beat, before), nil
 }
 
-// join beats, and tells the counters what they have to know. When they know that of all nodes there is no error.
+// join beats, and reports this node's past calls to the counters. It returns no error once the counters have those of
+// all nodes.
 func (c *Coordinator) join(ctx context.Context) error {
 	epoch, complete, err := c.beat(ctx)
 	if err != nil {
@@ -129,7 +131,7 @@ func (c *Coordinator) join(ctx context.Context) error {
 	return nil
 }
 
-// probe closes the breaker when the server knows what it has to know, and answers as fast as calls need it.
+// probe closes the breaker when the server has all past calls, and answers as fast as calls need it.
 func (c *Coordinator) probe(ctx context.Context) {
 	if c.join(ctx) != nil {
 		return

@@ -8,35 +8,35 @@ import (
 )
 
 const (
-	// beatInterval is how often a node says that it lives. The others know that one has come within this time, and that one
-	// has died within 2 s: storage.NodeLife and two looks.
+	// beatInterval is the interval at which a node says that it lives. The others know within this time that a node has
+	// come. They know within 2 s that one has died: storage.NodeLife and two looks.
 	beatInterval = 400 * time.Millisecond
-	// fewerLooks is how many looks in a row have to give fewer nodes before that is believed: after a pause of the server
-	// the first node to beat finds itself alone.
+	// fewerLooks is the number of successive looks that must show fewer nodes before that is believed. After a pause of
+	// the server, the first node to beat finds itself alone.
 	fewerLooks = 2
-	// joinTime is how long after a node has come, or was away, every other one counts it, and what they leased before that
-	// has ended.
+	// joinTime is the time after which every other node counts a node that has come, or was away, and leases from
+	// before that have ended.
 	joinTime = 2 * time.Second
 )
 
-// census is how many nodes live, as far as this one knows.
+// census counts the living nodes, as far as this node knows.
 type census struct {
 	mu           sync.Mutex
 	nodes        int64
-	fewer        int       // looks in a row that gave fewer nodes
-	most         int64     // of what those gave
-	last, joined time.Time // when the last look was asked for, and when the first since this node was away was answered
+	fewer        int       // successive looks that showed fewer nodes
+	most         int64     // the largest number in those looks
+	last, joined time.Time // start of the last look; time of the first answer since this node was away
 }
 
-// count is how many nodes were last known, at least 1.
+// count returns the last known number of nodes, at least 1.
 func (c *census) count() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(c.nodes, 1)
 }
 
-// told takes what a look gave that was asked for then. More nodes are believed at once; fewer when looks agree, and not
-// while others may be on their way back as this one is.
+// told records the result of a look that was asked for at that time. More nodes are believed at once. Fewer are
+// believed when looks agree, and not while other nodes may still be on their way back, as this one is.
 func (c *census) told(nodes int64, asked, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *census) told(nodes int64, asked, now time.Time) {
 	c.nodes, c.fewer, c.most = nodes, 0, 0
 }
 
-// hold has fewer nodes not be believed for as long as after a node has come.
+// hold delays the belief in fewer nodes for as long as after a node has come.
 func (c *census) hold(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *census) settled(now time.Time) bool {
 	return !c.away(now) && now.Sub(c.joined) >= joinTime
 }
 
-// away reports whether other nodes may have forgotten this one. mu is held.
+// away reports whether other nodes may have forgotten this one. The caller holds mu.
 func (c *census) away(now time.Time) bool {
 	return c.last.IsZero() || now.Sub(c.last) > storage.NodeLife
 }

@@ -2,13 +2,13 @@
 // reached.
 //
 // Every charge is made in the shared counters and, when it had room there, in this node's own. So a node that loses the
-// others knows what it has let through itself, and a server whose clock was set forward opens no window: each node still
-// holds its own calls to the limit. Its own clock may forget up to a second later than the server's. A server that lost its
-// counters charges nothing for a node that has not told it what it has let through.
+// others knows its own past calls. And a server whose clock was set forward opens no window: each node still holds its
+// own calls to the limit. Its own clock may forget up to a second later than the server's. A server that lost its
+// counters charges nothing for a node until the node has reported its past calls.
 //
-// A step waits for the server until the deadline at the most. After three in a row that failed nobody asks until a
-// background look was answered in time again. Meanwhile a node does what [Failure] says. What it lets through alone is
-// charged to the shared counters when they are back.
+// A step waits for the server until the deadline at most. After three failures in a row no call asks the server until a
+// background look was answered in time again. Meanwhile a node does what its [Failure] says. The calls that it lets
+// through alone are charged to the shared counters when they are back.
 package coordinate
 
 import (
@@ -24,58 +24,59 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Failure is what a node does while the shared counters cannot be reached.
+// Failure says how a node acts while the shared counters cannot be reached.
 type Failure string
 
-// Failures.
+// Values of Failure.
 const (
-	// Local holds each node to its share: the limit through the number of nodes that were last known, at least 1.
+	// Local holds each node to its share: the limit divided by the last known number of nodes, at least 1.
 	Local Failure = "local"
-	// Closed lets nobody through who is limited.
+	// Closed refuses every call that has a limit.
 	Closed Failure = "closed"
-	// Open holds each node to the whole limit: all of them together let through as many times the limit as there are nodes.
+	// Open holds each node to the whole limit: n nodes together let through n times the limit.
 	Open Failure = "open"
 )
 
-// Mode is how exactly nodes count together.
+// Mode says how exactly nodes count together.
 type Mode string
 
-// Modes.
+// Modes of counting together.
 const (
 	// Exact asks the shared counters for every call: no 60 s hold more than the limit.
 	Exact Mode = "exact"
-	// Share lets nodes take small leases, which cost a call no exchange: no 60 s hold more than 1.05 times the limit.
+	// Share lets nodes take small leases, so that most calls need no exchange: no 60 s hold more than 1.05 times the
+	// limit.
 	Share Mode = "share"
 )
 
-// ErrClosed is the answer to a step that must not be made alone.
+// ErrClosed says that a step needs the shared counters and must not be made alone.
 var ErrClosed = errors.New("the counters that nodes share cannot be reached")
 
-// Options are what a Coordinator works with. Counters and Own are required.
+// Options holds the dependencies and settings of a Coordinator. Counters and Own are required.
 type Options struct {
 	Counters storage.SharedCounters // closed with the Coordinator
-	Own      *window.Counters       // of this node; whoever made them sweeps them
-	Ledger   *Ledger                // what the server of Counters knows of Own; nil: nothing
+	Own      *window.Counters       // of this node; their maker sweeps them
+	Ledger   *Ledger                // what Counters' server knows of Own; nil: nothing
 	Failure  Failure                // "": Local
 	Mode     Mode                   // "": Exact
-	Nodes    int64                  // how many there are until the shared counters say so; 0: 1
+	Nodes    int64                  // number of nodes until the shared counters say so; 0: 1
 	Deadline time.Duration          // of one step; 0: 20 ms
 	Now      func() time.Time       // monotonic; nil: time.Now
 	Log      *slog.Logger           // nil: nothing is logged
 
-	// Changed is called when the node begins to count alone, and when that ends; Alone for each step that it made alone.
-	// Both may be nil.
+	// Changed is called when the node begins to count alone, and when that ends. Alone is called for each step that it
+	// made alone. Both may be nil.
 	Changed func(degraded bool)
 	Alone   func()
 }
 
 const (
 	defaultDeadline = 20 * time.Millisecond
-	// statusDeadline is for what no call waits for.
+	// statusDeadline is for exchanges that no call waits for.
 	statusDeadline = time.Second
-	// startDeadline is how long New waits for the shared counters.
+	// startDeadline is the time for which New waits for the shared counters.
 	startDeadline = 2 * time.Second
-	// probeInterval is how often counters are tried that could not be reached.
+	// probeInterval is the interval at which unreachable counters are tried.
 	probeInterval = 250 * time.Millisecond
 )
 
@@ -93,9 +94,9 @@ type Coordinator struct {
 	node      string
 	census    census
 	breaker   breaker
-	leases    *leases // nil: Exact
+	leases    *leases // nil in mode Exact
 	ledger    *Ledger
-	ready     chan struct{} // has something in it when there may be something to deliver
+	ready     chan struct{} // holds a value when there may be corrections to deliver
 	gathering gathering
 
 	stop   context.CancelFunc
@@ -138,7 +139,7 @@ func New(o Options) *Coordinator {
 	return c
 }
 
-// Close ends it, and closes the shared counters.
+// Close ends the Coordinator and closes the shared counters.
 func (c *Coordinator) Close() error {
 	c.stop()
 	c.ending.Wait()
@@ -154,7 +155,7 @@ func (c *Coordinator) Degraded() bool { return c.breaker.isOpen() }
 // FailsOpen reports whether this node holds itself to whole limits while it counts alone.
 func (c *Coordinator) FailsOpen() bool { return c.failure == Open }
 
-// step is room for the charges of one step in the words of the shared counters.
+// step holds the charges of one step in the types of the shared counters.
 type step struct {
 	charges []storage.CounterCharge
 	states  []storage.CounterState
@@ -195,7 +196,7 @@ func (c *Coordinator) Charge(ctx context.Context, charges []window.Charge, state
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return limit.Verdict{}, ctx.Err() // nobody waits any more
+		return limit.Verdict{}, ctx.Err() // the caller no longer waits
 	case err != nil:
 		return c.chargeAlone(charges, states)
 	case !ok:
@@ -228,7 +229,8 @@ func (c *Coordinator) chargeShared(ctx context.Context, epoch storage.CounterEpo
 	return at, ok, err
 }
 
-// slot has the second of the shared counters and that of this node's own; the first is 0 for what was charged alone.
+// slot joins the second of the shared counters and that of this node's own. The first is 0 for a charge that was made
+// alone.
 func slot(shared uint32, own window.Slot) window.Slot { return window.Slot(shared)<<32 | own }
 
 func sharedSecond(at window.Slot) uint32 { return uint32(at >> 32) }
@@ -259,7 +261,7 @@ func (c *Coordinator) Look(ctx context.Context, charges []window.Charge, states 
 	return limit.Verdict{OK: ok}, nil
 }
 
-// ask makes an exchange and tells the breaker what came of it.
+// ask makes an exchange and reports its outcome to the breaker.
 func (c *Coordinator) ask(ctx context.Context, deadline time.Duration, f func(ctx context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -269,7 +271,7 @@ func (c *Coordinator) ask(ctx context.Context, deadline time.Duration, f func(ct
 		c.breaker.answered()
 	case errors.Is(err, storage.ErrCountersLost):
 		c.lost()
-	case ctx.Err() != nil: // the caller's doing, which says nothing of the server
+	case ctx.Err() != nil: // the caller's doing, which says nothing about the server
 	case c.breaker.failed():
 		c.tellDegraded(err)
 	}
@@ -284,8 +286,8 @@ func (c *Coordinator) tellDegraded(err error) {
 	}
 }
 
-// Correct implements limit.Coordinator. What is given back is owed before this node's own counters know it, and what is
-// charged after: when they are recalled in between, others hear of too much and not of too little.
+// Correct implements limit.Coordinator. Refunds are queued before this node's own counters have them, and charges
+// after. When the own counters are recalled in between, the other nodes hear of too much and not of too little.
 func (c *Coordinator) Correct(at window.Slot, corrections []window.Correction) {
 	for _, k := range corrections {
 		if k.Delta < 0 {

@@ -12,13 +12,13 @@ import (
 
 var someKey = window.NewKey(window.NewDigest("group"), window.NewDigest("member"))
 
-// node is a coordinator over f on the test's clock; closing it is the caller's.
+// node makes a coordinator over f on the test's clock. The caller must close it.
 func node(f *fake, o Options) *Coordinator {
 	o.Counters, o.Own = f, window.New(time.Now)
 	return New(o)
 }
 
-// live is a node that ends with the test.
+// live makes a node that ends with the test.
 func live(t *testing.T, f *fake, o Options) *Coordinator {
 	c := node(f, o)
 	t.Cleanup(func() { _ = c.Close() })
@@ -39,7 +39,7 @@ func charge(t *testing.T, c *Coordinator, amount, limit int64) verdict {
 	return verdict{v.OK, v.Degraded, err, time.Since(begun), v.At}
 }
 
-// passing is how many of n charges of 1 pass.
+// passing returns how many of n charges of 1 pass.
 func passing(t *testing.T, c *Coordinator, n int, limit int64) (passed int64) {
 	t.Helper()
 	for range n {
@@ -50,7 +50,8 @@ func passing(t *testing.T, c *Coordinator, n int, limit int64) (passed int64) {
 	return passed
 }
 
-// TestSlowServer: a server that takes 5 s, or hangs, costs three calls 20 ms each, and no other call anything.
+// TestSlowServer checks that a server that takes 5 s, or hangs, costs three calls 20 ms each, and all other calls
+// nothing.
 func TestSlowServer(t *testing.T) {
 	t.Run("T09 slow 5 s", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -73,7 +74,7 @@ func TestSlowServer(t *testing.T) {
 				}
 			}
 			asked := f.times()
-			pass(10 * time.Second) // looks go on, of which none is in time
+			pass(10 * time.Second) // looks go on, and none of them is in time
 			if n := f.times() - asked; !c.Degraded() || n < 5 || n > 40 {
 				t.Errorf("degraded %v, the server was asked %d times in 10 s", c.Degraded(), n)
 			}
@@ -87,7 +88,7 @@ func TestSlowServer(t *testing.T) {
 			if v := charge(t, c, 1, 90); v.err != nil || !v.ok || v.degraded || v.took != time.Millisecond {
 				t.Errorf("after: %+v", v)
 			}
-			// What was let through alone counts together.
+			// Calls that were let through alone count in the shared counter.
 			if used := f.holds(someKey); used != 12 {
 				t.Errorf("the server counts %d, want 12", used)
 			}
@@ -119,7 +120,7 @@ func TestSlowServer(t *testing.T) {
 				}
 				pass(100*time.Millisecond - v.took)
 			}
-			if passed != 100 { // of one node, which knows what it let through
+			if passed != 100 { // of one node, which knows its own past calls
 				t.Errorf("%d passed, want 100", passed)
 			}
 			f.be(false, 0)
@@ -149,7 +150,7 @@ func TestSlowServer(t *testing.T) {
 	})
 }
 
-// TestFailures: what a node of three does alone, of a limit of 90.
+// TestFailures checks the calls that one of three nodes lets through alone, of a limit of 90.
 func TestFailures(t *testing.T) {
 	for _, test := range []struct {
 		failure Failure
@@ -187,8 +188,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNodesComeAndGo: those who live let the limit through together when the server goes away, and not more. The share of a
-// node that died is the others' within 2 s.
+// TestNodesComeAndGo checks that the living nodes together let the limit through when the server goes away, and not
+// more. The share of a dead node goes to the others within 2 s.
 func TestNodesComeAndGo(t *testing.T) {
 	const limit = 90
 	dies := func(after time.Duration) func(*testing.T, *fake, []*Coordinator) []*Coordinator {
@@ -201,7 +202,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		then func(t *testing.T, f *fake, all []*Coordinator) []*Coordinator // gives those who live
+		then func(t *testing.T, f *fake, all []*Coordinator) []*Coordinator // returns the living nodes
 		want int64
 	}{
 		{"nothing", func(_ *testing.T, _ *fake, all []*Coordinator) []*Coordinator { return all }, limit},
@@ -273,7 +274,8 @@ func TestNodesComeAndGo(t *testing.T) {
 	})
 }
 
-// TestMissedBeats: a node that nobody calls counts alone after three beats in a row that were lost, not after three in a day.
+// TestMissedBeats checks that a node without calls counts alone after three lost beats in a row, not after three in a
+// day.
 func TestMissedBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(0)
@@ -297,7 +299,7 @@ func TestMissedBeats(t *testing.T) {
 	})
 }
 
-// TestCensus: one look of a node that came back first, or while another was late, leaves nobody out.
+// TestCensus checks that no node is left out after one look of a node that came back first, or while another was late.
 func TestCensus(t *testing.T) {
 	var c census
 	now := time.Now()
@@ -319,14 +321,15 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// TestLeasesOfNodesThatCome: whoever comes leases nothing until the others' leases are of the size that leaves room for it.
+// TestLeasesOfNodesThatCome checks that a new node leases nothing until the others' leases are small enough to leave
+// room.
 func TestLeasesOfNodesThatCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(0)
 		const limit = 600
 		var all []*Coordinator
 		for i := range 50 { // 15 s
-			if i%10 == 0 && len(all) < 3 { // one that is there holds what it may by itself
+			if i%10 == 0 && len(all) < 3 { // nodes already there have their full leases
 				all = append(all, live(t, f, Options{Mode: Share}))
 			}
 			var leased int64
@@ -351,7 +354,7 @@ func TestLeasesOfNodesThatCome(t *testing.T) {
 	})
 }
 
-// TestShareOfNothing: a limit below the number of nodes lets one call of each through, not none.
+// TestShareOfNothing checks that a limit below the number of nodes lets one call of each through, not none.
 func TestShareOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(5)
@@ -364,7 +367,7 @@ func TestShareOfNothing(t *testing.T) {
 	})
 }
 
-// TestAloneThenTogether: reservations that were made alone are settled, before and after the server is back.
+// TestAloneThenTogether checks that reservations made alone are settled, before and after the server is back.
 func TestAloneThenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
@@ -375,7 +378,7 @@ func TestAloneThenTogether(t *testing.T) {
 		if !first.ok || !second.ok || !second.degraded {
 			t.Fatalf("%+v, %+v", first, second)
 		}
-		synctest.Wait() // what is under way to the server cannot be corrected
+		synctest.Wait() // a charge on its way to the server cannot be corrected
 		c.Correct(first.at, []window.Correction{{Key: someKey, Delta: -35}})
 		f.be(false, 0)
 		pass(2 * time.Second)
@@ -390,7 +393,8 @@ func TestAloneThenTogether(t *testing.T) {
 	})
 }
 
-// TestLongOutage: of what was let through alone, the server hears what counts: nobody is locked out for what was long ago.
+// TestLongOutage checks that the server receives only the calls of an outage that still count: old calls lock nobody
+// out.
 func TestLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
@@ -409,7 +413,7 @@ func TestLongOutage(t *testing.T) {
 	})
 }
 
-// TestCallerLeaves: callers that go away say nothing of the server.
+// TestCallerLeaves checks that callers that go away do not count against the server.
 func TestCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
@@ -430,7 +434,7 @@ func TestCallerLeaves(t *testing.T) {
 	})
 }
 
-// TestLeases: leases spare exchanges, end, and give back what was not used.
+// TestLeases checks that leases save exchanges, end, and give back their unused rest.
 func TestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(3)
@@ -458,8 +462,8 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// TestCloseWhileOwing: Close ends a delivery that is under way, and does not wait for a server that hangs for longer than
-// the breaker does.
+// TestCloseWhileOwing checks that Close ends a running delivery, and waits for a server that hangs no longer than the
+// breaker does.
 func TestCloseWhileOwing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)

@@ -9,30 +9,31 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// leases are units that this node has charged to the shared counters and not used yet. A lease is one part in twenty of
-// the limit through the number of nodes, and ends a second after it was charged. What is used of it late counts from when
-// it was charged: 60 s can hold as much more than the limit as leases were open when they began, one part in twenty.
+// leases holds units that this node has charged to the shared counters and not used yet. A lease is one part in twenty
+// of the limit, divided by the number of nodes, and ends a second after its charge. Units that are used late count from
+// the time of the charge. So 60 s can exceed the limit by the leases that were open when they began, one part in
+// twenty.
 type leases struct {
 	now func() time.Time
 
 	mu     sync.Mutex
 	all    map[window.Key]*lease
-	coming map[window.Key]bool // somebody is asking for a lease
+	coming map[window.Key]bool // a lease is being requested for the key
 }
 
 type lease struct {
-	epoch storage.CounterEpoch // of the counters that it was charged to
+	epoch storage.CounterEpoch // of the counters with the charge
 	left  int64
-	at    uint32 // where it was charged
+	at    uint32 // second of the charge
 	until time.Time
-	used  int64 // in the shared counter, when it was charged
-	most  int64 // the limit that it was charged under
+	used  int64 // in the shared counter, at the time of the charge
+	most  int64 // limit at the time of the charge
 }
 
 const (
 	leasePart = 20
 	leaseFor  = time.Second
-	// mostLeases bounds what is kept; beyond it nothing is leased.
+	// mostLeases bounds the number of leases; beyond it nothing is leased.
 	mostLeases = 100_000
 )
 
@@ -40,7 +41,7 @@ func newLeases(now func() time.Time) *leases {
 	return &leases{now: now, all: make(map[window.Key]*lease), coming: make(map[window.Key]bool)}
 }
 
-// covers reports whether a lease has all that a charge needs. The limit and the counters must not have changed.
+// covers reports whether a lease has enough for a charge. The limit and the counters must not have changed.
 func (l *lease) covers(epoch storage.CounterEpoch, charge *window.Charge, now time.Time) bool {
 	return l != nil && l.epoch == epoch && now.Before(l.until) && l.most == charge.Limit && l.left >= max(charge.Amount, 1)
 }
@@ -58,7 +59,7 @@ func (l *leases) cover(epoch storage.CounterEpoch, charges []window.Charge) bool
 	return true
 }
 
-// take uses leases for all charges, or for none. at is the earliest second in which one of them was charged.
+// take uses leases for all charges, or for none. at is the earliest second of their charges.
 func (l *leases) take(epoch storage.CounterEpoch, charges []window.Charge, states []window.State) (at uint32, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +68,7 @@ func (l *leases) take(epoch storage.CounterEpoch, charges []window.Charge, state
 		charge := &charges[i]
 		held := l.all[charge.Key]
 		if !held.covers(epoch, charge, now) {
-			for j := range charges[:i] { // a key may be there twice: what was taken goes back
+			for j := range charges[:i] { // a key may occur twice: return the units taken
 				l.all[charges[j].Key].left += max(charges[j].Amount, 0)
 			}
 			return 0, false
@@ -81,8 +82,9 @@ func (l *leases) take(epoch storage.CounterEpoch, charges []window.Charge, state
 	return at, true
 }
 
-// chargeLeases charges from leases. Where they are not enough it charges the shared counters, and new leases with it when
-// there is room: for each counter one at a time, or callers at the same time would lease away what they have come for.
+// chargeLeases charges from leases. Where they are not enough it charges the shared counters, and takes new leases in
+// the same step when there is room. Only one caller at a time does so for each counter: otherwise concurrent callers
+// would lease away each other's room.
 func (c *Coordinator) chargeLeases(ctx context.Context, epoch storage.CounterEpoch, charges []window.Charge, states []window.State) (at uint32, ok bool, err error) {
 	if at, ok := c.leases.take(epoch, charges, states); ok {
 		return at, true, nil
@@ -111,14 +113,15 @@ func (c *Coordinator) chargeLeases(ctx context.Context, epoch storage.CounterEpo
 		return at, ok, err
 	}
 	mine := make([]window.State, len(states))
-	if at, ok := c.leases.take(epoch, charges, mine); ok { // one has come meanwhile, which is what filled the counter
+	if at, ok := c.leases.take(epoch, charges, mine); ok { // a lease has come meanwhile, and it is the reason that the counter is full
 		copy(states, mine)
 		return at, true, nil
 	}
 	return 0, false, nil
 }
 
-// lease says what to lease with each charge. nil: nothing, as long as other nodes may divide by a number without this one.
+// lease returns the amounts to lease with each charge. nil means nothing, as long as other nodes may divide by a number
+// without this one.
 func (c *Coordinator) lease(charges []window.Charge) (extra []int64) {
 	if !c.census.settled(c.now()) {
 		return nil
@@ -126,7 +129,7 @@ func (c *Coordinator) lease(charges []window.Charge) (extra []int64) {
 	return c.leases.begin(charges, c.census.count())
 }
 
-// begin says what to lease with each charge, and that somebody does. nil: nothing.
+// begin returns the amounts to lease with each charge, and marks the keys as being leased. nil: nothing.
 func (l *leases) begin(charges []window.Charge, nodes int64) (extra []int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +157,7 @@ func (l *leases) end(charges []window.Charge, extra []int64) {
 	}
 }
 
-// keep keeps a new lease, and gives back what is left of the one before.
+// keep stores a new lease, and gives back the rest of the one before.
 func (c *Coordinator) keep(key window.Key, held *lease) {
 	held.until = c.now().Add(leaseFor)
 	c.leases.mu.Lock()
@@ -166,14 +169,14 @@ func (c *Coordinator) keep(key window.Key, held *lease) {
 	}
 }
 
-// giveBack gives back what is left of a lease, unless the counters that it was charged to are lost.
+// giveBack gives back the rest of a lease, unless the counters with its charge are lost.
 func (c *Coordinator) giveBack(key window.Key, held *lease) {
 	if held.epoch == c.known() {
 		c.owe(key, held.at, -held.left)
 	}
 }
 
-// returnLeases gives back what is left of leases that have ended.
+// returnLeases gives back the rest of leases that have ended.
 func (c *Coordinator) returnLeases() {
 	l := c.leases
 	l.mu.Lock()

@@ -10,39 +10,40 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Ledger is what a server's counters know of this node's own, and what they have to hear. It outlives Coordinators, as those
-// do: a new one would tell again what the one before has charged.
+// Ledger records what a server's counters know of this node's own counters, and what they still have to be told. It
+// outlives Coordinators, because the own counters do: a new Coordinator would otherwise report the charges of the one
+// before again.
 type Ledger struct {
 	pending pending
 
-	told  atomic.Int64 // the epoch whose counters know what the own ones hold; 0: none do
-	known atomic.Int64 // the epoch whose counters know that of all nodes, and are counted in; 0: none
+	told  atomic.Int64 // the epoch whose counters include this node's own ones; 0: none does
+	known atomic.Int64 // the epoch whose counters include those of all nodes, and in which charges are made; 0: none
 
-	nodes atomic.Int64 // how many were last known; 0: nobody knows
+	nodes atomic.Int64 // last known number of nodes; 0: not known
 
-	telling  sync.Mutex // held by the Coordinator that tells
+	telling  sync.Mutex // held by the Coordinator that reports
 	recalled recalled
 }
 
-// recalled is what a node's own counters held when it heard that an epoch does not know it.
+// recalled holds the values of a node's own counters at the moment when it learned that an epoch lacks them.
 type recalled struct {
 	epoch storage.CounterEpoch
 	at    time.Time
-	rest  []window.Spent // not told yet
+	rest  []window.Spent // not reported yet
 }
 
-// known is the epoch that steps are made in.
+// known returns the epoch in which steps are made.
 func (c *Coordinator) known() storage.CounterEpoch {
 	return storage.CounterEpoch(c.ledger.known.Load())
 }
 
-// told is the epoch whose counters know what this node has let through.
+// told returns the epoch whose counters include the calls that this node has let through.
 func (c *Coordinator) told() storage.CounterEpoch {
 	return storage.CounterEpoch(c.ledger.told.Load())
 }
 
-// tell has counters of an epoch know what this node has let through, and reports whether they do. What is left is told the
-// next time, so that others hear in between that this node lives.
+// tell reports this node's past calls to the counters of an epoch, and returns whether they are complete. It reports
+// one portion at a time; the rest follows on the next call, so that other nodes hear in between that this node lives.
 func (c *Coordinator) tell(ctx context.Context, epoch storage.CounterEpoch) bool {
 	l := c.ledger
 	if epoch == c.told() {
@@ -52,11 +53,11 @@ func (c *Coordinator) tell(ctx context.Context, epoch storage.CounterEpoch) bool
 		return false
 	}
 	defer l.telling.Unlock()
-	if epoch == c.told() { // by another one meanwhile
+	if epoch == c.told() { // another Coordinator did it meanwhile
 		return true
 	}
 	if epoch != l.recalled.epoch {
-		// Should the epoch before come back, it does not know what has passed since.
+		// If the earlier epoch comes back, it lacks the calls since then.
 		l.known.Store(0)
 		l.told.Store(0)
 		l.recalled = recalled{epoch: epoch, at: c.now(), rest: c.recall()}
@@ -71,9 +72,9 @@ func (c *Coordinator) tell(ctx context.Context, epoch storage.CounterEpoch) bool
 	return true
 }
 
-// recall is what this node has let through within the window, by its own counters. What waits to be corrected is in that:
-// charges are forgotten before the sum is taken, and refunds after it. Both are owed so that what is under way meanwhile is
-// told twice rather than not at all.
+// recall returns the amounts that this node has let through within the window, by its own counters. Pending corrections
+// are included in them: pending charges are forgotten before the sum is taken, and pending refunds after it. Both are
+// recorded as owed in an order that counts calls under way twice rather than not at all.
 func (c *Coordinator) recall() []window.Spent {
 	p := &c.ledger.pending
 	p.delivering.Lock()
@@ -84,14 +85,15 @@ func (c *Coordinator) recall() []window.Spent {
 	return spent
 }
 
-// tellSome tells one portion.
+// tellSome reports one portion.
 func (c *Coordinator) tellSome(ctx context.Context) bool {
 	r := &c.ledger.recalled
 	n := min(len(r.rest), portion)
 	later := uint32(min(c.now().Sub(r.at), time.Hour) / time.Second)
 	some := make([]storage.CounterSpent, 0, n)
 	for _, s := range r.rest[:n] {
-		// The server's seconds begin at other moments than this node's: one later, so that nothing is forgotten early.
+		// The server's seconds begin at other moments than this node's. One second later makes sure that nothing is
+		// forgotten early.
 		age := max(s.Age+later, 1) - 1
 		if age < uint32(window.Width/time.Second) {
 			some = append(some, storage.CounterSpent{Key: storage.CounterKey(s.Key), Age: age, Amount: min(s.Amount, window.Max)})
@@ -107,22 +109,22 @@ func (c *Coordinator) tellSome(ctx context.Context) bool {
 }
 
 const (
-	// gatherTime is for how long a node waits for others to tell an epoch that it has not seen before what they have let
-	// through, while the server answers. Whoever has not come back by then counts as gone.
+	// gatherTime is the time for which a node waits, while the server answers, for other nodes to report their past
+	// calls to a new epoch. A node that has not come back by then counts as gone.
 	gatherTime = 10 * time.Second
-	// noticeTime is how old an epoch has to be before a node that starts believes that everybody has noticed it.
+	// noticeTime is the age of an epoch at which a node that starts believes that every node has noticed the epoch.
 	noticeTime = beatInterval + probeInterval
 )
 
-// gathering is who has to have told an epoch before it is counted in. It belongs to the background.
+// gathering tracks which nodes must report to an epoch before charges are made in it. It belongs to the background
+// goroutine.
 type gathering struct {
 	epoch       storage.CounterEpoch
-	nodes       int // that were there before; 0: nobody knows, or they are all there or gone
+	nodes       int // number of nodes before; 0: not known, or they are all there or gone
 	since, last time.Time
 }
 
-// gathered reports whether all nodes that were there before are there, and all that are there have told what they let
-// through.
+// gathered reports whether all former nodes are there, and all present nodes have reported their past calls.
 func (c *Coordinator) gathered(beat storage.CounterBeat, before int64) bool {
 	g, now := &c.gathering, c.now()
 	started := g.epoch == 0
@@ -131,7 +133,7 @@ func (c *Coordinator) gathered(beat storage.CounterBeat, before int64) bool {
 		g.since = now
 	case beat.Epoch != g.epoch:
 		*g = gathering{epoch: beat.Epoch, nodes: int(before), since: now}
-	case now.Sub(g.last) > storage.NodeLife: // nobody could tell anything
+	case now.Sub(g.last) > storage.NodeLife: // no node could report anything
 		g.since = now
 	}
 	g.last = now
@@ -151,7 +153,7 @@ func (c *Coordinator) gathered(beat storage.CounterBeat, before int64) bool {
 	return true
 }
 
-// lost has this node count alone until counters know again what nodes have let through.
+// lost makes this node count alone until the counters again include the past calls of the nodes.
 func (c *Coordinator) lost() {
 	if c.breaker.trip() {
 		c.tellDegraded(storage.ErrCountersLost)

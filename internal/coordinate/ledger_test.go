@@ -9,8 +9,8 @@ import (
 	"github.com/durward-gateway/durward/internal/window"
 )
 
-// TestLostCounters: Z-R01, a server that forgets opens no window: no node counts there until all have told what they let
-// through, also what they did alone meanwhile. Leases from before are not given back.
+// TestLostCounters covers Z-R01: a server that forgets opens no window. No node counts there until all have reported
+// their past calls, including calls let through alone meanwhile. Earlier leases are not given back.
 func TestLostCounters(t *testing.T) {
 	const limit = 600
 	for _, test := range []struct {
@@ -65,14 +65,14 @@ func TestLostCounters(t *testing.T) {
 					press(95) // from leases, of which some are left
 					test.lose(f, press)
 					press(50)
-					press(limit) // alone: each its third
+					press(limit) // alone: each node its third
 					pass(2 * time.Second)
 					for i, c := range all {
 						if c.Degraded() {
 							t.Errorf("node %d counts alone", i)
 						}
 					}
-					all = append(all, live(t, f, Options{Mode: mode})) // knows nothing by itself
+					all = append(all, live(t, f, Options{Mode: mode})) // has no past calls of its own
 					press(limit)
 					if passed != limit {
 						t.Errorf("%d passed, want %d", passed, limit)
@@ -88,8 +88,8 @@ func TestLostCounters(t *testing.T) {
 	}
 }
 
-// TestNodesThatStartAtALoss: a node that starts when counters have been lost does not count in them before others have told
-// what they let through, whoever of them comes first.
+// TestNodesThatStartAtALoss checks a node that starts when counters have been lost. It must not count in them before
+// the others have reported their past calls, whichever node comes first.
 func TestNodesThatStartAtALoss(t *testing.T) {
 	for _, after := range []time.Duration{0, beatInterval + 2*probeInterval} {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestNodesThatStartAtALoss(t *testing.T) {
 	}
 }
 
-// TestGathering: a node waits for those who were there before the loss for a while, and no longer.
+// TestGathering checks that a node waits for the nodes from before the loss for a while, and no longer.
 func TestGathering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(0)
@@ -134,7 +134,7 @@ func TestGathering(t *testing.T) {
 			if v := charge(t, first, 1, limit); v.ok || !first.Degraded() || passed != 45+40 {
 				t.Errorf("%d passed, and then %+v", passed, v)
 			}
-			f.be(true, 0) // time in which nobody can come back does not count
+			f.be(true, 0) // time in which no node can come back does not count
 			pass(gatherTime)
 			f.be(false, 0)
 		}
@@ -152,7 +152,7 @@ func TestGathering(t *testing.T) {
 	})
 }
 
-// TestTellingFails: what counters could not be told at once they are told later, each thing once, with its age.
+// TestTellingFails checks that calls that could not be reported at once are reported later, each once, with its age.
 func TestTellingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
@@ -196,16 +196,16 @@ func TestTellingFails(t *testing.T) {
 	})
 }
 
-// TestReloadTellsOnce: a Coordinator that follows another one over the same counters tells a server what it does not know,
-// what the one before let through alone included, and nothing else: a configuration that changes neither opens a window nor
-// locks anybody out.
+// TestReloadTellsOnce checks a Coordinator that follows another one over the same counters. It reports to a server
+// exactly the calls that the server lacks, including those that the earlier one let through alone. So a change of
+// configuration neither opens a window nor locks anybody out.
 func TestReloadTellsOnce(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) { testReload(t, away) })
 	}
 }
 
-// testReload: the server is still away when the configuration changes, or just back.
+// testReload changes the configuration while the server is still away, or just back.
 func testReload(t *testing.T, away bool) {
 	own, ledger, f := window.New(time.Now), new(Ledger), newFake(0)
 	begin := func(f *fake, ledger *Ledger) *Coordinator {
@@ -220,7 +220,7 @@ func testReload(t *testing.T, away bool) {
 		t.Errorf("%d passed, alone: %v", passed, c.Degraded())
 	}
 	f.be(away, 0)
-	next := begin(f, ledger) // as when on_store_failure is changed because the server is away
+	next := begin(f, ledger) // for example when on_store_failure is changed because the server is away
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -241,8 +241,8 @@ func testReload(t *testing.T, away bool) {
 	}
 }
 
-// TestOverlappingCoordinators: two Coordinators of one node, the older of which still has calls, tell new counters together what
-// the node let through, once. What they owed to the lost ones is in that.
+// TestOverlappingCoordinators checks two Coordinators of one node, the older of which still has calls. Together they
+// report the node's past calls to new counters once, including corrections that they owed to the lost counters.
 func TestOverlappingCoordinators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own, ledger, f := window.New(time.Now), new(Ledger), newFake(0)

@@ -17,18 +17,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDown = errors.New("the server is down")
 
-// fake is shared counters in memory whose server fails as tests say. Its clock is the test's.
+// fake holds shared counters in memory. Its server fails as tests say. Its clock is the test's.
 type fake struct {
 	mu       sync.Mutex
 	counters map[storage.CounterKey]map[int64]int64 // by seconds
 	epoch    storage.CounterEpoch
 	begun    time.Time // the epoch
-	nodes    int       // how many live; 0: those that say so
+	nodes    int       // number of living nodes; 0: those that beat
 	seen     map[string]seen
 	delay    time.Duration // until it answers
 	down     bool
 	asked    int
-	refuse   int // how many Restores fail from now on
+	refuse   int // number of Restores that will fail
 }
 
 type seen struct {
@@ -49,7 +49,7 @@ func (f *fake) be(down bool, delay time.Duration) {
 	f.down, f.delay = down, delay
 }
 
-// lose has the server forget everything.
+// lose makes the server forget everything.
 func (f *fake) lose() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +57,7 @@ func (f *fake) lose() {
 	f.epoch, f.begun = f.epoch+1, time.Now()
 }
 
-// fail has so many Restores fail.
+// fail makes that many Restores fail.
 func (f *fake) fail(times int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +82,7 @@ func (f *fake) exchange(ctx context.Context) error {
 	return nil
 }
 
-// of is exchange with the counters of an epoch.
+// of does the same as exchange, with the counters of an epoch.
 func (f *fake) of(ctx context.Context, epoch storage.CounterEpoch) error {
 	if err := f.exchange(ctx); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (f *fake) used(key storage.CounterKey) (used int64) {
 	return used
 }
 
-// holds is what a counter holds.
+// holds returns the value of a counter.
 func (f *fake) holds(key window.Key) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

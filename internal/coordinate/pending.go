@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// mostPending bounds the corrections that wait for the server. What is beyond is lost: estimates stay.
+	// mostPending bounds the corrections that wait for the server. Further corrections are lost: their estimates stay.
 	mostPending = 100_000
-	// portion is how many corrections go out in one exchange.
+	// portion is the number of corrections in one exchange.
 	portion = 500
 )
 
-// pending is corrections that the shared counters do not know yet.
+// pending holds corrections that the shared counters do not have yet.
 type pending struct {
 	delivering sync.Mutex
 
@@ -27,7 +27,7 @@ type pending struct {
 	all map[correction]*change
 }
 
-// correction identifies what to correct. The second 0 means a charge still to be made.
+// correction identifies the charge to correct. The second 0 means a charge that must still be made.
 type correction struct {
 	key window.Key
 	at  uint32
@@ -35,10 +35,10 @@ type correction struct {
 
 type change struct {
 	delta int64
-	since time.Time // the latest; a window later it is of no use
+	since time.Time // time of the latest; after one window it has no effect
 }
 
-// wake has this Coordinator deliver what waits.
+// wake makes this Coordinator deliver pending corrections.
 func (c *Coordinator) wake() {
 	select {
 	case c.ready <- struct{}{}:
@@ -46,14 +46,14 @@ func (c *Coordinator) wake() {
 	}
 }
 
-// forget drops what waits and is like that.
+// forget drops the pending corrections that drop reports true for.
 func (p *pending) forget(drop func(correction) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.all, func(owed correction, _ *change) bool { return drop(owed) })
 }
 
-// owe has the shared counters corrected later. at is 0 for what they do not have yet.
+// owe queues a correction of the shared counters. at is 0 for a charge that they do not have yet.
 func (c *Coordinator) owe(key window.Key, at uint32, delta int64) {
 	if delta == 0 {
 		return
@@ -85,7 +85,7 @@ func (c *Coordinator) owe(key window.Key, at uint32, delta int64) {
 	c.wake()
 }
 
-// take gives some of what waits.
+// take returns some of the pending corrections.
 func (c *Coordinator) take() (out []storage.CounterCorrection) {
 	p := &c.ledger.pending
 	p.mu.Lock()
@@ -97,7 +97,7 @@ func (c *Coordinator) take() (out []storage.CounterCorrection) {
 		}
 		delete(p.all, name)
 		delta := owed.delta
-		if name.at == 0 { // an hour's charges may have added up meanwhile, of which a minute's count
+		if name.at == 0 { // an hour's charges may have added up meanwhile; only a minute of them counts
 			delta = min(delta, c.own.Used(name.key))
 		}
 		if delta != 0 && now.Sub(owed.since) < window.Longest {
@@ -107,7 +107,7 @@ func (c *Coordinator) take() (out []storage.CounterCorrection) {
 	return out
 }
 
-// deliver brings corrections to the shared counters.
+// deliver sends corrections to the shared counters.
 func (c *Coordinator) deliver(ctx context.Context) {
 	for {
 		select {
@@ -120,7 +120,7 @@ func (c *Coordinator) deliver(ctx context.Context) {
 	}
 }
 
-// Flush brings what waits to the shared counters now, unless they cannot be reached.
+// Flush sends pending corrections to the shared counters now, unless these cannot be reached.
 func (c *Coordinator) Flush(ctx context.Context) {
 	c.ledger.pending.delivering.Lock()
 	defer c.ledger.pending.delivering.Unlock()
@@ -141,14 +141,15 @@ func (c *Coordinator) Flush(ctx context.Context) {
 			return // they are recalled with this node's own counters
 		}
 		c.log.Debug("correcting rate limits", slog.Any("error", err))
-		// It may have been made. Charging twice refuses too much for a minute; giving back twice would let too much through.
+		// The correction may have been made. A double charge refuses too much for a minute; a double refund would let
+		// too much through.
 		for _, k := range corrections {
 			if k.Delta > 0 {
 				c.owe(window.Key(k.Key), 0, k.Delta)
 			}
 		}
 		if ctx.Err() != nil {
-			return // the breaker hears nothing of exchanges that end with their context: this would go on for ever
+			return // the breaker does not count exchanges that end with their context: this would go on for ever
 		}
 	}
 }

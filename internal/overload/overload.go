@@ -1,5 +1,5 @@
-// Package overload tells when the process is short of memory, so that it takes on less: new work is refused while there
-// is room to finish what runs.
+// Package overload detects when the process is short of memory, so that it accepts less work. New work is refused while
+// there is still room to finish the running work.
 package overload
 
 import (
@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Level is how short memory is.
+// Level is the degree of memory shortage.
 type Level int32
 
-// Levels, each with what is refused at it.
+// Levels of memory shortage. Each comment says which work is refused at that level.
 const (
-	// Calm: nothing.
+	// Calm refuses nothing.
 	Calm Level = iota
-	// High, from 85 % of the limit: what would stay or weigh much.
+	// High, from 85 % of the limit, refuses work that would stay or take much memory.
 	High
-	// Critical, from 95 % of the limit: all new work.
+	// Critical, from 95 % of the limit, refuses all new work.
 	Critical
 )
 
@@ -28,22 +28,24 @@ func (l Level) String() string {
 const (
 	highPercent     = 85
 	criticalPercent = 95
-	// sampleEvery is how long a figure is good for.
+	// sampleEvery is the time for which a sample is good.
 	sampleEvery = 250 * time.Millisecond
-	// collectEvery is how often garbage is collected at most before something is refused: while it is, little is allocated, and
-	// no collection would find out that memory is free again.
+	// collectEvery is the shortest time between two garbage collections before something is refused. They are needed
+	// because little is allocated while work is refused, so that no other collection would find out that memory is free
+	// again.
 	collectEvery = time.Second
-	// collectShare: of so many parts of the time one at most goes into that. A collection of gigabytes takes seconds.
+	// collectShare bounds the time for these collections to one part in so many. A collection of gigabytes takes
+	// seconds.
 	collectShare = 10
 )
 
-// Memory is where the figures come from.
+// Memory is the source of the figures.
 type Memory struct {
-	// Limit is in bytes; math.MaxInt64 is none.
+	// Limit is in bytes; math.MaxInt64 means none.
 	Limit int64
-	// Used is how much memory would be left after a collection, in bytes.
+	// Used returns the memory in bytes that would remain after a collection.
 	Used func() int64
-	// Collect collects garbage.
+	// Collect runs a garbage collection.
 	Collect func()
 }
 
@@ -55,14 +57,14 @@ type Meter struct {
 
 	level    atomic.Int32
 	sampled  atomic.Pointer[time.Time]
-	used     atomic.Int64 // when it was sampled
-	promised atomic.Int64 // to bodies that were admitted
+	used     atomic.Int64 // at the time of the sample
+	promised atomic.Int64 // to admitted bodies
 
 	mu          sync.Mutex // held while sampling
-	collectNext time.Time  // not before
+	collectNext time.Time  // no collection before this time
 }
 
-// New makes a meter. onStep is told of every change of the level; it may be nil.
+// New makes a meter. onStep is called on every change of the level; it may be nil.
 func New(memory Memory, now func() time.Time, onStep func(from, to Level, used int64)) *Meter {
 	if onStep == nil {
 		onStep = func(Level, Level, int64) {}
@@ -70,8 +72,8 @@ func New(memory Memory, now func() time.Time, onStep func(from, to Level, used i
 	return &Meter{memory: memory, now: now, onStep: onStep}
 }
 
-// Level is how short memory is, as of a quarter of a second ago at most. Callers that come while one of them samples get
-// the level of before.
+// Level returns the level of memory shortage. It is at most a quarter of a second old. Callers that come while another
+// one samples get the previous level.
 func (m *Meter) Level() Level {
 	if m == nil {
 		return Calm
@@ -88,7 +90,7 @@ func (m *Meter) Level() Level {
 	return m.keep(now, used)
 }
 
-// collect collects garbage, unless that was done lately, which it reports.
+// collect runs a garbage collection, unless one ran lately. It reports whether it ran one.
 func (m *Meter) collect(now time.Time) bool {
 	if now.Before(m.collectNext) {
 		return false
@@ -98,7 +100,7 @@ func (m *Meter) collect(now time.Time) bool {
 	return true
 }
 
-// keep keeps a sample.
+// keep stores a sample.
 func (m *Meter) keep(now time.Time, used int64) Level {
 	level := m.of(used)
 	if before := Level(m.level.Swap(int32(level))); before != level {
@@ -109,8 +111,9 @@ func (m *Meter) keep(now time.Time, used int64) Level {
 	return level
 }
 
-// Admit reports whether there is room for so many bytes, and keeps it until done is called. What is used is known as of the
-// last collection: bodies that come at once, or slowly, would all find the room that only one of them has.
+// Admit reports whether there is room for so many bytes, and reserves it until done is called. The reservation is
+// needed because the figure is as old as the last collection: bodies that come at once, or slowly, would all find the
+// room that is enough for only one of them.
 func (m *Meter) Admit(size int64) (done func(), ok bool) {
 	if m == nil {
 		return func() {}, true
@@ -132,7 +135,7 @@ func (m *Meter) promise(size int64) bool {
 	return false
 }
 
-// look collects and samples, and reports whether it did. It does not where what was promised leaves no room anyway.
+// look collects and samples, and reports whether it did. It does neither where the reservations leave no room anyway.
 func (m *Meter) look(size int64) bool {
 	if m.of(m.promised.Load()+size) != Calm || !m.mu.TryLock() {
 		return false

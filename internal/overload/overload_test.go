@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// clock is a time that stands still until it is moved.
+// clock is a time that moves only when a test moves it.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -47,8 +47,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestSamples: figures are read four times a second at most, changes are told once, and garbage is collected, once a
-// second at most, before anything is refused for it.
+// TestSamples checks that figures are read at most four times a second and that changes are reported once. Garbage is
+// collected, at most once a second, before anything is refused.
 func TestSamples(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}
 	var used int64
@@ -72,7 +72,7 @@ func TestSamples(t *testing.T) {
 	c.move(sampleEvery - 1)
 	want(Calm, 1, 0)
 	c.move(1)
-	want(Calm, 3, 1) // it was garbage
+	want(Calm, 3, 1) // the memory was garbage
 	used, garbage = 90, false
 	c.move(sampleEvery)
 	want(High, 4, 1)
@@ -87,7 +87,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestAdmit: bodies count from the moment they are let in, whatever is in use by then, and until they are done with.
+// TestAdmit checks that bodies count from their admission until done is called, whatever memory is in use by then.
 func TestAdmit(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}
 	used := int64(50)
@@ -108,13 +108,13 @@ func TestAdmit(t *testing.T) {
 		t.Error("what was promised is no shortage yet")
 	}
 	first()
-	first() // once
+	first() // a second call has no effect
 	third := admit(20, true)
 	used = 86
 	c.move(sampleEvery)
 	second()
 	third()
-	admit(1, false) // there is a shortage, whatever was promised
+	admit(1, false) // there is a shortage, whatever was reserved
 	used = 10
 	c.move(sampleEvery)
 	admit(74, true)
@@ -123,7 +123,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestAdmitCollects: bodies that are gone make room as soon as somebody asks for it, without a collection of the process's own.
+// TestAdmitCollects checks that finished bodies make room as soon as a caller needs it, without a collection by the
+// process itself.
 func TestAdmitCollects(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}
 	used, collections := int64(80), 0
@@ -145,7 +146,7 @@ func TestAdmitCollects(t *testing.T) {
 	}
 }
 
-// TestCollectsInProportion: where a collection takes long, the next one waits ten times as long.
+// TestCollectsInProportion checks that after a long collection, the next one waits ten times as long.
 func TestCollectsInProportion(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}
 	collections := 0
@@ -161,7 +162,7 @@ func TestCollectsInProportion(t *testing.T) {
 	}
 }
 
-// TestOneSamples: requests do not wait for the one that reads the figures.
+// TestOneSamples checks that requests do not wait for the one that reads the figures.
 func TestOneSamples(t *testing.T) {
 	c := &clock{t: time.Unix(1_800_000_000, 0)}
 	reading, release := make(chan struct{}), make(chan struct{})
@@ -186,7 +187,7 @@ func TestOneSamples(t *testing.T) {
 	}
 }
 
-// TestProcess: what is alive counts, garbage does not, and the collector is held to the limit.
+// TestProcess checks that live memory counts, that garbage does not, and that the collector has the same limit.
 func TestProcess(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })

@@ -7,12 +7,14 @@ import (
 	"sync"
 )
 
-// inherited is the limit that the process was started with: GOMEMLIMIT, or what its host set for the container.
+// inherited returns the limit that the process was started with: GOMEMLIMIT, or the one that its host set for the
+// container.
 var inherited = sync.OnceValue(func() int64 { return debug.SetMemoryLimit(-1) })
 
-// Process is this process under a limit in bytes; 0: the one it was started with, which the first call finds out. The
-// garbage collector is held to the limit from the first look at the figures on, because with another one it would let
-// garbage fill what this limit leaves. A configuration that never serves a request changes nothing that way.
+// Process returns the memory of this process under a limit in bytes. With 0 the limit is the one that the process was
+// started with, which the first call reads. From the first use of the figures on, the garbage collector has the same
+// limit. With another one it would let garbage fill the room under this limit. So a configuration that never serves a
+// request changes nothing.
 func Process(limit int64) Memory {
 	if start := inherited(); limit == 0 {
 		limit = start
@@ -25,8 +27,8 @@ func Process(limit int64) Memory {
 	}}
 }
 
-// used is the memory that the last collection found alive, and what the runtime holds beside the heap. The heap's size
-// would not do: garbage fills it up to the limit, and is no shortage.
+// used returns the memory that the last collection found alive, and the memory that the runtime holds beside the heap.
+// The heap's size would be wrong: garbage fills it up to the limit, and garbage is no shortage.
 func used() int64 {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},

@@ -1,4 +1,4 @@
-// Package coordinatetest is what every kind of shared counters must do under nodes that count in it, as tests.
+// Package coordinatetest tests the behaviour that every kind of shared counters must have under nodes that count in it.
 package coordinatetest
 
 import (
@@ -18,25 +18,25 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Server is where counters are kept.
+// Server is the place of the counters.
 type Server struct {
 	// Open opens a node's counters. The Coordinator closes them.
 	Open func(t *testing.T) storage.SharedCounters
 	// Set stops the server's clock at a time.
 	Set func(t *testing.T, at time.Time)
-	// Keys is how many counters the server holds.
+	// Keys returns the number of counters that the server holds.
 	Keys func(t *testing.T) int
-	// Expires: counters go by the server's own clock, which no test sets.
+	// Expires reports whether counters follow the server's own clock, which no test sets.
 	Expires bool
 }
 
-// Patient is a deadline that no test on a busy machine reaches.
+// Patient is a deadline that no test reaches, even on a busy machine.
 const Patient = 30 * time.Second
 
 // epoch is a whole second.
 var epoch = time.Unix(1_800_000_000, 0)
 
-// clock is the nodes' own.
+// clock is the clock of the nodes.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -55,11 +55,11 @@ func (c *clock) turn(d time.Duration) time.Time {
 	return c.t
 }
 
-// Run tries a kind of shared counters; empty gives an empty server.
+// Run tests a kind of shared counters; empty returns an empty server.
 func Run(t *testing.T, empty func(t *testing.T) Server) {
 	open := func(t *testing.T) Server {
 		s := empty(t)
-		first := s.Open(t) // an epoch that begins under a clock that stands still never gets older
+		first := s.Open(t) // under a stopped clock a new epoch never gets older
 		defer first.Close()
 		Epoch(t, first)
 		return s
@@ -74,7 +74,7 @@ func Run(t *testing.T, empty func(t *testing.T) Server) {
 	t.Run("T06 clock steps", func(t *testing.T) { testClockSteps(t, open(t)) })
 }
 
-// nodes are three nodes.
+// nodes returns three nodes.
 func nodes(t *testing.T, s Server) limittest.Nodes {
 	c := &clock{t: epoch}
 	s.Set(t, epoch)
@@ -106,7 +106,8 @@ func node(t *testing.T, s Server, o coordinate.Options) *coordinate.Coordinator 
 	return n
 }
 
-// testEngines: 1,000 calls at once over three nodes; as many pass as may, and with leases one part in twenty more.
+// testEngines makes 1,000 calls at once over three nodes. Exactly the allowed number pass; with leases, one part in
+// twenty more.
 func testEngines(t *testing.T, s Server, mode coordinate.Mode, most, least, bound int64) {
 	requests := most
 	set := limit.Compile("acme", []storage.RateLimit{{ID: "one", OrganizationID: "acme", Enabled: true, Traffic: storage.TrafficAll,
@@ -120,7 +121,7 @@ func testEngines(t *testing.T, s Server, mode coordinate.Mode, most, least, boun
 		engines = append(engines, limit.NewEngine(node(t, s, coordinate.Options{Own: window.New(nil), Mode: mode})))
 	}
 	if mode == coordinate.Share {
-		<-time.After(3 * time.Second) // whoever has just come leases nothing
+		<-time.After(3 * time.Second) // a node that has just come leases nothing
 	}
 	var passed, refused atomic.Int64
 	var wait sync.WaitGroup
@@ -146,7 +147,7 @@ func testEngines(t *testing.T, s Server, mode coordinate.Mode, most, least, boun
 	t.Logf("%d of %d passed", passed.Load(), most)
 }
 
-// testExpiry: the server forgets counters that nobody charges, and knows which nodes live.
+// testExpiry checks that the server forgets counters without charges, and that it knows the living nodes.
 func testExpiry(t *testing.T, s Server) {
 	s.Set(t, epoch)
 	c := s.Open(t)
@@ -186,7 +187,8 @@ func testExpiry(t *testing.T, s Server) {
 	})
 }
 
-// testEpochs: what is of another epoch is neither charged nor corrected; what is restored counts from when it was let through.
+// testEpochs checks that charges and corrections of another epoch have no effect, and that restored amounts count from
+// the time of their calls.
 func testEpochs(t *testing.T, s Server) {
 	s.Set(t, epoch)
 	c := s.Open(t)
@@ -249,7 +251,8 @@ func testEpochs(t *testing.T, s Server) {
 	}
 }
 
-// testClockSteps: a server whose clock is set opens no window, and locks nobody out for longer than one.
+// testClockSteps checks that a change of the server's clock opens no window, and locks nobody out for longer than one
+// window.
 func testClockSteps(t *testing.T, s Server) {
 	c := &clock{t: epoch}
 	s.Set(t, epoch)
@@ -275,7 +278,7 @@ func testClockSteps(t *testing.T, s Server) {
 	charge("again", false)
 }
 
-// Epoch is that of counters, which may still connect.
+// Epoch returns the epoch of counters, which may still be connecting.
 func Epoch(tb testing.TB, c storage.SharedCounters) (epoch storage.CounterEpoch) {
 	tb.Helper()
 	wait(tb, "the server", func() (ok bool) {
@@ -300,7 +303,7 @@ func wait(tb testing.TB, what string, f func() bool) {
 	}
 }
 
-// Benchmark charges four counters a step: one caller after the other, and 64 callers at once.
+// Benchmark charges four counters a step: with one caller after the other, and with 64 callers at once.
 func Benchmark(b *testing.B, c storage.SharedCounters) {
 	charges := make([]storage.CounterCharge, 4)
 	for i := range charges {

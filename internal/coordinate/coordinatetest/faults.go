@@ -14,16 +14,16 @@ import (
 type Faulty struct {
 	Open        func(t *testing.T) storage.SharedCounters
 	Stop, Start func(t *testing.T) // as a crash does; the counters are lost
-	// Pause has the server hang with its connections open. nil: it cannot.
+	// Pause makes the server hang with its connections open. nil: it cannot.
 	Pause, Resume func(t *testing.T)
 }
 
-// RunFaults stops a server under a node that counts there. Afterwards the server knows what the node let through, whatever
-// it has lost.
+// RunFaults stops a server under a node that counts there. Afterwards the server must know the calls that the node let
+// through, whatever it has lost.
 func RunFaults(t *testing.T, s Faulty) {
 	begin := func() *coordinate.Coordinator {
 		n := coordinate.New(coordinate.Options{Counters: s.Open(t), Own: window.New(nil), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-			Deadline: time.Second}) // no machine is so busy that a server at rest takes longer
+			Deadline: time.Second}) // even on a busy machine a server at rest is faster
 		t.Cleanup(func() {
 			if err := n.Close(); err != nil {
 				t.Error(err)

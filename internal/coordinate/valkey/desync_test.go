@@ -18,14 +18,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// meddler stands between a client and a server, and does to scripts' answers what a test says.
+// meddler stands between a client and a server, and changes scripts' answers as a test says.
 type meddler struct {
 	listener net.Listener
 	server   string
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
-	meddle func(answer []byte) [][]byte // what is passed on instead; nil: the answer
+	meddle func(answer []byte) [][]byte // returns the replacement; nil: the answer itself
 	opened int
 	open   []net.Conn
 }
@@ -94,7 +94,7 @@ func (m *meddler) forward(client io.Writer, server io.Reader) {
 			return
 		}
 		out := [][]byte{frame.Bytes()}
-		// A script's answer is a list that begins with a number; those of a connection's first commands are not.
+		// A script's answer is a list that begins with a number; the answers to a connection's first commands are not.
 		if _, elements, _ := bytes.Cut(frame.Bytes(), []byte("\n")); frame.Bytes()[0] == '*' && bytes.HasPrefix(elements, []byte(":")) {
 			m.mu.Lock()
 			meddle := m.meddle
@@ -135,7 +135,7 @@ func readFrame(r *bufio.Reader, out *bytes.Buffer) error {
 	return err
 }
 
-// desyncKeys is how many counters there are, each of which holds another value.
+// desyncKeys is the number of counters, each of which holds another value.
 const desyncKeys = 8
 
 func desyncKey(i int) (k storage.CounterKey) {
@@ -146,13 +146,13 @@ func desyncKey(i int) (k storage.CounterKey) {
 
 func desyncValue(i int) int64 { return int64(1000 * (i + 1)) }
 
-// desynced is counters over a meddler.
+// desynced holds counters behind a meddler.
 type desynced struct {
 	*Counters
 	epoch storage.CounterEpoch
 }
 
-// openDesync makes counters over a meddler, and charges each once.
+// openDesync makes counters behind a meddler, and charges each once.
 func openDesync(t *testing.T) (desynced, *meddler) {
 	t.Helper()
 	m := newMeddler(t, valkeytest.New(t))
@@ -171,7 +171,7 @@ func openDesync(t *testing.T) (desynced, *meddler) {
 	return desynced{c, epoch}, m
 }
 
-// askDesync looks at one counter in one of two ways. An answer that is not the counter's own fails the test.
+// askDesync looks at one counter in one of two ways. An answer that belongs to another counter fails the test.
 func askDesync(ctx context.Context, t *testing.T, c desynced, i int) error {
 	t.Helper()
 	var got int64
@@ -190,8 +190,8 @@ func askDesync(ctx context.Context, t *testing.T, c desynced, i int) error {
 	return err
 }
 
-// TestDesync: Z-R02, answers that are swallowed, told twice, exchanged, or another client's never count as another
-// counter's; the connection is given up, and the next one is in step.
+// TestDesync covers Z-R02: an answer that is swallowed, repeated, swapped, or another client's never counts for another
+// counter. The connection is closed, and the next one is in step.
 func TestDesync(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []struct {
@@ -230,7 +230,7 @@ func TestDesync(t *testing.T) {
 			}
 		}},
 		{"one behind", func() func([]byte) [][]byte {
-			last := []byte("*2\r\n:1\r\n:77\r\n") // what another client was answered, which counts its questions too
+			last := []byte("*2\r\n:1\r\n:77\r\n") // the answer to another client, which numbers its questions too
 			return func(answer []byte) (out [][]byte) {
 				out, last = [][]byte{last}, answer
 				return out
@@ -241,7 +241,7 @@ func TestDesync(t *testing.T) {
 			t.Parallel()
 			c, m := openDesync(t)
 			before := m.connections()
-			// The client's library may have several connections at a time.
+			// The client library may have several connections at a time.
 			var alone sync.Mutex
 			meddle := fault.make()
 			m.do(func(answer []byte) [][]byte {
@@ -266,8 +266,8 @@ func TestDesync(t *testing.T) {
 	}
 }
 
-// TestLateAnswer: Z-R02, an answer that comes after its question was given up is not the next question's, on the same
-// connection.
+// TestLateAnswer covers Z-R02: an answer that comes after its question was given up does not count for the next
+// question on the same connection.
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
 	c, m := openDesync(t)
@@ -308,7 +308,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestNumbers: two clients whose answers somebody between mixes up do not count their questions alike.
+// TestNumbers checks that two clients number their questions differently, in case a proxy mixes up their answers.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	seen := make(map[int64]bool)
@@ -324,7 +324,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestUnasked: Z-R02, an answer that nobody asked for ends the connection, and not the process.
+// TestUnasked covers Z-R02: an answer without a question ends the connection, and not the process.
 func TestUnasked(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]string{
@@ -349,7 +349,7 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// pieces is a connection that a text comes on.
+// pieces is a connection on which a text arrives in pieces.
 type pieces struct {
 	net.Conn
 

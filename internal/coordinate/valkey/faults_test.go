@@ -24,7 +24,7 @@ func TestT09Faults(t *testing.T) {
 	})
 }
 
-// TestFull: a server without memory refuses, and is no server then.
+// TestFull checks that a server without memory refuses, and then counts as unreachable.
 func TestFull(t *testing.T) {
 	s := valkeytest.New(t)
 	c, err := New(s.Address())
@@ -44,7 +44,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestSnapshot: a server that comes back with a snapshot of what it held has lost what came after it.
+// TestSnapshot checks that a server that starts from a snapshot has lost the later changes.
 func TestSnapshot(t *testing.T) {
 	s := valkeytest.New(t)
 	c, err := New(s.Address())
@@ -66,7 +66,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestWithoutInfo: users who may not ask for INFO count too.
+// TestWithoutInfo checks that counting works for users without permission for INFO.
 func TestWithoutInfo(t *testing.T) {
 	s := valkeytest.New(t)
 	var all []*Counters

@@ -9,16 +9,16 @@ import (
 	"sync/atomic"
 )
 
-// errUnasked ends a connection on which the server answers what nobody asked.
+// errUnasked ends a connection on which the server sends an answer without a question.
 var errUnasked = errors.New("the server answers what nobody asked")
 
-// inStep is a connection that ends when an answer comes and no question is open (Z-R02). The client's library panics then,
-// in a goroutine of its own, and a server or proxy that is out of step would end the process.
+// inStep is a connection that ends when an answer comes while no question is open (Z-R02). Otherwise the client library
+// would panic in a goroutine of its own, and a server or proxy that is out of step would end the process.
 type inStep struct {
 	net.Conn
 
 	open          atomic.Int64 // questions without an answer
-	asked, answer frames       // of the writer, and of the reader
+	asked, answer frames       // asked belongs to the writer, answer to the reader
 }
 
 func dialInStep(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
@@ -48,7 +48,7 @@ func (c *inStep) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read ends at an answer too many. What the server pushes ('>') answers nothing.
+// Read ends the connection at a surplus answer. Messages that the server pushes ('>') are not answers.
 func (c *inStep) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	read, ok := c.answer.feed(b[:n], func(kind byte) bool { return kind == '>' || c.open.Add(-1) >= 0 })
@@ -58,18 +58,18 @@ func (c *inStep) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// frames follows messages of Redis's protocol (https://redis.io/docs/latest/develop/reference/protocol-spec/), which come in
-// pieces.
+// frames follows the messages of Redis's protocol (https://redis.io/docs/latest/develop/reference/protocol-spec/),
+// which arrive in pieces.
 type frames struct {
-	values int  // that the present message still has; 0: the next byte begins one
-	kind   byte // of the value whose first line is being read; 0: none is
-	length int  // that line's number
-	body   int  // bytes of a text to come
-	broken bool // the number is none
+	values int  // values that the present message still lacks; 0: the next byte begins a message
+	kind   byte // kind of the value whose first line is being read; 0: none
+	length int  // number in that line
+	body   int  // remaining bytes of a text
+	broken bool // the number is invalid
 }
 
-// feed goes through the next piece and has begin judge each message by its first byte. It ends where begin says no, and
-// tells how far that is.
+// feed reads the next piece and calls begin with the first byte of each message. It stops where begin returns false,
+// and returns the number of bytes read.
 func (f *frames) feed(b []byte, begin func(kind byte) bool) (int, bool) {
 	for i := 0; i < len(b); {
 		if f.body > 0 {
@@ -93,14 +93,14 @@ func (f *frames) feed(b []byte, begin func(kind byte) bool) (int, bool) {
 		case c >= '0' && c <= '9' && f.length < 1<<32:
 			f.length = 10*f.length + int(c-'0')
 		case c != '\r':
-			f.broken = true // a text, or -1 for nothing
+			f.broken = true // a text, or -1 for no value
 		}
 		i++
 	}
 	return len(b), true
 }
 
-// line takes in the first line of a value.
+// line handles the first line of a value.
 func (f *frames) line() {
 	f.values--
 	if !f.broken {
@@ -111,7 +111,7 @@ func (f *frames) line() {
 			f.values += f.length
 		case '%':
 			f.values += 2 * f.length
-		case '|': // attributes come before what they belong to
+		case '|': // attributes come before the value that they belong to
 			f.values += 2*f.length + 1
 		}
 	}

@@ -2,7 +2,7 @@ package valkey
 
 import "github.com/redis/rueidis"
 
-// scripts are what the server runs.
+// scripts holds the scripts that the server runs.
 type scripts struct{ charge, correct, restore, used, members, beat *rueidis.Lua }
 
 func newScripts(clock string) scripts {
@@ -13,18 +13,20 @@ func newScripts(clock string) scripts {
 	}
 }
 
-// clock is the time of the server: seconds, and microseconds of the present one. Whole numbers of this size are exact in
-// Lua.
+// clock reads the time of the server: seconds, and microseconds of the present second. Whole numbers of this size are
+// exact in Lua.
 const clock = `
 local t = redis.call('TIME')
 local now, us = tonumber(t[1]) - 1700000000, tonumber(t[2])
 `
 
-// A counter is a hash: l is the last second in which it was charged, t the sum of its slots, and 0 to 60 the slots: the
-// field of a second is its remainder by 61. A set beside it, ordered by seconds, has the members of a group. All expire.
+// A counter is a hash: l is the last second with a charge, t the sum of its slots, and 0 to 60 are the slots. The field
+// of a second is its remainder by 61. A set beside it, ordered by seconds, holds the members of a group. All keys
+// expire.
 //
-// Keys: the counters of a step, then the set of each one's group, then what holds the epoch, for scripts that compare it.
-// Each script takes a number first and gives it back: an answer with another one belongs to another question.
+// Keys: the counters of a step, then the set of each counter's group, then the key of the epoch, for scripts that
+// compare it. Each script takes a number first and returns it: an answer with another number belongs to another
+// question.
 //
 //nolint:dupword // Lua ends blocks in blocks so
 const library = `
@@ -80,8 +82,8 @@ end
 `
 
 // Arguments after the number: 1 to charge or 0 to look, the epoch, then amount and limit of each counter. Answer: the
-// number, the second, 1 when all had room and -1 when the counters are of another epoch, then used and the microseconds to
-// wait of each.
+// number, the second, then 1 when all had room and -1 when the counters are of another epoch, then for each counter the
+// used amount and the microseconds to wait.
 //
 //nolint:dupword // Lua ends blocks in blocks so
 const chargeText = `
@@ -112,8 +114,8 @@ out[3] = ok
 return out
 `
 
-// Arguments after the number: the epoch, then the second and the change of each counter. Answer: the number, and 1 when it
-// was made.
+// Arguments after the number: the epoch, then second and change of each counter. Answer: the number, and 1 when the
+// change was made.
 //
 //nolint:dupword // Lua ends blocks in blocks so
 const correctText = `
@@ -134,7 +136,8 @@ end
 return {tonumber(ARGV[1]), 1}
 `
 
-// Arguments after the number: the epoch, then the age and the amount of each. Answer: the number, and 1 when it was made.
+// Arguments after the number: the epoch, then age and amount of each. Answer: the number, and 1 when the change was
+// made.
 const restoreText = `
 if lost(ARGV[2]) then return {tonumber(ARGV[1]), 0} end
 for i = 1, n do
@@ -147,14 +150,14 @@ end
 return {tonumber(ARGV[1]), 1}
 `
 
-// Answer: the number, then what each counter holds.
+// Answer: the number, then the value of each counter.
 const usedText = `
 local out = {tonumber(ARGV[1])}
 for i = 1, n do out[i + 1] = load(KEYS[i]).used end
 return out
 `
 
-// Keys: a group's set. Answer: the number, then the members that were charged in the last 61 seconds.
+// Keys: a group's set. Answer: the number, then the members with a charge in the last 61 seconds.
 const membersText = `
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 62)
 local out = redis.call('ZRANGE', KEYS[1], 0, -1)
@@ -162,14 +165,15 @@ table.insert(out, 1, tonumber(ARGV[1]))
 return out
 `
 
-// Keys: what holds the epoch, the run of the server that it began in, the set of nodes, and that of those who have told what
-// they let through. Arguments after the number: the node, the seconds that it lives, the epoch that it knows, and three
-// random digits. Answer: the number, the epoch, its age in microseconds, how many nodes live, and how many of them have told.
+// Keys: the epoch, the run of the server in which the epoch began, the set of nodes, and the set of nodes that have
+// reported their past calls. Arguments after the number: the node, its lifetime in seconds, the epoch that it knows,
+// and three random digits. Answer: the number, the epoch, its age in microseconds, the number of living nodes, and how
+// many of them have reported.
 //
-// An epoch is when it began, in nanoseconds, of which the last three digits are random.
+// An epoch is the time of its beginning in nanoseconds, with random digits in the last three places.
 //
-// A server that starts with a snapshot, and a replica that was behind, have forgotten the last of what they held: an epoch
-// ends with its server. Where INFO is not allowed it ends with its key.
+// A server that starts from a snapshot has forgotten the latest changes, and so has a replica that was behind.
+// Therefore an epoch ends with its server. Where INFO is not allowed it ends with its key.
 const beatText = `
 local info, run = redis.pcall('INFO', 'server'), ''
 if type(info) == 'string' then run = string.match(info, 'run_id:(%w+)') or '' end

@@ -1,8 +1,9 @@
 // Package valkey keeps rate limit counters that nodes share in Valkey (7.2 or later) or Redis (6.2 or later).
 //
-// A step is one script and one round trip, whatever it names. The keys of a deployment carry one hash tag, so that a
-// step's lie together in a cluster as well: a cluster brings failover, not more room. Nothing here is durable, and
-// nothing has to be: keys expire after 125 s. Those of counters carry their epoch: another one begins with empty counters.
+// A step is one script and one round trip, for any number of counters. The keys of a deployment carry one hash tag, so
+// that the keys of a step are on one server of a cluster too: a cluster gives failover, not more room. Nothing here is
+// durable, and nothing has to be: keys expire after 125 s. Keys of counters carry their epoch: another epoch begins
+// with empty counters.
 package valkey
 
 import (
@@ -25,7 +26,7 @@ import (
 // prefix begins every key.
 const prefix = "{durward-limits}:"
 
-// Keys of what is one for all counters. A server that has lost them has lost the epoch too.
+// Keys that exist once for all counters. A server that has lost them has lost the epoch too.
 const (
 	epochKey = prefix + "epoch"
 	runKey   = prefix + "run"
@@ -35,23 +36,23 @@ const (
 
 const (
 	dialTimeout = time.Second
-	// silence is when a connection that does not answer counts as broken.
+	// silence is the time without an answer after which a connection counts as broken.
 	silence = 2 * time.Second
-	// portion is how many counters one script reads.
+	// portion is the number of counters that one script reads.
 	portion = 500
 )
 
-// Counters are counters in a Valkey server. They connect when they are first used, and again when that failed.
+// Counters keeps counters in a Valkey server. It connects on first use, and again after a failure.
 type Counters struct {
 	option  rueidis.ClientOption
 	scripts scripts
-	number  atomic.Int64 // of the last question
+	number  atomic.Int64 // number of the last question
 
 	mu         sync.Mutex
 	client     rueidis.Client
 	connecting bool
 	closed     bool
-	background sync.WaitGroup // what connects and what closes
+	background sync.WaitGroup // goroutines that connect and close
 }
 
 // Errors of exchanges.
@@ -68,8 +69,8 @@ func New(address string) (*Counters, error) {
 	if err != nil {
 		return nil, err
 	}
-	option.DisableCache = true // counters are not cached, and not every server knows how
-	option.DisableRetry = true // a charge that was made would be made again
+	option.DisableCache = true // counters are not cached, and not every server supports it
+	option.DisableRetry = true // a retry could make a charge twice
 	option.AlwaysPipelining = true
 	option.DialCtxFn = dialInStep
 	option.ClientName = "durward"
@@ -88,7 +89,7 @@ func parse(address string) (rueidis.ClientOption, error) {
 	return option, nil
 }
 
-// Ping asks a server for a sign of life, on a connection of its own. It changes nothing there.
+// Ping checks that a server answers, on a connection of its own. It changes nothing there.
 func Ping(ctx context.Context, address string) error {
 	option, err := parse(address)
 	if err != nil {
@@ -103,7 +104,7 @@ func Ping(ctx context.Context, address string) error {
 	return client.Do(ctx, client.B().Ping().Build()).Error()
 }
 
-// connected gives the client. Without one it begins to connect and does not wait.
+// connected returns the client. Without one it begins to connect and does not wait.
 func (c *Counters) connected() (rueidis.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,17 +147,17 @@ func (c *Counters) Close() error {
 	return nil
 }
 
-// drop gives up a connection whose answers are not those of its questions.
+// drop closes a connection whose answers do not match its questions.
 func (c *Counters) drop(client rueidis.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client == client {
-		c.background.Go(client.Close) // it waits for other answers
+		c.background.Go(client.Close) // Close waits for other answers
 		c.client = nil
 	}
 }
 
-// run runs a script and returns its answer, without the number, which has at least so many elements.
+// run runs a script and returns its answer without the number. The answer has at least the given number of elements.
 func (c *Counters) run(ctx context.Context, script *rueidis.Lua, keys, args []string, least int) ([]rueidis.RedisMessage, error) {
 	client, err := c.connected()
 	if err != nil {
@@ -179,12 +180,12 @@ func (c *Counters) run(ctx context.Context, script *rueidis.Lua, keys, args []st
 	return answer[1:], nil
 }
 
-// prefixOf begins the keys of the counters of an epoch.
+// prefixOf returns the beginning of the keys of an epoch's counters.
 func prefixOf(epoch storage.CounterEpoch) string { return prefix + decimal(int64(epoch)) + ":" }
 
 func groupKey(prefix string, group []byte) string { return prefix + "members:" + string(group) }
 
-// keysOf names the counters of a step, then their groups, then what holds the epoch.
+// keysOf returns the keys of the counters of a step, then of their groups, then of the epoch.
 func keysOf(epoch storage.CounterEpoch, n int, key func(i int) *storage.CounterKey) []string {
 	prefix := prefixOf(epoch)
 	keys := make([]string, 2*n+1)
@@ -287,7 +288,8 @@ func (c *Counters) change(ctx context.Context, script *rueidis.Lua, epoch storag
 	return nil
 }
 
-// Used implements storage.SharedCounters. Without keys it asks too: an answer is what tells that the server is there.
+// Used implements storage.SharedCounters. It asks the server even without keys, because an answer proves that the
+// server is there.
 func (c *Counters) Used(ctx context.Context, epoch storage.CounterEpoch, keys []storage.CounterKey, used []int64) error {
 	for {
 		n := min(len(keys), portion)
@@ -336,7 +338,7 @@ func (c *Counters) Members(ctx context.Context, epoch storage.CounterEpoch, grou
 
 var nodeLife = strconv.FormatFloat(storage.NodeLife.Seconds(), 'f', -1, 64)
 
-// Beat implements storage.SharedCounters. What expires is forgotten by the server.
+// Beat implements storage.SharedCounters. The server drops expired data itself.
 func (c *Counters) Beat(ctx context.Context, node string, known storage.CounterEpoch) (storage.CounterBeat, error) {
 	digits := fmt.Sprintf("%03d", rand.IntN(1000)) //nolint:gosec // so that no two epochs are the same, not so that nobody guesses them
 	answer, err := c.run(ctx, c.scripts.beat, []string{epochKey, runKey, nodesKey, toldKey},

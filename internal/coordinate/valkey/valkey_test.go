@@ -54,7 +54,7 @@ func TestCounters(t *testing.T) {
 			},
 			Keys: func(t *testing.T) int {
 				t.Helper()
-				// Keys expire by the server's own clock, which nobody can turn: those that will count as gone.
+				// Keys expire by the server's own clock, which tests cannot set, so keys with an expiry count as gone.
 				keys, err := client.Do(t.Context(), client.B().Keys().Pattern("*").Build()).AsStrSlice()
 				if err != nil {
 					t.Fatal(err)

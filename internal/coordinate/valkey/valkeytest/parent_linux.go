@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the kernel kill the server when who started it dies.
+// dieWithParent makes the kernel kill the server when its parent dies.
 func dieWithParent(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

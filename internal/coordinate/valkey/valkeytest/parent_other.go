@@ -4,5 +4,5 @@ package valkeytest
 
 import "os/exec"
 
-// dieWithParent does nothing: only Linux knows how.
+// dieWithParent does nothing: only Linux supports this.
 func dieWithParent(*exec.Cmd) {}

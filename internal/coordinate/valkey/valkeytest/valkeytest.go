@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Server is a server of a test's own.
+// Server is a server for one test.
 type Server struct {
 	program, folder string
 	process         *os.Process
@@ -53,12 +53,12 @@ func New(tb testing.TB) *Server {
 	return s
 }
 
-// Address is the server's, as a URL.
+// Address returns the server's address as a URL.
 func (s *Server) Address() string { return "unix://" + s.socket() }
 
 func (s *Server) socket() string { return filepath.Join(s.folder, "s") }
 
-// Start starts a server that was stopped, without what it held.
+// Start starts a stopped server, without its former data.
 func (s *Server) Start(tb testing.TB) {
 	tb.Helper()
 	args := []string{"--port", "0", "--unixsocket", s.socket(), "--dir", s.folder, "--save", "", "--appendonly", "no"}
@@ -66,7 +66,7 @@ func (s *Server) Start(tb testing.TB) {
 	s.ended = make(chan struct{})
 	started := make(chan error)
 	go func() {
-		// The server dies with the thread that started it, so that a test binary that is killed leaves none.
+		// The server dies with the thread that started it, so that a killed test binary leaves no server behind.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		cmd := exec.Command(s.program, args...) //nolint:gosec // a test's
@@ -76,7 +76,7 @@ func (s *Server) Start(tb testing.TB) {
 		s.process = cmd.Process
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // what it wrote says why
+			_ = cmd.Wait() // its output says why
 			close(s.ended)
 		}
 	}()
@@ -105,11 +105,11 @@ func (s *Server) Start(tb testing.TB) {
 // Stop ends the server as a crash does.
 func (s *Server) Stop() { s.end() }
 
-// Pause has the server hang, with its connections open, until Resume.
+// Pause makes the server hang, with its connections open, until Resume.
 func (s *Server) Pause(tb testing.TB)  { s.signal(tb, syscall.SIGSTOP) }
 func (s *Server) Resume(tb testing.TB) { s.signal(tb, syscall.SIGCONT) }
 
-// Do runs a command, such as FLUSHALL, that is answered with OK.
+// Do runs a command, such as FLUSHALL, whose answer is OK.
 func (s *Server) Do(tb testing.TB, command string) {
 	tb.Helper()
 	conn, err := net.Dial("unix", s.socket())
