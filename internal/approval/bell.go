@@ -8,8 +8,8 @@ type Bell struct {
 	waiting map[string]map[chan struct{}]struct{}
 }
 
-// listen returns a channel that has something in it once the bell of that id has rung. ok is false when as many listen as
-// may.
+// listen returns a channel that has something in it once the bell of that id has rung. ok is false when the maximum
+// number of listeners is reached.
 func (b *Bell) listen(id string) (rung <-chan struct{}, stop func(), ok bool) {
 	c := make(chan struct{}, 1)
 	b.mu.Lock()

@@ -2,7 +2,7 @@ package approval
 
 import "testing"
 
-// TestBellForgets: nothing is left of calls that no longer wait.
+// TestBellForgets checks that nothing is left of calls that no longer wait.
 func TestBellForgets(t *testing.T) {
 	var b Bell
 	var stops []func()
@@ -13,7 +13,7 @@ func TestBellForgets(t *testing.T) {
 		}
 		stops = append(stops, stop)
 	}
-	for n, left := range []int{2, 1, 0} { // ids that are waited for, after each stop
+	for n, left := range []int{2, 1, 0} { // number of awaited ids after each stop
 		stops[n]()
 		if len(b.waiting) != left {
 			t.Errorf("%d ids are waited for after %d stops, want %d", len(b.waiting), n+1, left)

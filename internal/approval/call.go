@@ -12,36 +12,38 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Call is a tool call that needs a human's word: everything that the word is good for.
+// Call is a tool call that needs a human's decision. It holds everything that the approval is bound to.
 type Call struct {
 	OrganizationID string
 	UserID         string
 	AgentID        string // registered agent; "" when the client is not registered
 	Client         string // external id of the client
 	ServerID       string
-	// Upstream is where the call goes, and Account which connection it goes with: what the user was asked about is not done
-	// elsewhere, or as somebody else there.
+	// Upstream is the server that the call goes to, and Account the connection that it uses. An approval does not cover
+	// another server, or another account there.
 	Upstream string
 	Account  string
 	Tool     string
-	// Definition is the hash of the tool as the upstream describes it now; "" when it was never seen (attack M13).
+	// Definition is the hash of the tool as the upstream describes it now; "" when no description was ever read (attack
+	// M13).
 	Definition     string
 	PolicyID       string
 	PolicyRevision int
 	Rule           string
-	// Arguments are canonical, see CanonicalArguments.
+	// Arguments holds the arguments in canonical form, see CanonicalArguments.
 	Arguments []byte
-	// Beside is the one form of what else the call says, see CanonicalBeside.
+	// Beside holds the canonical form of the call's other members, see CanonicalBeside.
 	Beside []byte
-	// Channel is the one that the agent and the rule allow at the least, see ChannelFor.
+	// Channel is the strictest channel that the agent and the rule demand, see ChannelFor.
 	Channel storage.ApprovalChannel
-	// Round is "" for a call as its client made it. A call that the upstream answers with questions of its own
-	// (input_required) goes on in rounds, and the proof for each is good once, too.
+	// Round is "" for a call as its client made it. A call that the upstream answers with its own questions
+	// (input_required) continues in rounds. The proof for each round is also good only once.
 	Round string
 }
 
-// ChannelFor is where a call may be decided: in band only for a registered agent that may, under a rule that does not
-// demand the other channel. agent is nil for a client that is not registered.
+// ChannelFor returns the channel in which a call may be decided. In band is possible only for a registered agent that
+// has this right, under a rule that does not demand the other channel. agent is nil for a client that is not
+// registered.
 func ChannelFor(agent *storage.Agent, demanded bool) storage.ApprovalChannel {
 	if agent == nil || demanded {
 		return storage.ChannelOutOfBand
@@ -49,20 +51,20 @@ func ChannelFor(agent *storage.Agent, demanded bool) storage.ApprovalChannel {
 	return agent.Channel()
 }
 
-// CanonicalArguments is the one form of a call's arguments that approvals are bound to. text was checked as part of its
-// message; a call without arguments has none.
+// CanonicalArguments returns the canonical form of a call's arguments, to which approvals are bound. text was checked
+// as part of its message; a call without arguments has none.
 func CanonicalArguments(text []byte) ([]byte, error) {
 	if text == nil {
 		return []byte("{}"), nil
 	}
-	// The limits were the message's: nothing new can be wrong with a part of it.
+	// The limits of the message already held: a part of it cannot break them.
 	return canonical.JSON(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: len(text) + 1, MaxMembers: len(text) + 1})
 }
 
-// CanonicalBeside is the one form of the members of a call's params that are neither its tool nor its arguments: above all
-// task, which makes it run in another way, and what of _meta is not of the request alone. nil when there are none. From
-// 2026-07-28 on requestState and inputResponses are of the round, not of the call. params were checked as part of their
-// message.
+// CanonicalBeside returns the canonical form of the members of a call's params that are neither its tool nor its
+// arguments. The most important are task, which makes the call run in another way, and the members of _meta that belong
+// to the call and not only to the request. It returns nil when there are none. From 2026-07-28 on, requestState and
+// inputResponses belong to the round, not to the call. params were checked as part of their message.
 func CanonicalBeside(params []byte, modern bool) ([]byte, error) {
 	if params == nil {
 		return nil, nil
@@ -90,13 +92,13 @@ func CanonicalBeside(params []byte, modern bool) ([]byte, error) {
 	return CanonicalArguments(beside)
 }
 
-// Said is what a call says: its canonical arguments, and what it says beside them, nil for nothing.
+// Said holds the content of a call: its canonical arguments, and its other members, nil for none.
 type Said struct{ Arguments, Beside []byte }
 
-// betweenSaid parts the two where they are kept. Canonical JSON has no line ends.
+// betweenSaid separates the two parts in storage. Canonical JSON has no line ends.
 const betweenSaid = '\n'
 
-// said is what is kept of what the call says.
+// said returns the stored form of the call's content.
 func (c *Call) said() []byte {
 	if c.Beside == nil {
 		return c.Arguments
@@ -104,9 +106,9 @@ func (c *Call) said() []byte {
 	return slices.Concat(c.Arguments, []byte{betweenSaid}, c.Beside)
 }
 
-// Binding is a digest of everything the approval is good for. The channel is part of it: which rule asks may depend on the
-// token, and a word that was given in band is none for a rule that wants it elsewhere. Each field goes with its length, so that no two calls run
-// together.
+// Binding returns a digest of everything that the approval is bound to. The channel is part of it: the rule that asks
+// may depend on the token, and a decision in band does not satisfy a rule that demands the other channel. Each field is
+// preceded by its length, so that no two calls give the same input.
 func (c *Call) Binding() []byte {
 	h := sha256.New()
 	var length [8]byte
@@ -121,7 +123,7 @@ func (c *Call) Binding() []byte {
 	return h.Sum(nil)
 }
 
-// Digest is the SHA-256 of canonical arguments in hex: what people compare.
+// Digest returns the SHA-256 of canonical arguments in hex, for people to compare.
 func Digest(arguments []byte) string {
 	sum := sha256.Sum256(arguments)
 	return hex.EncodeToString(sum[:])

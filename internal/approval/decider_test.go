@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestMayDecide: R04, a token decides only for a client that is listed, a browser for its user, and a machine never.
+// TestMayDecide covers R04: a token decides only for a listed client, a browser for its user, and a machine never.
 func TestMayDecide(t *testing.T) {
 	e := approval.New(approval.Options{Store: new(memory), Vault: plain{}, Bell: new(approval.Bell), Clients: []string{"console", ""}})
 	for name, tc := range map[string]struct {
@@ -31,7 +31,7 @@ func TestMayDecide(t *testing.T) {
 	}
 }
 
-// TestBrowserDecides: a word from a page is nobody's client's, whatever client the session names.
+// TestBrowserDecides checks that a decision from a page counts for no client, whatever client the session names.
 func TestBrowserDecides(t *testing.T) {
 	e := newEngine(new(memory), new(approval.Bell), nil)
 	a, err := e.Request(t.Context(), call())
@@ -44,7 +44,7 @@ func TestBrowserDecides(t *testing.T) {
 	}
 }
 
-// TestListNow: a list shows approvals as they are at the engine's time.
+// TestListNow checks that a list shows approvals as they are at the engine's time.
 func TestListNow(t *testing.T) {
 	now := time.Unix(5000, 0)
 	store := new(memory)
@@ -56,7 +56,8 @@ func TestListNow(t *testing.T) {
 	}
 }
 
-// TestWokenAtOnce: who waits here hears at once of what happens here, and not with the next look at the store.
+// TestWokenAtOnce checks that a waiting call learns of a decision in this process at once, and not with the next look
+// at the store.
 func TestWokenAtOnce(t *testing.T) {
 	for name, act := range map[string]func(ctx context.Context, e *approval.Engine, store *memory, id string) error{
 		"sent elsewhere": func(ctx context.Context, e *approval.Engine, _ *memory, id string) error {
@@ -64,7 +65,7 @@ func TestWokenAtOnce(t *testing.T) {
 			return err
 		},
 		"used by another call": func(ctx context.Context, e *approval.Engine, store *memory, id string) error {
-			// Decided in another process, whose bell does not ring here.
+			// This decision is made in another process, whose bell does not ring here.
 			elsewhere := newEngine(store, new(approval.Bell), nil)
 			if _, err := elsewhere.DecideInBand(ctx, "o", "alice", id, true); err != nil {
 				return err
@@ -100,7 +101,7 @@ func TestWokenAtOnce(t *testing.T) {
 	}
 }
 
-// TestBindingLengths: fields that hold what stands between others make no call like another one.
+// TestBindingLengths checks that separators inside fields do not make two different calls equal.
 func TestBindingLengths(t *testing.T) {
 	const between = "\x00\x00\x00\x00\x00\x00\x00\x00"
 	one, other := call(), call()
@@ -111,7 +112,7 @@ func TestBindingLengths(t *testing.T) {
 	}
 }
 
-// TestBesideOfNothing: params that are no object say nothing that could be bound, and are refused.
+// TestBesideOfNothing checks that params that are not an object are refused, because they cannot be bound.
 func TestBesideOfNothing(t *testing.T) {
 	for _, params := range []string{`[]`, `{"_meta":5}`, `{"name":"x","_meta":[1]}`} {
 		if got, err := approval.CanonicalBeside([]byte(params), true); err == nil {
@@ -120,7 +121,7 @@ func TestBesideOfNothing(t *testing.T) {
 	}
 }
 
-// TestReadAnswer: an answer is read as it stands, and what stands there instead is no answer.
+// TestReadAnswer checks that answers are read as written, and that other values are no answer.
 func TestReadAnswer(t *testing.T) {
 	for text, want := range map[string]approval.Answer{
 		`{"action":"accept"}`: approval.Yes, `{"action":"decline"}`: approval.No, `{"action":"other"}`: approval.Unable, ``: approval.Unable, `{`: approval.Unable,
@@ -141,7 +142,7 @@ func (b *bare) Open(sealed string, _ []byte) ([]byte, error) {
 	return []byte(sealed), nil
 }
 
-// TestStateShape: what opens and is no state of any version is refused.
+// TestStateShape checks that a text that opens but is not a state of any version is refused.
 func TestStateShape(t *testing.T) {
 	states := approval.NewStates(new(bare), home, func() time.Time { return time.Unix(5000, 0) })
 	good, err := states.Seal(approval.State{Mode: approval.ModeForm, ApprovalID: id1, ExpiresAt: time.Unix(6000, 0)}, who)
@@ -167,7 +168,7 @@ func TestStateShape(t *testing.T) {
 	}
 }
 
-// TestAnsweredShape: an id is 16 bytes, and what is too long to be one is not opened.
+// TestAnsweredShape checks that an id is 16 bytes, and that a longer text is not opened.
 func TestAnsweredShape(t *testing.T) {
 	sealer := new(bare)
 	states := approval.NewStates(sealer, home, nil)

@@ -15,33 +15,34 @@ import (
 )
 
 const (
-	// DecideFor is how long a human has to decide, and UseFor how long their yes is good then.
+	// DecideFor is the time that a human has to decide. UseFor is the time that a yes is good for after that.
 	DecideFor = 10 * time.Minute
 	UseFor    = 10 * time.Minute
-	// MaxPending is how many calls a user and client may have waiting: more would be nodded through (attack M16).
+	// MaxPending is the number of waiting calls for one user and client. A user would approve more of them unread
+	// (attack M16).
 	MaxPending = 20
-	// MaxAsked is how many calls a user and client may have asked about within AskedWithin, decided ones included: a client
-	// that declines by itself asks as fast as it can.
+	// MaxAsked is the number of calls that a user and client may have asked about within AskedWithin, decided ones
+	// included. A client that declines by itself could otherwise ask as fast as it can.
 	MaxAsked    = 120
 	AskedWithin = 10 * time.Minute
-	// MaxArguments is how long the arguments of a held call may be, and what it says beside them: nobody reads more before
-	// they approve it, and what is held is kept.
+	// MaxArguments is the greatest length in bytes of the arguments of a held call, and also of its other members.
+	// Nobody reads more before they approve it, and held calls are stored.
 	MaxArguments = 64 << 10
-	// rereadEvery is how late a decision that another process took may be seen.
+	// rereadEvery is the greatest delay after which a decision in another process is noticed.
 	rereadEvery = time.Second
 )
 
 var (
-	// ErrClient: the decision came with a token that may not decide: of the client that made the call, of one that is not
-	// among the approval clients, or of a machine.
+	// ErrClient says that the decision came with a token that may not decide. It is a token of the client that made the
+	// call, of a client that is not among the approval clients, or of a machine.
 	ErrClient = errors.New("this client may not decide on held calls")
-	// ErrTooLarge: the call's arguments are longer than MaxArguments.
+	// ErrTooLarge says that the call's arguments are longer than MaxArguments.
 	ErrTooLarge = errors.New("the call is too large to be held")
-	// ErrChannel: the call may be decided out of band only.
+	// ErrChannel says that the call may be decided out of band only.
 	ErrChannel = errors.New("this call may be decided out of band only")
 )
 
-// Vault seals what is stored; *seal.Keyring is one.
+// Vault seals stored data; *seal.Keyring is one.
 type Vault interface {
 	Seal(plaintext []byte, ad seal.AD) ([]byte, error)
 	Open(sealed []byte, ad seal.AD) ([]byte, error)
@@ -53,18 +54,18 @@ type Store interface {
 	storage.Holds
 }
 
-// Options are what an engine works with. All are required but Now.
+// Options holds the dependencies of an engine. All are required except Now.
 type Options struct {
 	Store Store
 	Vault Vault
 	// Bell is shared by all engines of the process.
 	Bell *Bell
-	// Clients are the external ids of those with which users decide out of band.
+	// Clients holds the external ids of the clients with which users decide out of band.
 	Clients []string
 	Now     func() time.Time // nil: time.Now
 }
 
-// Engine asks for approvals, waits for them and uses them up. It is safe for concurrent use and holds nothing that a
+// Engine asks for approvals, waits for them and uses them up. It is safe for concurrent use and holds no state that a
 // restart would lose.
 type Engine struct {
 	store   Store
@@ -82,9 +83,9 @@ func New(o Options) *Engine {
 	return &Engine{store: o.Store, vault: o.Vault, bell: o.Bell, clients: o.Clients, now: o.Now}
 }
 
-// Request returns the approval that exactly this call has, pending or approved, and makes a pending one when there is
-// none. storage.ErrTooManyPending and storage.ErrTooManyAsked when the user has as many for this client as they may,
-// ErrTooLarge when nobody could read what they approve.
+// Request returns the approval of exactly this call, pending or approved, and makes a pending one when there is none.
+// It returns storage.ErrTooManyPending or storage.ErrTooManyAsked when the user has the maximum for this client, and
+// ErrTooLarge when the call is too long for a human to read.
 func (e *Engine) Request(ctx context.Context, c *Call) (storage.Approval, error) {
 	if len(c.Arguments)+len(c.Beside) > MaxArguments {
 		return storage.Approval{}, ErrTooLarge
@@ -110,12 +111,13 @@ func (e *Engine) create(ctx context.Context, c *Call, limits storage.AskLimits) 
 	return e.store.CreateApproval(ctx, a, limits)
 }
 
-// place is where an approval's arguments are kept.
+// place returns the storage place of an approval's arguments.
 func place(a *storage.Approval) seal.AD {
 	return seal.ApprovalPlace(a.OrganizationID, a.UserID, a.ID)
 }
 
-// Said is what the call says, for the human who decides; zero when there is nothing to decide and nothing to make any more.
+// Said returns the content of the call for the human who decides. It is zero when there is nothing left to decide and
+// no call left to make.
 func (e *Engine) Said(a *storage.Approval) (Said, error) {
 	if a.Status != storage.ApprovalPending && a.Status != storage.ApprovalApproved {
 		return Said{}, nil
@@ -128,20 +130,21 @@ func (e *Engine) Said(a *storage.Approval) (Said, error) {
 	return Said{Arguments: arguments, Beside: beside}, nil
 }
 
-// Approval reads one. storage.ErrNotFound when the organization has none of that id.
+// Approval reads one approval. It returns storage.ErrNotFound when the organization has none with that id.
 func (e *Engine) Approval(ctx context.Context, organization, id string) (storage.Approval, error) {
 	return e.store.Approval(ctx, organization, id, e.now())
 }
 
-// Approvals lists them, newest first. f.Now is set here.
+// Approvals lists approvals, newest first. It sets f.Now.
 func (e *Engine) Approvals(ctx context.Context, f storage.ApprovalFilter) (storage.Page[storage.Approval], error) {
 	f.Now = e.now()
 	return e.store.Approvals(ctx, f)
 }
 
-// Wait returns the approval once it is not pending any more, or to be decided elsewhere than asked says: by what happened
-// here or in another process on the same store, or because it expired. It fails when ctx ends or the store does; the
-// approval stays as it is. storage.ErrTooManyPending when as many calls of this process wait for the same word as may.
+// Wait returns the approval once it is no longer pending, or must be decided in another channel than asked says. The
+// cause may be an event here or in another process on the same store, or the expiry of the approval. Wait fails when
+// ctx ends or the store does; the approval stays unchanged. It returns storage.ErrTooManyPending when the maximum
+// number of calls of this process already wait for the same decision.
 func (e *Engine) Wait(ctx context.Context, asked *storage.Approval) (storage.Approval, error) {
 	organization, id := asked.OrganizationID, asked.ID
 	rung, stop, ok := e.bell.listen(id)
@@ -167,15 +170,15 @@ func (e *Engine) Wait(ctx context.Context, asked *storage.Approval) (storage.App
 	}
 }
 
-// Decider is who says a word, and with what.
+// Decider identifies the person who decides, and the means.
 type Decider struct {
 	OrganizationID, UserID string
-	Client                 string // external id of the client whose token it is
-	Browser                bool   // there is no token: a browser's session on the gateway's own page
+	Client                 string // external id of the client that the token belongs to
+	Browser                bool   // there is no token: the decision comes from a browser session on the gateway's own page
 	Machine                bool   // there is no person
 }
 
-// MayDecide reports whether the decider's client may decide out of band at all. ErrClient when not.
+// MayDecide checks whether the decider's client may decide out of band at all. It returns ErrClient when not.
 func (e *Engine) MayDecide(d Decider) error {
 	if d.Machine || !d.Browser && (d.Client == "" || !slices.Contains(e.clients, d.Client)) {
 		return ErrClient
@@ -183,8 +186,8 @@ func (e *Engine) MayDecide(d Decider) error {
 	return nil
 }
 
-// Decide records a word that came out of band: through the API or the page. storage.ErrNotFound when the approval is
-// unknown or another user's, ErrClient, and a ConflictError on status when it is decided or over.
+// Decide records a decision that came out of band, through the API or the page. It returns storage.ErrNotFound when the
+// approval is unknown or another user's, ErrClient, or a ConflictError on status when it is decided or over.
 func (e *Engine) Decide(ctx context.Context, d Decider, id string, approve bool) (storage.Approval, error) {
 	a, err := e.Approval(ctx, d.OrganizationID, id)
 	if err != nil {
@@ -200,13 +203,14 @@ func (e *Engine) Decide(ctx context.Context, d Decider, id string, approve bool)
 	if d.Browser {
 		client = ""
 	} else if client == a.Client {
-		return storage.Approval{}, ErrClient // even when it is listed: nobody approves their own calls
+		return storage.Approval{}, ErrClient // even when it is listed: no client approves its own calls
 	}
 	return e.decide(ctx, &a, approve, storage.ChannelOutOfBand, client, e.now().UTC())
 }
 
-// DecideInBand records the word that the client which made the call brought from its user. The caller has made sure that
-// it was asked. A no needs no channel: nobody gains by it. Errors as of Decide, and ErrChannel.
+// DecideInBand records the decision that the calling client brought from its user. The caller must have checked that
+// the question was asked. A no needs no channel, because nobody gains from it. The errors are those of Decide, and
+// ErrChannel.
 func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string, approve bool) (storage.Approval, error) {
 	a, err := e.Approval(ctx, organization, id)
 	if err != nil {
@@ -221,8 +225,9 @@ func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string
 	return e.decide(ctx, &a, approve, storage.ChannelInBand, a.Client, e.now().UTC())
 }
 
-// Divert sends the decision out of band: the client that was to ask its user has said that it cannot. That is no word of
-// the user's. What is decided by then stays so. storage.ErrNotFound when the approval is unknown or another user's.
+// Divert moves the decision out of band, because the client that should ask its user said that it cannot. That is no
+// decision of the user. An approval that is decided by then stays so. It returns storage.ErrNotFound when the approval
+// is unknown or another user's.
 func (e *Engine) Divert(ctx context.Context, organization, user, id string) (storage.Approval, error) {
 	a, err := e.store.DivertApproval(ctx, organization, user, id, e.now().UTC())
 	if err == nil {
@@ -242,18 +247,19 @@ func (e *Engine) decide(ctx context.Context, a *storage.Approval, approve bool, 
 	return decided, nil
 }
 
-// Take uses up the approval of that id for exactly this call: of concurrent takers one gets it. storage.ErrNotFound when
-// it is not approved, over, used, or for another call.
+// Take uses up the approval with that id for exactly this call. Of concurrent takers only one gets it. It returns
+// storage.ErrNotFound when the approval is not approved, over, used, or for another call.
 func (e *Engine) Take(ctx context.Context, c *Call, id string) (storage.Approval, error) {
 	taken, err := e.store.TakeApproval(ctx, c.OrganizationID, c.UserID, id, c.Binding(), e.now().UTC())
 	if err == nil {
-		e.bell.ring(id) // others that wait with the same approval have to ask again
+		e.bell.ring(id) // other calls that wait with the same approval have to ask again
 	}
 	return taken, err
 }
 
-// Prolong gives a call whose approval was used the right to one more round: the upstream asked for something before it
-// does anything. It returns the id of the approval for that round, and the round, which the call's next binding needs.
+// Prolong gives one more round to a call whose approval was used, because the upstream asked for something before it
+// does anything. It returns the id of the approval for that round, and the round. The call's next binding needs the
+// round.
 func (e *Engine) Prolong(ctx context.Context, used *storage.Approval, c *Call) (id, round string, err error) {
 	random, err := uuid.NewRandom()
 	if err != nil {
@@ -261,7 +267,7 @@ func (e *Engine) Prolong(ctx context.Context, used *storage.Approval, c *Call) (
 	}
 	next := *c
 	next.Round = random.String()
-	// A round is no further question to the user: it is decided when it is made, and does not count.
+	// A round asks the user nothing new. Its approval is decided when it is made, and does not count.
 	a, err := e.create(ctx, &next, storage.AskLimits{})
 	if err != nil {
 		return "", "", err

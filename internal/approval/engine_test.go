@@ -47,7 +47,8 @@ func call() *approval.Call {
 
 var console = approval.Decider{OrganizationID: "o", UserID: "alice", Client: "console"}
 
-// TestChannel: only registered agents that may are asked in band, and not when the rule demands the other channel.
+// TestChannel checks that only registered agents with this right are asked in band, and not when the rule demands the
+// other channel.
 func TestChannel(t *testing.T) {
 	internal, external := &storage.Agent{}, &storage.Agent{Application: storage.Application{DCR: true}}
 	trusted := &storage.Agent{Application: storage.Application{DCR: true}, ApprovalChannel: storage.ChannelInBand}
@@ -69,7 +70,7 @@ func TestChannel(t *testing.T) {
 	}
 }
 
-// TestBinding: every fact that an approval is good for makes another binding, and facts do not run together.
+// TestBinding checks that every fact of an approval changes the binding, and that fields cannot run together.
 func TestBinding(t *testing.T) {
 	seen := map[string]string{string(call().Binding()): "none"}
 	for name, change := range map[string]func(*approval.Call){
@@ -115,7 +116,7 @@ func TestBinding(t *testing.T) {
 	}
 }
 
-// TestBeside: what a call says beside its tool and arguments is part of it, in one form.
+// TestBeside checks that a call's members beside tool and arguments are part of its binding, in one canonical form.
 func TestBeside(t *testing.T) {
 	for _, tc := range []struct {
 		params string
@@ -142,7 +143,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestReserved: only what the protocol keeps for itself stays out of an approval beside progress and traces.
+// TestReserved checks that besides progress and traces only the protocol's own members are left out of an approval.
 func TestReserved(t *testing.T) {
 	for name, bound := range map[string]bool{
 		"io.modelcontextprotocol/clientInfo": false, "dev.mcp/": false, "org.modelcontextprotocol.api/x": false, "com.mcp.tools/x": false,
@@ -167,7 +168,7 @@ func optional(s string) []byte {
 	return []byte(s)
 }
 
-// TestDecide: R04, R05, M18: who may say a word, and where.
+// TestDecide covers R04, R05 and M18: it checks who may decide, and in which channel.
 func TestDecide(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, tc := range []struct {
@@ -253,7 +254,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestLife: an approval is asked for once, is good for ten minutes after the word and once.
+// TestLife checks that an approval is asked for once, and is good once, for ten minutes after the decision.
 func TestLife(t *testing.T) {
 	now := time.Unix(1000, 0)
 	e := newEngine(new(memory), new(approval.Bell), func() time.Time { return now })
@@ -304,7 +305,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestTakeOnce: M15, of 1,000 that would use one approval exactly one does, and the next round's proof is good once too.
+// TestTakeOnce covers M15: of 1,000 attempts to use one approval exactly one succeeds, and the next round's proof is
+// good once too.
 func TestTakeOnce(t *testing.T) {
 	e := newEngine(new(memory), new(approval.Bell), nil)
 	a, err := e.Request(t.Context(), call())
@@ -348,7 +350,7 @@ func TestTakeOnce(t *testing.T) {
 	}
 }
 
-// TestCap: M16, a user and client have at most 20 calls waiting; another client has its own.
+// TestCap covers M16: a user and client have at most 20 waiting calls; another client has its own 20.
 func TestCap(t *testing.T) {
 	e := newEngine(new(memory), new(approval.Bell), nil)
 	for i := range approval.MaxPending {
@@ -372,8 +374,8 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// TestAsked: M16, a user and client ask at most 120 times in ten minutes, also when each call is decided at once. The rounds
-// of a call that its upstream asks about are no questions.
+// TestAsked covers M16: a user and client ask at most 120 times in ten minutes, even when each call is decided at once.
+// The rounds of a call whose upstream asks do not count.
 func TestAsked(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	e := newEngine(new(memory), new(approval.Bell), func() time.Time {
@@ -418,7 +420,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestTooLarge: M16, what nobody can read is not held.
+// TestTooLarge covers M16: a call that is too large to be read is not held.
 func TestTooLarge(t *testing.T) {
 	for _, tc := range []struct {
 		arguments, beside int
@@ -433,7 +435,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestArgumentsKept: they are shown while there is something to decide or to make.
+// TestArgumentsKept checks that arguments are shown while there is a decision or a call left to make.
 func TestArgumentsKept(t *testing.T) {
 	e := newEngine(new(memory), new(approval.Bell), nil)
 	a, err := e.Request(t.Context(), call())
@@ -458,8 +460,8 @@ func TestArgumentsKept(t *testing.T) {
 	}
 }
 
-// TestWait: a wait ends at once with a decision of this process, within a second with another's, with the time to
-// decide, and with its context.
+// TestWait checks that a wait ends at once with a decision in this process, within a second with one in another
+// process, with the end of the time to decide, and with its context.
 func TestWait(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -511,7 +513,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestWaiters: M16, a word is waited for a bounded number of times: each wait reads the store every second.
+// TestWaiters covers M16: the number of waits for one decision is bounded, because each wait reads the store every
+// second.
 func TestWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(new(memory), new(approval.Bell), nil)

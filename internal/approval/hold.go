@@ -12,16 +12,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// holdKept is how long a hold is kept that its process did not end. No stream waits that long.
+// holdKept is the lifetime of a hold that its process did not end. No stream waits that long.
 const holdKept = 24 * time.Hour
 
-// Hold is a call whose client waits on an open stream for its user's word, and can take it back at every node.
+// Hold is a call whose client waits on an open stream for its user's decision. The client can cancel it at every node.
 type Hold struct {
 	engine           *Engine
 	organization, id string
 }
 
-// Hold notes that a call is held until its hold is ended. requestID is what the client calls it, as jsonrpc.IDValue has it.
+// Hold records that a call is held until its hold is ended. requestID is the client's id of the call, as
+// jsonrpc.IDValue returns it.
 func (e *Engine) Hold(ctx context.Context, who Asker, requestID string) (*Hold, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -37,7 +38,7 @@ func (e *Engine) Hold(ctx context.Context, who Asker, requestID string) (*Hold, 
 	return &Hold{e, who.Organization, id.String()}, nil
 }
 
-// Stands reports whether nobody has taken the call back, at whatever node.
+// Stands reports whether the call is still wanted: the client has not cancelled it at any node.
 func (h *Hold) Stands(ctx context.Context) (bool, error) {
 	return h.engine.store.HoldStands(ctx, h.organization, h.id)
 }
@@ -47,7 +48,8 @@ func (h *Hold) End(ctx context.Context) error {
 	return h.engine.store.DeleteHold(ctx, h.organization, h.id)
 }
 
-// TakeBack takes back the asker's calls of those ids, wherever they are held. Most ids are of calls that are not.
+// TakeBack cancels the asker's calls with those ids, wherever they are held. Most ids belong to calls that are not
+// held.
 func (e *Engine) TakeBack(ctx context.Context, who Asker, requestIDs []string) error {
 	calls := make([]string, len(requestIDs))
 	for i, id := range requestIDs {
@@ -56,7 +58,7 @@ func (e *Engine) TakeBack(ctx context.Context, who Asker, requestIDs []string) e
 	return e.store.TakeBackCalls(ctx, who.Organization, who.User, calls)
 }
 
-// call names a call of the asker's. It is a digest: sessions' ids are secrets.
+// call names a call of the asker. The name is a digest, because session ids are secrets.
 func (a Asker) call(requestID string) string {
 	sum := sha256.Sum256(append(a.bound("mcp held call"), requestID...))
 	return hex.EncodeToString(sum[:])

@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// memory is storage.Approvals without a database, so that its time can be a test's.
+// memory implements storage.Approvals without a database, so that a test can set its time.
 type memory struct {
 	storage.Holds
 	mu     sync.Mutex

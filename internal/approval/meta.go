@@ -2,8 +2,8 @@ package approval
 
 import "strings"
 
-// boundMeta is params._meta without what clients write anew for each request; nil when nothing is left. Whatever else stands
-// there reaches the server, and may be what it acts on.
+// boundMeta returns params._meta without the members that clients write anew for each request; nil when nothing is
+// left. All other members reach the server, which may act on them.
 func boundMeta(meta []byte) ([]byte, error) {
 	if string(meta) == "null" {
 		return nil, nil
@@ -20,8 +20,9 @@ func boundMeta(meta []byte) ([]byte, error) {
 	return bound, nil
 }
 
-// ofRequest reports whether a member of _meta is of the request, not of the call: the progress token, the trace context (W3C
-// Trace Context and Baggage, whose names the protocol takes without a prefix), and what is the protocol's own.
+// ofRequest reports whether a member of _meta belongs to the request and not to the call. Such members are the progress
+// token, the trace context (W3C Trace Context and Baggage, whose names the protocol accepts without a prefix), and the
+// protocol's own members.
 func ofRequest(name string) bool {
 	switch name {
 	case "progressToken", "traceparent", "tracestate", "baggage":
@@ -31,9 +32,9 @@ func ofRequest(name string) bool {
 	return prefixed && reserved(prefix)
 }
 
-// reserved reports whether the protocol keeps a prefix for itself: one whose second label is modelcontextprotocol or mcp
-// (2025-11-25 and 2026-07-28, basic, General fields). What is no well-formed prefix is nobody's, and neither are the former
-// revisions' modelcontextprotocol.io and mcp.dev, which another may own by now.
+// reserved reports whether the protocol reserves a prefix: one whose second label is modelcontextprotocol or mcp
+// (2025-11-25 and 2026-07-28, basic, General fields). A malformed prefix is not reserved. Neither are the former
+// revisions' modelcontextprotocol.io and mcp.dev, which another owner may have by now.
 func reserved(prefix string) bool {
 	labels := strings.Split(prefix, ".")
 	for _, label := range labels {
@@ -44,7 +45,8 @@ func reserved(prefix string) bool {
 	return len(labels) > 1 && (labels[1] == "modelcontextprotocol" || labels[1] == "mcp")
 }
 
-// isLabel reports whether a label begins with a letter, ends with a letter or digit, and has hyphens within at the most.
+// isLabel reports whether a label begins with a letter, ends with a letter or digit, and has only hyphens, letters and
+// digits between them.
 func isLabel(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -17,39 +17,39 @@ const (
 	inputRequired   = "input_required"
 )
 
-// Names of the gateway's own questions among a result's inputRequests: Key asks for an approval, ConnectKey sends the user
-// to connect an account.
+// Names of the gateway's own questions among a result's inputRequests. Key asks for an approval.
+// ConnectKey sends the user to connect an account.
 const (
 	Key        = "durward_approval"
 	ConnectKey = "durward_connect"
 )
 
-// Retry is what a call of revision 2026-07-28 brings from the round before.
+// Retry holds the data that a call of revision 2026-07-28 brings from the round before.
 type Retry struct {
 	State    string // requestState
 	HasState bool
-	// Answer is what our own question was answered with.
+	// Answer is the answer to the gateway's own question.
 	Answer Answer
-	// Others: there are answers to questions that the gateway did not ask.
+	// Others reports whether there are answers to questions that the gateway did not ask.
 	Others bool
 }
 
-// Answer is a client's word to a question of ours.
+// Answer is a client's answer to a question of the gateway.
 type Answer byte
 
 // Answers to a question.
 const (
-	// Silence: the question was not answered.
+	// Silence means that the question was not answered.
 	Silence Answer = iota
-	// Yes is accept. To a question that sends its user to the page it says that the page was opened, and no more.
+	// Yes means accept. For a question that sends its user to the page it says only that the page was opened.
 	Yes
-	// No is decline and cancel.
+	// No means decline or cancel.
 	No
-	// Unable is whatever else: the client did not ask its user.
+	// Unable means any other answer: the client did not ask its user.
 	Unable
 )
 
-// ReadRetry reads it from the params of a checked message.
+// ReadRetry reads a Retry from the params of a checked message.
 func ReadRetry(params []byte) (Retry, error) {
 	if params == nil {
 		return Retry{}, nil
@@ -77,7 +77,7 @@ func ReadRetry(params []byte) (Retry, error) {
 	return r, nil
 }
 
-// ReadAnswer reads the result of an elicitation. nil is [Unable]: an error in its place leaves nothing.
+// ReadAnswer reads the result of an elicitation. nil, from an error in place of a result, gives [Unable].
 func ReadAnswer(result []byte) Answer {
 	v, err := strictjson.Parse(result, partLimits(result))
 	if err != nil {
@@ -97,13 +97,14 @@ func answerOf(result strictjson.Value) Answer {
 	return Unable
 }
 
-// partLimits are for a part of a text that was checked already.
+// partLimits returns limits for a part of a text that was checked already.
 func partLimits(part []byte) strictjson.Limits {
 	return strictjson.Limits{MaxBytes: len(part) + 1, MaxDepth: len(part) + 1, MaxMembers: len(part) + 1}
 }
 
-// Unwrap takes what is ours out of a call's body: the answer to our question when asked, and the state, in whose place
-// goes the upstream's own, if there is one. Everything else stays as the client wrote it.
+// Unwrap removes the gateway's members from a call's body. These are the answer to the gateway's question, when it
+// asked one, and the state. The upstream's own state, if there is one, takes the place of the state. Everything else
+// stays as the client wrote it.
 func Unwrap(body []byte, st State) ([]byte, error) {
 	return edit(body, "params", func(name string, value []byte) ([]byte, verdict, error) {
 		switch {
@@ -122,8 +123,8 @@ func Unwrap(body []byte, st State) ([]byte, error) {
 	}, nil)
 }
 
-// Asks reports whether a message from the upstream is the answer to the request of that id and asks for more input
-// (input_required), and what its own state is. id is JSON as it was written.
+// Asks reports whether a message from the upstream answers the request with that id and asks for more input
+// (input_required). It also returns the upstream's own state. id is JSON as it was written.
 func Asks(message, id []byte) (state string, hasState, asks bool) {
 	if !bytes.Contains(message, []byte(inputRequired)) && !bytes.Contains(message, []byte(`\u`)) {
 		return "", false, false // most answers are large and ask for nothing
@@ -142,7 +143,8 @@ func Asks(message, id []byte) (state string, hasState, asks bool) {
 	return own.Str(), hasState, true
 }
 
-// Wrap puts our state into an answer that asks for input, in place of the upstream's or beside what it asks.
+// Wrap puts the gateway's state into an answer that asks for input. It replaces the upstream's state, or is added where
+// there is none.
 func Wrap(message []byte, state string) ([]byte, error) {
 	return edit(message, "result", func(name string, _ []byte) ([]byte, verdict, error) {
 		if name == memberState {
@@ -152,12 +154,12 @@ func Wrap(message []byte, state string) ([]byte, error) {
 	}, &member{name: memberState, value: quote(state)})
 }
 
-// quote writes a JSON string without the escapes that HTML needs.
+// quote writes a JSON string without the escapes for HTML.
 func quote(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // strings can be encoded
+	_ = e.Encode(s) // encoding a string cannot fail
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
@@ -189,7 +191,7 @@ func edit(message []byte, name string, judge func(name string, value []byte) ([]
 	return out, nil
 }
 
-// without is an object without one member; nil when nothing is left.
+// without returns an object without one member; nil when nothing is left.
 func without(object []byte, name string) ([]byte, error) {
 	left := 0
 	out, err := rewrite(object, func(other string, _ []byte) ([]byte, verdict, error) {
@@ -207,7 +209,7 @@ func without(object []byte, name string) ([]byte, error) {
 
 var errNoObject = errors.New("not an object")
 
-// rewrite writes an object anew with some members dropped, replaced or added. What is kept is kept byte for byte.
+// rewrite writes an object anew with some members dropped, replaced or added. The other members keep their exact bytes.
 func rewrite(object []byte, judge func(name string, value []byte) ([]byte, verdict, error), added *member) ([]byte, error) {
 	s := strictjson.NewScanner(object, partLimits(object))
 	defer s.Release()

@@ -15,60 +15,61 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be of base64url's alphabet. Open fails with
-// storage.ErrUnavailable when the key cannot be looked up at the moment: the text may be good.
+// Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must use the base64url alphabet only. Open fails
+// with storage.ErrUnavailable when the key cannot be looked up at the moment: the text may still be good.
 type Sealer interface {
 	Seal(plaintext, ad []byte) string
 	Open(sealed string, ad []byte) ([]byte, error)
 }
 
-// ErrState: the text was not made here, was altered, is over, or was made for another caller, server or session. Nothing
-// tells the cases apart.
+// ErrState says that a text is not a state of this call: it was not made here, was altered, has expired, or was made
+// for another caller, server or session. The error does not tell the cases apart.
 var ErrState = errors.New("not a state of this call")
 
-// Mode is how the user was asked.
+// Mode is the way in which the user was asked.
 type Mode byte
 
 // Modes of a State.
 const (
-	// ModeForm: the client asks its user, and its next request brings the answer.
+	// ModeForm says that the client asks its user, and that its next request brings the answer.
 	ModeForm Mode = iota + 1
-	// ModePage: the user was sent to the gateway's page.
+	// ModePage says that the user was sent to the gateway's page.
 	ModePage
-	// ModeProof: nothing is asked any more; the upstream's own questions are under way.
+	// ModeProof says that the gateway has no more questions, and that the upstream's own questions are under way.
 	ModeProof
 )
 
-// State is what a client of revision 2026-07-28 carries from one round of a held call to the next as its requestState.
+// State holds the data that a client of revision 2026-07-28 carries between the rounds of a held call, as its
+// requestState.
 type State struct {
 	Mode       Mode
 	ApprovalID string // uuid
-	// Round is that of the call, see Call; "" or a uuid.
+	// Round is the round of the call, see Call; "" or a uuid.
 	Round     string
 	ExpiresAt time.Time // in whole seconds
-	// Upstream is the upstream's own requestState; HasUpstream tells an empty one from none.
+	// Upstream is the upstream's own requestState. HasUpstream tells an empty one from none.
 	Upstream    string
 	HasUpstream bool
 }
 
-// Asker is whose call it is, and where.
+// Asker identifies the caller of a call, and the server and session.
 type Asker struct {
 	Organization, User string
 	Client             string // external id; "" for none
 	Server             string
-	Session            string // the upstream's session id, for asks of revisions that have sessions; else ""
+	Session            string // the upstream's session id, for questions in revisions that have sessions; else ""
 }
 
-// States seals and opens what clients carry. Safe for concurrent use when its Sealer is.
+// States seals and opens the texts that clients carry. It is safe for concurrent use when its Sealer is.
 type States struct {
 	sealer Sealer
-	// askPrefix and statePrefix tell what is ours from an upstream's.
+	// askPrefix and statePrefix tell the gateway's own texts from an upstream's.
 	askPrefix, statePrefix string
 	now                    func() time.Time
 }
 
-// NewStates makes one for the gateway of an address: an upstream may be another gateway, and asks too. A nil now is
-// time.Now.
+// NewStates makes States for the gateway at an address. The address matters because an upstream may be another gateway
+// that asks too. A nil now is time.Now.
 func NewStates(s Sealer, publicURL string, now func() time.Time) *States {
 	if now == nil {
 		now = time.Now
@@ -79,9 +80,9 @@ func NewStates(s Sealer, publicURL string, now func() time.Time) *States {
 }
 
 const (
-	// stateHead is the length of what comes before the upstream's state: mode, flags, expiry, two ids.
+	// stateHead is the length of the part before the upstream's state: mode, flags, expiry, two ids.
 	stateHead = 1 + 1 + 8 + 16 + 16
-	// maxAsk is the longest text worth opening as the id of an ask.
+	// maxAsk is the greatest length of a text that is opened as the id of a question.
 	maxAsk = 256
 )
 
@@ -90,10 +91,10 @@ const (
 	flagUpstream
 )
 
-// IsState reports whether a requestState claims to be one of this gateway's.
+// IsState reports whether a requestState claims to come from this gateway.
 func (s *States) IsState(text string) bool { return strings.HasPrefix(text, s.statePrefix) }
 
-// Seal makes the requestState that the asker gets.
+// Seal makes the requestState for the asker.
 func (s *States) Seal(st State, who Asker) (string, error) {
 	approval, err := uuid.Parse(st.ApprovalID)
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *States) Seal(st State, who Asker) (string, error) {
 	return s.statePrefix + s.sealer.Seal(p, who.bound("mcp request state")), nil
 }
 
-// Open reads what a client sent as its requestState. Errors: ErrState, and storage.ErrUnavailable when the key of the seal
+// Open reads a requestState that a client sent. Errors: ErrState, and storage.ErrUnavailable when the key of the seal
 // cannot be looked up at the moment.
 func (s *States) Open(text string, who Asker) (State, error) {
 	sealed, ours := strings.CutPrefix(text, s.statePrefix)
@@ -145,8 +146,8 @@ func (s *States) Open(text string, who Asker) (State, error) {
 	return st, nil
 }
 
-// Ask makes the id of a request to the client that asks for the approval of that id. Any process with the key can tell by
-// it what an answer is about: there is no table of what was asked.
+// Ask makes the id of the request to the client that asks for the approval with the given id. Any process with the key
+// can tell from the id which approval an answer belongs to, so there is no table of open questions.
 func (s *States) Ask(approvalID string, who Asker) (string, error) {
 	id, err := uuid.Parse(approvalID)
 	if err != nil {
@@ -155,13 +156,13 @@ func (s *States) Ask(approvalID string, who Asker) (string, error) {
 	return s.askPrefix + s.sealer.Seal(id[:], who.bound("mcp ask")), nil
 }
 
-// Asked reports whether the id of a response, as it stands in the message, claims to be that of a request of Ask's. How it
-// is spelled does not matter.
+// Asked reports whether the id of a response claims to be one that Ask made. id is as it stands in the message; its
+// spelling does not matter.
 func (s *States) Asked(id []byte) bool {
 	return strings.HasPrefix(jsonrpc.IDValue(id), `"`+s.askPrefix)
 }
 
-// Answered returns the approval that a response to the request of that id is about. Errors are those of Open.
+// Answered returns the approval that a response belongs to, from the id of its request. The errors are those of Open.
 func (s *States) Answered(id string, who Asker) (approvalID string, err error) {
 	sealed, ours := strings.CutPrefix(id, s.askPrefix)
 	if !ours || len(sealed) > maxAsk {
@@ -177,7 +178,7 @@ func (s *States) Answered(id string, who Asker) (approvalID string, err error) {
 	return uuid.UUID(p).String(), nil
 }
 
-// bound is the asker as associated data. Lengths go first: no two askers share a text.
+// bound returns the asker as associated data. Lengths go first, so that no two askers share a text.
 func (a Asker) bound(kind string) []byte {
 	out := make([]byte, 0, 192)
 	for _, field := range [...]string{kind, a.Organization, a.User, a.Client, a.Server, a.Session} {

@@ -17,7 +17,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// keys is storage.DataKeys in memory.
+// keys implements storage.DataKeys in memory.
 type keys struct{ all []storage.DataKey }
 
 func (k *keys) DataKeys(context.Context) ([]storage.DataKey, error) { return k.all, nil }
@@ -49,7 +49,7 @@ const (
 
 var who = approval.Asker{Organization: "o", User: "alice", Client: "agent-a", Server: "s", Session: "u"}
 
-// others are callers that differ from who in one thing.
+// others returns callers that differ from who in one fact each.
 func others() map[string]approval.Asker {
 	out := make(map[string]approval.Asker)
 	for name, change := range map[string]func(*approval.Asker){
@@ -68,7 +68,7 @@ func others() map[string]approval.Asker {
 	return out
 }
 
-// TestState: M18, a state opens for its caller alone, unchanged, and until its time.
+// TestState covers M18: a state opens only for its caller, only unchanged, and only until its expiry.
 func TestState(t *testing.T) {
 	now := time.Unix(5000, 0).UTC()
 	states := approval.NewStates(sealer(t), home, func() time.Time { return now })
@@ -114,7 +114,7 @@ func TestState(t *testing.T) {
 		}
 		now = now.Add(-time.Minute)
 	}
-	// An upstream may be a gateway as well, and its states are its own to open.
+	// An upstream may be a gateway too, and only that gateway may open its states.
 	theirs, err := approval.NewStates(sealer(t), "https://other.example.com", nil).Seal(approval.State{Mode: approval.ModeForm, ApprovalID: id1, ExpiresAt: now}, who)
 	if err != nil || states.IsState(theirs) || states.IsState("dw1.x") {
 		t.Errorf("%s is taken for the gateway's own: %v", theirs, err)
@@ -127,7 +127,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestAsk: M18, the answer to an ask is known by its id, to the session that was asked alone.
+// TestAsk covers M18: the answer to a question is recognized by its id, only for the session that was asked.
 func TestAsk(t *testing.T) {
 	states := approval.NewStates(sealer(t), home, nil)
 	first, err := states.Ask(id1, who)
@@ -155,7 +155,7 @@ func TestAsk(t *testing.T) {
 	if _, err := states.Ask("1", who); err == nil {
 		t.Error("asked for no approval")
 	}
-	// An upstream has ids of its own, and may be a gateway as well.
+	// An upstream has ids of its own, and may be a gateway too.
 	theirs, err := approval.NewStates(sealer(t), "https://other.example.com", nil).Ask(id1, who)
 	if err != nil {
 		t.Fatal(err)
@@ -167,13 +167,13 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// prefixOf is what the ids of a gateway's asks begin with.
+// prefixOf returns the beginning of the ids of a gateway's questions.
 func prefixOf(ask string) string { return ask[:len("gw-012345678901-")] }
 
-// statePrefixOf is what a gateway's states begin with.
+// statePrefixOf returns the beginning of a gateway's states.
 func statePrefixOf(state string) string { return state[:len("dw1.012345678901.")] }
 
-// TestUnwrap: what is ours goes, and not a byte of the rest.
+// TestUnwrap checks that the gateway's members are removed, and not a byte of the rest changes.
 func TestUnwrap(t *testing.T) {
 	form := approval.State{Mode: approval.ModeForm}
 	proof := approval.State{Mode: approval.ModeProof}
@@ -210,7 +210,7 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
-// TestWrap: the upstream's questions pass, and its state goes into ours.
+// TestWrap checks that the upstream's questions pass, and that its state goes into the gateway's.
 func TestWrap(t *testing.T) {
 	for _, tc := range []struct {
 		name, message, id string
@@ -280,7 +280,7 @@ func TestReadRetry(t *testing.T) {
 	}
 }
 
-// FuzzOpenState: no text but those that were sealed opens, and none crashes.
+// FuzzOpenState checks that only sealed texts open, and that no text makes Open panic.
 func FuzzOpenState(f *testing.F) {
 	states := approval.NewStates(sealer(f), home, nil)
 	good, err := states.Seal(approval.State{Mode: approval.ModeForm, ApprovalID: id1, ExpiresAt: time.Now().Add(time.Hour)}, who)
@@ -304,7 +304,7 @@ func FuzzOpenState(f *testing.F) {
 	})
 }
 
-// FuzzUnwrap: what leaves is a message that differs in nothing but our two members.
+// FuzzUnwrap checks that the result differs from the message only in the gateway's two members.
 func FuzzUnwrap(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1.0]},"inputResponses":{"durward_approval":{},"b":{}},"requestState":"s"}}`,
@@ -358,7 +358,7 @@ type away struct{ *seal.TokenSealer }
 
 func (away) Open(string, []byte) ([]byte, error) { return nil, storage.ErrUnavailable }
 
-// TestKeyLookupFails: a state that cannot be opened just now is not refused, for it may be good.
+// TestKeyLookupFails checks that a state that cannot be opened at the moment is not refused, because it may be good.
 func TestKeyLookupFails(t *testing.T) {
 	states := approval.NewStates(away{sealer(t)}, home, nil)
 	state, err := states.Seal(approval.State{Mode: approval.ModeForm, ApprovalID: id1}, who)

@@ -8,37 +8,37 @@ import (
 )
 
 const (
-	// largeBook is the number of rows that are sent before their time.
+	// largeBook is the number of rows that are sent before their regular time.
 	largeBook = 1_000
-	// maxRows bounds the rows in memory while the store is away. Beyond it new ones are written without who made the call;
-	// what is left then is bounded by the organizations' models.
+	// maxRows bounds the rows in memory while the store is away. Beyond it, new rows do not name the caller. Their
+	// number is then bounded by the models of the organizations.
 	maxRows = 100_000
 	// maxBatch bounds the rows, and the spends, of one batch.
 	maxBatch = 2_000
 )
 
-// book is what was written down and not sent. Batches that were sent are no part of it any more: they never change.
+// book holds the recorded data that is not in a batch yet. Batches that were cut never change and are no part of it.
 type book struct {
 	rows map[row]*storage.UsageCounts
-	// spends are what was spent of budgets, by organization.
+	// spends holds the amounts spent from budgets, by organization.
 	spends   map[string]map[spent]int64
 	coarse   int64
-	underway int // rows of batches that are not known to be in the store
+	underway int // rows of batches that may not be in the store yet
 }
 
-// row is whose usage of what it is, in which hour.
+// row names the caller, the model and the hour of some usage.
 type row struct {
 	organization, user, key, agent, alias, model string
 	hour                                         int64 // of the Unix epoch
 }
 
-// spender is one who spends of a budget in a period.
+// spender is a subject that spends from a budget in a period.
 type spender struct {
 	budget, subject string
 	start           int64 // of the period, in Unix seconds
 }
 
-// spent is a spender of a budget with what that bounds: a budget that is changed is another one.
+// spent is a spender of a budget, with the target of that budget. A budget with a changed target counts as another one.
 type spent struct {
 	spender
 	target storage.BudgetTarget
@@ -70,7 +70,7 @@ func (b *book) write(c *Call, at time.Time, n storage.UsageCounts) (large bool) 
 	return len(b.rows) >= largeBook
 }
 
-// text is a name as every database takes it: one row that is refused would keep all others from the store.
+// text returns a name in a form that every database accepts: one refused row would keep all others from the store.
 func text(name string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", "\uFFFD"), "\uFFFD")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestEverythingEnds walks once through what a Meter does. A lock that is not given back, or a loop without an end, stops it here
-// within seconds, and not at the time-out of all tests.
+// TestEverythingEnds goes once through all work of a Meter. A lock that is never released, or an endless loop, stops it
+// here within seconds, and not at the time-out of all tests.
 func TestEverythingEnds(t *testing.T) {
 	hangs := time.AfterFunc(10*time.Second, func() {
 		debug.SetTraceback("all")
@@ -65,7 +65,7 @@ func TestEverythingEnds(t *testing.T) {
 		d.Close()
 		spent := int64(94)
 		if dir != "" {
-			spent = 98 // the killed one has left the rest
+			spent = 98 // the killed process has left the rest
 		}
 		if n := store.total(); n.Cost != 1_000+spent || store.spent("b") != spent || d.Stats().Aside != 1 {
 			t.Errorf("used %+v, spent %d", n, store.spent("b"))
@@ -73,7 +73,7 @@ func TestEverythingEnds(t *testing.T) {
 	}
 }
 
-// TestCut takes all of a book, whatever it is made of, in a bounded number of batches.
+// TestCut takes all of a book, with any content, in a bounded number of batches.
 func TestCut(t *testing.T) {
 	for name, c := range map[string]struct{ rows, spends, organizations, batches int }{
 		"nothing":           {0, 0, 1, 0},
@@ -126,7 +126,7 @@ func TestUsageIsWrittenDown(t *testing.T) {
 	d.reserve(c).Settle(Tokens{Input: 5, Output: -9})
 	d.reserve(c).Release()
 	d.clock.set(noon.Add(61 * time.Minute))
-	asReserved(late) // nobody learnt what it used; it counts in the hour in which it began
+	asReserved(late) // its usage is not known; it counts in the hour in which it began
 	d.flush()
 	row := func(user, alias string) storage.Usage {
 		return storage.Usage{OrganizationID: acme, Hour: noon, UserID: user, APIKeyID: "key", AgentID: "agent", Alias: alias, Model: "m"}
@@ -167,7 +167,7 @@ func TestHoldsEndOnce(t *testing.T) {
 	}
 }
 
-// TestUnpriced: of each model without a price it is logged once, of not more of them than are remembered.
+// TestUnpriced checks that each model without a price is logged once, up to the number that is remembered.
 func TestUnpriced(t *testing.T) {
 	d, log := noted(t, newMemory(), "")
 	c := call(1)
@@ -203,8 +203,8 @@ func TestUnpriced(t *testing.T) {
 	logged(maxUnknown)
 }
 
-// TestExactlyOnce: attempts fail before and after they are committed, calls go on meanwhile, and in the end the store has
-// what was used, once. No batch is sent as anything else than before.
+// TestExactlyOnce lets attempts fail before and after they are committed, while calls go on. In the end the store must
+// have all usage once. No batch may be sent again with other content.
 func TestExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		store := newMemory()
@@ -226,7 +226,7 @@ func TestExactlyOnce(t *testing.T) {
 				now = now.Add(time.Duration(rapid.IntRange(1, 30).Draw(r, "minutes")) * time.Minute)
 				d.clock.set(now)
 			case 2:
-				store.epochs.Bump(acme) // something was written, and everything is read again
+				store.epochs.Bump(acme) // a write happened, and everything is read again
 			default:
 				c := call(rapid.Int64Range(0, 1000).Draw(r, "estimate"))
 				c.Subject.UserID = rapid.SampledFrom([]string{"alice", "bob", ""}).Draw(r, "user")
@@ -283,8 +283,7 @@ func TestLargeBooksAreCut(t *testing.T) {
 	}
 }
 
-// TestBoundedMemory: with the store away and more rows than there is room for, who made a call is forgotten, and nothing
-// else.
+// TestBoundedMemory checks that with the store away and too many rows, only the names of callers are lost.
 func TestBoundedMemory(t *testing.T) {
 	b := newBook()
 	c := call(1)
@@ -292,7 +291,7 @@ func TestBoundedMemory(t *testing.T) {
 		c.Subject.UserID = fmt.Sprint(i)
 		b.write(&c, noon, storage.UsageCounts{Requests: 1, Cost: 1})
 	}
-	c.Subject.UserID = "7" // whose row is there
+	c.Subject.UserID = "7" // this user has a row already
 	b.write(&c, noon, storage.UsageCounts{Requests: 1, Cost: 1})
 	var sum storage.UsageCounts
 	for _, n := range b.rows {
@@ -306,8 +305,8 @@ func TestBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestTimes: what was used is sent within seconds; a store that is away is asked less and less often, and a large book does
-// not change that.
+// TestTimes checks that usage is sent within seconds. A store that is away is asked less and less often, and a large
+// book does not change that.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -374,7 +373,7 @@ func TestCloseSendsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestFlushGivesUp: somebody who waits for a store that does not answer goes when they want to.
+// TestFlushGivesUp checks that a caller who waits for a silent store leaves when its context ends.
 func TestFlushGivesUp(t *testing.T) {
 	d := newDesk(t, newMemory())
 	if err := d.enter(t.Context()); err != nil {

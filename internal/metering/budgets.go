@@ -11,20 +11,21 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// budgetSet is the budgets of an organization as they were at one time. It is never changed.
+// budgetSet holds the budgets of an organization at one time. It is never changed.
 type budgetSet struct {
-	sequence uint64           // a set that was read later has a higher one
-	epoch    cache.Epoch      // in which it was read
-	budgets  []storage.Budget // that are enabled
+	sequence uint64           // a set that was read later has a higher number
+	epoch    cache.Epoch      // in which the set was read
+	budgets  []storage.Budget // the enabled ones
 	index    *limit.Index
-	// kept are all budgets, each with what its spends belong to: with another scope or period, the store has forgotten them.
+	// kept holds all budgets, each with the scope and period of its spends. After a change of scope or period the store
+	// has forgotten the spends.
 	kept map[string]storage.BudgetTarget
 	byID map[string]*storage.Budget // of budgets
 }
 
 var setSequence atomic.Uint64
 
-// set is the organization's budgets, from the cache.
+// set returns the organization's budgets from the cache.
 func (m *Meter) set(ctx context.Context, organization string) (*budgetSet, error) {
 	return m.sets.Get(ctx, cache.NewKey(organization, "budgets"), func(ctx context.Context) (*budgetSet, error) {
 		s := &budgetSet{sequence: setSequence.Add(1), epoch: m.epochs.Current(organization), kept: make(map[string]storage.BudgetTarget), byID: make(map[string]*storage.Budget)}
@@ -48,28 +49,28 @@ func (m *Meter) set(ctx context.Context, organization string) (*budgetSet, error
 	})
 }
 
-// ledger is what is known of the spending of an organization that has budgets.
+// ledger holds the known spending of an organization that has budgets.
 type ledger struct {
 	set      *budgetSet
 	counters map[spender]*counter
-	since    time.Time // spends of periods before were not read
+	since    time.Time // spends of earlier periods were not read
 	loaded   time.Time
 	used     time.Time
 }
 
-// counter is what one spends of a budget in a period.
+// counter holds the spending of one subject from a budget in a period.
 type counter struct {
 	of spender
-	// spent is what the store has and what the book has to tell it.
+	// spent is the amount in the store plus the amount in the book.
 	spent    int64
-	reserved int64 // of calls that run
-	holds    int   // how many those are
+	reserved int64 // for running calls
+	holds    int   // number of running calls
 	alerted  bool
-	gone     bool // the budget is not there any more, or another one under its id
+	gone     bool // the budget no longer exists, or its id now belongs to another one
 }
 
-// ledger returns an organization's ledger with its set, which is the present one. The store's numbers are read when the
-// budgets may have changed; while calls go on, the goroutine reads them again.
+// ledger returns an organization's ledger with its present set. It reads the store's numbers when the budgets may have
+// changed. While calls go on, the goroutine reads them again.
 func (m *Meter) ledger(ctx context.Context, organization string, now time.Time) (*ledger, *budgetSet, error) {
 	current := func(good func(*budgetSet) bool) (*ledger, *budgetSet) {
 		m.mu.Lock()
@@ -85,7 +86,7 @@ func (m *Meter) ledger(ctx context.Context, organization string, now time.Time) 
 	if l, set := current(func(s *budgetSet) bool { return s.epoch == epoch }); l != nil {
 		return l, set, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout) // others wait for this visit, whoever's it is
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout) // a deadline of its own: other calls wait for this visit too
 	defer cancel()
 	read, err := m.set(ctx, organization)
 	if err != nil {
@@ -97,7 +98,7 @@ func (m *Meter) ledger(ctx context.Context, organization string, now time.Time) 
 		}
 		defer m.leave()
 	}
-	// Another call may have read it meanwhile, or something newer.
+	// Another call may have read the same set meanwhile, or a newer one.
 	if l, set := current(func(s *budgetSet) bool { return s.sequence >= read.sequence }); l != nil {
 		return l, set, nil
 	}
@@ -110,10 +111,10 @@ func (m *Meter) ledger(ctx context.Context, organization string, now time.Time) 
 	return l, read, err
 }
 
-// load reads what was spent. The visit is the caller's: between what is read and what the book holds, nothing is counted
-// twice and nothing is missing.
+// load reads the spent amounts. The caller holds the visit, so that nothing is counted twice or missed between the
+// amounts read and those in the book.
 func (m *Meter) load(ctx context.Context, organization string, set *budgetSet, now time.Time) (*ledger, error) {
-	if err := m.send(ctx); err != nil { // the store might have it, or not
+	if err := m.send(ctx); err != nil { // a batch on its way may or may not be in the store
 		return nil, fmt.Errorf("flushing usage: %w", err)
 	}
 	since := storage.BudgetMonth.Start(now)
@@ -126,7 +127,7 @@ func (m *Meter) load(ctx context.Context, organization string, set *budgetSet, n
 	return m.open(organization, set, spends, since, now), nil
 }
 
-// open makes an organization's ledger what was read. The lock is held.
+// open sets an organization's ledger to the amounts read. The caller holds the lock.
 func (m *Meter) open(organization string, set *budgetSet, spends []storage.BudgetSpend, since, now time.Time) *ledger {
 	l := m.ledgers[organization]
 	if l == nil {
@@ -139,7 +140,7 @@ func (m *Meter) open(organization string, set *budgetSet, spends []storage.Budge
 	return l
 }
 
-// install makes the counters what the store and the book say. Calls that run hold on to theirs.
+// install sets the counters to the amounts of the store and the book. Running calls keep their counters.
 func (m *Meter) install(organization string, l *ledger, set *budgetSet, spends []storage.BudgetSpend, now time.Time) {
 	pending := m.dropGone(organization, l, set)
 	l.set = set
@@ -171,15 +172,15 @@ func (m *Meter) install(organization string, l *ledger, set *budgetSet, spends [
 			delete(l.counters, c.of)
 			continue
 		}
-		if fresh[c] { // whoever spent it has told of it
+		if fresh[c] { // the alert for it was already sent by the spender's node
 			c.alerted = reached(set.byID[c.of.budget], c.spent)
 		}
 		m.watch(organization, set.byID[c.of.budget], c)
 	}
 }
 
-// dropGone forgets counters and spends of budgets that are no more, or have another scope, empties the other counters, and
-// returns the spends that are not stored yet.
+// dropGone drops counters and spends of budgets that no longer exist or have another scope. It empties the other
+// counters, and returns the spends that are not stored yet.
 func (m *Meter) dropGone(organization string, l *ledger, set *budgetSet) map[spent]int64 {
 	for _, c := range l.counters {
 		id := c.of.budget
@@ -201,8 +202,8 @@ func (m *Meter) dropGone(organization string, l *ledger, set *budgetSet) map[spe
 	return pending
 }
 
-// refresh reads again what was spent in organizations that are busy, where other nodes spend too, and forgets those in
-// which nothing happens.
+// refresh reads the spent amounts of busy organizations again, because other nodes spend too. It drops organizations
+// without activity.
 func (m *Meter) refresh(ctx context.Context) error {
 	now := m.now()
 	var stale []string
@@ -249,7 +250,7 @@ func (m *Meter) reload(ctx context.Context, organization string, now time.Time) 
 	return err
 }
 
-// wants reports whether an organization has a ledger, and of no newer budgets than these.
+// wants reports whether an organization has a ledger whose budgets are not newer than these.
 func (m *Meter) wants(organization string, set *budgetSet) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

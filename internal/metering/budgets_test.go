@@ -14,13 +14,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestScopes is attack T10 for money: which budgets a call counts in.
+// TestScopes covers attack T10 for money: it checks which budgets a call counts in.
 func TestScopes(t *testing.T) {
 	const s, other = "the one", "another"
 	for _, c := range []struct {
 		scope storage.Scope
 		set   func(*Call, string)
-		each  bool // may be for each apart
+		each  bool // may count each subject apart
 	}{
 		{storage.Scope{Type: storage.ScopeUser, ID: s}, func(c *Call, v string) { c.Subject.UserID = v }, true},
 		{storage.Scope{Type: storage.ScopeUser, Value: s}, func(c *Call, v string) { c.Subject.UserSub = v }, false},
@@ -52,7 +52,7 @@ func TestScopes(t *testing.T) {
 			}
 			apart := c.scope
 			apart.ID, apart.Value = "", ""
-			store.put(budget("named", apart, storage.BudgetDay, 100)) // another scope: what was spent is forgotten
+			store.put(budget("named", apart, storage.BudgetDay, 100)) // another scope: earlier spends are forgotten
 			asReserved(d.reserve(mine))
 			r := d.refuse(mine)
 			if r.Subject != s || r.Spent != 60 || r.Budget.ID != "named" {
@@ -139,7 +139,7 @@ func TestPeriodsRollOver(t *testing.T) {
 	}
 }
 
-// TestMonthIsSpent: of two budgets without room the one is told that takes longer.
+// TestMonthIsSpent checks that of two budgets without room, the refusal names the one that takes longer.
 func TestMonthIsSpent(t *testing.T) {
 	store := newMemory()
 	store.put(budget("day", wholeOrganization, storage.BudgetDay, 100))
@@ -156,7 +156,8 @@ func TestMonthIsSpent(t *testing.T) {
 	d.use(5)
 }
 
-// TestNothingToSpend: W45, a call to a model that costs nothing, or has no price, is stopped by no budget; one that costs is.
+// TestNothingToSpend covers W45: no budget stops a call to a model that costs nothing or has no price; a call with a
+// cost is stopped.
 func TestNothingToSpend(t *testing.T) {
 	store := newMemory()
 	store.put(budget("none", wholeOrganization, storage.BudgetDay, 0))
@@ -182,8 +183,8 @@ func TestNothingToSpend(t *testing.T) {
 	}
 }
 
-// TestNothingPassesAHardStop is attack T01 for money: parallel calls, some of which nobody learns the usage of, some that
-// are released, with keys that change. What is spent exceeds the amount by no more than the estimates were wrong.
+// TestNothingPassesAHardStop covers attack T01 for money. It makes parallel calls with changing keys, some without
+// known usage and some released. The spending may exceed the amount only by the error of the estimates.
 func TestNothingPassesAHardStop(t *testing.T) {
 	for _, over := range []int64{0, 7} {
 		store := newMemory()
@@ -287,7 +288,7 @@ func TestAlerts(t *testing.T) {
 	if d.alerted() != 3 || d.Stats().Alerts != 3 {
 		t.Errorf("%+v", d.told)
 	}
-	// A node that starts has nothing to tell of what was spent before.
+	// A node that starts sends no alert for earlier spending.
 	b.AlertPercent = 80
 	store.put(b)
 	d.flush()
@@ -299,11 +300,11 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestChangesAreInForce: a change of a budget holds for the next call.
+// TestChangesAreInForce checks that a change of a budget applies to the next call.
 func TestChangesAreInForce(t *testing.T) {
 	store := newMemory()
 	d := newDesk(t, store)
-	d.use(500) // nobody counts it
+	d.use(500) // counted in no budget
 	b := budget("b", wholeOrganization, storage.BudgetDay, 100)
 	store.put(b)
 	d.use(60)
@@ -313,7 +314,7 @@ func TestChangesAreInForce(t *testing.T) {
 	running := d.reserve(call(60))
 	b.Scope = storage.Scope{Type: storage.ScopeUser, ID: "alice"}
 	store.put(b)
-	d.use(120) // what was spent in the scope before is forgotten
+	d.use(120) // spends of the earlier scope are forgotten
 	asReserved(running)
 	d.flush()
 	if got := store.spent("b"); got != 120 {
@@ -333,8 +334,8 @@ func TestChangesAreInForce(t *testing.T) {
 	d.use(1000)
 }
 
-// TestLateSpends cuts a batch, or spends on a node that has not heard, before a budget's scope changes: what was spent in the
-// scope before is not added to what is spent in the new one.
+// TestLateSpends cuts a batch, or spends on a node that has not heard of the change, before a budget's scope changes.
+// Spends in the earlier scope must not be added to those of the new one.
 func TestLateSpends(t *testing.T) {
 	store := newMemory()
 	b := budget("b", wholeOrganization, storage.BudgetDay, 1000)
@@ -343,7 +344,7 @@ func TestLateSpends(t *testing.T) {
 	d.use(100)
 	unaware.use(200)
 	store.fail(always(away))
-	_ = d.Flush(context.Background()) // it is cut, and waits
+	_ = d.Flush(context.Background()) // cut, and waiting
 	b.Scope = storage.Scope{Type: storage.ScopeUser, ID: "alice"}
 	store.put(b)
 	store.fail(always(works))
@@ -359,7 +360,7 @@ func TestLateSpends(t *testing.T) {
 	}
 }
 
-// TestTwoNodes: what is spent on another node is known once it is in the store and was read again.
+// TestTwoNodes checks that spending on another node is known once it is in the store and was read again.
 func TestTwoNodes(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetDay, 100))
@@ -396,7 +397,8 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// TestNoStore: a node that cannot know what was spent lets nobody through; one that knows goes on.
+// TestNoStore checks that a node that cannot read the spends lets no call through, and that one that has read them goes
+// on.
 func TestNoStore(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetDay, 100))
@@ -425,7 +427,7 @@ func TestNoStore(t *testing.T) {
 	}
 }
 
-// TestStoreHangs: nobody waits for long for a store that does not answer, whatever their own patience.
+// TestStoreHangs checks that no caller waits long for a store that does not answer, whatever the caller's own deadline.
 func TestStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -451,7 +453,7 @@ func TestStoreHangs(t *testing.T) {
 	})
 }
 
-// TestNamesOfSubjects: whatever a model is called, its spending can be stored, and is known again.
+// TestNamesOfSubjects checks that spending on a model with any name can be stored and is found again.
 func TestNamesOfSubjects(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", storage.Scope{Type: storage.ScopeModelAlias}, storage.BudgetDay, 100))

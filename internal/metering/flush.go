@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// enter waits for the right to move things between the store and memory.
+// enter waits for the visit: the exclusive right to move data between the store and memory.
 func (m *Meter) enter(ctx context.Context) error {
 	select {
 	case m.visit <- struct{}{}:
@@ -22,7 +22,7 @@ func (m *Meter) enter(ctx context.Context) error {
 
 func (m *Meter) leave() { <-m.visit }
 
-// Flush brings to the store what was written down until now.
+// Flush sends everything recorded so far to the store.
 func (m *Meter) Flush(ctx context.Context) error {
 	if err := m.enter(ctx); err != nil {
 		return fmt.Errorf("flushing usage: %w", err)
@@ -31,7 +31,7 @@ func (m *Meter) Flush(ctx context.Context) error {
 	return m.flush(ctx)
 }
 
-// flush does what Flush does, for whoever has the visit.
+// flush does the work of Flush for a caller that holds the visit.
 func (m *Meter) flush(ctx context.Context) error {
 	for more := true; more; {
 		more = m.cut()
@@ -42,9 +42,9 @@ func (m *Meter) flush(ctx context.Context) error {
 	return nil
 }
 
-// cut makes batches of what was written down, and puts them where they outlive the process. It reports whether there is
-// more for when these are sent: without such a place, and when very many wait, the rest goes on being added up in fewer
-// rows. The visit is the caller's.
+// cut makes batches from the recorded data, and stores them where they outlive the process. It reports whether more is
+// left for after these are sent. That happens without such a place, and when very many batches wait: the rest is then
+// added up in fewer rows. The caller holds the visit.
 func (m *Meter) cut() (more bool) {
 	defer m.keep()
 	for {
@@ -67,8 +67,9 @@ func (m *Meter) cut() (more bool) {
 	}
 }
 
-// keep puts what is in memory alone into the spool, in its order. Whoever finds a batch there may send it, and the store takes
-// those before it for sent: so none may be there before they are.
+// keep writes the batches that are only in memory into the spool, in order. Another process that finds a batch there
+// may send it, and the store then takes the batches before it for sent. So a batch must not be in the spool before its
+// predecessors are.
 func (m *Meter) keep() {
 	for len(m.loose) > 0 {
 		if err := m.spool.keep(m.loose[0]); err != nil {
@@ -80,9 +81,9 @@ func (m *Meter) keep() {
 	m.loose = nil
 }
 
-// send sends the batches that were cut, in their order, and those that an earlier process has left. A batch is sent as it
-// was the first time: nobody knows whether an attempt that failed was committed, and under its number it counts once. The
-// visit is the caller's.
+// send sends the batches that were cut, in order, and those that an earlier process has left. A batch is always sent
+// unchanged: a failed attempt may have been committed, and under its number the batch counts once. The caller holds the
+// visit.
 func (m *Meter) send(ctx context.Context) error {
 	if !m.adopted && m.spool.dir != "" {
 		m.adopt()
@@ -120,7 +121,8 @@ func (m *Meter) send(ctx context.Context) error {
 	return nil
 }
 
-// setAside keeps what the store could not keep of a batch where operators find it: whatever it is, everything else goes on.
+// setAside saves the part of a batch that the store could not keep, in a place where operators find it. Everything else
+// goes on.
 func (m *Meter) setAside(b *storage.UsageBatch, refused *storage.UsageRefused) {
 	n := len(refused.Usage) + len(refused.Spends)
 	m.mu.Lock()
@@ -145,7 +147,7 @@ func (m *Meter) setAside(b *storage.UsageBatch, refused *storage.UsageRefused) {
 	}
 }
 
-// adopt takes over what is in the spool and not of this Meter.
+// adopt takes over the batches in the spool that do not belong to this Meter.
 func (m *Meter) adopt() {
 	left, err := m.spool.left()
 	if err != nil {
@@ -161,15 +163,15 @@ func (m *Meter) adopt() {
 	}
 }
 
-// Start begins to bring things to the store, those that an earlier process has left first. Without it that begins with the
-// first call.
+// Start begins to send data to the store, first the data that an earlier process has left. Without Start this begins
+// with the first call.
 func (m *Meter) Start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.start()
 }
 
-// start runs the goroutine that flushes. The lock is held.
+// start runs the goroutine that flushes. The caller holds the lock.
 func (m *Meter) start() {
 	if m.started || m.closed {
 		return
@@ -204,7 +206,7 @@ func (m *Meter) run() {
 			return
 		case err == nil:
 			pause = 1
-		case m.Stats().Batches > before: // it is slow, not away
+		case m.Stats().Batches > before: // the store is slow, not away
 			pause = 1
 		default:
 			pause = min(2*pause, longestPause)
@@ -213,7 +215,7 @@ func (m *Meter) run() {
 	}
 }
 
-// save is a round without the store.
+// save does a round without the store.
 func (m *Meter) save() {
 	if m.enter(m.stopping) == nil {
 		m.cut()
@@ -221,7 +223,7 @@ func (m *Meter) save() {
 	}
 }
 
-// tell passes alerts on. It is the goroutine that does, not the call: whoever is told may take a while.
+// tell passes alerts on. The goroutine does this, not the call, because the receiver may take a while.
 func (m *Meter) tell() {
 	m.telling.Lock()
 	defer m.telling.Unlock()
@@ -234,7 +236,7 @@ func (m *Meter) tell() {
 	}
 }
 
-// round is one visit of the goroutine to the store.
+// round makes one visit of the goroutine to the store.
 func (m *Meter) round() error {
 	ctx, cancel := context.WithTimeout(m.stopping, storeTimeout)
 	defer cancel()
@@ -244,9 +246,9 @@ func (m *Meter) round() error {
 	return m.refresh(ctx)
 }
 
-// Close brings what is left to the store and ends the Meter. What the store does not take within ten seconds is left in
-// Options.Dir for the next process; without one it is lost, and the log says how much that is. What is settled later goes the
-// same way at once.
+// Close sends the remaining data to the store and ends the Meter. Data that the store does not accept within ten
+// seconds stays in Options.Dir for the next process. Without a directory it is lost, and the log says how much. Later
+// settlements are sent in the same way at once.
 func (m *Meter) Close() {
 	m.mu.Lock()
 	already := m.closed
@@ -262,8 +264,9 @@ func (m *Meter) Close() {
 	m.sets.Close()
 }
 
-// last brings what is left to the store, or into Options.Dir, where nothing else will. Whoever settled may be gone by now. A visit
-// before it has its own time: without that nothing would be cut, and nothing kept.
+// last sends the remaining data to the store, or writes it into Options.Dir, because nothing later will. The call that
+// settled may have ended by now. A visit before this one has its own time: otherwise nothing would be cut, and nothing
+// kept.
 func (m *Meter) last() {
 	apart := context.WithoutCancel(m.stopping)
 	waiting, cancel := context.WithTimeout(apart, 2*storeTimeout)

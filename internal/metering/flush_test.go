@@ -17,7 +17,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// notes are what a Meter has logged.
+// notes holds the log of a Meter.
 type notes struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -35,7 +35,7 @@ func (n *notes) String() string {
 	return n.text.String()
 }
 
-// noted is in with a log. Nobody is told of its alerts.
+// noted returns a desk from in, with a log. Its alerts go nowhere.
 func noted(t testing.TB, store *memory, dir string) (*desk, *notes) {
 	t.Helper()
 	d, n := &desk{t: t, store: store, clock: &clock{t: noon}}, new(notes)
@@ -48,7 +48,7 @@ func noted(t testing.TB, store *memory, dir string) (*desk, *notes) {
 	return d, n
 }
 
-// obstruct makes that a batch of d can neither be kept nor dropped, until it is called off.
+// obstruct makes it impossible to keep or drop a batch of d, until callOff is called.
 func (d *desk) obstruct(number int64) (callOff func()) {
 	d.t.Helper()
 	path := d.spool.path(&storage.UsageBatch{Node: d.node, Number: number})
@@ -63,8 +63,8 @@ func (d *desk) obstruct(number int64) (callOff func()) {
 	}
 }
 
-// TestCutWaits: without a directory one batch waits at a time, and in one no more rows than there is room for. The others go on being
-// added up.
+// TestCutWaits checks that without a directory one batch waits at a time, and with one no more rows than there is room
+// for. Further rows must still be added up.
 func TestCutWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		dir      string
@@ -100,7 +100,7 @@ func TestCutWaits(t *testing.T) {
 	}
 }
 
-// TestAdopted: what an earlier process has left is counted among what waits, and looked for once.
+// TestAdopted checks that the batches of an earlier process count as waiting, and are looked for once.
 func TestAdopted(t *testing.T) {
 	dir, store := t.TempDir(), newMemory()
 	earlier := in(t, store, dir)
@@ -132,13 +132,13 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestNothingToNote: while all goes well, nothing is logged.
+// TestNothingToNote checks that nothing is logged while there is no failure.
 func TestNothingToNote(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir()} {
 		store := newMemory()
 		store.put(budget("b", wholeOrganization, storage.BudgetDay, 10))
 		d, log := noted(t, store, dir)
-		d.use(9) // nobody is told of the alert
+		d.use(9) // the alert goes nowhere
 		d.flush()
 		d.use(1)
 		d.Close()
@@ -148,8 +148,8 @@ func TestNothingToNote(t *testing.T) {
 	}
 }
 
-// TestKeptLater cannot keep a batch at first, behind one that an earlier process has left. That the other is sent meanwhile does not
-// let it be forgotten.
+// TestKeptLater cannot keep a batch at first, behind one that an earlier process has left. The batch must not be
+// forgotten when the other one is sent meanwhile.
 func TestKeptLater(t *testing.T) {
 	dir, store := t.TempDir(), newMemory()
 	earlier := in(t, store, dir)
@@ -160,7 +160,7 @@ func TestKeptLater(t *testing.T) {
 	d, log := noted(t, store, dir)
 	d.reserve(call(1)).Release() // the budgets are known
 	store.fail(always(away))
-	if err := d.Flush(t.Context()); !errors.Is(err, errAway) { // what was left is first
+	if err := d.Flush(t.Context()); !errors.Is(err, errAway) { // the batch left before is sent first
 		t.Fatal(err)
 	}
 	callOff := d.obstruct(1)
@@ -187,7 +187,8 @@ func TestKeptLater(t *testing.T) {
 	}
 }
 
-// TestSentBeforeKept sends a batch that could not be kept: it is not kept afterwards, and that it cannot be dropped is logged.
+// TestSentBeforeKept sends a batch that could not be kept. It must not be kept afterwards, and the failure to drop it
+// is logged.
 func TestSentBeforeKept(t *testing.T) {
 	store := newMemory()
 	d, log := noted(t, store, t.TempDir())
@@ -204,7 +205,7 @@ func TestSentBeforeKept(t *testing.T) {
 	}
 }
 
-// TestSetAside: of all that the store cannot keep, whose it is and where it went is logged.
+// TestSetAside checks that the log names owner and place of everything that the store cannot keep.
 func TestSetAside(t *testing.T) {
 	refused := &storage.UsageRefused{
 		Usage: []storage.Usage{{OrganizationID: "globex"}}, Spends: []storage.BudgetSpend{{OrganizationID: acme}, {OrganizationID: acme}}, Reason: storage.ErrText,
@@ -229,7 +230,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestPauses: a store that is away is asked after 1, 2, 4 rounds and so on; one that is slow, and takes a batch now and then, in each.
+// TestPauses checks that a store that is away is asked after 1, 2, 4 rounds and so on. A slow store, which takes a
+// batch now and then, is asked in each round.
 func TestPauses(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -279,7 +281,7 @@ func TestPauses(t *testing.T) {
 	})
 }
 
-// TestToldAtOnce: who is told of alerts does not wait for the next round.
+// TestToldAtOnce checks that alerts do not wait for the next round.
 func TestToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -294,13 +296,13 @@ func TestToldAtOnce(t *testing.T) {
 	})
 }
 
-// TestCloseTells: alerts of the last moment are told.
+// TestCloseTells checks that alerts of the last moment are sent.
 func TestCloseTells(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetDay, 100))
 	d := newDesk(t, store)
 	d.reserve(call(1)).Release()
-	d.stop() // the goroutine tells nobody any more
+	d.stop() // the goroutine sends no more alerts
 	d.running.Wait()
 	d.use(90)
 	d.Close()
@@ -315,7 +317,7 @@ func TestCloseTells(t *testing.T) {
 	}
 }
 
-// TestCloseWaits: nothing of a Meter goes on after Close.
+// TestCloseWaits checks that no work of a Meter continues after Close.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -340,7 +342,8 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// TestLastWords: what is not in the store by the end is said to be lost, or where it waits.
+// TestLastWords checks the last log message: data that is not in the store is reported as lost, or with the place where
+// it waits.
 func TestLastWords(t *testing.T) {
 	const waits, lost = "usage waits for the next start", "usage is lost: the store did not take it"
 	for name, c := range map[string]struct {
@@ -367,7 +370,7 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestLastVisitIsTaken settles a call after the end, while a visit to the store goes on for too long.
+// TestLastVisitIsTaken settles a call after the end, while a visit to the store takes too long.
 func TestLastVisitIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, log := noted(t, newMemory(), "")

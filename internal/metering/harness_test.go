@@ -23,7 +23,7 @@ const acme = "acme"
 // noon of a day in the middle of a month.
 var noon = time.Date(2026, 3, 17, 12, 0, 0, 0, time.UTC)
 
-// clock is a time that tests turn.
+// clock is a time that tests move.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -41,25 +41,25 @@ func (c *clock) set(t time.Time) {
 	c.t = t
 }
 
-// fault is how an AddUsage ends.
+// fault is the outcome of an AddUsage.
 type fault int
 
 const (
 	works       fault = iota
 	away              // nothing is committed
-	lostItsWord       // it is committed, and the answer is an error
-	hangs             // reading what was spent never ends by itself
+	lostItsWord       // it is committed, but the answer is an error
+	hangs             // reading the spends never ends by itself
 )
 
 var errAway = errors.New("the store is away")
 
-// memory is a store that keeps what storage.Usages and storage.Budgets promise, and fails when it is told to.
+// memory is a store that keeps the promises of storage.Usages and storage.Budgets, and fails when a test says so.
 type memory struct {
 	mu      sync.Mutex
 	epochs  *cache.Epochs
 	numbers map[string]int64
 	sent    map[string]storage.UsageBatch // by node and number
-	changed []string                      // batches that were sent again as something else
+	changed []string                      // batches that were sent again with other content
 	usage   map[storage.Usage]storage.UsageCounts
 	budgets []storage.Budget
 	spends  map[storage.BudgetSpend]int64 // Cost is 0 in the key
@@ -128,7 +128,7 @@ func (m *memory) AddUsage(_ context.Context, b storage.UsageBatch) (*storage.Usa
 	return refused, nil
 }
 
-// poison is a model's name that a memory cannot keep.
+// poison is a model name that a memory cannot keep.
 const poison = "poison"
 
 func plus(a, b storage.UsageCounts) storage.UsageCounts {
@@ -198,7 +198,7 @@ func (m *memory) put(b storage.Budget) {
 	m.epochs.Bump(b.OrganizationID)
 }
 
-// total is everything that was used, and what was spent of a budget.
+// total returns all usage, and all spends of budgets.
 func (m *memory) total() (n storage.UsageCounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,7 +219,7 @@ func (m *memory) spent(budget string) (n int64) {
 	return n
 }
 
-// desk is a Meter over such a store.
+// desk is a Meter with such a store.
 type desk struct {
 	*Meter
 	t     testing.TB
@@ -246,7 +246,7 @@ func newDesk(t testing.TB, store *memory) *desk {
 	return d
 }
 
-// known is what acme is known to have spent of a budget; -1: its ledger was not read yet.
+// known returns the known spending of acme from a budget; -1: its ledger was not read yet.
 func (d *desk) known(budget string) (n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -262,7 +262,7 @@ func (d *desk) known(budget string) (n int64) {
 	return n
 }
 
-// alerted is how many alerts there were.
+// alerted returns the number of alerts.
 func (d *desk) alerted() int {
 	d.tell()
 	d.toldMu.Lock()
@@ -277,7 +277,7 @@ func (d *desk) flush() {
 	}
 }
 
-// even makes one token of input of the model m cost one billionth, and one of output ten.
+// even makes prices for the model m: one billionth for a token of input, and ten for one of output.
 var even = func() *Prices {
 	p, err := Shipped().With([]byte(`{"currency": "EUR", "models": [{"kind": "openai", "model": "m", "input": "0.001", "cached_input": 0, "output": "0.01"}]}`))
 	if err != nil {
@@ -286,7 +286,7 @@ var even = func() *Prices {
 	return p
 }()
 
-// call is alice's call to m, expected to cost so many billionths.
+// call returns alice's call to m, with an expected cost of so many billionths.
 func call(cost int64) Call {
 	return Call{
 		Organization: acme, Kind: "openai", Input: cost,
@@ -294,7 +294,7 @@ func call(cost int64) Call {
 	}
 }
 
-// reserve lets a call through that must be.
+// reserve lets a call through that must pass.
 func (d *desk) reserve(c Call) *Hold {
 	d.t.Helper()
 	h, refused, err := d.Reserve(context.Background(), c, even)
@@ -304,10 +304,10 @@ func (d *desk) reserve(c Call) *Hold {
 	return h
 }
 
-// asReserved settles a call at what was set aside for it.
+// asReserved settles a call at its reserved tokens.
 func asReserved(h *Hold) bool { return h.Settle(Tokens{Input: h.call.Input, Output: h.call.Output}) }
 
-// refuse asks for a call that must not be let through.
+// refuse makes a call that must be refused.
 func (d *desk) refuse(c Call) *Refusal {
 	d.t.Helper()
 	h, refused, err := d.Reserve(context.Background(), c, even)
@@ -317,7 +317,7 @@ func (d *desk) refuse(c Call) *Refusal {
 	return refused
 }
 
-// spend makes a call that costs so many billionths.
+// use makes a call that costs so many billionths.
 func (d *desk) use(cost int64) {
 	d.t.Helper()
 	if !d.reserve(call(cost)).Settle(Tokens{Input: cost}) {
@@ -325,7 +325,7 @@ func (d *desk) use(cost int64) {
 	}
 }
 
-// budget is acme's hard stop.
+// budget returns a hard stop of acme.
 func budget(id string, scope storage.Scope, period storage.BudgetPeriod, amount int64) storage.Budget {
 	return storage.Budget{
 		ID: id, OrganizationID: acme, Name: id, Scope: scope, Period: period, Amount: amount, AlertPercent: 80, HardStop: true, Enabled: true,

@@ -13,46 +13,47 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Store is what a Meter keeps its books in.
+// Store is the storage of a Meter.
 type Store interface {
-	// AddUsage adds a batch exactly once, as storage.Usages says.
+	// AddUsage adds a batch exactly once, as storage.Usages describes.
 	AddUsage(ctx context.Context, batch storage.UsageBatch) (*storage.UsageRefused, error)
 	Budgets(ctx context.Context, organization string) ([]storage.Budget, error)
 	BudgetSpends(ctx context.Context, organization string, since time.Time) ([]storage.BudgetSpend, error)
 }
 
-// Options of a Meter.
+// Options holds the settings of a Meter.
 type Options struct {
 	Store Store
-	// Epochs say when an organization's budgets have to be read again.
+	// Epochs says when an organization's budgets have to be read again.
 	Epochs *cache.Epochs
-	// Dir is a directory for what is not in the store yet, one for each store. Whatever is left in it is brought there. Default:
-	// it is in memory alone.
+	// Dir is a directory for data that is not in the store yet, one directory for each store. Data left in it is sent
+	// to the store. Default: the data is only in memory.
 	Dir string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Log is asked where to log what operators should know, each time: who logs may change. Default: nothing is logged.
+	// Log returns the logger for messages to operators. It is called each time, because the logger may change. Default:
+	// nothing is logged.
 	Log func() *slog.Logger
-	// Alert is told of budgets that reach their AlertPercent, one at a time. Default: nobody is.
+	// Alert is called for budgets that reach their AlertPercent, one at a time. Default: there are no alerts.
 	Alert func(Alert)
 }
 
 // Times of a Meter.
 const (
-	// flushEvery is how long what was used may be in memory alone.
+	// flushEvery is the longest time for which usage is in memory only.
 	flushEvery = 3 * time.Second
-	// refreshEvery is how long a budget's other spenders, on other nodes, may be unknown to this one, from when they are
-	// in the store.
+	// refreshEvery is the longest time for which spending on other nodes may be unknown to this one, from the moment
+	// that it is in the store.
 	refreshEvery = 5 * time.Second
-	// longestPause is the longest pause between two attempts while the store is away, in times of flushEvery.
+	// longestPause is the longest pause between two attempts while the store is away, as a multiple of flushEvery.
 	longestPause = 20
-	// storeTimeout bounds one visit to the store, and the last one when the Meter is closed.
+	// storeTimeout bounds one visit to the store, including the last one when the Meter is closed.
 	storeTimeout = 10 * time.Second
-	// forgetAfter is how long an organization's budgets are kept in memory without a call.
+	// forgetAfter is the time for which an organization's budgets stay in memory without a call.
 	forgetAfter = 10 * time.Minute
 )
 
-// keptBudgets is the number of organizations whose budgets are kept compiled.
+// keptBudgets is the number of organizations whose compiled budgets are cached.
 const keptBudgets = 10_000
 
 // Meter keeps the books. It is safe for concurrent use. Close ends it.
@@ -68,23 +69,23 @@ type Meter struct {
 	mu      sync.Mutex
 	ledgers map[string]*ledger // by organization
 	book    book
-	alerts  []Alert // that nobody was told of yet
+	alerts  []Alert // not delivered yet
 	stats   Stats
-	unknown map[priced]struct{} // models whose price was missed in the log
+	unknown map[priced]struct{} // models whose missing price was logged
 	started bool
 	closed  bool
 
-	// visit is held, as the one element in it, by whoever moves something between the store and memory: what is read there
-	// then is known to hold what was sent there, and nothing else. What follows belongs to its holder.
+	// visit holds one element while a goroutine moves data between the store and memory. Data that the holder reads
+	// from the store includes exactly the data that was sent there before. The following fields belong to the holder.
 	visit   chan struct{}
 	node    string
 	number  int64
-	queue   []*storage.UsageBatch // that were cut, and are not known to be in the store
-	loose   []*storage.UsageBatch // of queue, those that should be in the spool and are not
+	queue   []*storage.UsageBatch // cut batches that may not be in the store yet
+	loose   []*storage.UsageBatch // batches of queue that belong in the spool and are not there yet
 	spool   spool
-	adopted bool // what was left in the spool is in the queue
+	adopted bool // the batches left in the spool are in the queue
 
-	telling  sync.Mutex // held while somebody is told of alerts
+	telling  sync.Mutex // held while alerts are delivered
 	wake     chan struct{}
 	stop     context.CancelFunc
 	stopping context.Context
@@ -93,8 +94,8 @@ type Meter struct {
 
 // New makes a Meter. It starts nothing until there is something to do.
 //
-// It is a node of its own in the store, under a name that no other has: its numbers need not go on where another process
-// has left them, and no file says what they are.
+// The Meter is a node of its own in the store, under a unique name. So its numbers need not continue those of an
+// earlier process, and no file has to record them.
 func New(o Options) (*Meter, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -120,19 +121,21 @@ func New(o Options) (*Meter, error) {
 // Call is a call to a model that is about to be made.
 type Call struct {
 	Organization string
-	// Subject is what budgets are matched with. Its user, key, agent, alias and model are whose usage it is.
+	// Subject selects the budgets. Its user, key, agent, alias and model also name the usage.
 	Subject limit.Subject
-	// Kind is the provider's, by which, with its name, prices are found: "openai", "anthropic".
+	// Kind is the kind of the provider, such as "openai" or "anthropic". Kind and name of the provider select the
+	// prices.
 	Kind string
-	// Input and Output are how many tokens it is expected to take, as they are reserved at rate limits.
+	// Input and Output hold the expected numbers of tokens, as reserved at rate limits.
 	Input, Output int64
-	// Uncounted is a call that the gateway makes for itself in the course of another: its tokens cost, and it is no request.
+	// Uncounted marks a call that the gateway makes for itself in the course of another. Its tokens cost money, but it
+	// does not count as a request.
 	Uncounted bool
 }
 
-// Hold is a call that was let through, with its estimated cost set aside. Whoever has one ends it with Settle or Release,
-// whatever became of the call; the first of them counts and later ones do nothing.
-// Both are safe on nil and for concurrent use, and report whether they were the first.
+// Hold is a call that was let through, with its estimated cost reserved. Its owner must end it with Settle or Release,
+// however the call ended. The first of them counts and later ones do nothing. Both are safe on nil and for concurrent
+// use, and report whether they were the first.
 type Hold struct {
 	meter    *Meter
 	call     Call
@@ -140,12 +143,12 @@ type Hold struct {
 	priced   bool
 	at       time.Time
 	estimate int64
-	aside    int64 // in each of charges: the estimate, or what their numbers have room for
+	aside    int64 // in each of charges: the estimate, or as much as the counters have room for
 	charges  []*counter
 	ended    bool
 }
 
-// Settle writes down what the call used, or is taken to have used when nobody learnt it (attack T07).
+// Settle records the usage of the call, or the assumed usage when it is not known (attack T07).
 func (h *Hold) Settle(used Tokens) bool {
 	if h == nil {
 		return false
@@ -153,7 +156,7 @@ func (h *Hold) Settle(used Tokens) bool {
 	return h.meter.settle(h, used)
 }
 
-// Release writes nothing down: the provider was not reached, or took nothing for its answer.
+// Release records nothing: the provider was not reached, or charged nothing for its answer.
 func (h *Hold) Release() bool {
 	if h == nil {
 		return false
@@ -163,7 +166,7 @@ func (h *Hold) Release() bool {
 	return h.end()
 }
 
-// end gives back what was set aside. The meter's lock is held.
+// end gives back the reserved amount. The caller holds the meter's lock.
 func (h *Hold) end() bool {
 	if h.ended {
 		return false
@@ -178,7 +181,7 @@ func (h *Hold) end() bool {
 
 func (m *Meter) settle(h *Hold, used Tokens) bool {
 	first, late := m.enterUsed(h, used)
-	if late { // apart from the request, which may have ended
+	if late { // independent of the request, which may have ended
 		var visit sync.WaitGroup
 		visit.Go(m.last)
 		visit.Wait()
@@ -186,7 +189,8 @@ func (m *Meter) settle(h *Hold, used Tokens) bool {
 	return first
 }
 
-// enterUsed writes down what a call used, if nobody has. late: the Meter is closed, and its last visit to the store may be over.
+// enterUsed records the usage of a call, if that was not done yet. late reports that the Meter is closed, and that its
+// last visit to the store may be over.
 func (m *Meter) enterUsed(h *Hold, used Tokens) (first, late bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +213,7 @@ func (m *Meter) enterUsed(h *Hold, used Tokens) (first, late bool) {
 	return true, m.closed
 }
 
-// hurry makes the goroutine begin its next round now.
+// hurry starts the goroutine's next round now.
 func (m *Meter) hurry() {
 	select {
 	case m.wake <- struct{}{}:
@@ -217,19 +221,19 @@ func (m *Meter) hurry() {
 	}
 }
 
-// Stats are what a Meter has done, and what it has to do.
+// Stats holds counts of finished and open work of a Meter.
 type Stats struct {
-	Batches  int64 // that the store took
-	Failures int64 // attempts to send one that ended in an error
-	Rows     int64 // that are not known to be in the store
+	Batches  int64 // accepted by the store
+	Failures int64 // failed attempts to send a batch
+	Rows     int64 // that may not be in the store yet
 	Aside    int64 // rows and spends that the store could not keep
-	Coarse   int64 // requests that were written down without user, key and agent, because there were too many rows
+	Coarse   int64 // requests recorded without user, key and agent, because there were too many rows
 	Unpriced int64 // calls to models without a price
-	Refused  int64 // calls that a budget had no room for
+	Refused  int64 // calls that a budget refused for lack of room
 	Alerts   int64
 }
 
-// Stats returns the numbers of the moment.
+// Stats returns the present numbers.
 func (m *Meter) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -239,7 +243,7 @@ func (m *Meter) Stats() Stats {
 	return s
 }
 
-// maxUnknown bounds the models that are remembered to have been missed.
+// maxUnknown bounds the number of remembered models without a price.
 const maxUnknown = 1_000
 
 // missed logs, once for each model, that it has no price.

@@ -2,27 +2,28 @@ package metering
 
 import "math/bits"
 
-// Tokens are what a call used, or is expected to.
+// Tokens holds the numbers of tokens that a call used or is expected to use.
 type Tokens struct {
 	Input  int64
 	Output int64
-	Cached int64 // of Input, those that the provider had cached
-	// Written are those of Input that the provider was asked to cache, and Written1h those of Written that it keeps for an hour.
+	Cached int64 // part of Input that came from the provider's cache
+	// Written is the part of Input that the provider was asked to cache. Written1h is the part of Written that it keeps
+	// for an hour.
 	Written, Written1h int64
 }
 
 const (
-	// maxTokens bounds one number of tokens: whatever a provider says, sums of calls do not overflow.
+	// maxTokens bounds one number of tokens, so that sums of calls cannot overflow, whatever a provider says.
 	maxTokens = 1 << 40
-	// maxCost bounds what one call can cost, a million units in billionths, for the same reason.
+	// maxCost bounds the cost of one call, a million units in billionths, for the same reason.
 	maxCost = 1_000_000 * unit
 	// unit is one unit of the currency in billionths.
 	unit = 1_000_000_000
-	// perTokens is the number of tokens that prices are for.
+	// perTokens is the number of tokens that a price is for.
 	perTokens = 1_000_000
 )
 
-// sane brings tokens into bounds: none negative, no more cached ones than there are.
+// sane limits token numbers to valid ranges: none negative, and no more cached ones than there are.
 func (t Tokens) sane() Tokens {
 	t.Input, t.Output = clamp(t.Input), clamp(t.Output)
 	t.Cached = min(clamp(t.Cached), t.Input)
@@ -33,16 +34,17 @@ func (t Tokens) sane() Tokens {
 
 func clamp(tokens int64) int64 { return min(max(tokens, 0), maxTokens) }
 
-// Price is what a model's tokens cost, in billionths of the currency's unit for a million tokens. None is negative.
+// Price holds the prices of a model's tokens, in billionths of the currency's unit for a million tokens. None is
+// negative.
 type Price struct {
 	Input  int64
-	Cached int64 // input that the provider had cached
+	Cached int64 // input from the provider's cache
 	Output int64
-	// Write is for input that the provider caches, and Write1h for what it keeps for an hour.
+	// Write is for input that the provider caches. Write1h is for input that it keeps for an hour.
 	Write, Write1h int64
 }
 
-// Cost is what the tokens cost in billionths, rounded up once for the call.
+// Cost returns the cost of the tokens in billionths, rounded up once for the call.
 func (p Price) Cost(t Tokens) int64 {
 	t = t.sane()
 	var high, low uint64
@@ -62,7 +64,7 @@ func (p Price) Cost(t Tokens) int64 {
 	return int64(min(cost, maxCost))
 }
 
-// add is a sum that stays at the largest number.
+// add returns a sum that stops at the largest number.
 func add(a, b int64) int64 {
 	if sum := a + b; sum >= a {
 		return sum

@@ -12,7 +12,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestPoison: usage that the store cannot keep holds up nobody's, and is kept where somebody finds it.
+// TestPoison checks that usage that the store cannot keep does not hold up other usage, and is saved where operators
+// find it.
 func TestPoison(t *testing.T) {
 	for _, where := range []string{"a directory", "memory"} {
 		t.Run(where, func(t *testing.T) {
@@ -67,7 +68,7 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// TestReservedStaysANumber: what runs at the same time cannot be more than a number holds, and all of it comes back.
+// TestReservedStaysANumber checks that the sum of running calls cannot overflow, and that all of it is given back.
 func TestReservedStaysANumber(t *testing.T) {
 	store := newMemory()
 	store.put(storage.Budget{ID: "b", OrganizationID: acme, Name: "b", Scope: storage.Scope{Type: storage.ScopeOrganization}, Period: storage.BudgetDay, Amount: 1, Enabled: true})

@@ -17,38 +17,39 @@ import (
 //go:embed prices.json
 var shipped []byte
 
-// Prices is a table of what models cost. It is never changed.
+// Prices is a table of model prices. It is never changed.
 type Prices struct {
 	currency string
 	models   map[priced]Price
 }
 
-// anthropic is the kind of provider that charges for writing to its caches.
+// anthropic is the kind of provider that charges for writes to its caches.
 const anthropic = "anthropic"
 
-// priced is what a price is for. With no provider it is for all of a kind.
+// priced names the model that a price is for. Without a provider the price is for all providers of a kind.
 type priced struct{ kind, provider, model string }
 
-// Shipped is the table that comes with the gateway.
+// Shipped returns the table that comes with the gateway.
 var Shipped = sync.OnceValue(func() *Prices {
 	p, err := parsePrices(shipped)
 	if err != nil {
-		panic("the shipped price table: " + err.Error()) // a test reads it
+		panic("the shipped price table: " + err.Error()) // cannot happen: a test reads the table
 	}
 	return p
 })
 
-// Currency is the code of the currency that all prices are in.
+// Currency returns the currency code of all prices.
 func (p *Prices) Currency() string { return p.currency }
 
-// With reads a table and lays it over p: its prices go before p's for the same models. A table in another currency
-// stands alone, because its costs cannot be added to p's. An error names line and column.
+// With reads a table and puts it over p: its prices win over p's for the same models. A table in another currency
+// replaces p, because its costs cannot be added to p's. An error names line and column.
 //
-// The text is a JSON object: currency (three capitals), as_of (YYYY-MM-DD, for people), and models, a list of objects with
-// kind and model, optionally provider (the name of a single provider), input, output and optionally cached_input, cache_write
-// and cache_write_1h: the price of a million tokens, a decimal number or a string of one, with at most 9 decimals. Without
-// cached_input, cached tokens cost what others do. Without cache_write, tokens that are written to a cache cost what others do, but
-// with the kind anthropic, whose list has the same factors for all models, 1.25 times that, and 2 times for an hour.
+// The text is a JSON object with currency (three capitals), as_of (YYYY-MM-DD, for people) and models, a list of
+// objects. Each has kind and model, optionally provider (the name of a single provider), input, output, and optionally
+// cached_input, cache_write and cache_write_1h. A price is for a million tokens, as a decimal number or a string of
+// one, with at most 9 decimals. Without cached_input, cached tokens cost the same as others. Without cache_write,
+// tokens written to a cache cost the same as others. The kind anthropic is an exception, because its price list has the
+// same factors for all models: 1.25 times the input price, and 2 times for an hour.
 func (p *Prices) With(text []byte) (*Prices, error) {
 	over, err := parsePrices(text)
 	if err != nil {
@@ -62,12 +63,12 @@ func (p *Prices) With(text []byte) (*Prices, error) {
 	return over, nil
 }
 
-// dated is a model's name with the date of a version.
+// dated matches a model name with the date of a version.
 var dated = regexp.MustCompile(`\A(.+?)(?:[-@](?:20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})|-latest)\z`)
 
-// Of finds the price of a provider's model. The names are compared exactly. A version that is not in the table, one whose
-// name ends in a date (-2024-08-06, -20240806, @20240806) or in -latest, costs what the name before it does. What a table
-// says of the one provider goes before what it says of its kind.
+// Of finds the price of a provider's model. Names are compared exactly. A version that is not in the table, with a name
+// that ends in a date (-2024-08-06, -20240806, @20240806) or in -latest, costs the same as the name before it. A price
+// for the one provider wins over a price for its kind.
 func (p *Prices) Of(kind, provider, model string) (Price, bool) {
 	if price, ok := p.models[priced{kind, provider, model}]; ok {
 		return price, true
@@ -132,11 +133,11 @@ func parsePrices(text []byte) (*Prices, error) {
 var (
 	currencyText = regexp.MustCompile(`\A[A-Z]{3}\z`)
 	dateText     = regexp.MustCompile(`\A20[0-9]{2}-[01][0-9]-[0-3][0-9]\z`)
-	// priceText is a price below a million: no sign, no exponent, nothing that would be rounded.
+	// priceText matches a price below a million: no sign, no exponent, no digits that would be rounded.
 	priceText = regexp.MustCompile(`\A(0|[1-9][0-9]{0,5})(\.[0-9]{1,9})?\z`)
 )
 
-// priceReader keeps the first thing that is wrong with a table.
+// priceReader keeps the first error in a table.
 type priceReader struct {
 	text []byte
 	err  error
@@ -148,13 +149,13 @@ func (r *priceReader) fail(at strictjson.Value, format string, args ...any) {
 	}
 }
 
-// position is where a byte is, as editors count.
+// position returns line and column of a byte, as editors count them.
 func position(text []byte, offset int) string {
 	before := string(text[:min(offset, len(text))])
 	return fmt.Sprintf("line %d, column %d", strings.Count(before, "\n")+1, len(before)-strings.LastIndexByte(before, '\n'))
 }
 
-// members checks that v is an object of these members: a misspelt price would be none.
+// members checks that v is an object with these members: a misspelt price would count as no price.
 func (r *priceReader) members(v strictjson.Value, required, optional []string) {
 	if v.Kind() != strictjson.Object {
 		r.fail(v, "an object is expected")
@@ -172,7 +173,7 @@ func (r *priceReader) members(v strictjson.Value, required, optional []string) {
 	}
 }
 
-// name is a text that is not empty; "" when there is none.
+// name returns a text that is not empty; "" when there is none.
 func (r *priceReader) name(v strictjson.Value, member string) string {
 	text, ok := v.Get(member)
 	if ok && text.Str() == "" {

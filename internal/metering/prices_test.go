@@ -50,17 +50,18 @@ func TestShippedPrices(t *testing.T) {
 	}
 }
 
-// openaiPrice is a price of a provider that charges for writing to its caches what it does for other input.
+// openaiPrice returns a price of a provider that charges the same for cache writes as for other input.
 func openaiPrice(input, cached, output int64) Price {
 	return Price{Input: input, Cached: cached, Output: output, Write: input, Write1h: input}
 }
 
-// anthropicPrice is a price of Anthropic's list: W43, 1.25 times input for five minutes in the cache, 2 times for an hour.
+// anthropicPrice returns a price of Anthropic's list (W43): 1.25 times input for five minutes in the cache, 2 times for
+// an hour.
 func anthropicPrice(input, cached, output int64) Price {
 	return Price{Input: input, Cached: cached, Output: output, Write: input * 5 / 4, Write1h: 2 * input}
 }
 
-// TestWritePrices: W43, prices of writing to caches can be given, and are Anthropic's factors where they are not.
+// TestWritePrices covers W43: prices of cache writes can be given, and have Anthropic's factors where they are not.
 func TestWritePrices(t *testing.T) {
 	p, err := Shipped().With([]byte(`{"currency": "EUR", "models": [
 		{"kind": "anthropic", "model": "list", "input": "3", "output": 15},
@@ -105,9 +106,9 @@ func TestPriceOfModel(t *testing.T) {
 		{kind: "openai", provider: "OpenAI", model: "gpt-4o", want: openaiPrice(unit, unit, 2_500_000_000)},
 		{kind: "openai", model: "gpt-4o", want: openaiPrice(unit, unit, 2_500_000_000)},
 		{kind: "openai", provider: "Ours", model: "gpt-4o"},
-		{kind: "openai", provider: "Ours", model: "gpt-4o-2024-08-06"}, // what is said of the provider goes first
+		{kind: "openai", provider: "Ours", model: "gpt-4o-2024-08-06"}, // the price for the provider goes first
 		{kind: "openai", provider: "OpenAI", model: "gpt-4o-2024-08-06", want: openaiPrice(unit, unit, 2_500_000_000)},
-		{kind: "openai", provider: "OpenAI", model: "gpt-4o-2024-05-13", want: openaiPrice(5*unit, 5*unit, 15*unit)}, // exact goes first
+		{kind: "openai", provider: "OpenAI", model: "gpt-4o-2024-05-13", want: openaiPrice(5*unit, 5*unit, 15*unit)}, // the exact name goes first
 		{kind: "openai", provider: "Ours", model: "gpt-4o-mini", want: openaiPrice(150_000_000, 75_000_000, 600_000_000)},
 		{kind: "anthropic", model: "claude-sonnet-4-5-20250929", want: anthropicPrice(3*unit, 300_000_000, 15*unit)},
 		{kind: "anthropic", model: "claude-sonnet-4-5@20250929", want: anthropicPrice(3*unit, 300_000_000, 15*unit)},

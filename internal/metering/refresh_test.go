@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// settled returns an organization's set once the cache keeps it: from then on everybody is given this one.
+// settled returns an organization's set once the cache keeps it: from then on every caller gets this one.
 func (d *desk) settled(organization string) *budgetSet {
 	d.t.Helper()
 	var last *budgetSet
@@ -29,7 +29,8 @@ func (d *desk) settled(organization string) *budgetSet {
 	return nil
 }
 
-// TestClockGoesBack turns the clock back into a month whose spends were not read: nobody spends them again.
+// TestClockGoesBack turns the clock back into a month whose spends were not read. They must not be available a second
+// time.
 func TestClockGoesBack(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetMonth, 100))
@@ -46,7 +47,7 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
-// TestVisitsWait: whoever has a budget waits for a visit that goes on, and nobody else does.
+// TestVisitsWait checks that callers with a budget wait for a running visit, and that others do not.
 func TestVisitsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -77,7 +78,7 @@ func TestVisitsWait(t *testing.T) {
 	})
 }
 
-// TestReadOnce lets several calls wait for the first reading of what was spent: one reads it for all.
+// TestReadOnce lets several calls wait for the first reading of the spends: one reads them for all.
 func TestReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -104,7 +105,8 @@ func TestReadOnce(t *testing.T) {
 	})
 }
 
-// TestRefreshWithoutSettling: a node on which calls run for long hears of what others spend, though none of its own has ended.
+// TestRefreshWithoutSettling checks that a node with long calls learns what others spend, although none of its own
+// calls has ended.
 func TestRefreshWithoutSettling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -125,8 +127,8 @@ func TestRefreshWithoutSettling(t *testing.T) {
 	})
 }
 
-// TestReadAgain reads what was spent again while a call runs: what it set aside stays set aside, also when the budget's period is
-// over, or the budget is off, by its end.
+// TestReadAgain reads the spends again while a call runs. The call's reserved amount must stay reserved, even when the
+// budget's period is over, or the budget is off, at the call's end.
 func TestReadAgain(t *testing.T) {
 	start := func() (*desk, *Hold) {
 		store := newMemory()
@@ -170,7 +172,8 @@ func TestReadAgain(t *testing.T) {
 	})
 }
 
-// TestCountersAreForgotten reads what was spent again: counters without spending or calls, and of periods that are over, are dropped.
+// TestCountersAreForgotten reads the spends again. Counters without spending or calls, and of past periods, must be
+// dropped.
 func TestCountersAreForgotten(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", storage.Scope{Type: storage.ScopeUser}, storage.BudgetDay, 100))
@@ -204,7 +207,7 @@ func TestCountersAreForgotten(t *testing.T) {
 	}
 }
 
-// TestNothingLeftToSend drops spends of another scope: no batch is made of what is left of them.
+// TestNothingLeftToSend drops spends of another scope: no batch is made of the empty rest.
 func TestNothingLeftToSend(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetDay, 100))
@@ -217,7 +220,7 @@ func TestNothingLeftToSend(t *testing.T) {
 	}
 }
 
-// TestRefresh: which organizations are forgotten, and of which is read again what they spent.
+// TestRefresh checks which organizations are forgotten, and whose spends are read again.
 func TestRefresh(t *testing.T) {
 	store := newMemory()
 	d := newDesk(t, store)
@@ -274,7 +277,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestRefreshFails: the goroutine learns that the store is away from reading, too.
+// TestRefreshFails checks that the goroutine also notices from a read that the store is away.
 func TestRefreshFails(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetDay, 100))
@@ -288,7 +291,7 @@ func TestRefreshFails(t *testing.T) {
 	}
 }
 
-// TestReload reads again what was spent, unless the organization was forgotten meanwhile or its ledger has newer budgets.
+// TestReload reads the spends again, unless the organization was forgotten meanwhile or its ledger has newer budgets.
 func TestReload(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetDay, 100))

@@ -12,27 +12,28 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Refusal says which budget has no room for a call. When several have none it is the one that takes longest to have some.
+// Refusal names the budget that has no room for a call. When several budgets have none, it names the one that takes
+// longest to have some.
 type Refusal struct {
 	Budget   storage.Budget
-	Subject  string // whose share of it, when it is for each apart
+	Subject  string // the subject with this share, when the budget counts each subject apart
 	Spent    int64
-	Reserved int64 // by calls that run
-	Estimate int64 // what the call was expected to cost
-	// RetryAfter is the time until the period ends, or, when calls that run hold what is left, a short one.
+	Reserved int64 // for running calls
+	Estimate int64 // expected cost of the call
+	// RetryAfter is the time until the period ends. It is short when only running calls hold the rest of the budget.
 	RetryAfter time.Duration
 }
 
-// whileRunning is when a call may come again that others, which end at any time, have left no room for.
+// whileRunning is the wait for a call that running calls have left no room for. Those may end at any time.
 const whileRunning = time.Second
 
-// Seconds is RetryAfter in whole seconds, rounded up, at least 1.
+// Seconds returns RetryAfter in whole seconds, rounded up, at least 1.
 func (r *Refusal) Seconds() int64 { return max(int64((r.RetryAfter+time.Second-1)/time.Second), 1) }
 
 // SetHeader sets Retry-After (RFC 9110 section 10.2.3).
 func (r *Refusal) SetHeader(h http.Header) { h.Set("Retry-After", strconv.FormatInt(r.Seconds(), 10)) }
 
-// Message is what the caller is told. No amount is in it: those are for administrators.
+// Message returns the text for the caller. It has no amounts: those are for administrators.
 func (r *Refusal) Message() string {
 	switch {
 	case r.Spent >= r.Budget.Amount:
@@ -43,12 +44,13 @@ func (r *Refusal) Message() string {
 	return fmt.Sprintf("What is left of the budget of this %s is set aside for requests that are running. Try again when they have ended.", r.Budget.Period)
 }
 
-// Reserve sets the call's estimated cost aside in every budget that applies to it. Exactly one of its results is not nil:
-// a hold, a refusal (nothing was set aside), or an error, on which nobody may be let through.
+// Reserve reserves the call's estimated cost in every budget that applies to it. Exactly one of its results is not nil:
+// a hold, a refusal (nothing was reserved), or an error. A call must not be let through on an error.
 //
-// A budget with HardStop refuses when it is spent, and when what is spent, set aside and expected of this call exceeds it:
-// however many calls come at once, it is passed by no more than the estimates are wrong. A call to a model that costs nothing,
-// or has no price, takes nothing from a budget, and none refuses it.
+// A budget with HardStop refuses when it is spent. It also refuses when the sum of spent amount, reserved amounts and
+// the estimate of this call exceeds it. However many calls come at once, a budget is exceeded only by the error of the
+// estimates. A call to a model that costs nothing, or has no price, takes nothing from a budget, and no budget refuses
+// it.
 func (m *Meter) Reserve(ctx context.Context, c Call, prices *Prices) (*Hold, *Refusal, error) {
 	h := &Hold{meter: m, call: c, at: m.now()}
 	if h.price, h.priced = prices.Of(c.Kind, c.Subject.ProviderName, c.Subject.Model); !h.priced {
@@ -67,7 +69,7 @@ func (m *Meter) Reserve(ctx context.Context, c Call, prices *Prices) (*Hold, *Re
 		}
 		refused, changed := m.chargeFrom(h, l, set, hits)
 		switch {
-		case changed: // they are looked for again
+		case changed: // look for the budgets again
 		case refused != nil:
 			return nil, refused, nil
 		default:
@@ -76,7 +78,7 @@ func (m *Meter) Reserve(ctx context.Context, c Call, prices *Prices) (*Hold, *Re
 	}
 }
 
-// chargeFrom is charge with the budgets of a set, unless they have changed since it was read.
+// chargeFrom does the same as charge with the budgets of a set, unless they have changed since the set was read.
 func (m *Meter) chargeFrom(h *Hold, l *ledger, set *budgetSet, hits []limit.Hit) (refused *Refusal, changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +88,7 @@ func (m *Meter) chargeFrom(h *Hold, l *ledger, set *budgetSet, hits []limit.Hit)
 	return m.charge(h, l, hits), false
 }
 
-// charge sets the cost aside. The lock is held.
+// charge reserves the cost. The caller holds the lock.
 func (m *Meter) charge(h *Hold, l *ledger, hits []limit.Hit) *Refusal {
 	var refused *Refusal
 	counters := make([]*counter, len(hits))
@@ -126,7 +128,7 @@ func (m *Meter) charge(h *Hold, l *ledger, hits []limit.Hit) *Refusal {
 	return nil
 }
 
-// periodEnd is when the period that t is in ends.
+// periodEnd returns the end of the period that contains t.
 func periodEnd(p storage.BudgetPeriod, t time.Time) time.Time {
 	start := p.Start(t)
 	if p == storage.BudgetMonth {
@@ -139,25 +141,25 @@ func periodEnd(p storage.BudgetPeriod, t time.Time) time.Time {
 type Alert struct {
 	Organization string
 	Budget       storage.Budget
-	Subject      string // who has spent it, when the budget is for each apart
+	Subject      string // the spender, when the budget counts each subject apart
 	Start        time.Time
 	Spent        int64
 }
 
-// spend counts a call's cost in its budgets. The lock is held.
+// spend counts a call's cost in its budgets. The caller holds the lock.
 func (m *Meter) spend(h *Hold, cost int64) {
 	for _, c := range h.charges {
 		if c.gone {
 			continue
 		}
 		c.spent = add(c.spent, cost)
-		set := m.ledgers[h.call.Organization].set // calls that run keep their ledger
+		set := m.ledgers[h.call.Organization].set // running calls keep their ledger
 		m.book.spend(h.call.Organization, spent{c.of, set.kept[c.of.budget]}, cost)
 		m.watch(h.call.Organization, set.byID[c.of.budget], c)
 	}
 }
 
-// reached reports whether a budget's share to alert of is spent.
+// reached reports whether the alert share of a budget is spent.
 func reached(b *storage.Budget, spent int64) bool {
 	if b.AlertPercent <= 0 {
 		return false
@@ -166,8 +168,8 @@ func reached(b *storage.Budget, spent int64) bool {
 	return spent > 0 && spent >= b.Amount/100*percent+b.Amount%100*percent/100
 }
 
-// watch notes an alert when there is reason for one: once for a budget, subject and period, again when the budget was
-// raised meanwhile. The lock is held.
+// watch queues an alert when a budget has reached its share. There is one alert for each budget, subject and period,
+// and another one after the budget was raised. The caller holds the lock.
 func (m *Meter) watch(organization string, b *storage.Budget, c *counter) {
 	is := reached(b, c.spent)
 	if is && !c.alerted {

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestRefusals: why a budget of 100 has no room for a call, and for how long.
+// TestRefusals checks why a budget of 100 has no room for a call, and for how long.
 func TestRefusals(t *testing.T) {
 	midnight := time.Date(2026, 3, 18, 0, 0, 0, 0, time.UTC).Sub(noon)
 	const (
@@ -18,7 +18,7 @@ func TestRefusals(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		spent, running, asked int64
-		message               string // none: it is let through
+		message               string // "": the call passes
 		retry                 time.Duration
 	}{
 		"all of it":                      {0, 0, 100, "", 0},
@@ -55,7 +55,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestTheLongestIsTold: of two budgets that are spent the one is told that takes longer, in whatever order they are looked at.
+// TestTheLongestIsTold checks that of two spent budgets, the refusal names the one that takes longer, in whatever order
+// they are checked.
 func TestTheLongestIsTold(t *testing.T) {
 	day, month := budget("day", wholeOrganization, storage.BudgetDay, 100), budget("month", wholeOrganization, storage.BudgetMonth, 100)
 	for _, order := range [][]storage.Budget{{day, month}, {month, day}} {
@@ -71,7 +72,8 @@ func TestTheLongestIsTold(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile charges a call from budgets that have changed, or were forgotten, since they were looked at: it is not charged.
+// TestChangedMeanwhile charges a call to budgets that have changed, or were forgotten, since they were read: it must
+// not be charged.
 func TestChangedMeanwhile(t *testing.T) {
 	store := newMemory()
 	store.put(budget("b", wholeOrganization, storage.BudgetDay, 100))

@@ -13,26 +13,27 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// spool is a directory of batches that are not known to be in the store, one file each, so that they outlive the process.
+// spool is a directory of batches that may not be in the store yet, one file for each, so that they outlive the
+// process.
 //
-// It has no locks. Whoever finds a batch there may send it and take it away afterwards, its maker too, at the same time:
-// under its node and number it counts once. And a node's batches are sent in their order, so that one that is missing
-// before others is in the store.
+// It has no locks. Any process that finds a batch there may send it and remove it afterwards, even while its maker does
+// the same: under its node and number the batch counts once. A node's batches are sent in order. So a batch that is
+// missing before others is in the store.
 type spool struct{ dir string }
 
 const spooled = ".json"
 
 func (s spool) path(b *storage.UsageBatch) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%s-%019d%s", b.Node, b.Number, spooled)) // sorted by name, they are in order
+	return filepath.Join(s.dir, fmt.Sprintf("%s-%019d%s", b.Node, b.Number, spooled)) // their names sort in the order of the batches
 }
 
 // keep makes a batch durable.
 func (s spool) keep(b *storage.UsageBatch) error { return s.write(s.path(b), b) }
 
-// refusedSuffix is what is behind the names of files of usage that no store takes. They stay for people.
+// refusedSuffix is the suffix of files with usage that no store accepts. They stay for people.
 const refusedSuffix = ".refused"
 
-// setAside keeps what was refused of a batch, and returns the file's name; "" when there is no place for it.
+// setAside saves the refused part of a batch, and returns the file's name; "" when there is no directory.
 func (s spool) setAside(b *storage.UsageBatch, refused *storage.UsageRefused) (file string, err error) {
 	if s.dir == "" {
 		return "", nil
@@ -41,7 +42,7 @@ func (s spool) setAside(b *storage.UsageBatch, refused *storage.UsageRefused) (f
 	return file, s.write(file, refused)
 }
 
-// write makes a file durable, whole or not at all.
+// write makes a file durable, completely or not at all.
 func (s spool) write(path string, content any) error {
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s spool) write(path string, content any) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// drop takes a batch away that is in the store. One that stays is sent again, and ignored.
+// drop removes a batch that is in the store. A batch that stays is sent again, and ignored.
 func (s spool) drop(b *storage.UsageBatch) error {
 	if err := os.Remove(s.path(b)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -76,16 +77,16 @@ func (s spool) drop(b *storage.UsageBatch) error {
 	return nil
 }
 
-// left reads the batches that others have left, in their order. Files that are none stay where they are, and are in the
-// error. So are those that cannot be read, and with them all later ones of their node, for the next process: once those were
-// sent, the store would take what comes before them for sent.
+// left reads the batches that others have left, in order. Files that are no batches stay in place, and the error names
+// them. Files that cannot be read stay too, with all later ones of their node, for the next process. If the later ones
+// were sent, the store would take the earlier ones for sent.
 func (s spool) left() (batches []*storage.UsageBatch, err error) {
 	entries, err := os.ReadDir(s.dir) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err // some of them may be missing
+		return nil, err // some files may be missing from the list
 	}
 	waits := "/" // the node whose batches must wait; none has that name
 	for _, e := range entries {

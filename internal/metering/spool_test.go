@@ -17,14 +17,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// in is newDesk with a directory for what is not stored.
+// in returns a desk from newDesk with a directory for data that is not stored.
 func in(t testing.TB, store *memory, dir string) *desk {
 	d := newDesk(t, store)
 	d.spool = spool{dir}
 	return d
 }
 
-// kill ends a Meter as the end of its process does: nothing is sent any more.
+// kill ends a Meter as the end of its process does: nothing more is sent.
 func (d *desk) kill() {
 	d.stop()
 	d.running.Wait()
@@ -34,8 +34,8 @@ func (d *desk) kill() {
 	d.sets.Close()
 }
 
-// TestKilled: whatever the store answers and whenever the process is killed, what was cut is in the store once in the end,
-// and only what was not is lost.
+// TestKilled checks that batches that were cut are in the store exactly once in the end, and that only other data is
+// lost. This holds for every answer of the store and every moment of the kill.
 func TestKilled(t *testing.T) {
 	root, run := t.TempDir(), 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -44,7 +44,7 @@ func TestKilled(t *testing.T) {
 		store := newMemory()
 		store.put(budget("b", wholeOrganization, storage.BudgetMonth, math.MaxInt64))
 		d := in(t, store, dir)
-		other := in(t, store, dir) // a process beside it, which may take over its batches
+		other := in(t, store, dir) // a second process, which may take over its batches
 		defer func() { d.Close(); other.Close() }()
 		faults := rapid.SampledFrom([]fault{works, away, lostItsWord})
 		var kept, loose int64
@@ -72,7 +72,7 @@ func TestKilled(t *testing.T) {
 				n := rapid.Int64Range(1, 1000).Draw(r, "cost")
 				asReserved(d.reserve(call(n)))
 				loose += n
-				// What earlier processes have left is known as well.
+				// The state also includes the batches of earlier processes.
 				d.mu.Lock()
 				for _, c := range d.ledgers[acme].counters {
 					if c.spent != kept+loose {
@@ -99,7 +99,8 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestSavedWhileTheStoreIsAway: what a killed process loses is bounded by time, however long the store is away.
+// TestSavedWhileTheStoreIsAway checks that a killed process loses only data of a bounded time, however long the store
+// is away.
 func TestSavedWhileTheStoreIsAway(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestFilesThatAreNoBatches(t *testing.T) {
 	}
 }
 
-// TestNoRoom: a directory that cannot be written to keeps nothing from the store.
+// TestNoRoom checks that a directory without write access keeps nothing from the store.
 func TestNoRoom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -163,8 +164,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestSpoolOrder fails to keep a batch and keeps the next one: whoever takes over what is in the spool must not have it first, or
-// the store takes the one before for sent.
+// TestSpoolOrder fails to keep a batch and keeps the next one. A process that takes over the spool must not have the
+// second before the first, or the store takes the first for sent.
 func TestSpoolOrder(t *testing.T) {
 	dir, store := filepath.Join(t.TempDir(), "usage"), newMemory()
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // nothing can be kept
@@ -191,7 +192,8 @@ func TestSpoolOrder(t *testing.T) {
 	}
 }
 
-// TestSettledAfterTheEnd settles a call after the Meter was closed, with a store that is there and with one that is gone.
+// TestSettledAfterTheEnd settles a call after the Meter was closed, with a store that is there and with one that is
+// away.
 func TestSettledAfterTheEnd(t *testing.T) {
 	for name, fails := range map[string]fault{"stored": works, "for the next process": away} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +215,7 @@ func TestSettledAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestSettledBehindAVisit settles a call after the end while a visit to the store takes all the time that it has.
+// TestSettledBehindAVisit settles a call after the end, while a visit to the store uses all its time.
 func TestSettledBehindAVisit(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -237,9 +239,9 @@ func TestSettledBehindAVisit(t *testing.T) {
 	})
 }
 
-// TestSpoolUnread fails to read the first of two batches that a killed process has left: the second must not be sent before it, or the
-// store takes the first for sent. What other processes have left does not wait for it, and neither does what follows a file that
-// holds no batch.
+// TestSpoolUnread fails to read the first of two batches that a killed process has left. The second must not be sent
+// before it, or the store takes the first for sent. Batches of other processes must not wait for it, and neither must
+// batches after a file without a batch.
 func TestSpoolUnread(t *testing.T) {
 	dir, store := t.TempDir(), newMemory()
 	leave := func(costs ...int64) (files []string) {
