@@ -46,8 +46,8 @@ func BenchmarkEventSize(b *testing.B) {
 	}
 }
 
-// BenchmarkRoundTrip compares a whole hop over loopback, client to gateway to upstream, with the least a net/http proxy
-// can do. Run it with -cpu 1.
+// BenchmarkRoundTrip compares a whole hop over loopback, from client to gateway to upstream, with the least work of a
+// net/http proxy. Run it with -cpu 1.
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, shape := range []struct {
 		name, media string
@@ -116,7 +116,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// hop is the least handler over a forwarder that carries a credential.
+// hop returns the smallest handler over a forwarder that carries a credential.
 func hop(b *testing.B, f *Forwarder, target *url.URL) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := ReadBody(r, 4<<20)
@@ -137,7 +137,7 @@ func hop(b *testing.B, f *Forwarder, target *url.URL) http.HandlerFunc {
 	}
 }
 
-// floor is the least a net/http proxy can do: no bounds, no judgement, every header.
+// floor returns the smallest net/http proxy: no bounds, no checks, every header.
 func floor(host string) http.HandlerFunc {
 	tr := &http.Transport{MaxIdleConnsPerHost: 512, ReadBufferSize: 4 << 10, WriteBufferSize: 16 << 10, DisableCompression: true}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -171,8 +171,8 @@ func floor(host string) http.HandlerFunc {
 	}
 }
 
-// BenchmarkForward is a whole forwarded call without a system call: the client's body is read, the request goes to an
-// upstream in memory, its answer is read whole, as the filter of lists needs it, and written to the client.
+// BenchmarkForward makes a whole forwarded call without a system call. It reads the client's body, sends the request to
+// an upstream in memory, reads the whole answer, as the filter of lists does, and writes it to the client.
 func BenchmarkForward(b *testing.B) {
 	for _, shape := range []struct {
 		name string
@@ -240,7 +240,7 @@ func (e echoing) DialPlain(ctx context.Context, network, addr string) (net.Conn,
 	return e.DialContext(ctx, network, addr)
 }
 
-// echo is such a connection. A request is what one write brings.
+// echo is such a connection. It takes each write as one request.
 type echo struct {
 	net.Conn
 	answer, left string
@@ -278,7 +278,7 @@ func (a *again) Read(p []byte) (int, error) {
 
 func (a *again) Close() error { return nil }
 
-// discarding is a client that counts.
+// discarding is a client that counts bytes.
 type discarding struct {
 	header http.Header
 	n      int

@@ -15,9 +15,9 @@ import (
 	"github.com/durward-gateway/durward/internal/http1"
 )
 
-// TestRequestsStayWhole is O12 for what leaves: requests are made in memory that others used before, and whatever becomes of
-// them, whoever gets one gets all of it from one caller. Their sizes differ: with the body behind the first write, and with
-// more headers than there is room for.
+// TestRequestsStayWhole covers O12 for outgoing requests. They are made in memory that earlier requests used. Even so,
+// every upstream must get complete requests of one caller each. Their sizes differ: some have the body behind the first
+// write, and some have more headers than there is room for.
 func TestRequestsStayWhole(t *testing.T) { onBoth(t, testRequestsStayWhole) }
 
 func testRequestsStayWhole(t *testing.T, via client) {
@@ -35,7 +35,7 @@ func testRequestsStayWhole(t *testing.T, via client) {
 				t.Errorf("%q got %s: %q", who, name, values)
 			}
 		}
-		if n, _ := strconv.Atoi(who); n%5 < 4 { // others are answered before their body is read
+		if n, _ := strconv.Atoi(who); n%5 < 4 { // the others are answered before their body is read
 			body, err := io.ReadAll(r.Body)
 			if rest := strings.ReplaceAll(string(body), who+",", ""); err == nil && rest != "" || strings.Trim(rest, who+",") != "" {
 				t.Errorf("%q got a body with %.100q", who, rest)
@@ -90,7 +90,7 @@ func callAs(t *testing.T, f *Forwarder, address string, i int) {
 	}
 	answer, err := f.Do(ctx, r)
 	if err != nil {
-		return // what is cancelled, or answered early, may fail
+		return // a cancelled or early answered call may fail
 	}
 	defer answer.Close()
 	if b, err := answer.ReadAll(1 << 10); err == nil && string(b) != who {
@@ -98,7 +98,8 @@ func callAs(t *testing.T, f *Forwarder, address string, i int) {
 	}
 }
 
-// TestOutgoingIsEmptied: nothing of a request, its credential first of all, waits in the memory of the next one.
+// TestOutgoingIsEmptied checks that nothing of a request, above all its credential, stays in the memory of the next
+// one.
 func TestOutgoingIsEmptied(t *testing.T) {
 	o := new(outgoing)
 	if err := o.prepare(&Request{Method: http.MethodPost, URL: mustURL("https://a.test/?k=v"), Body: []byte("{}"), SessionID: "s", Header: http.Header{"Mcp-Name": {"n"}}}); err != nil {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// BodyError is a client's body that was not accepted, and whose rest may still be on its way. Status is the answer's: 413
-// (PayloadTooLarge), 415 (UnsupportedMediaType: the body is encoded), 408 (it came too slowly) or 400 (it ended early or is
-// malformed). It is answered inside Answer.
+// BodyError says why a client's body was not accepted. The rest of the body may still be on its way. Status is the
+// status of the answer: 413 (PayloadTooLarge), 415 (UnsupportedMediaType: the body is encoded), 408 (it came too
+// slowly) or 400 (it ended early or is malformed). The caller must answer it inside Answer.
 type BodyError struct {
 	Status int
 	Cause  error
@@ -29,15 +29,15 @@ func (e *BodyError) Error() string {
 
 func (e *BodyError) Unwrap() error { return e.Cause }
 
-// lingerFor is how long the rest of a refused body is read on. A client far away, or on a machine that is out of breath, may
-// take seconds to see the answer; one that sees it stops sending, which ends this.
+// lingerFor is the time for which the rest of a refused body is read. A distant client, or one on an overloaded
+// machine, may take seconds to see the answer. A client that sees it stops sending, which ends the reading.
 const lingerFor = 5 * time.Second
 
-// Answer lets write answer the request so that the client gets to read it: an HTTP/1 connection closes after the answer
-// (the rest of the body would be taken for the next request), but not before what the client is still sending was read,
-// for five seconds at most. A connection that is closed with unread data is reset, and the reset takes the answer away
-// from a client that is still writing (RFC 9112 section 9.6). net/http's server does the same, but only for bodies that
-// nobody has wrapped, and Caddy wraps them.
+// Answer lets write answer the request in a way that lets the client read the answer. An HTTP/1 connection closes after
+// the answer, because the rest of the body would be taken for the next request. Before that, Answer reads on while the
+// client still sends, for five seconds at most. A connection that is closed with unread data is reset, and the reset
+// takes the answer away from a client that is still writing (RFC 9112 section 9.6). net/http's server does the same,
+// but only for bodies without a wrapper, and Caddy wraps them.
 func (e *BodyError) Answer(w http.ResponseWriter, write func()) {
 	if e.rest == nil {
 		write()
@@ -54,7 +54,7 @@ func (e *BodyError) Answer(w http.ResponseWriter, write func()) {
 	_, _ = io.Copy(io.Discard, e.rest)
 }
 
-// AnswerUnread is Answer for a request that is refused before its body was looked at.
+// AnswerUnread does the same as Answer for a request that is refused before its body was read.
 func AnswerUnread(w http.ResponseWriter, r *http.Request, write func()) {
 	e := new(BodyError)
 	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
@@ -71,12 +71,12 @@ func refuseBody(r *http.Request, status int, cause error) error {
 	return e
 }
 
-// firstRead is the most that is allocated on a client's word alone: a Content-Length costs its sender nothing.
+// firstRead is the most that is allocated for a declared length: a Content-Length costs its sender nothing.
 const firstRead = 64 << 10
 
-// ReadBody reads all of r's body into memory, at most limit bytes of it. A declared length above limit is refused before
-// anything is read. The end of the body is always read, which is also what lets net/http's server notice from then on
-// that the client went away. Errors are *[BodyError].
+// ReadBody reads all of r's body into memory, at most limit bytes of it. A declared length above limit is refused
+// before anything is read. It always reads up to the end of the body: only then does net/http's server notice that the
+// client went away. Errors are *[BodyError].
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	for _, v := range r.Header["Content-Encoding"] {
 		if v != "" && !strings.EqualFold(v, "identity") {
@@ -91,7 +91,7 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	}
 	size := min(limit+1, 4<<10)
 	if r.ContentLength >= 0 {
-		// One byte more: the read that fills the length then also sees the end.
+		// One more byte lets the read that fills the length also see the end.
 		size = min(r.ContentLength+1, firstRead)
 	}
 	b := make([]byte, 0, size)
@@ -115,7 +115,7 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 			return nil, refuseBody(r, http.StatusBadRequest, err)
 		}
 		if len(b) == cap(b) {
-			b = slices.Grow(b, len(b)) // what was received earns as much again
+			b = slices.Grow(b, len(b)) // grow by as much as was received so far
 		}
 	}
 }

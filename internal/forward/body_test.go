@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestRefusedBodyIsAnswered: a client that sends more than is accepted reads the refusal, not a reset connection, also
+// TestRefusedBodyIsAnswered checks that a client that sends too much reads the refusal, not a reset connection, even
 // when the server's body was wrapped on its way.
 func TestRefusedBodyIsAnswered(t *testing.T) {
 	const limit = 1 << 10
@@ -42,12 +42,12 @@ func TestRefusedBodyIsAnswered(t *testing.T) {
 	}
 }
 
-// TestLinger: what a refused client is still sending is read for five seconds, so that also a slow one gets to read its
-// answer, and no longer.
+// TestLinger checks that a refused client's data is read for five seconds and no longer, so that a slow client can read
+// its answer too.
 func TestLinger(t *testing.T) {
 	for _, test := range []struct {
 		name       string
-		sends      int // bytes, one each 110 ms
+		sends      int // number of bytes, one each 110 ms
 		sent       int
 		connection time.Duration
 	}{
@@ -100,7 +100,7 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// oneConnection listens for what somebody puts into it.
+// oneConnection is a listener that accepts a connection from a test.
 type oneConnection struct {
 	connections chan net.Conn
 	closed      chan struct{}

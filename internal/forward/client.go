@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// Client writes to a client that may have stopped reading. No write takes longer than the limit (W01, W02): without it a
-// stream whose client sleeps would outlive its token and every right that ends. Between writes there is no deadline unless
-// the client is known to speak HTTP/1: on HTTP/2 one that passes ends the stream even when nothing is written.
+// Client writes to a client that may have stopped reading. No write takes longer than the limit (W01, W02): without it,
+// a stream whose client sleeps would outlive its token and every permission that ends. Between writes there is no
+// deadline unless the client is known to speak HTTP/1. On HTTP/2 a deadline that passes ends the stream even when
+// nothing is written.
 type Client struct {
 	w     http.ResponseWriter
 	rc    http.ResponseController
 	limit time.Duration
 	http1 bool
-	last  bool // the deadline that runs is the answer's last one
+	last  bool // the running deadline is the answer's last one
 	begun time.Time
-	until time.Time // the deadline that runs; zero: none
+	until time.Time // the running deadline; zero: none
 }
 
 // Client bounds writes to w by the forwarder's limit.
@@ -31,7 +32,7 @@ func (c *Client) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteLast writes the end of an answer. What the server still writes by itself has the same deadline.
+// WriteLast writes the end of an answer. The server's own last writes have the same deadline.
 func (c *Client) WriteLast(p []byte) (int, error) {
 	c.begin()
 	c.last = true
@@ -49,7 +50,7 @@ func (c *Client) Send(p []byte) error {
 	return err
 }
 
-// Flush sends what was written.
+// Flush sends the written bytes.
 func (c *Client) Flush() error {
 	c.begin()
 	err := c.rc.Flush()
@@ -57,7 +58,7 @@ func (c *Client) Flush() error {
 	return err
 }
 
-// Finish bounds what the server still writes by itself once the handler has returned. The server ends the deadline with
+// Finish bounds the server's own writes after the handler has returned. The server removes the deadline with the end of
 // the answer.
 func (c *Client) Finish() {
 	if !c.last {
@@ -65,13 +66,13 @@ func (c *Client) Finish() {
 	}
 }
 
-// LastWrite is when the last write began.
+// LastWrite returns the start of the last write.
 func (c *Client) LastWrite() time.Time { return c.begun }
 
-// begin sets a write's deadline. Each move passes through every writer of the server: on HTTP/1 one that is nearly as late as
-// can be serves the next write, too, which then has up to an eighth less.
+// begin sets a write's deadline. Each change passes through every writer of the server. So on HTTP/1 a deadline that is
+// nearly as late as possible also serves the next write, which then has up to an eighth less time.
 //
-// Writers without deadlines, such as those of tests, do without.
+// Writers without deadlines, such as those of tests, work without one.
 func (c *Client) begin() {
 	c.begun = time.Now() //nolint:forbidigo // a socket's deadline is on the real clock
 	if c.http1 && c.until.Sub(c.begun) >= c.limit-c.limit/8 {

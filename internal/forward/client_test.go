@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestClientNeverReads: W01, a client that stops reading loses its answer after the limit, and the upstream is let go.
+// TestClientNeverReads covers W01: a client that stops reading loses its answer after the limit, and the upstream is
+// released.
 func TestClientNeverReads(t *testing.T) { onBoth(t, testClientNeverReads) }
 
 func testClientNeverReads(t *testing.T, via client) {
@@ -59,7 +60,7 @@ func testClientNeverReads(t *testing.T, via client) {
 	}
 }
 
-// deadlines is a writer that keeps the deadline that was set last.
+// deadlines is a writer that records the last deadline that was set.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	last, during time.Time
@@ -73,7 +74,7 @@ func (d *deadlines) Write(p []byte) (int, error) {
 	return d.ResponseRecorder.Write(p)
 }
 
-// TestDeadlineOnlyWhileWriting: a stream that waits has no deadline; HTTP/2 would end it.
+// TestDeadlineOnlyWhileWriting checks that a waiting stream has no deadline; HTTP/2 would end it.
 func TestDeadlineOnlyWhileWriting(t *testing.T) {
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	c := (&Response{writeIdle: time.Minute}).Client(w)
@@ -94,8 +95,8 @@ func TestDeadlineOnlyWhileWriting(t *testing.T) {
 	}
 }
 
-// TestDeadlinesOfManyWrites: on HTTP/1 many writes in a row share a deadline, and none has more than the limit, nor less than
-// seven eighths of it (W01).
+// TestDeadlinesOfManyWrites checks that on HTTP/1 many writes in a row share a deadline. Each has at most the limit,
+// and at least seven eighths of it (W01).
 func TestDeadlinesOfManyWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}

@@ -10,19 +10,20 @@ import (
 	"github.com/durward-gateway/durward/internal/decoding"
 )
 
-// Some servers and what stands in front of them compress although `identity` was asked for. What filters have to read is
-// decoded, and goes on without an encoding.
+// Some servers, and some proxies in front of them, compress although `identity` was asked for. An answer that filters
+// have to read is decoded, and goes on without an encoding.
 
-// The bounds of what an encoded answer may cost (W09).
+// Bounds on the cost of an encoded answer (W09).
 const (
-	// maxDry is how much is read of an encoding that gives nothing out.
+	// maxDry bounds the input bytes that are read while the encoding gives no output.
 	maxDry = 1 << 20
-	// maxRatio is how much more may come out than went in, once freeOutput came out: what is read whole has its own bound.
+	// maxRatio bounds the ratio of output to input, once there were freeOutput bytes of output. A body that is read in
+	// full has its own bound.
 	maxRatio   = 100
 	freeOutput = 16 << 20
 )
 
-// encoding is that of an answer; "" for none.
+// encoding returns the encoding of an answer; "" for none.
 func (r *Response) encoding() (string, *Error) {
 	var fields []string
 	for _, f := range r.fields {
@@ -37,7 +38,7 @@ func (r *Response) encoding() (string, *Error) {
 	return name, nil
 }
 
-// decode lets Body be what an answer is without its encoding.
+// decode makes Body the answer without its encoding.
 func (r *Response) decode() *Error {
 	name, bad := r.encoding()
 	if bad != nil || name == "" {
@@ -50,22 +51,22 @@ func (r *Response) decode() *Error {
 	return nil
 }
 
-// decoder reads an encoded body. Each flush of the upstream's comes out at once, so that events are not held back.
+// decoder reads an encoded body. Each flush of the upstream comes out at once, so that events are not held back.
 type decoder struct {
 	name    string
 	src     encoded
-	decoded io.Reader // nil until the first read: an encoding's header is waited for
+	decoded io.Reader // nil until the first read, because making it waits for the encoding's header
 	out     int64
 	err     error
 	turn    turn
 }
 
-// encoded is the body as it comes.
+// encoded is the body as it comes from the upstream.
 type encoded struct {
 	io.Reader
 	in  int64
-	dry int   // read since something came out
-	err error // that of the upstream, or of the bounds
+	dry int   // bytes read since the last output
+	err error // of the upstream, or of the bounds
 }
 
 var (
@@ -116,7 +117,7 @@ func (d *decoder) open() (err error) {
 	return err
 }
 
-// explain tells what the upstream's connection failed with from what its encoding did.
+// explain tells errors of the upstream's connection from errors of its encoding.
 func (d *decoder) explain(err error) error {
 	failed := (*Error)(nil)
 	switch {

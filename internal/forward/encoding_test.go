@@ -16,7 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/http1"
 )
 
-// saying is an upstream that gives one answer.
+// saying is an upstream that gives one fixed answer.
 type saying struct {
 	encoding []string
 	body     io.Reader
@@ -64,7 +64,7 @@ func compressed(t testing.TB, encoding string, text []byte) []byte {
 	return b.Bytes()
 }
 
-// TestW06Decoded: an upstream compresses although identity was asked for.
+// TestW06Decoded checks answers of an upstream that compresses although identity was asked for.
 func TestW06Decoded(t *testing.T) {
 	text := []byte(strings.Repeat(`{"jsonrpc":"2.0"} `, 1000))
 	for _, encoding := range []string{"gzip", "GZIP", "x-gzip", " zstd"} {
@@ -80,7 +80,7 @@ func TestW06Decoded(t *testing.T) {
 		if r.CopyHeader(header); header.Get("Content-Encoding") != "" {
 			t.Errorf("%s: %v", encoding, header)
 		}
-		// Cut off, and damaged.
+		// One is cut off, the other is damaged.
 		for _, bad := range [][]byte{packed[:len(packed)-5], append([]byte("x"), packed...)} {
 			if r, err = (saying{[]string{encoding}, bytes.NewReader(bad)}).ask(t); err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func TestW06Decoded(t *testing.T) {
 	}
 }
 
-// TestW06Events: an event comes out when the upstream flushes it.
+// TestW06Events checks that an event comes out when the upstream flushes it.
 func TestW06Events(t *testing.T) {
 	for _, encoding := range []string{"gzip", "zstd"} {
 		src, feed := io.Pipe()
@@ -143,7 +143,7 @@ func TestW06Events(t *testing.T) {
 	}
 }
 
-// TestW06Bombs: what an encoded answer costs has a bound.
+// TestW06Bombs checks the bounds on the cost of an encoded answer.
 func TestW06Bombs(t *testing.T) {
 	for _, encoding := range []string{"gzip", "zstd"} {
 		packed := compressed(t, encoding, make([]byte, 64<<20))
@@ -161,7 +161,7 @@ func TestW06Bombs(t *testing.T) {
 			t.Errorf("%s, a stream: %d bytes, %v", encoding, n, err)
 		}
 	}
-	// Members of nothing, without end.
+	// Empty members, without end.
 	empty := compressed(t, "gzip", nil)
 	r, err := saying{[]string{"gzip"}, repeated{empty, new(int)}}.ask(t)
 	if err != nil {
@@ -170,7 +170,7 @@ func TestW06Bombs(t *testing.T) {
 	if n, err := io.Copy(io.Discard, r.Body); !errors.Is(err, errDry) || n > 0 {
 		t.Errorf("%d bytes, %v", n, err)
 	}
-	// A window that is larger than any client's.
+	// A window larger than clients accept.
 	r, err = saying{[]string{"zstd"}, bytes.NewReader([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0xf8, 1, 0, 0})}.ask(t)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestW06Bombs(t *testing.T) {
 	}
 }
 
-// repeated is text again and again.
+// repeated is a text without end.
 type repeated struct {
 	text []byte
 	at   *int

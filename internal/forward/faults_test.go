@@ -41,7 +41,8 @@ func (d pipeDialer) DialPlain(ctx context.Context, network, addr string) (net.Co
 	return d.DialContext(ctx, network, addr)
 }
 
-// TestHangs is W03 on a fake clock: every place an upstream can fall silent in, with the limit that ends the wait.
+// TestHangs covers W03 on a fake clock: every place where an upstream can fall silent, with the limit that ends the
+// wait.
 func TestHangs(t *testing.T) { onBoth(t, testHangs) }
 
 func testHangs(t *testing.T, via client) {
@@ -113,7 +114,7 @@ func testHangs(t *testing.T, via client) {
 	}
 }
 
-// TestSlowClientIsNotASilentUpstream: the idle clock stands still while the client takes its time.
+// TestSlowClientIsNotASilentUpstream checks that the idle clock stops while the client is slow.
 func TestSlowClientIsNotASilentUpstream(t *testing.T) { onBoth(t, testSlowClientIsNotASilentUpstream) }
 
 func testSlowClientIsNotASilentUpstream(t *testing.T, via client) {
@@ -147,7 +148,7 @@ func testSlowClientIsNotASilentUpstream(t *testing.T, via client) {
 	})
 }
 
-// TestDiscard: W08, an unwanted answer is read for at most a second and 64 KiB.
+// TestDiscard covers W08: an unwanted answer is read for at most a second and 64 KiB.
 func TestDiscard(t *testing.T) { onBoth(t, testDiscard) }
 
 func testDiscard(t *testing.T, via client) {
@@ -188,7 +189,7 @@ func testDiscard(t *testing.T, via client) {
 	}
 }
 
-// TestDialTimeout: a dial that never ends is bounded apart from the request.
+// TestDialTimeout checks that an endless dial has a bound apart from the request's.
 func TestDialTimeout(t *testing.T) { onBoth(t, testDialTimeout) }
 
 func testDialTimeout(t *testing.T, via client) {
@@ -212,7 +213,7 @@ func (d stuckDialer) DialPlain(ctx context.Context, n, a string) (net.Conn, erro
 	return d.DialContext(ctx, n, a)
 }
 
-// TestConnectErrors: S10, nothing tells a closed port from a refused address or a TLS failure but the log's text.
+// TestConnectErrors covers S10: only the log's text tells a closed port from a refused address or a TLS failure.
 func TestConnectErrors(t *testing.T) { onBoth(t, testConnectErrors) }
 
 func testConnectErrors(t *testing.T, via client) {
@@ -238,7 +239,7 @@ func testConnectErrors(t *testing.T, via client) {
 	}
 }
 
-// TestClientGone: W05, the upstream connection is let go as soon as the client's context ends.
+// TestClientGone covers W05: the upstream connection is released as soon as the client's context ends.
 func TestClientGone(t *testing.T) { onBoth(t, testClientGone) }
 
 func testClientGone(t *testing.T, via client) {
@@ -280,7 +281,7 @@ func testClientGone(t *testing.T, via client) {
 	}
 }
 
-// TestClientGoneOverHTTP is the same through a real server, whose request context is all that tells.
+// TestClientGoneOverHTTP checks the same through a real server, whose request context is the only sign.
 func TestClientGoneOverHTTP(t *testing.T) { onBoth(t, testClientGoneOverHTTP) }
 
 func testClientGoneOverHTTP(t *testing.T, via client) {
@@ -298,7 +299,7 @@ func testClientGoneOverHTTP(t *testing.T, via client) {
 	defer front.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, "POST", front.URL, strings.NewReader(`{"id":1}`))
-	// The headers of a stream that starts silent arrive all the same.
+	// The headers of a stream that starts silent must still arrive.
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +313,7 @@ func testClientGoneOverHTTP(t *testing.T, via client) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// gateway is the least handler over a forwarder.
+// gateway returns the smallest handler over a forwarder.
 func gateway(f *Forwarder, up *upstream) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b, err := ReadBody(r, 4<<20)
@@ -333,7 +334,7 @@ func gateway(f *Forwarder, up *upstream) http.HandlerFunc {
 	}
 }
 
-// TestNeverRetried: W11, what happens to a POST when its connection dies, on a new and on a kept connection.
+// TestNeverRetried covers W11: it checks a POST whose connection dies, on a new and on a kept connection.
 func TestNeverRetried(t *testing.T) { onBoth(t, testNeverRetried) }
 
 func testNeverRetried(t *testing.T, via client) {
@@ -394,7 +395,8 @@ func testNeverRetried(t *testing.T, via client) {
 	}
 }
 
-// TestStaleConnection: an idle connection that the upstream closed costs nothing, because nothing was written to it.
+// TestStaleConnection checks that an idle connection that the upstream closed does no harm, because nothing was written
+// to it.
 func TestStaleConnection(t *testing.T) { onBoth(t, testStaleConnection) }
 
 func testStaleConnection(t *testing.T, via client) {
@@ -472,7 +474,8 @@ func (m *mortal) Write(p []byte) (int, error) {
 
 func (c *conn) reset() { _ = c.Conn.(*net.TCPConn).SetLinger(0) }
 
-// TestEarlyAnswer: an upstream that answers before it has read the body is heard, and its connection is not used again.
+// TestEarlyAnswer checks that an answer before the body was read is passed on, and that its connection is not used
+// again.
 func TestEarlyAnswer(t *testing.T) { onBoth(t, testEarlyAnswer) }
 
 func testEarlyAnswer(t *testing.T, via client) {
@@ -498,7 +501,8 @@ func testEarlyAnswer(t *testing.T, via client) {
 	}
 }
 
-// TestResetMidEvent: what arrived is delivered, then the client's connection is aborted, not ended well.
+// TestResetMidEvent checks that arrived data is delivered, and that the client's connection is then aborted, not ended
+// normally.
 func TestResetMidEvent(t *testing.T) { onBoth(t, testResetMidEvent) }
 
 func testResetMidEvent(t *testing.T, via client) {
@@ -530,8 +534,8 @@ func testResetMidEvent(t *testing.T, via client) {
 	}
 }
 
-// TestNoBleed is O12: over few kept connections, with answers delayed, cancelled and cut, nobody gets another's answer,
-// header or credential.
+// TestNoBleed covers O12: over few kept connections, with answers delayed, cancelled and cut, no caller gets another's
+// answer, header or credential.
 func TestNoBleed(t *testing.T) { onBoth(t, testNoBleed) }
 
 func testNoBleed(t *testing.T, via client) {
@@ -600,7 +604,7 @@ func testNoBleed(t *testing.T, via client) {
 	wg.Wait()
 }
 
-// TestManyDisconnects: W05, nothing is left behind (goleak looks after the goroutines).
+// TestManyDisconnects covers W05: nothing is left behind (goleak checks the goroutines).
 func TestManyDisconnects(t *testing.T) { onBoth(t, testManyDisconnects) }
 
 func testManyDisconnects(t *testing.T, via client) {

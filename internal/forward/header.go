@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/http1"
 )
 
-// HeaderError is a header of the client's that cannot be forwarded: 400 at the caller. Nothing was sent.
+// HeaderError says that a header of the client cannot be forwarded; the caller answers 400. Nothing was sent.
 type HeaderError struct {
 	Name   string // canonical
 	Reason string
@@ -20,20 +20,21 @@ const (
 	acceptEncoding = "Accept-Encoding"
 )
 
-// userAgent is sent for clients that name none: net/http's own would be wrong, and some edges refuse a request without.
+// userAgent is sent for clients without a User-Agent. net/http's own would be wrong, and some edge servers refuse a
+// request without one.
 const userAgent = "durward"
 
-// Shared by all requests and answers, and never written to.
+// All requests and answers share these values; no code writes to them.
 var (
 	jsonType    = []string{"application/json"}
 	noTransform = []string{"no-cache, no-transform"}
 	noBuffering = []string{"no"}
 )
 
-// loopHeader names those that a request came through (RFC 8586).
+// loopHeader lists the proxies that a request came through (RFC 8586).
 const loopHeader = "Cdn-Loop"
 
-// maxLoop is how much is passed on of what others said there, in bytes: a loop through us is found long before.
+// maxLoop bounds the bytes of this header that are passed on. A loop through this gateway is found long before.
 const maxLoop = 1 << 10
 
 // loop joins the names that came with a request and the gateway's own.
@@ -49,14 +50,15 @@ type occurrence uint8
 
 const (
 	never occurrence = iota
-	once             // two of it are two opinions for two parsers
+	once             // two values could be read differently by two parsers
 	many             // a list by its definition
 )
 
-// requestRule is the allow-list towards the upstream. Keys are canonical, as net/http's server makes them; anything else
-// does not match and stays behind. Mcp-Session-Id is not on it: the gateway's own id is sealed, the caller gives the
-// upstream's. Of Mcp-* those are on it that 2026-07-28 has; the caller leaves out what is not of the message. Accept-Language stays behind: a
-// tool that is described to each caller in their language would be another tool for each (attack M13).
+// requestRule is the allow-list towards the upstream. Its keys are canonical, as net/http's server makes them; other
+// spellings do not match and are dropped. Mcp-Session-Id is not on the list: the gateway's own id is sealed, and the
+// caller adds the upstream's. Of Mcp-* it has the headers of 2026-07-28; the caller leaves out those that do not belong
+// to the message. Accept-Language is dropped: with it a tool could have another description for each language, and so
+// count as another tool for each caller (attack M13).
 func requestRule(name string) occurrence {
 	switch name {
 	case "Content-Type", "User-Agent", "Last-Event-Id", "Traceparent", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name":
@@ -64,15 +66,15 @@ func requestRule(name string) occurrence {
 	case "Accept", "Tracestate", "Baggage":
 		return many
 	}
-	if strings.HasPrefix(name, "Mcp-Param-") { // also where the argument is called session-id
+	if strings.HasPrefix(name, "Mcp-Param-") { // even when the argument is named session-id
 		return once
 	}
 	return never
 }
 
-// responseRule is the allow-list towards the client. Content-Length is decided apart; Date is the server's own. Never
-// here: Set-Cookie, WWW-Authenticate (the upstream's challenge would send the client to a foreign login), Location,
-// Server, anything of CORS, hop-by-hop headers and trailers.
+// responseRule is the allow-list towards the client. Content-Length is decided elsewhere; Date is the server's own.
+// Never on it are Set-Cookie, WWW-Authenticate (the upstream's challenge would send the client to a foreign login),
+// Location, Server, CORS headers, hop-by-hop headers and trailers.
 func responseRule(name string) occurrence {
 	switch name {
 	case "Content-Type", "Retry-After", "Last-Modified", "Etag":
@@ -86,12 +88,12 @@ func responseRule(name string) occurrence {
 	return never
 }
 
-// requestFields appends the upstream's headers to out, the credential excepted.
+// requestFields appends the upstream's headers to out, without the credential.
 func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 	agent := false
 	for name, values := range r.Header {
 		rule := r.Rules.request(name)
-		if rule == never || len(values) == 0 || r.EventsOnly && strings.HasPrefix(name, "Mcp-") { // /sse is no MCP
+		if rule == never || len(values) == 0 || r.EventsOnly && strings.HasPrefix(name, "Mcp-") { // /sse is not MCP
 			continue
 		}
 		if rule == once && len(values) > 1 {
@@ -109,7 +111,8 @@ func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 			if len(r.Body) == 0 {
 				continue
 			}
-			// It was checked, and is said in one way: parameters and other spellings are read differently by others.
+			// The type was checked. It is sent in one spelling, because other servers read parameters and other
+			// spellings differently.
 			values = jsonType
 		case "Accept":
 			if r.EventsOnly {
@@ -138,12 +141,13 @@ func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 		}
 		out = append(out, http1.Field{Name: sessionHeader, Value: r.SessionID})
 	}
-	// Filtering and the event cap read the answer; an encoding would hide it and could hide a bomb (W09).
+	// Filtering and the event cap read the answer. An encoding would hide it, and could hide a decompression bomb
+	// (W09).
 	return append(out, http1.Field{Name: acceptEncoding, Value: "identity"}), nil
 }
 
-// maxAnswerFields is the most header fields that an answer may have: the same over net/http as over http1. What looks for
-// one among them compares it with all others.
+// maxAnswerFields is the largest number of header fields of an answer, the same over net/http and http1. A search for
+// one field compares it with all others.
 const maxAnswerFields = 256
 
 var errTooManyFields = errors.New("too many header fields")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestW07Heartbeat: a stream that says nothing gives a sign of life, between its events and after its headers alone.
+// TestW07Heartbeat checks that a silent stream gives a sign of life, between its events and after its headers alone.
 func TestW07Heartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = 15 * time.Second
@@ -36,13 +36,13 @@ func TestW07Heartbeat(t *testing.T) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
-		say("", "", firstSign) // the headers have gone alone
+		say("", "", firstSign) // the headers were sent alone
 		say("", ":\n\n", headerGrace)
 		say("", ":\n\n", every-time.Second)
 		say("", ":\n\n:\n\n", time.Second)
 		say("data: 1\n\n", ":\n\n:\n\ndata: 1\n\n", every-time.Second)
 		say("", ":\n\n:\n\ndata: 1\n\n:\n\n", time.Second)
-		say("data: 2", ":\n\n:\n\ndata: 1\n\n:\n\ndata: 2", 10*every) // inside an event there is no place for one
+		say("data: 2", ":\n\n:\n\ndata: 1\n\n:\n\ndata: 2", 10*every) // no comment fits inside an event
 		say("\n\n", ":\n\n:\n\ndata: 1\n\n:\n\ndata: 2\n\n:\n\n:\n\n", 2*every)
 		_ = feed.Close()
 		if err := <-done; err != nil {
@@ -51,7 +51,7 @@ func TestW07Heartbeat(t *testing.T) {
 	})
 }
 
-// lockedRecorder is a client whose content can be looked at while a timer writes.
+// lockedRecorder is a client whose content can be read while a timer writes.
 type lockedRecorder struct {
 	mu sync.Mutex
 	*httptest.ResponseRecorder
@@ -69,14 +69,14 @@ func (r *lockedRecorder) written() string {
 	return r.Body.String()
 }
 
-// goneWriter is a client that takes nothing after its headers.
+// goneWriter is a client whose writes fail after the headers.
 type goneWriter struct {
 	*httptest.ResponseRecorder
 }
 
 func (*goneWriter) Write([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
 
-// closing is canned whose body ends when it is closed, as those of connections do.
+// closing is like canned, with a body that ends when it is closed, as those of connections do.
 type closing struct{ *io.PipeReader }
 
 func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -85,7 +85,7 @@ func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestW07ClientGone: a sign of life that nobody takes ends the stream, however silent its upstream is.
+// TestW07ClientGone checks that a comment that cannot be written ends the stream, however silent its upstream is.
 func TestW07ClientGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, feed := io.Pipe()

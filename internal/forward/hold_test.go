@@ -19,17 +19,17 @@ func (c canned) RoundTrip(*http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestHold: while the headers of an event stream are held back, its failure is not committed; they are not held longer
-// than was said, or than until its first byte.
+// TestHold checks that the failure of an event stream is not committed while its headers are held back. The headers
+// must not be held longer than the configured time, or than until the first byte.
 func TestHold(t *testing.T) {
 	const hold = 100 * time.Millisecond
 	broken := errors.New("broken")
 	for _, tc := range []struct {
 		name, first string
-		hold, after time.Duration // of the first bytes' coming, or of the failure
+		hold, after time.Duration // of the first bytes, or of the failure
 		err         error
 		committed   bool
-		headers     time.Duration // when they are out; -1: never
+		headers     time.Duration // time at which they are sent; -1: never
 	}{
 		{"fails at once", "", hold, 0, broken, false, -1},
 		{"fails in time", "", hold, hold - 1, broken, false, -1},
@@ -80,7 +80,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// noticed keeps when the first flush came.
+// noticed records the time of the first flush.
 type noticed struct {
 	*httptest.ResponseRecorder
 	start  time.Time

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// lending is a stream that holds what it gives out.
+// lending is a stream that lends its own buffer.
 type lending struct{ held []byte }
 
 func (l *lending) Read([]byte) (int, error) { return 0, errors.New("copied") }
@@ -22,7 +22,7 @@ func (l *lending) Lend(most int) ([]byte, error) {
 	return lent, nil
 }
 
-// largest is a writer that knows its largest write.
+// largest is a writer that records its largest write.
 type largest struct {
 	*httptest.ResponseRecorder
 	write int
@@ -33,8 +33,8 @@ func (l *largest) Write(p []byte) (int, error) {
 	return l.ResponseRecorder.Write(p)
 }
 
-// TestLentEvents: W01. What a stream holds is written from there, without a copy that waits beside it, and in pieces: each
-// has a slow client's time for a write.
+// TestLentEvents covers W01: the bytes of a stream are written from its own buffer, without a second copy that waits.
+// They are written in pieces, so that each has a slow client's time for a write.
 func TestLentEvents(t *testing.T) {
 	stream := "data: " + strings.Repeat("x", 40<<10) + "\n\ndata: y\n\n"
 	for _, tc := range []struct {

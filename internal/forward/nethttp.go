@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/http1"
 )
 
-// Over is the [Sender] over a round tripper of net/http's terms.
+// Over returns a [Sender] that uses a net/http round tripper.
 func Over(rt http.RoundTripper) Sender { return over{rt} }
 
 type over struct{ rt http.RoundTripper }
@@ -18,11 +18,11 @@ func (o over) Send(ctx context.Context, r *http1.Request) (*http1.Answer, error)
 	return sendOver(ctx, o.rt.RoundTrip, r)
 }
 
-// blank is what upstream requests are copied from: WithContext then costs one allocation instead of two.
+// blank is the template for upstream requests: WithContext then costs one allocation instead of two.
 var blank http.Request
 
-// sendOver sends r by roundTrip, with headers and an address that are copies: net/http may still read a request after
-// its round trip has ended.
+// sendOver sends r with roundTrip. Headers and address are copies, because net/http may still read a request after its
+// round trip has ended.
 func sendOver(ctx context.Context, roundTrip func(*http.Request) (*http.Response, error), r *http1.Request) (*http1.Answer, error) {
 	u := *r.URL
 	out := blank.WithContext(ctx)
@@ -33,8 +33,8 @@ func sendOver(ctx context.Context, roundTrip func(*http.Request) (*http.Response
 	}
 	if b := r.Body; len(b) > 0 {
 		out.ContentLength = int64(len(b))
-		// This very type: net/http then writes headers and body together. GetBody lets it move to another connection
-		// when the idle one it took turns out closed before anything was written.
+		// The type must be exactly this one: net/http then writes headers and body together. GetBody lets it move to
+		// another connection when the idle connection turned out closed before anything was written.
 		out.Body = io.NopCloser(bytes.NewReader(b))
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 	}

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Buffers that carry answers. Small ones for event streams, which hold theirs while they wait; larger ones for bodies
-// that end soon, where each read and write is a system call.
+// Buffers for answers. Event streams hold theirs while they wait, so they get small ones. Bodies that end soon get
+// larger ones, because each read and write is a system call.
 var (
 	smallBuffers = sync.Pool{New: func() any { return new([2 << 10]byte) }}
 	largeBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 )
 
-// headerGrace is how long the headers of an event stream wait for the first event to share a write with. An answer
-// that comes at once saves a system call and a packet; a stream that starts silent is announced after this.
+// headerGrace is the time for which the headers of an event stream wait to share a write with the first event. An
+// answer that comes at once saves a system call and a packet; a stream that starts silent is announced after this time.
 const headerGrace = 2 * time.Millisecond
 
-// Relay writes status and body to w, byte for byte; headers must already be set on w ([Response.CopyHeader]). Every read
-// of an event stream is flushed. limit is the cap in bytes: of the whole body, or, on an event stream, of each event.
-// A length known to be above it is refused before anything is written.
+// Relay writes status and body to w, byte for byte; headers must already be set on w ([Response.CopyHeader]). It
+// flushes every read of an event stream. limit is the cap in bytes of the whole body or, on an event stream, of each
+// event. A known length above it is refused before anything is written.
 //
-// It returns nil at the upstream's end, else *[Error]; when that is Committed the caller must abort the connection.
-// The answer is not closed.
+// It returns nil at the upstream's end, else *[Error]. When the error is Committed the caller must abort the
+// connection. Relay does not close the answer.
 func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 	if r.Kind == Events {
 		return r.relayEvents(w, limit)
@@ -92,7 +92,7 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 		}
 		if err != nil {
 			if committed && total == r.ContentLength {
-				return nil // whole: a right that ended at this moment takes nothing back
+				return nil // complete: a permission that ended at this moment takes nothing back
 			}
 			if !committed {
 				// The length was for a body that will not come; the caller writes another.
@@ -103,16 +103,16 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 	}
 }
 
-// lender is an event stream that holds what it gives out, at most so many bytes at a time, valid until the next call. A
-// buffer beside it would be held as long as its client takes nothing.
+// lender is an event stream that lends its own buffer: at most so many bytes at a time, valid until the next call. A
+// second buffer would be held for as long as its client does not read.
 type lender interface {
 	Lend(most int) ([]byte, error)
 }
 
-// maxLent is what a slow client must take within one write's limit.
+// maxLent is the number of bytes that a slow client must read within one write's limit.
 const maxLent = 16 << 10
 
-// pieces gives an event stream's bytes as they come. done must be called at the end.
+// pieces returns an event stream's bytes as they come. done must be called at the end.
 func pieces(body io.Reader) (next func() ([]byte, error), done func()) {
 	if lends, ok := body.(lender); ok {
 		return func() ([]byte, error) { return lends.Lend(maxLent) }, func() {}
@@ -160,26 +160,26 @@ func (r *Response) relayEvents(w http.ResponseWriter, limit int64) error {
 func commit(err error, committed bool) error {
 	var e *Error
 	if !errors.As(err, &e) {
-		e = &Error{Class: ErrUpstream, Cause: err} // of a reader that stands in for the body
+		e = &Error{Class: ErrUpstream, Cause: err} // from a reader that replaces the body
 	}
 	e.Committed = committed
 	return e
 }
 
-// announcer writes an event stream's headers with its first bytes, or alone when those are late, and a comment whenever the
-// stream has been quiet for a while: what stands between here and the client cuts what says nothing. A timer does both, so
-// that a stream that waits needs no goroutine for it. The timer's writes and the stream's exclude each other.
+// announcer writes an event stream's headers with its first bytes, or alone when those are late. It also writes a
+// comment whenever the stream has been quiet for a while, because intermediaries close quiet connections. A timer does
+// both, so that a waiting stream needs no goroutine for it. The timer's writes and the stream's exclude each other.
 type announcer struct {
 	mu      sync.Mutex
 	w       *Client
 	timer   *time.Timer
 	status  int           // to be written; 0 once it is
 	every   time.Duration // between comments; 0: none
-	between bool          // what was written last ends an event
+	between bool          // the last write ended an event
 	bare    bool          // the headers were written, and nothing else
-	done    bool          // the timer's part is over
-	alone   bool          // the stream's goroutine knows that
-	cut     func()        // lets go of the upstream, whose client is gone
+	done    bool          // the timer's work is over
+	alone   bool          // the stream's goroutine knows that done is set
+	cut     func()        // releases the upstream after the client is gone
 	err     error
 }
 
@@ -207,19 +207,19 @@ func (a *announcer) begin() {
 	a.writeStatus()
 }
 
-// committed ends the timer's part, and reports whether the status was written.
+// committed ends the timer's work, and reports whether the status was written.
 func (a *announcer) committed() bool {
 	_ = a.stop()
 	return a.status == 0
 }
 
-// gone ends the timer's part, and returns why it could not write to the client.
+// gone ends the timer's work, and returns the error of its write to the client.
 func (a *announcer) gone() error {
 	return a.stop()
 }
 
-// late is called by the timer. While something else is written it does not wait for the end of that: each client that takes
-// nothing would cost a goroutine more (W01).
+// late is called by the timer. It does not wait while another write runs: otherwise each client that does not read
+// would cost one more goroutine (W01).
 func (a *announcer) late() {
 	if !a.mu.TryLock() {
 		a.timer.Reset(max(a.every, headerGrace))
@@ -256,11 +256,11 @@ func (a *announcer) late() {
 	}
 }
 
-// firstSign is how long a stream that has begun with its headers alone waits for its first comment. Some proxies hold the headers
-// until the first byte, and some clients give up after ten seconds without one.
+// firstSign is the time before the first comment of a stream that has begun with its headers only. Some proxies hold
+// the headers until the first byte, and some clients give up after ten seconds without one.
 const firstSign = 5 * time.Second
 
-// quiet is how long a silence lasts before there is a comment.
+// quiet returns the length of a silence before there is a comment.
 func (a *announcer) quiet() time.Duration {
 	if a.bare {
 		return min(a.every, firstSign)
@@ -289,7 +289,7 @@ func (a *announcer) write(p []byte, flush, between bool) error {
 	return err
 }
 
-// stop ends the timer's part; from then on only the stream's goroutine writes, without locking.
+// stop ends the timer's work. From then on only the stream's goroutine writes, without locking.
 func (a *announcer) stop() error {
 	if a.alone {
 		return a.err
@@ -301,16 +301,16 @@ func (a *announcer) stop() error {
 	return a.err
 }
 
-// eventSize counts the bytes of the current event of a stream that passes by. An event ends at an empty line; lines end
-// at LF, CR or CRLF (WHATWG HTML, 9.2.5). The zero value is the start of a stream.
+// eventSize counts the bytes of the current event of a passing stream. An event ends at an empty line; lines end at LF,
+// CR or CRLF (WHATWG HTML, 9.2.5). The zero value is the start of a stream.
 type eventSize struct {
 	n      int64 // bytes since the last empty line
 	inLine bool  // the current line has bytes
 	afterR bool  // the last byte was CR: an LF now belongs to it
 }
 
-// Add counts p and returns the largest size that an event, finished or not, had reached inside it. Every byte is
-// searched once for LF and once for CR: a stream of nothing but line ends costs no more than another.
+// Add counts p and returns the largest size that an event, finished or not, reached inside it. It searches every byte
+// once for LF and once for CR, so a stream of only line ends costs no more than another.
 func (s *eventSize) Add(p []byte) int64 {
 	var largest int64
 	for len(p) > 0 {

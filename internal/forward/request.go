@@ -15,50 +15,53 @@ import (
 	"github.com/durward-gateway/durward/internal/http1"
 )
 
-// Credential is put on the upstream request. Apply is called once, after everything else is in place and just before the
-// request leaves, with the request's own fields and its own copy of the URL; what it sets replaces. It must not keep the
-// request. When it fails, nothing is sent: a request never goes without the credential it was meant to carry. Names that
-// the transport owns (Host, Content-*, Mcp-*, hop-by-hop) are the directory's business to refuse.
+// Credential adds the credential to the upstream request. Apply is called once, after everything else is in place and
+// just before the request leaves, with the request's own fields and its own copy of the URL. Fields that it sets
+// replace earlier ones. It must not keep the request. When it fails, nothing is sent: a request never goes without its
+// intended credential. The directory refuses names that the transport owns (Host, Content-*, Mcp-*, hop-by-hop).
 type Credential interface {
 	Apply(r *http1.Request) error
 }
 
-// CredentialFunc makes a [Credential] of a function.
+// CredentialFunc makes a [Credential] from a function.
 type CredentialFunc func(r *http1.Request) error
 
 // Apply calls f.
 func (f CredentialFunc) Apply(r *http1.Request) error { return f(r) }
 
-// Request is one judged request.
+// Request is one authorized request.
 type Request struct {
 	Method string   // GET, POST or DELETE
-	URL    *url.URL // the server's own URL, http or https, path and query kept as they are; not changed
-	// Query holds parameters that the gateway adds; each replaces one of the same name. The client's query never travels.
+	URL    *url.URL // the server's own URL, http or https; path and query stay unchanged; not written to
+	// Query holds parameters that the gateway adds; each replaces one of the same name. The client's query is never
+	// sent.
 	Query      url.Values
-	Header     http.Header // the client's; only what is on the allow-list is read
-	EventsOnly bool        // ask for text/event-stream whatever the client accepts
+	Header     http.Header // from the client; only headers on the allow-list are read
+	EventsOnly bool        // ask for text/event-stream only, whatever the client accepts
 	SessionID  string      // the upstream's own session id, unsealed; "" for none
 	Body       []byte      // of a POST; must not be changed until the answer is closed
 	Credential Credential  // nil: none
-	// Rules are the headers that pass; nil: MCP's.
+	// Rules holds the allow-lists of headers; nil: MCP's.
 	Rules *Rules
-	// HeaderTimeout and Idle take the place of the forwarder's limits. 0: they do not.
+	// HeaderTimeout and Idle replace the forwarder's limits. 0: they do not.
 	HeaderTimeout, Idle time.Duration
-	// HTTP1: the client whose request this is speaks it, and needs no care for deadlines that pass between writes.
+	// HTTP1 reports whether the client of this request speaks HTTP/1, where deadlines that pass between writes do no
+	// harm.
 	HTTP1 bool
-	// Cancel ends the context that Do is called with, which the caller does anyway once the answer is closed. It saves Do a
-	// context of its own; nil: it makes one.
+	// Cancel ends the context that Do is called with. The caller ends it anyway once the answer is closed. With it Do
+	// needs no context of its own; nil: it makes one.
 	Cancel context.CancelCauseFunc
 }
 
-// Limits are the bounds of a [Forwarder]'s waits. The zero value is the default.
+// Limits holds the bounds of a [Forwarder]'s waits. The zero value is the default.
 type Limits struct {
-	// HeaderTimeout bounds the way to the answer's headers: connecting, writing and waiting together. 0: 30 s.
+	// HeaderTimeout bounds the time until the answer's headers: connecting, writing and waiting together. 0: 30 s.
 	HeaderTimeout time.Duration
-	// Idle bounds each silence inside an answer; comments count as a sign of life, and the time a slow client takes does
-	// not count. 0: 5 min.
+	// Idle bounds each silence inside an answer. Comments count as a sign of life. The time that a slow client takes
+	// does not count. 0: 5 min.
 	Idle time.Duration
-	// LoopID names the gateway in CDN-Loop (RFC 8586), so that it knows requests that come back; "": it sends no such header.
+	// LoopID names the gateway in CDN-Loop (RFC 8586), so that it recognizes requests that come back; "": it sends no
+	// such header.
 	LoopID string
 	// WriteIdle bounds each write to a client, which may have stopped reading. 0: 1 min.
 	WriteIdle time.Duration
@@ -71,10 +74,10 @@ type Forwarder struct {
 	idle          time.Duration
 	writeIdle     time.Duration
 	loopID        string
-	timers        sync.Pool // of *timer that run out for nobody
+	timers        sync.Pool // of *timer that are not in use and have not run out
 }
 
-// New makes a forwarder that sends by to.
+// New makes a forwarder that sends through to.
 func New(to Sender, l Limits) *Forwarder {
 	return &Forwarder{
 		to: to, headerTimeout: positive(l.HeaderTimeout, 30*time.Second), idle: positive(l.Idle, 5*time.Minute),
@@ -91,13 +94,13 @@ type outgoing struct {
 
 var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
-// release gives o back without what was in it, the credential first of all.
+// release clears o and returns it to the pool. It clears the credential first of all.
 func (o *outgoing) release() {
 	*o = outgoing{}
 	outgoings.Put(o)
 }
 
-// prepare makes the request, the credential excepted.
+// prepare makes the request, without the credential.
 func (o *outgoing) prepare(r *Request) error {
 	if err := o.setURL(r); err != nil {
 		return err
@@ -110,11 +113,11 @@ func (o *outgoing) prepare(r *Request) error {
 	return nil
 }
 
-// Do sends r and waits for the answer's headers. When ctx ends the upstream connection is let go at once, also while the
-// body is read; give it the client's request context. The caller must Close the answer.
+// Do sends r and waits for the answer's headers. When ctx ends the upstream connection is released at once, even while
+// the body is read; pass the client's request context. The caller must Close the answer.
 //
-// Any status passes but 1xx, 3xx, 206 and those above 599; 401 is the caller's to hide. Errors are *[HeaderError]
-// (nothing was sent, 400), *[Error], or a plain error for a Request that no caller should have made.
+// Any status passes except 1xx, 3xx, 206 and those above 599; the caller must hide 401. Errors are *[HeaderError]
+// (nothing was sent, 400), *[Error], or a plain error for an invalid Request, which is a bug of the caller.
 func (f *Forwarder) Do(ctx context.Context, r *Request) (*Response, error) {
 	out := outgoings.Get().(*outgoing)
 	defer out.release()
@@ -150,8 +153,8 @@ func (f *Forwarder) Do(ctx context.Context, r *Request) (*Response, error) {
 	return response, nil
 }
 
-// setURL is the URL the request goes to, a copy that the credential may be added to. There is nothing to join: no part of
-// the client's path reaches it (P05).
+// setURL sets the URL of the request to a copy, to which the credential may be added. There is nothing to join: no part
+// of the client's path reaches it (P05).
 func (o *outgoing) setURL(r *Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodDelete:
@@ -183,7 +186,7 @@ func (o *outgoing) setURL(r *Request) error {
 	return nil
 }
 
-// SetQuery gives u's query exactly one parameter name. All others stay as they are written.
+// SetQuery gives u's query exactly one parameter with that name. All others keep their spelling.
 func SetQuery(u *url.URL, name, value string) {
 	var kept []string
 	for part := range strings.SplitSeq(u.RawQuery, "&") {

@@ -16,46 +16,46 @@ import (
 	"github.com/durward-gateway/durward/internal/http1"
 )
 
-// Kind is what an answer's body is.
+// Kind is the type of an answer's body.
 type Kind uint8
 
-// The kinds of an answer's body.
+// Kinds of an answer's body.
 const (
 	Empty  Kind = iota // no body
 	JSON               // application/json
 	Events             // text/event-stream
-	Other              // anything else, a body without a type included
+	Other              // anything else, including a body without a type
 )
 
-// Response is an upstream's answer. Its headers are seen only through the methods, so that what is not on the
-// allow-list stays behind.
+// Response is an upstream's answer. Its headers can only be read through the methods, so that headers off the
+// allow-list do not pass.
 type Response struct {
 	Status        int
 	Kind          Kind
 	ContentLength int64     // -1 when the upstream did not say
 	Body          io.Reader // fails with *[Error]: [ErrIdle], [ErrClientGone], [ErrUpstream]
-	// Hold is how long Relay keeps the headers of an event stream back while no byte of it has come, so that the answer to
-	// a stream that fails at its beginning can still be another. 0: they are committed at once.
+	// Hold is the time for which Relay keeps the headers of an event stream back while no byte of it has come. A stream
+	// that fails at its beginning can then still get another answer. 0: the headers are committed at once.
 	Hold time.Duration
-	// Heartbeat is after how long a silence Relay writes a comment on an event stream; 0: it never does.
+	// Heartbeat is the length of a silence after which Relay writes a comment on an event stream; 0: it never does.
 	Heartbeat time.Duration
 	fields    []http1.Field // the answer's headers
-	passed    [4]string     // the values that CopyHeader gives away, when they fit
-	length    [1]string     // that of Content-Length
+	passed    [4]string     // storage for the values of CopyHeader, when they fit
+	length    [1]string     // storage for the value of Content-Length
 	rules     *Rules
 	body      body
-	whole     []byte // what Relay writes in place of Body; nil: nothing
+	whole     []byte // written by Relay in place of Body; nil: nothing
 	writeIdle time.Duration
-	http1     bool // that is what the client speaks
+	http1     bool // the client speaks HTTP/1
 }
 
-// take makes r of an answer that may be passed on.
+// take fills r from an answer that may be passed on.
 func (r *Response) take(ctx context.Context, answer *http1.Answer, idle time.Duration) *Error {
 	switch s := answer.Status; {
 	case s < 200 || s > 599 || s == http.StatusPartialContent:
 		return upstreamError("status " + strconv.Itoa(s) + " was not asked for")
 	case s >= 300 && s < 400:
-		// Never followed: the credential is meant for this place only.
+		// Redirects are never followed: the credential is meant for this server only.
 		return upstreamError("status " + strconv.Itoa(s) + " is a redirect")
 	}
 	if bad := checkAnswerFields(answer.Fields, r.rules); bad != nil {
@@ -84,7 +84,8 @@ func (r *Response) kind() Kind {
 	return Other
 }
 
-// Header gives a header of the upstream's that something is decided by, its first value. It does not pass for that.
+// Header returns the first value of an upstream header that decides something. The header does not pass to the client
+// by that.
 func (r *Response) Header(name string) string {
 	for i := range r.fields {
 		if r.fields[i].Name == name {
@@ -94,10 +95,10 @@ func (r *Response) Header(name string) string {
 	return ""
 }
 
-// SessionID is the upstream's own session id, to be sealed before a client sees it; "" when it gave none.
+// SessionID returns the upstream's own session id, which must be sealed before a client sees it; "" when there is none.
 func (r *Response) SessionID() string { return r.Header(sessionHeader) }
 
-// Challenges are the upstream's WWW-Authenticate values: for the broker, never for the client.
+// Challenges returns the upstream's WWW-Authenticate values: for the broker, never for the client.
 func (r *Response) Challenges() []string {
 	var all []string
 	for _, f := range r.fields {
@@ -108,8 +109,8 @@ func (r *Response) Challenges() []string {
 	return all
 }
 
-// CopyHeader sets on dst the headers that pass, and on an event stream those that keep intermediaries from holding it
-// back. Content-Length is set by [Response.Relay] alone, because a caller may write another body.
+// CopyHeader sets on dst the headers that pass. On an event stream it adds headers that keep intermediaries from
+// holding the stream back. Only [Response.Relay] sets Content-Length, because a caller may write another body.
 func (r *Response) CopyHeader(dst http.Header) {
 	spare := r.passed[:]
 	for i, f := range r.fields {
@@ -131,7 +132,7 @@ func (r *Response) CopyHeader(dst http.Header) {
 	}
 }
 
-// ReadAll reads the body whole, at most limit bytes. Errors are *[Error].
+// ReadAll reads the whole body, at most limit bytes. Errors are *[Error].
 func (r *Response) ReadAll(limit int64) ([]byte, error) {
 	if r.whole != nil {
 		return r.whole, nil
@@ -151,31 +152,32 @@ func (r *Response) ReadAll(limit int64) ([]byte, error) {
 		case int64(len(b)) > limit:
 			return nil, &Error{Class: ErrTooLarge}
 		case err == io.EOF, err != nil && int64(len(b)) == r.ContentLength:
-			return b, nil // whole: a right that ended at this moment takes nothing back
+			return b, nil // complete: a permission that ended at this moment takes nothing back
 		case err != nil:
 			return nil, err
 		case len(b) == cap(b):
-			b = slices.Grow(b, len(b)) // what was received earns as much again
+			b = slices.Grow(b, len(b)) // grow by as much as was received so far
 		}
 	}
 }
 
-// SetBody makes b the answer's body, in place of one that was read whole.
+// SetBody makes b the answer's body, in place of a body that was read in full.
 func (r *Response) SetBody(b []byte) {
 	r.whole, r.ContentLength = b, int64(len(b))
 }
 
-// Whole is what SetBody has set, which Relay writes without reading Body; nil: nothing.
+// Whole returns the body from SetBody, which Relay writes without reading Body; nil: nothing.
 func (r *Response) Whole() []byte { return r.whole }
 
-// What saving an unwanted answer's connection may cost (W08); an answer that is longer or slower costs the connection.
+// Costs that saving the connection of an unwanted answer may have (W08). For a longer or slower answer the connection
+// is closed.
 const (
 	discardLimit = 64 << 10
 	discardTime  = time.Second
 )
 
-// Discard closes the answer after reading what little is left of it, so that the connection can serve again. Event
-// streams are only closed.
+// Discard closes the answer after reading the little that is left of it, so that the connection can be used again.
+// Event streams are closed at once.
 func (r *Response) Discard() {
 	if r.Kind != Events && r.ContentLength <= discardLimit {
 		late := time.AfterFunc(discardTime, r.Close)
@@ -185,26 +187,26 @@ func (r *Response) Discard() {
 	r.Close()
 }
 
-// Close lets go of the upstream: a body that was not read to its end takes its connection along. Close is idempotent and
+// Close releases the upstream. A body that was not read to its end closes its connection too. Close is idempotent and
 // may be called while another goroutine reads.
 func (r *Response) Close() { r.body.close() }
 
-// watch bounds one wait after another: first the way to the headers, then each read of the body.
+// watch bounds one wait after another: first the wait for the headers, then each read of the body.
 type watch struct {
 	timers  *sync.Pool
 	cancel  context.CancelCauseFunc
-	own     bool // cancel ends a context that is the round trip's own
+	own     bool // cancel ends a context that belongs to the round trip
 	expired atomic.Bool
 }
 
-// timer bounds one wait, and another when it did not run out: making one costs more than all that is done with it. It is
-// nobody else's from begin to end, however many close the answer meanwhile.
+// timer bounds one wait. It serves another wait when it did not run out, because making one costs more than all its
+// other work. From begin to end it belongs to one wait, however many goroutines close the answer meanwhile.
 type timer struct {
 	*time.Timer
-	of *watch // nil: nobody waits
+	of *watch // nil: no wait
 }
 
-// begin bounds a wait, until end.
+// begin bounds a wait, until end is called.
 func (w *watch) begin(d time.Duration) *timer {
 	t, ok := w.timers.Get().(*timer)
 	if !ok {
@@ -218,7 +220,7 @@ func (w *watch) begin(d time.Duration) *timer {
 	return t
 }
 
-// end says that the wait is over. A timer that has run out may not have been heard yet: it keeps its watch.
+// end ends the wait. A timer that has run out may still call back later, so it keeps its watch.
 func (w *watch) end(t *timer) {
 	if t.Stop() {
 		t.of = nil
@@ -238,7 +240,7 @@ func (w *watch) expire() {
 	w.cancel(context.DeadlineExceeded)
 }
 
-// explain names why a wait ended: the timer (late says which), the client, or the upstream.
+// explain names the cause that ended a wait: the timer (late says which), the client, or the upstream.
 func (w *watch) explain(ctx context.Context, err error, late error) *Error {
 	if w.expired.Load() {
 		return &Error{Class: late}
@@ -249,8 +251,8 @@ func (w *watch) explain(ctx context.Context, err error, late error) *Error {
 	return classify(err)
 }
 
-// body is an answer's body whose every read is bounded. The timer runs only while the upstream is waited for, so a slow
-// client is not taken for a silent upstream, and not at all for what came with the headers.
+// body is an answer's body with a bound on every read. The timer runs only while the body waits for the upstream, so a
+// slow client is not taken for a silent upstream. It does not run for data that came with the headers.
 type body struct {
 	ctx    context.Context
 	answer *http1.Answer
@@ -266,7 +268,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, &Error{Class: ErrIdle}
 	}
 	n, err := b.read(p)
-	err = b.explain(err)          // by what has ended until now
+	err = b.explain(err)          // by the causes until now
 	if b.turn.over(n, time.Now) { //nolint:forbidigo // the scheduler is on the real clock
 		runtime.Gosched()
 	}
@@ -287,7 +289,8 @@ func (b *body) explain(err error) error {
 	if err == nil || (err == io.EOF && b.ctx.Err() == nil) { //nolint:errorlint // as a reader says it
 		return err
 	}
-	// An end after the context's is not the answer's: the upstream may have ended it because it saw us go.
+	// An end after the end of the context is not the answer's end: the upstream may have ended it because it saw the
+	// gateway leave.
 	return b.watch.explain(b.ctx, err, ErrIdle)
 }
 

@@ -1,8 +1,8 @@
 package forward
 
-// Rules are allow-lists of headers for what is not MCP. Content-Length, Accept-Encoding and what belongs to a connection are
-// the transport's own and never on them. The map of each is from canonical names to whether the header may be given more
-// than once: two of another are two opinions for two parsers.
+// Rules holds allow-lists of headers for traffic that is not MCP. Content-Length, Accept-Encoding and connection
+// headers belong to the transport and are never on them. Each map is from canonical names to whether the header may
+// occur more than once. For other headers, two values could be read differently by two parsers.
 type Rules struct {
 	Request  map[string]bool // towards the upstream
 	Response map[string]bool // towards the client

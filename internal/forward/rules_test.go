@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestRules: with rules of their own, only what they list passes, either way, and neither MCP's headers nor its session do.
+// TestRules checks that with explicit rules only the listed headers pass, in both directions. MCP's headers and session
+// must not pass.
 func TestRules(t *testing.T) { onBoth(t, testRules) }
 
 func testRules(t *testing.T, via client) {
@@ -55,7 +56,7 @@ func testRules(t *testing.T, via client) {
 	}
 }
 
-// TestRequestTimes: a request may have times of its own.
+// TestRequestTimes checks that a request may have its own time limits.
 func TestRequestTimes(t *testing.T) { onBoth(t, testRequestTimes) }
 
 func testRequestTimes(t *testing.T, via client) {

@@ -6,10 +6,10 @@ import (
 	"log/slog"
 )
 
-// Format names a request without what it carries: its headers are the client's, its token among them.
+// Format writes the name of a request without its content, because its headers are the client's and include a token.
 func (r *Request) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.named()) }
 
-// LogValue names it in the same way.
+// LogValue returns the same name.
 func (r *Request) LogValue() slog.Value { return slog.StringValue(r.named()) }
 
 func (r *Request) named() string {
@@ -19,5 +19,5 @@ func (r *Request) named() string {
 	return r.Method + " " + r.URL.Host
 }
 
-// Format names the request. fmt calls no method of a member that is not exported.
+// Format writes the name of the request. fmt calls no method of an unexported field.
 func (o *outgoing) Format(f fmt.State, verb rune) { o.request.Format(f, verb) }

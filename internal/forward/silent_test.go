@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal/sealtest"
 )
 
-// TestSilent: L01, neither the client's request nor the one that leaves shows a credential.
+// TestSilent covers L01: neither the client's request nor the outgoing one shows a credential.
 func TestSilent(t *testing.T) {
 	r := &Request{
 		Method: http.MethodPost, URL: &url.URL{Host: "up.example"}, Header: http.Header{"Authorization": {sealtest.Canary}}, Body: []byte(sealtest.Canary),

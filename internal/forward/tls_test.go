@@ -14,10 +14,10 @@ import (
 	"github.com/durward-gateway/durward/internal/netguard"
 )
 
-// The dialer that production uses.
+// Production uses this dialer.
 var _ Dialer = (*netguard.Guard)(nil)
 
-// TestVersions: which HTTP is spoken over TLS, and that a cancelled stream is let go of in both.
+// TestVersions checks which HTTP version is spoken over TLS, and that a cancelled stream is released in both.
 func TestVersions(t *testing.T) {
 	freed := make(chan struct{}, 1)
 	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +45,7 @@ func TestVersions(t *testing.T) {
 		via      client
 		versions []string
 		proto    string
-		dials    int32 // http1 does not keep calls and streams apart
+		dials    int32 // http1 does not separate calls and streams
 	}{
 		{overNetHTTP, nil, "HTTP/2.0", 2},
 		{overNetHTTP, []string{"1.1"}, "HTTP/1.1", 2},
@@ -84,8 +84,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestPanickingFlush: the early flush of a silent stream's headers runs on a timer's goroutine, where a panic would end
-// the process. It ends the one stream.
+// TestPanickingFlush checks that a panic in the early flush of a silent stream's headers ends only that stream. The
+// flush runs on a timer's goroutine, where a panic would otherwise end the process.
 func TestPanickingFlush(t *testing.T) { onBoth(t, testPanickingFlush) }
 
 func testPanickingFlush(t *testing.T, via client) {

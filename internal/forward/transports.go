@@ -13,37 +13,37 @@ import (
 
 // Dialer opens connections to checked addresses; internal/netguard's Guard is one.
 type Dialer interface {
-	// DialContext opens a connection that TLS will be spoken on.
+	// DialContext opens a connection for TLS.
 	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
-	// DialPlain opens a connection that plain HTTP will be spoken on.
+	// DialPlain opens a connection for plain HTTP.
 	DialPlain(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Options tunes [NewUpstreams]: the words of Caddy's `transport http` that apply. The zero value is the default.
+// Options tunes [NewUpstreams]: the options of Caddy's `transport http` that apply. The zero value is the default.
 type Options struct {
 	NetHTTP             bool          // send over net/http
-	DialTimeout         time.Duration // name resolution and connect; 0: 10 s
+	DialTimeout         time.Duration // name resolution and connecting; 0: 10 s
 	TLSHandshakeTimeout time.Duration // 0: 10 s
 	ReadBuffer          int           // of net/http, bytes per connection; 0: 4 KiB, 512 B on connections that carry GET streams
 	WriteBuffer         int           // of net/http, bytes per connection; 0: 16 KiB, 512 B on connections that carry GET streams
 	MaxResponseHeader   int64         // bytes of all headers of one answer; 0: 64 KiB
-	KeepAlive           time.Duration // how long an idle connection is kept; 0: 90 s, negative: no keep-alive
-	IdleConns           int           // idle connections in all; 0: 8192, of net/http no limit
+	KeepAlive           time.Duration // time that an idle connection is kept; 0: 90 s, negative: no keep-alive
+	IdleConns           int           // idle connections in total; 0: 8192, with net/http no limit
 	IdleConnsPerHost    int           // 0: 512
 	MaxConnsPerHost     int           // 0: no limit
-	Versions            []string      // of "1.1" and "2", which is spoken over TLS only and by net/http only; empty: whatever the client speaks
-	TLS                 *tls.Config   // cloned; nil: Go's defaults. ServerName is left to the URL's host
+	Versions            []string      // of "1.1" and "2"; "2" needs TLS and net/http; empty: the client's versions
+	TLS                 *tls.Config   // cloned; nil: Go's defaults. ServerName comes from the URL's host
 }
 
-// Transports is a [Sender] over net/http. It keeps connections apart by scheme, because plain and TLS dials obey
-// different egress rules, and by purpose: connections of GET streams are many and idle and get small buffers.
-// Safe for concurrent use.
+// Transports is a [Sender] over net/http. It separates connections by scheme, because plain and TLS dials have
+// different egress rules. It also separates them by purpose: connections of GET streams are many and idle, and get
+// small buffers. Safe for concurrent use.
 type Transports struct {
 	callPlain, callTLS, streamPlain, streamTLS *http.Transport
 }
 
-// streamBuffer is the size of both buffers of a connection that carries a GET stream: such a stream waits far more than
-// it reads, and events larger than this are read past the buffer.
+// streamBuffer is the size of both buffers of a connection that carries a GET stream. Such a stream mostly waits, and
+// larger events are read without the buffer.
 const streamBuffer = 512
 
 // NewTransports makes the transports of one forwarder. It fails on an unknown HTTP version.
@@ -64,7 +64,7 @@ func NewTransports(d Dialer, o Options) (*Transports, error) {
 	}
 	build := func(dial func(context.Context, string, string) (net.Conn, error), readBuffer, writeBuffer int) *http.Transport {
 		t := &http.Transport{
-			// Proxy stays nil: the default reads HTTP_PROXY and would pass the dialer's checks by.
+			// Proxy stays nil: the default reads HTTP_PROXY and would bypass the dialer's checks.
 			Proxy:                  nil,
 			DialContext:            bounded(dial),
 			TLSClientConfig:        o.TLS.Clone(),
@@ -91,7 +91,7 @@ func NewTransports(d Dialer, o Options) (*Transports, error) {
 	}, nil
 }
 
-// protocols are the HTTP versions of these names, all when there are none.
+// protocols returns the HTTP versions with these names, or all of them when there are no names.
 func protocols(names []string) (http.Protocols, error) {
 	var versions http.Protocols
 	if len(names) == 0 {
@@ -130,7 +130,7 @@ func (t *Transports) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.callPlain.RoundTrip(r)
 }
 
-// CloseIdleConnections closes what no request uses; connections in use close when their request ends.
+// CloseIdleConnections closes connections without a request; connections in use close when their request ends.
 func (t *Transports) CloseIdleConnections() {
 	for _, each := range []*http.Transport{t.callPlain, t.callTLS, t.streamPlain, t.streamTLS} {
 		each.CloseIdleConnections()

@@ -3,15 +3,16 @@ package forward
 import "time"
 
 const (
-	// turnTime is for how long an answer is carried before others have their turn. Left to the scheduler that is 10 ms where
-	// neither the upstream nor the client ever keeps it waiting: behind fifty such answers on one processor, a new connection
+	// turnTime is the time for which one answer is carried before others get the processor. The scheduler alone takes
+	// 10 ms where neither upstream nor client ever waits: behind fifty such answers on one processor, a new connection
 	// waits for half a second, and once more for its request.
 	turnTime = 2 * time.Millisecond
-	// turnBytes is after how many bytes the clock is looked at: a stream of small events need not give way at each of them.
+	// turnBytes is the number of bytes after which the clock is read, so that a stream of small events does not pay for
+	// it at each one.
 	turnBytes = 64 << 10
 )
 
-// turn shares the processor between answers that come faster than they can be carried. The zero value is its start.
+// turn shares the processor between answers that arrive faster than they can be carried. The zero value is ready.
 type turn struct {
 	began time.Time
 	bytes int

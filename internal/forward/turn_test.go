@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestTurn: an answer that never waits gives way after its time, one that is slow only each 64 KiB.
+// TestTurn checks that an answer that never waits gives way after its time, and a slow one only after each 64 KiB.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -19,9 +19,9 @@ func TestTurn(t *testing.T) {
 		piece int           // bytes
 		every time.Duration // between two pieces
 		bytes int           // in all
-		turns int           // that ended
+		turns int           // number of turns that ended
 	}{
-		{"fast", 16 << 10, 10 * time.Microsecond, 32 << 20, 11}, // the first, and 20.5 ms
+		{"fast", 16 << 10, 10 * time.Microsecond, 32 << 20, 11}, // the first turn, and 20.5 ms
 		{"fast in small pieces", 1 << 10, time.Microsecond, 8 << 20, 4},
 		{"slow", 1 << 10, time.Millisecond, 1 << 20, 16},
 		{"events", 100, time.Second, 60_000, 0},
@@ -43,7 +43,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestAnswersTakeTurns: every way in which an answer is carried ends its turns.
+// TestAnswersTakeTurns checks that every way of carrying an answer ends its turns.
 func TestAnswersTakeTurns(t *testing.T) {
 	t.Parallel()
 	for _, media := range []string{"text/event-stream", "application/octet-stream"} {

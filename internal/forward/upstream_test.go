@@ -20,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is the bound of waits that end at once when all is well.
+// patience bounds waits that end at once when there is no failure.
 const patience = 20 * time.Second
 
-// upstream is a scripted raw server: every accepted connection runs script, every byte received is kept.
+// upstream is a scripted raw server: every accepted connection runs script, and every received byte is kept.
 type upstream struct {
 	t      *testing.T
 	l      net.Listener
@@ -135,7 +135,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// client is one of the ways to the network.
+// client is one of the two implementations of Sender.
 type client struct {
 	name    string
 	netHTTP bool
@@ -151,7 +151,7 @@ func (c client) build(d Dialer, o Options) (Upstreams, error) {
 	return NewUpstreams(d, o)
 }
 
-// onBoth runs a test over each of them.
+// onBoth runs a test with each of them.
 func onBoth(t *testing.T, test func(t *testing.T, via client)) {
 	for _, c := range []client{overNetHTTP, overHTTP1} {
 		t.Run(c.name, func(t *testing.T) { test(t, c) })

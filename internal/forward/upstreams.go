@@ -8,9 +8,9 @@ import (
 	"github.com/durward-gateway/durward/internal/http1"
 )
 
-// Sender is the way to the network: one request, one answer, no redirects, no retries of what may have been executed. It
-// must return when the context ends and must close the connection when the context ends or the body is closed before its
-// end. When Send has returned it holds on to nothing of r but the bytes of its body.
+// Sender sends requests to the network: one request, one answer, no redirects, and no retries of a request that may
+// have been executed. It must return when the context ends. It must close the connection when the context ends or the
+// body is closed before its end. When Send has returned it keeps nothing of r but the bytes of its body.
 type Sender interface {
 	Send(ctx context.Context, r *http1.Request) (*http1.Answer, error)
 }
@@ -18,12 +18,12 @@ type Sender interface {
 // Upstreams is a [Sender] that keeps connections.
 type Upstreams interface {
 	Sender
-	// CloseIdleConnections closes what no request uses; connections in use close when their request ends.
+	// CloseIdleConnections closes connections without a request; connections in use close when their request ends.
 	CloseIdleConnections()
 }
 
-// NewUpstreams makes the way to the network of one forwarder: internal/http1's client, or [Transports] when o asks for
-// net/http or for HTTP/2, which http1 does not speak. It fails on an unknown HTTP version.
+// NewUpstreams makes the Sender of one forwarder: internal/http1's client, or [Transports] when o asks for net/http or
+// for HTTP/2, which http1 does not speak. It fails on an unknown HTTP version.
 func NewUpstreams(d Dialer, o Options) (Upstreams, error) {
 	if o.NetHTTP || slices.Contains(o.Versions, "2") {
 		return NewTransports(d, o)
@@ -37,7 +37,7 @@ func NewUpstreams(d Dialer, o Options) (Upstreams, error) {
 	}), nil
 }
 
-// marking tells what failed before there was a connection from what failed on one.
+// marking marks errors from before there was a connection, to tell them from errors on a connection.
 type marking struct{ dialer Dialer }
 
 func (m marking) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {

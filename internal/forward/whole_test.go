@@ -14,7 +14,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// lastRead is a body whose only read ends somebody's right.
+// lastRead is a body whose only read ends a permission.
 type lastRead struct {
 	text string
 	end  func()
@@ -27,7 +27,7 @@ func (b *lastRead) Read(p []byte) (int, error) {
 
 func (b *lastRead) Close() error { return nil }
 
-// TestWholeAnswerIsRead: the same for an answer that is read before it is passed on.
+// TestWholeAnswerIsRead checks the same for an answer that is read before it is passed on.
 func TestWholeAnswerIsRead(t *testing.T) {
 	for length, whole := range map[int64]bool{2: true, -1: false, 3: false} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -46,8 +46,8 @@ func TestWholeAnswerIsRead(t *testing.T) {
 	}
 }
 
-// TestWholeAnswerStays: an answer whose length was announced and has come is passed on, also when the right to the call
-// ends at that moment. Without a length nobody knows whether the end was the answer's.
+// TestWholeAnswerStays checks that a complete answer of known length is passed on, even when the permission for the
+// call ends at that moment. Without a length it is not known whether the end was the answer's.
 func TestWholeAnswerStays(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

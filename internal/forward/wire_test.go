@@ -16,7 +16,7 @@ import (
 
 const okJSON = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
-// TestWireBytes pins the exact bytes an upstream gets.
+// TestWireBytes fixes the exact bytes that an upstream gets.
 func TestWireBytes(t *testing.T) { onBoth(t, testWireBytes) }
 
 func testWireBytes(t *testing.T, via client) {
@@ -176,7 +176,7 @@ type roundTripFunc func(*http.Request) (*http.Response, error)
 
 func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestAnswers sends scripted answers through a forwarder and looks at what the client gets.
+// TestAnswers sends scripted answers through a forwarder and checks the client's answers.
 func TestAnswers(t *testing.T) { onBoth(t, testAnswers) }
 
 func testAnswers(t *testing.T, via client) {
@@ -339,7 +339,7 @@ func TestEventSize(t *testing.T) {
 	}
 }
 
-// FuzzEventSize compares with counting byte by byte, however the stream is cut.
+// FuzzEventSize compares with counting byte by byte, for any division into pieces.
 func FuzzEventSize(f *testing.F) {
 	f.Add("data: a\r\n\r\nx\r\r\n\n", uint8(3))
 	f.Fuzz(func(t *testing.T, stream string, step uint8) {
@@ -396,7 +396,7 @@ func FuzzSetQuery(f *testing.F) {
 	})
 }
 
-// TestManyAnswerFields: an upstream's headers are bounded in number, too, over either way.
+// TestManyAnswerFields checks the bound on the number of an upstream's headers, with both clients.
 func TestManyAnswerFields(t *testing.T) { onBoth(t, testManyAnswerFields) }
 
 func testManyAnswerFields(t *testing.T, via client) {

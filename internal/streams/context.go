@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// lifetime is a stream's context: its request's, until the stream ends. It is one of its own because nearly every call has
-// exactly one follower, the connection to its upstream: package context would keep a map for that one, a channel that
-// nobody waits on, and a context between.
+// lifetime is a stream's context: its request's, until the stream ends. It is a type of its own because nearly every
+// call has exactly one follower, the connection to its upstream. For that one, package context would need a map, a
+// channel that nobody waits on, and another context in between.
 type lifetime struct {
 	parent context.Context
 
-	over atomic.Pointer[ending] // nil as long as it lasts
+	over atomic.Pointer[ending] // nil while the lifetime lasts
 
 	mu     sync.Mutex
 	unfold func() bool   // ends the watch over parent; nil: there is none
-	done   chan struct{} // made when somebody asks for it
+	done   chan struct{} // made on first use
 	first  follower      // nearly always the only one
 	more   []follower
-	last   int // number of the follower that came last
+	last   int // number of the latest follower
 }
 
-// ending is why a lifetime is over.
+// ending holds the cause of the end of a lifetime.
 type ending struct{ err error }
 
-// follower is told of the end.
+// follower is called at the end.
 type follower struct {
 	number int
 	tell   func() // nil: there is none
 }
 
-// watch ends the lifetime when its parent does, from now on.
+// watch makes the lifetime end when its parent does, from now on.
 func (l *lifetime) watch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watchNow()
 }
 
-// watchNow is watch with l.mu held.
+// watchNow does the same as watch. The caller holds l.mu.
 func (l *lifetime) watchNow() {
 	if l.over.Load() == nil && l.unfold == nil {
 		l.unfold = context.AfterFunc(l.parent, l.leave)
@@ -49,7 +49,8 @@ func (l *lifetime) watchNow() {
 // leave ends the lifetime because its parent has.
 func (l *lifetime) leave() { l.end(l.parent.Err()) }
 
-// end ends the lifetime, whose Err and, by the rules of context.Cause, cause it gives. Only the first end counts.
+// end ends the lifetime. cause is returned by its Err and, by the rules of context.Cause, as its cause. Only the first
+// end counts.
 func (l *lifetime) end(cause error) {
 	if unfold := l.finish(cause); unfold != nil {
 		unfold()
@@ -79,7 +80,7 @@ func (l *lifetime) finish(err error) (unfold func() bool) {
 	return unfold
 }
 
-// canceled is how nearly every lifetime ends.
+// canceled is the ending of nearly every lifetime.
 var canceled = &ending{context.Canceled}
 
 func endingOf(err error) *ending {
@@ -100,11 +101,12 @@ func (l *lifetime) Err() error {
 	if l.parent.Err() == nil {
 		return nil
 	}
-	l.leave() // nobody has noticed yet
+	l.leave() // the end of the parent was not noticed yet
 	return l.over.Load().err
 }
 
-// Done implements context.Context. Whoever waits, as every context that is made of this one does, wants to know at once.
+// Done implements context.Context. A caller that waits, as every derived context does, wants to know at once, so the
+// parent is watched from now on.
 func (l *lifetime) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,9 +120,10 @@ func (l *lifetime) Done() <-chan struct{} {
 	return l.done
 }
 
-// AfterFunc is what package context asks a foreign context for, and what a follower may use at once: tell is called on a
-// goroutine of its own when the lifetime is over, unless stop was called before, which reports whether it came in time. It
-// alone does not make the end of an unwatched call's request known before its time, see watchDelay.
+// AfterFunc serves package context, which looks for this method on foreign contexts, and may be used directly by a
+// follower. tell is called on a goroutine of its own when the lifetime is over, unless stop was called before; stop
+// reports whether it came in time. AfterFunc alone does not make the end of an unwatched call known early, see
+// watchDelay.
 func (l *lifetime) AfterFunc(tell func()) (stop func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ func openOne(ctx context.Context, r *Registry) (context.Context, func()) {
 	return r.Open(ctx, Owner{Organization: "a", User: "u", Server: "s"}, Call, time.Time{}, Limits{}, nil)
 }
 
-// TestContext: what package context promises of a context holds for a stream's, and for those made of it.
+// TestContext checks the promises of package context for a stream's context, and for contexts derived from it.
 func TestContext(t *testing.T) {
 	type key struct{}
 	for name, tt := range map[string]struct {
@@ -69,7 +69,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestFollowersAreToldOnce, however ends, stops and questions meet.
+// TestFollowersAreToldOnce checks that each follower is called once, for any order of ends, stops and questions.
 func TestFollowersAreToldOnce(t *testing.T) {
 	for range 200 {
 		var r Registry

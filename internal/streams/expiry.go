@@ -2,16 +2,16 @@ package streams
 
 import "time"
 
-// soon is how long before its token's end a stream gets a timer of its own. Nearly every call is over long before: a timer
-// for each would lie among the runtime's until its time, stopped or not. One timer for all looks twice as often whose end
-// is near.
+// soon is the time before its token's end at which a stream gets a timer of its own. Nearly every call is over long
+// before. A timer for each call would stay in the runtime's list until its time, stopped or not. One common timer
+// checks twice in this time which streams are near their end.
 const soon = time.Minute
 
-// expireAt ends a stream when its caller's token ends. r.mu is held.
+// expireAt ends a stream when its caller's token ends. The caller holds r.mu.
 func (r *Registry) expireAt(s *stream, expires time.Time) {
 	s.expires = expires
 	if r.sweeping && expires.Sub(r.swept) > 2*soon {
-		return // the next sweep, half of soon after the last one, is in time
+		return // the next sweep comes half of soon after the last one, which is in time
 	}
 	if !r.arm(s) && !r.sweeping {
 		r.sweepLater()
@@ -23,7 +23,7 @@ func (r *Registry) sweepLater() {
 	time.AfterFunc(soon/2, r.sweep)
 }
 
-// arm gives a stream its timer when its end is near, and reports whether it has one. r.mu is held.
+// arm gives a stream its timer when its end is near, and reports whether it has one. The caller holds r.mu.
 func (r *Registry) arm(s *stream) bool {
 	if s.timer == nil {
 		left := time.Until(s.expires) //nolint:forbidigo // the timer below runs on no other clock
@@ -35,7 +35,7 @@ func (r *Registry) arm(s *stream) bool {
 	return true
 }
 
-// sweep looks whose end is near, and comes back as long as there is anybody whose is not.
+// sweep arms the streams whose end is near, and is scheduled again while there are others.
 func (r *Registry) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestLimits: streams are refused past the bounds, each user has their own, calls are not counted, and what is closed
-// gives its place back.
+// TestLimits checks that streams beyond the bounds are refused, that each user has an own bound, that calls are not
+// counted, and that a closed stream gives its place back.
 func TestLimits(t *testing.T) {
 	alice := Owner{Organization: "a", User: "alice", Server: "s1"}
 	limits := Limits{PerUser: 2, Total: 4}
@@ -25,16 +25,16 @@ func TestLimits(t *testing.T) {
 	first := open(alice, Listen, "")
 	second := open(Owner{Organization: "a", User: "alice", Server: "s2"}, Listen, "")
 	refused := open(alice, Listen, UserFull)
-	refused() // gives back nothing
+	refused() // a refused stream gives back nothing
 	open(alice, Listen, UserFull)
 	call := open(alice, Call, "")
 	others := []func(){
-		open(Owner{Organization: "b", User: "alice", Server: "s1"}, Listen, ""), // of that id in another organization
+		open(Owner{Organization: "b", User: "alice", Server: "s1"}, Listen, ""), // the same id in another organization
 		open(Owner{Organization: "a", User: "bob", Server: "s1"}, Listen, ""),
 	}
 	open(Owner{Organization: "a", User: "carol", Server: "s1"}, Listen, NodeFull)
 	first()
-	first() // once
+	first() // a second call has no effect
 	again := open(alice, Listen, "")
 	open(alice, Listen, UserFull)
 
@@ -55,7 +55,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsAreExact: W06, however many open at once, just as many get in as may.
+// TestLimitsAreExact covers W06: exactly the allowed number of streams open, however many try at once.
 func TestLimitsAreExact(t *testing.T) {
 	var r Registry
 	limits := Limits{PerUser: 7, Total: 40}
@@ -66,7 +66,7 @@ func TestLimitsAreExact(t *testing.T) {
 		var closing []func()
 		users := make(map[string]int)
 		for i := range 200 {
-			user := fmt.Sprint("user", i%10) // ten users want 20 each, may have 7 each and 40 in all
+			user := fmt.Sprint("user", i%10) // ten users want 20 each, may have 7 each and 40 in total
 			wait.Go(func() {
 				ctx, done := r.Open(context.Background(), Owner{Organization: "a", User: user}, Listen, time.Now().Add(time.Hour), limits, nil)
 				reason, _ := EndedFor(ctx)

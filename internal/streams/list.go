@@ -1,6 +1,6 @@
 package streams
 
-// list holds streams by the pointers in them: what is registered and ended with every call needs no map.
+// list links streams through pointers in them: every call is added and removed, which so needs no map.
 type list struct {
 	first *stream
 	n     int
@@ -15,7 +15,7 @@ func (l *list) add(s *stream) {
 	l.n++
 }
 
-// remove takes a stream out of the list that it is in.
+// remove takes a stream out of its list.
 func (s *stream) remove() {
 	l := s.in
 	if s.before != nil {

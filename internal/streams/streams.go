@@ -1,5 +1,5 @@
-// Package streams keeps the register of requests under way to upstreams, so that a right that ends (a connection, a
-// server, a token, the process) ends what was opened under it, and that nobody holds more of them open than they may.
+// Package streams registers the running requests to upstreams. When a permission ends (a connection, a server, a token,
+// the process), it ends the streams that were opened under it. It also bounds the number of open streams.
 package streams
 
 import (
@@ -17,22 +17,22 @@ type Reason string
 const (
 	TokenExpired   Reason = "token_expired"
 	Revoked        Reason = "revoked" // the user's tokens are refused from now on
-	PolicyChanged  Reason = "policy"  // the policies of the server no longer grant the stream
+	PolicyChanged  Reason = "policy"  // the server's policies no longer grant the stream
 	Disconnected   Reason = "disconnected"
 	ServerDeleted  Reason = "server_deleted"
 	Shutdown       Reason = "shutdown"
 	Timeout        Reason = "timeout"
 	LimitReached   Reason = "limit"
 	UpstreamClosed Reason = "upstream_closed"
-	Cancelled      Reason = "cancelled" // a call that its client has taken back
-	Connected      Reason = "connected" // the account that a stream waited for; it goes on with the upstream
+	Cancelled      Reason = "cancelled" // the client has cancelled the call
+	Connected      Reason = "connected" // the account that a stream waited for is connected; the stream continues with the upstream
 )
 
 // Reasons for which a stream is refused when it opens.
 const (
-	UserFull Reason = "user_full" // the user has as many open as they may
-	NodeFull Reason = "node_full" // the process has
-	Untold   Reason = "untold"    // whether the caller still has the right to it cannot be told
+	UserFull Reason = "user_full" // the user has the maximum number open
+	NodeFull Reason = "node_full" // the process has the maximum number open
+	Untold   Reason = "untold"    // it is not known whether the caller still has the permission
 )
 
 // Ended is the cancellation cause of a stream that the gateway ended.
@@ -40,13 +40,14 @@ type Ended struct{ Reason Reason }
 
 func (e *Ended) Error() string { return "stream ended: " + string(e.Reason) }
 
-// Is makes it a context.Canceled, as the Err of a context has to be.
+// Is makes it a context.Canceled, as package context demands of a context's Err.
 func (e *Ended) Is(target error) bool { return target == context.Canceled }
 
-// EndedFor reports why the gateway ended the stream whose context ctx is, and whether it did.
+// EndedFor returns the reason for which the gateway ended the stream with context ctx, and reports whether the gateway
+// ended it.
 func EndedFor(ctx context.Context) (Reason, bool) {
 	if s, ok := ctx.Value(streamKey{}).(*stream); ok {
-		// Its own word first: the request may have ended since.
+		// The stream's own reason comes first: the request may have ended since.
 		if over := s.over.Load(); over != nil {
 			if reason, ended := reasonOf(over.err); ended {
 				return reason, true
@@ -73,10 +74,10 @@ type Kind int
 // Kinds of streams.
 const (
 	Call   Kind = iota // a request that ends with its answer
-	Listen             // an event stream that ends when somebody ends it
+	Listen             // an event stream, which ends only when one side ends it
 )
 
-// Owner is whose stream it is.
+// Owner names the owner of a stream.
 type Owner struct{ Organization, User, Server string }
 
 // covers reports whether s falls under o; an empty member of o matches everything.
@@ -86,33 +87,34 @@ func (o Owner) covers(s Owner) bool {
 		(o.Server == "" || o.Server == s.Server)
 }
 
-// user is a principal: user ids are the organization's own.
+// user returns the user alone: user ids are unique only within the organization.
 func (o Owner) user() Owner { return Owner{Organization: o.Organization, User: o.User} }
 
-// Limits bound how many Listen streams are open at a time. A zero member is no bound. They come with each stream, and not
-// with the registry: a reload changes them for what opens from then on, and a configuration that fails changes nothing.
+// Limits bounds the number of open Listen streams. A zero member means no bound. Limits come with each stream and not
+// with the registry. So a reload changes them for streams that open later, and a configuration that fails changes
+// nothing.
 type Limits struct {
-	PerUser int // of an organization's user, over all servers
+	PerUser int // of one user of an organization, over all servers
 	Total   int
 }
 
-// Right asks whether a stream may go on. It may be called at any time until the stream is done, by any goroutine. An *Ended
-// as its error says that it may not, for a reason of its own.
+// Right reports whether a stream may continue. It may be called at any time until the stream is done, by any goroutine.
+// An *Ended as its error says that the stream may not continue, for that reason.
 type Right func(context.Context) (bool, error)
 
 // Registry holds the open streams of the process. The zero value is ready.
 type Registry struct {
 	mu   sync.Mutex
 	open list
-	// unwatched are calls that have just begun, see watchDelay; the others are in open.
+	// unwatched holds calls that have just begun, see watchDelay; the others are in open.
 	unwatched list
-	scheduled bool // there is a timer that watches them
-	// listening counts the Listen streams of each user, listeners those of all.
+	scheduled bool // a timer will watch them
+	// listening counts the Listen streams of each user, listeners those of all users.
 	listening map[Owner]int
 	listeners int
-	// sweeping: there is a timer that looks whose token ends soon.
+	// sweeping reports whether a timer will check for tokens that end soon.
 	sweeping bool
-	swept    time.Time // last
+	swept    time.Time // time of the last sweep
 	// draining is set once the process is to end: streams that open afterwards end at once.
 	draining bool
 }
@@ -122,20 +124,20 @@ type stream struct {
 	lifetime
 	owner Owner
 	kind  Kind
-	right Right // nil: nobody judges it again
-	// Of the registry, under its lock.
+	right Right // nil: it is never checked again
+	// These fields belong to the registry, under its lock.
 	expires time.Time // of the caller's token; zero: never
 	timer   *time.Timer
-	seen    bool // of an unwatched call: it was there the last time
+	seen    bool // of an unwatched call: it was already there at the last check
 
-	in            *list // nil: in none
+	in            *list // nil: in no list
 	before, after *stream
 }
 
-// Open registers a stream and returns its context, which is cancelled with an Ended as its cause when the stream's right
-// ends; expires is when the caller's token does (zero: never). The context of a stream that may not be opened (the limits
-// are reached, the process is about to exit) is cancelled from the start. The caller must call done, which gives the
-// stream's place back. right is asked by Judge; nil for a stream that no change of rules ends.
+// Open registers a stream and returns its context, which is cancelled with an Ended as its cause when the stream's
+// permission ends. expires is the end of the caller's token (zero: never). When a stream may not be opened (the limits
+// are reached, the process is about to exit), its context is cancelled from the start. The caller must call done, which
+// releases the stream's place. Judge calls right; it is nil for a stream that no change of rules ends.
 func (r *Registry) Open(ctx context.Context, owner Owner, kind Kind, expires time.Time, limits Limits, right Right) (_ context.Context, done func()) {
 	s := &stream{lifetime: lifetime{parent: ctx}, owner: owner, kind: kind, right: right}
 	if refused := r.add(s, expires, limits); refused != "" {
@@ -155,7 +157,8 @@ func (s *stream) Value(key any) any {
 	return s.parent.Value(key)
 }
 
-// Cancel returns the function that ends the stream of ctx, with a cause of the caller's, or nil if ctx belongs to none.
+// Cancel returns the function that ends the stream of ctx, with a cause of the caller's. It returns nil if ctx belongs
+// to no stream.
 func Cancel(ctx context.Context) context.CancelCauseFunc {
 	if s, ok := ctx.Value(streamKey{}).(*stream); ok {
 		return s.end
@@ -163,7 +166,7 @@ func Cancel(ctx context.Context) context.CancelCauseFunc {
 	return nil
 }
 
-// add registers a stream, or says why not.
+// add registers a stream, or returns the reason of a refusal.
 func (r *Registry) add(s *stream, expires time.Time, limits Limits) (refused Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,8 +225,8 @@ func (r *Registry) End(owner Owner, reason Reason) int {
 	return r.endIf(reason, func(s *stream) bool { return owner.covers(s.owner) })
 }
 
-// EndCalls ends the calls of an owner whose contexts match holds of, once a time has passed that they may still take to end by
-// themselves. It returns how many. match must not use the registry.
+// EndCalls ends the calls of an owner for whose contexts match returns true, after a time in which they may still end
+// by themselves. It returns their number. match must not use the registry.
 func (r *Registry) EndCalls(owner Owner, reason Reason, match func(context.Context) bool, after time.Duration) int {
 	ending := r.find(func(s *stream) bool { return s.kind == Call && s.owner == owner && match(s.parent) })
 	for _, s := range ending {
@@ -237,9 +240,9 @@ func (r *Registry) Count(owner Owner) int {
 	return len(r.find(func(s *stream) bool { return owner.covers(s.owner) }))
 }
 
-// Drain ends every Listen stream and returns how many: the process is about to exit. Those that open afterwards end at
-// once; calls run to their answer. The ends are spread over spread, so that clients do not come back all in one moment:
-// each stream ends at random(spread), a time from zero to below spread.
+// Drain ends every Listen stream and returns their number: the process is about to exit. Streams that open afterwards
+// end at once; calls run until their answer. The ends are spread over spread, so that clients do not all come back in
+// one moment: each stream ends at random(spread), a time from zero to below spread.
 func (r *Registry) Drain(spread time.Duration, random func(below time.Duration) time.Duration) int {
 	r.mu.Lock()
 	r.draining = true
@@ -255,8 +258,9 @@ func (r *Registry) Drain(spread time.Duration, random func(below time.Duration) 
 	return len(ending)
 }
 
-// Judge asks the right of each stream that owner covers, and ends those that have lost it. It returns how many rights
-// could not be told; with strict, those streams are ended too. Rights are asked by several goroutines.
+// Judge calls the Right of each stream that owner covers, and ends those that may not continue. It returns the number
+// of rights that could not be determined; with strict, those streams are ended too. Rights are called by several
+// goroutines.
 func (r *Registry) Judge(ctx context.Context, owner Owner, reason Reason, strict bool) (untold int) {
 	asked := r.find(func(s *stream) bool { return s.right != nil && owner.covers(s.owner) })
 	var next, unknown atomic.Int64
@@ -274,11 +278,11 @@ func (r *Registry) Judge(ctx context.Context, owner Owner, reason Reason, strict
 	return int(unknown.Load())
 }
 
-// judgesAtOnce is how many rights are asked for at a time: each may have to be read from the store, whose connections serve
-// calls too.
+// judgesAtOnce is the number of rights that are checked at a time: each may have to be read from the store, whose
+// connections serve calls too.
 const judgesAtOnce = 4
 
-// judge ends the stream when its right is over, and reports whether that could be told.
+// judge ends the stream when its permission is over, and reports whether that could be determined.
 func (s *stream) judge(ctx context.Context, reason Reason, strict bool) bool {
 	holds, err := s.right(ctx)
 	var ended *Ended
@@ -312,7 +316,7 @@ func (r *Registry) find(match func(*stream) bool) (found []*stream) {
 	return found
 }
 
-// each goes through all streams. r.mu is held.
+// each goes through all streams. The caller holds r.mu.
 func (r *Registry) each(f func(*stream)) {
 	for _, l := range [...]*list{&r.open, &r.unwatched} {
 		for s := l.first; s != nil; s = s.after {

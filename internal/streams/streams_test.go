@@ -95,7 +95,8 @@ func TestEndedForKnowsItsOwnCauseOnly(t *testing.T) {
 	}
 }
 
-// TestJudge: a stream whose right has ended is ended, one whose right cannot be told only when it has to be.
+// TestJudge checks that a stream without permission is ended. A stream whose permission cannot be determined is ended
+// only in strict mode.
 func TestJudge(t *testing.T) {
 	r := new(Registry)
 	away := errors.New("away")
@@ -128,8 +129,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestDrainIsSpread: Z-G02, streams end one after the other within the time given, calls not at all, and one that is
-// closed meanwhile does no harm.
+// TestDrainIsSpread covers Z-G02: streams end one after the other within the given time, calls do not end, and a stream
+// that is closed meanwhile does no harm.
 func TestDrainIsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, spread = 500, time.Second
@@ -178,7 +179,7 @@ func TestDrainIsSpread(t *testing.T) {
 	})
 }
 
-// TestCancel: who works under a stream's context can end it, with a reason of their own that is none of the gateway's.
+// TestCancel checks that code under a stream's context can end it, with a reason that is not one of the gateway's.
 func TestCancel(t *testing.T) {
 	var r Registry
 	if Cancel(t.Context()) != nil {
@@ -196,8 +197,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestExpiryFarAway: a stream whose token ends later than soon ends at that moment too, and nothing is left to look after
-// when all are gone.
+// TestExpiryFarAway checks that a stream whose token ends later than soon ends at that moment too. No timer is left
+// when all streams are gone.
 func TestExpiryFarAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Registry
@@ -226,7 +227,7 @@ func TestExpiryFarAway(t *testing.T) {
 	})
 }
 
-// TestExpiryWhileSweeping: what opens between two sweeps ends in time too.
+// TestExpiryWhileSweeping checks that a stream that opens between two sweeps ends in time too.
 func TestExpiryWhileSweeping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Registry

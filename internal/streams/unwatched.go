@@ -3,11 +3,12 @@ package streams
 import "time"
 
 // watchDelay is the interval at which calls begin to be watched. Most calls finish within this time, and watching a
-// request's context is costly; so a call is watched only after one to two intervals. One whose client goes away before ends
-// when it is first watched, or as soon as anybody asks or waits for its end. What the gateway ends, it ends at once.
+// request's context is costly, so a call is watched only after one to two intervals. If the client of an unwatched call
+// goes away, the call ends when it is first watched, or as soon as any code asks for its end or waits for it. The
+// gateway itself ends calls at once.
 const watchDelay = 20 * time.Millisecond
 
-// scheduleWatch sees to it that calls which are not watched yet will be. r.mu is held.
+// scheduleWatch makes sure that unwatched calls will be watched. The caller holds r.mu.
 func (r *Registry) scheduleWatch() {
 	if !r.scheduled {
 		r.scheduled = true
@@ -15,7 +16,8 @@ func (r *Registry) scheduleWatch() {
 	}
 }
 
-// watchDue watches the requests of the calls that were there the last time, and comes back as long as there are others.
+// watchDue watches the requests of the calls that were there the last time, and is scheduled again while there are
+// others.
 func (r *Registry) watchDue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestUnwatchedCallsEndWithTheirRequests: who asks sees it at once, who follows is told before the call is watched; what the
-// gateway ends ends at once.
+// TestUnwatchedCallsEndWithTheirRequests checks that code that asks sees the end at once, and that followers are called
+// before the call is watched. The gateway's own ends take effect at once.
 func TestUnwatchedCallsEndWithTheirRequests(t *testing.T) {
 	for name, age := range map[string]time.Duration{"new": 0, "unwatched": watchDelay, "watched": 3 * watchDelay} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestUnwatchedCallsEndWithTheirRequests(t *testing.T) {
 	}
 }
 
-// TestNobodyWatchesNoCalls: no timer stays behind, and a call that comes then is watched like the first.
+// TestNobodyWatchesNoCalls checks that no timer stays behind, and that a later call is watched like the first.
 func TestNobodyWatchesNoCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Registry
