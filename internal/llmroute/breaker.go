@@ -5,28 +5,31 @@ import (
 	"time"
 )
 
-// Key is whose account with whom: a provider that refuses one organization need not refuse another.
+// Key names an organization's account with a provider: a provider that refuses one organization need not refuse
+// another.
 type Key struct{ Organization, Provider string }
 
-// Result is what became of a call to a provider, as far as it says something about the provider.
+// Result is the outcome of a call to a provider, as far as it says something about the provider.
 type Result uint8
 
 // Results of calls.
 const (
-	Unknown Result = iota // nothing: the client went away, the provider was busy
-	Works                 // it answered, be it that the request was wrong
-	Fails                 // it could not be reached, was silent for too long, broke off or answered with a fault of its own
+	Unknown Result = iota // says nothing: the client went away, the provider was busy
+	Works                 // it answered, even if the answer was that the request is wrong
+	Fails                 // it could not be reached, was silent for too long, broke off or answered with its own fault
 )
 
 // Options are the figures of Breakers. A zero member takes its default.
 type Options struct {
-	// Failures in a row, each within Memory of the one before, after which a provider is left alone. Default: 5.
+	// Failures is the number of failures in a row, each within Memory of the one before, after which a provider is
+	// paused. Default: 5.
 	Failures int
-	// Memory is how long a failure counts. Default: 1 min.
+	// Memory is the time for which a failure counts. Default: 1 min.
 	Memory time.Duration
-	// Pause is how long a provider is left alone at first; each failed probe doubles it, up to MaxPause. Defaults: 5 s, 1 min.
+	// Pause is the length of a provider's first pause. Each failed probe doubles it, up to MaxPause. Defaults: 5 s, 1
+	// min.
 	Pause, MaxPause time.Duration
-	// Most bounds how many failing providers are remembered; others are taken for working. Default: 10,000.
+	// Most bounds the number of failing providers that are remembered; others are assumed to work. Default: 10,000.
 	Most int
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
@@ -53,21 +56,21 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Breakers are the circuit breakers of providers. After some failures in a row a provider is left alone for a pause; the
-// first call after it is a probe, and the others wait for what becomes of it. Safe for concurrent use.
+// Breakers holds the circuit breakers of providers. After some failures in a row a provider is paused. The first call
+// after the pause is a probe, and no other call passes until its outcome is known. Safe for concurrent use.
 type Breakers struct {
 	options Options
 
 	mu      sync.Mutex
-	failing map[Key]*failing // who works has no entry
+	failing map[Key]*failing // a working provider has no entry
 }
 
 type failing struct {
 	failures int
 	last     time.Time     // of a failure
-	until    time.Time     // the end of the pause; zero: calls pass
+	until    time.Time     // end of the pause; zero: calls pass
 	pause    time.Duration // the present one
-	probe    time.Time     // when the probe that is under way began; zero: none is
+	probe    time.Time     // start of the probe under way; zero: none is
 }
 
 // NewBreakers makes the breakers of a process.
@@ -75,14 +78,14 @@ func NewBreakers(o Options) *Breakers {
 	return &Breakers{options: o.withDefaults(), failing: make(map[Key]*failing)}
 }
 
-// Pass is a call that was let through. It is ended with Done, once.
+// Pass is a call that was let through. It must be ended with Done, once.
 type Pass struct {
 	breakers *Breakers
 	key      Key
 	probe    bool
 }
 
-// Enter lets a call through to a provider, or says that it is left alone.
+// Enter lets a call through to a provider, or reports that the provider is paused.
 func (b *Breakers) Enter(k Key) (Pass, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +95,7 @@ func (b *Breakers) Enter(k Key) (Pass, bool) {
 		return pass, true
 	}
 	now := b.options.Now()
-	// A probe that nobody ended does not keep a provider out for ever.
+	// A probe that was never ended does not keep a provider out for ever.
 	if now.Before(f.until) || (!f.probe.IsZero() && now.Sub(f.probe) < probeFor) {
 		return Pass{}, false
 	}
@@ -100,10 +103,10 @@ func (b *Breakers) Enter(k Key) (Pass, bool) {
 	return pass, true
 }
 
-// probeFor is how long a probe is waited for. The answer of a model may take minutes to begin.
+// probeFor is the time for which a probe is waited for. The answer of a model may take minutes to begin.
 const probeFor = 10 * time.Minute
 
-// Done says what became of the call.
+// Done records the outcome of the call.
 func (p Pass) Done(result Result) {
 	if p.breakers == nil {
 		return
@@ -116,7 +119,7 @@ func (p Pass) Done(result Result) {
 	case p.probe:
 		b.probed(p.key, f, result)
 	case f != nil && !f.until.IsZero():
-		// It began before the pause, and says nothing about now.
+		// The call began before the pause, and says nothing about now.
 	case result == Works && f != nil:
 		delete(b.failing, p.key)
 	case result == Fails:
@@ -162,7 +165,7 @@ func (b *Breakers) failed(k Key, f *failing) {
 	}
 }
 
-// forget drops those whose last failure is so long ago that nobody asks for them any more.
+// forget drops entries whose last failure is so old that nobody asks for them any more.
 func (b *Breakers) forget(now time.Time) {
 	for k, f := range b.failing {
 		if now.Sub(f.last) > b.options.Memory+b.options.MaxPause {

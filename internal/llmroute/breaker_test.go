@@ -41,13 +41,13 @@ func TestBreaker(t *testing.T) {
 	late := enter(true)
 	fail()
 	enter(false)
-	late.Done(Works) // began before
+	late.Done(Works) // it began before
 	enter(false)
 	if _, ok := b.Enter(Key{"other", "provider"}); !ok {
 		t.Error("another organization's account is left alone too")
 	}
 
-	// Half open: one probe at a time. Its failure doubles the pause, up to the largest.
+	// Half open lets one probe through at a time. Its failure doubles the pause, up to the largest.
 	for _, pause := range []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, 30 * time.Second} {
 		c.at = c.at.Add(pause - 1)
 		enter(false)
@@ -64,7 +64,7 @@ func TestBreaker(t *testing.T) {
 	enter(false)
 	c.at = c.at.Add(probeFor)
 	enter(true).Done(Works)
-	lost.Done(Fails) // of a probe that counts no more
+	lost.Done(Fails) // the result of an expired probe
 	enter(true).Done(Works)
 	if len(b.failing) != 0 {
 		t.Errorf("%d are remembered as failing", len(b.failing))
@@ -90,7 +90,8 @@ func TestBreakersAreBounded(t *testing.T) {
 	}
 }
 
-// TestBreakerNeverStaysShut: whatever happened, some time later a call gets through, and one that works opens it for all.
+// TestBreakerNeverStaysShut checks that some time after any events a call gets through, and that a working one closes
+// the breaker for all.
 func TestBreakerNeverStaysShut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClock()

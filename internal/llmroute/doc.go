@@ -1,3 +1,3 @@
-// Package llmroute decides in which order the targets of an alias are tried, and which providers are left alone for a while
-// because they fail. It calls nobody.
+// Package llmroute decides the order in which the targets of an alias are tried, and which providers are paused because
+// they fail. It makes no calls itself.
 package llmroute

@@ -1,8 +1,9 @@
 package llmroute
 
-// Order gives the order in which targets are tried, as indexes of weights. The first is drawn by weight, which gives each
-// target its share of the calls that begin with it; when all weights are 0 it is the first one. The others follow in their own
-// order: that is who steps in, not who shares. draw returns a number from 0 to below n. Negative weights count as 0.
+// Order returns the order in which targets are tried, as indexes of weights. The first is drawn by weight, which gives
+// each target its share of the calls. When all weights are 0 it is the first target. The others follow in their own
+// order, because they only step in and do not share. draw returns a number from 0 to below n. Negative weights count as
+// 0.
 func Order(weights []int, draw func(n int64) int64) []int {
 	order := make([]int, 0, len(weights))
 	first := begin(weights, draw)
@@ -17,7 +18,7 @@ func Order(weights []int, draw func(n int64) int64) []int {
 	return order
 }
 
-// begin is the target that is tried first; -1 when there is none.
+// begin returns the target that is tried first; -1 when there is none.
 func begin(weights []int, draw func(n int64) int64) int {
 	var sum int64
 	for _, w := range weights {

@@ -31,8 +31,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOrderShares: over all draws, each target begins exactly as often as its weight says, and every order has every target
-// once, those that did not begin in their own order.
+// TestOrderShares checks over all draws that each target begins exactly as often as its weight says. Every order has
+// every target once, and the targets that did not begin are in their own order.
 func TestOrderShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.IntRange(0, 20), 1, 8).Draw(t, "weights")

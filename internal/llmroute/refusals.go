@@ -11,7 +11,7 @@ type RefusalKey struct {
 	Model string
 }
 
-// Refusals remembers for a while which models refuse something that others take. Safe for concurrent use.
+// Refusals remembers for a while which models refuse a feature that others accept. Safe for concurrent use.
 type Refusals struct {
 	now func() time.Time
 
@@ -20,7 +20,7 @@ type Refusals struct {
 }
 
 const (
-	refusedFor   = time.Hour // then it is tried again: servers are updated
+	refusedFor   = time.Hour // after that it is tried again: servers are updated
 	mostRefusals = 10_000
 )
 
@@ -32,7 +32,7 @@ func NewRefusals(now func() time.Time) *Refusals {
 	return &Refusals{now: now, until: make(map[RefusalKey]time.Time)}
 }
 
-// Has reports whether the model is known to refuse it.
+// Has reports whether the model is known to refuse the feature.
 func (r *Refusals) Has(k RefusalKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,8 @@ func (r *Refusals) Has(k RefusalKey) bool {
 	return ok && r.now().Before(until)
 }
 
-// Add notes that the model refuses it. When there are very many, those whose time is over are dropped, and no others added.
+// Add records that the model refuses the feature. When there are very many models, expired ones are dropped and no
+// others added.
 func (r *Refusals) Add(k RefusalKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -73,7 +73,7 @@ func BenchmarkAnswerUsage(b *testing.B) {
 	}
 }
 
-// BenchmarkStream is one event in the middle of a stream, each read alone.
+// BenchmarkStream reads one event in the middle of a stream, alone.
 func BenchmarkStream(b *testing.B) {
 	for _, s := range []struct {
 		name     string
@@ -107,7 +107,7 @@ type eventReader struct{ event []byte }
 
 func (r *eventReader) Read(p []byte) (int, error) { return copy(p, r.event), nil }
 
-// BenchmarkWholeStream is a stream of 50 chunks from its start to its end.
+// BenchmarkWholeStream reads a stream of 50 chunks from start to end.
 func BenchmarkWholeStream(b *testing.B) {
 	r := parse(b, limit.ChatCompletions, streamed)
 	in := chatStart + strings.Repeat(chatHello, 48) + chatStop + chatUsage + chatDone

@@ -8,15 +8,15 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// options is what a chat completion says in stream_options.
+// options holds the stream_options of a chat completion.
 type options struct {
 	value   span // of stream_options; empty when there is none
-	object  bool // rather than null
-	members bool // the object has some
+	object  bool // false: null
+	members bool // the object has members
 	usage   span // the value of include_usage; empty when there is none
 	wanted  bool // include_usage is true
 	others  bool // it has members besides include_usage
-	whole   span // the member with the comma that goes with it; empty when there is none
+	whole   span // the member with its comma; empty when there is none
 }
 
 // read reads stream_options, at which s stands.
@@ -51,19 +51,19 @@ func (o *options) read(s *strictjson.Scanner) (refused *RequestError) {
 	return refused
 }
 
-// Injects reports whether [Request.Body] asks the upstream for usage that the client did not ask for, and [Stream]
-// therefore takes it out again.
+// Injects reports whether [Request.Body] asks the upstream for usage that the client did not ask for. [Stream] then
+// removes it from the answer.
 func (r *Request) Injects() bool {
 	return r.Endpoint == limit.ChatCompletions && r.Stream && !r.options.wanted
 }
 
-// AsksForUsage reports whether the request as [Request.Body] makes it has stream_options for nothing but the usage. The client's
-// answer is the same without them.
+// AsksForUsage reports whether the stream_options that [Request.Body] makes ask only for the usage. The client's answer
+// is the same without them.
 func (r *Request) AsksForUsage() bool {
 	return r.Endpoint == limit.ChatCompletions && r.Stream && !r.options.others
 }
 
-// BodyWithout is Body for an upstream that knows no stream_options: without that member.
+// BodyWithout returns the Body for an upstream that does not know stream_options: without that member.
 func (r *Request) BodyWithout(model string) []byte {
 	cut := r.options.whole
 	out := make([]byte, 0, len(r.body)+len(model))
@@ -76,7 +76,7 @@ func (r *Request) BodyWithout(model string) []byte {
 	return append(out, r.body[r.model.to:]...)
 }
 
-// appendModel appends the body from a place to the end of model's value, which is model.
+// appendModel appends the body from a position to the end of the value of model, with the new model in its place.
 func (r *Request) appendModel(out []byte, from int, model string) []byte {
 	if model == r.Alias {
 		return append(out, r.body[from:r.model.to]...)
@@ -84,9 +84,9 @@ func (r *Request) appendModel(out []byte, from int, model string) []byte {
 	return appendString(append(out, r.body[from:r.model.from]...), model)
 }
 
-// Body is the request for an upstream that calls the model model: the client's own bytes with another value for model
-// and, when [Request.Injects], with stream_options.include_usage. It is the very body that was read when nothing
-// changes, and must not be written to.
+// Body returns the request for an upstream whose name for the model is model. It has the client's own bytes with
+// another value for model and, when [Request.Injects], with stream_options.include_usage. When nothing changes it is
+// the same slice that was read; it must not be written to.
 func (r *Request) Body(model string) []byte {
 	if model == r.Alias && !r.Injects() {
 		return r.body
@@ -129,7 +129,7 @@ func (r *Request) Body(model string) []byte {
 	return append(out, r.body[done:]...)
 }
 
-// edit is another text for a part of the body.
+// edit replaces a part of the body.
 type edit struct {
 	at   span
 	text []byte

@@ -2,11 +2,11 @@ package llmwire
 
 import "github.com/durward-gateway/durward/internal/strictjson"
 
-// unsupportedCounting is what Bedrock says, with status 400, of the models that it counts no tokens for.
+// unsupportedCounting is the message of Bedrock, with status 400, for models whose tokens it cannot count.
 const unsupportedCounting = "The provided model doesn't support counting tokens."
 
-// RefusesCounting reports whether the body of a refusal says that its sender counts no tokens for the model. The message has to
-// say that alone, as other refusals repeat what users send.
+// RefusesCounting reports whether the body of a refusal says that its sender cannot count tokens for the model. The
+// message must say only that, because other refusals repeat user input.
 func RefusesCounting(body []byte) bool {
 	answer, err := strictjson.Parse(body, strictjson.Limits{MaxBytes: len(body) + 1})
 	if err != nil {

@@ -2,7 +2,7 @@ package llmwire
 
 import "testing"
 
-// TestRefusesCounting: W44, a model that tokens cannot be counted for is told from a request that is wrong.
+// TestRefusesCounting covers W44: a model without token counting is told apart from a wrong request.
 func TestRefusesCounting(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"message":"The provided model doesn't support counting tokens."}`:                                                         true,

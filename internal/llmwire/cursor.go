@@ -5,14 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads JSON that is only counted, leniently: it takes what follows the grammar roughly, in any depth, without
-// allocating and without recursion. Where it cannot go on it is at the end of its text. Not for anything that is decided on.
+// cursor reads JSON that is only counted. It is lenient: it accepts text that follows the grammar roughly, at any
+// depth, without allocation and without recursion. Where it cannot go on it moves to the end of its text. It must not
+// be used for decisions.
 type cursor struct {
 	b []byte
 	i int
 }
 
-// class is what a byte outside of strings is.
+// class is the kind of a byte outside of strings.
 type class uint8
 
 const (
@@ -28,7 +29,7 @@ var classOf = [256]class{
 	',': between, ':': between, ' ': between, '\t': between, '\n': between, '\r': between,
 }
 
-// next goes to the next byte that is no blank and returns it, 0 at the end.
+// next moves to the next byte that is not white space and returns it, or 0 at the end.
 func (c *cursor) next() byte {
 	for c.i < len(c.b) {
 		switch ch := c.b[c.i]; ch {
@@ -53,8 +54,8 @@ func (c *cursor) enter(open byte) bool {
 	return false
 }
 
-// members yields the names, as they are spelled, of the next value's members; none when it is no object. Each member's
-// value must be read before the next one.
+// members yields the names of the next value's members, as they are spelled; none when the value is not an object. Each
+// member's value must be read before the next one.
 func (c *cursor) members(yield func(name []byte) bool) {
 	if !c.enter('{') {
 		return
@@ -79,7 +80,8 @@ func (c *cursor) members(yield func(name []byte) bool) {
 	}
 }
 
-// elements yields the numbers of the next value's elements; none when it is no array. Each must be read before the next.
+// elements yields the indexes of the next value's elements; none when the value is not an array. Each element must be
+// read before the next.
 func (c *cursor) elements(yield func(int) bool) {
 	if !c.enter('[') {
 		return
@@ -107,7 +109,7 @@ func (c *cursor) leave(end byte) {
 	c.fail()
 }
 
-// str reads the string at the cursor and returns its inside, nil when it does not end.
+// str reads the string at the cursor and returns its content without quotation marks; nil when the string does not end.
 func (c *cursor) str() []byte {
 	from := c.i + 1
 	for to := from; ; to++ {
@@ -165,7 +167,7 @@ func (c *cursor) skip() []byte {
 	return c.b[from:c.i:c.i]
 }
 
-// text skips the next value and returns the inside of the string that it is, nil when it is another kind of value.
+// text skips the next value. When it is a string, text returns its content without quotation marks, else nil.
 func (c *cursor) text() []byte {
 	if c.next() == '"' {
 		return c.str()
@@ -174,8 +176,8 @@ func (c *cursor) text() []byte {
 	return nil
 }
 
-// textBytes skips the next value and counts what its strings stand for, in bytes of UTF-8, without those of members whose names
-// only mark things (see marks).
+// textBytes skips the next value and counts the UTF-8 bytes of its decoded strings. It leaves out the strings of
+// members that only mark things (see marks).
 func (c *cursor) textBytes() (n int64) {
 	switch c.next() {
 	case '"':
@@ -213,13 +215,14 @@ func (c *cursor) textBytes() (n int64) {
 	return n
 }
 
-// marks is the members of answers whose strings no model wrote, or not as text.
+// marks lists the members of answers whose strings are not text that a model wrote.
 var marks = map[string]bool{
 	"id": true, "type": true, "role": true, "index": true, "status": true, "call_id": true, "data": true, "signature": true,
 	"finish_reason": true, "encrypted_content": true, "annotations": true, "logprobs": true, "caller": true,
 }
 
-// lengthOf is the length in UTF-8 of what the inside of a string stands for.
+// lengthOf returns the UTF-8 length of a string after its escapes are resolved. inside is the string without its
+// quotation marks.
 func lengthOf(inside []byte) int64 {
 	if bytes.IndexByte(inside, '\\') < 0 {
 		return int64(len(inside))
@@ -239,7 +242,7 @@ func lengthOf(inside []byte) int64 {
 			}
 			i += 6
 			if r >= 0xD800 && r < 0xE000 {
-				n += 2 // half of a pair
+				n += 2 // half of a surrogate pair
 			} else {
 				n += max(utf8.RuneLen(r), 1)
 			}

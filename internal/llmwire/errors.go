@@ -8,11 +8,11 @@ import (
 	"github.com/durward-gateway/durward/internal/limit"
 )
 
-// StatusOverloaded is Anthropic's status for a server that is overloaded.
+// StatusOverloaded is Anthropic's status for an overloaded server.
 const StatusOverloaded = 529
 
-// ErrorBody is an error in the envelope of the endpoint's API. code is for OpenAI's, "" is none; Anthropic's has no codes.
-// message is for the client: one sentence without causes.
+// ErrorBody returns an error in the envelope of the endpoint's API. code is for OpenAI's envelope, "" means none;
+// Anthropic's has no codes. message is for the client: one sentence without causes.
 func ErrorBody(endpoint limit.Endpoint, status int, code, message string) []byte {
 	if endpoint == limit.Messages {
 		return encode(anthropicError{Type: "error", Error: anthropicDetail{anthropicType(status), message}})
@@ -20,7 +20,7 @@ func ErrorBody(endpoint limit.Endpoint, status int, code, message string) []byte
 	return encode(openaiError{openaiDetail{message, openaiType(status, code), nil, optional(code)}})
 }
 
-// streamError is an error as an event, for a stream that breaks off after an event's end.
+// streamError returns an error as an event, for a stream that breaks off after an event's end.
 func streamError(endpoint limit.Endpoint, status int, code, message string, sequence int64) []byte {
 	switch endpoint {
 	case limit.Messages:
@@ -54,7 +54,7 @@ type openaiDetail struct {
 	Code    *string `json:"code"`
 }
 
-// responsesError is the event error of the Responses API, which has its members at the top.
+// responsesError is the error event of the Responses API, which has its members at the top level.
 type responsesError struct {
 	Type     string  `json:"type"`
 	Code     *string `json:"code"`
@@ -117,7 +117,7 @@ func anthropicType(status int) string {
 	return "invalid_request_error"
 }
 
-// encode is v, of strings and numbers alone, in JSON that nothing needs to escape again.
+// encode writes v as JSON. v may hold only strings and numbers, so that nothing needs to be escaped again.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -128,7 +128,7 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// parseNumber reads a number of digits alone, 0 when it is none.
+// parseNumber reads a number that consists of digits only, and returns 0 for anything else.
 func parseNumber(text []byte) int64 {
 	if len(text) > 18 {
 		return 0

@@ -60,7 +60,7 @@ func TestModelLists(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	for _, m := range models { // one is what it is in the list
+	for _, m := range models { // a single entry equals the one in the list
 		if got := string(ModelEntry(m)); !strings.Contains(string(ModelList(models)), got) {
 			t.Error(got)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// look reads the usage, the text and the state of an event, and says whether it is the chunk to hide.
+// look reads the usage, the text and the state of an event, and reports whether it is the chunk to hide.
 func (s *Stream) look(e *ssewire.Event) (hide bool) {
 	c := cursor{b: e.Data}
 	switch s.endpoint {
@@ -53,7 +53,7 @@ func (s *Stream) chat(c *cursor) (hide bool) {
 	if !counted {
 		return false
 	}
-	// Some servers count on with every chunk: the last numbers stand.
+	// Some servers send a running count with every chunk: the last numbers count.
 	s.told, s.final = usage, true
 	return s.hide && empty && choices == 0 && !wrong
 }
@@ -67,7 +67,7 @@ func (s *Stream) choice(c *cursor) {
 			s.output += c.textBytes()
 		case "finish_reason":
 			switch reason := c.text(); {
-			case string(reason) == "error": // OpenRouter's, with the error beside the choices or in this one
+			case string(reason) == "error": // from OpenRouter, with the error beside the choices or in this one
 				if !s.failed {
 					s.failed, s.failure = true, Failure{Status: 500}
 				}
@@ -82,7 +82,7 @@ func (s *Stream) choice(c *cursor) {
 	}
 }
 
-// delta counts what a model wrote. Reasoning comes under several names, from some servers under two at once.
+// delta counts the text that a model wrote. Reasoning has several names, and some servers use two of them at once.
 func (s *Stream) delta(c *cursor) {
 	var reasoning int64
 	for name := range c.members {
@@ -93,7 +93,7 @@ func (s *Stream) delta(c *cursor) {
 			s.output += c.textBytes()
 		case "role":
 			c.skip()
-		default: // audio, images, and what else there may be
+		default: // audio, images, and anything else
 			switch string(c.skip()) {
 			case "null", `""`, "[]", "{}":
 			default:
@@ -104,7 +104,7 @@ func (s *Stream) delta(c *cursor) {
 	s.output += reasoning
 }
 
-// responses reads an event of the Responses API. Its type stands in the data too.
+// responses reads an event of the Responses API. Its type is also in the data.
 func (s *Stream) responses(c *cursor, e *ssewire.Event) {
 	var kind []byte
 	var delta int64
@@ -149,7 +149,7 @@ func (s *Stream) responses(c *cursor, e *ssewire.Event) {
 		}
 	case "error":
 		s.failBy(&failed)
-	case "response.audio.delta", "response.output_audio.delta": // data
+	case "response.audio.delta", "response.output_audio.delta": // data, not text
 		s.delivers = true
 	default:
 		s.delivers = true
@@ -159,7 +159,7 @@ func (s *Stream) responses(c *cursor, e *ssewire.Event) {
 	}
 }
 
-// messages reads an event of Anthropic's.
+// messages reads an event of Anthropic's API.
 func (s *Stream) messages(c *cursor, e *ssewire.Event) {
 	var kind []byte
 	var usage, delta, failed cursor
@@ -195,7 +195,7 @@ func (s *Stream) messages(c *cursor, e *ssewire.Event) {
 		s.told.read(&usage)
 		return
 	case "message_delta":
-		// Cumulative, and what is not there stays as message_start had it.
+		// The numbers are cumulative. Missing ones keep their value from message_start.
 		before := s.told
 		s.told.read(&usage)
 		s.told.atLeast(&before)
@@ -218,7 +218,7 @@ func (s *Stream) messages(c *cursor, e *ssewire.Event) {
 	s.delivers = true
 }
 
-// failBy notes an error that the upstream told, at which c stands, or which it does not describe.
+// failBy records an error of the upstream: the one at which c stands, or an unknown one when there is no description.
 func (s *Stream) failBy(c *cursor) {
 	s.failed = true
 	if f, told := failure(c); told || s.failure.Status == 0 {
@@ -226,14 +226,14 @@ func (s *Stream) failBy(c *cursor) {
 	}
 }
 
-// fail notes an error that the upstream told, at which c stands, if it is one.
+// fail records an error of the upstream, at which c stands, if it is one.
 func (s *Stream) fail(c *cursor) {
 	if f, told := failure(c); told {
 		s.failed, s.failure = true, f
 	}
 }
 
-// printable is text for logs and breakers, "" when it is not of a kind that codes are made of.
+// printable returns text for logs and breakers. It returns "" when the text has characters that codes do not have.
 func printable(text []byte) string {
 	if len(text) > 64 {
 		return ""

@@ -8,13 +8,13 @@ import (
 	"github.com/durward-gateway/durward/internal/limit"
 )
 
-// Failure is an error that an upstream tells of in an answer whose status is 200.
+// Failure is an upstream's error in an answer whose status is 200.
 type Failure struct {
-	// Name is its code or its type, at most 64 printable characters, "" when it has neither.
+	// Name is the error's code or type, at most 64 printable characters. It is "" when it has neither.
 	Name string
-	// Status is the HTTP status with which it would have come before the answer: 400 to 599. 500 when nobody knows.
+	// Status is the HTTP status that fits the error: 400 to 599. It is 500 when not known.
 	Status int
-	// Own says that the error is known to be the server's own. What is unknown may be about what a user sent.
+	// Own reports whether the error is known to be the server's fault. An unknown error may be about user input.
 	Own bool
 }
 
@@ -45,15 +45,15 @@ var statusOf = func() map[string]int {
 	return all
 }()
 
-// moderated lists parts of names, as plainWord writes them, that providers give to refusals of what a user sent.
+// moderated lists parts of the names, as plainWord writes them, that providers give to refusals of user input.
 var moderated = []string{"contentfilter", "contentpolicy", "policyviolation", "sensitivecontent", "prohibitedcontent", "moderation", "datainspection", "safety", "usererror"}
 
-// plainWord writes a word in the one form in which words are compared: server_error and ServerError are one.
+// plainWord writes a word in the form in which words are compared: server_error and ServerError are the same.
 func plainWord(word string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(word))
 }
 
-// named is the status that a code or type stands for, 0 when nobody knows: OpenRouter and others write the status itself.
+// named returns the status for a code or type, 0 when it is not known. OpenRouter and others write the status itself.
 func named(word string) int {
 	if n, err := strconv.Atoi(word); err == nil {
 		if n >= 400 && n <= 599 {
@@ -76,7 +76,7 @@ func named(word string) int {
 	return 0
 }
 
-// failure reads an error, at which c stands: an object, or a text that may be a code. null is none.
+// failure reads an error, at which c stands: an object, or a text that may be a code. null means no error.
 func failure(c *cursor) (f Failure, told bool) {
 	var words [2]string // the code is more exact than the type
 	switch c.next() {
@@ -112,7 +112,7 @@ func failure(c *cursor) (f Failure, told bool) {
 	return f, true
 }
 
-// word is a text or a number.
+// word reads a text or a number.
 func word(c *cursor) string {
 	if c.next() == '"' {
 		return printable(c.str())
@@ -123,14 +123,14 @@ func word(c *cursor) string {
 	return ""
 }
 
-// AnswerFailure reads from a JSON answer whether it is an error in place of an answer: it has one, and nothing that a model
-// made, nor does it say that anything was used.
+// AnswerFailure reports whether a JSON answer is an error in place of an answer: it has an error, has no output of a
+// model, and does not report any usage.
 func AnswerFailure(endpoint limit.Endpoint, body []byte) (f Failure, failed bool) {
 	if !bytes.Contains(body, []byte(`"error"`)) {
 		return Failure{}, false
 	}
 	c := cursor{b: body}
-	if endpoint == limit.ChatCompletions { // its choices fail by themselves, with OpenRouter
+	if endpoint == limit.ChatCompletions { // its choices fail one by one at OpenRouter
 		s := Stream{endpoint: endpoint}
 		s.chat(&c)
 		return s.failure, s.failed && !s.Delivers()

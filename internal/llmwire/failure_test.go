@@ -13,8 +13,8 @@ import (
 
 const processing = ": OPENROUTER PROCESSING\n\n"
 
-// TestBegin: W42, an error that comes before anything of the answer is told apart from one in the middle of it, whatever announces
-// the answer before, and nothing of the stream is lost by looking.
+// TestBegin covers W42: an error before the answer is told apart from one in the middle of it, whatever announces the
+// answer before. No byte of the stream is lost by the look-ahead.
 func TestBegin(t *testing.T) {
 	created := "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"error\":null,\"output\":[],\"usage\":null}}\n\n"
 	start, _, _ := strings.Cut(messagesStart, "event: content_block_start")
@@ -24,7 +24,7 @@ func TestBegin(t *testing.T) {
 	for name, test := range map[string]struct {
 		endpoint limit.Endpoint
 		in       string
-		status   int // of the failure; 0: none
+		status   int // status of the failure; 0: none
 		delivers bool
 	}{
 		"an answer":                          {limit.ChatCompletions, chatStart + chatHello + chatStop, 0, true},
@@ -76,7 +76,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestBeginEnds: looking for the beginning ends with the stream, with patience, and where an upstream says nothing at length.
+// TestBeginEnds checks that the search for the beginning ends with the stream, with patience, and when an upstream
+// sends much without content.
 func TestBeginEnds(t *testing.T) {
 	request := parse(t, limit.ChatCompletions, streamed)
 	never := func() bool { return false }
@@ -112,7 +113,7 @@ func TestBeginEnds(t *testing.T) {
 	}
 }
 
-// TestAnswerFailure: W42, an error with status 200 is one, unless something was made or used.
+// TestAnswerFailure covers W42: an error with status 200 is recognized, unless there is output or usage.
 func TestAnswerFailure(t *testing.T) {
 	for name, test := range map[string]struct {
 		endpoint limit.Endpoint
@@ -148,8 +149,8 @@ func TestAnswerFailure(t *testing.T) {
 	}
 }
 
-// TestWhoseFault: T07, only errors that are known for the server's own count against it, and what users cause with what they send
-// is a wrong request, by whatever name.
+// TestWhoseFault covers T07: only errors known to be the server's own count against it. Errors caused by user input
+// count as a wrong request, under any name.
 func TestWhoseFault(t *testing.T) {
 	for says, want := range map[string]Failure{
 		`{"type":"server_error"}`:                                            {Name: "server_error", Status: 500, Own: true},

@@ -13,7 +13,8 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// FuzzParseRequest: what is accepted is read alike by encoding/json, and leaves with nothing else changed.
+// FuzzParseRequest checks that encoding/json reads an accepted request in the same way, and that nothing else is
+// changed in it.
 func FuzzParseRequest(f *testing.F) {
 	for _, body := range []string{
 		streamed, streamedUsage, streamedChoice, `{"model":"m","stream":true,"stream_options":null,"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}]}`,
@@ -45,7 +46,7 @@ func FuzzParseRequest(f *testing.F) {
 		if err != nil || reference != r.Estimate {
 			t.Fatalf("estimate %+v, alone %+v, %v", r.Estimate, reference, err)
 		}
-		checkBody(t, r, string([]rune(model))) // without bytes that no JSON can hold
+		checkBody(t, r, string([]rune(model))) // without bytes that JSON cannot hold
 		if first, last := r.FirstUser(), r.LastUser(); len(first) > len(body) || len(last) > len(body) {
 			t.Fatal("text from nowhere")
 		}
@@ -55,9 +56,10 @@ func FuzzParseRequest(f *testing.F) {
 	})
 }
 
-// FuzzStream: whatever comes in whatever pieces, the outcome is one, and without a chunk to hide the bytes are too.
+// FuzzStream checks that the outcome does not depend on how the stream is cut, and that the bytes are unchanged without
+// a chunk to hide.
 func FuzzStream(f *testing.F) {
-	for endpoint, streams := range map[limit.Endpoint][]string{ // short ones: long seeds only make a fuzzer slow
+	for endpoint, streams := range map[limit.Endpoint][]string{ // short streams: long seeds only make a fuzzer slow
 		limit.ChatCompletions: {
 			`data: {"choices":[{"delta":{"content":"a\n"}}],"usage":null}` + "\n\n" + `data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n",
 			`data: {"choices":[{"delta":{"tool_calls":[{"id":"x","function":{"arguments":"{"}}]},"finish_reason":"stop"}]}` + "\n\n" + `data: {"error":{"type":"x"}}` + "\n\n",
@@ -88,7 +90,7 @@ func FuzzStream(f *testing.F) {
 		if !r.Injects() && (!bytes.HasPrefix(stream, []byte(whole.Out)) || !bytes.HasPrefix(stream, []byte(pieces.Out))) {
 			t.Fatalf("bytes were changed: %q, in pieces %q", whole.Out, pieces.Out)
 		}
-		// An LF that comes after its CR was passed on belongs to the next event, and is left out with it.
+		// An LF that arrives after its CR was passed on belongs to the next event, and is dropped with it.
 		whole.Out, pieces.Out = withoutEnds(whole.Out), withoutEnds(pieces.Out)
 		if diff := cmp.Diff(whole, pieces); diff != "" {
 			t.Fatalf("in pieces of %d (-whole +pieces):\n%s", int(step)%31+1, diff)
@@ -117,7 +119,8 @@ func (r *stepReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzAnswerUsage holds the lenient reader to encoding/json wherever that one accepts, and to its bounds everywhere.
+// FuzzAnswerUsage compares the lenient reader with encoding/json wherever that one accepts, and with its bounds
+// everywhere.
 func FuzzAnswerUsage(f *testing.F) {
 	for _, answer := range []string{embeddingsAnswer, `{"usage":{"input_tokens":1,"cache_creation_input_tokens":2,"output_tokens":3},"content":[{"text":"a"}]}`, `{"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":-1}}}`, `{"usage":[1],"x":"\\\"","usage":null}`} {
 		f.Add([]byte(answer))
@@ -134,7 +137,7 @@ func FuzzAnswerUsage(f *testing.F) {
 			}
 		}
 		if strictjson.Check(body, strictjson.Limits{}) != nil || bytes.Contains(body, []byte(`\u`)) {
-			return // names are read as they are spelled
+			return // names are compared in their raw spelling
 		}
 		var answer struct{ Usage map[string]any }
 		var all map[string]json.RawMessage

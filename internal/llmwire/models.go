@@ -6,10 +6,10 @@ import "time"
 type Model struct {
 	ID      string    // the alias
 	Owner   string    // owned_by of OpenAI's list
-	Created time.Time // zero when nobody knows: both APIs show the epoch
+	Created time.Time // zero when not known: both APIs then show the epoch
 }
 
-// openaiModel is a model as OpenAI's API shows it.
+// openaiModel is a model in the form of OpenAI's API.
 type openaiModel struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -21,7 +21,7 @@ func (m Model) openai() openaiModel {
 	return openaiModel{m.ID, "model", max(m.Created.Unix(), 0), m.Owner}
 }
 
-// anthropicModel is a model as Anthropic's API shows it.
+// anthropicModel is a model in the form of Anthropic's API.
 type anthropicModel struct {
 	Type        string `json:"type"`
 	ID          string `json:"id"`
@@ -33,10 +33,10 @@ func (m Model) anthropic() anthropicModel {
 	return anthropicModel{"model", m.ID, m.ID, time.Unix(max(m.Created.Unix(), 0), 0).UTC().Format(time.RFC3339)}
 }
 
-// ModelEntry is OpenAI's answer to GET /models/{id}.
+// ModelEntry returns OpenAI's answer to GET /models/{id}.
 func ModelEntry(m Model) []byte { return encode(m.openai()) }
 
-// ModelList is OpenAI's answer to GET /models. The list is whole: it has no pages.
+// ModelList returns OpenAI's answer to GET /models. The list is complete: it has no pages.
 func ModelList(models []Model) []byte {
 	data := make([]openaiModel, len(models))
 	for i, m := range models {
@@ -48,10 +48,11 @@ func ModelList(models []Model) []byte {
 	}{"list", data})
 }
 
-// AnthropicModelEntry is Anthropic's answer to GET /v1/models/{id}.
+// AnthropicModelEntry returns Anthropic's answer to GET /v1/models/{id}.
 func AnthropicModelEntry(m Model) []byte { return encode(m.anthropic()) }
 
-// AnthropicModelList is Anthropic's answer to GET /v1/models, for clients that send anthropic-version. It is whole, too.
+// AnthropicModelList returns Anthropic's answer to GET /v1/models, for clients that send anthropic-version. It is
+// complete too.
 func AnthropicModelList(models []Model) []byte {
 	list := struct {
 		Data    []anthropicModel `json:"data"`

@@ -9,21 +9,21 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Request is a request for a model that was read and found sound. It keeps the body, which must not change.
+// Request is a request for a model that was read and is valid. It keeps the body, which must not change.
 type Request struct {
 	Endpoint limit.Endpoint
-	Alias    string // what the client calls the model
+	Alias    string // the client's name for the model
 	Stream   bool   // the client asks for an event stream
 	Estimate limit.Estimate
 
 	body    []byte
-	model   span // its value, with the quotation marks
+	model   span // value of model, with the quotation marks
 	prompt  span // the value of messages or input; empty when there is none
 	options options
 }
 
-// Forget lets go of the body, which may be large, once it was sent: streams take long. What is exported stays; Body and
-// the texts of the user are gone.
+// Forget releases the body, which may be large, once it was sent, because streams take long. The exported fields stay;
+// Body and the texts of the user are gone.
 func (r *Request) Forget() { r.body, r.model, r.prompt = nil, span{}, span{} }
 
 // span is body[from:to].
@@ -35,47 +35,48 @@ func (s span) of(b []byte) []byte { return b[s.from:s.to] }
 type RequestError struct {
 	Status  int    // 400, 404 or 413
 	Code    string // one of the Code constants, or ""
-	Message string // for the client; nothing of the request is in it
+	Message string // for the client; contains nothing of the request
 	Err     error  // the reader's *strictjson.SyntaxError, or nil
 }
 
 // Error implements error.
 func (e *RequestError) Error() string { return "reading a request for a model: " + e.Message }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// Codes of errors, as OpenAI's envelope shows them.
+// Codes of errors in OpenAI's envelope.
 const (
 	CodeInvalidKey       = "invalid_api_key"
 	CodeModelNotFound    = "model_not_found"
 	CodeRateLimit        = "rate_limit_exceeded"
 	CodeBudget           = "budget_exceeded"
 	CodeUpstream         = "upstream_error"
-	CodeOverloaded       = "server_is_overloaded" // OpenAI's own
+	CodeOverloaded       = "server_is_overloaded" // one of OpenAI's own codes
 	codeMissing          = "missing_required_parameter"
 	codeInvalidType      = "invalid_type"
 	codeUnknownParameter = "unknown_parameter"
 	codeUnsupported      = "unsupported_parameter"
 )
 
-// NoSuchModel is the one answer to an alias that is unknown, disabled or not the caller's to use.
+// NoSuchModel is the only answer for an alias that is unknown, disabled or not allowed for the caller.
 const NoSuchModel = "The model does not exist or you do not have access to it. GET /models lists those that you can use."
 
-// decided is the members of a request that something is decided by, or that are counted. Readers that fold names, as
-// encoding/json does, would take the last of "model" and "Model" (attack M04): a request with another spelling of one of
-// these is refused.
+// decided lists the members of a request that decide something or are counted. Readers that fold names, as
+// encoding/json does, would take the last of "model" and "Model" (attack M04). So a request with another spelling of
+// one of these is refused.
 var decided = []string{
 	"model", "stream", "stream_options", "messages", "system", "instructions", "tools", "input", "prompt",
 	"max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of",
 	"background",
 }
 
-// Limited is what a caller is told who has reached a rate limit. Which one it was, and what others have used, is not theirs to
-// know (attack T08).
+// Limited is the message for a caller that has reached a rate limit. It does not name the limit or the use of others
+// (attack T08).
 const Limited = "Rate limit exceeded. Retry-After says in how many seconds there is room again."
 
-// ParseRequest reads a request strictly, in one pass; most is the cap of its length in bytes, at least 1. The error is a *RequestError.
+// ParseRequest reads a request strictly, in one pass. most is the greatest length in bytes, at least 1. The error is a
+// *RequestError.
 func ParseRequest(endpoint limit.Endpoint, body []byte, most int) (*Request, error) {
 	s := strictjson.NewScanner(body, strictjson.Limits{MaxBytes: most})
 	defer s.Release()
@@ -88,7 +89,7 @@ func ParseRequest(endpoint limit.Endpoint, body []byte, most int) (*Request, err
 		}
 	}
 	var object strictjson.ObjectFrame
-	end := 0 // of the member before
+	end := 0 // end of the member before
 	for s.OpenObject(&object); !s.Failed() && s.NextMember(&object); end = s.Offset() {
 		name := object.Name()
 		start := s.Offset()
@@ -109,7 +110,7 @@ func ParseRequest(endpoint limit.Endpoint, body []byte, most int) (*Request, err
 			case strictjson.Null:
 				s.Skip()
 			default:
-				// Some servers take 1 or "true" for true.
+				// Some servers accept 1 or "true" for true.
 				refuse(invalidType("stream must be true or false."))
 				s.Skip()
 			}
@@ -152,15 +153,15 @@ func ParseRequest(endpoint limit.Endpoint, body []byte, most int) (*Request, err
 		return nil, &RequestError{Status: 404, Code: CodeModelNotFound, Message: NoSuchModel}
 	}
 	r.Estimate = estimate.Estimate()
-	if o := &r.options; o.whole.to > 0 && o.whole.from == 0 { // it is the first member: the comma behind it goes with it
+	if o := &r.options; o.whole.to > 0 && o.whole.from == 0 { // for the first member, the comma after it belongs to it
 		o.whole.from = bytes.IndexByte(body, '{') + 1
 		o.whole.to += bytes.IndexByte(body[o.whole.to:], ',') + 1
 	}
 	return r, nil
 }
 
-// background reads the member at which s stands and refuses a response that is made after the answer: nobody would learn what it
-// used, and its caller could neither fetch nor stop it here, but go on with it in the next request (attack T07).
+// background reads the member at which s stands, and refuses a response that is made after the answer. Nobody would
+// learn its usage. Its caller could not fetch or stop it here, but could continue it in the next request (attack T07).
 func background(endpoint limit.Endpoint, s *strictjson.Scanner) *RequestError {
 	if kind, value := s.Kind(), s.Skip(); endpoint != limit.Responses || kind == strictjson.Null || string(value) == "false" {
 		return nil
@@ -180,7 +181,7 @@ func invalidType(message string) *RequestError {
 	return &RequestError{Status: 400, Code: codeInvalidType, Message: message}
 }
 
-// otherSpelling reports whether name is one of names to a reader that folds letters, without being it.
+// otherSpelling reports whether name differs from all of names but equals one of them for a reader that folds letters.
 func otherSpelling(name []byte, names []string) bool {
 	plain := true
 	for _, c := range name {
@@ -200,7 +201,8 @@ func otherSpelling(name []byte, names []string) bool {
 	return false
 }
 
-// isAlias is apikey.AliasPattern, which costs more as a regular expression than the rest of a short request.
+// isAlias checks the form of apikey.AliasPattern. The regular expression would cost more than the rest of a short
+// request.
 func isAlias(s string) bool {
 	if len(s) == 0 || len(s) > 128 || strings.IndexByte("._:/@+-", s[0]) >= 0 {
 		return false
@@ -215,7 +217,7 @@ func isAlias(s string) bool {
 	return true
 }
 
-// unquote is what a checked string stands for.
+// unquote returns the decoded text of a checked string.
 func unquote(raw []byte, escaped bool) string {
 	if len(raw) < 2 {
 		return ""

@@ -18,7 +18,7 @@ import (
 
 const large = 1 << 20
 
-// parse reads a request that is sound.
+// parse reads a valid request.
 func parse(t testing.TB, endpoint limit.Endpoint, body string) *Request {
 	t.Helper()
 	r, err := ParseRequest(endpoint, []byte(body), large)
@@ -110,7 +110,7 @@ func TestParseRequestRefuses(t *testing.T) {
 	}
 }
 
-// TestAliasText holds isAlias to the pattern of the administration.
+// TestAliasText compares isAlias with the pattern of the administration API.
 func TestAliasText(t *testing.T) {
 	pattern := regexp.MustCompile(apikey.AliasPattern)
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,7 +163,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// checkBody holds Body to a reader of others: nothing but model and include_usage changes, and no byte around them.
+// checkBody compares Body with another JSON reader: only model and include_usage may change, and no byte around them.
 func checkBody(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -242,7 +242,7 @@ func TestBodyChangesNothingElse(t *testing.T) {
 	})
 }
 
-// TestBackground: T07, what nobody would learn the usage of is not asked for.
+// TestBackground covers T07: requests whose usage would not be known are refused.
 func TestBackground(t *testing.T) {
 	for body, ok := range map[string]bool{
 		`{"model":"a","background":false}`:     true,
@@ -260,11 +260,11 @@ func TestBackground(t *testing.T) {
 		}
 	}
 	if _, err := ParseRequest(limit.ChatCompletions, []byte(`{"model":"a","background":true}`), large); err != nil {
-		t.Error(err) // nothing there
+		t.Error(err) // the member is absent
 	}
 }
 
-// TestBodyWithout: W41, a request leaves without stream_options wherever it stands, and is otherwise the client's.
+// TestBodyWithout covers W41: stream_options is removed at any position, and the rest stays the client's.
 func TestBodyWithout(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"model":"m","stream":true}`:                                                              `{"model":"real","stream":true}`,

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// MostRetryAfter bounds for how long a provider can send clients away.
+// MostRetryAfter bounds the time for which a provider can send clients away.
 const MostRetryAfter = 24 * time.Hour
 
-// resets are the headers in which providers say when a limit is whole again, each with the one that says what remains of it.
+// resets lists the headers in which providers say when a limit is full again. Each has the header for the remaining
+// amount of that limit.
 var resets = [...]struct{ reset, remaining string }{
-	{"X-Ratelimit-Reset-Requests", "X-Ratelimit-Remaining-Requests"}, // OpenAI and many more: 6m0s
+	{"X-Ratelimit-Reset-Requests", "X-Ratelimit-Remaining-Requests"}, // OpenAI and many others: 6m0s
 	{"X-Ratelimit-Reset-Tokens", "X-Ratelimit-Remaining-Tokens"},
 	{"X-Ratelimit-Reset", "X-Ratelimit-Remaining"},                                   // OpenRouter: milliseconds since 1970
 	{"Anthropic-Ratelimit-Requests-Reset", "Anthropic-Ratelimit-Requests-Remaining"}, // RFC 3339
@@ -21,10 +22,10 @@ var resets = [...]struct{ reset, remaining string }{
 	{"Anthropic-Ratelimit-Output-Tokens-Reset", "Anthropic-Ratelimit-Output-Tokens-Remaining"},
 }
 
-// RetryAfter reads from the headers of a 429 or 503 after which time a provider can be asked again, at most [MostRetryAfter].
-// It reports false when they say nothing that can be used. Retry-After-Ms, which Azure sends beside it, is more exact than
-// Retry-After (RFC 9110 section 10.2.3); both are meant, while the headers of limits only tell of them: they count where
-// nothing remains of a limit. header takes canonical names.
+// RetryAfter reads from the headers of a 429 or 503 the time after which a provider can be asked again, at most
+// [MostRetryAfter]. It reports false when they have no usable value. Retry-After-Ms, which Azure also sends, is more
+// exact than Retry-After (RFC 9110 section 10.2.3). Both apply to this answer, while the headers of limits only
+// describe the limits: they count only where nothing remains of a limit. header takes canonical names.
 func RetryAfter(header func(name string) string, now time.Time) (after time.Duration, ok bool) {
 	if d, ok := amount(header("Retry-After-Ms"), time.Millisecond); ok {
 		return d, true
@@ -50,7 +51,7 @@ func RetryAfter(header func(name string) string, now time.Time) (after time.Dura
 	return after, ok
 }
 
-// amount is a decimal number of units, without a sign.
+// amount reads a decimal number of units, without a sign.
 func amount(text string, unit time.Duration) (time.Duration, bool) {
 	text = strings.TrimSpace(text)
 	whole, fraction, _ := strings.Cut(text, ".")
@@ -69,7 +70,7 @@ func amount(text string, unit time.Duration) (time.Duration, bool) {
 
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// until is the time from now to at. One that has passed says nothing: a clock is wrong.
+// until returns the time from now to at. A time in the past gives nothing: one of the clocks is wrong.
 func until(at, now time.Time) (time.Duration, bool) {
 	d := at.Sub(now)
 	return min(d, MostRetryAfter), d > 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestRetryAfter: W40, a provider's time passes as the same time, at most a day; what is none is not made one.
+// TestRetryAfter covers W40: a provider's time gives the same time, at most a day; an invalid one gives none.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour

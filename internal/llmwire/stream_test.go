@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// Streams as the public APIs give them.
+// Streams in the form of the public APIs.
 const chunkHead = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1694268190,"model":"gpt-4o-mini","system_fingerprint":"fp_44709d6fcb",`
 
 var (
@@ -94,13 +94,13 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":
 	messagesStop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 )
 
-// wrote is a usage that begins with messagesStart.
+// wrote returns a usage that begins with messagesStart.
 func wrote(u Usage) Usage {
 	u.Written = 10
 	return u
 }
 
-// outcome is all that a stream says.
+// outcome holds all results of a stream.
 type outcome struct {
 	Out         string
 	Usage, Used Usage
@@ -216,7 +216,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamInTime: an event is given out before the next one begins, and all that is there in one go.
+// TestStreamInTime checks that an event is returned before the next one begins, and that all available events are
+// returned together.
 func TestStreamInTime(t *testing.T) {
 	from, to := io.Pipe()
 	defer from.Close()
@@ -247,14 +248,14 @@ func TestStreamBreaks(t *testing.T) {
 	if !errors.Is(got.Err, broken) || got.Out != chatHello || got.Ended {
 		t.Errorf("%+v", got)
 	}
-	// An event without an end, in lines or in none.
+	// Events without an end, in lines or in none.
 	for _, endless := range []string{"x", "data: x\n"} {
 		got = outcomeOf(r, io.MultiReader(strings.NewReader(chatHello), &repeated{text: endless}))
 		if !errors.Is(got.Err, ssewire.ErrTooLarge) || got.Out != chatHello || got.Output != 11 {
 			t.Errorf("%q: %d bytes, %v", endless, len(got.Out), got.Err)
 		}
 	}
-	// One of almost the cap passes.
+	// An event of almost the cap passes.
 	big := "data: \"" + strings.Repeat("x", MaxEvent-10) + "\"\n\n"
 	if got = outcomeOf(r, strings.NewReader(big)); got.Err != nil || got.Out != big {
 		t.Errorf("%d bytes, %v", len(got.Out), got.Err)

@@ -7,9 +7,10 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// RefusesStreamOptions reports whether the body of a refusal says that its sender knows no stream_options. It believes only members
-// that name the parameter, and messages that begin in a known way: refusals repeat what users send, such as the address of an
-// image, and whoever could write this one would have calls of everybody go unmetered (attack T07).
+// RefusesStreamOptions reports whether the body of a refusal says that its sender does not know stream_options. It
+// believes only members that name the parameter, and messages that begin in a known way. Refusals repeat user input,
+// such as the address of an image: a user who could write such a message there would make everybody's calls go
+// unmetered (attack T07).
 func RefusesStreamOptions(body []byte) bool {
 	answer, err := strictjson.Parse(body, strictjson.Limits{MaxBytes: len(body) + 1})
 	if err != nil {
@@ -25,7 +26,7 @@ func RefusesStreamOptions(body []byte) bool {
 	return namesStreamOptions(told)
 }
 
-// namesStreamOptions reports whether an error is about stream_options: a text, or an object.
+// namesStreamOptions reports whether an error, as a text or an object, is about stream_options.
 func namesStreamOptions(told strictjson.Value) bool {
 	switch told.Kind() {
 	case strictjson.String:
@@ -39,9 +40,9 @@ func namesStreamOptions(told strictjson.Value) bool {
 	}
 	message, _ := told.Get("message")
 	if inner, err := strictjson.Parse([]byte(message.Str()), strictjson.Limits{MaxBytes: len(message.Str()) + 1}); err == nil {
-		message = inner // Azure AI Foundry's is a text that holds the answer of whoever it asked
+		message = inner // Azure AI Foundry sends a text that holds the answer of the server behind it
 	}
-	for _, in := range []strictjson.Value{told, message} { // Mistral's is in the message
+	for _, in := range []strictjson.Value{told, message} { // Mistral puts it in the message
 		detail, _ := in.Get("detail")
 		if detail.Kind() == strictjson.String && namesStreamOptions(detail) {
 			return true
@@ -65,8 +66,8 @@ func isStreamOptions(name strictjson.Value) bool {
 	return text == "stream_options" || strings.HasPrefix(text, "stream_options.")
 }
 
-// unknownStreamOptions matches the beginnings of messages with which servers refuse stream_options. Beginnings alone, because
-// what users send is repeated further on.
+// unknownStreamOptions matches the beginnings of messages with which servers refuse stream_options. It matches
+// beginnings only, because messages repeat user input after that.
 var unknownStreamOptions = func() *regexp.Regexp {
 	const name = "[\"'`\\[]?stream_options(?:\\.include_usage)?(?:[\"'`\\],;:)\\s]+|\\.?\\s|\\.?$)"
 	forms := []string{
@@ -78,12 +79,12 @@ var unknownStreamOptions = func() *regexp.Regexp {
 			`(?:(?:parameter|argument|field|property|option) )?is (?:not (?:supported|allowed|permitted|recognized)|unsupported|unknown|unrecognized)\b`,
 		// stream_options: Extra inputs are not permitted; 1 validation error for Request\nbody -> stream_options\n  extra fields not permitted
 		`(?:[0-9]+ validation errors? for [\w.\[\]]+\s+)?(?:body(?: -> |\.))?` + name + `extra (?:fields|inputs are) not permitted`,
-		// vLLM's, a list of Python
+		// vLLM sends a list of Python
 		`(?:[0-9]+ validation errors?:\s+)?\[?\{'type': '[\w.]+', 'loc': \('body', 'stream_options'[,)]`,
 		`additional properties are not allowed \('stream_options' was unexpected\)`,
 		`malformed input request: #: extraneous key \[stream_options\] is not permitted`, // Amazon's
 	}
-	// What stands before them is the provider's own: names of its exceptions, and of what read the request.
+	// The words before them are the provider's own: names of its exceptions, and of the parser of the request.
 	const before = `(?:[\w.]+(?:error|exception)(?:: | - ))*(?:invalid json payload received\. |json: |validation: |[\w.]+\(\) got an )?`
 	return regexp.MustCompile(`(?i)^` + before + `(?:` + strings.Join(forms, "|") + `)`)
 }()

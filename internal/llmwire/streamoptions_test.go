@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRefusesStreamOptions: W41, the known ways in which servers refuse stream_options are told from everything that only has the
-// word in it, whoever wrote it (attack T07).
+// TestRefusesStreamOptions covers W41: the known refusals of stream_options are told apart from any other text with
+// that word, whoever wrote it (attack T07).
 func TestRefusesStreamOptions(t *testing.T) {
 	for _, body := range []string{
 		`{"error":{"message":"Unknown parameter: 'stream_options'. (request id: 1)","type":"invalid_request_error","param":"stream_options","code":"unknown_parameter"}}`,

@@ -8,17 +8,19 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// LastUser is the last text that the user wrote, whole: what a smart model's determiner is shown (it cuts it). That is
-// the text parts, joined by line ends, of the last message of role user that has any, so that the results of tools, which
-// Anthropic's clients send as messages of the user, do not hide the question. An input that is one string is that string; of
-// several inputs for embeddings it is the last one. "" when there is no text. It is read anew with each call.
+// LastUser returns the last text that the user wrote, in full. A smart model's determiner reads it (and cuts it). It
+// consists of the text parts, joined by line ends, of the last message of role user that has any. So the results of
+// tools, which Anthropic's clients send as messages of the user, do not hide the question. An input that is one string
+// is that string. Of several inputs for embeddings it is the last one. It is "" when there is no text. It is read again
+// on each call.
 func (r *Request) LastUser() string {
 	text, _ := r.users(true)
 	return text
 }
 
-// FirstUser is the first message of the user, by which a conversation is known again: its text like that of [Request.LastUser] or, when
-// it has no text, its content as it was sent. Text, because clients move their marks for prompt caches about. "" when the user said nothing.
+// FirstUser returns the first message of the user, by which a conversation is recognized. It returns the text as
+// [Request.LastUser] does or, without text, the content as it was sent. It uses the text because clients move their
+// marks for prompt caches. It is "" when there is no message of the user.
 func (r *Request) FirstUser() string {
 	text, content := r.users(false)
 	if text == "" {
@@ -98,7 +100,7 @@ func hasText(content []byte) bool {
 	return found
 }
 
-// contentText is the text of a message's content: a string, or an array of parts.
+// contentText returns the text of a message's content: a string, or an array of parts.
 func contentText(content []byte) string {
 	if len(content) > 0 && content[0] == '"' {
 		return unquote(content, bytes.IndexByte(content, '\\') >= 0)
@@ -116,7 +118,7 @@ func contentText(content []byte) string {
 	return b.String()
 }
 
-// eachText calls found with each text of a message's content, in quotation marks, until it says false.
+// eachText calls found with each text of a message's content, with quotation marks, until it returns false.
 func eachText(content []byte, found func(raw []byte, escaped bool) bool) {
 	if len(content) == 0 {
 		return

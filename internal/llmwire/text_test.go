@@ -38,7 +38,7 @@ func TestUserText(t *testing.T) {
 	}
 }
 
-// TestForget: what settles a call needs no body.
+// TestForget checks that settling a call needs no body.
 func TestForget(t *testing.T) {
 	r := parse(t, limit.ChatCompletions, `{"model":"m","n":2,"messages":[{"role":"user","content":"12345678"}]}`)
 	r.Forget()

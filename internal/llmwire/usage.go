@@ -4,29 +4,29 @@ import (
 	"github.com/durward-gateway/durward/internal/limit"
 )
 
-// Usage is what a call used, in tokens.
+// Usage holds the tokens that a call used.
 type Usage struct {
-	// Input is all tokens of the prompt, those that came from a cache or were written to one included. (OpenAI counts like this.
-	// Anthropic's input_tokens are what was neither read from the cache nor written to it: all three are added up.)
+	// Input counts all tokens of the prompt, including those that came from a cache or were written to one. OpenAI
+	// counts in the same way. Anthropic's input_tokens exclude both, so all three numbers are added up.
 	Input int64
-	// Output is all tokens that the model wrote, thinking included.
+	// Output counts all tokens that the model wrote, thinking included.
 	Output int64
 	// Cached is the part of Input that was read from a cache.
 	Cached int64
-	// Known says that the upstream told the final numbers. Otherwise they are estimates, or 0.
+	// Known reports whether the upstream sent the final numbers. Otherwise they are estimates, or 0.
 	Known bool
-	// Written is the part of Input that was written to a cache, and Written1h what of it is kept there for an hour. Some
-	// providers charge for that, and more for the hour.
+	// Written is the part of Input that was written to a cache. Written1h is the part of Written that is kept there for
+	// an hour. Some providers charge for writes, and more for the hour.
 	Written, Written1h int64
 }
 
-// Total is what limits on tokens count.
+// Total returns the number that limits on tokens count.
 func (u Usage) Total() int64 { return u.Input + u.Output }
 
-// mostTokens is the largest number that is believed, well above what any model takes.
+// mostTokens is the largest number that is believed. It is far above the range of any model.
 const mostTokens = 100_000_000
 
-// AnswerUsage reads the usage in a JSON answer. Usage{} when there is none, or none that can be true.
+// AnswerUsage reads the usage in a JSON answer. It returns Usage{} when there is none, or none that can be true.
 func AnswerUsage(endpoint limit.Endpoint, body []byte) Usage {
 	c := cursor{b: body}
 	var t told
@@ -40,8 +40,8 @@ func AnswerUsage(endpoint limit.Endpoint, body []byte) Usage {
 	return t.usage(endpoint)
 }
 
-// AnswerUsed is [AnswerUsage] or, when nothing is known, the estimate of r with the text in the answer. An answer with text for which
-// no output was told is estimated too, as in [Stream.Used].
+// AnswerUsed returns the [AnswerUsage]. When that is not known it returns an estimate from r and the text in the
+// answer. An answer with text but without output tokens is estimated too, as in [Stream.Used].
 func AnswerUsed(r *Request, body []byte) Usage {
 	u := AnswerUsage(r.Endpoint, body)
 	if u.Known && u.Output > 0 {
@@ -54,7 +54,7 @@ func AnswerUsed(r *Request, body []byte) Usage {
 	return u.or(EstimateUsed(r, text))
 }
 
-// or is an estimate in which what is known of the prompt is kept, and no output that was told is lowered.
+// or returns an estimate that keeps the known numbers of the prompt and does not lower a known output.
 func (u Usage) or(estimate Usage) Usage {
 	if u.Input > 0 {
 		estimate.Input, estimate.Cached, estimate.Written, estimate.Written1h = u.Input, u.Cached, u.Written, u.Written1h
@@ -63,7 +63,7 @@ func (u Usage) or(estimate Usage) Usage {
 	return estimate
 }
 
-// EstimateUsed is what a call is taken to have used that nobody told about: the estimate of the prompt, and one token
+// EstimateUsed returns the assumed usage of a call without reported usage: the estimate of the prompt, and one token
 // for four of outputBytes, the bytes of text that came back.
 func EstimateUsed(r *Request, outputBytes int64) Usage { return estimateUsed(r.Estimate, outputBytes) }
 
@@ -75,13 +75,13 @@ func estimateUsed(e limit.Estimate, outputBytes int64) Usage {
 	return u
 }
 
-// PerChoice is the tokens of output that one of the choices took, which is what limit.Means learns from.
+// PerChoice returns the output tokens of one choice. limit.Means learns from it.
 func (r *Request) PerChoice(output int64) int64 {
 	choices := max(r.Estimate.Choices, 1)
 	return max(output, 0)/choices + min(max(output, 0)%choices, 1)
 }
 
-// answerText is the bytes of text that a JSON answer holds.
+// answerText returns the number of bytes of text in a JSON answer.
 func answerText(endpoint limit.Endpoint, body []byte) (n int64) {
 	var holds string
 	switch endpoint {
@@ -105,7 +105,7 @@ func answerText(endpoint limit.Endpoint, body []byte) (n int64) {
 	return n
 }
 
-// told is the numbers that an upstream told, of both families; those that came last stand.
+// told holds the numbers that an upstream reported, for both API families. Later numbers replace earlier ones.
 type told struct {
 	prompt, completion number // OpenAI: prompt_tokens, completion_tokens, or input_tokens, output_tokens
 	cached             number // OpenAI: cached_tokens; Anthropic: cache_read_input_tokens; DeepSeek: prompt_cache_hit_tokens
@@ -114,14 +114,14 @@ type told struct {
 	written1h          number // and ephemeral_1h_input_tokens
 }
 
-// number is a count of tokens: absent, sound, or not to be believed.
+// number is a count of tokens: absent, valid, or not to be believed.
 type number struct {
 	n           int64
 	given, wild bool
 }
 
-// read reads a usage object, at which c stands. null tells nothing. What was read from a cache or written to one comes under many
-// names, from some servers under two at once, one of which may be 0.
+// read reads a usage object, at which c stands. null reports nothing. The numbers of cache reads and writes have many
+// names. Some servers send two of them at once, and one of the two may be 0.
 func (t *told) read(c *cursor) {
 	var cached, written number
 	for name := range c.members {
@@ -168,7 +168,7 @@ func (t *told) read(c *cursor) {
 	}
 }
 
-// most reads a number that is kept when it is higher than the one before, or is not to be believed.
+// most reads a number. It keeps the new one when that is higher than the one before, or is not to be believed.
 func (n *number) most(c *cursor) {
 	before := *n
 	if n.read(c); before.wild || before.n > n.n && !n.wild {
@@ -208,12 +208,12 @@ func (t *told) atLeast(before *told) {
 	t.written1h.n = max(t.written1h.n, before.written1h.n)
 }
 
-// usage makes sense of the numbers. All zero is how some servers say that they did not count.
+// usage interprets the numbers. Some servers send zero for all when they did not count.
 func (t *told) usage(endpoint limit.Endpoint) Usage {
 	if t.prompt.wild || t.completion.wild || t.cached.wild || t.written.wild || t.written5m.wild || t.written1h.wild {
 		return Usage{}
 	}
-	// The sum is told without its parts, and by some servers with parts that are 0.
+	// Some servers send only the sum, and some send the sum with parts that are 0.
 	u := Usage{Input: t.prompt.n, Output: t.completion.n, Cached: t.cached.n, Written: max(t.written.n, t.written5m.n+t.written1h.n), Written1h: t.written1h.n}
 	switch endpoint {
 	case limit.Messages:

@@ -9,9 +9,9 @@ import (
 
 var errGarbage = errors.New("the determiner's answer is not one number")
 
-// ParseAnswer reads what a determiner said about a choice among so many slots: the digits of one number, without leading
-// zeros, and white space around it. Anything else is an error, with the reason that a decision has then: a number in a
-// sentence, in quotation marks or beside another one may be the user's, not the determiner's.
+// ParseAnswer reads a determiner's choice among so many slots: the digits of one number, without leading zeros, and
+// white space around it. Anything else is an error, with the reason for the decision. A number in a sentence, in
+// quotation marks or beside another number may come from the user, not the determiner.
 func ParseAnswer(text string, slots int) (slot int, reason Reason, err error) {
 	text = strings.Trim(text, " \t\r\n")
 	if text == "" || text[0] == '0' && text != "0" || strings.Trim(text, "0123456789") != "" {

@@ -11,29 +11,29 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Bounds of a file of examples. A request is as large as the preview takes it.
+// Bounds of a file of examples. A request may be as large as in a preview.
 const (
 	MaxExamples    = 100_000
 	maxExampleLine = 1<<20 - 1<<10 // bytes: a preview takes 1 MiB, the policy's id included
 	shownProblems  = 20
 )
 
-// Example is a request with the slot that it should go to.
+// Example is a request with its expected slot.
 type Example struct {
 	Line int // in the file, from 1
 	Want int // the slot's index
-	// Request is the members of a request, each with its name, without the braces around them: what a preview is asked
-	// with, beside the policy.
+	// Request holds the members of a request, each with its name, without the braces around them. A preview is asked
+	// with them and the policy.
 	Request []byte
 }
 
-// requestMembers may be in an example: those of a request that decide where it goes.
+// requestMembers lists the members that an example may have: those that decide where a request goes.
 var requestMembers = map[string]bool{"messages": true, "input": true, "system": true, "instructions": true, "tools": true}
 
-// ReadExamples reads one JSON object on each line: a request, with messages or input (and system, instructions and tools
-// where they count) as it would be sent to the gateway, or text alone; and where it should go, slot by its index or label
-// by the label that exactly one slot has. Blank lines are passed over. labels are those of the policy's slots. Anything
-// else is an error, which names the line and its problem, for up to 20 lines.
+// ReadExamples reads one JSON object on each line. It holds a request: messages or input (and system, instructions and
+// tools where they count) as it would be sent to the gateway, or text alone. It also holds the expected slot: slot by
+// its index, or label by the label that exactly one slot has. Blank lines are skipped. labels are those of the policy's
+// slots. Anything else is an error, which names the line and its problem, for up to 20 lines.
 func ReadExamples(r io.Reader, labels []string) ([]Example, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxExampleLine)

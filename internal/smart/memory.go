@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// remembered is how many conversations are kept at least before one that was not heard of for long is forgotten. There
-	// may be twice as many: about 12 MiB.
+	// remembered is the number of conversations that are kept at least before one without recent requests is forgotten.
+	// There may be twice as many: about 12 MiB.
 	remembered = 1 << 16
-	// rememberedFor is how long after its last request a conversation is kept.
+	// rememberedFor is the time for which a conversation is kept after its last request.
 	rememberedFor = time.Hour
 )
 
 // conversationKey is a digest of everything that a remembered answer depends on.
 type conversationKey [sha256.Size]byte
 
-// conversationOf names a conversation: caller, alias, and the first user message. The state of the policy is in it too, so
-// that whoever changes a policy starts anew.
+// conversationOf names a conversation by caller, alias, and first user message. The state of the policy is also part of
+// the name, so that a change of policy starts anew.
 func conversationOf(organization string, m *storage.SmartModel, q Request) conversationKey {
 	first := sha256.Sum256([]byte(q.FirstUser))
 	var changed [8]byte
@@ -38,11 +38,11 @@ func conversationOf(organization string, m *storage.SmartModel, q Request) conve
 	return key
 }
 
-// memory keeps answers of conversations in two generations: when the young one is full, it takes the place of the old one,
-// which is forgotten. Whoever is asked for again becomes young.
+// memory keeps answers of conversations in two generations. When the young one is full, it replaces the old one, which
+// is forgotten. A conversation that is asked for again becomes young.
 type memory struct {
 	mu         sync.Mutex
-	most       int // in a generation
+	most       int // entries in one generation
 	young, old map[conversationKey]recollection
 }
 
@@ -51,15 +51,15 @@ type recollection struct {
 	answer  int
 }
 
-// recall finds the answer of a conversation, and keeps it for longer.
+// recall finds the answer of a conversation, and extends its life.
 func (m *memory) recall(key conversationKey, now time.Time) (answer int, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.renew(key, now)
 }
 
-// keep remembers an answer and returns the one to use: that of another request of the same conversation which was there
-// first, if there is one.
+// keep stores an answer and returns the one to use. That is an earlier answer from another request of the same
+// conversation, if there is one.
 func (m *memory) keep(key conversationKey, answer int, now time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,7 +32,8 @@ func newConversation(t *testing.T) *conversation {
 	return c
 }
 
-// expect routes a request and holds the slot and how often the determiner was asked so far against what is expected.
+// expect routes a request and compares the slot, and the number of questions to the determiner so far, with the
+// expected ones.
 func (c *conversation) expect(what string, q Request, slot, asked int, reason Reason) {
 	c.t.Helper()
 	got, err := c.router.Route(c.t.Context(), "o", c.model, q, func(context.Context, string, Prompt) (string, error) {
@@ -118,7 +119,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		for _, k := range rapid.SliceOfN(rapid.ByteMax(40), 1, 200).Draw(t, "keys") {
 			key := conversationKey{k}
 			_, known := m.recall(key, changed)
-			within := false // of the most keys that were used last
+			within := false // is it among the most recently used keys?
 			for i := len(recent) - 1; i >= 0; i-- {
 				if recent[i] == k {
 					within = len(recent)-i <= most
@@ -140,7 +141,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// TestFirstAnswerStays: two requests of one conversation that are asked about at once go to the same slot afterwards.
+// TestFirstAnswerStays checks that two requests of one conversation that are decided at the same time go to the same
+// slot afterwards.
 func TestFirstAnswerStays(t *testing.T) {
 	c := newConversation(t)
 	q := Request{Caller: "alice", FirstUser: "hello"}
@@ -156,8 +158,8 @@ func TestFirstAnswerStays(t *testing.T) {
 	}
 }
 
-// TestNeverBelowTheFloor: for whatever request, policy and answer, the slot is at least the floor, unless the determiner
-// failed: then it is the default.
+// TestNeverBelowTheFloor checks for any request, policy and answer that the slot is at least the floor. When the
+// determiner failed it is the default.
 func TestNeverBelowTheFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := model()

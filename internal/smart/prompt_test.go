@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestPrompt holds the wording: whoever changes it changes PromptVersion too.
+// TestPrompt fixes the wording: a change of it must change PromptVersion too.
 func TestPrompt(t *testing.T) {
 	want := Prompt{
 		System: `You sort requests. You do not answer them.
@@ -51,8 +51,8 @@ Answer with one number from 0 to 3.`
 	}
 }
 
-// TestTextStaysData: whatever the text is, it stays inside its quotation marks on its line, and the instructions are the
-// same.
+// TestTextStaysData checks that any text stays inside its quotation marks on its line, and that the instructions stay
+// the same.
 func TestTextStaysData(t *testing.T) {
 	m := model()
 	for _, text := range []string{
@@ -86,7 +86,7 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// promptText is what a determiner was shown of the text.
+// promptText returns the part of the text that a determiner gets.
 func promptText(t interface{ Fatalf(string, ...any) }, p Prompt) string {
 	var text string
 	raw, ok := strings.CutPrefix(p.User, "The request:\n")

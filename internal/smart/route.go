@@ -9,42 +9,43 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Timeout is how long the determiner may take.
+// Timeout is the time that the determiner may take.
 const Timeout = 3 * time.Second
 
-// ErrNoSlots: a smart model has nothing to route to, which no store lets be saved.
+// ErrNoSlots says that a smart model has no slot to route to. No store saves such a model.
 var ErrNoSlots = errors.New("the smart model has no slots")
 
-// Request is what a decision is made from.
+// Request holds the input of a decision.
 type Request struct {
-	Estimate  int64  // tokens of the prompt, as limit.Estimate has them
-	LastUser  string // the last user input. At most DeterminerInputMaxChars of it leave
-	FirstUser string // the first user message, which conversations are told apart by
-	// Caller is who asks, spelled so that no two callers share it. Where it is "", nothing is remembered: so do previews.
+	Estimate  int64  // prompt tokens, as limit.Estimate counts them
+	LastUser  string // the last user input. At most DeterminerInputMaxChars of it are sent out
+	FirstUser string // the first user message, which tells conversations apart
+	// Caller names the caller, in a spelling that no two callers share. Where it is "", nothing is remembered, as for
+	// previews.
 	Caller string
 }
 
-// Asker has the model of an alias answer a prompt, and returns the text of its answer as it is. It must return soon after
-// ctx ends, and need not look at the clock itself. What the model used counts against the caller's tokens, which the Asker
-// sees to: it knows who calls, and the answer's own figures. It charges no request.
+// Asker sends a prompt to the model of an alias, and returns the text of its answer unchanged. It must return soon
+// after ctx ends, and need not watch the clock itself. The model's usage counts against the caller's tokens. The Asker
+// must see to that, because it knows the caller and the answer's own figures. It charges no request.
 type Asker func(ctx context.Context, alias string, prompt Prompt) (answer string, err error)
 
 // Reason says what chose the slot, in a word that fits a header, a log and a metric's label.
 type Reason string
 
-// Reasons.
+// Reasons for the choice of a slot.
 const (
 	ByDeterminer Reason = "determiner"      // its answer
 	ByFloor      Reason = "floor"           // the length: the answer, if there was one, is below it
 	BySticky     Reason = "sticky"          // an earlier answer in the same conversation
-	BySingle     Reason = "single"          // there is but one slot
-	ByTimeout    Reason = "default:timeout" // the rest is the default slot: no answer in time
+	BySingle     Reason = "single"          // there is only one slot
+	ByTimeout    Reason = "default:timeout" // from here on the default slot: no answer in time
 	ByError      Reason = "default:error"   // no answer
-	ByGarbage    Reason = "default:garbage" // an answer that is no number
-	ByRange      Reason = "default:range"   // an answer that is no slot's number
+	ByGarbage    Reason = "default:garbage" // the answer is not a number
+	ByRange      Reason = "default:range"   // the answer is not a slot's number
 )
 
-// Failed reports whether the determiner was asked in vain.
+// Failed reports whether the determiner was asked and failed.
 func (r Reason) Failed() bool {
 	switch r {
 	case ByTimeout, ByError, ByGarbage, ByRange:
@@ -53,23 +54,23 @@ func (r Reason) Failed() bool {
 	return false
 }
 
-// NoAnswer is the Answer of a decision that the determiner gave none for.
+// NoAnswer is the Answer of a decision without an answer of the determiner.
 const NoAnswer = -1
 
-// Decision is where a request goes.
+// Decision says where a request goes.
 type Decision struct {
 	Alias  string // of the slot
 	Slot   int    // its index
-	Floor  int    // the least slot that its length allows
-	Answer int    // what the determiner said, now or earlier in the conversation; NoAnswer: it was not asked, or failed
+	Floor  int    // the lowest slot that its length allows
+	Answer int    // the determiner's answer, now or earlier in the conversation; NoAnswer: it was not asked, or failed
 	Reason Reason
-	// PromptVersion is that of the prompt which the determiner got; "" when it was not asked.
+	// PromptVersion is the version of the determiner's prompt; "" when it was not asked.
 	PromptVersion string
-	// Err is why the determiner failed, for logs; nil unless Reason.Failed. Nothing of its answer is in it.
+	// Err is the error of the determiner, for logs; nil unless Reason.Failed. It contains nothing of its answer.
 	Err error
 }
 
-// Router decides, and remembers what it decided for conversations of sticky models. It is safe for concurrent use.
+// Router decides, and remembers its decisions for conversations of sticky models. It is safe for concurrent use.
 type Router struct {
 	now    func() time.Time
 	sticky memory
@@ -83,8 +84,8 @@ func New(now func() time.Time) *Router {
 	return &Router{now: now, sticky: memory{most: remembered}}
 }
 
-// Route chooses a slot of m, which belongs to organization and is enabled. Its error is that of ctx, when it ended before
-// there was a decision (whoever called has gone, so nothing is to be sent), or ErrNoSlots.
+// Route chooses a slot of m, which belongs to organization and is enabled. Its error is that of ctx, when ctx ended
+// before there was a decision (the caller has gone, so nothing must be sent), or ErrNoSlots.
 func (r *Router) Route(ctx context.Context, organization string, m *storage.SmartModel, q Request, ask Asker) (Decision, error) {
 	if len(m.Slots) == 0 {
 		return Decision{}, ErrNoSlots
@@ -97,7 +98,7 @@ func (r *Router) Route(ctx context.Context, organization string, m *storage.Smar
 	decide := func(reason Reason, answer int, version string, err error) (Decision, error) {
 		slot := max(floor, answer)
 		switch {
-		case reason.Failed(): // not the floor: whoever set a default meant it
+		case reason.Failed(): // the default wins over the floor: it was set on purpose
 			slot = min(max(m.DefaultSlot, 0), last)
 		case answer != NoAnswer && answer < floor:
 			reason = ByFloor
@@ -107,7 +108,7 @@ func (r *Router) Route(ctx context.Context, organization string, m *storage.Smar
 	switch {
 	case last == 0:
 		return decide(BySingle, NoAnswer, "", nil)
-	case floor == last: // whatever the answer
+	case floor == last: // for any answer
 		return decide(ByFloor, NoAnswer, "", nil)
 	}
 	var conversation conversationKey
@@ -145,7 +146,7 @@ func (r *Router) ask(ctx context.Context, m *storage.SmartModel, q Request, ask 
 	defer cancel()
 	text, err := ask(ctx, m.DeterminerAlias, NewPrompt(m, q.LastUser))
 	if late := ctx.Err(); late != nil && !errors.Is(err, late) {
-		return "", errors.Join(late, err) // an answer after its time is none
+		return "", errors.Join(late, err) // an answer after the deadline does not count
 	}
 	return text, err
 }
@@ -155,8 +156,8 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// Floor is the least slot that a request of so many tokens may go to: the number of breakpoints, which ascend, that it
-// reaches.
+// Floor returns the lowest slot that a request of so many tokens may go to: the number of breakpoints that it reaches.
+// breakpoints ascend.
 func Floor(breakpoints []int, tokens int64) int {
 	return sort.Search(len(breakpoints), func(i int) bool { return int64(breakpoints[i]) > tokens })
 }

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var changed = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// model is a smart model of three slots. From 1,000 tokens on requests do not go to the first one, from 10,000 on only to
-// the last.
+// model returns a smart model of three slots. From 1,000 tokens on requests do not go to the first one, from 10,000 on
+// only to the last.
 func model() *storage.SmartModel {
 	return &storage.SmartModel{
 		ID: "m", OrganizationID: "o", Alias: "smart", Enabled: true, DeterminerAlias: "judge",
@@ -29,7 +29,7 @@ func model() *storage.SmartModel {
 	}
 }
 
-// says is an Asker that gives the same answer always.
+// says returns an Asker that always gives the same answer.
 func says(text string) Asker {
 	return func(context.Context, string, Prompt) (string, error) { return text, nil }
 }
@@ -165,7 +165,8 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// TestErrorHidesTheAnswer: the answer may be the user's text, which no log holds.
+// TestErrorHidesTheAnswer checks that an error does not contain the answer, which may be the user's text: no log may
+// hold that.
 func TestErrorHidesTheAnswer(t *testing.T) {
 	for _, answer := range []string{"secret", "4711", strings.Repeat("9", 30)} {
 		got, err := New(nil).Route(t.Context(), "o", model(), Request{}, says(answer))

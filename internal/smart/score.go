@@ -6,19 +6,19 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Score holds what a policy decided about labelled examples against what it should have, and against what it would cost
-// nothing to do: always taking the same slot. It is not safe for concurrent use.
+// Score compares a policy's decisions on labelled examples with the expected ones. It also compares them with the
+// simplest alternative: always the same slot. It is not safe for concurrent use.
 type Score struct {
 	Slots []storage.ModelSlot
-	// Confusion counts examples by the slot that they should go to, then by the slot that they went to.
+	// Confusion counts examples by their expected slot, then by the slot that they went to.
 	Confusion [][]int
-	// Reasons counts what chose.
+	// Reasons counts the reasons of the decisions.
 	Reasons map[Reason]int
-	// Missed are the examples that went elsewhere, in the order of their lines.
+	// Missed lists the examples that went elsewhere, in the order of their lines.
 	Missed []Miss
 }
 
-// Miss is an example that did not go where it should.
+// Miss is an example that did not go to its expected slot.
 type Miss struct {
 	Line   int    `json:"line"`
 	Want   int    `json:"want"`
@@ -26,7 +26,7 @@ type Miss struct {
 	Reason Reason `json:"reason"`
 }
 
-// NewScore makes a Score of nothing yet.
+// NewScore makes an empty Score.
 func NewScore(slots []storage.ModelSlot) *Score {
 	s := &Score{Slots: slots, Confusion: make([][]int, len(slots)), Reasons: make(map[Reason]int)}
 	for i := range s.Confusion {
@@ -35,7 +35,7 @@ func NewScore(slots []storage.ModelSlot) *Score {
 	return s
 }
 
-// Add counts an example and the slot, one of the policy's, that it went to.
+// Add counts an example and the slot that it went to. The slot is one of the policy's.
 func (s *Score) Add(e Example, slot int, reason Reason) {
 	s.Confusion[e.Want][slot]++
 	s.Reasons[reason]++
@@ -46,7 +46,7 @@ func (s *Score) Add(e Example, slot int, reason Reason) {
 	s.Missed = slices.Insert(s.Missed, at, Miss{e.Line, e.Want, slot, reason})
 }
 
-// Examples is how many there were.
+// Examples returns the number of examples.
 func (s *Score) Examples() (n int) {
 	for want := range s.Confusion {
 		n += s.Wanted(want)
@@ -54,7 +54,7 @@ func (s *Score) Examples() (n int) {
 	return n
 }
 
-// Right is how many of them went where they should.
+// Right returns the number of examples that went to their expected slot.
 func (s *Score) Right() (n int) {
 	for slot := range s.Confusion {
 		n += s.Confusion[slot][slot]
@@ -62,8 +62,8 @@ func (s *Score) Right() (n int) {
 	return n
 }
 
-// Low is how many went to a slot below the one that they should go to, which cannot do what they need; High is how many
-// went above it, which costs more than they need.
+// Low returns the number of examples that went to a slot below the expected one, which cannot do what they need. High
+// returns the number that went above it, which costs more than they need.
 func (s *Score) Low() int { return s.count(func(want, slot int) bool { return slot < want }) }
 
 // High is described at Low.
@@ -80,15 +80,15 @@ func (s *Score) count(of func(want, slot int) bool) (n int) {
 	return n
 }
 
-// Wanted is how many examples should go to a slot: what always taking it would get right.
+// Wanted returns the number of examples that should go to a slot. Always choosing that slot would get these right.
 func (s *Score) Wanted(slot int) int { return s.count(func(want, _ int) bool { return want == slot }) }
 
-// Chosen is how many examples went to a slot.
+// Chosen returns the number of examples that went to a slot.
 func (s *Score) Chosen(slot int) int {
 	return s.count(func(_, chosen int) bool { return chosen == slot })
 }
 
-// Failed is for how many examples the determiner was asked in vain.
+// Failed returns the number of examples for which the determiner failed.
 func (s *Score) Failed() (n int) {
 	for reason, examples := range s.Reasons {
 		if reason.Failed() {
@@ -98,7 +98,7 @@ func (s *Score) Failed() (n int) {
 	return n
 }
 
-// Baseline is the slot that does best when it is always taken, the lowest of them.
+// Baseline returns the slot that does best when it is always chosen; of several, the lowest.
 func (s *Score) Baseline() (slot int) {
 	for other := range s.Slots {
 		if s.Wanted(other) > s.Wanted(slot) {
@@ -108,5 +108,5 @@ func (s *Score) Baseline() (slot int) {
 	return slot
 }
 
-// Worse reports whether always taking one slot gets more right than the policy.
+// Worse reports whether always choosing one slot gets more right than the policy.
 func (s *Score) Worse() bool { return s.Right() < s.Wanted(s.Baseline()) }

@@ -87,7 +87,7 @@ This policy gets 33 more right than always taking slot 0.
 
 func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
-		slots []int // where examples go that should go to 0, 1, 1
+		slots []int // slots of examples that should go to 0, 1, 1
 		want  string
 		worse bool
 	}{
@@ -123,7 +123,7 @@ func TestScoreJSON(t *testing.T) {
 	}
 }
 
-// TestScoreAddsUp: whatever is added, in whatever order, the sums agree.
+// TestScoreAddsUp checks that the sums agree, for any examples in any order.
 func TestScoreAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "slots")

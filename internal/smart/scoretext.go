@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Evaluated is what a score is of.
+// Evaluated names the subject of a score.
 type Evaluated struct {
 	PolicyID      string
 	Alias         string
@@ -17,7 +17,7 @@ type Evaluated struct {
 	DefaultSlot   int
 }
 
-// shownMisses is how many lines the text names.
+// shownMisses is the number of lines that the text names.
 const shownMisses = 10
 
 // WriteText writes a score for people.
@@ -84,7 +84,7 @@ func (s *Score) verdict() string {
 	}
 }
 
-// writeConfusion writes the table with what each slot's row and column come to.
+// writeConfusion writes the table with the totals of each slot's row and column.
 func (s *Score) writeConfusion(b *strings.Builder) {
 	width := len("precision")
 	for slot := range s.Slots {
@@ -113,7 +113,7 @@ func (s *Score) writeConfusion(b *strings.Builder) {
 	row("precision", foot)
 }
 
-// name is a slot as people are told of it. Labels are whatever an administrator wrote.
+// name returns a slot's name for people. Labels are free text of an administrator.
 func (s *Score) name(slot int) string {
 	name := fmt.Sprintf("%d %s", slot, s.Slots[slot].Alias)
 	if label := s.Slots[slot].Label; label != "" {
@@ -143,9 +143,9 @@ func (s *Score) WriteJSON(out io.Writer, of Evaluated) error {
 		Label     string   `json:"label"`
 		Wanted    int      `json:"wanted"`
 		Chosen    int      `json:"chosen"`
-		Precision *float64 `json:"precision"` // null: nothing went there
-		Recall    *float64 `json:"recall"`    // null: nothing should
-		Baseline  *float64 `json:"baseline"`  // the accuracy of always taking it
+		Precision *float64 `json:"precision"` // null: no example went there
+		Recall    *float64 `json:"recall"`    // null: no example should
+		Baseline  *float64 `json:"baseline"`  // the accuracy of always choosing it
 	}
 	fraction := func(n, of int) *float64 {
 		if of == 0 {
