@@ -14,13 +14,13 @@ import (
 	"github.com/dgraph-io/ristretto/v2"
 )
 
-// ErrClosed is what Get answers after Close.
+// ErrClosed is the error of Get after Close.
 var ErrClosed = errors.New("cache is closed")
 
 // Key names a value of one organization.
 type Key struct{ organization, full string }
 
-// NewKey makes a key. Every field goes in with its length, so that no two lists of fields make the same key.
+// NewKey makes a key. Every field is preceded by its length, so that no two lists of fields make the same key.
 func NewKey(organization string, fields ...string) Key {
 	n := 8 + len(organization)
 	for _, f := range fields {
@@ -41,37 +41,37 @@ func appendField(to []byte, f string) []byte {
 	return append(binary.BigEndian.AppendUint64(to, uint64(len(f))), f...)
 }
 
-// Organization is whose value the key names.
+// Organization returns the organization of the key's value.
 func (k Key) Organization() string { return k.organization }
 
-// Options bound a cache.
+// Options holds the bounds of a cache.
 type Options[V any] struct {
-	// Entries is about how many values are kept.
+	// Entries is the approximate number of values that are kept.
 	Entries int64
-	// MaxCost bounds the sum of what Cost says of the values kept, in Cost's unit (bytes, say). Default: Entries.
+	// MaxCost bounds the sum of the costs of the values, in Cost's unit (such as bytes). Default: Entries.
 	MaxCost int64
-	// Cost weighs a value. Default: 1 each.
+	// Cost returns the cost of a value. Default: 1 each.
 	Cost func(V) int64
 	// TTL bounds the age of a value. Default: none.
 	TTL time.Duration
-	// Expires, when set, says from when on a value must not be served; the zero time is never.
+	// Expires, when set, returns the time from which a value must not be served; the zero time means never.
 	Expires func(V) time.Time
 	// Now is the clock of TTL and Expires. Default: time.Now.
 	Now func() time.Time
 }
 
-// Cache is safe for concurrent use. Values are shared by all who get them.
+// Cache is safe for concurrent use. Its values are shared by all callers.
 type Cache[V any] struct {
 	opts   Options[V]
 	epochs *Epochs
 
-	// closing keeps ristretto from being closed under a reader: it is not safe against that.
+	// closing keeps ristretto from being closed while it is read: it is not safe against that.
 	closing sync.RWMutex
 	closed  atomic.Bool
 	values  *ristretto.Cache[string, entry[V]]
 
-	// recent holds some of what is asked for most, each value in the only place that its key can have. It is a third of the
-	// price of ristretto, which takes a lock and notes who asked.
+	// recent holds some of the most requested values, each in the only place that its key can have. A look-up costs a
+	// third of one in ristretto, which takes a lock and records the request.
 	recent [recentPlaces]atomic.Pointer[entry[V]]
 	seed   maphash.Seed
 
@@ -82,13 +82,13 @@ type Cache[V any] struct {
 
 const (
 	recentPlaces = 1 << 10
-	// One in rareness look-ups goes past recent: ristretto has to know what is asked for, and a place has to change hands
-	// now and then, but not at each look-up of two who share it.
+	// One in rareness look-ups bypasses recent. ristretto has to learn which keys are requested, and a place has to
+	// change its owner now and then, but not at each look-up of two keys that share it.
 	rareness = 32
 )
 
 type entry[V any] struct {
-	key     string // the whole key: a collision of hashes is a miss, never somebody else's value
+	key     string // the whole key: a collision of hashes is a miss, never another key's value
 	epoch   Epoch
 	expires time.Time // zero: never
 	value   V
@@ -108,12 +108,12 @@ func New[V any](epochs *Epochs, opts Options[V]) (*Cache[V], error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	// Where a value lies. Nobody outside knows the seed, so that nobody can aim at another's place; and who hits one by
-	// chance finds a key that is not theirs.
+	// The seed decides the place of a value. Nobody outside knows it, so nobody can aim at another key's place. A key
+	// that hits a place by chance finds a different key there.
 	seed := maphash.MakeSeed()
 	values, err := ristretto.NewCache(&ristretto.Config[string, entry[V]]{
-		// Ristretto's advice is ten times, for what would otherwise be misjudged of keys that are not kept. They are laid out
-		// at once, though, and were two thirds of an idle gateway's memory.
+		// ristretto's documentation recommends ten times, to avoid misjudging keys that are not kept. They are
+		// allocated at once, though, and were two thirds of an idle gateway's memory.
 		NumCounters:        2 * opts.Entries,
 		MaxCost:            opts.MaxCost,
 		BufferItems:        64,
@@ -126,12 +126,12 @@ func New[V any](epochs *Epochs, opts Options[V]) (*Cache[V], error) {
 	return &Cache[V]{opts: opts, epochs: epochs, values: values, seed: seed, flights: map[flightKey]*flight[V]{}}, nil
 }
 
-// Get returns the value of key in the organization's present epoch. When it is not kept, load makes it, once for all who
-// ask for it in the same epoch; its context keeps the values of the first caller's, and ends only when every caller has
-// gone or the cache is closed. Errors are returned to those who wait and are not kept. A caller whose ctx ends gets ctx's
-// error. A panic of load is raised in the callers.
+// Get returns the value of key in the organization's present epoch. When it is not cached, load makes it, once for all
+// callers in the same epoch. load's context has the values of the first caller's context, and ends only when every
+// caller has gone or the cache is closed. Errors are returned to the waiting callers and are not cached. A caller whose
+// ctx ends gets ctx's error. A panic of load is raised in the callers.
 func (c *Cache[V]) Get(ctx context.Context, key Key, load func(context.Context) (V, error)) (V, error) {
-	// The epoch is read before anything is loaded: what load reads is at least as new.
+	// The epoch is read before anything is loaded, so that the loaded data is at least as new.
 	epoch := c.epochs.Current(key.organization)
 	v, ok, err := c.kept(key, epoch, isRare())
 	if ok || err != nil {
@@ -140,8 +140,8 @@ func (c *Cache[V]) Get(ctx context.Context, key Key, load func(context.Context) 
 	return c.fly(ctx, key, epoch, load)
 }
 
-// GetAlone is Get for a load that computes more than it waits: it runs under ctx, on the goroutine of each caller that finds
-// nothing, and saves a goroutine whose stack has to grow for it.
+// GetAlone does the same as Get for a load that computes more than it waits. load runs under ctx, on the goroutine of
+// each caller that finds nothing. This saves a goroutine whose stack would have to grow.
 func (c *Cache[V]) GetAlone(ctx context.Context, key Key, load func(context.Context) (V, error)) (V, error) {
 	epoch := c.epochs.Current(key.organization)
 	v, ok, err := c.kept(key, epoch, isRare())
@@ -156,12 +156,12 @@ func (c *Cache[V]) GetAlone(ctx context.Context, key Key, load func(context.Cont
 	return v, nil
 }
 
-// roomForKeys is enough for the keys that Recent is asked for: it makes them on the stack.
+// roomForKeys is enough for the keys of Recent, which makes them on the stack.
 const roomForKeys = 512
 
-// Recent returns the value of that key when it is among those that are asked for most. It makes no key that stays in memory,
-// and looks at no clock: now is what the time is, as exactly as the end of the value is to be kept to. Whoever is told false
-// asks Get.
+// Recent returns the value of that key when it is among the most requested ones. It makes no key that stays in memory,
+// and reads no clock: now is the time, as exact as the caller needs for the expiry of the value. When it returns false
+// the caller uses Get.
 func (c *Cache[V]) Recent(now time.Time, organization string, fields ...string) (value V, ok bool) {
 	var room [roomForKeys]byte
 	full := appendKey(room[:0], organization, fields)
@@ -177,7 +177,7 @@ func (c *Cache[V]) Recent(now time.Time, organization string, fields ...string) 
 	return e.value, true
 }
 
-// isRare is whether a look-up goes past recent.
+// isRare reports whether a look-up bypasses recent.
 func isRare() bool { return rand.Uint32()%rareness == 0 } //nolint:gosec // no secret
 
 func (c *Cache[V]) kept(key Key, epoch Epoch, rare bool) (value V, ok bool, err error) {
@@ -200,14 +200,14 @@ func (c *Cache[V]) kept(key Key, epoch Epoch, rare bool) (value V, ok bool, err 
 	return e.value, true, nil
 }
 
-// good says whether an entry is the value of that key, and still true.
+// good reports whether an entry is the value of that key, and still valid.
 func (c *Cache[V]) good(e *entry[V], key Key, epoch Epoch) bool {
 	return e.epoch == epoch && e.key == key.full && (e.expires.IsZero() || e.lasts(c.opts.Now()))
 }
 
 func (e *entry[V]) lasts(now time.Time) bool { return e.expires.IsZero() || now.Before(e.expires) }
 
-// keep stores a value that was loaded in epoch, unless that is over.
+// keep stores a value that was loaded in epoch, unless the epoch is over.
 func (c *Cache[V]) keep(key Key, epoch Epoch, value V) {
 	now := c.opts.Now()
 	var expires time.Time

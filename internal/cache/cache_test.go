@@ -35,7 +35,7 @@ func newCache(t testing.TB, opts Options[string]) (*Cache[string], *Epochs) {
 	return c, epochs
 }
 
-// get asks for key and reports what came and whether it had to be loaded.
+// get asks for key and reports the value and whether it had to be loaded.
 func get(t *testing.T, c *Cache[string], key Key, value string) (got string, loaded bool) {
 	t.Helper()
 	got, err := c.Get(t.Context(), key, func(context.Context) (string, error) { loaded = true; return value, nil })
@@ -87,7 +87,7 @@ func TestKeysDoNotRunTogether(t *testing.T) {
 func TestCollisionIsAMiss(t *testing.T) {
 	c, epochs := newCache(t, Options[string]{})
 	victim := NewKey("o1", "k")
-	// What a collision of hashes would look like: another key's entry under ours.
+	// A collision of hashes has this effect: another key's entry is under this key.
 	c.values.Set(victim.full, entry[string]{key: NewKey("o2", "k").full, epoch: epochs.Current("o1"), value: "theirs"}, 1)
 	c.values.Wait()
 	if got, loaded := get(t, c, victim, "mine"); got != "mine" || !loaded {
@@ -165,7 +165,7 @@ func TestOneLoadForAll(t *testing.T) {
 	}
 }
 
-// waiting counts all who wait for a load.
+// waiting counts all callers that wait for a load.
 func waiting(c *Cache[string]) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,7 +198,7 @@ func TestWaiterLeaves(t *testing.T) {
 			return "", ctx.Err()
 		}
 	}
-	// The first caller, whose request began the load, goes; the second still gets its answer.
+	// The first caller, whose request began the load, leaves; the second must still get its answer.
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -256,7 +256,7 @@ func TestBumpDuringLoad(t *testing.T) {
 	})
 	<-started
 	epochs.Bump("o")
-	// The old load is still under way; who comes now does not wait for it.
+	// The old load is still under way; a new caller must not wait for it.
 	if got, loaded := get(t, c, key, "new"); got != "new" || !loaded {
 		t.Errorf("late caller: %q, loaded %v", got, loaded)
 	}
@@ -333,7 +333,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Whatever the interleaving, nobody sees a value that is older than the last write that was over before they asked.
+// TestNeverOlderThanTheLastWrite checks for any interleaving that a caller never sees a value older than the last write
+// that was over before it asked.
 func TestNeverOlderThanTheLastWrite(t *testing.T) {
 	c, epochs := newCache(t, Options[string]{})
 	key := NewKey("o", "k")
@@ -383,7 +384,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// BenchmarkRecent is BenchmarkHit without a key in memory.
+// BenchmarkRecent does the same as BenchmarkHit without a key in memory.
 func BenchmarkRecent(b *testing.B) {
 	c, _ := newCache(b, Options[string]{})
 	const organization, user = "018f3c2e-0000-7000-8000-000000000001", "018f3c2e-0000-7000-8000-000000000002"
@@ -397,7 +398,8 @@ func BenchmarkRecent(b *testing.B) {
 	}
 }
 
-// TestGetAlone: what is loaded on the caller's goroutine, under its context, is kept like the rest, and an error is not.
+// TestGetAlone checks that a value loaded on the caller's goroutine, under its context, is cached like others, and that
+// an error is not.
 func TestGetAlone(t *testing.T) {
 	c, epochs := newCache(t, Options[string]{})
 	key, wrong := NewKey("o", "k"), errors.New("wrong")
@@ -428,7 +430,7 @@ func TestGetAlone(t *testing.T) {
 	}
 }
 
-// TestRecent: what is asked for often enough to be found without ristretto ends like everything else.
+// TestRecent checks that a value requested often enough to be found without ristretto ends like every other value.
 func TestRecent(t *testing.T) {
 	var clk clock
 	clk.advance(time.Hour)
@@ -450,7 +452,7 @@ func TestRecent(t *testing.T) {
 	warm("2")
 	clk.advance(time.Minute)
 	warm("3")
-	// Another key in its place is another key.
+	// The entry of another key in this place must not be used.
 	theirs := entry[string]{key: NewKey("o2", "k").full, epoch: epochs.Current("o"), value: "theirs"}
 	for i := range c.recent {
 		c.recent[i].Store(&theirs)
@@ -460,7 +462,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestRecentWithoutKey: Recent gives what Get gives or nothing, and nothing that has ended.
+// TestRecentWithoutKey checks that Recent returns the value of Get or nothing, and never an ended value.
 func TestRecentWithoutKey(t *testing.T) {
 	var clk clock
 	clk.advance(time.Hour)
@@ -518,7 +520,7 @@ func TestRecentWithoutKey(t *testing.T) {
 	}
 }
 
-// TestRecentAllocatesNothing, but for the rare look-ups.
+// TestRecentAllocatesNothing checks that Recent does not allocate, except in the rare look-ups.
 func TestRecentAllocatesNothing(t *testing.T) {
 	c, _ := newCache(t, Options[string]{})
 	organization, fields := "018f3c2e-0000-7000-8000-000000000001", []string{"018f3c2e-0000-7000-8000-000000000002", "018f3c2e-0000-7000-8000-000000000003"}
@@ -530,7 +532,7 @@ func TestRecentAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestHistory: an organization's history moves with its epochs, and with those of all.
+// TestHistory checks that an organization's history changes with its own epochs, and with those of all.
 func TestHistory(t *testing.T) {
 	var e Epochs
 	h := e.Of("o")

@@ -11,7 +11,7 @@ import (
 type Epochs struct {
 	all  atomic.Uint64
 	each sync.Map // organization id -> *atomic.Uint64
-	// recent holds some of each: every call asks several times.
+	// recent holds some entries of each, because every call asks several times.
 	recent [recentEpochs]atomic.Pointer[recentEpoch]
 }
 
@@ -32,10 +32,10 @@ func (e *Epochs) Current(organization string) Epoch {
 	return Epoch{all: e.all.Load(), own: e.of(organization).Load()}
 }
 
-// History tells one organization's epochs apart without looking for it each time.
+// History reads one organization's epochs without a look-up each time.
 type History struct{ all, own *atomic.Uint64 }
 
-// Of is the organization's history, good for as long as e is.
+// Of returns the organization's history, which is valid as long as e is.
 func (e *Epochs) Of(organization string) History { return History{&e.all, e.of(organization)} }
 
 // Current returns the organization's epoch.
@@ -46,7 +46,7 @@ func (e *Epochs) of(organization string) *atomic.Uint64 {
 	if known := place.Load(); known != nil && known.organization == organization {
 		return known.own
 	}
-	organization = strings.Clone(organization) // it is kept for good, and may be a piece of a long text
+	organization = strings.Clone(organization) // it is kept for good, and may be part of a long text
 	n, ok := e.each.Load(organization)
 	if !ok {
 		n, _ = e.each.LoadOrStore(organization, new(atomic.Uint64))
@@ -56,7 +56,7 @@ func (e *Epochs) of(organization string) *atomic.Uint64 {
 	return own
 }
 
-// recentEpoch is where an organization's epoch is kept, for good.
+// recentEpoch holds an organization's epoch, for good.
 type recentEpoch struct {
 	organization string
 	own          *atomic.Uint64
@@ -64,5 +64,5 @@ type recentEpoch struct {
 
 const recentEpochs = 1 << 8
 
-// places tells where in Epochs.recent an organization lies. Nobody outside knows it, so that nobody can crowd a place.
+// places decides the place of an organization in Epochs.recent. Nobody outside knows it, so nobody can aim at a place.
 var places = maphash.MakeSeed()

@@ -5,18 +5,18 @@ import (
 	"errors"
 )
 
-// flightKey has the epoch in it: who asks after a write never waits for a load that began before it.
+// flightKey contains the epoch, so that a caller after a write never waits for a load that began before it.
 type flightKey struct {
 	key   string
 	epoch Epoch
 }
 
-// flight is one load under way and those who wait for it.
+// flight is one load under way, with its waiting callers.
 type flight[V any] struct {
 	waiters int // guarded by Cache.mu
 	cancel  context.CancelCauseFunc
 
-	done     chan struct{} // closed when what follows is set
+	done     chan struct{} // closed when the next fields are set
 	value    V
 	err      error
 	panicked any
@@ -49,7 +49,7 @@ func (c *Cache[V]) fly(ctx context.Context, key Key, epoch Epoch, load func(cont
 	return f.value, f.err
 }
 
-// start begins a load; c.mu is held.
+// start begins a load. The caller holds c.mu.
 func (c *Cache[V]) start(ctx context.Context, key Key, fk flightKey, load func(context.Context) (V, error)) (*flight[V], error) {
 	c.closing.RLock()
 	defer c.closing.RUnlock()
@@ -74,14 +74,14 @@ func (c *Cache[V]) start(ctx context.Context, key Key, fk flightKey, load func(c
 		}()
 		f.value, f.err = load(loadCtx)
 		if f.err == nil {
-			// Before the flight ends, so that the next caller finds the one or the other.
+			// The value is stored before the flight ends, so that the next caller finds one of the two.
 			c.keep(key, fk.epoch, f.value)
 		}
 	}()
 	return f, nil
 }
 
-// leave takes a waiter off. When it was the last one, nobody wants the answer any more.
+// leave removes a waiting caller. After the last one, the load is no longer needed.
 func (c *Cache[V]) leave(fk flightKey, f *flight[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,8 +1,9 @@
-// Package moving copies a store to another driver: table by table, in the order of primary keys, value by value. Nothing
-// is decrypted: what is sealed stays sealed under the same data keys, which stay wrapped by the same master key.
+// Package moving copies a store to another driver: table by table, in the order of primary keys, value by value.
+// Nothing is decrypted: sealed values stay sealed under the same data keys, and these stay wrapped by the same master
+// key.
 //
-// A copy that was interrupted goes on behind the last row that arrived. At its end both sides are read again and compared
-// by the number of their rows and by a digest of each table.
+// A copy that was interrupted continues after the last row that arrived. At its end both sides are read again and
+// compared by the number of their rows and by a digest of each table.
 package moving
 
 import (
@@ -18,43 +19,44 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// pageRows is how many rows are copied in one transaction.
+// pageRows is the number of rows that one transaction copies.
 const pageRows = 500
 
 // Errors of a copy.
 var (
-	// ErrSchema: the two stores do not have the same tables and columns.
+	// ErrSchema says that the two stores do not have the same tables and columns.
 	ErrSchema = errors.New("the two stores have different schemas")
-	// ErrDiffers: a table of the target is not what the source has.
+	// ErrDiffers says that a table of the target differs from the source.
 	ErrDiffers = errors.New("the copy differs from its source")
-	// ErrNothing: no gateway has run on the source.
+	// ErrNothing says that no gateway has run on the source.
 	ErrNothing = errors.New("the store has no data keys: no gateway has run on it")
 )
 
-// Source is a store that is read.
+// Source is the store to read.
 type Source interface {
-	// Tables lists the tables, those that others refer to before these.
+	// Tables lists the tables. A table comes after the tables that it refers to.
 	Tables(ctx context.Context) ([]storage.Table, error)
 	CountRows(ctx context.Context, t storage.Table) (int64, error)
-	// Rows reads at most limit rows in the order of the primary key from behind a key on; none only when there are none.
+	// Rows reads at most limit rows after the given key, in the order of the primary key. It returns none only when
+	// there are none.
 	Rows(ctx context.Context, t storage.Table, after []any, limit int) ([][]any, error)
 }
 
-// Target is a store that is filled.
+// Target is the store to fill.
 type Target interface {
 	Source
-	// Begin marks the target as one that source is copied into, or goes on with a copy of the same source: resumed. With
-	// anew whatever a copy has left is deleted.
+	// Begin marks the target as a copy of source under way. When the mark of the same source is there already the copy
+	// continues: resumed. With anew, all data of an earlier copy is deleted.
 	Begin(ctx context.Context, tables []storage.Table, source string, anew bool) (resumed bool, err error)
-	// LastKey is the primary key of a table's last row; nil: it has none.
+	// LastKey returns the primary key of a table's last row; nil: the table is empty.
 	LastKey(ctx context.Context, t storage.Table) ([]any, error)
 	// AddRows adds rows, all or none.
 	AddRows(ctx context.Context, t storage.Table, rows [][]any) error
-	// Finish takes the mark away.
+	// Finish removes the mark.
 	Finish(ctx context.Context) error
 }
 
-// Step is what a copy is at.
+// Step is a phase of a copy.
 type Step string
 
 // Steps of a copy.
@@ -63,39 +65,39 @@ const (
 	Verifying Step = "verifying"
 )
 
-// Progress is how far a step is with a table.
+// Progress says how far a step is with a table.
 type Progress struct {
 	Step        Step
 	Table       string
 	Rows, Total int64 // of the table
-	// Done and All are rows of all tables.
+	// Done and All count rows of all tables.
 	Done, All int64
 }
 
-// Options of a copy.
+// Options holds the settings of a copy.
 type Options struct {
-	// Anew deletes what an earlier copy into the target has left, and begins from the start.
+	// Anew deletes the data of an earlier copy into the target, and begins from the start.
 	Anew bool
-	// Progress, when set, is told after each page.
+	// Progress, when set, is called after each page.
 	Progress func(Progress)
 }
 
-// Moved is a table that has arrived: how many rows it has, and the digest that both sides have.
+// Moved is a table that has arrived: its number of rows, and the digest of both sides.
 type Moved struct {
 	Table  string
 	Rows   int64
 	Digest string // SHA-256, hexadecimal
 }
 
-// Result is what a copy has done.
+// Result describes a finished copy.
 type Result struct {
-	// Resumed: an earlier copy went on.
+	// Resumed reports whether an earlier copy was continued.
 	Resumed bool
 	Tables  []Moved
 }
 
 // Copy copies everything from one store to another and verifies it. The source must not change meanwhile. Started again
-// after an error, it goes on; after ErrDiffers, only Options.Anew helps.
+// after an error, it continues; after ErrDiffers, only Options.Anew helps.
 func Copy(ctx context.Context, from Source, to Target, o Options) (Result, error) {
 	tables, err := sameTables(ctx, from, to)
 	if err != nil {
@@ -140,7 +142,7 @@ func Copy(ctx context.Context, from Source, to Target, o Options) (Result, error
 	return result, nil
 }
 
-// sameTables lists the source's tables, which must be the target's.
+// sameTables lists the source's tables. The target must have the same ones.
 func sameTables(ctx context.Context, from, to Source) ([]storage.Table, error) {
 	tables, err := from.Tables(ctx)
 	if err != nil {
@@ -197,13 +199,13 @@ type mover struct {
 	done, all int64
 }
 
-// tell tells how far a table is.
+// tell reports how far a table is.
 func (m *mover) tell(step Step, t storage.Table, rows int64, more int) {
 	m.done += int64(more)
 	m.progress(Progress{Step: step, Table: t.Name, Rows: rows, Total: m.totals[t.Name], Done: m.done, All: m.all})
 }
 
-// copyTable copies what is behind the last row that has arrived.
+// copyTable copies the rows after the last row that has arrived.
 func (m *mover) copyTable(ctx context.Context, t storage.Table) error {
 	after, err := m.to.LastKey(ctx, t)
 	if err != nil {
@@ -282,7 +284,7 @@ func digest(ctx context.Context, from Source, t storage.Table, each func(rows in
 	}
 }
 
-// digestValue gives every value bytes of its own: its kind, its length, and itself.
+// digestValue writes each value in a form of its own: its kind, its length, and the value.
 func digestValue(h hash.Hash, v any) error {
 	var head [9]byte
 	put := func(kind byte, n uint64, content []byte) {

@@ -26,10 +26,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main{M: m}) }
 
-// patient is how long a statement may take on a busy machine.
+// patient is the time that a statement may take on a busy machine.
 const patient = time.Minute
 
-// filled is a SQLite store with n rows in every table, and what changes it from outside.
+// filled returns a SQLite store with n rows in every table, and a function that changes it from outside.
 func filled(t *testing.T, n int) (path string, execute func(query string, args ...any)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "durward.db")
@@ -91,13 +91,13 @@ func openGateway(t *testing.T, dsn string) (*postgres.Store, error) {
 	return s, err
 }
 
-// notMoved are the tables that a store does not take along, and why.
+// notMoved lists the tables that are not copied, with the reason.
 var notMoved = map[string]string{
 	"schema_migrations": "the history of the database's own schema",
 	"change_log":        "what the database's own readers have yet to hear of",
 }
 
-// TestEveryTableIsMoved: whatever a migration adds is copied, or stands in notMoved.
+// TestEveryTableIsMoved checks that every table, also of a future migration, is copied or listed in notMoved.
 func TestEveryTableIsMoved(t *testing.T) {
 	t.Parallel()
 	path, _ := filled(t, 1)
@@ -145,7 +145,8 @@ func TestEveryTableIsMoved(t *testing.T) {
 	}
 }
 
-// TestCopy: a copy that is interrupted again and again goes on where it was, and ends with the same rows on both sides.
+// TestCopy checks that a copy with repeated interruptions continues at its last row, and ends with the same rows on
+// both sides.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	const rows = 1_200 // of each table: three pages
@@ -203,7 +204,7 @@ func TestCopy(t *testing.T) {
 		if err != nil || n != rows {
 			t.Errorf("%s has %d rows, error %v", table.Name, n, err)
 		}
-		// Row by row, with what Copy does not share.
+		// Compare row by row, with code that Copy does not use.
 		here, err := source.Rows(t.Context(), table, nil, rows)
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +219,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestRefuses: what must not be copied, and what must not be copied into.
+// TestRefuses checks the sources that must not be copied, and the targets that must not be copied into.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	path, execute := filled(t, 3)
@@ -249,7 +250,7 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("another source: %v", err)
 	}
 
-	// The source changes between two attempts, behind what has arrived.
+	// The source changes between two attempts, in rows that have arrived already.
 	if err := source.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -282,8 +283,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestCountersMayBeThere: counters of rate limits, which a gateway makes before it learns that it must not start yet, are no
-// part of a store.
+// TestCountersMayBeThere checks that counters of rate limits do not count as content of a store. A gateway makes them
+// before it learns that it must not start yet.
 func TestCountersMayBeThere(t *testing.T) {
 	t.Parallel()
 	path, _ := filled(t, 3)
@@ -301,7 +302,7 @@ func TestCountersMayBeThere(t *testing.T) {
 	}
 }
 
-// Q01: text that PostgreSQL cannot keep is named, and never changed.
+// TestTextThatCannotBeKept covers Q01: text that PostgreSQL cannot keep is named, and never changed.
 func TestTextThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	path, execute := filled(t, 3)
@@ -312,7 +313,8 @@ func TestTextThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestSecretsOpenAfterTheMove: nothing is decrypted on the way, and the same master key opens it there.
+// TestSecretsOpenAfterTheMove checks that nothing is decrypted on the way, and that the same master key opens it at the
+// target.
 func TestSecretsOpenAfterTheMove(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "durward.db")

@@ -1,10 +1,10 @@
-// Package rekey rotates keys while gateways run. Rewrap wraps the data keys with a new master key; nothing that they
-// sealed changes. Reseal seals everything anew under a new data key, row by row: whoever writes a row meanwhile wins, and
+// Package rekey rotates keys while gateways run. Rewrap wraps the data keys with a new master key; sealed values stay
+// unchanged. Reseal seals everything anew under a new data key, row by row. A concurrent write to a row wins, and
 // keyrings in use learn of the new key when they meet it.
 //
-// Data keys are never removed. API keys are stored as digests under a key that is derived from the data key that was
-// current when they were made, and checkpoints of the audit log are signed with another such one: only their holders could
-// make them anew. What a former data key sealed is gone from the store after Reseal.
+// Data keys are never removed. API keys are stored as digests under a key that is derived from the data key of their
+// time, and checkpoints of the audit log are signed with another such key. Only the holders of the API keys could make
+// those anew. After Reseal the store has no values that a former data key sealed.
 package rekey
 
 import (
@@ -17,22 +17,24 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// pageRows is how many rows are read at a time.
+// pageRows is the number of rows that are read at a time.
 const pageRows = 200
 
 // Store is a store whose keys are rotated.
 type Store interface {
 	storage.DataKeys
-	// RewrapDataKey replaces the wrapping of a data key; storage.ErrNotFound when former is not what it is by now.
+	// RewrapDataKey replaces the wrapping of a data key. It returns storage.ErrNotFound when the wrapping is no longer
+	// former.
 	RewrapDataKey(ctx context.Context, k storage.DataKey, former []byte) error
 	Tables(ctx context.Context) ([]storage.Table, error)
 	CountRows(ctx context.Context, t storage.Table) (int64, error)
 	Rows(ctx context.Context, t storage.Table, after []any, limit int) ([][]any, error)
-	// ReplaceSealed replaces a value of a row, unless it is another one by now.
+	// ReplaceSealed replaces a value of a row, unless the value has changed meanwhile.
 	ReplaceSealed(ctx context.Context, t storage.Table, row []any, column int, sealed []byte) (bool, error)
 }
 
-// Rewrap wraps every data key with the first of masters. It returns how many were wrapped by another one.
+// Rewrap wraps every data key with the first of masters. It returns the number of keys that another master key had
+// wrapped.
 func Rewrap(ctx context.Context, store Store, masters []seal.MasterKey) (rewrapped int, err error) {
 	if len(masters) == 0 {
 		return 0, errors.New("no master key given")
@@ -62,7 +64,7 @@ func Rewrap(ctx context.Context, store Store, masters []seal.MasterKey) (rewrapp
 	return rewrapped, nil
 }
 
-// AddDataKey makes a data key behind the newest one.
+// AddDataKey makes a data key that follows the newest one.
 func AddDataKey(ctx context.Context, store Store, master seal.MasterKey, now time.Time) (version int, err error) {
 	keys, err := store.DataKeys(ctx)
 	if err != nil {
@@ -78,13 +80,13 @@ func AddDataKey(ctx context.Context, store Store, master seal.MasterKey, now tim
 	return version, nil
 }
 
-// sealedColumn is where sealed values are, and the place that each is bound to.
+// sealedColumn names a column with sealed values, and the place that each value is bound to.
 type sealedColumn struct {
 	table, column string
 	place         func(field func(name string) string) seal.AD
 }
 
-// columns are all of them: a test holds them against the schema.
+// columns lists all of them: a test compares the list with the schema.
 var columns = []sealedColumn{
 	{"servers", "sealed_client_secret", func(f func(string) string) seal.AD {
 		return seal.ServerPlace(f("organization_id"), f("id"))
@@ -109,26 +111,26 @@ var columns = []sealedColumn{
 	}},
 }
 
-// Progress is how far a pass is.
+// Progress says how far a pass is.
 type Progress struct {
 	Table       string
 	Rows, Total int64 // of the table
 }
 
-// Pass is what a pass over all sealed values found.
+// Pass holds the results of a pass over all sealed values.
 type Pass struct {
 	Sealed   int64 // values
-	Resealed int64 // of those: sealed anew
-	Changed  int64 // of those: changed by somebody else at that moment, and left alone
-	// Broken are values that do not open: they did not before either.
+	Resealed int64 // values that were sealed anew
+	Changed  int64 // values that changed at that moment, and were left alone
+	// Broken lists values that cannot be opened. They could not be opened before the pass either.
 	Broken []Place
 }
 
-// Place is a value that does not open.
+// Place names a value that cannot be opened.
 type Place struct{ Table, Column, Key string }
 
-// Reseal goes over all sealed values once and seals with the newest data key whatever another one has sealed. It may be
-// ended at any time and started again.
+// Reseal goes over all sealed values once. It seals the values of other data keys anew with the newest one. It may be
+// stopped at any time and started again.
 func Reseal(ctx context.Context, store Store, ring *seal.Keyring, progress func(Progress)) (p Pass, err error) {
 	return p, each(ctx, store, progress, func(t storage.Table, row []any, at int, place seal.AD) error {
 		p.Sealed++
@@ -153,7 +155,8 @@ func Reseal(ctx context.Context, store Store, ring *seal.Keyring, progress func(
 	})
 }
 
-// Older counts the values that a former data key has sealed, but for those that do not open: no pass ends them.
+// Older counts the values that a former data key has sealed. It leaves out values that cannot be opened, because no
+// pass changes them.
 func Older(ctx context.Context, store Store, ring *seal.Keyring) (n int64, err error) {
 	return n, each(ctx, store, nil, func(_ storage.Table, row []any, at int, place seal.AD) error {
 		_, older, err := ring.Reseal(row[at].([]byte), place)
@@ -224,7 +227,7 @@ func eachRow(ctx context.Context, store Store, t storage.Table, progress func(Pr
 	}
 }
 
-// fields reads texts of a row by their names.
+// fields returns a function that reads texts of a row by column name.
 func fields(t storage.Table, row []any) func(name string) string {
 	return func(name string) string {
 		switch v := row[t.Column(name)].(type) {

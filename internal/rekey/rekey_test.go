@@ -50,7 +50,8 @@ func ring(t *testing.T, store storage.DataKeys, masters ...seal.MasterKey) *seal
 	return k
 }
 
-// filled is a SQLite store with rows in every table whose secrets are sealed; row i's say their place.
+// filled returns a SQLite store with rows in every table, with sealed secrets. The secrets of row i contain their
+// place.
 func filled(t *testing.T, master seal.MasterKey, rows int) (path string, store *sqlite.Store) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "durward.db")
@@ -87,7 +88,7 @@ func filled(t *testing.T, master seal.MasterKey, rows int) (path string, store *
 	return path, store
 }
 
-// TestEveryColumnIsKnown: whatever a migration adds that is sealed is sealed anew.
+// TestEveryColumnIsKnown checks that every sealed column, also of a future migration, is sealed anew.
 func TestEveryColumnIsKnown(t *testing.T) {
 	t.Parallel()
 	_, store := filled(t, newMaster(t), 1)
@@ -131,7 +132,8 @@ func check(t *testing.T, store Store, k *seal.Keyring) map[uint32]int {
 	return versions
 }
 
-// L12: a new master key takes over, and the former one is of no use any more. What was sealed and handed out stays good.
+// TestRewrap covers L12: a new master key takes over, and the former one becomes useless. Sealed and issued values stay
+// good.
 func TestRewrap(t *testing.T) {
 	t.Parallel()
 	former, next := newMaster(t), newMaster(t)
@@ -168,12 +170,12 @@ func TestRewrap(t *testing.T) {
 	}
 }
 
-// TestReseal: everything is sealed anew beside gateways that read and write all the time, none of which ever fails to open
-// what it reads; an interruption costs nothing.
+// TestReseal checks that everything is sealed anew beside gateways that read and write all the time. None of them may
+// fail to open a value, and an interruption loses nothing.
 func TestReseal(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, path string) Store{
-		"sqlite": func(t *testing.T, path string) Store { // a process of its own, as it were
+		"sqlite": func(t *testing.T, path string) Store { // in the role of another process
 			s, err := sqlite.Open(t.Context(), path, sqlite.Options{Timeout: patient})
 			if err != nil {
 				t.Fatal(err)
@@ -227,7 +229,7 @@ func TestReseal(t *testing.T) {
 					t.Fatal(err)
 				}
 				if tries == 2 {
-					close(stop) // from here on nobody seals with the former key
+					close(stop) // from here on no code seals with the former key
 					load.Wait()
 				}
 				if tries > 2 && pass.Resealed == 0 {
@@ -248,7 +250,7 @@ func TestReseal(t *testing.T) {
 	}
 }
 
-// openCopy is the store in PostgreSQL.
+// openCopy returns the store in PostgreSQL.
 func openCopy(t *testing.T, path string) Store {
 	t.Helper()
 	source, err := sqlite.OpenExclusively(t.Context(), path, sqlite.Options{Timeout: patient})
@@ -273,8 +275,8 @@ func openCopy(t *testing.T, path string) Store {
 	return s
 }
 
-// TestBroken: what does not open is told and left alone, and keeps nothing from being sealed anew: neither other values nor,
-// at the next rotation, these.
+// TestBroken checks that values that cannot be opened are reported and left alone. They must not keep other values from
+// being sealed anew, nor block the next rotation.
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	master := newMaster(t)

@@ -1,5 +1,5 @@
-// Package storewatch asks a store whether it serves, once for all who want to know, and tells once, for all requests that are
-// refused for it, that it does not, why, and when it does again.
+// Package storewatch checks whether a store works, once for all callers that need to know. It reports a failure once
+// for all requests that are refused because of it, with its cause, and reports its end.
 package storewatch
 
 import (
@@ -12,64 +12,66 @@ import (
 )
 
 const (
-	// LookEvery is how often the store is asked at most, however many want to know: whoever may ask needs no token.
+	// LookEvery is the shortest time between two checks of the store, for any number of callers: a caller may ask
+	// without a token.
 	LookEvery = time.Second
-	// lookAnyway is how often it is asked although nobody wants to know.
+	// lookAnyway is the interval of checks without a caller.
 	lookAnyway = 10 * time.Second
-	// lookTimeout bounds a look.
+	// lookTimeout bounds one check.
 	lookTimeout = 2 * time.Second
-	// calmAfter is how long nothing may have failed for a failure to be over.
+	// calmAfter is the time without failed requests after which a failure is over.
 	calmAfter = 2 * LookEvery
-	// reminder is how often it is told that the failure lasts.
+	// reminder is the interval of reports that a failure continues.
 	reminder = 30 * time.Second
 )
 
-// Told is what there is to say about a store.
+// Told is a report about a store.
 type Told struct {
-	// Err is what is wrong with it; nil: it serves again.
+	// Err is the store's failure; nil: it works again.
 	Err error
-	// Lasted is since when it has been so.
+	// Lasted is the age of this state.
 	Lasted time.Duration
-	// Refused is how many requests it has failed since it was told last.
+	// Refused is the number of requests that failed because of the store since the last report.
 	Refused int
 }
 
-// Watch is what is known of one store.
+// Watch holds the state of one store.
 type Watch struct {
 	ping func(context.Context) error
 	tell func(Told)
 	now  func() time.Time
-	stop context.CancelFunc // nil: it was not started
+	stop context.CancelFunc // nil: not started
 	wake chan struct{}      // holds one value when a failure has begun
 	all  sync.WaitGroup
 
 	mu      sync.Mutex
-	asked   time.Time     // when the last look began; zero: there was none
-	found   error         // by the last look that has ended
-	looking chan struct{} // closed when the look under way has ended; nil: there is none
-	failure *failure      // nil: the store serves
+	asked   time.Time     // start of the last check; zero: there was none
+	found   error         // result of the last check that has ended
+	looking chan struct{} // closed when the check under way has ended; nil: there is none
+	failure *failure      // nil: the store works
 }
 
-// failure is a time in which a store fails requests.
+// failure is a period in which a store fails requests.
 type failure struct {
-	began, failed, told time.Time            // told: the last time, whatever the cause
-	causes              map[string]time.Time // when each was told last
-	refused             int                  // since it was told
+	began, failed, told time.Time            // told: the last report, of any cause
+	causes              map[string]time.Time // time of the last report of each
+	refused             int                  // since the last report
 }
 
-// New makes the watch of a store that ping asks. tell is called in turns, and must not call the watch.
+// New makes the watch of a store; ping checks the store. tell is called one call at a time, and must not call the
+// watch.
 func New(ping func(context.Context) error, tell func(Told), now func() time.Time) *Watch {
 	return &Watch{ping: ping, tell: tell, now: now, wake: make(chan struct{}, 1)}
 }
 
-// Start has the watch look by itself, until Close.
+// Start makes the watch check by itself, until Close.
 func (w *Watch) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
 	w.all.Go(func() { w.run(ctx) })
 }
 
-// Close ends what Start began, and waits for the look under way.
+// Close ends the work of Start, and waits for the check under way.
 func (w *Watch) Close() {
 	if w.stop != nil {
 		w.stop()
@@ -77,13 +79,13 @@ func (w *Watch) Close() {
 	w.all.Wait()
 }
 
-// Look returns what is wrong with the store as it was found within the last second, or is now.
+// Look returns the store's failure as found within the last second, or by a new check.
 func (w *Watch) Look(ctx context.Context) error {
 	w.mu.Lock()
 	now := w.now()
 	if w.looking == nil && (w.asked.IsZero() || now.Sub(w.asked) >= LookEvery) {
 		w.asked, w.looking = now, make(chan struct{})
-		w.all.Go(w.look) // whoever came first may go before it ends
+		w.all.Go(w.look) // the first caller may leave before it ends
 	}
 	looking, found := w.looking, w.found
 	w.mu.Unlock()
@@ -114,7 +116,7 @@ func (w *Watch) look() {
 	}
 }
 
-// Refused notes that a request was refused because of the store.
+// Refused records that a request was refused because of the store.
 func (w *Watch) Refused(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +124,7 @@ func (w *Watch) Refused(err error) {
 	w.failure.refused++
 }
 
-// failed is called with the lock held.
+// failed records a failure. The caller holds the lock.
 func (w *Watch) failed(err error) {
 	now, cause := w.now(), causeOf(err)
 	f := w.failure
@@ -135,7 +137,8 @@ func (w *Watch) failed(err error) {
 		}
 	}
 	f.failed = now
-	// Requests that fail at the same time may have different words for it, again and again: reads are given up earlier than writes.
+	// Requests that fail at the same time may name different causes, again and again: reads time out earlier than
+	// writes.
 	said, known := f.causes[cause]
 	if quiet := now.Sub(f.told); f.told.IsZero() || quiet >= LookEvery && (!known || now.Sub(said) >= reminder) {
 		f.causes[cause], f.told = now, now
@@ -144,7 +147,7 @@ func (w *Watch) failed(err error) {
 	}
 }
 
-// run looks now and then, and every second while the store fails.
+// run checks now and then, and every second while the store fails.
 func (w *Watch) run(ctx context.Context) {
 	for {
 		wait := lookAnyway
@@ -182,7 +185,7 @@ func (w *Watch) calm() {
 	w.tell(Told{Lasted: f.failed.Sub(f.began), Refused: f.refused})
 }
 
-// causeOf is the innermost reason that the store gives: those around it may count seconds.
+// causeOf returns the innermost error of the store: the errors around it may contain counts of seconds.
 func causeOf(err error) (cause string) {
 	cause = storage.ErrUnavailable.Error()
 	for known := new(storage.UnavailableError); errors.As(err, &known); err = known.Err {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func away(reason string) error { return &storage.UnavailableError{Reason: reason} }
 
-// store fails as it is told to, and counts.
+// store fails as a test says, and counts.
 type store struct {
 	mu    sync.Mutex
 	err   error
@@ -52,7 +52,7 @@ func (s *store) tell(told Told) {
 	s.told = append(s.told, fmt.Sprintf("%v %v %d", told.Err, told.Lasted, told.Refused))
 }
 
-// TestOneLook: however many ask, without a token, the store is asked once in a second.
+// TestOneLook checks that the store is asked once in a second, for any number of callers, who need no token.
 func TestOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{slow: 100 * time.Millisecond}
@@ -77,7 +77,7 @@ func TestOneLook(t *testing.T) {
 	})
 }
 
-// TestSilent: a store that does not answer keeps nobody, and is not asked by everybody.
+// TestSilent checks that a silent store blocks no caller, and is not asked by each of them.
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{slow: time.Hour}
@@ -95,8 +95,8 @@ func TestSilent(t *testing.T) {
 	})
 }
 
-// TestTold: Z-F01, a failure is told when it begins, when its cause is another, twice in a minute, and when it ends, however
-// many requests are refused meanwhile.
+// TestTold covers Z-F01: a failure is reported when it begins, when its cause changes, twice in a minute, and when it
+// ends, however many requests are refused meanwhile.
 func TestTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
@@ -109,7 +109,7 @@ func TestTold(t *testing.T) {
 			w.Refused(broken)
 		}
 		time.Sleep(20*time.Second + LookEvery/2) // between two looks
-		for silence := range 25 {                // counts, and is the same cause
+		for silence := range 25 {                // the text has a count, and the cause is the same
 			w.Refused(&storage.UnavailableError{Reason: fmt.Sprintf("not known for %ds", silence), Err: s.err})
 			time.Sleep(time.Second)
 		}
@@ -130,7 +130,8 @@ func TestTold(t *testing.T) {
 	})
 }
 
-// TestTwoWordsForIt: reads and writes that fail for one reason say so in words of their own, which is no news each time.
+// TestTwoWordsForIt checks that different error texts of reads and writes for one cause are not reported anew each
+// time.
 func TestTwoWordsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
@@ -152,7 +153,8 @@ func TestTwoWordsForIt(t *testing.T) {
 	})
 }
 
-// TestFailsWhileItAnswers: a store that fails requests and answers looks, as one whose disk is full, is not called well in between.
+// TestFailsWhileItAnswers checks a store that fails requests and answers looks, as one with a full disk does. It must
+// not be reported as working in between.
 func TestFailsWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
