@@ -9,7 +9,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// New is the policy that the edit describes, and what is wrong with making it. Ids, times and users are the caller's to set.
+// New returns the policy that the edit describes, and the problems of making it. The caller must set ids, times and
+// users.
 func (e *Edit) New() (storage.Policy, validate.Problems) {
 	p := storage.Policy{
 		Name: e.Name.Value, Description: e.Description.Value, SupportContact: e.SupportContact.Value, Tags: orEmpty(e.Tags.Value),
@@ -23,8 +24,8 @@ func (e *Edit) New() (storage.Policy, validate.Problems) {
 	return p, append(problems, e.checkShadow(p.Status)...)
 }
 
-// Apply changes p as the edit says, and returns what is wrong with that. id is where the request names the policy. It
-// changes no slice of p in place.
+// Apply changes p as the edit says, and returns the problems. id is the place in the request that names the policy.
+// Apply changes no slice of p in place.
 func (e *Edit) Apply(p *storage.Policy, id ...any) validate.Problems {
 	was := *p
 	set(&p.Name, e.Name)
@@ -38,7 +39,7 @@ func (e *Edit) Apply(p *storage.Policy, id ...any) validate.Problems {
 		p.Status = storage.PolicyStatus(e.Status.Value)
 	}
 	if p.Status != storage.PolicyDraft {
-		p.Shadow = false // it has gone its way
+		p.Shadow = false // only a draft has a shadow mode
 	}
 	var problems validate.Problems
 	if e.ServerID.Value != "" && e.ServerID.Value != was.ServerID {
@@ -57,7 +58,7 @@ func (e *Edit) Apply(p *storage.Policy, id ...any) validate.Problems {
 
 const textArchived = "an archived policy never changes"
 
-// Become gives p another status, and returns what is wrong with that; id is where the request names the policy.
+// Become gives p another status, and returns the problems; id is the place in the request that names the policy.
 func Become(p *storage.Policy, status storage.PolicyStatus, id ...any) validate.Problems {
 	e := Edit{Status: validate.Field[string]{Present: true, Value: string(status)}}
 	problems := e.Apply(p)
@@ -74,8 +75,8 @@ func (e *Edit) checkShadow(status storage.PolicyStatus) validate.Problems {
 	return nil
 }
 
-// References are the problems of an edit, or of the policy that the request names at id, that refers to what is not there.
-// Another organization's objects are not there either (attack O02).
+// References returns the problems of references to missing objects, in an edit or in the policy that the request names
+// at id. Another organization's objects count as missing too (attack O02).
 func (e *Edit) References(err *storage.ReferenceError, id ...any) validate.Problems {
 	var problems validate.Problems
 	if err.Server {
@@ -105,7 +106,7 @@ func (e *Edit) reference(text string, inBody bool, id []any, place ...any) valid
 	return problem
 }
 
-// wrong is a problem in the body.
+// wrong makes a problem in the body.
 func wrong(text string, place ...any) validate.Problem {
 	return validate.Problem{Loc: slices.Concat([]any{"body"}, place), Type: validate.ValueError, Msg: "Value error, " + text}
 }
@@ -135,10 +136,10 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// copied is what is added to the name of a policy that is cloned.
+// copied is added to the name of a cloned policy.
 const copied = " Copy"
 
-// CopyName is the name of a clone for which nobody chose one.
+// CopyName returns the name of a clone without a chosen name.
 func CopyName(name string) string {
 	if letters := []rune(name); len(letters) > MaxName-len(copied) {
 		name = string(letters[:MaxName-len(copied)])

@@ -70,7 +70,7 @@ func TestReadHoldsPlaces(t *testing.T) {
 	}
 }
 
-// TestLifecycle goes through every pair of statuses.
+// TestLifecycle checks every pair of statuses.
 func TestLifecycle(t *testing.T) {
 	allowed := map[[2]storage.PolicyStatus]bool{
 		{storage.PolicyDraft, storage.PolicyActive}: true, {storage.PolicyDraft, storage.PolicyArchived}: true,

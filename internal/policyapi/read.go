@@ -20,13 +20,14 @@ const (
 	maxCondition    = 64 << 10 // bytes
 )
 
-// readOnly are the members of a policy as the API shows it that no client sets: a record can be read, changed and sent back.
+// readOnly lists the members of a policy that the API shows and no client sets: a record can be read, changed and sent
+// back.
 var readOnly = []string{
 	"id", "organization_id", "org_id", "mcp_server_name", "application_names", "rules_count", "revision", "created_at", "updated_at",
 	"created_by_user_id", "created_by_user_name", "updated_by_user_id", "updated_by_user_name",
 }
 
-// Edit is what a body says about a policy: of one that exists, only the members that are there change.
+// Edit holds the content of a body about a policy. For an existing policy, only the members that are present change.
 type Edit struct {
 	Name           validate.Field[string]
 	Description    validate.Field[string]
@@ -34,16 +35,16 @@ type Edit struct {
 	Tags           validate.Field[[]string]
 	Status         validate.Field[string]
 	ServerID       validate.Field[string]
-	// ApplicationIDs are without repetitions. Null is as good as absent: only an explicit list ever empties them.
+	// ApplicationIDs has no repetitions. Null means the same as absent: only an explicit list can empty it.
 	ApplicationIDs validate.Field[[]string]
 	Rules          validate.Field[[]storage.Rule]
 	Shadow         validate.Field[bool]
 
-	places []int // of the elements of ApplicationIDs, in the body's list
+	places []int // positions of the elements of ApplicationIDs in the body's list
 }
 
-// Read reads a policy from a body, which must not hold more than that and the members that the caller asked for already.
-// required are the flags of the members that a new policy needs.
+// Read reads a policy from a body. Besides these members, the body may have only members that the caller has read
+// already. required holds the flags of the members that a new policy needs.
 func Read(o *validate.Object, required validate.Flags) Edit {
 	var e Edit
 	e.Name = Name(o, required)
@@ -68,7 +69,7 @@ func Read(o *validate.Object, required validate.Flags) Edit {
 	return e
 }
 
-// Statuses are the words of a policy's lifecycle.
+// Statuses lists the statuses of a policy's lifecycle.
 var Statuses = []string{string(storage.PolicyDraft), string(storage.PolicyActive), string(storage.PolicyInactive), string(storage.PolicyArchived)}
 
 // Name reads a policy's name.
@@ -76,7 +77,7 @@ func Name(o *validate.Object, required validate.Flags) validate.Field[string] {
 	return o.Name(required, MaxName)
 }
 
-// compact drops repetitions and what is no id, and remembers where the others stood.
+// compact drops repetitions and invalid ids, and records the positions of the others.
 func (e *Edit) compact() {
 	if e.ApplicationIDs.Value == nil {
 		return
@@ -90,7 +91,8 @@ func (e *Edit) compact() {
 	e.ApplicationIDs.Value = ids
 }
 
-// readRules reads the rules and adds what internal/rules finds wrong with them, but for what is wrong in its form already.
+// readRules reads the rules and adds the problems that internal/rules finds, except for members whose form is wrong
+// already.
 func readRules(o *validate.Object) validate.Field[[]storage.Rule] {
 	objects := o.Objects("rules", validate.List{Max: maxRules, Hold: true})
 	field := validate.Field[[]storage.Rule]{Present: objects.Present, Null: objects.Null}

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// BenchmarkJudge is the cost of one record, from its text to the count.
+// BenchmarkJudge measures one record, from its text to the count.
 func BenchmarkJudge(b *testing.B) {
 	j, err := NewJudge(draft(grant("all", "*"), when(deny("no", "tools/call:x"), "R.attr.n == 2")), nil)
 	if err != nil {

@@ -10,26 +10,26 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Verdict is what a policy makes of an entry of the audit log.
+// Verdict is the result of a policy for an entry of the audit log.
 type Verdict uint8
 
-// Verdicts.
+// Verdicts of a judge.
 const (
-	Elsewhere Verdict = iota // the policy does not decide about it, or it is no call
+	Elsewhere Verdict = iota // the policy does not decide about it, or it is not a call
 	Same
 	Changed
-	Unjudged // it depends on what was not recorded
+	Unjudged // it depends on data that was not recorded
 )
 
-// Decided is what was, or would have been, decided on a call.
+// Decided holds the real or the new decision on a call.
 type Decided struct {
-	Decision string `json:"decision"` // allow, deny, ask; off for a call that nothing judged
+	Decision string `json:"decision"` // allow, deny, ask; off for a call without policies
 	Rule     string `json:"rule,omitempty"`
 	PolicyID string `json:"policy_id,omitempty"`
 	Revision int    `json:"policy_revision,omitempty"`
 }
 
-// Difference is a call that the policy would have decided otherwise.
+// Difference is a call that the policy would have decided differently.
 type Difference struct {
 	RecordID string    `json:"record_id"` // of the audit log
 	Time     time.Time `json:"time"`
@@ -42,22 +42,22 @@ type Difference struct {
 	New      Decided   `json:"new"`
 }
 
-// Missing is what kept a call from being judged: more than one may have.
+// Missing says which data was missing to judge a call. One call may lack several.
 type Missing struct {
 	Arguments bool // they were not recorded, or not all of them
 	Roles     bool // the caller's roles and groups were not recorded
-	Claims    bool // what else the caller's token said, which is never recorded
-	Streams   bool // whether a stream needed a grant, which the configuration says
+	Claims    bool // other facts of the caller's token, which are never recorded
+	Streams   bool // whether a stream needed a grant, which depends on the configuration
 }
 
-// Scope is which calls a policy decides about, or would if it were active.
+// Scope selects the calls that a policy decides about, or would if it were active.
 type Scope struct {
 	policy   storage.Policy
-	excluded []string // agents whom another active policy governs
+	excluded []string // agents with another active policy
 }
 
-// NewScope is the scope of a policy of any status. present are the policies of its server: for which agents the policy
-// would decide depends on those that are active.
+// NewScope returns the scope of a policy of any status. present are the policies of its server: the active ones affect
+// for which agents the policy would decide.
 func NewScope(p storage.Policy, present []storage.Policy) Scope {
 	p.Status, p.Shadow = storage.PolicyActive, false
 	s := Scope{policy: p}
@@ -75,7 +75,7 @@ func (s *Scope) Holds(e *storage.AuditEntry) bool {
 	return kind != 0 && e.ServerID == s.policy.ServerID && decided(e) && s.governs(e.AgentID) && (kind == rules.SSEStream || e.Tool != "")
 }
 
-// governs reports whether the policy would decide for an agent, "" for a client that was not registered.
+// governs reports whether the policy would decide for an agent; "" is a client that was not registered.
 func (s *Scope) governs(agent string) bool {
 	if len(s.policy.ApplicationIDs) > 0 {
 		return agent != "" && slices.Contains(s.policy.ApplicationIDs, agent)
@@ -83,14 +83,15 @@ func (s *Scope) governs(agent string) bool {
 	return agent == "" || !slices.Contains(s.excluded, agent)
 }
 
-// Judge judges entries by one policy as though it were active. It is for one goroutine.
+// Judge judges entries by one policy as if it were active. It is for one goroutine.
 type Judge struct {
 	Scope
 	slug string
 	set  *rules.Set
 }
 
-// NewJudge makes the judge of a policy, as NewScope does. It fails when the policy would not be accepted any more.
+// NewJudge makes the judge of a policy, with the arguments of NewScope. It fails when the policy would no longer be
+// accepted.
 func NewJudge(p storage.Policy, present []storage.Policy) (*Judge, error) {
 	j := &Judge{Scope: NewScope(p, present)}
 	return j, j.compile("")
@@ -105,8 +106,8 @@ func (j *Judge) compile(slug string) error {
 	return nil
 }
 
-// Judge says what the policy would have made of an entry. The difference is set when it is Changed, what is missing when
-// it is Unjudged. Its error is the context's.
+// Judge returns the policy's verdict on an entry. The difference is set when the verdict is Changed, the missing data
+// when it is Unjudged. The error is the context's.
 func (j *Judge) Judge(ctx context.Context, e *storage.AuditEntry) (Verdict, Difference, Missing, error) {
 	if !j.Holds(e) {
 		return Elsewhere, Difference{}, Missing{}, nil
@@ -117,13 +118,13 @@ func (j *Judge) Judge(ctx context.Context, e *storage.AuditEntry) (Verdict, Diff
 	}
 	if e.Server != j.slug {
 		if err := j.compile(e.Server); err != nil {
-			return Elsewhere, Difference{}, Missing{}, err // not reached: it compiled before
+			return Elsewhere, Difference{}, Missing{}, err // not reached: the policy compiled before
 		}
 	}
 	call, lacking := callOf(e, kind)
 	said := j.set.Foresee(ctx, call, lacking)
 	if err := ctx.Err(); err != nil {
-		return Elsewhere, Difference{}, Missing{}, err // conditions were not evaluated to their end
+		return Elsewhere, Difference{}, Missing{}, err // conditions were not fully evaluated
 	}
 	former, missing := former(e), Missing{Arguments: said.Lacked.Arguments, Roles: said.Lacked.Roles, Claims: said.Lacked.Claims}
 	if said.Certain && kind == rules.SSEStream {
@@ -151,21 +152,21 @@ func passes(decision string) rules.Effect {
 	return rules.Deny
 }
 
-// former is what was decided.
+// former returns the real decision.
 func former(e *storage.AuditEntry) Decided {
 	return Decided{Decision: e.Decision, Rule: e.Rule, PolicyID: e.PolicyID, Revision: e.PolicyRevision}
 }
 
-// openByDefault: no rule granted the stream and none denied it, and it was opened, because the configuration demands no
-// grant.
+// openByDefault reports whether a stream was opened although no rule granted it and none denied it, because the
+// configuration demands no grant.
 func openByDefault(e *storage.AuditEntry) bool {
 	return kindOf(e.Method) == rules.SSEStream && e.Decision == "allow" && e.Rule == ""
 }
 
 func ungranted(e *storage.AuditEntry) bool { return e.Decision == "deny" && e.Rule == "" }
 
-// stream is what becomes of a stream: one that no rule denies may be open to everybody. Whether it was is told only by a
-// record of one that no rule granted.
+// stream returns the effect on a stream. A stream that no rule denies may be open to everybody. Only a record of a
+// stream without a grant tells whether it was.
 func stream(e *storage.AuditEntry, said *rules.Foreseen, missing *Missing) (effect rules.Effect, certain bool) {
 	switch {
 	case said.Effect != rules.Deny || said.Rule != "":

@@ -40,7 +40,7 @@ func draft(rules ...storage.Rule) storage.Policy {
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// entry is a call of the tool x that the rule "all" of another policy allowed, with the edits.
+// entry returns a call of the tool x that the rule "all" of another policy allowed, with the edits.
 func entry(edits ...func(*storage.AuditEntry)) storage.AuditEntry {
 	e := storage.AuditEntry{
 		ID: "record", At: noon, Kind: storage.AuditCall, Event: "decision", UserID: "u-1", Client: "client", ServerID: server, Server: "demo",
@@ -60,7 +60,7 @@ func was(decision, rule, policy string) func(*storage.AuditEntry) {
 	return func(e *storage.AuditEntry) { e.Decision, e.Rule, e.PolicyID = decision, rule, policy }
 }
 
-// arguments are kept as they are written here, of a call that was made with original.
+// arguments returns an edit that sets the recorded arguments to kept, for a call that was made with original.
 func arguments(kept, original string) func(*storage.AuditEntry) {
 	return func(e *storage.AuditEntry) {
 		e.ArgumentsDigest = digestOf(original)
@@ -89,7 +89,7 @@ func TestJudge(t *testing.T) {
 		name  string
 		rules []storage.Rule
 		entry storage.AuditEntry
-		want  string // "same", "elsewhere", the new decision and its rule, or what is missing
+		want  string // "same", "elsewhere", the new decision and its rule, or the missing data
 	}{
 		{"nothing changes", []storage.Rule{all}, entry(), "same"},
 		{"another rule says the same", []storage.Rule{grant("other", "tools/call:x")}, entry(), "same"},
@@ -207,7 +207,7 @@ func TestJudgeDifference(t *testing.T) {
 	}
 }
 
-// TestJudgeAgents: only calls count that the policy would decide on.
+// TestJudgeAgents checks that only calls count that the policy would decide.
 func TestJudgeAgents(t *testing.T) {
 	scoped := func(id string, status storage.PolicyStatus, agents ...string) storage.Policy {
 		return storage.Policy{ID: id, ServerID: server, Status: status, ApplicationIDs: agents}

@@ -36,7 +36,7 @@ func drawPolicy(t *rapid.T) storage.Policy {
 	return p
 }
 
-// drawCall is a call and what the audit log has of it when it keeps arguments, but for the decision.
+// drawCall draws a call and its audit entry when arguments are kept, without the decision.
 func drawCall(t *rapid.T) (rules.Call, storage.AuditEntry) {
 	names := func(of ...string) []string {
 		out := []string{}
@@ -76,7 +76,7 @@ func judgeBy(t *rapid.T, p storage.Policy, e storage.AuditEntry) (Verdict, Diffe
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As it is read from the log.
+	// The entry is used in the form in which it is read from the log.
 	text, err := json.Marshal(e)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,8 @@ func judgeBy(t *rapid.T, p storage.Policy, e storage.AuditEntry) (Verdict, Diffe
 	return verdict, d
 }
 
-// The policy that decided decides no call otherwise, and all are judged that are fully recorded.
+// TestPropertyTheSamePolicyChangesNothing checks that the policy that decided decides no call differently, and that all
+// fully recorded calls are judged.
 func TestPropertyTheSamePolicyChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t)
@@ -105,7 +106,8 @@ func TestPropertyTheSamePolicyChangesNothing(t *testing.T) {
 	})
 }
 
-// Another policy is said to decide what it decides, or not to be known; of a call that is fully recorded it is known.
+// TestPropertyAnotherPolicy checks that the reported decision of another policy is its real one, or is reported as not
+// known. For a fully recorded call it must be known.
 func TestPropertyAnotherPolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		former, p := drawPolicy(t), drawPolicy(t)

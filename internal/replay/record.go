@@ -10,23 +10,23 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Redacted is what the audit log has in the place of a value that it does not keep.
+// Redacted replaces a value that the audit log does not keep.
 const Redacted = "REDACTED"
 
-// decided reports whether an entry is a decision of policies on one call, or on one that nothing judged because the
+// decided reports whether an entry is a decision of policies on one call, or on a call without policies because the
 // configuration says `durward_policy off`.
 func decided(e *storage.AuditEntry) bool {
 	switch {
 	case e.Kind != storage.AuditCall || e.Event != "decision" || e.Call != "":
 		return false
 	case e.PolicyID == "" && e.Rule != "":
-		return false // a rule of the gateway's own: no policy could have allowed it
+		return false // a rule of the gateway itself: no policy could have allowed it
 	}
-	// What was refused before any policy was asked has no roles, and names no policy.
+	// A call that was refused before any policy was asked has no roles and names no policy.
 	return e.Roles != nil || e.PolicyID != "" || e.Detail["roles_bytes"] != nil || e.Detail["roles_unknown"] != nil
 }
 
-// kindOf is what kind of call a method is; 0 for one that is not judged by itself, such as lists.
+// kindOf returns the kind of call of a method; 0 for a method that is not judged by itself, such as lists.
 func kindOf(method string) rules.Kind {
 	switch method {
 	case "tools/call":
@@ -41,7 +41,7 @@ func kindOf(method string) rules.Kind {
 	return 0
 }
 
-// callOf is the call that an entry tells of, and what is not known of it.
+// callOf returns the call of an entry, and which facts about it are missing.
 func callOf(e *storage.AuditEntry, kind rules.Kind) (rules.Call, rules.Lacking) {
 	lacking := rules.Lacking{Claims: true, Roles: e.Roles == nil}
 	c := rules.Call{Principal: rules.NewPrincipal(e.UserID, e.Roles, e.Groups, e.AgentID, nil), Kind: kind, Name: e.Tool}
@@ -63,7 +63,7 @@ func digestOf[T string | ~[]byte](text T) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// redacted lists the arguments that are not what was called with, or may not be; all when it cannot be told.
+// redacted lists the arguments whose recorded values may differ from the real ones; all when this cannot be determined.
 func redacted(text []byte) (members []string, all bool) {
 	if !bytes.Contains(text, []byte(Redacted)) {
 		return nil, false

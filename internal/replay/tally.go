@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// maxGroups bounds how many groups are told apart: names of tools come from callers.
+// maxGroups bounds the number of groups: names of tools come from callers.
 const maxGroups = 1_000
 
-// Group are the calls of one tool, prompt or resource that would newly be decided in one way by one rule.
+// Group holds the calls of one tool, prompt or resource for which one rule newly makes the same decision.
 type Group struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name,omitempty"`
 	Former string `json:"former_decision"`
 	New    string `json:"new_decision"`
-	Rule   string `json:"rule"` // that newly decides; "": none grants it
+	Rule   string `json:"rule"` // the rule of the new decision; "": no rule grants it
 	Calls  int    `json:"calls"`
 }
 
-// Counts are of the calls that the policy would decide on.
+// Counts holds numbers of the calls that the policy would decide.
 type Counts struct {
 	Calls        int       `json:"calls"`
 	Same         int       `json:"same"`
@@ -28,7 +28,7 @@ type Counts struct {
 	NotJudged    NotJudged `json:"not_judged"`
 }
 
-// NotJudged are calls that could not be judged, and why; of one call several may be missing.
+// NotJudged counts calls that could not be judged, by the missing data; one call may lack several.
 type NotJudged struct {
 	Calls     int `json:"calls"`
 	Arguments int `json:"arguments"`
@@ -39,22 +39,22 @@ type NotJudged struct {
 
 // Tally counts verdicts in bounded memory, and keeps the latest differences.
 type Tally struct {
-	Records int // entries that were looked at
+	Records int // entries that were read
 	Counts
-	// Ungrouped are the calls of groups that there was no room for.
+	// Ungrouped counts the calls of groups for which there was no room.
 	Ungrouped int
 
 	keep   int
-	latest map[string][]Difference // by new decision, in the order of their coming
+	latest map[string][]Difference // by new decision, in the order of arrival
 	groups map[Group]int           // without Calls
 }
 
-// NewTally makes one that keeps so many examples of each new decision.
+// NewTally makes a Tally that keeps so many examples of each new decision.
 func NewTally(examples int) *Tally {
 	return &Tally{keep: examples, latest: make(map[string][]Difference), groups: make(map[Group]int)}
 }
 
-// Add counts what a judge said.
+// Add counts the result of a judge.
 func (t *Tally) Add(v Verdict, d *Difference, m Missing) {
 	t.Records++
 	if v == Elsewhere {
@@ -109,7 +109,7 @@ func (t *Tally) changed(d *Difference) {
 	t.latest[d.New.Decision] = kept
 }
 
-// Groups are the differences by what they are about, the most frequent first.
+// Groups returns the differences by group, the most frequent first.
 func (t *Tally) Groups() []Group {
 	groups := make([]Group, 0, len(t.groups))
 	for g, n := range t.groups {
@@ -123,7 +123,7 @@ func (t *Tally) Groups() []Group {
 	return groups
 }
 
-// Examples are the latest differences with that new decision, the latest last.
+// Examples returns the latest differences with that new decision, the latest last.
 func (t *Tally) Examples(decision string) []Difference {
 	kept := t.latest[decision]
 	latest := slices.Clone(kept[max(0, len(kept)-t.keep):])

@@ -49,7 +49,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestTallyBounded: names come from callers, and take no more room than there is.
+// TestTallyBounded checks that names, which come from callers, take no more room than allowed.
 func TestTallyBounded(t *testing.T) {
 	tally := NewTally(0)
 	for i := range maxGroups + 5 {

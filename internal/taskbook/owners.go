@@ -14,43 +14,44 @@ import (
 )
 
 const (
-	// grace is how much longer a task is remembered than its server says that it is kept: some servers count from the task's end.
+	// grace is added to the lifetime of a task that its server sends: some servers count from the task's end.
 	grace = 24 * time.Hour
-	// believed is how long the store is not asked again about a task that it has: by then its id may be another one's, created at
-	// another node.
+	// believed is the time for which the store is not asked again about a task that it has. After it, the id may belong
+	// to another task, created at another node.
 	believed = time.Second
-	// sweepEvery is how often tasks are forgotten that are over.
+	// sweepEvery is the interval at which tasks that are over are dropped.
 	sweepEvery = time.Hour
 )
 
-// Store keeps whose tasks are whose for every node, and over restarts.
+// Store stores the owners of tasks for every node, and over restarts.
 type Store interface {
 	AddTask(ctx context.Context, t storage.Task) error
 	Tasks(ctx context.Context, of storage.TaskOwner, now time.Time) ([]storage.Task, error)
 	ForgetTasks(ctx context.Context, now time.Time) error
 }
 
-// Owners knows who created which task, by the store and by what this process has seen. It is safe for concurrent use.
+// Owners knows who created which task, from the store and from the calls that this process has seen. It is safe for
+// concurrent use.
 type Owners struct {
 	Store Store
 	Now   func() time.Time
 	book  book
-	// pause keeps clients that ask again and again from asking a store that is away as often.
+	// pause limits the tries of a store that is away, for clients that ask again and again.
 	pause pause
 }
 
-// Created is a task that a server says to have made.
+// Created is a task that a server says it has created.
 type Created struct {
 	ID string
-	// At is by the server's clock; zero: it is not known.
+	// At comes from the server's clock; zero: not known.
 	At time.Time
-	// TTL is how long the server keeps the task; negative: there is no end.
+	// TTL is the time for which the server keeps the task; negative: for ever.
 	TTL time.Duration
 }
 
-// Created notes that a call of who's created a task. It returns when every node knows: the client may ask any of them about its
-// task next. After an error this process alone knows, and tries again when it is asked for the task. A task that is told of late, when
-// its id is a newer one's, stays that one's.
+// Created records that a call of who created a task. It returns when every node knows this, because the client may ask
+// any of them about its task next. After an error only this process knows; it tries again when it is asked for the
+// task. When a task is recorded late and its id already belongs to a newer one, the id stays with the newer one.
 func (o *Owners) Created(ctx context.Context, who mcpsession.Binding, c Created) error {
 	digest, ok := digestOf(c.ID)
 	if !ok {
@@ -61,7 +62,7 @@ func (o *Owners) Created(ctx context.Context, who mcpsession.Binding, c Created)
 	if e.created.IsZero() {
 		e.created = now
 	}
-	e.created = e.created.Truncate(time.Microsecond) // as the store keeps it
+	e.created = e.created.Truncate(time.Microsecond) // the store has this precision
 	if !o.book.add(e) {
 		return nil
 	}
@@ -72,7 +73,7 @@ func (o *Owners) Created(ctx context.Context, who mcpsession.Binding, c Created)
 	return err
 }
 
-// lifetime is how long a task is remembered.
+// lifetime returns the time for which a task is remembered.
 func lifetime(ttl time.Duration) time.Duration {
 	if ttl < 0 || ttl > storage.TaskLifetime-grace {
 		return storage.TaskLifetime
@@ -80,8 +81,8 @@ func lifetime(ttl time.Duration) time.Duration {
 	return ttl + grace
 }
 
-// keep brings a task to the store. One that the store does not take, because its id is a newer one's or its server is gone, is
-// forgotten.
+// keep writes a task to the store. A task that the store refuses, because its id belongs to a newer one or its server
+// is gone, is dropped.
 func (o *Owners) keep(ctx context.Context, e *entry) error {
 	now := o.Now().UTC()
 	err := o.Store.AddTask(ctx, storage.Task{TaskOwner: ownerOf(e.who), Digest: e.digest, CreatedAt: e.created, ExpiresAt: e.expires})
@@ -101,7 +102,7 @@ func (o *Owners) keep(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// Owns reports whether who created the task. While the store is away, it knows of the tasks that this process has seen.
+// Owns reports whether who created the task. While the store is away, it uses the tasks that this process has seen.
 func (o *Owners) Owns(ctx context.Context, who mcpsession.Binding, id string) (bool, error) {
 	digest, ok := digestOf(id)
 	if !ok {
@@ -115,7 +116,7 @@ func (o *Owners) Owns(ctx context.Context, who mcpsession.Binding, id string) (b
 	case known && !o.pause.mayTry(now):
 		return true, nil
 	case known && e.stored.IsZero():
-		err := o.keep(ctx, &e) // Created has told, and this process knows it all the same
+		err := o.keep(ctx, &e) // Created has reported the error, and this process still knows the task
 		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound) {
 			return true, nil
 		}
@@ -128,7 +129,8 @@ func (o *Owners) Owns(ctx context.Context, who mcpsession.Binding, id string) (b
 	return owns(id), err
 }
 
-// Of returns what tells which tasks are who's, by one look at the store. After an error it knows those that this process has seen.
+// Of returns a function that tells which tasks belong to who, after one look at the store. After an error it uses the
+// tasks that this process has seen.
 func (o *Owners) Of(ctx context.Context, who mcpsession.Binding) (owns func(id string) bool, err error) {
 	now := o.Now().UTC()
 	stored, err := o.Store.Tasks(ctx, ownerOf(who), now)
@@ -153,7 +155,7 @@ func (o *Owners) Of(ctx context.Context, who mcpsession.Binding) (owns func(id s
 	}, err
 }
 
-// KeepSweeping forgets tasks that are over, in memory and in the store, until ctx ends. failed is told what went wrong.
+// KeepSweeping drops tasks that are over, in memory and in the store, until ctx ends. failed is called with errors.
 func (o *Owners) KeepSweeping(ctx context.Context, failed func(error)) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -171,7 +173,8 @@ func (o *Owners) KeepSweeping(ctx context.Context, failed func(error)) {
 	}
 }
 
-// digestOf is an id as it is kept: ids are upstreams' and may be long. It is not ok for what no task is remembered by.
+// digestOf returns the stored form of an id: ids come from upstreams and may be long. ok is false for ids that are not
+// stored.
 func digestOf(id string) (digest string, ok bool) {
 	if id == "" || len(id) > maxID {
 		return "", false

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// shared is a store that keeps what storage.Tasks promises.
+// shared is a store that keeps the promises of storage.Tasks.
 type shared struct {
 	tasks         map[string]storage.Task // by organization, server and digest
 	reads, writes int
@@ -51,7 +51,7 @@ func (s *shared) ForgetTasks(_ context.Context, now time.Time) error {
 	return s.err
 }
 
-// cluster makes two nodes on one store, and the clock that all go by.
+// cluster makes two nodes on one store, and their common clock.
 func cluster() (here, there *Owners, store *shared, clock *time.Time) {
 	now := start
 	store = new(shared)
@@ -80,7 +80,7 @@ func owns(t *testing.T, o *Owners, who mcpsession.Binding, id string) bool {
 	return is
 }
 
-// TestOwns asks two nodes whose a task is that one of them saw.
+// TestOwns asks two nodes for the owner of a task that one of them saw.
 func TestOwns(t *testing.T) {
 	here, there, store, clock := cluster()
 	for _, id := range []string{"1", "1", "", strings.Repeat("x", maxID+1)} {
@@ -117,7 +117,8 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// TestLifetime asks for tasks before and after their time, at the node that saw them and at another, with the store and without.
+// TestLifetime asks for tasks before and after their time, at the node that saw them and at another, with the store and
+// without.
 func TestLifetime(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{
 		0: grace, time.Minute: time.Minute + grace, storage.TaskLifetime - grace: storage.TaskLifetime, storage.TaskLifetime: storage.TaskLifetime,
@@ -140,7 +141,8 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// TestGivenAgain has a server give an id again: the task is its newest creation's alone, on every node within a second.
+// TestGivenAgain makes a server give an id again: the task belongs only to its newest creation, on every node within a
+// second.
 func TestGivenAgain(t *testing.T) {
 	here, there, store, clock := cluster()
 	create(t, here, alice, Created{ID: "1", At: start.Add(-time.Minute)})
@@ -158,7 +160,7 @@ func TestGivenAgain(t *testing.T) {
 	if mine, err := there.Of(t.Context(), alice); err != nil || mine("1") {
 		t.Errorf("O14 the list of its former owner: %v", err)
 	}
-	// The former owner resumes the stream that told of the former creation.
+	// The former owner resumes the stream that reported the former creation.
 	for _, node := range []*Owners{here, there} {
 		create(t, node, alice, Created{ID: "1", At: start.Add(-time.Minute)})
 		if owns(t, node, alice, "1") || !owns(t, node, bob, "1") {
@@ -170,14 +172,15 @@ func TestGivenAgain(t *testing.T) {
 		t.Errorf("O14 a task is taken back by what was told before, while the store is away: %v", err)
 	}
 	store.err = nil
-	create(t, there, alice, Created{ID: "1"}) // of a server that does not say when
+	create(t, there, alice, Created{ID: "1"}) // by a server that does not send the time
 	*clock = clock.Add(time.Second)
 	if owns(t, here, bob, "1") || !owns(t, here, alice, "1") {
 		t.Error("O14 it is not the first one's again")
 	}
 }
 
-// TestGivenAgainWithoutStore creates a task while the store is away, and another one under its id at another node later.
+// TestGivenAgainWithoutStore creates a task while the store is away, and another one under its id at another node
+// later.
 func TestGivenAgainWithoutStore(t *testing.T) {
 	here, there, store, clock := cluster()
 	store.err = storage.ErrUnavailable
@@ -192,7 +195,7 @@ func TestGivenAgainWithoutStore(t *testing.T) {
 	}
 }
 
-// TestNoStore asks while the store is away: what this process saw is known, and nothing else is anybody's.
+// TestNoStore asks while the store is away: tasks that this process saw are known, and all others belong to nobody.
 func TestNoStore(t *testing.T) {
 	here, _, store, clock := cluster()
 	create(t, here, alice, Created{ID: "0"})
@@ -217,7 +220,8 @@ func TestNoStore(t *testing.T) {
 	}
 }
 
-// TestPause asks every 100 ms for ten minutes while the store is away: the writes become fewer, and it is known once the store is back.
+// TestPause asks every 100 ms for ten minutes while the store is away. The writes become fewer, and the task is known
+// once the store is back.
 func TestPause(t *testing.T) {
 	here, there, store, clock := cluster()
 	store.err = storage.ErrUnavailable
@@ -270,7 +274,8 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// TestKeepSweeping has tasks end: they are forgotten in memory and in the store. Sweeping that fails is told, and goes on.
+// TestKeepSweeping lets tasks end: they are dropped in memory and in the store. Errors of sweeping are reported, and it
+// goes on.
 func TestKeepSweeping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(shared)

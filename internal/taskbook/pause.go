@@ -19,8 +19,8 @@ type pause struct {
 	long  time.Duration // 0: the store is there
 }
 
-// mayTry reports whether the store may be tried. While it is away one caller may at the end of each pause, and the next pause is
-// longer.
+// mayTry reports whether the store may be tried. While it is away one caller may at the end of each pause, and the next
+// pause is longer.
 func (p *pause) mayTry(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *pause) mayTry(now time.Time) bool {
 	return true
 }
 
-// failed begins the first pause. A client that has gone says nothing of the store.
+// failed begins the first pause. A client that has gone says nothing about the store.
 func (p *pause) failed(ctx context.Context, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *pause) failed(ctx context.Context, now time.Time) {
 	}
 }
 
-// over notes that the store has answered.
+// over records that the store has answered.
 func (p *pause) over() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

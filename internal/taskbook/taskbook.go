@@ -1,6 +1,6 @@
-// Package taskbook remembers who created which task at an upstream: a task goes on for whoever made the call, and for
-// nobody else (attack O14). Task ids are the upstream's own and pass unchanged; an id that it gives again is the newest
-// creation's. What is remembered is bounded, and a task that is not remembered belongs to nobody.
+// Package taskbook remembers who created which task at an upstream. A task continues only for the caller that created
+// it (attack O14). Task ids are the upstream's own and pass unchanged. When an upstream uses an id again, the id
+// belongs to the newest task. The memory is bounded, and a task that is not remembered belongs to nobody.
 package taskbook
 
 import (
@@ -14,20 +14,20 @@ import (
 // Bounds of the book.
 const (
 	maxID    = 512     // bytes of an id; longer ones are not remembered
-	maxUser  = 1024    // tasks of one user in memory, with all their agents and servers
+	maxUser  = 1024    // tasks of one user in memory, over all agents and servers
 	maxTasks = 100_000 // in memory
 )
 
-// book remembers the tasks that this process has seen, each as its newest creation's. Where there is no room, the task goes that was
-// asked for longest ago. It is safe for concurrent use. The zero value is ready.
+// book remembers the tasks that this process has seen. An id belongs to its newest creation. When there is no room, the
+// least recently used task is dropped. It is safe for concurrent use. The zero value is ready.
 type book struct {
 	mu     sync.Mutex
 	tasks  map[place]*task
 	users  map[person]*list.List // of *task
-	recent list.List             // of *task, the one asked for last first
+	recent list.List             // of *task, the most recently used first
 }
 
-// place is where a task is: its server gives an id to one task at a time.
+// place identifies a task: its server gives an id to only one task at a time.
 type place struct{ organization, server, digest string }
 
 type person struct{ organization, user string }
@@ -37,13 +37,14 @@ type task struct {
 	ofAll, ofUser *list.Element
 }
 
-// entry is what is known of a task.
+// entry holds the known facts of a task.
 type entry struct {
 	who    mcpsession.Binding
 	digest string
-	// created is by the server's clock where it says it.
+	// created comes from the server's clock where the server sends it.
 	created, expires time.Time
-	// stored is when the store was seen to have it last; zero: it never was, and other nodes do not know the task.
+	// stored is the last time when the store was seen to have the task; zero: never, and other nodes do not know the
+	// task.
 	stored time.Time
 }
 
@@ -51,15 +52,16 @@ func (e *entry) place() place { return place{e.who.Organization, e.who.Server, e
 
 func (e *entry) person() person { return person{e.who.Organization, e.who.User} }
 
-// add notes a task in the place of what its server created before under its id. It reports false when that is newer.
+// add records a task in place of an earlier one of its server with the same id. It reports false when the recorded one
+// is newer.
 func (b *book) add(e entry) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.put(e)
 }
 
-// told notes which tasks the store has of who's, who was asked for at a time. Those that it had before are somebody else's by now, or
-// over.
+// told records which tasks of who the store has. The store was asked at the time asked. Tasks that it had before and
+// has no longer now belong to somebody else, or are over.
 func (b *book) told(who mcpsession.Binding, asked time.Time, has []entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +73,7 @@ func (b *book) told(who mcpsession.Binding, asked time.Time, has []entry) {
 	})
 }
 
-// find returns what is known of a task of who's that is not over.
+// find returns a task of who that is not over.
 func (b *book) find(who mcpsession.Binding, digest string, now time.Time) (entry, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +86,7 @@ func (b *book) find(who mcpsession.Binding, digest string, now time.Time) (entry
 	return t.entry, true
 }
 
-// forget forgets a task, unless its id is another creation's by now.
+// forget drops a task, unless its id already belongs to another creation.
 func (b *book) forget(e *entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,14 +95,14 @@ func (b *book) forget(e *entry) {
 	}
 }
 
-// sweep forgets what is over.
+// sweep drops tasks that are over.
 func (b *book) sweep(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.removeIf(&b.recent, func(t *task) bool { return !t.expires.After(now) })
 }
 
-// put is add with the lock held.
+// put does the same as add. The caller holds the lock.
 func (b *book) put(e entry) bool {
 	if former := b.tasks[e.place()]; former != nil {
 		if former.created.After(e.created) {
@@ -128,7 +130,7 @@ func (b *book) put(e entry) bool {
 	return true
 }
 
-// remove is called with the lock held.
+// remove removes a task. The caller holds the lock.
 func (b *book) remove(t *task) {
 	delete(b.tasks, t.place())
 	b.recent.Remove(t.ofAll)
@@ -138,7 +140,7 @@ func (b *book) remove(t *task) {
 	}
 }
 
-// removeIf is called with the lock held. A nil list has nothing in it.
+// removeIf removes the tasks for which over reports true. The caller holds the lock. A nil list is empty.
 func (b *book) removeIf(of *list.List, over func(*task) bool) {
 	if of == nil {
 		return

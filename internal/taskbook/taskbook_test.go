@@ -14,7 +14,8 @@ func numbered(user, id int) entry {
 	return entry{who: mcpsession.Binding{User: strconv.Itoa(user)}, digest: strconv.Itoa(user) + "/" + strconv.Itoa(id), created: start, expires: start.Add(time.Hour)}
 }
 
-// TestBounds fills the book: the tasks go that were asked for longest ago, of the user with too many before those of others.
+// TestBounds fills the book. The least recently used tasks are dropped, those of the user with too many before those of
+// others.
 func TestBounds(t *testing.T) {
 	var b book
 	has := func(e entry) bool {

@@ -4,15 +4,15 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// About holds the texts about a tool that its server wrote for people. All of it is the server's word (2025-11-25, server/tools, "Tool
-// annotations": hints that clients must not trust).
+// About holds the texts about a tool that its server wrote for people. They are only claims of the server (2025-11-25,
+// server/tools, "Tool annotations": hints that clients must not trust).
 type About struct {
 	Title, Description string
-	// Hints are the annotations that the server has set, by their names in MCP, such as readOnlyHint.
+	// Hints holds the annotations that the server has set, by their names in MCP, such as readOnlyHint.
 	Hints map[string]bool
 }
 
-// AboutOf reads what is kept of a definition. One that was too long to be kept says nothing.
+// AboutOf reads these texts from a stored definition. For a definition that was too long to store it returns none.
 func AboutOf(definition []byte) About {
 	v, err := strictjson.Parse(definition, strictjson.Limits{MaxBytes: len(definition) + 1, MaxDepth: len(definition) + 1, MaxMembers: len(definition) + 1})
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// pinned are the members of a tool that models see or that its use depends on (2025-11-25, server/tools, "Data Types").
-// Others, such as icons and _meta, change without the tool becoming another one.
+// pinned lists the members of a tool that models see or that its use depends on (2025-11-25, server/tools, "Data
+// Types"). Others, such as icons and _meta, may change without making another tool.
 var pinned = [...]string{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}
 
-// Tool is a tool as it is listed.
+// Tool is a tool as listed.
 type Tool struct {
 	Name string
-	// Hash is the SHA-256 of Definition, hex.
+	// Hash is the SHA-256 of Definition, in hex.
 	Hash string
-	// Definition is the canonical JSON object of the members that are pinned.
+	// Definition is the canonical JSON object of the pinned members.
 	Definition []byte
 }
 
-// Read reads a tool of that name from an entry of tools/list, which must be a JSON object. Order of members, blanks and
-// spelling of strings do not matter; numbers are compared as they are written. A member that only readers that fold case
-// take for a pinned one is pinned too: what it says reaches their models. Errors are strictjson's.
+// Read reads a tool of that name from an entry of tools/list, which must be a JSON object. Order of members, white
+// space and spelling of strings do not matter; numbers are compared as written. A member whose name equals a pinned one
+// only for readers that fold case is pinned too, because their models see it. Errors are strictjson's.
 func Read(name string, entry []byte) (Tool, error) {
-	// The entry is a part of a text that was held against limits.
+	// The entry is part of a text that was checked against limits already.
 	v, err := strictjson.Parse(entry, strictjson.Limits{MaxBytes: len(entry) + 1, MaxDepth: len(entry) + 1, MaxMembers: len(entry) + 1})
 	if err != nil {
 		return Tool{}, err
@@ -40,7 +40,7 @@ func Read(name string, entry []byte) (Tool, error) {
 	slices.SortFunc(members, func(a, b strictjson.Member) int { return strings.Compare(a.Name, b.Name) })
 	text := make([]byte, 0, len(entry))
 	for _, m := range members {
-		text = append(text, ',', '"') // no name that folds to one of ours needs an escape
+		text = append(text, ',', '"') // a name that folds to a pinned one needs no escape
 		text = append(append(text, m.Name...), '"', ':')
 		text = canonical.Append(text, m.Value)
 	}
@@ -57,7 +57,7 @@ func isPinned(name string) bool {
 	return slices.ContainsFunc(pinned[:], func(p string) bool { return strings.EqualFold(name, p) })
 }
 
-// abridged stands in the place of a definition that is too long to be kept. No definition has its member.
+// abridged replaces a definition that is too long to store. No definition has its member.
 type abridged struct {
 	Abridged struct {
 		Bytes     int    `json:"bytes"`     // of the definition
@@ -65,7 +65,8 @@ type abridged struct {
 	} `json:"abridged"`
 }
 
-// kept is the definition as it is stored: what exceeds limit bytes is only begun. Its hash is that of all of it.
+// kept returns the stored form of the definition. A definition above limit bytes is stored only in its beginning, with
+// the hash of the whole.
 func (t *Tool) kept(limit int) json.RawMessage {
 	if len(t.Definition) <= limit {
 		return t.Definition
@@ -86,7 +87,7 @@ func (t *Tool) kept(limit int) json.RawMessage {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// Listable reports whether a stored definition can be listed as it is: it is whole, and names its tool.
+// Listable reports whether a stored definition can be listed unchanged: it is complete, and names its tool.
 func Listable(definition []byte) bool {
 	if _, _, abridged := beginning(definition); abridged || len(definition) == 0 {
 		return false
@@ -97,10 +98,10 @@ func Listable(definition []byte) bool {
 	return err == nil && name.Str() != "" && schema.Kind() == strictjson.Object
 }
 
-// noMirrors is shared by the many tools that have none.
+// noMirrors is shared by the many tools without mirrored arguments.
 var noMirrors = &mcpparam.Tool{Known: true}
 
-// mirrors is which arguments travel in headers, by a definition as it is kept; nil when only its beginning is.
+// mirrors returns which arguments travel in headers, by a stored definition; nil when only its beginning is stored.
 func mirrors(definition []byte) *mcpparam.Tool {
 	if _, _, abridged := beginning(definition); abridged || len(definition) == 0 {
 		return nil
@@ -111,7 +112,7 @@ func mirrors(definition []byte) *mcpparam.Tool {
 	return noMirrors
 }
 
-// beginning tells what is kept of an abridged definition.
+// beginning returns the stored part of an abridged definition.
 func beginning(definition []byte) (text string, size int, is bool) {
 	if !bytes.HasPrefix(definition, []byte(`{"abridged":`)) {
 		return "", 0, false

@@ -22,8 +22,8 @@ func hashOf(t testing.TB, entry string) string {
 	return tool.Hash
 }
 
-// TestRead: a tool is the same whatever way its definition is written, and another one as soon as a model could see a
-// difference (M13).
+// TestRead checks that the spelling of a definition does not matter, and that any difference visible to a model makes
+// another tool (M13).
 func TestRead(t *testing.T) {
 	const entry = `{"name":"a","title":"T","description":"d\né","inputSchema":{"type":"object","properties":{"n":{"maximum":1.0}}},"annotations":{"readOnlyHint":true}}`
 	const want = `{"annotations":{"readOnlyHint":true},"description":"d\né","inputSchema":{"properties":{"n":{"maximum":1.0}},"type":"object"},"name":"a","title":"T"}`
@@ -67,7 +67,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestNumbers: numbers are one when they are written as one.
+// TestNumbers checks that numbers are equal only when they are written in the same way.
 func TestNumbers(t *testing.T) {
 	seen := map[string]string{}
 	for _, n := range []string{"9007199254740992", "9007199254740993", "1", "1.0", "1e0", "1E0", "10e-1", "-0", "0"} {
@@ -79,7 +79,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// entryOf writes members in the order given.
+// entryOf writes members in the given order.
 func entryOf(order []string, members map[string]any) string {
 	var parts []string
 	for _, name := range order {
@@ -90,8 +90,8 @@ func entryOf(order []string, members map[string]any) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// TestReadProperties: the order of members never matters, a change of any pinned member always does, and what Read makes
-// of its own result is that result.
+// TestReadProperties checks that the order of members never matters, that a change of a pinned member always does, and
+// that Read of its own result returns that result.
 func TestReadProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.String().AsAny(), rapid.Int().AsAny(), rapid.Bool().AsAny(), rapid.SliceOf(rapid.String()).AsAny(),

@@ -16,17 +16,17 @@ type Observation struct {
 	listed int
 	names  []string
 	seen   map[string]Tool
-	fresh  int               // how many of seen have no pin
-	torn   bool              // a name was listed with two definitions
+	fresh  int               // number of tools in seen without a pin
+	torn   bool              // a name had two definitions
 	second map[string]string // hashes of the other definitions of names without a pin
 }
 
-// Observe begins to read a list. With enforce, what is not as pinned is not shown.
+// Observe begins to read a list. With enforce, tools that differ from their pins are hidden.
 func Observe(pins *Pins, watch *Watch, enforce bool) *Observation {
 	return &Observation{pins: pins, watch: watch, enforce: enforce, seen: make(map[string]Tool)}
 }
 
-// Tool reads one entry and reports whether it may be shown. With enforce, what is new may not before it is pinned.
+// Tool reads one entry and reports whether it may be shown. With enforce, a new tool must be pinned first.
 func (o *Observation) Tool(name string, entry []byte) (show bool) {
 	if o.listed++; o.listed > MaxListed {
 		return false
@@ -43,8 +43,8 @@ func (o *Observation) Tool(name string, entry []byte) (show bool) {
 	return !o.enforce || known && tool.Hash == stored.hash && !o.watch.Withheld(o.pins, name)
 }
 
-// see keeps what is listed. Of two definitions under one name, the one that is not pinned counts: which of them a client
-// takes is not known.
+// see records a listed tool. Of two definitions under one name, the one that differs from the pin counts: it is not
+// known which of them a client uses.
 func (o *Observation) see(tool Tool, hash string, known bool) {
 	former, twice := o.seen[tool.Name]
 	switch {
@@ -72,25 +72,25 @@ func (o *Observation) see(tool Tool, hash string, known bool) {
 	o.seen[tool.Name] = tool
 }
 
-// Change is a definition that is not the one that was noted before. Its members are hashes.
+// Change is a definition that differs from the one recorded before. Its members are hashes.
 type Change struct{ Pinned, Before, Seen string }
 
-// Noted is a tool that is to be written.
+// Noted is a tool to write.
 type Noted struct {
 	storage.ObservedTool
-	Change     *Change // told by Pins.Due; nil: the tool is new
+	Change     *Change // set by Pins.Due; nil: the tool is new
 	Suspicious []string
 }
 
-// List is what was learned of a list.
+// List holds the results of reading a list.
 type List struct {
-	// Due are the tools that are to be written, in the list's order.
+	// Due lists the tools to write, in the list's order.
 	Due []Noted
-	// Torn: there is a tool under whose name the list has two definitions. With enforce, it must be read once more.
+	// Torn reports whether the list has two definitions under one tool name. With enforce, it must be read once more.
 	Torn bool
 }
 
-// End ends the list: the watch knows from now on what was seen.
+// End ends the list. From now on the watch knows its tools.
 func (o *Observation) End(now time.Time) List {
 	list := List{Torn: o.torn}
 	size := o.pins.size
@@ -109,7 +109,7 @@ func (o *Observation) End(now time.Time) List {
 		case !known:
 			copies = 2 // pinned, and seen
 		case tool.Hash == stored.hash && now.Sub(stored.changedAt) < cooling:
-			continue // the change stays noted for a while
+			continue // the change stays recorded for a while
 		}
 		limit := maxDefinition
 		if size+copies*min(len(tool.Definition), limit) > maxKept {

@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// memory is a store of pins as storage.ToolPins has it, and one server's watch over it.
+// memory is a store of pins, as storage.ToolPins describes, with a watch for one server.
 type memory struct {
 	pins   map[string]storage.ToolPin
 	watch  Watch
@@ -37,7 +37,7 @@ func entry(name, description string) [2]string {
 	return [2]string{name, fmt.Sprintf(`{"name":%q,"description":%q}`, name, description)}
 }
 
-// list lets a list pass as the gateway does and returns the names that are shown.
+// list passes a list as the gateway does and returns the shown names.
 func (m *memory) list(enforce bool, entries ...[2]string) []string {
 	for again := false; ; again = true {
 		var shown []string
@@ -92,8 +92,8 @@ func (m *memory) want(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestRugPullAtOnce: M13, a tool that changes while what an earlier list showed of it is being written has changed all the
-// same: the audit log is told so.
+// TestRugPullAtOnce covers M13: a tool that changes while an earlier list's version is being written counts as changed,
+// and the audit log says so.
 func TestRugPullAtOnce(t *testing.T) {
 	m := newMemory()
 	read := func(e [2]string) []Noted {
@@ -117,7 +117,7 @@ func TestRugPullAtOnce(t *testing.T) {
 	}
 }
 
-// TestRugPull: M13, a changed tool is withheld, and only that one, from lists and calls until it is accepted.
+// TestRugPull covers M13: only a changed tool is withheld, from lists and calls, until it is accepted.
 func TestRugPull(t *testing.T) {
 	m := newMemory()
 	a, b, changed := entry("a", "1"), entry("b", "1"), entry("a", "2")
@@ -137,7 +137,7 @@ func TestRugPull(t *testing.T) {
 	m.want(t, m.list(true, changed, b), "b")
 	m.accept("a")
 	m.want(t, m.list(true, changed, b), "a", "b")
-	m.want(t, m.list(true, a, b), "b") // the former one is another one now
+	m.want(t, m.list(true, a, b), "b") // the former version now counts as another tool
 
 	m = newMemory()
 	m.want(t, m.list(false, a, b), "a", "b")
@@ -147,8 +147,8 @@ func TestRugPull(t *testing.T) {
 	}
 }
 
-// TestReturn: a change stays noted for a while when the pinned definition comes back, and is over then; approvals know of
-// it at once.
+// TestReturn checks that a change stays recorded for a while after the pinned definition comes back, and then ends.
+// Approvals know of the return at once.
 func TestReturn(t *testing.T) {
 	m := newMemory()
 	a, changed := entry("a", "1"), entry("a", "2")
@@ -167,7 +167,7 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// TestTwoDefinitions: M13, of two definitions under one name neither is shown when one is not the pinned one.
+// TestTwoDefinitions covers M13: of two definitions under one name neither is shown when one differs from the pin.
 func TestTwoDefinitions(t *testing.T) {
 	for _, order := range [][][2]string{{entry("a", "1"), entry("a", "2")}, {entry("a", "2"), entry("a", "1")}} {
 		m := newMemory()
@@ -176,7 +176,7 @@ func TestTwoDefinitions(t *testing.T) {
 		if !m.watch.Withheld(m.current(), "a") {
 			t.Error("calls of a are not refused")
 		}
-		// Also when nothing may be written.
+		// The same must hold when no write is allowed.
 		m = newMemory()
 		m.list(true, entry("a", "1"))
 		for m.watch.MayWrite(m.now) {
@@ -194,8 +194,8 @@ func TestTwoDefinitions(t *testing.T) {
 	}
 }
 
-// TestHostileUpstream: M14, an upstream that lists other tools, or other definitions, each time is written down at a
-// bounded rate, and what could not be written is not shown with enforce.
+// TestHostileUpstream covers M14: the writes for an upstream that lists other tools, or other definitions, each time
+// have a bounded rate. A tool that could not be written is not shown with enforce.
 func TestHostileUpstream(t *testing.T) {
 	for name, next := range map[string]func(i int) [2]string{
 		"M14 new names":          func(i int) [2]string { return entry(fmt.Sprint("tool", i), "1") },
@@ -225,7 +225,7 @@ func TestHostileUpstream(t *testing.T) {
 	}
 }
 
-// TestBounds: M14, lists, names and bytes have an end.
+// TestBounds covers M14: lists, names and bytes are bounded.
 func TestBounds(t *testing.T) {
 	many := make([][2]string, MaxListed+10)
 	for i := range many {
@@ -262,7 +262,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestQueue: what waits to be written is bounded, and written by one at a time.
+// TestQueue checks that the queue of writes is bounded, and that only one worker writes at a time.
 func TestQueue(t *testing.T) {
 	var w Watch
 	noted := func(name string, size int) Noted {
@@ -290,8 +290,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestShownIsPinned: whatever an upstream lists, with enforce nothing is shown, and no listed tool may be called, whose
-// present definition is not the pinned one.
+// TestShownIsPinned checks that with enforce a tool is shown, and a listed tool may be called, only if its present
+// definition is the pinned one, whatever an upstream lists.
 func TestShownIsPinned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMemory()
@@ -350,7 +350,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// TestMirrors: which arguments travel in headers is known at once, from what was last seen, written or not.
+// TestMirrors checks that the arguments that travel in headers are known at once from the last seen version, written or
+// not.
 func TestMirrors(t *testing.T) {
 	schema := func(header string) [2]string {
 		return [2]string{"a", `{"name":"a","inputSchema":{"properties":{"r":{"type":"string","\u0078-mcp-header":"` + header + `"}}}}`}
@@ -376,5 +377,5 @@ func TestMirrors(t *testing.T) {
 	want("", true)
 	m.list(false, [2]string{"a", `{"name":"a","description":"` + strings.Repeat("x", maxDefinition) + `"}`})
 	m.watch = Watch{}
-	want("", false) // only its beginning is kept
+	want("", false) // only its beginning is stored
 }

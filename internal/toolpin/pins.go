@@ -10,44 +10,45 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of what is kept of a server, whatever its upstream lists (attack M14).
+// Bounds on the data kept for a server, whatever its upstream lists (attack M14).
 const (
-	// MaxListed is how many tools one list may have. Those beyond are withheld.
+	// MaxListed is the number of tools that one list may have. Further tools are withheld.
 	MaxListed = 10_000
-	// MaxPins is how many names are pinned. Names beyond are not, and `pin enforce` withholds them.
+	// MaxPins is the number of names that are pinned. Further names are not, and `pin enforce` withholds them.
 	MaxPins = 10_000
-	// MaxName is the longest name that is pinned, in bytes. MCP wants at most 128.
+	// MaxName is the greatest length of a pinned name, in bytes. MCP recommends at most 128.
 	MaxName = 512
-	// maxDefinition is the longest definition that is kept whole, in bytes.
+	// maxDefinition is the greatest length of a definition that is stored in full, in bytes.
 	maxDefinition = 256 << 10
-	// maxKept is how many bytes of definitions are kept; those beyond are begun only, with restDefinition.
+	// maxKept is the number of bytes of definitions that are stored; further ones are stored only in their beginning,
+	// with restDefinition.
 	maxKept        = 16 << 20
 	restDefinition = 1 << 10
 )
 
-// isPinnable reports whether a tool of that name is pinned. Not every store keeps a NUL: one such tool would keep all others
-// of its list from being pinned.
+// isPinnable reports whether a tool of that name is pinned. Not every store accepts a NUL: one such tool would keep all
+// others of its list from being pinned.
 func isPinnable(name string) bool { return len(name) <= MaxName && !strings.Contains(name, "\x00") }
 
-// Pins are the hashes of what is pinned of a server and of what was last noted. They stay as they were made. It is safe for
-// concurrent use.
+// Pins holds the hashes of the pinned and the last recorded versions of a server's tools. It never changes. It is safe
+// for concurrent use.
 type Pins struct {
 	byName map[string]pin
 	size   int // bytes of the definitions in the store
 
 	mu sync.RWMutex
-	// known are digests of the entries, as they were listed, that are as they were last noted: mostly, a list is the one
-	// of before, and need not be read again.
+	// known holds digests of entries, as listed, that equal their last recorded version. Most lists are the same as
+	// before, and need not be read again.
 	known map[string][sha256.Size]byte
 }
 
 type pin struct {
 	hash, seen string
 	changedAt  time.Time
-	mirrors    *mcpparam.Tool // by what was last seen; nil: not known
+	mirrors    *mcpparam.Tool // by the last seen version; nil: not known
 }
 
-// NewPins makes them of what the store has.
+// NewPins makes Pins from the store's records.
 func NewPins(stored []storage.ToolPin) *Pins {
 	p := &Pins{byName: make(map[string]pin, len(stored)), known: make(map[string][sha256.Size]byte)}
 	for i := range stored {
@@ -62,7 +63,7 @@ func NewPins(stored []storage.ToolPin) *Pins {
 	return p
 }
 
-// read reads an entry of a list. What is as it was last noted has no definition.
+// read reads an entry of a list. A tool that equals its last recorded version has no definition.
 func (p *Pins) read(name string, entry []byte) (Tool, error) {
 	seen := p.byName[name].seen
 	digest := sha256.Sum256(entry)
@@ -85,8 +86,8 @@ func (p *Pins) read(name string, entry []byte) (Tool, error) {
 // Len is the number of pins.
 func (p *Pins) Len() int { return len(p.byName) }
 
-// Due leaves out what was noted already, and says of the rest what it changes. That counts which is there when it is written:
-// when the list was read, what an earlier one showed may have been on its way to the store.
+// Due leaves out tools that were recorded already, and says what the others change. It compares with the pins at the
+// time of writing: when the list was read, the result of an earlier list may have been on its way to the store.
 func (p *Pins) Due(noted []Noted) []Noted {
 	due := make([]Noted, 0, len(noted))
 	for _, n := range noted {

@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/internal/webpage"
 )
 
-// Text is a definition as people judge it: one member a line, with everything visible that would hide. Of one that is
-// too long to be kept it is the beginning, and says so.
+// Text returns a definition in a form for people to judge: one member a line, with hidden characters made visible. For
+// a definition that was too long to store it returns the beginning, and says so.
 func Text(definition []byte) string {
 	if text, size, is := beginning(definition); is {
 		return visible.Text(text) + fmt.Sprintf("\n[The definition has %d bytes; the rest is not kept. Its hash is that of all of it.]", size)
@@ -22,11 +22,11 @@ func Text(definition []byte) string {
 	return out.String()
 }
 
-// context is how many lines are shown around a difference.
+// context is the number of lines that are shown around a difference.
 const context = 3
 
-// Diff shows what became of a text, as `diff -u` does: lines with - went, those with + came. Long texts inside strings
-// are broken where they break themselves. It is empty when nothing changed.
+// Diff shows the changes of a text, as `diff -u` does: lines with - were removed, lines with + were added. Long texts
+// inside strings are broken at their own line ends. It is empty when nothing changed.
 func Diff(before, after string) string {
 	if before == after {
 		return ""
@@ -61,7 +61,7 @@ func Diff(before, after string) string {
 	return out.String()
 }
 
-// span is the place of edits in one of the texts, in which those of the other do not count.
+// span returns the position of edits in one of the texts. Edits of the other text do not count.
 func span(edits []edit, from, to int, other byte) string {
 	at, count := 1, 0
 	for i, e := range edits[:to] {
@@ -79,7 +79,7 @@ func span(edits []edit, from, to int, other byte) string {
 	return fmt.Sprintf("%d,%d", at, count)
 }
 
-// lines breaks a text at its lines' ends, and where a JSON string in it says \n.
+// lines breaks a text at its line ends, and at each \n in a JSON string.
 func lines(text string) []string {
 	var all []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -99,14 +99,14 @@ func lines(text string) []string {
 	return all
 }
 
-// edit is a line that went (-), came (+) or stayed.
+// edit is a line that was removed (-), added (+) or stayed.
 type edit struct {
 	sign byte
 	line string
 }
 
-// maxWork bounds what is compared line by line. Beyond, everything between the first and the last difference is shown as
-// replaced.
+// maxWork bounds the line-by-line comparison. Beyond it, everything between the first and the last difference is shown
+// as replaced.
 const maxWork = 1 << 20
 
 // compare finds a longest common subsequence of lines.
@@ -129,7 +129,7 @@ func compare(a, b []string) []edit {
 }
 
 func between(a, b []string) (edits []edit) {
-	// common[i][j] is how many lines a[i:] and b[j:] have in common.
+	// common[i][j] is the number of lines that a[i:] and b[j:] have in common.
 	var common [][]int32
 	if len(a)*len(b) <= maxWork {
 		common = make([][]int32, len(a)+1)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSuspicious: M14, what people do not see is named, and shown.
+// TestSuspicious covers M14: hidden characters are named, and shown.
 func TestSuspicious(t *testing.T) {
 	for _, tc := range []struct {
 		entry string
@@ -60,8 +60,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestDiffIsTrue: taking the lines that stayed and went gives the text of before, those that stayed and came the text of
-// after.
+// TestDiffIsTrue checks that the kept and removed lines give the old text, and the kept and added lines the new one.
 func TestDiffIsTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 30)
@@ -81,7 +80,7 @@ func TestDiffIsTrue(t *testing.T) {
 	})
 }
 
-// TestDiffIsBounded: M14, texts of many lines are not compared line by line.
+// TestDiffIsBounded covers M14: texts of many lines are not compared line by line.
 func TestDiffIsBounded(t *testing.T) {
 	a, b := "first\n"+strings.Repeat("a\n", 5000)+"last", "first\n"+strings.Repeat("b\n", 5000)+"last"
 	got := Diff(a, b)

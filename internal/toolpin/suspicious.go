@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// suspicions are characters that people do not see and models read (attack M14), each with its name.
+// suspicions lists characters that models read and people do not see (attack M14), each with its name.
 var suspicions = []struct {
 	name string
 	is   func(rune) bool
@@ -25,7 +25,8 @@ var suspicions = []struct {
 	}},
 }
 
-// Suspicious names what hides in a definition, such as `tag characters in description`, in the order of its members.
+// Suspicious names the hidden characters in a definition, such as `tag characters in description`, in the order of its
+// members.
 func Suspicious(definition []byte) []string {
 	text, _, cut := beginning(definition)
 	if cut {
@@ -42,7 +43,7 @@ func Suspicious(definition []byte) []string {
 	return found
 }
 
-// inside looks at every string below a member, names too.
+// inside checks every string below a member, names too.
 func inside(found []string, v strictjson.Value, member string) []string {
 	switch v.Kind() {
 	case strictjson.String:
@@ -77,5 +78,5 @@ func hiding(found []string, text, member string) []string {
 	return found
 }
 
-// odd leaves out, quickly, what no suspicion is about.
+// odd reports whether a character may be suspicious. It is a quick first check.
 func odd(r rune) bool { return r < ' ' || r >= 0x7F }

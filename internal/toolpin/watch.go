@@ -9,31 +9,32 @@ import (
 	"github.com/durward-gateway/durward/internal/mcpparam"
 )
 
-// How often a server's pins are written, whatever its upstream does.
+// Bounds on the writes of a server's pins, whatever its upstream does.
 const (
-	// burst writes may follow one another: a list comes in pages, and each is noted by itself.
+	// burst is the number of writes that may follow one another: a list comes in pages, and each page is recorded
+	// separately.
 	burst = 60
-	// refill is when one more write may be made.
+	// refill is the time after which one more write is allowed.
 	refill = 5 * time.Second
-	// cooling is how long a change stays noted although the pinned definition is listed again. An upstream that describes
-	// a tool to each of its users in another way would have it written with every list.
+	// cooling is the time for which a change stays recorded although the pinned definition is listed again. Otherwise
+	// an upstream that describes a tool differently to each of its users would cause a write with every list.
 	cooling = 5 * time.Minute
 )
 
-// Watch is what this process knows of a server's tools beyond the store: what was seen and could not be written, or is
-// not yet. The zero value is ready. It is safe for concurrent use.
+// Watch holds this process's knowledge of a server's tools beyond the store: definitions that were seen and could not
+// be written, or are not written yet. The zero value is ready. It is safe for concurrent use.
 type Watch struct {
-	// Writing is held by who writes: what several lists show at a time is noted once.
+	// Writing is held by a goroutine that writes, so that a change in several concurrent lists is recorded once.
 	Writing sync.Mutex
 
 	mu sync.Mutex
-	// latest are the definitions that were last seen, where the store has others.
+	// latest holds the last seen definitions that differ from the store's.
 	latest map[string]latest
-	// full is when the bucket of writes will be full again.
+	// full is the time at which the bucket of writes will be full again.
 	full time.Time
 
-	queue   map[string]Noted // to be written by who works
-	queued  int              // bytes of the queue's definitions
+	queue   map[string]Noted // to be written by the background worker
+	queued  int              // bytes of the definitions in queue
 	working bool
 }
 
@@ -43,7 +44,7 @@ type latest struct {
 	mirrors *mcpparam.Tool
 }
 
-// see keeps what was last seen of a tool that the store has otherwise. It is called with the lock held.
+// see records the last seen version of a tool that differs from the store's. The caller holds the lock.
 func (w *Watch) see(name string, seen latest) {
 	if _, known := w.latest[name]; !known && len(w.latest) >= MaxPins {
 		return
@@ -54,7 +55,7 @@ func (w *Watch) see(name string, seen latest) {
 	w.latest[name] = seen
 }
 
-// Definition is the hash of what was last seen of a tool, "" when nothing was.
+// Definition returns the hash of the last seen version of a tool, "" when none was seen.
 func (w *Watch) Definition(p *Pins, name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +65,7 @@ func (w *Watch) Definition(p *Pins, name string) string {
 	return p.byName[name].seen
 }
 
-// Mirrors is which arguments of a tool travel in headers, by what was last seen of it.
+// Mirrors returns which arguments of a tool travel in headers, by its last seen version.
 func (w *Watch) Mirrors(p *Pins, name string) mcpparam.Tool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,8 +79,8 @@ func (w *Watch) Mirrors(p *Pins, name string) mcpparam.Tool {
 	return *tool
 }
 
-// Withheld reports whether a tool is not what is pinned, as far as is known. One that was never listed is not withheld,
-// unless there is no room to pin it.
+// Withheld reports whether a tool is known to differ from its pin. A tool that was never listed is not withheld, unless
+// there is no room to pin it.
 func (w *Watch) Withheld(p *Pins, name string) bool {
 	stored, known := p.byName[name]
 	w.mu.Lock()
@@ -94,7 +95,7 @@ func (w *Watch) Withheld(p *Pins, name string) bool {
 	return stored.seen != stored.hash || noted && last.hash != stored.hash
 }
 
-// MayWrite takes the right to one write.
+// MayWrite reports whether one write is allowed, and counts it.
 func (w *Watch) MayWrite(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +110,7 @@ func (w *Watch) MayWrite(now time.Time) bool {
 	return true
 }
 
-// Written tells that the store has what was seen.
+// Written records that the store has these tools.
 func (w *Watch) Written(tools []Noted) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,8 +121,8 @@ func (w *Watch) Written(tools []Noted) {
 	}
 }
 
-// Enqueue leaves tools to be written later. It reports whether nobody is working, so that the caller has to begin with it.
-// What exceeds the bounds of the queue is left out: the next list shows it again.
+// Enqueue queues tools to be written later. It reports whether there is no worker, so that the caller has to start one.
+// Tools beyond the bounds of the queue are left out: the next list shows them again.
 func (w *Watch) Enqueue(tools []Noted) (begin bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +142,7 @@ func (w *Watch) Enqueue(tools []Noted) (begin bool) {
 	return begin
 }
 
-// Next is what has to be written next. nil: nothing, and the work is over.
+// Next returns the next tools to write. nil: there are none, and the worker is done.
 func (w *Watch) Next() []Noted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,14 +155,14 @@ func (w *Watch) Next() []Noted {
 	return due
 }
 
-// Stop is for who cannot work on: what is queued is given up.
+// Stop ends the work of a worker that cannot continue: queued tools are dropped.
 func (w *Watch) Stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue, w.queued, w.working = nil, 0, false
 }
 
-// Idle reports whether nothing would be lost with the watch.
+// Idle reports whether the watch can be dropped without loss.
 func (w *Watch) Idle(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
