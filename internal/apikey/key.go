@@ -1,5 +1,5 @@
-// Package apikey is about the raw form of API keys: how they are made, recognized and digested, and what their scopes
-// say. It knows no store and no request.
+// Package apikey defines the raw form of API keys: how they are made, recognized and digested, and what their scopes
+// allow. It knows no store and no request.
 package apikey
 
 import (
@@ -12,20 +12,20 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// Form of a raw key: `dw-`, 43 base62 characters of 256 random bits, 6 of checksum. Scanners for leaked secrets know it
-// by its beginning and tell it from chance by the checksum.
+// Parts of a raw key: `dw-`, 43 base62 characters of 256 random bits, 6 of checksum. Scanners for
+// leaked secrets recognize it by its beginning, and the checksum excludes chance matches.
 const (
 	Begin        = "dw-"
 	randomBits   = 256
 	randomChars  = 43
 	checksumSize = 6
-	// Size of a raw key in bytes.
+	// Size is the length of a raw key in bytes.
 	Size = len(Begin) + randomChars + checksumSize
-	// PrefixSize is how much of a key people may see.
+	// PrefixSize is the length of the part that people may see.
 	PrefixSize = 8
 )
 
-// ErrMalformed is a text that is no key that was ever made.
+// ErrMalformed says that a text does not have the form of a key.
 var ErrMalformed = errors.New("not an API key")
 
 // New makes a key.
@@ -36,8 +36,8 @@ func New() seal.Secret {
 	return seal.NewSecret(body + checksum(body))
 }
 
-// Check reports whether a text has the form of a key, checksum included. It says nothing about whether there is such a
-// key, and needs no secret: how long it takes tells nothing.
+// Check checks that a text has the form of a key, checksum included. It does not check whether there is such a key. It
+// needs no secret, so its timing reveals nothing.
 func Check(raw string) error {
 	if len(raw) != Size || !strings.HasPrefix(raw, Begin) {
 		return ErrMalformed
@@ -54,10 +54,10 @@ func Check(raw string) error {
 	return nil
 }
 
-// Prefix is what people may see of a key.
+// Prefix returns the part of a key that people may see.
 func Prefix(key seal.Secret) string { return key.Reveal()[:PrefixSize] }
 
-// checksum is CRC-32 (IEEE 802.3), which finds what typing and cutting do.
+// checksum returns the CRC-32 (IEEE 802.3), which detects typing errors and cut keys.
 func checksum(body string) string {
 	sum := crc32.ChecksumIEEE([]byte(body))
 	var text [checksumSize]byte
@@ -68,24 +68,25 @@ func checksum(body string) string {
 	return string(text[:])
 }
 
-// digits are base62's, in the order of [big.Int.Text].
+// digits lists the digits of base62, in the order of [big.Int.Text].
 const digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// base62 writes n with digits, lower case and upper case letters, filled up with zeros to a width that it fits in.
+// base62 writes n with digits, lower case and upper case letters, padded with zeros to width, which must be wide
+// enough.
 func base62(n *big.Int, width int) string {
 	text := n.Text(62)
 	return strings.Repeat("0", width-len(text)) + text
 }
 
-// Digester makes what is stored of keys.
+// Digester makes the digests that are stored for keys.
 type Digester struct{ mac *seal.MAC }
 
-// NewDigester digests under keys that are derived from the keyring's.
+// NewDigester makes a Digester with keys that are derived from the keyring's.
 func NewDigester(keyring *seal.Keyring) *Digester { return &Digester{keyring.MAC("api key")} }
 
-// Digest is what is stored of a new key: an HMAC of the whole of it.
+// Digest returns the stored digest for a new key: an HMAC of the whole key.
 func (d *Digester) Digest(key seal.Secret) []byte { return d.mac.Sum([]byte(key.Reveal())) }
 
-// Lookup is what can be stored of a key that was presented, the likeliest first: one for each key of the keyring's, so
-// that API keys outlive a change of it.
+// Lookup returns the possible stored digests of a presented key, the likeliest first. There is one for each key of the
+// keyring, so that API keys outlive a change of it.
 func (d *Digester) Lookup(key seal.Secret) [][]byte { return d.mac.Sums([]byte(key.Reveal())) }

@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
-// TestForm is attack K06: what a key looks like, and that no two are the same.
+// TestForm covers attack K06: the form of a key, and that no two are the same.
 func TestForm(t *testing.T) {
 	form := regexp.MustCompile(`^dw-[0-9A-Za-z]{49}$`)
 	seen := make(map[string]bool)
@@ -37,7 +37,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestChecksum pins the form: keys that were made must stay keys.
+// TestChecksum fixes the form: keys that were made must stay valid.
 func TestChecksum(t *testing.T) {
 	key := "dw-" + strings.Repeat("0", 42) + "1"
 	if err := Check(key + checksum(key)); err != nil {
@@ -82,7 +82,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestDigests is attack K06: what is stored is made with a key that is not in the store, and survives a restart.
+// TestDigests covers attack K06: digests are made with a key that is not in the store, and survive a restart.
 func TestDigests(t *testing.T) {
 	open := func(store storage.Store, master seal.MasterKey) *Digester {
 		k, err := seal.OpenKeyring(t.Context(), []seal.MasterKey{master}, store, func() time.Time { return time.Unix(0, 0) })

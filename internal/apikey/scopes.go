@@ -9,28 +9,29 @@ import (
 
 // Scopes of keys.
 const (
-	ScopeLLM    = "llm"    // every alias of the organization, unless one of ScopeModel is there too
-	ScopeMCP    = "mcp"    // the proxies, as the user whom the key stands for
+	ScopeLLM    = "llm"    // every alias of the organization, unless the key also has model: scopes
+	ScopeMCP    = "mcp"    // the proxies, as the user of the key
 	modelPrefix = "model:" // one alias
 )
 
-// aliasText is what aliases of models are made of: they are written into headers, paths of clients and scopes.
+// aliasText matches aliases of models: they are written into headers, client paths and scopes.
 var aliasText = regexp.MustCompile(AliasPattern)
 
 // AliasPattern is the form of an alias of a model.
 const AliasPattern = `^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`
 
-// ErrScope is a scope that there is not.
+// ErrScope says that a scope does not exist.
 var ErrScope = errors.New("must be llm, mcp, or model: and an alias")
 
-// Scopes is what a key may be used for. The zero value is nothing.
+// Scopes holds the permissions of a key. The zero value allows nothing.
 type Scopes struct {
 	MCP    bool
 	all    bool     // every alias
 	models []string // these aliases, when all is false
 }
 
-// ParseScopes reads the scopes of a key. One that is unknown is ErrScope: a key never means more than was understood.
+// ParseScopes reads the scopes of a key. An unknown scope gives ErrScope, so that a key never means more than was
+// understood.
 func ParseScopes(scopes []string) (Scopes, error) {
 	var s Scopes
 	for _, scope := range scopes {

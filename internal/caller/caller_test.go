@@ -26,7 +26,7 @@ const (
 	userID = "0190a1b2-0000-7000-8000-000000000001"
 )
 
-// verified are claims as token.Verifier would return them.
+// verified returns claims as token.Verifier would return them.
 func verified(t testing.TB, payload string) *token.Claims {
 	t.Helper()
 	v, err := strictjson.Parse([]byte(payload), strictjson.Limits{})
@@ -37,7 +37,7 @@ func verified(t testing.TB, payload string) *token.Claims {
 	return &token.Claims{Vouched: token.Vouched{Issuer: issuer}, Subject: sub.Str(), Object: v}
 }
 
-// payload is a usable payload with changes; a nil value removes.
+// payload returns a usable payload with changes; a nil value removes a member.
 func payload(changes map[string]any) string {
 	members := map[string]any{"sub": "user-1", "org_id": orgA}
 	maps.Copy(members, changes)
@@ -206,7 +206,7 @@ func TestRoles(t *testing.T) {
 		"J20 string of several":         {",", "user,admin,,user", []string{"user", "admin"}},
 		"J20 another separator":         {",", "user admin", []string{"user admin"}},
 		"J20 blanks":                    {" ", "user  admin", []string{"user", "admin"}},
-		"J20 blanks around names":       {",", "user, sales ,a b", []string{"user", "sales", "a b"}}, // a rule that denies sales finds it
+		"J20 blanks around names":       {",", "user, sales ,a b", []string{"user", "sales", "a b"}}, // a rule that denies sales must match it
 		"J20 empty":                     {",", "", nil},
 		"J20 array's strings are whole": {",", []string{"user,admin"}, []string{"user,admin"}},
 		"J20 array with a number still": {",", []any{"admin", 1}, nil},
@@ -326,7 +326,7 @@ func TestDerivedIDs(t *testing.T) {
 			t.Errorf("%q is not a canonical uuid5", id)
 		}
 	}
-	// Stored records depend on these.
+	// Stored records depend on these values.
 	if got, want := UserID(issuer, "user-1"), "bd99440d-f1b7-5d26-8b21-7fbba6f936e6"; got != want {
 		t.Errorf("user id %s, want %s", got, want)
 	}
@@ -393,7 +393,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestFromToken goes from a signed token to an identity.
+// TestFromToken reads an identity from a signed token.
 func TestFromToken(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -463,7 +463,7 @@ func BenchmarkMap(b *testing.B) {
 	}
 }
 
-// TestNamedLists: K09, a list that is not named is another thing than one that is empty.
+// TestNamedLists covers K09: a missing list differs from an empty one.
 func TestNamedLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		roles any

@@ -13,7 +13,8 @@ import (
 	"github.com/durward-gateway/durward/internal/token"
 )
 
-// TestFactsHoldEveryPath: a list that AppendFacts forgot would let one caller be taken for another.
+// TestFactsHoldEveryPath checks all lists of paths: with one that AppendFacts forgot, one caller would be taken for
+// another.
 func TestFactsHoldEveryPath(t *testing.T) {
 	kinds := reflect.TypeFor[Paths]()
 	if known := reflect.TypeOf(new(Paths).lists()).Len(); kinds.NumField() != known {
@@ -64,7 +65,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// FuzzFacts takes everything from a token that is not among its facts: what Map says must stay.
+// FuzzFacts removes everything from a token that is not among its facts: the result of Map must stay the same.
 func FuzzFacts(f *testing.F) {
 	f.Add(payload(nil), "sub", "org_id")
 	f.Add(payload(m{"exp": 1, "jti": "x", "user": m{"organization_slug": "acme"}, "org_id": nil}), "https://a.b/c.d", "a.b.c")

@@ -9,8 +9,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// FixedOrganization reads the organization of a configuration, and returns it as Mapping.Organization wants it. ok is false
-// when it is neither an id nor a slug.
+// FixedOrganization reads the organization of a configuration, and returns it in the form that Mapping.Organization
+// needs. ok is false when it is neither an id nor a slug.
 func FixedOrganization(text string) (organization string, ok bool) {
 	if id, ok := readUUID(text); ok {
 		return id, true
@@ -19,14 +19,15 @@ func FixedOrganization(text string) (organization string, ok bool) {
 	return slug, slug != ""
 }
 
-// fixedOrganization is the configured organization, unless the token names another one. Every claim is looked at that could
-// name it by the paths in force, not only the first that is present: a token that contradicts itself is not for us.
+// fixedOrganization returns the configured organization, unless the token names another one. It reads every claim that
+// could name an organization by the paths in force, not only the first that is present: a token that contradicts itself
+// is refused.
 //
 //   - A claim that is absent, null or empty names none.
 //   - A text that cannot be a slug ("Acme Inc."), where only slugs stand, is a display name. It names another organization
-//     unless a claim beside it names ours.
-//   - An id names ours only when it is the configured id, or the one that the configured slug stands for: slugs and display
-//     names are often the choice of a tenant, ids are not.
+//     unless a claim beside it names the configured one.
+//   - An id names the configured organization only when it is the configured id, or the one that the configured slug stands for:
+//     tenants often choose slugs and display names, but not ids.
 func (m *Mapping) fixedOrganization(c *token.Claims, issuer string) (storage.OrganizationClaim, error) {
 	claim := storage.OrganizationClaim{Issuer: issuer}
 	if id, ok := readUUID(m.Organization); ok {
@@ -34,7 +35,7 @@ func (m *Mapping) fixedOrganization(c *token.Claims, issuer string) (storage.Org
 	} else {
 		claim.Slug, claim.DerivedID = m.Organization, OrganizationID(issuer, m.Organization)
 	}
-	own := claim.ID + claim.DerivedID // one of them is empty
+	own := claim.ID + claim.DerivedID // one of the two is empty
 	named, unclear := false, ""
 	for _, path := range or(m.Paths.Organization, defaults.Organization) {
 		v, ok := c.Lookup(path)
@@ -57,7 +58,7 @@ func (m *Mapping) fixedOrganization(c *token.Claims, issuer string) (storage.Org
 		switch {
 		case slug == "":
 			unclear = path
-		case claim.Slug == "": // the slug of an organization that is configured by its id is known to the store only
+		case claim.Slug == "": // only the store knows the slug of an organization that is configured by its id
 			unclear = path
 		case slug != claim.Slug:
 			return storage.OrganizationClaim{}, other(path)
@@ -74,7 +75,7 @@ func (m *Mapping) fixedOrganization(c *token.Claims, issuer string) (storage.Org
 
 func other(path string) error { return fmt.Errorf("%w: the claim %q", ErrOtherOrganization, path) }
 
-// empty reports whether a claim is there and says nothing.
+// empty reports whether a claim is present without content.
 func empty(v strictjson.Value) bool {
 	switch v.Kind() {
 	case strictjson.Null:
@@ -87,7 +88,7 @@ func empty(v strictjson.Value) bool {
 	return false
 }
 
-// OrganizationNames are the names that claims hold by the paths in force, one for each claim that holds one name.
+// OrganizationNames returns the names that claims hold by the paths in force, one for each claim with exactly one name.
 func (m *Mapping) OrganizationNames(c *token.Claims) (names []string) {
 	for _, paths := range [][]string{or(m.Paths.Organization, defaults.Organization), or(m.Paths.OrganizationSlug, defaults.OrganizationSlug)} {
 		for _, path := range paths {

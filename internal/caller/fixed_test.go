@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestFixedOrganizationOfSlug: W20, what names the configured organization, what names none, and what another one.
+// TestFixedOrganizationOfSlug covers W20: claims that name the configured organization, none, or another one.
 func TestFixedOrganizationOfSlug(t *testing.T) {
 	acme := storage.OrganizationClaim{Issuer: issuer, Slug: "acme", DerivedID: OrganizationID(issuer, "acme")}
 	null := json.RawMessage("null")

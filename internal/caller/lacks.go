@@ -2,19 +2,19 @@ package caller
 
 import "github.com/durward-gateway/durward/internal/token"
 
-// Lack says what Map looks for in claims in vain.
+// Lack says which facts Map does not find in claims.
 type Lack int
 
 // Values of Lack.
 const (
 	LacksNothing Lack = iota
-	// LacksDetail: something that Map does without, such as an address or roles.
+	// LacksDetail says that a fact is missing that Map does not need, such as an address or roles.
 	LacksDetail
-	// LacksIdentity: Map refuses them, because no claim names the user or the organization.
+	// LacksIdentity says that Map refuses the claims, because none names the user or the organization.
 	LacksIdentity
 )
 
-// Lacks says what is missing in claims. Claims that are there and that Map refuses are not missing.
+// Lacks returns the missing facts of claims. A claim that is present and that Map refuses is not missing.
 func (m *Mapping) Lacks(c *token.Claims) Lack {
 	present := func(lists ...[]string) bool {
 		for _, paths := range lists {

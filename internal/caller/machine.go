@@ -7,8 +7,8 @@ import (
 	"github.com/durward-gateway/durward/internal/token"
 )
 
-// isMachine reports whether a token was got with client_credentials. No standard claim says so, hence what providers do;
-// any one sign is enough:
+// isMachine reports whether a token was obtained with client_credentials. No standard claim says so, so it checks the
+// signs of several providers. Any one sign is enough:
 //
 //   - gty or grant_type is client_credentials (Auth0 writes client-credentials, FusionAuth an array of one).
 //   - idtyp is app (Entra ID).
@@ -16,8 +16,8 @@ import (
 //     (Auth0).
 //   - preferred_username is service-account-client, in lower case (Keycloak).
 //
-// Both mistakes fail safe. A person taken for a machine is refused what needs an approval; a machine taken for a person
-// asks for one that nobody gives.
+// Both mistakes fail safe. A person taken for a machine is refused calls that need an approval. A machine taken for a
+// person asks for an approval that nobody gives.
 func isMachine(c *token.Claims, subject, client string) bool {
 	for _, name := range [...]string{"gty", "grant_type"} {
 		v, ok := c.Object.Get(name)

@@ -11,34 +11,35 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ErrForbidden says that the token is good but its bearer has no place here: 403. What wraps it tells the log why; it
-// names claims, never their values.
+// ErrForbidden says that the token is good but gives its bearer no access here: 403. The errors that wrap it give the
+// reason for the log; they name claims, never their values.
 var ErrForbidden = errors.New("the token names no organization that can be used")
 
-// ErrOtherOrganization is an ErrForbidden: the token names another organization than the fixed one.
+// ErrOtherOrganization is an ErrForbidden. It says that the token names another organization than the fixed one.
 var ErrOtherOrganization = fmt.Errorf("%w: it names another one than the configured", ErrForbidden)
 
-// maxText bounds name and email, which are shown and not compared.
+// maxText bounds name and email, which are displayed and not compared.
 const maxText = 256
 
-// Paths say where in a token the facts are. A path is what token.Claims.Lookup takes: a top-level name, also a namespaced
-// one ("https://example.com/org"), or dot-separated steps. An empty list means the default.
+// Paths says where a token holds each fact. A path is in the form of token.Claims.Lookup: a top-level name, also a
+// namespaced one ("https://example.com/org"), or steps separated by dots. An empty list means the default.
 type Paths struct {
-	// Organization: the first path that is present decides. Its value is a uuid, which is the organization's id, or a slug;
-	// a string, an array of one string, or an object with one key (Keycloak).
-	// Default org_id, organization_id, organization.
+	// Organization lists the paths of the organization; the first path that is present decides. Its value is a uuid,
+	// which is the organization's id, or a slug. It is a string, an array of one string, or an object with one key
+	// (Keycloak). Default org_id, organization_id, organization.
 	Organization []string
-	// OrganizationSlug: the first path that is present, asked when Organization gave no slug. Its value is a slug, never an
-	// id. Default organization_slug, org_slug, organization_name, user.organization_slug, user.organization_name.
+	// OrganizationSlug lists the paths of the slug, for use when Organization gave none; the first path that is present
+	// decides. Its value is a slug, never an id. Default organization_slug, org_slug, organization_name,
+	// user.organization_slug, user.organization_name.
 	OrganizationSlug []string
-	// User: the first path that is present is the subject. Default sub.
+	// User lists the paths of the subject; the first path that is present decides. Default sub.
 	User []string
-	// Roles, Groups, Teams, Projects: the union of all paths, which hold arrays of strings; see Mapping.Separator.
-	// Default roles and realm_access.roles; groups; teams; projects.
+	// Roles, Groups, Teams and Projects list paths of arrays of strings; the union of all paths counts. See also
+	// Mapping.Separator. Default roles and realm_access.roles; groups; teams; projects.
 	Roles, Groups, Teams, Projects []string
-	// Agent: the first path that is present is the OAuth client. Default azp, client_id, cid.
+	// Agent lists the paths of the OAuth client; the first path that is present decides. Default azp, client_id, cid.
 	Agent []string
-	// Name and Email: the first path that holds a string. Default name, preferred_username; email.
+	// Name and Email list paths; the first path with a string decides. Default name, preferred_username; email.
 	Name, Email []string
 }
 
@@ -66,36 +67,36 @@ func or(paths, standard []string) []string {
 // Mapping says how the tokens of one issuer are read. The zero value is the default for every issuer.
 type Mapping struct {
 	Paths Paths
-	// Issuer is the name under which identities and organizations are kept; "" means the token's iss. The development
+	// Issuer is the name under which identities and organizations are stored; "" means the token's iss. The development
 	// provider needs it: it is one issuer, whatever address it listens on.
 	Issuer string
-	// Organization is the id or slug of the one organization that the issuer's tokens are for, whether they name it or not;
-	// "" means the one that they name. It must be what FixedOrganization returns.
+	// Organization is the id or slug of the only organization of the issuer's tokens, whether they name it or not; ""
+	// means the one that they name. It must be a result of FixedOrganization.
 	Organization string
-	// Separator, when there is one, stands between the names of roles, groups, teams and projects in issuers that write
-	// several into one string. It must be what ListSeparator accepts.
+	// Separator separates the names of roles, groups, teams and projects, for issuers that write several into one
+	// string; "" means none. It must be a text that ListSeparator accepts.
 	Separator string
-	// SharedOrganizations are the ids (canonical uuids) of organizations that this issuer may name although another one
-	// named them first.
+	// SharedOrganizations lists the ids (canonical uuids) of organizations that this issuer may name although another
+	// issuer named them first.
 	SharedOrganizations []string
 }
 
-// Identity is who calls, as the token says it.
+// Identity identifies the caller by the facts of the token.
 type Identity struct {
 	Issuer       string // see Mapping.Issuer
 	Subject      string // opaque, compared exactly
 	Organization storage.OrganizationClaim
-	// Roles, Groups, Teams, Projects are case-sensitive, without duplicates and empty strings, in the token's order.
-	// Groups are without one leading slash.
+	// Roles, Groups, Teams and Projects are case-sensitive, without duplicates and empty strings, in the token's order.
+	// In Groups one leading slash is removed.
 	Roles, Groups, Teams, Projects []string
-	// AgentExternalID is the OAuth client that got the token; "" when the token does not say.
+	// AgentExternalID is the OAuth client that got the token; "" when the token does not name it.
 	AgentExternalID string
 	Name, Email     string // "" when unknown
-	// Machine says that nobody stands behind the token (client_credentials), so that nobody can be asked.
+	// Machine reports whether the token has no person behind it (client_credentials), so that nobody can be asked.
 	Machine bool
 }
 
-// Map reads the identity from verified claims. It goes by what AppendFacts returns, and by nothing else of them.
+// Map reads the identity from verified claims. It uses exactly the facts that AppendFacts returns.
 func Map(c *token.Claims, m Mapping) (Identity, error) {
 	i := Identity{Issuer: m.Issuer}
 	if i.Issuer == "" {
@@ -121,7 +122,7 @@ func Map(c *token.Claims, m Mapping) (Identity, error) {
 	return i, nil
 }
 
-// UserClaim is what the store needs to find or make the user within an organization.
+// UserClaim returns the data with which the store finds or makes the user within an organization.
 func (i *Identity) UserClaim(organizationID string) storage.UserClaim {
 	u := storage.UserClaim{
 		OrganizationID: organizationID,
@@ -144,8 +145,8 @@ func (i *Identity) UserClaim(organizationID string) storage.UserClaim {
 // HasRole reports whether the token grants role, which is compared exactly.
 func (i *Identity) HasRole(role string) bool { return slices.Contains(i.Roles, role) }
 
-// first returns the first path that is present. A null is present: an issuer that sends it has something to say, and a
-// later claim must not speak in its place.
+// first returns the first path that is present. A null counts as present: an issuer that sends it says that there is no
+// value, and a later claim must not replace that.
 func first(c *token.Claims, paths []string) (v strictjson.Value, path string, ok bool) {
 	for _, path := range paths {
 		if v, ok := c.Lookup(path); ok {
@@ -164,7 +165,7 @@ func subject(c *token.Claims, paths []string) (string, error) {
 }
 
 // agent returns the OAuth client. azp and client_id, wherever the paths point, are two names for one thing: a token in
-// which they differ was not made by an issuer that we understand.
+// which they differ does not come from an issuer that this code understands.
 func agent(c *token.Claims, paths []string) (string, error) {
 	azp, okAZP := c.Lookup("azp")
 	id, okID := c.Lookup("client_id")
@@ -183,7 +184,7 @@ func agent(c *token.Claims, paths []string) (string, error) {
 
 func exact(s string) string { return s }
 
-// withoutSlash drops the slash with which Keycloak writes group paths, once.
+// withoutSlash removes one leading slash, which Keycloak writes before group paths.
 func withoutSlash(s string) string {
 	if len(s) > 0 && s[0] == '/' {
 		return s[1:]
@@ -191,7 +192,7 @@ func withoutSlash(s string) string {
 	return s
 }
 
-// ListSeparator reports whether s can stand between names in a string.
+// ListSeparator reports whether s can separate names in a string.
 func ListSeparator(s string) bool { return len(s) == 1 && strings.Contains(" ,;", s) }
 
 // union returns the names of all paths.
@@ -204,7 +205,7 @@ func union(c *token.Claims, paths []string, separator string, edit func(string) 
 		}
 		list := names(v, separator)
 		if out == nil && list != nil {
-			out = []string{} // named, if only to say that there is none
+			out = []string{} // the claim is there, even if only to say that there are none
 		}
 		for _, name := range list {
 			if name = edit(name); name != "" && !slices.Contains(out, name) {
@@ -215,14 +216,14 @@ func union(c *token.Claims, paths []string, separator string, edit func(string) 
 	return out
 }
 
-// names returns the strings of an array. What is not an array of strings through and through grants nothing: an object's
-// keys are not names, a string is not a list of one and is not split, unless the operator says by what (J20). Strings of an
+// names returns the strings of an array. A value that is not an array of only strings grants nothing: an object's keys
+// are not names. A string is not a list of one, and is split only by a separator from the operator (J20). Strings of an
 // array are never split.
 func names(v strictjson.Value, separator string) []string {
 	if v.Kind() == strictjson.String && separator != "" {
 		parts := strings.Split(v.Str(), separator)
 		for i, name := range parts {
-			parts[i] = strings.Trim(name, " ") // "a, b": a rule that denies b must find it
+			parts[i] = strings.Trim(name, " ") // "a, b": a rule that denies b must match it
 		}
 		return parts
 	}
@@ -239,7 +240,7 @@ func names(v strictjson.Value, separator string) []string {
 	return out
 }
 
-// text returns the first string of paths that can be shown; longer ones are taken for no name at all.
+// text returns the first string of paths that can be displayed; longer ones are ignored.
 func text(c *token.Claims, paths []string) string {
 	for _, path := range paths {
 		if s, ok := c.Str(path); ok && s != "" && len(s) <= maxText {

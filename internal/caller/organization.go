@@ -18,8 +18,8 @@ const maxSlug = 255
 
 var slugPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// organization reads which organization the token is for. None, several, or a value of another shape is ErrForbidden
-// (J21).
+// organization reads the organization that the token is for. No organization, several, or a value of another shape
+// gives ErrForbidden (J21).
 func (m *Mapping) organization(c *token.Claims, issuer string) (storage.OrganizationClaim, error) {
 	if m.Organization != "" {
 		return m.fixedOrganization(c, issuer)
@@ -41,7 +41,7 @@ func (m *Mapping) organization(c *token.Claims, issuer string) (storage.Organiza
 		case ok:
 			name, _ := single(v)
 			claim.Slug = readSlug(name)
-			// Beside an id, a display name ("Acme Inc.") that is no slug is merely not remembered.
+			// A display name ("Acme Inc.") beside an id is not an error: it is no slug, so it is not stored.
 			if claim.Slug == "" && claim.ID == "" {
 				return storage.OrganizationClaim{}, forbidden(path)
 			}
@@ -77,7 +77,7 @@ func organizationValue(v strictjson.Value) (id, slug string, ok bool) {
 	if v.Kind() != strictjson.Object {
 		return "", slug, true
 	}
-	// Keycloak, when told to add the organization's id: {"acme": {"id": "..."}}.
+	// Keycloak writes {"acme": {"id": "..."}} when it is configured to add the organization's id.
 	inner, present := v.Members()[0].Value.Get("id")
 	if !present {
 		return "", slug, true
@@ -86,7 +86,7 @@ func organizationValue(v strictjson.Value) (id, slug string, ok bool) {
 	return id, slug, ok
 }
 
-// single returns the one name in a string, an array of one string, or an object with one key.
+// single returns the only name in a string, an array of one string, or an object with one key.
 func single(v strictjson.Value) (string, bool) {
 	switch v.Kind() {
 	case strictjson.String:
@@ -103,8 +103,8 @@ func single(v strictjson.Value) (string, bool) {
 	return "", false
 }
 
-// readSlug returns s in lower case when that is a slug, else "". A uuid, in whatever spelling, is none: where a tenant may
-// choose its slug, one that looks like another tenant's id must not be taken for it.
+// readSlug returns s in lower case when that is a slug, else "". A uuid in any spelling is not a slug: where a tenant
+// may choose its slug, one that looks like another tenant's id must not be taken for that id.
 func readSlug(s string) string {
 	lower := strings.ToLower(s)
 	if len(s) > maxSlug || len(lower) != len(s) { // the Kelvin sign becomes a "k": another tenant's slug
@@ -116,10 +116,10 @@ func readSlug(s string) string {
 	return lower
 }
 
-// readUUID returns s in canonical form when it is a uuid in the form with four hyphens, in either case. The nil uuid
-// names nothing.
+// readUUID returns s in canonical form when it is a uuid with four hyphens, in upper or lower case. The nil uuid names
+// nothing.
 func readUUID(s string) (string, bool) {
-	if len(s) != 36 { // uuid.Parse also takes braces, urn:uuid: and bare digits
+	if len(s) != 36 { // uuid.Parse also accepts braces, urn:uuid: and bare digits
 		return "", false
 	}
 	id, err := uuid.Parse(s)
@@ -129,8 +129,8 @@ func readUUID(s string) (string, bool) {
 	return id.String(), true
 }
 
-// isCanonicalUUID reports whether s is a uuid as this project writes them. A subject in upper case is another subject
-// than the same in lower case, since subjects are compared exactly; taking both for one user id would merge them (J19).
+// isCanonicalUUID reports whether s is a uuid in the spelling of this project. Subjects are compared exactly, so a
+// subject in upper case differs from the same in lower case; using both as one user id would merge two users (J19).
 func isCanonicalUUID(s string) bool {
 	id, ok := readUUID(s)
 	return ok && id == s

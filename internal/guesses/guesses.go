@@ -1,10 +1,10 @@
-// Package guesses bounds how often credentials can be guessed (attack T12), and keeps whoever guesses from locking out
+// Package guesses bounds how often credentials can be guessed (attack T12), and keeps a guesser from locking out
 // others.
 //
-// Wrong credentials are counted over the last minute, by the address that they came from and by the beginning of the key
-// that was tried. A credential that is tried again and again is one guess: what is counted again is only itself. The
-// beginning of a key is no secret, so that anybody could use it up: it counts only against addresses that tried a wrong key
-// with that beginning themselves. So nobody is refused for what other addresses did.
+// It counts wrong credentials over the last minute, by their source address and by the beginning of the key. A repeated
+// credential is one guess: further tries count only against that credential. The beginning of a key is no secret, so
+// anybody could use up its limit. So it counts only against addresses that tried a wrong key with that beginning
+// themselves. Nobody is refused for the tries of other addresses.
 package guesses
 
 import (
@@ -28,17 +28,17 @@ const (
 	// maxCounters bounds the memory, about 200 bytes each. Beyond it new addresses are not counted, until others are
 	// forgotten: refusing them would lock out everybody.
 	maxCounters = 1 << 16
-	// perFailure is how many counters a failure can make.
+	// perFailure is the number of counters that one failure can make.
 	perFailure = 4
 	sweepEvery = 10 * time.Second
 )
 
-// Attempt is a credential that somebody presented.
+// Attempt is a credential that a client presented.
 type Attempt struct {
 	From netip.Addr // of Address
-	// Credential is a digest of all of it: never the credential itself.
+	// Credential is a digest of the whole credential: never the credential itself.
 	Credential [sha256.Size]byte
-	Prefix     string // the beginning of a key; "" for what has none
+	Prefix     string // the beginning of a key; "" for credentials without one
 }
 
 // Guesses counts wrong credentials. It is safe for concurrent use.
@@ -48,10 +48,10 @@ type Guesses struct {
 	counters *window.Counters
 	seed     maphash.Seed
 	made     atomic.Int64 // at least the number of counters
-	swept    atomic.Int64 // when counters were last forgotten, since the start
+	swept    atomic.Int64 // time of the last sweep, since the start
 }
 
-// New counts from nothing. now must give a monotonic reading, as time.Now, its default, does.
+// New makes an empty Guesses. now must return a monotonic reading, as time.Now, its default, does.
 func New(now func() time.Time) *Guesses {
 	if now == nil {
 		now = time.Now
@@ -59,9 +59,9 @@ func New(now func() time.Time) *Guesses {
 	return &Guesses{now: now, start: now(), counters: window.New(now), seed: maphash.MakeSeed()}
 }
 
-// Address is what the peer of a connection is counted as: an IPv4 address, or the /64 of an IPv6 address, all of which one
-// peer can use as it likes (attack T04). remote is "host:port" of the connection, never of a header. What is no address, as
-// the peer of a unix socket, is the zero one.
+// Address returns the address under which the peer of a connection is counted: an IPv4 address, or the /64 of an IPv6
+// address, all of which one peer can use as it likes (attack T04). remote is "host:port" of the connection, never of a
+// header. For a peer without an address, as on a unix socket, it is the zero address.
 func Address(remote string) netip.Addr {
 	peer, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -78,11 +78,11 @@ func Address(remote string) netip.Addr {
 	return block.Addr()
 }
 
-// Mark is a number for an address. It is never zero.
+// Mark returns a number for an address. It is never zero.
 func (g *Guesses) Mark(address netip.Addr) uint64 { return maphash.Comparable(g.seed, address) | 1 }
 
-// Wait is how long it takes until a credential may be looked at; zero: it may. A credential that is known to have come from
-// the same address before, and was good, need not be asked for.
+// Wait returns the time until a credential may be checked; zero: it may be now. The caller need not ask for a
+// credential that is known to be good and to have come from the same address before.
 func (g *Guesses) Wait(a Attempt) time.Duration {
 	if g.made.Load() == 0 {
 		return 0
@@ -93,7 +93,7 @@ func (g *Guesses) Wait(a Attempt) time.Duration {
 		charges = append(charges, window.Charge{Key: k.prefix, Limit: PerPrefix})
 	}
 	if g.counters.Used(k.credential) > 0 {
-		charges = charges[:1] // the same guess again: it is in the other counters
+		charges = charges[:1] // a repeated guess: it is in the other counters already
 	}
 	return g.look(charges)
 }
@@ -104,8 +104,8 @@ func (g *Guesses) look(charges []window.Charge) (wait time.Duration) {
 	return longest(states)
 }
 
-// Failed counts a credential that was wrong. When there was no room for it, it is how long to wait, and what the credential
-// was must not be told. Of concurrent guesses exactly as many as may have room.
+// Failed counts a wrong credential. When there was no room for it, it returns the time to wait, and the caller must not
+// reveal whether the credential was wrong. Of concurrent guesses exactly the allowed number have room.
 func (g *Guesses) Failed(a Attempt) (wait time.Duration) {
 	if !g.room() {
 		return 0
@@ -117,7 +117,7 @@ func (g *Guesses) Failed(a Attempt) (wait time.Duration) {
 		if a.Prefix != "" {
 			limit := int64(PerPrefix)
 			if g.counters.Used(k.tried) == 0 {
-				limit = window.Max // others' guesses are not this address's
+				limit = window.Max // others' guesses do not count against this address
 			}
 			charges = append(charges, window.Charge{Key: k.tried, Amount: 1, Limit: window.Max}, window.Charge{Key: k.prefix, Amount: 1, Limit: limit})
 		}
@@ -137,7 +137,7 @@ func longest(states []window.State) (wait time.Duration) {
 	return wait
 }
 
-// room reports whether there is memory to count one more, and forgets what is long over.
+// room reports whether there is memory for one more counter, and drops counters that are long over.
 func (g *Guesses) room() bool {
 	since := int64(g.now().Sub(g.start))
 	if last := g.swept.Load(); since-last >= int64(sweepEvery) && g.swept.CompareAndSwap(last, since) {

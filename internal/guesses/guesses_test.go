@@ -19,7 +19,7 @@ func attempt(remote, prefix, credential string) Attempt {
 	return Attempt{From: Address(remote), Prefix: prefix, Credential: sha256.Sum256([]byte(credential))}
 }
 
-// fail presents a credential that is wrong, as a caller does, and reports whether it was told so.
+// fail presents a wrong credential, as a caller does, and reports whether it was told that it is wrong.
 func fail(g *Guesses, a Attempt) bool { return g.Wait(a) == 0 && g.Failed(a) == 0 }
 
 func failures(g *Guesses, n int, remote string, prefix func(i int) string) (told int) {
@@ -84,7 +84,7 @@ func TestT12AnAddressGuessesSoOften(t *testing.T) {
 func TestT12ARepeatedCredentialIsOneGuess(t *testing.T) {
 	g := New(new(clock).now)
 	told := 0
-	for range 1000 { // a client that knows no better
+	for range 1000 { // a client that repeats its mistake
 		if fail(g, attempt("192.0.2.1:1", "dw-AAAAA", "revoked")) {
 			told++
 		}
@@ -97,7 +97,7 @@ func TestT12ARepeatedCredentialIsOneGuess(t *testing.T) {
 	}
 }
 
-// TestT12NobodyIsLockedOutByOthers: whoever knows the beginning of a key cannot keep its holder away.
+// TestT12NobodyIsLockedOutByOthers checks that knowing the beginning of a key is not enough to keep its holder out.
 func TestT12NobodyIsLockedOutByOthers(t *testing.T) {
 	g := New(new(clock).now)
 	if told := failures(g, 1000, "192.0.2.1:1", one); told != PerPrefix {
@@ -108,7 +108,7 @@ func TestT12NobodyIsLockedOutByOthers(t *testing.T) {
 		t.Errorf("the key's holder waits %s", wait)
 	}
 	told := 0
-	for i := range 500 { // each address has one guess that is not held against it
+	for i := range 500 { // each address has one guess that does not count against it
 		told += failures(g, 10, peer(i), one)
 	}
 	if told != 500 {
@@ -165,7 +165,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// What a credential costs that is new here, while nobody fails, and while somebody does.
+// BenchmarkWait measures a credential that is new here, while there are no failures, and while there are some.
 func BenchmarkWait(b *testing.B) {
 	a := attempt("192.0.2.1:1", "dw-AAAAA", "x")
 	for _, name := range []string{"quiet", "under attack"} {
