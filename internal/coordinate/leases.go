@@ -113,7 +113,7 @@ func (c *Coordinator) chargeLeases(ctx context.Context, epoch storage.CounterEpo
 		return at, ok, err
 	}
 	mine := make([]window.State, len(states))
-	if at, ok := c.leases.take(epoch, charges, mine); ok { // a lease has come meanwhile, and it is the reason that the counter is full
+	if at, ok := c.leases.take(epoch, charges, mine); ok { // a lease has come meanwhile, and filled the counter
 		copy(states, mine)
 		return at, true, nil
 	}
