@@ -47,7 +47,7 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
-// adaptText is the indented JSON of a Caddyfile, or the text of its error.
+// adaptText returns the indented JSON of a Caddyfile, or the text of its error.
 func adaptText(t *testing.T, config []byte) string {
 	t.Helper()
 	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": "Caddyfile"})

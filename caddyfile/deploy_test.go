@@ -57,7 +57,7 @@ func TestDeployedCaddyfiles(t *testing.T) {
 	}
 }
 
-// chartCaddyfile is the Caddyfile in the ConfigMap of rendered manifests.
+// chartCaddyfile returns the Caddyfile in the ConfigMap of rendered manifests.
 func chartCaddyfile(t *testing.T, manifests string) string {
 	t.Helper()
 	decoder := yaml.NewDecoder(strings.NewReader(manifests))

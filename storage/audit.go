@@ -117,7 +117,7 @@ type AuditMACs interface {
 	CheckMAC(message, mac []byte) bool
 }
 
-// NameHash is the hash of the chain's name.
+// NameHash returns the hash of the chain's name.
 func (c *AuditChain) NameHash() [sha256.Size]byte {
 	return sha256.Sum256(c.AppendName([]byte("durward audit chain\x00")))
 }

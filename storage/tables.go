@@ -25,7 +25,7 @@ type Table struct {
 	Key []int
 }
 
-// Column is the position of a column, -1 when there is none of that name.
+// Column returns the position of a column, -1 when there is none of that name.
 func (t *Table) Column(name string) int {
 	for i, c := range t.Columns {
 		if c.Name == name {
@@ -35,7 +35,7 @@ func (t *Table) Column(name string) int {
 	return -1
 }
 
-// KeyOf is the primary key of a row.
+// KeyOf returns the primary key of a row.
 func (t *Table) KeyOf(row []any) []any {
 	key := make([]any, len(t.Key))
 	for i, at := range t.Key {

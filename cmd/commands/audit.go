@@ -92,7 +92,7 @@ func tampered(cmd *cobra.Command, found int) error {
 	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return exitTampered, nil })(cmd, nil)
 }
 
-// counted is a number of things.
+// counted returns a number of things.
 func counted[N int | int64](n N, what string) string {
 	if n != 1 {
 		what += "s"
@@ -138,7 +138,7 @@ func (o *auditOptions) flags(cmd *cobra.Command) {
 // databaseFile is the name that shipped configurations give the store's file.
 const databaseFile = "durward.db"
 
-// file is the database file that --data names.
+// file returns the database file that --data names.
 func (o *auditOptions) file() string {
 	data := cmp.Or(o.data, defaultData)
 	if info, err := os.Stat(data); err == nil && !info.IsDir() {

@@ -185,7 +185,7 @@ func examinePostgres(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 	return keys
 }
 
-// files are those of paths that are there.
+// files returns those of paths that are there.
 func files(what string, paths ...string) (found []doctor.File) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {

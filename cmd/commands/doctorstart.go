@@ -48,7 +48,7 @@ func refusedStart(err error, file string) doctor.Finding {
 	return doctor.Finding{Severity: doctor.Error, Found: problem(err, file), Mend: strings.ToUpper(mend[:1]) + mend[1:]}
 }
 
-// takenBySites are the sites that take some of what connects to the gateway's.
+// takenBySites returns the sites that take some of what connects to the gateway's.
 func takenBySites(loaded caddy.Context, file string) (findings []doctor.Finding) {
 	gateway, err := loaded.AppIfConfigured("durward")
 	if err != nil {
@@ -60,7 +60,7 @@ func takenBySites(loaded caddy.Context, file string) (findings []doctor.Finding)
 	return findings
 }
 
-// sitesOf are the addresses that a loaded configuration's sites listen on, those that redirect to https included.
+// sitesOf returns the addresses that a loaded configuration's sites listen on, those that redirect to https included.
 func sitesOf(loaded caddy.Context) (addresses []string) {
 	sites, err := loaded.AppIfConfigured("http")
 	if err != nil {

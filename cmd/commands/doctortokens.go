@@ -128,7 +128,7 @@ func describeRefused(entries []refused.Entry, file string) string {
 	return b.String()
 }
 
-// tokensOf are the words of a Caddyfile; none when it cannot be read or is no Caddyfile. What it imports is not looked at.
+// tokensOf returns the words of a Caddyfile; none when it cannot be read or is no Caddyfile. What it imports is not looked at.
 func tokensOf(file string) []caddyfile.Token {
 	if file == "" || filepath.Ext(file) == ".json" {
 		return nil
@@ -144,7 +144,7 @@ func tokensOf(file string) []caddyfile.Token {
 	return tokens
 }
 
-// lineOf is the place of an option in the block of an identity, or of the identity when the option is not written and its
+// lineOf returns the place of an option in the block of an identity, or of the identity when the option is not written and its
 // default holds; "" when the identity is not found.
 func lineOf(tokens []caddyfile.Token, issuer, option string) string {
 	at := func(t caddyfile.Token) string { return fmt.Sprintf("%s:%d", t.File, t.Line) }

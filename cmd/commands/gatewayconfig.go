@@ -78,7 +78,7 @@ func (i configuredIdentity) isFor(o storage.Organization) bool {
 // named is a reference, and where it stands.
 type named struct{ place, reference string }
 
-// references are those to what is read when the configuration is loaded, in their order.
+// references returns those to what is read when the configuration is loaded, in their order.
 func (c *gatewayConfig) references() []named { return referencesIn("", c.whole) }
 
 func referencesIn(place string, value any) (found []named) {
@@ -99,7 +99,7 @@ func referencesIn(place string, value any) (found []named) {
 	return found
 }
 
-// fileOf is the path of a reference to a file.
+// fileOf returns the path of a reference to a file.
 func fileOf(reference string) (path string, ok bool) {
 	return strings.CutPrefix(strings.TrimSuffix(reference, "}"), "{file.")
 }
@@ -145,7 +145,7 @@ func (c *gatewayConfig) development() bool {
 	return false
 }
 
-// path is the SQLite store's file.
+// path returns the SQLite store's file.
 func (c *gatewayConfig) path() (string, error) {
 	path, err := caddy.NewReplacer().ReplaceOrErr(c.Store.Path, true, true)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *gatewayConfig) directory() (string, error) {
 	return filepath.Dir(path), err
 }
 
-// masterKeyReferences are the references to the master keys; in development mode, one that was made.
+// masterKeyReferences returns the references to the master keys; in development mode, one that was made.
 func (c *gatewayConfig) masterKeyReferences() []string {
 	if len(c.MasterKey) > 0 || !c.development() {
 		return c.MasterKey

@@ -34,7 +34,7 @@ const examples = `  $ durward dev
   $ durward reload --config Caddyfile
   $ durward stop`
 
-// Main is the main function of a binary that is durward rather than a Caddy with durward in it. version is what the
+// Main returns the main function of a binary that is durward rather than a Caddy with durward in it. version is what the
 // linker was told, or "": then it is what the Go toolchain recorded.
 func Main(version string) {
 	if version == "" {
@@ -46,7 +46,7 @@ func Main(version string) {
 	caddycmd.Main()
 }
 
-// recordedVersion is that of this module, which is the main one or, in a custom build, a dependency: a tag, a
+// recordedVersion returns that of this module, which is the main one or, in a custom build, a dependency: a tag, a
 // pseudo-version, or "(devel)".
 func recordedVersion(info *debug.BuildInfo, ok bool) string {
 	const unknown = "(devel)"

@@ -287,7 +287,7 @@ func (e *evaluation) do(ctx context.Context, method, path string, body []byte, o
 	return nil
 }
 
-// refusedBy is an answer that is an error.
+// refusedBy returns an answer that is an error.
 func refusedBy(status int, answer []byte) error {
 	var said app.ServiceError
 	_ = json.Unmarshal(answer, &said) // whatever is not ours is told by its status

@@ -151,7 +151,7 @@ func (o replayOptions) run(ctx context.Context, out, progress io.Writer) error {
 	return report.end(ctx, &r)
 }
 
-// span is the time that is asked for.
+// span returns the time that is asked for.
 func (o replayOptions) span(now time.Time) (from, to time.Time, err error) {
 	if from, err = parseMoment("since", o.since, now); err != nil {
 		return from, to, err

@@ -194,7 +194,7 @@ func formerly(d *replay.Decided) string {
 	}
 }
 
-// printable is a text that callers chose, as it can be written to a terminal: without what moves the cursor or changes how
+// printable returns a text that callers chose, as it can be written to a terminal: without what moves the cursor or changes how
 // the rest looks, and not too long.
 func printable(text string) string {
 	const most = 200
@@ -221,7 +221,7 @@ func newUserNames(store storage.Store, organization string) *userNames {
 	return &userNames{store: store, organization: organization, known: make(map[string]string)}
 }
 
-// of is the email of a user, or the id where there is none.
+// of returns the email of a user, or the id where there is none.
 func (n *userNames) of(ctx context.Context, id string) string {
 	if name, ok := n.known[id]; ok {
 		return name

@@ -62,7 +62,7 @@ func (e *secondStart) Error() string {
 	return fmt.Sprintf("the gateway is running already: process %d answers on the admin endpoint %s", e.pid, e.address)
 }
 
-// adminOf is the address of a configuration's admin endpoint; "" when there is none.
+// adminOf returns the address of a configuration's admin endpoint; "" when there is none.
 func adminOf(text []byte, file, adapter string) string {
 	var config struct {
 		Admin *struct {

@@ -17,7 +17,7 @@ import (
 // sites of a Caddyfile have no place in what Caddy loads.
 var takingSite = regexp.MustCompile(`^the site (without a host|\S+) on (\S+) takes `)
 
-// placeOfSite is the place of the site that an error names so; "" when there is none, or several that fit as well.
+// placeOfSite returns the place of the site that an error names so; "" when there is none, or several that fit as well.
 func placeOfSite(file, text string) string {
 	found := takingSite.FindStringSubmatch(text)
 	if found == nil || file == "" || filepath.Ext(file) == ".json" {

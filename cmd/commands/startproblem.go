@@ -26,7 +26,7 @@ var (
 	beginsWithLine = regexp.MustCompile(`^[^\s:]+:\d+: `)
 )
 
-// problem is an error of a start without Caddy's way to it: it begins with the file and line of the Caddyfile where these can be
+// problem returns an error of a start without Caddy's way to it: it begins with the file and line of the Caddyfile where these can be
 // told.
 func problem(err error, config string) string {
 	text := err.Error()
@@ -59,7 +59,7 @@ func problem(err error, config string) string {
 	return text
 }
 
-// configFile is the file that a command reads. A folder is none: where names ignore case, this project's `caddyfile` is one.
+// configFile returns the file that a command reads. A folder is none: where names ignore case, this project's `caddyfile` is one.
 func configFile(config string) string {
 	if config != "" {
 		return config
@@ -70,7 +70,7 @@ func configFile(config string) string {
 	return ""
 }
 
-// placeOf is the place of the line that an error is about: one that begins with the words of one of its clauses. "" when there is none,
+// placeOf returns the place of the line that an error is about: one that begins with the words of one of its clauses. "" when there is none,
 // or several that fit as well.
 func placeOf(tokens []caddyfile.Token, text string) string {
 	for _, clause := range strings.Split(text, ": ") {

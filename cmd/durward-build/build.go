@@ -188,7 +188,7 @@ func mainSource(plugins []plugin) []byte {
 	return src.Bytes()
 }
 
-// ownVersion is the version of durward that this command was built from, so that
+// ownVersion returns the version of durward that this command was built from, so that
 // `go run .../cmd/durward-build@v1.2.3` builds durward v1.2.3.
 func ownVersion() string {
 	info, ok := debug.ReadBuildInfo()

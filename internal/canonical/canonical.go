@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// JSON is the canonical form of a text. Texts that are one value but for blanks, the order of members and the spelling of
+// JSON returns the canonical form of a text. Texts that are one value but for blanks, the order of members and the spelling of
 // strings have the same. Errors are strictjson's.
 func JSON(text []byte, limits strictjson.Limits) ([]byte, error) {
 	v, err := strictjson.Parse(text, limits)

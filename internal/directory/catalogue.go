@@ -92,7 +92,7 @@ func ReadOnly(records []Record, source storage.Source, checkURL func(*url.URL) e
 	return entries, nil
 }
 
-// ReadOnlyID is the id of a read-only entry.
+// ReadOnlyID returns the id of a read-only entry.
 func ReadOnlyID(source storage.Source, slug string) string {
 	return uuid.NewSHA1(namespace, []byte(string(source)+"/"+slug)).String()
 }

@@ -33,7 +33,7 @@ var (
 	link     = regexp.MustCompile(`\]\((https://[^)]+)\)`)
 )
 
-// documentedEntries are the rows of the table, by the slug of the entry.
+// documentedEntries returns the rows of the table, by the slug of the entry.
 func documentedEntries(t *testing.T) map[string]documented {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/providers.md")

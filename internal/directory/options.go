@@ -86,7 +86,7 @@ func TrustedCAs(text string) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-// TrustedRoots are the system's certificate authorities with those of an entry's trusted_ca. nil when it names none.
+// TrustedRoots returns the system's certificate authorities with those of an entry's trusted_ca. nil when it names none.
 func TrustedRoots(text string) (*x509.CertPool, error) {
 	certificates, err := TrustedCAs(text)
 	if err != nil || certificates == nil {

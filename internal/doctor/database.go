@@ -104,7 +104,7 @@ func Counters(f postgres.Facts, conns int) (findings []Finding) {
 	return findings
 }
 
-// atLeast is a bound of connections, of which -1 is none.
+// atLeast returns a bound of connections, of which -1 is none.
 func atLeast(bound, without int) int {
 	if bound < 0 {
 		return without

@@ -14,7 +14,7 @@ import (
 
 var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 
-// good is a database without anything to say about.
+// good returns a database without anything to say about.
 func good(change func(*postgres.Facts)) postgres.Facts {
 	f := postgres.Facts{ServerVersion: 170002, Encoding: "UTF8", User: "durward", SynchronousCommit: "on", SynchronousNames: "ANY 1 (a, b)",
 		Fsync: "on", FullPageWrites: "on", MaxConnections: 100, RoleConnections: -1, DatabaseConnections: -1,

@@ -44,7 +44,7 @@ func (s *socketSpy) wantAsked(t *testing.T, reads, readDeadlines, writeDeadlines
 	}
 }
 
-// pair is a connection, its socket and its client. Without time that passes nobody looks.
+// pair returns a connection, its socket and its client. Without time that passes nobody looks.
 func pair(t *testing.T) (*Conn, *socketSpy, net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { _ = client.Close() })

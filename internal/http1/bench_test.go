@@ -29,7 +29,7 @@ func (loopback) DialPlain(ctx context.Context, network, addr string) (net.Conn, 
 	return (&net.Dialer{}).DialContext(ctx, network, addr)
 }
 
-// answering is an upstream that costs as little as one can: it looks for the length, reads the body and says answer.
+// answering returns an upstream that costs as little as one can: it looks for the length, reads the body and says answer.
 func answering(b *testing.B, answer []byte) *url.URL {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

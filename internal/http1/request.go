@@ -27,7 +27,7 @@ type Request struct {
 	Body   []byte // must not be changed until the answer's body is closed
 }
 
-// Get is the first value of the field of exactly that name; "" when there is none.
+// Get returns the first value of the field of exactly that name; "" when there is none.
 func (r *Request) Get(name string) string {
 	for i := range r.Fields {
 		if r.Fields[i].Name == name {

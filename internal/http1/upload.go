@@ -27,7 +27,7 @@ const (
 	linger = 50 * time.Millisecond
 )
 
-// written says whether the body was written to its end, and waits for that, but not for long.
+// written reports whether the body was written to its end, and waits for that, but not for long.
 func (u *upload) written(patience time.Duration) bool {
 	select {
 	case <-u.done:

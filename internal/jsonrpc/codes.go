@@ -45,7 +45,7 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap gives the syntax error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Response is the error as a JSON-RPC response.
+// Response returns the error as a JSON-RPC response.
 func (e *Error) Response() []byte { return ErrorResponse(e.ID, e.Code, e.Message, nil) }
 
 // ErrorResponse writes a JSON-RPC error response without blanks. id is the request's id as it was written, nil becomes
@@ -83,13 +83,13 @@ func ToolError(id []byte, text string, modern bool) []byte {
 	return append(b, '}', '}')
 }
 
-// Result is the answer to the request of that id.
+// Result returns the answer to the request of that id.
 func Result(id []byte, result any) []byte {
 	b := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"result":`...)
 	return append(append(b, encode(result)...), '}')
 }
 
-// NotificationOf is a notification of the gateway's own; nil params are left out.
+// NotificationOf returns a notification of the gateway's own; nil params are left out.
 func NotificationOf(method string, params any) []byte {
 	b := append([]byte(`{"jsonrpc":"2.0","method":`), encode(method)...)
 	if params != nil {

@@ -89,7 +89,7 @@ func named(m *Message) (member, value string) {
 	return "", ""
 }
 
-// header is the value of a header that must not be given twice, without the blanks around it; "" when absent.
+// header returns the value of a header that must not be given twice, without the blanks around it; "" when absent.
 func header(h http.Header, name string) (value string, single bool) {
 	switch values := h[name]; len(values) {
 	case 0:
@@ -136,7 +136,7 @@ func EncodeHeader(text string) string {
 	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
 }
 
-// HeaderMismatch is the error of a message that its headers disagree with.
+// HeaderMismatch returns the error of a message that its headers disagree with.
 func HeaderMismatch(m *Message, what string) error { return mismatch(m, what) }
 
 func mismatch(m *Message, what string) error {

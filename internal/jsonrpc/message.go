@@ -325,7 +325,7 @@ func doubtful(name []byte, known ...string) bool {
 	return false
 }
 
-// Lookup is the member of that name of an object, for what a decision needs from deeper inside params. It reports an
+// Lookup returns the member of that name of an object, for what a decision needs from deeper inside params. It reports an
 // *Error when there is a member whose name differs only in case, or holds a control character.
 func Lookup(object strictjson.Value, name string) (strictjson.Value, bool, error) {
 	for _, m := range object.Members() {

@@ -345,7 +345,7 @@ func text(s *strictjson.Scanner) string {
 	return string(raw)
 }
 
-// member is the index in lists of what any reader could take for one, -1 for none.
+// member returns the index in lists of what any reader could take for one, -1 for none.
 func member(name []byte) int {
 	for i := range lists {
 		if folds(name, lists[i].member) {

@@ -6,7 +6,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// NewReader is an event stream whose events hold filtered messages: src, whose events have at most limit bytes. Events
+// NewReader returns an event stream whose events hold filtered messages: src, whose events have at most limit bytes. Events
 // that nothing is taken out of keep their bytes.
 func (f *Filter) NewReader(src io.Reader, limit int) *ssewire.Rewriter {
 	return ssewire.NewRewriter(src, limit, f.Event)

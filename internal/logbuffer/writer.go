@@ -204,7 +204,7 @@ func (w *Writer) take(left lines) (waiting lines, gap int, flushes []chan struct
 	return waiting, gap, flushes
 }
 
-// end says whether the goroutine ends, and closes out: Finish was called and nothing waits. From then on Write writes by itself.
+// end reports whether the goroutine ends, and closes out: Finish was called and nothing waits. From then on Write writes by itself.
 func (w *Writer) end() (ended, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

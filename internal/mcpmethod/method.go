@@ -33,7 +33,7 @@ const (
 	ServerToClient
 )
 
-// Of is the class of a method, compared exactly. Methods that both sides may send (ping, tasks/*) have the class of what a
+// Of returns the class of a method, compared exactly. Methods that both sides may send (ping, tasks/*) have the class of what a
 // client sends. In the revision 2026-07-28 and later (modern), methods that it took away and that would have to be judged
 // are Unknown: servers answer them so.
 func Of(method string, modern bool) Class {

@@ -68,7 +68,7 @@ func Begin() Session { return Session{Upstream: rand.Text(), Own: true} }
 // BeginGuided makes a session for a client whose user has not connected their account.
 func BeginGuided() Session { return Session{Upstream: rand.Text(), Guided: true} }
 
-// Forwarded is the session id that the upstream gets; "" for none, or for one that the upstream has under another name.
+// Forwarded returns the session id that the upstream gets; "" for none, or for one that the upstream has under another name.
 func (s Session) Forwarded() string {
 	if s.Own || s.Guided {
 		return ""
@@ -164,7 +164,7 @@ func (c *Codec) Open(id string, b Binding) (Session, error) {
 
 func (b Binding) associated() []byte { return b.bound("mcp session") }
 
-// bound is the binding of what is sealed as associated data. Lengths go first: no two bindings share a text.
+// bound returns the binding of what is sealed as associated data. Lengths go first: no two bindings share a text.
 func (b Binding) bound(kind string) []byte {
 	out := make([]byte, 0, 160)
 	for _, field := range [...]string{kind, b.Organization, b.User, b.Agent, b.Server} {

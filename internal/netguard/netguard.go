@@ -64,7 +64,7 @@ func WithConnectTimeout(d time.Duration) Option { return func(g *Guard) { g.time
 // WithRootCAs replaces the system's certificate authorities in the clients that FetchClient makes.
 func WithRootCAs(pool *x509.CertPool) Option { return func(g *Guard) { g.roots = pool } }
 
-// Trusting is the guard with other certificate authorities for the clients that FetchClient makes; nil leaves them as they are.
+// Trusting returns the guard with other certificate authorities for the clients that FetchClient makes; nil leaves them as they are.
 func (g *Guard) Trusting(roots *x509.CertPool) *Guard {
 	if roots == nil {
 		return g

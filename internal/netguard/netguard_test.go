@@ -43,13 +43,13 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// loopback is the policy of development mode.
+// loopback returns the policy of development mode.
 func loopback() Policy {
 	p := prefixes("127.0.0.0/8", "::1/128")
 	return Policy{Allow: p, HTTP: p}
 }
 
-// edges are the first, a middle and the last address of a range.
+// edges returns the first, a middle and the last address of a range.
 func edges(p netip.Prefix) []netip.Addr {
 	first := p.Masked().Addr()
 	last, middle := first.AsSlice(), first.AsSlice()
@@ -64,7 +64,7 @@ func edges(p netip.Prefix) []netip.Addr {
 	return []netip.Addr{first, m, l}
 }
 
-// encodings are the ways in which an IPv4 address has been written to get past filters.
+// encodings returns the ways in which an IPv4 address has been written to get past filters.
 func encodings(a netip.Addr) []string {
 	b := a.As4()
 	n := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])

@@ -68,7 +68,7 @@ var (
 	prefix6to4  = netip.MustParsePrefix("2002::/16")
 )
 
-// embedded is the IPv4 address to which a translator or relay would carry what is sent to a.
+// embedded returns the IPv4 address to which a translator or relay would carry what is sent to a.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	switch {

@@ -19,7 +19,7 @@ func (e *URLError) Error() string { return "URL refused: " + e.Reason }
 // Unwrap returns the refusal of the URL's address.
 func (e *URLError) Unwrap() error { return e.cause }
 
-// Is reports that a URLError is a refusal.
+// Is reports whether a URLError is a refusal.
 func (e *URLError) Is(target error) bool { return target == ErrRefused }
 
 // wellKnownNames are names whose address is known without asking. They are refused early; the dial would refuse them too.

@@ -15,21 +15,22 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Class sorts the answers of a token endpoint. docs/providers.md has the table for people.
+// Class sorts the answers of a token endpoint. docs/providers.md has the table for readers.
 type Class int
 
 // Classes of answers.
 const (
-	// Good: usable tokens.
+	// Good means usable tokens.
 	Good Class = iota
-	// Refused: the server has spoken, and the same request gets the same answer. What was sent (a code, a refresh token) must not
-	// be sent again: the server may have used it up, and a second use ends the grant (RFC 9700 section 4.14).
+	// Refused means that the server has decided: the same request gets the same answer. The code or refresh token
+	// that was sent must not be sent again. The server may have used it up, and a second use ends the grant (RFC 9700
+	// section 4.14).
 	Refused
-	// Later: nobody has answered, or somebody has asked to wait. The same request may succeed.
+	// Later means that there was no answer, or that the server asked to wait. The same request may succeed.
 	Later
 )
 
-// ClassOf is the class of what Exchange and Refresh return. Whatever is no answer at all is Later.
+// ClassOf returns the class of an error of Exchange and Refresh. An error without any answer is Later.
 func ClassOf(err error) Class {
 	if err == nil {
 		return Good
@@ -46,16 +47,16 @@ func ClassOf(err error) Class {
 	return Later
 }
 
-// UnusableError is an answer of a token endpoint that says neither yes in a way that can be used, nor no.
+// UnusableError reports an answer of a token endpoint that neither holds usable tokens nor is a refusal.
 type UnusableError struct {
-	Refresh seal.Secret // the refresh token that it hands out all the same: the one that was sent is spent then
+	Refresh seal.Secret // the refresh token that the answer holds nevertheless: the one that was sent is spent then
 	Cause   error       // ErrMalformed
 }
 
 func (e *UnusableError) Error() string { return "token endpoint: " + e.Cause.Error() }
 func (e *UnusableError) Unwrap() error { return e.Cause }
 
-// HandedOut is the refresh token of an unusable answer in err's chain, empty when there is none.
+// HandedOut returns the refresh token of an unusable answer in err's chain, empty when there is none.
 func HandedOut(err error) seal.Secret {
 	if e, ok := errors.AsType[*UnusableError](err); ok {
 		return e.Refresh
@@ -63,7 +64,7 @@ func HandedOut(err error) seal.Secret {
 	return seal.Secret{}
 }
 
-// judgeTokens says what an answer of a token endpoint means. It goes by what the answer holds, never by its Content-Type:
+// judgeTokens classifies an answer of a token endpoint. It goes by the answer's members, never by its Content-Type:
 //
 //	status 408, 429, 5xx                                  Later
 //	error server_error, temporarily_unavailable           Later
@@ -71,8 +72,8 @@ func HandedOut(err error) seal.Secret {
 //	2xx with a usable access token                        Good
 //	2xx without one                                       Refused: *UnusableError, with the refresh token that it holds
 //
-// Redirects, which are never followed, and bodies beyond the bounds are *UnusableError too (see Client.token).
-// secrets are removed from the server's words: some servers repeat what they were sent (attack A10).
+// Redirects, which are never followed, and bodies beyond the bounds are *UnusableError too (see Client.token). The
+// secrets are removed from the server's words, because some servers repeat what they were sent (attack A10).
 func judgeTokens(status int, body []byte, start time.Time, secrets ...string) (Tokens, error) {
 	if busy(status) {
 		return Tokens{}, fmt.Errorf("token endpoint: %w: status %d", ErrUnavailable, status)
@@ -94,8 +95,8 @@ func judgeTokens(status int, body []byte, start time.Time, secrets ...string) (T
 	return t, nil
 }
 
-// handedOut reads the refresh token of an answer whose access token cannot be used. It is looked for where the access token is,
-// and then in the answer itself.
+// handedOut reads the refresh token of an answer whose access token cannot be used. It looks where the access token
+// is, and then in the answer itself.
 func handedOut(v strictjson.Value) seal.Secret {
 	for _, v := range []strictjson.Value{granting(v), v} {
 		if refresh, _ := text(v, "refresh_token"); isToken(refresh) {
@@ -105,8 +106,8 @@ func handedOut(v strictjson.Value) seal.Secret {
 	return seal.Secret{}
 }
 
-// granting returns the object that holds the tokens of an answer: the answer, or what it says of its user (Slack's
-// oauth.v2.access, when only scopes of a user were asked for).
+// granting returns the object that holds the tokens of an answer. This is the answer itself, or its member about the
+// user (Slack's oauth.v2.access, when only scopes of a user were asked for).
 func granting(v strictjson.Value) strictjson.Value {
 	access, err := text(v, "access_token")
 	if nested, ok := v.Get("authed_user"); ok && err == nil && access == "" && nested.Kind() == strictjson.Object {
@@ -115,8 +116,8 @@ func granting(v strictjson.Value) strictjson.Value {
 	return v
 }
 
-// members reads the members of an answer: of a JSON object, else of a form, which is what GitHub and the first drafts of
-// OAuth answer with.
+// members reads the members of an answer: of a JSON object, else of a form. GitHub and the first drafts of OAuth
+// answer with forms.
 func members(body []byte) (strictjson.Value, error) {
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))) // a byte order mark
 	if len(body) == 0 || body[0] == '{' || body[0] == '[' || body[0] == '"' || body[0] == '<' {
@@ -128,7 +129,7 @@ func members(body []byte) (strictjson.Value, error) {
 	}
 	fields := make(map[string]string, len(form))
 	for name, values := range form {
-		if len(values) != 1 { // two readers could choose differently
+		if len(values) != 1 { // a repeated member: two readers could choose differently
 			return strictjson.Value{}, fmt.Errorf("%w: a parameter is repeated", ErrMalformed)
 		}
 		fields[name] = values[0]
@@ -140,8 +141,8 @@ func members(body []byte) (strictjson.Value, error) {
 	return parseObject(object)
 }
 
-// saysNo reports whether an answer is an error whatever its status: Slack and GitHub answer 200 to errors. An error member
-// that is empty says nothing.
+// saysNo reports whether an answer is an error, whatever its status is: Slack and GitHub answer 200 to errors. An
+// empty error member counts as absent.
 func saysNo(v strictjson.Value) bool {
 	if ok, given := v.Get("ok"); given && ok.Kind() == strictjson.Bool && !ok.Bool() {
 		return true
@@ -164,16 +165,16 @@ func saysNo(v strictjson.Value) bool {
 // maxToken caps access and refresh tokens, in bytes: they must fit into a header field.
 const maxToken = 16 << 10
 
-// isToken reports whether s can be sent as a token. A blank or a line break would end the header field that it is put into.
+// isToken reports whether s can be sent as a token. A space or a line break would end the header field that holds it.
 func isToken(s string) bool { return s != "" && !strings.Contains(s, " ") && printable(s, maxToken) }
 
-// bearers are the token types that go into `Authorization: Bearer`, in lower case. Shopify and LinkedIn name none, Slack names
-// whose the token is, Apigee writes a class name. What is not listed may need another scheme (DPoP, mac), and a client must
-// not use a token whose type it does not know (RFC 6749 section 7.1).
+// bearers lists the token types that go into `Authorization: Bearer`, in lower case. Shopify and LinkedIn name none,
+// Slack names the owner's kind (user or bot), Apigee writes a class name. Any other type may need another scheme
+// (DPoP, mac), and a client must not use a token whose type it does not know (RFC 6749 section 7.1).
 var bearers = []string{"", "bearer", "bearertoken", "user", "bot"}
 
-// parseTokens reads a token response (attack A09). Members that nothing depends on are ignored when they are unknown or of
-// an unknown form: a lifetime or a list of scopes that cannot be read must not cost a refresh token.
+// parseTokens reads a token response (attack A09). It ignores optional members that are unknown or malformed: an
+// unreadable lifetime or list of scopes must not cost a refresh token.
 func parseTokens(v strictjson.Value, start time.Time) (Tokens, error) {
 	v = granting(v)
 	access, err := text(v, "access_token")
@@ -206,7 +207,8 @@ func parseTokens(v strictjson.Value, start time.Time) (Tokens, error) {
 	return t, nil
 }
 
-// grantedScope reads what was granted: scope, or scopes as Bitbucket writes it; a text with blanks or commas, or a list.
+// grantedScope reads the granted scopes: scope, or scopes as Bitbucket writes it. The value is a string with spaces
+// or commas, or a list.
 func grantedScope(v strictjson.Value) string {
 	for _, name := range []string{"scope", "scopes"} {
 		m, ok := v.Get(name)
@@ -239,7 +241,7 @@ func refusal(endpoint string, a answer, secrets ...string) error {
 	return errorObject(endpoint, a.status, v, secrets...)
 }
 
-// busy reports statuses that say "later" rather than "no".
+// busy reports whether a status means "later" rather than "no".
 func busy(status int) bool {
 	return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// random is 256 random bits in base64url, 43 characters.
+// random returns 256 random bits in base64url, 43 characters.
 func random() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails
@@ -24,20 +24,21 @@ func NewState() string { return random() }
 // NewNonce makes a nonce parameter (OpenID Connect Core section 3.1.2.1): 256 bits, 43 characters.
 func NewNonce() string { return random() }
 
-// PKCE is a proof key (RFC 7636), method S256. The verifier is a secret until the code is redeemed.
+// PKCE holds a proof key (RFC 7636), method S256. The verifier is a secret until the code is redeemed.
 type PKCE struct {
 	Verifier  seal.Secret
 	Challenge string
 }
 
-// NewPKCE makes a proof key: 43 characters each.
+// NewPKCE makes a proof key. Verifier and challenge have 43 characters each.
 func NewPKCE() PKCE {
 	verifier := random()
 	sum := sha256.Sum256([]byte(verifier))
 	return PKCE{Verifier: seal.NewSecret(verifier), Challenge: base64.RawURLEncoding.EncodeToString(sum[:])}
 }
 
-// AuthorizationRequest is what a browser is sent to the authorization server with. It holds no secret.
+// AuthorizationRequest holds the parameters with which a browser is sent to the authorization server. It holds no
+// secret.
 type AuthorizationRequest struct {
 	Endpoint    string
 	ClientID    string
@@ -47,11 +48,11 @@ type AuthorizationRequest struct {
 	Challenge   string            // of PKCE
 	Resource    string            // RFC 8707
 	Nonce       string            // of OpenID Connect, which binds the ID token to the request; "" where none is asked for
-	Params      map[string]string // the provider's own, such as Google's access_type; none of the above
+	Params      map[string]string // parameters of this provider, such as Google's access_type; none of the above
 }
 
-// AuthorizationURL writes r as a URL. The endpoint keeps a query of its own, but for parameters that are set here. The
-// endpoint is checked once more: it goes to a browser (attack S06).
+// AuthorizationURL writes r as a URL. The endpoint's own query is kept, except for parameters that are set here. The
+// endpoint is checked once more because it goes to a browser (attack S06).
 func (c *Client) AuthorizationURL(r AuthorizationRequest) (string, error) {
 	u, err := url.Parse(r.Endpoint)
 	if err == nil {
@@ -89,23 +90,24 @@ func (c *Client) AuthorizationURL(r AuthorizationRequest) (string, error) {
 	return u.String(), nil
 }
 
-// Bounds of what a callback may carry, in bytes.
+// Bounds of the parameters of a callback, in bytes.
 const (
 	maxState = 256
 	maxCode  = 8 << 10
 )
 
-// Callback is an authorization response (RFC 6749 section 4.1.2, RFC 9207).
+// Callback holds an authorization response (RFC 6749 section 4.1.2, RFC 9207).
 type Callback struct {
 	State  string
 	Issuer string      // iss, "" when absent
 	Code   seal.Secret // empty when Denied is set
-	// Denied is the error that the response carries. It must not be shown before State and Issuer are found good.
+	// Denied is the error that the response carries. It must not be shown before State and Issuer have been
+	// validated.
 	Denied *ProtocolError
 }
 
-// ParseCallback reads the query of a request to the redirect URI. ErrMalformed when a parameter is repeated, state is
-// missing, or there is neither a code nor an error, or both.
+// ParseCallback reads the query of a request to the redirect URI. It returns ErrMalformed when a parameter is
+// repeated, when state is missing, when there is neither a code nor an error, or when there are both.
 func ParseCallback(q url.Values) (Callback, error) {
 	for _, name := range []string{"state", "iss", "code", "error", "error_description"} {
 		if len(q[name]) > 1 {
@@ -131,9 +133,10 @@ func ParseCallback(q url.Values) (Callback, error) {
 	return cb, nil
 }
 
-// ValidateIssuer judges the iss parameter of an authorization response (RFC 9207 section 2.4): it must be the issuer that
-// the attempt began with, character by character, and must be there when the server promised it. Where the issuer is not
-// known (endpoints configured without one) there is nothing to compare with. ErrMismatch (attack A04).
+// ValidateIssuer checks the iss parameter of an authorization response (RFC 9207 section 2.4). It must equal,
+// character by character, the issuer that the attempt began with, and must be present when the server promised it.
+// Where the issuer is not known (endpoints configured without one) there is nothing to compare with. The error is
+// ErrMismatch (attack A04).
 func ValidateIssuer(iss, expected string, promised bool) error {
 	switch {
 	case iss == "" && promised:

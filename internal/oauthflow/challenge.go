@@ -9,23 +9,23 @@ import (
 // maxChallenge caps one WWW-Authenticate field, in bytes: the work of parsing it grows faster than its length.
 const maxChallenge = 8 << 10
 
-// Challenge is what a protected resource demands in WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1). All of
-// it is a stranger's text.
+// Challenge holds the demands of a protected resource in WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1).
+// All of its text is untrusted.
 type Challenge struct {
 	ResourceMetadata string // URL of the RFC 9728 document
 	Scope            string // blank-separated
 	Error            string // invalid_token, insufficient_scope, ...
 }
 
-// BearerChallenge reads the first Bearer challenge of a header, preferring one that names resource metadata. It reports
-// false when there is none that can be read.
+// BearerChallenge reads the first Bearer challenge of a header. It prefers one that names resource metadata, and
+// returns false when no challenge can be read.
 func BearerChallenge(h http.Header) (Challenge, bool) {
 	var first *Challenge
 	for _, line := range h.Values("WWW-Authenticate") {
 		if len(line) > maxChallenge {
 			continue
 		}
-		// Line by line: one that cannot be read must not hide the others.
+		// Fields are parsed one by one: an unreadable field must not hide the others.
 		list, err := oauthex.ParseWWWAuthenticate([]string{line})
 		if err != nil {
 			continue

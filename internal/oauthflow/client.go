@@ -16,19 +16,20 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Bounds of one exchange with a stranger (attack S09).
+// Bounds of one exchange with an untrusted server (attack S09).
 const (
 	exchangeTimeout = 5 * time.Second
-	// A refresh token is spent once its provider has rotated it, whether or not the answer is waited for: what is given up too
-	// early costs the user the connection. Refreshes begin before the access ends, so that nobody waits for most of them.
+	// A refresh has a longer time-out than other requests. The provider rotates the refresh token whether or not the
+	// answer is waited for: giving up too early costs the user the connection. Most refreshes begin before the access
+	// token expires, and then nobody waits for them.
 	refreshTimeout = 10 * time.Second
 	maxBody        = 1 << 20
 )
 
-// jsonLimits bounds every JSON text read here.
+// jsonLimits bounds every JSON text that this package reads.
 var jsonLimits = strictjson.Limits{MaxBytes: maxBody, MaxDepth: 32, MaxMembers: 1_000}
 
-// Client talks to authorization servers. It is safe for concurrent use.
+// Client sends requests to authorization servers. It is safe for concurrent use.
 type Client struct {
 	guard *netguard.Guard
 	http  *http.Client
@@ -36,7 +37,7 @@ type Client struct {
 	now   func() time.Time
 }
 
-// New makes a client that reaches the world through guard. now is the clock by which expiry times are computed; nil is
+// New makes a client whose connections go through guard. now is the clock for computing expiry times; nil means
 // time.Now.
 func New(guard *netguard.Guard, now func() time.Time) *Client {
 	if now == nil {
@@ -45,7 +46,7 @@ func New(guard *netguard.Guard, now func() time.Time) *Client {
 	return &Client{guard: guard, http: guard.FetchClient(exchangeTimeout, maxBody), slow: guard.FetchClient(refreshTimeout, maxBody), now: now}
 }
 
-// trusting is the client with other certificate authorities; nil leaves them as they are.
+// trusting returns the client with other certificate authorities; nil keeps the present ones.
 func (c *Client) trusting(roots *x509.CertPool) *Client {
 	if roots == nil {
 		return c
@@ -53,16 +54,16 @@ func (c *Client) trusting(roots *x509.CertPool) *Client {
 	return New(c.guard.Trusting(roots), c.now)
 }
 
-// checkURL refuses what no request could be sent to and no browser should be sent to (attack S06).
+// checkURL refuses URLs to which no request can be sent or no browser should be sent (attack S06).
 func (c *Client) checkURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return errors.New("it is not a URL") // url.Parse repeats the text, which is a stranger's
+		return errors.New("it is not a URL") // the error of url.Parse repeats the text, which is untrusted
 	}
 	return c.guard.CheckURL(u)
 }
 
-// answer is a whole answer that has been read.
+// answer holds a response that has been read completely.
 type answer struct {
 	status int
 	header http.Header
@@ -80,14 +81,14 @@ func send(by *http.Client, req *http.Request) (answer, error) {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil && !busy(resp.StatusCode) { // a busy server's status says it all
+	if err != nil && !busy(resp.StatusCode) { // for a busy server the status is enough
 		return answer{}, transportError(req, err)
 	}
 	return answer{status: resp.StatusCode, header: resp.Header, body: body}, nil
 }
 
-// transportError classes what went wrong below HTTP. The URL that net/http puts into its errors is left out: only the
-// host is named.
+// transportError classifies an error below HTTP. It leaves out the URL that net/http puts into its errors and names
+// the host only.
 func transportError(req *http.Request, err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
@@ -99,7 +100,7 @@ func transportError(req *http.Request, err error) error {
 	return fmt.Errorf("asking %s: %w: %w", req.URL.Host, class, err)
 }
 
-// isJSON reports whether an answer says of itself that it is JSON.
+// isJSON reports whether the Content-Type of an answer is JSON.
 func (a answer) isJSON() bool {
 	media, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
 	return err == nil && (media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
@@ -116,11 +117,12 @@ func parseObject(b []byte) (strictjson.Value, error) {
 	return v, nil
 }
 
-// errAbsent: there is no document at an address. Callers go on to the next address.
+// errAbsent says that there is no document at an address. Callers go on to the next address.
 var errAbsent = errors.New("no such document")
 
-// document fetches a metadata document. A redirect, an error status and an answer that neither is JSON nor calls itself that
-// (a web application's page for every path) all mean errAbsent; a busy server is ErrUnavailable.
+// document fetches a metadata document. It returns errAbsent for a redirect, for an error status, and for an answer
+// that neither is JSON nor calls itself JSON (a web application's page for every path). A busy server is
+// ErrUnavailable.
 func (c *Client) document(ctx context.Context, address string) (strictjson.Value, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -157,7 +159,7 @@ func text(v strictjson.Value, name string) (string, error) {
 	return m.Str(), nil
 }
 
-// texts reads an optional member that is an array of strings; given tells an empty array from an absent one.
+// texts reads an optional member that is an array of strings. given distinguishes an empty array from an absent one.
 func texts(v strictjson.Value, name string) (list []string, given bool, err error) {
 	m, ok := v.Get(name)
 	if !ok || m.Kind() == strictjson.Null {

@@ -17,32 +17,33 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// discoveryTimeout bounds a whole discovery, which asks at most ten times.
+// discoveryTimeout bounds a whole discovery, which makes at most ten requests.
 const discoveryTimeout = 15 * time.Second
 
-// Target is an MCP server whose authorization server is looked for.
+// Target describes an MCP server whose authorization server is to be found.
 type Target struct {
-	// URL of the MCP endpoint.
+	// URL is the address of the MCP endpoint.
 	URL string
-	// Known endpoints, of the directory entry. They win over what is discovered; when the authorization and the token
-	// endpoint are known nothing is fetched, and when only the issuer is, the MCP server is not asked. One of the two
-	// endpoints without the issuer is an error: the MCP server would supply the other, and with it take the codes of the
-	// known server (attacks S08, A04).
+	// Known holds the endpoints of the directory entry. They take precedence over discovered ones. When both the
+	// authorization and the token endpoint are known, nothing is fetched. When only the issuer is known, the MCP
+	// server is not asked. One of the two endpoints without the issuer is an error: the MCP server would supply the
+	// other one, and could take the codes of the known server with it (attacks S08, A04).
 	Known storage.OAuthEndpoints
-	// Scopes configured by the operator; empty to discover them.
+	// Scopes lists the scopes that the operator configured; empty to discover them.
 	Scopes []string
-	// Issuer is preferred when the MCP server names several: the one at which a client is already kept.
+	// Issuer is preferred when the MCP server names several: a client at this issuer is already stored.
 	Issuer string
-	// Roots are the certificate authorities to trust; nil: the system's.
+	// Roots holds the certificate authorities to trust; nil means the system's.
 	Roots *x509.CertPool
 }
 
-// Discover finds the authorization server of an MCP server: an unauthenticated request, the RFC 9728 document that its
-// 401 names or that lies at a well-known place, the RFC 8414 document of the authorization server; without an RFC 9728
-// document the MCP 2025-03-26 way, metadata at the root of the MCP server's own origin.
+// Discover finds the authorization server of an MCP server. It sends an unauthenticated request, and reads the RFC
+// 9728 document that the 401 names or that lies at a well-known place, and then the RFC 8414 document of the
+// authorization server. Without an RFC 9728 document it follows MCP 2025-03-26: metadata at the root of the MCP
+// server's own origin.
 //
-// The issuer found may be another one than before. A caller that keeps a client or tokens compares it and sends none of
-// them to a new issuer (attack S08).
+// The issuer found may differ from the former one. A caller that keeps a client or tokens compares the issuers, and
+// sends none of them to a new one (attack S08).
 //
 // Errors are of the classes ErrUnavailable, ErrMalformed, ErrUnsupported, ErrMismatch.
 func (c *Client) Discover(ctx context.Context, t Target) (Discovery, error) {
@@ -92,7 +93,7 @@ func (c *Client) Discover(ctx context.Context, t Target) (Discovery, error) {
 	return d, nil
 }
 
-// overlay is found with known's members over it.
+// overlay returns found with the members of known in place of its own.
 func overlay(found, known storage.OAuthEndpoints) storage.OAuthEndpoints {
 	pick := func(known, found string) string {
 		if known != "" {
@@ -110,7 +111,7 @@ func overlay(found, known storage.OAuthEndpoints) storage.OAuthEndpoints {
 	}
 }
 
-// protected is what a protected resource says of itself.
+// protected holds the metadata of a protected resource.
 type protected struct {
 	resource   string
 	servers    []string // issuers
@@ -118,7 +119,7 @@ type protected struct {
 	challenged string   // scope of the 401
 }
 
-// ask asks the MCP server itself.
+// ask asks the MCP server itself for its authorization server.
 func (c *Client) ask(ctx context.Context, upstream *url.URL, prefer string) (Discovery, protected, error) {
 	challenge, demanded, err := c.probe(ctx, upstream)
 	if err != nil {
@@ -145,9 +146,9 @@ func (c *Client) ask(ctx context.Context, upstream *url.URL, prefer string) (Dis
 	return d, p, nil
 }
 
-// named fetches the metadata of an issuer that an MCP server names. Many servers name an address whose document is another
-// issuer's: with a final slash, or of another host. Nothing of such a document is used (RFC 8414 section 3.3) but that
-// name: the issuer is asked itself, as if the server had named it, and has to name itself.
+// named fetches the metadata of an issuer that an MCP server names. Many servers name an address whose document is
+// another issuer's: with a final slash, or of another host. Of such a document only that name is used (RFC 8414
+// section 3.3): that issuer is then asked itself, as if the server had named it, and its document has to name itself.
 func (c *Client) named(ctx context.Context, issuer string) (Discovery, error) {
 	d, err := c.FetchMetadata(ctx, issuer)
 	other, ok := errors.AsType[*issuerError](err)
@@ -160,11 +161,11 @@ func (c *Client) named(ctx context.Context, issuer string) (Discovery, error) {
 	return Discovery{}, err
 }
 
-// probeBody is a ping: the one request that every revision up to 2025-11-25 allows before initialize, and that makes no
-// session where no token is demanded.
+// probeBody is a ping. This is the one request that every revision up to 2025-11-25 allows before initialize, and it
+// creates no session where no token is demanded.
 const probeBody = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// probe sends a request without a token. demanded is true when the answer was a 401.
+// probe sends a request without a token. demanded reports whether the answer was a 401.
 func (c *Client) probe(ctx context.Context, upstream *url.URL) (ch Challenge, demanded bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, upstream.String(), strings.NewReader(probeBody))
 	if err != nil {
@@ -177,11 +178,11 @@ func (c *Client) probe(ctx context.Context, upstream *url.URL) (ch Challenge, de
 	if err != nil {
 		err = transportError(req, err)
 		if errors.Is(err, ErrMalformed) {
-			return Challenge{}, false, nil // a redirect: its documents may be in place all the same
+			return Challenge{}, false, nil // a redirect: the documents may exist nevertheless
 		}
 		return Challenge{}, false, err
 	}
-	_ = resp.Body.Close() // only the header counts; the body may be an endless stream
+	_ = resp.Body.Close() // only the header is needed; the body may be an endless stream
 	if resp.StatusCode != http.StatusUnauthorized {
 		return Challenge{}, false, nil
 	}
@@ -189,8 +190,9 @@ func (c *Client) probe(ctx context.Context, upstream *url.URL) (ch Challenge, de
 	return ch, true, nil
 }
 
-// protectedResource fetches the RFC 9728 document: where the challenge says, path-inserted, at the root. errAbsent when
-// there is none. A challenge that points to a forbidden place is passed over, not fetched (attack S05).
+// protectedResource fetches the RFC 9728 document: at the address of the challenge, then path-inserted, then at the
+// root. It returns errAbsent when there is none. A challenge that points to a forbidden address is skipped, not
+// fetched (attack S05).
 func (c *Client) protectedResource(ctx context.Context, upstream *url.URL, named string) (protected, error) {
 	const wellKnown = "/.well-known/oauth-protected-resource"
 	origin := upstream.Scheme + "://" + upstream.Host
@@ -221,7 +223,7 @@ func (c *Client) protectedResource(ctx context.Context, upstream *url.URL, named
 			}
 			return p, nil
 		case errors.Is(err, errAbsent), errors.Is(err, netguard.ErrRefused):
-			// A name that resolves to a forbidden address is refused only when it is dialled.
+			// A host name that resolves to a forbidden address is refused only when it is dialled.
 		case errors.Is(err, ErrUnavailable):
 			failure = errors.Join(failure, err)
 		default:
@@ -262,8 +264,8 @@ func parseProtected(v strictjson.Value, upstream *url.URL, check func(string) er
 }
 
 // covers reports whether resource names upstream: the same URL, or one of the same origin whose path is a parent of
-// upstream's by whole segments. RFC 9728 section 3.3 wants equality with the URL that the document's address was made
-// from; the document at the root is made from the origin, and servers give one document for all their paths.
+// upstream's by whole segments. RFC 9728 section 3.3 demands equality with the URL from which the document's address
+// was made. The document at the root is made from the origin, and servers give one document for all their paths.
 func covers(resource string, upstream *url.URL) bool {
 	if resource == upstream.String() {
 		return true
@@ -282,7 +284,7 @@ func covers(resource string, upstream *url.URL) bool {
 	return parent == "/" || parent == child || strings.HasPrefix(child, parent+"/")
 }
 
-// authority is host:port in lower case with the scheme's port written out.
+// authority returns host:port in lower case, with the scheme's default port written out.
 func authority(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -293,8 +295,8 @@ func authority(u *url.URL) string {
 	return strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// legacy is the way of MCP 2025-03-26: the MCP server's origin is the issuer. Where a token was demanded and there is no
-// document either, that revision prescribes the endpoints.
+// legacy finds the authorization server as MCP 2025-03-26 prescribes: the MCP server's origin is the issuer. Where a
+// token was demanded and there is no document either, that revision prescribes the endpoints.
 func (c *Client) legacy(ctx context.Context, upstream *url.URL, demanded bool) (Discovery, error) {
 	origin := upstream.Scheme + "://" + upstream.Host
 	d, err := c.named(ctx, origin)

@@ -70,7 +70,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, strings.ReplaceAll(answer.body, "BASE", base))
 }
 
-// paths are the requests so far.
+// paths returns the requests so far.
 func (f *fake) paths() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,17 +9,18 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Bounds of what is believed of a lifetime.
+// Bounds of a lifetime. A value outside is set to the nearest bound.
 const (
 	minLifetime = time.Second
 	maxLifetime = 365 * 24 * time.Hour
 )
 
-// epoch is more seconds than any token lives: a larger number is a time since 1970.
+// epoch is longer than any token lives, in seconds. A larger number is a time since 1970.
 const epoch = 1e9
 
-// lifetime is how long a token lives from start on: expires_in, else a member that some providers have in its place. It is brought
-// into minLifetime..maxLifetime; 0 when nobody said, or in a way that means nothing. Such a token is used until it is refused.
+// lifetime returns how long a token lives from start on. It reads expires_in, else a member that some providers have
+// in its place, and brings the value into minLifetime..maxLifetime. It returns 0 when there is no value or a
+// meaningless one; such a token is used until it is refused.
 func lifetime(v strictjson.Value, start time.Time) time.Duration {
 	for _, name := range []string{"expires_in", "expires", "expires_at", "expires_on"} {
 		m, ok := v.Get(name)
@@ -41,7 +42,7 @@ func lifetime(v strictjson.Value, start time.Time) time.Duration {
 	return 0
 }
 
-// number reads a number, or a text with one in it.
+// number reads a number, or a string that holds one.
 func number(m strictjson.Value) (float64, bool) {
 	var written string
 	switch m.Kind() {

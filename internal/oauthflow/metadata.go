@@ -12,43 +12,46 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Discovery is what is known of the authorization server of an MCP server.
+// Discovery holds the metadata of the authorization server of an MCP server.
 type Discovery struct {
-	// Endpoints, with Issuer as the server writes it and Resource as the MCP server names itself. Issuer is "" when the
-	// endpoints are configured without one.
+	// Endpoints holds the endpoints, with Issuer as the server writes it and Resource as the MCP server names itself.
+	// Issuer is "" when the endpoints are configured without one.
 	Endpoints storage.OAuthEndpoints
-	// Scopes to ask for; empty is the server's default.
+	// Scopes lists the scopes to ask for; empty means the server's default.
 	Scopes []string
-	// AuthMethods are the token endpoint's client authentication methods; empty is client_secret_basic (RFC 8414).
+	// AuthMethods lists the token endpoint's client authentication methods; empty means client_secret_basic (RFC
+	// 8414).
 	AuthMethods []string
-	// IssuerInResponse: the server promises iss in authorization responses (RFC 9207).
+	// IssuerInResponse says that the server promises iss in authorization responses (RFC 9207).
 	IssuerInResponse bool
-	// ClientMetadata: the server takes the URL of a client-id metadata document as client_id.
+	// ClientMetadata says that the server takes the URL of a client-id metadata document as client_id.
 	ClientMetadata bool
-	// NoRefresh: the server's list of grants leaves refresh_token out.
+	// NoRefresh says that the server's list of grants leaves refresh_token out.
 	NoRefresh bool
-	// UserinfoEndpoint is where an OpenID provider tells the claims of a user; "" when it does not.
+	// UserinfoEndpoint is the address at which an OpenID provider returns the claims of a user; "" when there is
+	// none.
 	UserinfoEndpoint string
-	// Assumed: no document was found and the endpoints are those that MCP 2025-03-26 prescribes for that case. Only a
-	// successful registration shows that they exist.
+	// Assumed says that no document was found and that the endpoints are those that MCP 2025-03-26 prescribes for
+	// that case. Only a successful registration shows that they exist.
 	Assumed bool
 
 	scopesSupported []string
 }
 
-// FetchMetadata fetches the metadata of an authorization server, as RFC 8414 or OpenID Connect Discovery name it, in the
-// order that MCP prescribes. The document's issuer must be the given one (attack S07); for an issuer without a path, with
-// and without the final slash are one, because both name the same document. ErrUnsupported when there is no document or
-// the server lacks PKCE with S256 (attack A05), ErrMismatch, ErrMalformed, ErrUnavailable.
+// FetchMetadata fetches the metadata of an authorization server from the addresses of RFC 8414 and OpenID Connect
+// Discovery, in the order that MCP prescribes. The document's issuer must be the given one (attack S07). For an
+// issuer without a path, the forms with and without the final slash are equal, because both lead to the same
+// document. It returns ErrUnsupported when there is no document or the server lacks PKCE with S256 (attack A05); else
+// ErrMismatch, ErrMalformed or ErrUnavailable.
 func (c *Client) FetchMetadata(ctx context.Context, issuer string) (Discovery, error) {
 	return c.fetchMetadata(ctx, issuer, serverAddresses, parseMetadata)
 }
 
-// FetchProvider fetches the metadata of the OpenID provider at which users log in. It is FetchMetadata, but for three things:
-// the issuer must be the given one to the character, as in its tokens (OpenID Connect Discovery section 4.3); the document of
-// OpenID Connect is asked for first, because others may leave out where userinfo is; and the provider need not say that it
-// knows PKCE. The operator has chosen it, many do PKCE without saying so, and the nonce
-// binds the code to the login all the same (RFC 9700 section 2.1.1).
+// FetchProvider fetches the metadata of the OpenID provider at which users log in. It differs from FetchMetadata in
+// three points. The issuer must equal the given one character by character, as in its tokens (OpenID Connect
+// Discovery section 4.3). The document of OpenID Connect is asked for first, because others may leave out the
+// userinfo endpoint. And the provider need not announce PKCE: the operator has chosen it, many providers do PKCE
+// without saying so, and the nonce binds the code to the login in any case (RFC 9700 section 2.1.1).
 func (c *Client) FetchProvider(ctx context.Context, issuer string) (Discovery, error) {
 	return c.fetchMetadata(ctx, issuer, providerAddresses, func(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
 		if iss, _ := text(v, "issuer"); iss != issuer {
@@ -86,7 +89,7 @@ func (c *Client) fetchMetadata(ctx context.Context, issuer string, list func(ori
 	return Discovery{}, fmt.Errorf("metadata of the issuer: %w: %w", ErrUnsupported, errAbsent)
 }
 
-// metadataAddresses lists where an issuer's document may be.
+// metadataAddresses lists the addresses at which an issuer's document may be.
 func (c *Client) metadataAddresses(issuer string, list func(origin, path string) []string) ([]string, error) {
 	if err := c.checkURL(issuer); err != nil {
 		return nil, fmt.Errorf("%w: the issuer: %w", ErrMalformed, err)
@@ -98,8 +101,8 @@ func (c *Client) metadataAddresses(issuer string, list func(origin, path string)
 	return list(u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")), nil
 }
 
-// serverAddresses are in the order of MCP: RFC 8414 with the path inserted, OpenID Connect with the path inserted, OpenID
-// Connect with the path before it.
+// serverAddresses lists the addresses in the order of MCP: RFC 8414 with the path inserted, OpenID Connect with the
+// path inserted, OpenID Connect with the path before it.
 func serverAddresses(origin, path string) []string {
 	addresses := []string{
 		origin + "/.well-known/oauth-authorization-server" + path,
@@ -111,14 +114,14 @@ func serverAddresses(origin, path string) []string {
 	return addresses
 }
 
-// providerAddresses are the same from the last to the first.
+// providerAddresses lists the same addresses from the last to the first.
 func providerAddresses(origin, path string) []string {
 	addresses := serverAddresses(origin, path)
 	slices.Reverse(addresses)
 	return addresses
 }
 
-// sameIssuer is string equality, but for the final slash of a URL that has no path.
+// sameIssuer reports whether two issuers are equal strings, apart from the final slash of a URL that has no path.
 func sameIssuer(a, b string) bool {
 	if a == b {
 		return true
@@ -128,9 +131,9 @@ func sameIssuer(a, b string) bool {
 	return a == b && err == nil && u.Path == ""
 }
 
-// issuerError says that a document names another issuer than it should.
+// issuerError says that a document names another issuer than expected.
 type issuerError struct {
-	found string // a stranger's text
+	found string // untrusted text
 }
 
 func (e *issuerError) Error() string {
@@ -143,7 +146,7 @@ func parseMetadata(v strictjson.Value, issuer string, check func(string) error) 
 	return parseServer(v, issuer, check, true)
 }
 
-// parseServer reads a metadata document. proofKeys: the server must say that it knows PKCE with S256 (attack A05).
+// parseServer reads a metadata document. proofKeys demands that the server announces PKCE with S256 (attack A05).
 func parseServer(v strictjson.Value, issuer string, check func(string) error, proofKeys bool) (Discovery, error) {
 	var d Discovery
 	var err error
@@ -174,7 +177,7 @@ func parseServer(v strictjson.Value, issuer string, check func(string) error, pr
 			return Discovery{}, fmt.Errorf("%w: %s: %w", ErrMalformed, e.name, err)
 		}
 	}
-	// What a list leaves out is not supported; a list that is left out has a default.
+	// A value that a list leaves out is not supported; a list that is left out has a default.
 	for _, l := range []struct {
 		name, needed string
 		optional     bool

@@ -16,45 +16,48 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Client authentication methods of the token endpoint (RFC 7591 section 2) that are spoken here.
+// Client authentication methods of the token endpoint (RFC 7591 section 2) that this package supports.
 const (
 	AuthNone  = "none"
 	AuthBasic = "client_secret_basic"
 	AuthPost  = "client_secret_post"
 )
 
-// maxTime is the last second of the year 9999; what lies behind is no time that anybody meant.
+// maxTime is the last second of the year 9999. A later time is an error of the server.
 const maxTime = 253402300799
 
 // maxClientText caps client ids and secrets, in bytes.
 const maxClientText = 4 << 10
 
-// Application is durward as it presents itself to an authorization server.
+// Application describes durward to an authorization server.
 type Application struct {
 	Name        string
 	RedirectURI string
-	// MetadataURL is where ClientDocument is served, "" when it is not. Used when it is https with a path.
+	// MetadataURL is the address at which ClientDocument is served, "" when it is not. It is used when it is https
+	// with a path.
 	MetadataURL string
-	// ConfiguredID and ConfiguredSecret are a client that an administrator made at the provider; the secret may be empty.
+	// ConfiguredID and ConfiguredSecret are those of a client that an administrator made at the provider; the secret
+	// may be empty.
 	ConfiguredID     string
 	ConfiguredSecret seal.Secret
-	// Roots are the certificate authorities to trust; nil: the system's.
+	// Roots holds the certificate authorities to trust; nil means the system's.
 	Roots *x509.CertPool
 }
 
-// Registration is an OAuth client.
+// Registration holds an OAuth client.
 type Registration struct {
 	ClientID   string
 	Secret     seal.Secret // empty for AuthNone
 	AuthMethod string
 	Kind       storage.OAuthClientKind
-	// ExpiresAt is when the server forgets the secret; the zero time when it does not (client_secret_expires_at).
+	// ExpiresAt is the time at which the server forgets the secret; the zero time means never
+	// (client_secret_expires_at).
 	ExpiresAt time.Time
 }
 
-// ObtainClient gets a client at a discovered server: the configured one, else our client-id metadata document where the
-// server takes those, else a new registration (RFC 7591). ErrUnsupported when none of them is possible; else a
-// *ProtocolError, ErrUnavailable, ErrMalformed of the registration.
+// ObtainClient gets a client at a discovered server: the configured one, else our client-id metadata document where
+// the server takes those, else a new registration (RFC 7591). It returns ErrUnsupported when none of them is
+// possible; else the registration's *ProtocolError, ErrUnavailable or ErrMalformed.
 func (c *Client) ObtainClient(ctx context.Context, d Discovery, app Application) (Registration, error) {
 	if app.ConfiguredID != "" {
 		method, err := configuredMethod(!app.ConfiguredSecret.Empty(), d.AuthMethods)
@@ -72,11 +75,12 @@ func (c *Client) ObtainClient(ctx context.Context, d Discovery, app Application)
 	return c.trusting(app.Roots).register(ctx, d, app)
 }
 
-// secretMethods are the ways to send a secret, in the order in which those that a server lists are chosen. RFC 6749 makes every
-// server take the header, but many MCP servers list it and look for client_id in the body alone.
+// secretMethods lists the ways to send a secret, in order of preference among those that a server lists. RFC 6749
+// makes every server take the header, but many MCP servers list it and then look for client_id only in the body.
 var secretMethods = []string{AuthPost, AuthBasic}
 
-// configuredMethod chooses how a configured client authenticates. A server that lists nothing takes the header (RFC 8414).
+// configuredMethod chooses how a configured client authenticates. A server that lists no methods takes the header
+// (RFC 8414).
 func configuredMethod(secret bool, supported []string) (string, error) {
 	if !secret {
 		return AuthNone, nil
@@ -92,19 +96,20 @@ func configuredMethod(secret bool, supported []string) (string, error) {
 	return "", fmt.Errorf("configured client: %w: no client secret is taken at the token endpoint", ErrUnsupported)
 }
 
-// takesPublic reports whether a client with a metadata document may come without credentials. A server that takes such
-// documents but lists only secrets has listed what its registered clients use; one that lists private_key_jwt means it.
+// takesPublic reports whether a client with a metadata document may come without credentials. A server that takes
+// such documents but lists only secrets has listed the methods of its registered clients; one that lists
+// private_key_jwt demands it.
 func takesPublic(supported []string) bool {
 	return slices.Contains(supported, AuthNone) || !slices.Contains(supported, "private_key_jwt")
 }
 
-// isDocumentURL is the form that a client id must have to be a document's URL: https, a path, no fragment.
+// isDocumentURL reports whether a client id has the form of a document's URL: https, a path, no fragment.
 func isDocumentURL(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.Path != "" && u.Path != "/" && u.Fragment == "" && u.User == nil
 }
 
-// clientDocument is client metadata of RFC 7591 section 2.
+// clientDocument holds the client metadata of RFC 7591 section 2.
 type clientDocument struct {
 	ClientID        string   `json:"client_id,omitempty"`
 	ClientName      string   `json:"client_name"`
@@ -126,7 +131,7 @@ func (app Application) document(method string, refresh bool) clientDocument {
 	}
 }
 
-// ClientDocument is the JSON to serve at app.MetadataURL: the client-id metadata document.
+// ClientDocument returns the JSON to serve at app.MetadataURL: the client-id metadata document.
 func ClientDocument(app Application) ([]byte, error) {
 	d := app.document(AuthNone, true)
 	d.ClientID = app.MetadataURL
@@ -172,9 +177,10 @@ func (c *Client) register(ctx context.Context, d Discovery, app Application) (Re
 	return r, nil
 }
 
-// parseRegistration reads a client information response (RFC 7591 section 3.2.1). The server may have changed what was
-// asked for; a change that we cannot live with is an error. A secret that comes without a method is meant to be used (RFC 7591
-// section 2 has client_secret_basic for the default): Supabase hands one out, and refuses the client without it.
+// parseRegistration reads a client information response (RFC 7591 section 3.2.1). The server may have changed the
+// requested values; a change that makes the client unusable is an error. A secret without a method is meant to be
+// used (RFC 7591 section 2 has client_secret_basic for the default): Supabase hands one out, and refuses the client
+// without it.
 func parseRegistration(v strictjson.Value, asked string, supported []string, redirectURI string) (Registration, error) {
 	id, err := text(v, "client_id")
 	if err != nil {
@@ -221,7 +227,7 @@ func parseRegistration(v strictjson.Value, asked string, supported []string, red
 	return r, nil
 }
 
-// printable reports whether s is of the VSCHAR of RFC 6749 appendix A and at most limit bytes long.
+// printable reports whether s consists of VSCHAR (RFC 6749 appendix A) and is at most limit bytes long.
 func printable(s string, limit int) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7e {

@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// RevokeRequest gives tokens back (RFC 7009). Empty tokens are passed over.
+// RevokeRequest names the tokens to revoke (RFC 7009). Empty tokens are skipped.
 type RevokeRequest struct {
 	Endpoint string // revocation endpoint
 	Client   ClientAuth
@@ -18,9 +18,10 @@ type RevokeRequest struct {
 	Access   seal.Secret
 }
 
-// Revoke asks the server to forget tokens: the refresh token first, because most servers drop the access tokens of its
-// grant with it. Both are tried; the errors are joined. A server that does not know a token answers success. One that revokes no
-// access tokens (RFC 7009 section 2.2.1) is done with the refresh token, for asking again would change nothing.
+// Revoke asks the server to forget tokens. The refresh token comes first, because most servers drop the access tokens
+// of its grant with it. Both are tried; the errors are joined. A server that does not know a token answers success.
+// For a server that revokes no access tokens (RFC 7009 section 2.2.1) revoking the refresh token is enough, because
+// asking again would change nothing.
 func (c *Client) Revoke(ctx context.Context, r RevokeRequest) error {
 	c = c.trusting(r.Client.Roots)
 	refresh, access := c.revoke(ctx, r, r.Refresh, "refresh_token"), c.revoke(ctx, r, r.Access, "access_token")

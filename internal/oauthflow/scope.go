@@ -9,10 +9,11 @@ import (
 // maxScope caps the scopes of one request, in bytes.
 const maxScope = 8 << 10
 
-// offlineAccess asks for a refresh token where the server wants to be asked (OpenID Connect Core section 11).
+// offlineAccess is the scope that asks for a refresh token, where the server demands it (OpenID Connect Core section
+// 11).
 const offlineAccess = "offline_access"
 
-// checkScopes refuses scopes that RFC 6749 section 3.3 does not know.
+// checkScopes refuses scopes outside the grammar of RFC 6749 section 3.3.
 func checkScopes(scopes []string) error {
 	total := 0
 	for _, s := range scopes {
@@ -32,8 +33,8 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-// Union lists the scopes of several lists, each once, in the order in which they come. Scopes that RFC 6749 section 3.3 does
-// not know, and more than fit into a request, are ErrMalformed.
+// Union returns the scopes of several lists, each once, in the order in which they come. It returns ErrMalformed for
+// scopes outside the grammar of RFC 6749 section 3.3, and for more than fit into a request.
 func Union(lists ...[]string) ([]string, error) {
 	var union []string
 	for _, scope := range slices.Concat(lists...) {
@@ -44,9 +45,10 @@ func Union(lists ...[]string) ([]string, error) {
 	return union, checkScopes(union)
 }
 
-// chooseScopes decides what to ask for: what the operator configured, word for word; else what the resource demanded;
-// else what it lists; else nothing, which is the server's default. offline_access joins discovered scopes when the
-// authorization server lists it, never an empty list: alone it would ask for less than the default.
+// chooseScopes chooses the scopes to ask for: those that the operator configured, word for word; else those that the
+// resource demanded; else those that it lists; else none, which is the server's default. offline_access is added to
+// discovered scopes when the authorization server lists it, but never to an empty list: alone it would ask for less
+// than the default.
 func chooseScopes(configured []string, challenge string, listed, supported []string) ([]string, error) {
 	if len(configured) > 0 {
 		return configured, checkScopes(configured)

@@ -13,16 +13,17 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// ClientAuth is how a client shows who it is.
+// ClientAuth holds the credentials of a client.
 type ClientAuth struct {
 	ID     string
 	Secret seal.Secret
 	Method string // AuthNone, AuthBasic or AuthPost
-	// Roots are the certificate authorities to trust; nil: the system's.
+	// Roots holds the certificate authorities to trust; nil means the system's.
 	Roots *x509.CertPool
 }
 
-// Otherwise is the client with its secret in the other place: in the header, or in the body. ok is false without a secret.
+// Otherwise returns the client with its secret in the other place: in the header, or in the body. ok is false without
+// a secret.
 func (a ClientAuth) Otherwise() (other ClientAuth, ok bool) {
 	switch {
 	case a.Secret.Empty():
@@ -37,19 +38,19 @@ func (a ClientAuth) Otherwise() (other ClientAuth, ok bool) {
 	return a, true
 }
 
-// Tokens is a token response (RFC 6749 section 5.1).
+// Tokens holds a token response (RFC 6749 section 5.1).
 type Tokens struct {
 	Access  seal.Secret
-	Refresh seal.Secret // empty: none was given; on a refresh the former one stays good
-	// ExpiresAt is reckoned from before the request was sent. Zero: not said, or said in a way that means nothing
-	// (0, negative); such a token is used until it is refused.
+	Refresh seal.Secret // empty: none was given; after a refresh the former one stays valid
+	// ExpiresAt is counted from before the request was sent. It is zero when the server gives no lifetime or a
+	// meaningless one (0, negative); such a token is used until it is refused.
 	ExpiresAt time.Time
-	Scope     string // "" when it is what was asked for
-	// IDToken is as the server sent it: nobody has verified it. Empty when there was none.
+	Scope     string // "" when it equals the requested scope
+	// IDToken is the ID token as the server sent it, unverified. It is empty when there was none.
 	IDToken seal.Secret
 }
 
-// ExchangeRequest redeems an authorization code.
+// ExchangeRequest describes the exchange of an authorization code.
 type ExchangeRequest struct {
 	Endpoint    string // token endpoint
 	Client      ClientAuth
@@ -59,8 +60,8 @@ type ExchangeRequest struct {
 	Resource    string
 }
 
-// Exchange redeems a code. ClassOf tells what an error means. A code must not be redeemed twice: only after a refusal that is
-// about something else than the code (the client, a parameter) is a second try worth it.
+// Exchange redeems a code. ClassOf tells the meaning of an error. A code must not be redeemed twice. A second try
+// makes sense only after a refusal that concerns something other than the code (the client, a parameter).
 func (c *Client) Exchange(ctx context.Context, r ExchangeRequest) (Tokens, error) {
 	code, verifier := r.Code.Reveal(), r.Verifier.Reveal()
 	form := url.Values{
@@ -73,7 +74,7 @@ func (c *Client) Exchange(ctx context.Context, r ExchangeRequest) (Tokens, error
 	return c.token(ctx, c.http, r.Endpoint, r.Client, form, r.Resource, code, verifier)
 }
 
-// RefreshRequest asks for a new access token.
+// RefreshRequest describes a request for a new access token.
 type RefreshRequest struct {
 	Endpoint string // token endpoint
 	Client   ClientAuth
@@ -82,8 +83,9 @@ type RefreshRequest struct {
 	Scope    string // blank-separated; "": none is sent, and the server gives what it gave before (RFC 6749 section 6)
 }
 
-// Refresh redeems a refresh token. ClassOf tells what an error means: after Refused the token must not be sent again, after
-// Later the server may or may not have used it up. HandedOut is the refresh token of an answer that is unusable otherwise.
+// Refresh redeems a refresh token. ClassOf tells the meaning of an error. After Refused the token must not be sent
+// again; after Later the server may or may not have used it up. HandedOut returns the refresh token of an answer that
+// is otherwise unusable.
 func (c *Client) Refresh(ctx context.Context, r RefreshRequest) (Tokens, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {r.Token.Reveal()}}
 	if r.Scope != "" {
@@ -93,9 +95,9 @@ func (c *Client) Refresh(ctx context.Context, r RefreshRequest) (Tokens, error) 
 	return c.token(ctx, c.slow, r.Endpoint, r.Client, form, r.Resource, r.Token.Reveal())
 }
 
-// TryClient asks whether the server still accepts a client, without anybody's code or token: it redeems a code that nobody was
-// given. Servers look at the client first (RFC 6749 section 5.2): ClientRefused(err) is a no, every other refusal a yes. Nobody has
-// answered when err is of the class Later.
+// TryClient asks whether the server still accepts a client, without a user's code or token: it redeems an invented
+// code. Servers check the client first (RFC 6749 section 5.2). ClientRefused(err) means no; every other refusal means
+// yes. When err is of the class Later, there was no answer.
 func (c *Client) TryClient(ctx context.Context, endpoint string, client ClientAuth, redirectURI string) error {
 	_, err := c.Exchange(ctx, ExchangeRequest{Endpoint: endpoint, Client: client, Code: seal.NewSecret(random()), RedirectURI: redirectURI, Verifier: seal.NewSecret(random())})
 	return err
@@ -108,7 +110,7 @@ func (c *Client) token(ctx context.Context, by *http.Client, endpoint string, cl
 	start := c.now()
 	a, err := c.post(ctx, by, endpoint, client, form)
 	switch {
-	case errors.Is(err, ErrMalformed): // a redirect, or more than anybody should send
+	case errors.Is(err, ErrMalformed): // a redirect, or an oversized answer
 		return Tokens{}, &UnusableError{Cause: err}
 	case err != nil:
 		return Tokens{}, fmt.Errorf("token endpoint: %w", err)

@@ -9,9 +9,10 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Userinfo asks an OpenID provider for the claims of the user whose access token this is (OpenID Connect Core section 5.3).
-// Whoever asks has to compare sub with that of the ID token (section 5.3.2). ErrUnavailable; ErrMalformed when the answer is
-// another status than 200 or no JSON object, as it is when the client has asked the provider for signed ones.
+// Userinfo asks an OpenID provider for the claims of the access token's user (OpenID Connect Core section 5.3). The
+// caller has to compare sub with that of the ID token (section 5.3.2). Errors are ErrUnavailable, and ErrMalformed
+// when the status is not 200 or the answer is no JSON object. An answer is no JSON object when the client has asked
+// the provider for signed claims.
 func (c *Client) Userinfo(ctx context.Context, endpoint string, access seal.Secret) (strictjson.Value, error) {
 	if err := c.checkURL(endpoint); err != nil {
 		return strictjson.Value{}, fmt.Errorf("%w: userinfo_endpoint: %w", ErrMalformed, err)

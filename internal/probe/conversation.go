@@ -173,7 +173,7 @@ func (a *reply) take(text []byte) {
 	}
 }
 
-// result is a member of the answer's result.
+// result returns a member of the answer's result.
 func (a *reply) result(name string) (strictjson.Value, bool) {
 	if !a.found {
 		return strictjson.Value{}, false
@@ -185,7 +185,7 @@ func (a *reply) result(name string) (strictjson.Value, bool) {
 	return result.Get(name)
 }
 
-// text is a member of the result that is a text; "" when it is none.
+// text returns a member of the result that is a text; "" when it is none.
 func (a *reply) text(name string) string {
 	if v, ok := a.result(name); ok && v.Kind() == strictjson.String {
 		return v.Str()
@@ -225,7 +225,7 @@ func (a *reply) has(name, member string) bool {
 	return ok
 }
 
-// code is the code of the answer's error; "" when it has none.
+// code returns the code of the answer's error; "" when it has none.
 func (a *reply) code() string {
 	if !a.found {
 		return ""

@@ -71,7 +71,7 @@ func demanding(url string, provider storage.Provider) storage.DirectoryEntry {
 	return storage.DirectoryEntry{URL: url, Protocol: storage.ProtocolMCP, Provider: provider, RequiresAuth: true}
 }
 
-// legacyServer is a server of the revisions with initialize. It answers as JSON or in an event stream, in pages of two tools.
+// legacyServer returns a server of the revisions with initialize. It answers as JSON or in an event stream, in pages of two tools.
 func legacyServer(events bool, tools int, left *int) http.HandlerFunc {
 	answer := func(w http.ResponseWriter, body string) {
 		if events {

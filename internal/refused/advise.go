@@ -47,7 +47,7 @@ func Describe(r Refusal) Entry {
 	return e
 }
 
-// text is a claim as it may stand in a line of a configuration; "" when it may not: a line that is copied must not become
+// text returns a claim as it may stand in a line of a configuration; "" when it may not: a line that is copied must not become
 // two, or another option.
 func text(payload strictjson.Value, name string) string {
 	v, _ := payload.Get(name)
@@ -144,7 +144,7 @@ func unknownIssuer(a Advice, iss string, configured []string) Advice {
 	return a
 }
 
-// organizationOf is the first claim in force that could be written as an organization.
+// organizationOf returns the first claim in force that could be written as an organization.
 func organizationOf(payload strictjson.Value, m caller.Mapping) string {
 	for _, name := range m.OrganizationNames(&token.Claims{Object: payload}) {
 		if fixed, ok := caller.FixedOrganization(name); ok {
@@ -185,7 +185,7 @@ func algorithms(r Refusal) string {
 	return "algorithms " + strings.Join(append(slices.Clone(accepted), alg), " ")
 }
 
-// lifetime is the option that allows as long as the token lives, in whole hours.
+// lifetime returns the option that allows as long as the token lives, in whole hours.
 func lifetime(payload strictjson.Value) string {
 	lives, ok := token.Lifetime(payload)
 	if !ok {

@@ -19,7 +19,7 @@ const (
 // withheld are parts of names whose values could be used somewhere: some providers put other tokens into theirs.
 var withheld = []string{"token", "secret", "password", "assertion", "credential", "cookie", "private"}
 
-// claims are the members of a payload, bounded, and the names of what was left out. What could be used is replaced.
+// claims returns the members of a payload, bounded, and the names of what was left out. What could be used is replaced.
 func claims(payload strictjson.Value) (object json.RawMessage, left []string) {
 	out := []byte{'{'}
 	for name, value := range payload.EachMember() {

@@ -28,7 +28,7 @@ func newDerived[T any](k *Keyring, info string, size int, derive func(key []byte
 	return d
 }
 
-// all are the keys that are known, by version.
+// all returns the keys that are known, by version.
 func (d *derived[T]) all() *derivedKeys[T] {
 	known := d.ring.known.Load()
 	if made := d.made.Load(); made != nil && made.from == known {

@@ -57,7 +57,7 @@ type dataKey struct {
 // then every node has heard of it (see reloadAfter).
 const settleTime = time.Minute
 
-// current is the version of the key that new values are sealed with.
+// current returns the version of the key that new values are sealed with.
 func (d *dataKeys) current(now time.Time) uint32 {
 	for _, version := range d.versions {
 		if !d.keys[version].created.After(now.Add(-settleTime)) {
@@ -255,7 +255,7 @@ func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 	return plain, nil
 }
 
-// Newest is the version of the newest data key, settled or not.
+// Newest returns the version of the newest data key, settled or not.
 func (k *Keyring) Newest() uint32 { return k.known.Load().versions[0] }
 
 // Reseal opens what is sealed for a place and seals it for the same place with the newest data key, settled or not: who

@@ -16,13 +16,13 @@ func (k *Keyring) MAC(purpose string) *MAC {
 	return &MAC{newDerived(k, "durward digest\x00"+purpose, keySize, newHashes)}
 }
 
-// Sum is the digest of a message under the current key, 32 bytes.
+// Sum returns the digest of a message under the current key, 32 bytes.
 func (m *MAC) Sum(message []byte) []byte {
 	_, key := m.keys.current()
 	return key.sum(nil, message)
 }
 
-// Sums are the digests that Sum has given or would give, under each key, the newest one's first.
+// Sums returns the digests that Sum has given or would give, under each key, the newest one's first.
 func (m *MAC) Sums(message []byte) [][]byte {
 	m.keys.ring.freshen()
 	made := m.keys.all()

@@ -40,7 +40,7 @@ type program struct {
 	Args    []string `json:"args"`
 }
 
-// file is a configuration with one server.
+// file returns a configuration with one server.
 func file(group, slug string, server any) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
@@ -52,7 +52,7 @@ func file(group, slug string, server any) string {
 	return strings.TrimSpace(out.String())
 }
 
-// word is a text as one word of a shell.
+// word returns a text as one word of a shell.
 func word(text string) string {
 	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/.-_~") == "" {
 		return text

@@ -72,7 +72,7 @@ func (b *Bare) begin() {
 	}
 }
 
-// after is the rest of a stream one of whose reads ended with err.
+// after returns the rest of a stream one of whose reads ended with err.
 func after(src io.Reader, err error) io.Reader {
 	if err != nil {
 		return failed{err}

@@ -95,7 +95,7 @@ func (r *Reader) Next() (*Event, error) {
 	return e, nil
 }
 
-// Rest is the stream after the block that Next gave out last, or, after [ErrTooLarge], from the block that was too large.
+// Rest returns the stream after the block that Next gave out last, or, after [ErrTooLarge], from the block that was too large.
 // The Reader must not be used any more; the last Event stays valid.
 func (r *Reader) Rest() io.Reader {
 	unread := bytes.NewReader(r.buf[r.start+r.used : r.end])
@@ -288,7 +288,7 @@ func (r *Reader) parse(block []byte, e *Event) {
 	}
 }
 
-// named is a name as a string. A stream has few: the last one is kept, unless it is long.
+// named returns a name as a string. A stream has few: the last one is kept, unless it is long.
 func (r *Reader) named(name []byte) string {
 	if len(name) > 64 {
 		return string(name)

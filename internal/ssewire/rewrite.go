@@ -100,7 +100,7 @@ func (r *Rewriter) edits(e *Event) bool {
 	return len(e.Data) > 0 || r.whole && (e.HasID || e.Name != "" || e.Strange)
 }
 
-// reframe is the event with other data in place of its own, or with none.
+// reframe returns the event with other data in place of its own, or with none.
 func (r *Rewriter) reframe(e *Event, raw, data []byte) []byte {
 	if r.whole && e.Incomplete && len(data) == 0 {
 		return nil

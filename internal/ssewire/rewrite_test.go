@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// rewritten is an edit: of what begins with x, and of - to nothing.
+// rewritten returns an edit: of what begins with x, and of - to nothing.
 func rewritten(data []byte) ([]byte, bool) {
 	switch data[0] {
 	case 'x':

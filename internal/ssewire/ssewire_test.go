@@ -33,7 +33,7 @@ func readAll(src io.Reader, max int) ([]plain, error) {
 	}
 }
 
-// reference is the specification's algorithm, slow and on the whole text. Lines are found one byte at a time.
+// reference returns the specification's algorithm, slow and on the whole text. Lines are found one byte at a time.
 func reference(s string) []plain {
 	type line struct{ text, raw string }
 	var all []line

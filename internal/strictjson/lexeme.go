@@ -93,7 +93,7 @@ func (s *Scanner) str() (escaped, ok bool) {
 	}
 }
 
-// escapeLength is the length of the escape that b starts with, a surrogate pair being one; 0 with the reason when it
+// escapeLength returns the length of the escape that b starts with, a surrogate pair being one; 0 with the reason when it
 // is not valid. Lone surrogates are refused: readers make of them U+FFFD, an error, or invalid UTF-8, each its own.
 func escapeLength(b []byte) (int, string) {
 	if len(b) < 2 {

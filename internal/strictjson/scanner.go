@@ -78,7 +78,7 @@ func (s *Scanner) Release() {
 	scanners.Put(s)
 }
 
-// End says whether the text was one valid value and nothing else. It returns a *SyntaxError or nil.
+// End reports whether the text was one valid value and nothing else. It returns a *SyntaxError or nil.
 func (s *Scanner) End() error {
 	if s.err == nil {
 		s.blanks()
@@ -95,7 +95,7 @@ func (s *Scanner) End() error {
 // Failed reports whether an error was met.
 func (s *Scanner) Failed() bool { return s.err != nil }
 
-// Offset is the position of the next value, in bytes.
+// Offset returns the position of the next value, in bytes.
 func (s *Scanner) Offset() int { return s.pos }
 
 // Kind tells the kind of the next value by its first byte; Invalid when none can start here.
@@ -139,7 +139,7 @@ type ObjectFrame struct {
 	names nameFrame
 }
 
-// Name is the decoded name of the present member: a view that is valid until the next NextMember of the same object.
+// Name returns the decoded name of the present member: a view that is valid until the next NextMember of the same object.
 func (o *ObjectFrame) Name() []byte { return o.name }
 
 // OpenObject enters the next value, which must be an object.

@@ -69,13 +69,13 @@ func (v Value) node() *node {
 	return &v.doc.nodes[v.at]
 }
 
-// Kind is the value's type.
+// Kind returns the value's type.
 func (v Value) Kind() Kind { return v.node().kind }
 
 // Offset is where the value starts in the text that was parsed, in bytes.
 func (v Value) Offset() int { return int(v.node().start) }
 
-// Raw is the value's text as it was written, a view of the text that was parsed.
+// Raw returns the value's text as it was written, a view of the text that was parsed.
 func (v Value) Raw() []byte {
 	if v.doc == nil {
 		return nil
@@ -120,7 +120,7 @@ func (v Value) Is(text string) bool {
 	return string(v.doc.view(v.node())) == text
 }
 
-// Num is a number as it was written; "" for other kinds.
+// Num returns a number as it was written; "" for other kinds.
 func (v Value) Num() string {
 	if v.Kind() != Number {
 		return ""
@@ -131,10 +131,10 @@ func (v Value) Num() string {
 // Bool is true for the literal true alone.
 func (v Value) Bool() bool { return v.Kind() == Bool && v.doc.src[v.node().start] == 't' }
 
-// Len is the number of elements of an array or members of an object.
+// Len returns the number of elements of an array or members of an object.
 func (v Value) Len() int { return int(v.node().count) }
 
-// Elems are an array's elements in order; nil for other kinds.
+// Elems returns an array's elements in order; nil for other kinds.
 func (v Value) Elems() []Value {
 	if v.Kind() != Array {
 		return nil
@@ -146,7 +146,7 @@ func (v Value) Elems() []Value {
 	return out
 }
 
-// Members are an object's members in the order of the text; nil for other kinds.
+// Members returns an object's members in the order of the text; nil for other kinds.
 func (v Value) Members() []Member {
 	if v.Kind() != Object {
 		return nil
@@ -193,7 +193,7 @@ func (v Value) AppendWithout(out []byte, leave func(name []byte) bool) []byte {
 	return append(out, '}')
 }
 
-// Get is the member of exactly that name. Other kinds than objects have none.
+// Get returns the member of exactly that name. Other kinds than objects have none.
 func (v Value) Get(name string) (Value, bool) {
 	if v.Kind() != Object {
 		return Value{}, false
@@ -206,7 +206,7 @@ func (v Value) Get(name string) (Value, bool) {
 	return Value{}, false
 }
 
-// Any is the value as encoding/json would decode it into an any, but number decides what the lexeme of a number becomes.
+// Any returns the value as encoding/json would decode it into an any, but number decides what the lexeme of a number becomes.
 func (v Value) Any(number func(lexeme string) any) any {
 	switch v.Kind() {
 	case Bool:
@@ -231,7 +231,7 @@ func (v Value) Any(number func(lexeme string) any) any {
 	return nil
 }
 
-// Clone is the value with a copy of its text alone, for keeping longer than the text that was parsed. Offsets of a
+// Clone returns the value with a copy of its text alone, for keeping longer than the text that was parsed. Offsets of a
 // clone count from its own start.
 func (v Value) Clone() Value {
 	if v.doc == nil {

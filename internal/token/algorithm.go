@@ -14,16 +14,17 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Bounds of RSA keys, in bits. The lower one is NIST SP 800-131A's; the upper one bounds the work of a verification.
+// Bounds of RSA keys, in bits. The lower one is that of NIST SP 800-131A; the upper one bounds the work of a
+// verification.
 const (
 	minRSABits = 2048
 	maxRSABits = 8192
 )
 
-// DefaultAlgorithms are the algorithms that are accepted when the operator names none.
+// DefaultAlgorithms returns the algorithms that are accepted when the operator names none.
 func DefaultAlgorithms() []string { return []string{"RS256", "PS256", "ES256", "ES384", "EdDSA"} }
 
-// family is the kind of key that an algorithm takes.
+// family names the kind of key that an algorithm takes.
 type family int
 
 const (
@@ -33,7 +34,7 @@ const (
 )
 
 type algorithm struct {
-	// method verifies a signature over signed with a key that fits.
+	// method verifies a signature over signed, with a key that fits.
 	method interface {
 		Verify(signed string, signature []byte, key any) error
 	}
@@ -42,7 +43,7 @@ type algorithm struct {
 }
 
 // algorithmNamed returns a supported algorithm. HS* and "none" are not in the table and so cannot be switched on: a
-// symmetric algorithm turns the published key into a signing key (J05). Names are compared exactly (J04).
+// symmetric algorithm would turn the published key into a signing key (J05). Names are compared exactly (J04).
 func algorithmNamed(name string) (algorithm, bool) {
 	switch name {
 	case "RS256":
@@ -69,8 +70,8 @@ func algorithmNamed(name string) (algorithm, bool) {
 	return algorithm{}, false
 }
 
-// fits reports whether key is of the type, and on the curve, that the algorithm is defined for (RFC 7518 section 3).
-// The methods do not check the curve.
+// fits reports whether key has the type and curve for which the algorithm is defined (RFC 7518 section 3). The
+// methods themselves do not check the curve.
 func (a algorithm) fits(key crypto.PublicKey) bool {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
@@ -123,8 +124,8 @@ func checkRSA(k *rsa.PublicKey) error {
 	return nil
 }
 
-// smallOrder are the y coordinates, little-endian and without the sign bit, of the points of small order on edwards25519,
-// the two non-canonical spellings included. With such a key anybody can make signatures.
+// smallOrder lists the y coordinates, little-endian and without the sign bit, of the points of small order on
+// edwards25519, including the two non-canonical spellings. Anybody can make signatures for such a key.
 var smallOrder = [...][32]byte{
 	{}, // y = 0, order 4: the all-zero key
 	{1},

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Claims is what a verified token says. It must not be changed: it may be shared by requests.
+// Claims holds the claims of a verified token. It must not be changed, because requests may share it.
 type Claims struct {
 	Vouched
 	Subject string // 1 to 255 bytes without control characters; opaque, compared exactly
@@ -16,20 +16,21 @@ type Claims struct {
 	Object strictjson.Value
 }
 
-// Vouched is what has to be known of a token for as long as it is taken for a good one; see Verifier.Recheck.
+// Vouched holds the facts that are needed as long as a verified token stays in use; see Verifier.Recheck.
 type Vouched struct {
 	Issuer    string
 	ExpiresAt time.Time // UTC; never zero
 	IssuedAt  time.Time // UTC; zero when absent
 
-	// What vouched for the claims.
+	// keyID and algorithm name the key that verified the claims.
 	keyID, algorithm string
 	key              crypto.PublicKey
 }
 
-// Lookup returns the claim at path: the top-level member of exactly that name, else the member that the path's
-// dot-separated steps lead to, e.g. "realm_access.roles". A step may itself contain dots
-// ("https://example.com/claims.org" is member org of "https://example.com/claims"); the longest name that leads on wins.
+// Lookup returns the claim at path. This is the top-level member of exactly that name, else the member that the
+// path's dot-separated steps lead to, e.g. "realm_access.roles". A step may itself contain dots
+// ("https://example.com/claims.org" is member org of "https://example.com/claims"); the longest name that leads on
+// wins.
 func (c *Claims) Lookup(path string) (strictjson.Value, bool) { return lookup(c.Object, path) }
 
 func lookup(v strictjson.Value, path string) (strictjson.Value, bool) {
@@ -51,7 +52,7 @@ func lookup(v strictjson.Value, path string) (strictjson.Value, bool) {
 	return strictjson.Value{}, false
 }
 
-// Str returns the string at path; false when there is none or it is not a string.
+// Str returns the string at path. ok is false when there is none or it is not a string.
 func (c *Claims) Str(path string) (string, bool) {
 	v, _ := c.Lookup(path)
 	if v.Kind() != strictjson.String {
@@ -60,6 +61,6 @@ func (c *Claims) Str(path string) (string, bool) {
 	return v.Str(), true
 }
 
-// Opaque reports whether s can be a subject or client id: 1 to 255 bytes without control characters. It is never trimmed
-// or folded (J19).
+// Opaque reports whether s can be a subject or client id: 1 to 255 bytes without control characters. The value is
+// never trimmed or case-folded (J19).
 func Opaque(s string) bool { return opaque(s, maxClaim) }

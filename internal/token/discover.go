@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// fetcher gets documents of an issuer.
+// fetcher fetches documents of an issuer.
 type fetcher struct {
 	client *http.Client
 	issuer string
@@ -21,8 +21,8 @@ type fetcher struct {
 	checkURL func(*url.URL) error
 }
 
-// newFetcher copies client, without its redirects: a key set that is somewhere else is named by jwks_uri, and following
-// one would let whoever answers choose the address (J27).
+// newFetcher copies client and switches redirects off. A key set at another address is named by jwks_uri; following a
+// redirect would let the answering server choose the address (J27).
 func newFetcher(client *http.Client, issuer string, checkURL func(*url.URL) error) *fetcher {
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -30,7 +30,7 @@ func newFetcher(client *http.Client, issuer string, checkURL func(*url.URL) erro
 	return &fetcher{client: &own, issuer: issuer, checkURL: checkURL}
 }
 
-// httpsOrLoopback is the rule for addresses when the operator gives none: https, or http to this machine.
+// httpsOrLoopback checks an address when the operator gives no other rule: https, or http to this machine.
 func httpsOrLoopback(u *url.URL) error {
 	if u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()) {
 		return nil
@@ -60,8 +60,8 @@ func parseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// wellKnown returns the addresses of an issuer's metadata in the order of asking: OpenID Connect Discovery 1.0 section 4
-// (suffix appended), RFC 8414 section 3.1 (inserted before the path).
+// wellKnown returns the addresses of an issuer's metadata in the order of asking: OpenID Connect Discovery 1.0
+// section 4 (suffix appended), then RFC 8414 section 3.1 (inserted before the path).
 func wellKnown(issuer *url.URL) []string {
 	path := strings.TrimSuffix(issuer.EscapedPath(), "/")
 	root := issuer.Scheme + "://" + issuer.Host
@@ -80,7 +80,7 @@ func (f *fetcher) discover(ctx context.Context, issuer *url.URL) (*url.URL, erro
 			return found, nil
 		}
 		problems = append(problems, err)
-		if unreachable := (*url.Error)(nil); errors.As(err, &unreachable) { // the other one is on the same host
+		if unreachable := (*url.Error)(nil); errors.As(err, &unreachable) { // the other address is on the same host
 			break
 		}
 	}
@@ -96,7 +96,7 @@ func (f *fetcher) readMetadata(ctx context.Context, address string, issuer *url.
 	if err != nil {
 		return nil, fmt.Errorf("reading the metadata: %w", err)
 	}
-	if iss, _ := root.Get("issuer"); !iss.Is(f.issuer) { // RFC 8414 section 3.3: identical, or not used
+	if iss, _ := root.Get("issuer"); !iss.Is(f.issuer) { // RFC 8414 section 3.3: identical, or the document is not used
 		return nil, errors.New("the metadata is another issuer's")
 	}
 	uri, _ := root.Get("jwks_uri")

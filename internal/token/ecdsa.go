@@ -8,16 +8,16 @@ import (
 	"errors"
 )
 
-// ecSignatures verifies signatures of RFC 7518 section 3.4: the two numbers behind one another, each as wide as the curve.
+// ecSignatures verifies signatures of RFC 7518 section 3.4: two numbers in a row, each as wide as the curve.
 // golang-jwt goes through math/big, which costs a twelfth of the verification.
 type ecSignatures struct {
 	hash  crypto.Hash
-	width int // of a number, in bytes
+	width int // of one number, in bytes
 }
 
 var errSignature = errors.New("the signature is not the key's")
 
-// Verify takes a key that fits the algorithm.
+// Verify verifies a signature. The key must fit the algorithm.
 func (e ecSignatures) Verify(signed string, signature []byte, key any) error {
 	if len(signature) != 2*e.width {
 		return errSignature
@@ -30,7 +30,7 @@ func (e ecSignatures) Verify(signed string, signature []byte, key any) error {
 }
 
 func (e ecSignatures) digest(signed string) []byte {
-	if e.hash == crypto.SHA256 { // what nearly all have: usual tokens are copied to the stack, and nothing is made
+	if e.hash == crypto.SHA256 { // the most frequent hash: usual tokens are copied to the stack, without an allocation
 		sum := sha256.Sum256(append(make([]byte, 0, 2<<10), signed...))
 		return sum[:]
 	}
@@ -52,7 +52,7 @@ func appendECDSA(out, r, s []byte) []byte {
 	return appendInteger(appendInteger(out, r), s)
 }
 
-// lenInteger is the length of what appendInteger writes.
+// lenInteger returns the number of bytes that appendInteger writes.
 func lenInteger(n []byte) int {
 	if len(n) == 0 || n[0] >= 0x80 {
 		return 3 + len(n)

@@ -2,35 +2,35 @@ package token
 
 import "errors"
 
-// The two classes of errors. Their texts are all that a user may see: parser messages carry the sender's input.
+// The two classes of errors. A user may see only their texts: messages of parsers carry the sender's input.
 var (
-	// ErrInvalid says that the token is not acceptable, whatever is tried later: 401.
+	// ErrInvalid says that the token is not acceptable and never will be: 401.
 	ErrInvalid = errors.New("the access token is not valid")
-	// ErrUnavailable says that the token cannot be judged now, because the issuer's keys are out of reach: 503.
+	// ErrUnavailable says that the token cannot be checked now, because the issuer's keys cannot be fetched: 503.
 	ErrUnavailable = errors.New("the identity provider's keys are not available")
 )
 
-// Error is what Verify, Issuer and every KeySource of this package return.
+// Error is the error type of Verify, Issuer and every KeySource of this package.
 type Error struct {
 	// Kind is ErrInvalid or ErrUnavailable.
 	Kind error
-	// Reason says what was wrong, for the log. It holds no part of the token's contents.
+	// Reason says why the token was refused, for the log. It holds no part of the token's contents.
 	Reason string
-	// Cause is the underlying error, or nil. For the log only.
+	// Cause is the underlying error, or nil. It is for the log only.
 	Cause error
-	// Over: it is by its time only that the token is no longer good. Clients send such tokens as a matter of course, and
-	// nothing can be guessed with them.
+	// Over says that the token is refused only because of its times. Clients send expired tokens all the time, and
+	// nobody can guess anything with them.
 	Over bool
 }
 
 // Error returns the generic text of the error's kind, never the reason.
 func (e *Error) Error() string { return e.Kind.Error() }
 
-// Unwrap returns the kind, so that errors.Is works. The cause is not in the chain: its text must not reach a user by way
-// of a caller that prints what it unwraps.
+// Unwrap returns the kind, so that errors.Is works. The cause is not in the chain: its text must not reach a user
+// through a caller that prints the unwrapped error.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Reason returns what the log should say about err: the reason and cause of an *Error, else err's own text.
+// Reason returns the text for the log about err: the reason and cause of an *Error, else err's own text.
 func Reason(err error) string {
 	var e *Error
 	switch {

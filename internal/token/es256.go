@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// usualLead is how many good signatures more than all others a key has before its multiples are worth making, which takes
-// as long as a hundred checks without them.
+// usualLead is the number of good signatures that a key must have more than all others before its multiples are made.
+// Making them takes as long as a hundred checks without them.
 const usualLead = 200
 
-// es256 verifies signatures of ES256. An issuer signs with one key for months: once that key has been seen often enough its
-// multiples are kept, and its signatures take less than half the time.
+// es256 verifies signatures of ES256. An issuer signs with one key for months. Once that key has been seen often
+// enough, its multiples are kept, and checking its signatures takes less than half the time.
 type es256 struct {
 	usual  atomic.Pointer[p256Multiples] // nil until there is one
-	making sync.Mutex                    // held by who makes one: the others go on without it
+	making sync.Mutex                    // held while multiples are made: other goroutines continue without it
 
 	mu        sync.Mutex
 	candidate *ecdsa.PublicKey
@@ -25,7 +25,7 @@ type es256 struct {
 
 var onP256 = ecSignatures{crypto.SHA256, p256Width}
 
-// Verify takes a key on P-256.
+// Verify verifies a signature. The key must be on P-256.
 func (e *es256) Verify(signed string, signature []byte, key any) error {
 	public := key.(*ecdsa.PublicKey)
 	usual := e.usual.Load()
@@ -37,14 +37,15 @@ func (e *es256) Verify(signed string, signature []byte, key any) error {
 	} else if err := onP256.Verify(signed, signature, public); err != nil {
 		return err
 	}
-	// Good ones alone are counted: what anybody can send leaves nothing here.
+	// Only good signatures are counted: a request that anybody can send leaves nothing here.
 	if leads := e.count(public); leads && !known && !fips140.Enabled() { // FIPS 140-3 wants the validated module's check
 		e.makeUsual(public)
 	}
 	return nil
 }
 
-// makeUsual makes the multiples of key, unless somebody is making some: who comes later sees to it.
+// makeUsual makes the multiples of key, unless another goroutine is already making some: a later signature tries
+// again.
 func (e *es256) makeUsual(key *ecdsa.PublicKey) {
 	if !e.making.TryLock() {
 		return
@@ -58,8 +59,8 @@ func (e *es256) makeUsual(key *ecdsa.PublicKey) {
 	}
 }
 
-// count takes a good signature of key as a vote (Boyer and Moore's majority vote) and says whether key has the lead that it
-// takes. During a change of keys the new one has to outweigh the old one's lead first.
+// count counts a good signature as a vote for its key (Boyer and Moore's majority vote). It reports whether the key
+// has the necessary lead. During a change of keys the new key must first outweigh the old one's lead.
 func (e *es256) count(key *ecdsa.PublicKey) (leads bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

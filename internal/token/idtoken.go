@@ -10,15 +10,16 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// IDVerifier verifies the ID tokens of one issuer for one client (OpenID Connect Core section 2): what a login ends with.
-// An access token is none, and no Verifier takes an ID token that says what it is. It is safe for concurrent use.
+// IDVerifier verifies the ID tokens of one issuer for one client (OpenID Connect Core section 2), which end a login.
+// An access token is refused here, and a Verifier refuses an ID token that is marked as one. It is safe for
+// concurrent use.
 type IDVerifier struct {
 	verifier *Verifier
 	client   string
 }
 
-// NewIDVerifier returns an IDVerifier of tokens for client. Of options the issuer, the algorithms and the leeway count: how
-// long an ID token lives does not matter, because it is looked at once. now may be nil.
+// NewIDVerifier returns an IDVerifier of tokens for client. Of options it uses the issuer, the algorithms and the
+// leeway: the lifetime of an ID token does not matter, because it is checked only once. now may be nil.
 func NewIDVerifier(options Options, client string, keys KeySource, now func() time.Time) (*IDVerifier, error) {
 	v, err := NewVerifier(Options{
 		Issuer: options.Issuer, Audiences: []string{client}, Algorithms: options.Algorithms, Leeway: options.Leeway, MaxLifetime: -1,
@@ -30,7 +31,7 @@ func NewIDVerifier(options Options, client string, keys KeySource, now func() ti
 	return &IDVerifier{verifier: v, client: client}, nil
 }
 
-// Verify returns the claims of raw when everything about it is in order and it answers the login that nonce was made for
+// Verify returns the claims of raw when all checks pass and the token answers the login for which nonce was made
 // (OpenID Connect Core section 3.1.3.7). Errors are *Error.
 func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, error) {
 	c, err := i.verifier.Verify(ctx, raw, "")
@@ -59,8 +60,8 @@ func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, er
 	return c, nil
 }
 
-// checkIDType keeps other JWTs out that an issuer may make for the same audience: access tokens (RFC 9068), logout tokens
-// and security events.
+// checkIDType refuses other JWTs that an issuer may make for the same audience: access tokens (RFC 9068), logout
+// tokens and security events.
 func checkIDType(_ Options, typ string, payload strictjson.Value) error {
 	if typ != "" && typ != "jwt" {
 		return invalid("typ is not that of an ID token")

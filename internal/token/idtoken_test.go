@@ -17,7 +17,7 @@ func testIDVerifier(t *testing.T) *IDVerifier {
 	return v
 }
 
-// idClaims is the payload of a good ID token, changed.
+// idClaims returns the payload of a good ID token, changed.
 func idClaims(changes ...string) string {
 	return claims(append([]string{"aud", `"console"`, "nonce", `"n-1"`}, changes...)...)
 }

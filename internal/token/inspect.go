@@ -7,12 +7,13 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// What follows is for telling an administrator why a token was refused. Nothing of it lets anybody in.
+// The functions below tell an administrator why a token was refused. None of them grants access.
 
-// Payload holds the token's claims.
+// Payload returns the token's claims.
 func (u Unverified) Payload() strictjson.Value { return u.payload }
 
-// HeaderFields are alg, kid and typ of the token's header, those that are there and no longer than a kid may be.
+// HeaderFields returns alg, kid and typ of the token's header, as far as they are present and no longer than a kid
+// may be.
 func (u Unverified) HeaderFields() map[string]string {
 	fields := make(map[string]string, 3)
 	v, err := decodeObject(u.header, "header")
@@ -27,8 +28,8 @@ func (u Unverified) HeaderFields() map[string]string {
 	return fields
 }
 
-// Signed reports whether the signature is by a key of the issuer's, with an algorithm that is accepted. Of the claims nothing is
-// looked at: a token that is signed need not be good.
+// Signed reports whether the signature is by a key of the issuer, with an accepted algorithm. It does not look at the
+// claims: a signed token need not be acceptable.
 func (v *Verifier) Signed(ctx context.Context, u Unverified) bool {
 	h, err := readHeader(u.header)
 	if err != nil {
@@ -42,7 +43,7 @@ func (v *Verifier) Signed(ctx context.Context, u Unverified) bool {
 	return err == nil && alg.fits(key) && alg.method.Verify(u.signed, u.signature, key) == nil
 }
 
-// Options are those that the verifier was made with, defaults filled in. They must not be changed.
+// Options returns the options of the verifier, with defaults filled in. They must not be changed.
 func (v *Verifier) Options() Options { return v.options }
 
 // Supported reports whether an algorithm can be accepted.
@@ -51,7 +52,7 @@ func Supported(algorithm string) bool {
 	return ok
 }
 
-// Lifetime is the time from issue to expiry that a payload claims.
+// Lifetime returns the time from issue to expiry that a payload claims.
 func Lifetime(payload strictjson.Value) (lives time.Duration, ok bool) {
 	exp, ends, err := numericDate(payload, "exp")
 	if err != nil || !ends {

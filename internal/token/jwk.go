@@ -21,22 +21,22 @@ const (
 	maxKeys     = 256
 )
 
-// jwk is one usable public key.
+// jwk holds one usable public key.
 type jwk struct {
 	id        string // "" when the document gives none
 	algorithm string // the only algorithm the key is for, or ""
 	public    crypto.PublicKey
 }
 
-// keyList is the usable keys of one document, never changed once made.
+// keyList holds the usable keys of one document. It is never changed once made.
 type keyList []jwk
 
-// errAmbiguous says that several keys fit and nothing tells which is meant.
+// errAmbiguous says that several keys fit and nothing tells them apart.
 var errAmbiguous = errors.New("several keys fit")
 
 // find returns the key that kid names and alg fits; a nil key when there is none. Two different keys with one kid are
-// told apart by their algorithm (some providers publish an RSA and an EC key under one kid); when that does not tell them
-// apart neither is used. A token without kid is good only when exactly one key fits.
+// told apart by their algorithm (some providers publish an RSA and an EC key under one kid). When that does not tell
+// them apart, neither is used. A token without kid is good only when exactly one key fits.
 func (l keyList) find(kid, alg string) (crypto.PublicKey, error) {
 	a, ok := algorithmNamed(alg)
 	if !ok {
@@ -55,7 +55,7 @@ func (l keyList) find(kid, alg string) (crypto.PublicKey, error) {
 	return found, nil
 }
 
-// sameKey compares by identity first: Equal takes apart big numbers, and this is asked for every request.
+// sameKey compares keys, by identity first: Equal takes apart big numbers, and this runs for every request.
 func sameKey(a, b crypto.PublicKey) bool {
 	switch a := a.(type) {
 	case *rsa.PublicKey:
@@ -71,8 +71,8 @@ func sameKey(a, b crypto.PublicKey) bool {
 	return ok && k.Equal(b)
 }
 
-// parseKeys reads a JWKS document (RFC 7517 section 5). Keys that cannot be used are left out, as section 5 wants; skipped
-// says why, one text for each. An error means that the document as a whole is not one.
+// parseKeys reads a JWKS document (RFC 7517 section 5). Unusable keys are left out, as section 5 demands; skipped
+// holds one reason for each. An error means that the document as a whole is no JWKS.
 func parseKeys(document []byte) (keys keyList, skipped []string, err error) {
 	root, err := strictjson.Parse(document, strictjson.Limits{MaxBytes: maxDocument, MaxDepth: maxDepth})
 	if err != nil {
@@ -101,7 +101,7 @@ func parseKey(v strictjson.Value) (jwk, error) {
 	if v.Kind() != strictjson.Object {
 		return k, errors.New("not an object")
 	}
-	if _, ok := v.Get("d"); ok { // the whole world can sign with it
+	if _, ok := v.Get("d"); ok { // the private key is public: anybody can sign with it
 		return k, errors.New("it is a private key")
 	}
 	if use, ok := v.Get("use"); ok && !use.Is("sig") {
@@ -130,8 +130,8 @@ func parseKey(v strictjson.Value) (jwk, error) {
 	return k, nil
 }
 
-// publicKey reads the key material: RFC 7518 section 6, RFC 8037 section 2. Symmetric keys (oct) are no keys here, with
-// whatever kid they come (J29).
+// publicKey reads the key material: RFC 7518 section 6, RFC 8037 section 2. Symmetric keys (oct) are refused,
+// whatever their kid is (J29).
 func publicKey(v strictjson.Value) (crypto.PublicKey, error) {
 	kty, _ := v.Get("kty")
 	crv, _ := v.Get("crv")
@@ -193,7 +193,7 @@ func ecKey(v strictjson.Value, crv string) (*ecdsa.PublicKey, error) {
 		if err != nil {
 			return nil, err
 		}
-		// RFC 7518 section 6.2.1.2 wants full length; some providers strip leading zeros.
+		// RFC 7518 section 6.2.1.2 demands full length; some providers strip leading zeros.
 		point = append(point, make([]byte, size-len(c))...)
 		point = append(point, c...)
 	}

@@ -22,20 +22,20 @@ const (
 	DefaultFetchTimeout = 5 * time.Second
 )
 
-// KeySetOptions describe a remote key set. A zero duration means its default.
+// KeySetOptions describes a remote key set. A zero duration means its default.
 type KeySetOptions struct {
 	// Issuer is the issuer's identifier, an https address (or http to this machine). Required.
 	Issuer string
-	// JWKSURL is where the keys are; "" to learn it from the issuer's metadata.
+	// JWKSURL is the address of the keys; "" to learn it from the issuer's metadata.
 	JWKSURL string
-	// Client makes the fetches. It must apply the egress rules: the addresses come from a document. Its redirect rule and
-	// cookie jar are not used. Required.
+	// Client makes the fetches. It must apply the egress rules, because the addresses come from a document. Its
+	// redirect rule and cookie jar are not used. Required.
 	Client *http.Client
-	// CheckURL is asked about every address before it is fetched; nil means https only, or http to this machine.
+	// CheckURL checks every address before it is fetched; nil allows only https, or http to this machine.
 	CheckURL func(*url.URL) error
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Logger gets one line for each failed fetch and for each key that is left out; nil for none.
+	// Logger gets one line for each failed fetch and for each key that is left out; nil means none.
 	Logger *slog.Logger
 
 	// CoolDown is the least time between two fetches that unknown kids cause.
@@ -44,21 +44,21 @@ type KeySetOptions struct {
 	RetryAfter time.Duration
 	// MaxAge is how old the keys may be while the issuer answers.
 	MaxAge time.Duration
-	// MaxStale is how old the keys may be while it does not.
+	// MaxStale is how old the keys may be while the issuer does not answer.
 	MaxStale time.Duration
 	// FetchTimeout bounds each request, the reading of the answer included.
 	FetchTimeout time.Duration
 }
 
-// KeySet is the key set of an issuer, fetched when first asked for and kept up to date by use. It is a KeySource, safe
-// for concurrent use.
+// KeySet holds the key set of an issuer. It fetches the keys when they are first asked for, and use keeps them up to
+// date. It is a KeySource, safe for concurrent use.
 //
 //   - Nothing is fetched before the first question, so that a process starts while its identity provider is down (J28).
 //     Without keys the answer is ErrUnavailable; a failed fetch is repeated by the next question after RetryAfter.
-//   - One fetch runs at a time and all who need it wait for it. It does not end when one of them gives up.
+//   - One fetch runs at a time, and every caller that needs it waits for it. It does not end when one of them gives up.
 //   - From four fifths of MaxAge on, a question starts a refresh and does not wait for it. From MaxAge on it waits,
 //     unless the issuer is known to be failing: then keys are served up to MaxStale, and after that ErrUnavailable (J27).
-//   - A kid that is not in the set causes a refetch (J25), but only one in CoolDown, whoever asks (J24).
+//   - A kid that is not in the set causes a refetch (J25), but only one per CoolDown, whoever asks (J24).
 //   - A refresh replaces the set: a key that the issuer has withdrawn is gone (J26, CVE-2025-22149).
 type KeySet struct {
 	options   KeySetOptions
@@ -74,26 +74,26 @@ type KeySet struct {
 	closed       bool
 	flight       *flight   // nil when no fetch runs
 	failedAt     time.Time // of the latest fetch, zero when that succeeded
-	failure      error     // ditto, nil
+	failure      error     // of that fetch, nil when it succeeded
 	unknownAt    time.Time // when an unknown kid last caused a fetch
 	jwksURL      *url.URL  // nil until discovered, and again after a failure
 	discoveredAt time.Time
 }
 
-// snapshot is one fetched set.
+// snapshot holds one fetched set.
 type snapshot struct {
 	keys  keyList
-	at    time.Time                // when the fetch began: what was withdrawn later may still be in it
-	found atomic.Pointer[keyFound] // last: an issuer signs with one key for months
+	at    time.Time                // when the fetch began: a key withdrawn later may still be in it
+	found atomic.Pointer[keyFound] // the last lookup: an issuer signs with one key for months
 }
 
-// keyFound is what was found for a kid and an algorithm.
+// keyFound holds the result of a lookup by kid and algorithm.
 type keyFound struct {
 	kid, alg string
 	key      crypto.PublicKey
 }
 
-// find is that of the keys, which are searched once for as long as the same is asked.
+// find returns the key for kid and alg. The last result is kept, so that the same question is searched only once.
 func (s *snapshot) find(kid, alg string) (crypto.PublicKey, error) {
 	if last := s.found.Load(); last != nil && last.kid == kid && last.alg == alg {
 		return last.key, nil
@@ -105,7 +105,7 @@ func (s *snapshot) find(kid, alg string) (crypto.PublicKey, error) {
 	return key, err
 }
 
-// flight is a running fetch. Its fields are set before done is closed.
+// flight describes a running fetch. Its fields are set before done is closed.
 type flight struct {
 	done chan struct{}
 	err  error
@@ -113,7 +113,7 @@ type flight struct {
 
 var errClosed = errors.New("the key set is closed")
 
-// NewKeySet checks options and returns a set that has fetched nothing yet. Close it.
+// NewKeySet checks options and returns a set that has fetched nothing yet. The caller must Close it.
 func NewKeySet(options KeySetOptions) (*KeySet, error) {
 	issuer, err := parseURL(options.Issuer)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *KeySet) Close() {
 	s.running.Wait()
 }
 
-// Key implements KeySource. It waits for a fetch where there is no other way, until ctx is done.
+// Key implements KeySource. It waits for a fetch only where it must, until ctx is done.
 func (s *KeySet) Key(ctx context.Context, kid, alg string) (any, error) {
 	set, fetched, err := s.usable(ctx)
 	if err != nil {
@@ -223,7 +223,8 @@ func (s *KeySet) usable(ctx context.Context) (set *snapshot, fetched bool, err e
 		return nil, false, unavailable("the latest fetch of the keys failed", failing)
 	}
 	if err := s.wait(ctx, running); err != nil {
-		// The first failure after a quiet time in which nobody refreshed. (With ctx done the fetch may still run.)
+		// This is the first failure after a time in which no question caused a refresh. (With ctx done the fetch may
+		// still run.)
 		if set := s.current.Load(); set != nil && stale && ctx.Err() == nil {
 			return set, false, nil
 		}
@@ -235,8 +236,8 @@ func (s *KeySet) usable(ctx context.Context) (set *snapshot, fetched bool, err e
 	return set, true, nil
 }
 
-// refetch looks for keys newer than old, in which a kid was not found. fetched says that old was fetched for this very
-// question: then it is not repeated, and counts as the fetch that unknown kids may cause.
+// refetch looks for keys newer than old, in which a kid was not found. fetched says that old was fetched for this
+// very question. Then the fetch is not repeated, and counts as the one that unknown kids may cause.
 func (s *KeySet) refetch(ctx context.Context, old *snapshot, fetched bool) (*snapshot, error) {
 	now := s.options.Now()
 	s.mu.Lock()
@@ -249,7 +250,7 @@ func (s *KeySet) refetch(ctx context.Context, old *snapshot, fetched bool) (*sna
 		s.unknownAt = now
 		s.mu.Unlock()
 		return set, nil
-	case set != old: // somebody else's refetch has just ended
+	case set != old: // another goroutine's refetch has just ended
 		s.mu.Unlock()
 		return set, nil
 	}
@@ -258,7 +259,7 @@ func (s *KeySet) refetch(ctx context.Context, old *snapshot, fetched bool) (*sna
 		if !s.unknownAt.IsZero() && now.Sub(s.unknownAt) < s.options.CoolDown {
 			failing := s.failure
 			s.mu.Unlock()
-			if failing != nil { // nobody can say whether the kid is a new one
+			if failing != nil { // without the issuer, nothing tells whether the kid is a new one
 				return nil, unavailable("an unknown kid while the latest fetch of the keys failed", failing)
 			}
 			return set, nil
@@ -276,7 +277,7 @@ func (s *KeySet) refetch(ctx context.Context, old *snapshot, fetched bool) (*sna
 	return set, nil
 }
 
-// wait waits for a fetch, which goes on for the others when ctx is done.
+// wait waits for a fetch. When ctx is done, the fetch continues for the other callers.
 func (s *KeySet) wait(ctx context.Context, f *flight) error {
 	select {
 	case <-f.done:
@@ -289,7 +290,7 @@ func (s *KeySet) wait(ctx context.Context, f *flight) error {
 	return nil
 }
 
-// start begins a fetch; the caller holds mu. On a closed set it is one that has already failed.
+// start begins a fetch; the caller holds mu. On a closed set it returns a fetch that has already failed.
 func (s *KeySet) start(now time.Time) *flight {
 	f := &flight{done: make(chan struct{})}
 	if s.closed {
@@ -309,7 +310,7 @@ func (s *KeySet) start(now time.Time) *flight {
 	return f
 }
 
-// finish publishes what a fetch brought.
+// finish publishes the result of a fetch.
 func (s *KeySet) finish(f *flight, set *snapshot, from *url.URL, err error) {
 	if err != nil {
 		s.options.Logger.Warn("fetching an identity provider's keys failed", "issuer", s.options.Issuer, "error", err)
@@ -336,7 +337,7 @@ func (s *KeySet) finish(f *flight, set *snapshot, from *url.URL, err error) {
 	close(f.done)
 }
 
-// fetch gets the keys from address, which it discovers when it is nil, and returns where they were.
+// fetch gets the keys from address, and returns the address used. When address is nil, fetch discovers it.
 func (s *KeySet) fetch(life context.Context, address *url.URL) (keyList, *url.URL, error) {
 	if address == nil {
 		ctx, cancel := context.WithTimeout(life, s.options.FetchTimeout)

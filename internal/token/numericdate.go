@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// maxNumericDate is far beyond every date that a token can have, and far below what time.Duration and other readers hold.
+	// maxNumericDate is far beyond every date that a token can have, and far below the limits of time.Duration and
+	// other readers.
 	maxNumericDate = 1e12
-	// maxDateLexeme and maxDateExponent bound what is worked through before that is known.
+	// maxDateLexeme and maxDateExponent bound the work before maxNumericDate can be checked.
 	maxDateLexeme   = 64
 	maxDateExponent = 32
 )
 
-// numericDate reads a NumericDate (RFC 7519 section 2): seconds since 1970, with a fraction where the issuer writes one. The
-// digits are read as they stand and never pass through a float, in which two readers could see different times (J13). ok is
-// false when there is none.
+// numericDate reads a NumericDate (RFC 7519 section 2): seconds since 1970, with a fraction where the issuer writes
+// one. The digits are read as they stand and never pass through a float, in which two readers could see different
+// times (J13). ok is false when there is none.
 func numericDate(payload strictjson.Value, name string) (at time.Time, ok bool, err error) {
 	v, ok := payload.Get(name)
 	if !ok {
@@ -33,7 +34,7 @@ func numericDate(payload strictjson.Value, name string) (at time.Time, ok bool, 
 	return time.Unix(seconds, nanoseconds).UTC(), true, nil
 }
 
-// readDecimal reads a JSON number as seconds from 0 to below maxNumericDate. What is finer than a nanosecond is cut off.
+// readDecimal reads a JSON number as seconds from 0 to below maxNumericDate. Digits beyond nanoseconds are cut off.
 func readDecimal(lexeme string) (seconds, nanoseconds int64, ok bool) {
 	if len(lexeme) > maxDateLexeme || strings.HasPrefix(lexeme, "-") {
 		return 0, 0, false

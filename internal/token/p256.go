@@ -9,15 +9,15 @@ import (
 	"filippo.io/nistec"
 )
 
-// p256Width is that of a number below the order of P-256, and of a digest of SHA-256, in bytes.
+// p256Width is the width of a number below the order of P-256, and of a digest of SHA-256, in bytes.
 const p256Width = 32
 
-// p256Multiples is a public key Q on P-256 with what its multiples are made of: u·Q is the sum of one point for each byte of
-// u. These 32 additions take a quarter of what finding u·Q takes without them, which is two thirds of checking a signature.
-// 765 KiB.
+// p256Multiples holds a public key Q on P-256 with precomputed multiples: u·Q is the sum of one point for each byte
+// of u. These 32 additions take a quarter of the time of computing u·Q without them, which is two thirds of checking
+// a signature. The size is 765 KiB.
 //
-// Nothing here is secret, so nothing has to take the same time for all values. The arithmetic of points is nistec's, which
-// is that of crypto/ecdsa.
+// No value here is secret, so the time may depend on the values. The arithmetic of points is that of nistec, like in
+// crypto/ecdsa.
 type p256Multiples struct {
 	key  *ecdsa.PublicKey                 // never changed
 	rows [p256Width][255]nistec.P256Point // d·2⁸ⁱ·Q for d = 1 to 255 in row i
@@ -55,7 +55,8 @@ func (m *p256Multiples) times(u *[p256Width]byte) *nistec.P256Point {
 	return sum
 }
 
-// verify says whether signature, r and s behind one another, is the key's over what has this digest (FIPS 186-5 section 6.4.2).
+// verify reports whether signature, r followed by s, is the key's signature over the digest (FIPS 186-5 section
+// 6.4.2).
 func (m *p256Multiples) verify(digest [p256Width]byte, signature []byte) bool {
 	if len(signature) != 2*p256Width {
 		return false

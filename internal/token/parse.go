@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// MaxSize is the longest raw token that is looked at, in bytes.
+// MaxSize is the maximum length of a raw token, in bytes. A longer one is refused.
 const MaxSize = 16 << 10
 
 const (
@@ -19,15 +19,15 @@ const (
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// parsed is a token whose shape is right and whose contents nobody has vouched for.
+// parsed holds a token whose form is right and whose contents are unverified.
 type parsed struct {
 	header    string // as sent; see Verifier.header
 	payload   strictjson.Value
-	signed    string // header and payload as sent: what the signature is over
+	signed    string // header and payload as sent, over which the signature is made
 	signature []byte
 }
 
-// parse takes a token in compact serialization apart.
+// parse splits and decodes a token in compact serialization.
 func parse(raw string) (parsed, error) {
 	var p parsed
 	if len(raw) > MaxSize { // before anything is decoded or split (J22, J23, CVE-2025-30204)
@@ -50,8 +50,9 @@ func parse(raw string) (parsed, error) {
 	return p, nil
 }
 
-// dots finds the two dots of a JWS. Line breaks are refused here, because Go's decoder skips them even when it is strict, so
-// that one token would have many spellings; whatever else is not of the alphabet of base64url it refuses itself.
+// dots finds the two dots of a JWS. Line breaks are refused here, because Go's decoder skips them even when it is
+// strict, so that one token would have many spellings. The decoder itself refuses everything else outside the
+// alphabet of base64url.
 func dots(raw string) (first, last int, err error) {
 	if strings.IndexByte(raw, '\n') >= 0 || strings.IndexByte(raw, '\r') >= 0 {
 		return 0, 0, invalid("a character that is not base64url")
@@ -79,17 +80,18 @@ func decodeObject(part, name string) (strictjson.Value, error) {
 	return v, nil
 }
 
-// Unverified is a token that has been taken apart and that nobody has vouched for.
+// Unverified holds a token that has been parsed but not verified.
 type Unverified struct{ parsed }
 
-// Parse takes a token apart, once for finding out who verifies it and verifying it. Of the header nothing is known yet but
-// its place. Errors are *Error.
+// Parse parses a token once, both for choosing its Verifier and for verifying it. The header has only been located
+// yet. Errors are *Error.
 func Parse(raw string) (Unverified, error) {
 	p, err := parse(raw)
 	return Unverified{p}, err
 }
 
-// Issuer returns the iss claim, for choosing the Verifier. Trust nothing else on its ground, and do not change it.
+// Issuer returns the iss claim, for choosing the Verifier. Do not base any other decision on it, and do not change
+// it.
 func (u Unverified) Issuer() ([]byte, error) {
 	v, _ := u.payload.Get("iss")
 	if issuer := v.View(); len(issuer) > 0 {
@@ -98,8 +100,8 @@ func (u Unverified) Issuer() ([]byte, error) {
 	return nil, invalid("iss is not a string")
 }
 
-// header is what of the JOSE header matters. Everything else is ignored: jwk, jku, x5u and x5c would let the sender
-// choose the key or make us fetch (J08, RFC 8725 section 3.10).
+// header holds the members of the JOSE header that matter. Everything else is ignored: jwk, jku, x5u and x5c would
+// let the sender choose the key or make us fetch (J08, RFC 8725 section 3.10).
 type header struct {
 	algorithm string
 	keyID     string // "" when absent
@@ -112,19 +114,19 @@ func readHeader(part string) (header, error) {
 	if err != nil {
 		return h, err
 	}
-	// crit lists extensions that must be understood, and none is (RFC 7515 section 4.1.11, J10). b64, zip and enc change
-	// what the bytes mean.
+	// crit lists extensions that must be understood, and none is supported (RFC 7515 section 4.1.11, J10). b64, zip
+	// and enc change the meaning of the bytes.
 	for _, name := range [...]string{"crit", "b64", "zip", "enc"} {
 		if _, ok := v.Get(name); ok {
 			return h, invalid("the header has " + name)
 		}
 	}
 	alg, _ := v.Get("alg")
-	if h.algorithm = alg.Str(); h.algorithm == "" { // as is what is no string
+	if h.algorithm = alg.Str(); h.algorithm == "" { // also when it is not a string
 		return h, invalid("alg is not a string")
 	}
 	if kid, ok := v.Get("kid"); ok {
-		if h.keyID = kid.Str(); !opaque(h.keyID, maxKeyID) { // nor is what is no string
+		if h.keyID = kid.Str(); !opaque(h.keyID, maxKeyID) { // also when it is not a string
 			return h, invalid("kid is not a string of 1 to 256 bytes")
 		}
 	}
@@ -138,8 +140,8 @@ func readHeader(part string) (header, error) {
 	return h, nil
 }
 
-// opaque reports whether s can be an identifier: 1 to limit bytes without control characters. A NUL ends the string for
-// some of those who will store or print it (J19). Nothing else is judged, and nothing is trimmed or folded.
+// opaque reports whether s can be an identifier: 1 to limit bytes without control characters. For some programs that
+// will store or print it a NUL ends the string (J19). Nothing else is checked, and nothing is trimmed or case-folded.
 func opaque[T string | []byte](s T, limit int) bool {
 	if len(s) == 0 || len(s) > limit {
 		return false

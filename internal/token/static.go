@@ -7,12 +7,12 @@ import (
 	"fmt"
 )
 
-// StaticKey is a public key that needs no fetching.
+// StaticKey holds a public key that needs no fetching.
 type StaticKey struct {
 	ID string // the kid that names it; 1 to 256 bytes
-	// Algorithm is the only one the key is for; "" for all that fit its type and curve.
+	// Algorithm is the only algorithm that the key is for; "" means all that fit its type and curve.
 	Algorithm string
-	// Public is a *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey, which must not be changed any more.
+	// Public is a *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey. It must not be changed any more.
 	Public crypto.PublicKey
 }
 
@@ -20,7 +20,7 @@ type StaticKey struct {
 // process. It is safe for concurrent use.
 type StaticKeys struct{ keys keyList }
 
-// NewStaticKeys returns a source of keys. Unlike a fetched set, one bad key is an error.
+// NewStaticKeys returns a source of keys. Other than in a fetched set, one bad key is an error.
 func NewStaticKeys(keys ...StaticKey) (*StaticKeys, error) {
 	s := &StaticKeys{}
 	for _, k := range keys {
@@ -43,7 +43,7 @@ func (s *StaticKeys) Key(_ context.Context, kid, alg string) (any, error) {
 	return answer(s.keys.find(kid, alg))
 }
 
-// answer turns what find says into what a KeySource says.
+// answer turns the result of find into the result of a KeySource.
 func answer(key crypto.PublicKey, err error) (any, error) {
 	switch {
 	case err != nil:

@@ -66,7 +66,7 @@ func sign(t testing.TB, method jwt.SigningMethod, key any, header, payload strin
 	return signed + "." + b64(signature)
 }
 
-// claims are the default payload's members as JSON texts, changed by pairs of name and text; an empty text removes.
+// claims returns the default payload's members as JSON texts, changed by pairs of name and text; an empty text removes.
 func claims(changes ...string) string {
 	members := map[string]string{
 		"iss": `"` + testIssuer + `"`,
@@ -99,7 +99,7 @@ const (
 	esHeader = `{"alg":"ES256","kid":"ec"}`
 )
 
-// testKeys are the keys of testIssuer.
+// testKeys returns the keys of testIssuer.
 func testKeys(t testing.TB) KeySource {
 	t.Helper()
 	keys, err := NewStaticKeys(
@@ -151,7 +151,7 @@ type keyFunc func() (any, error)
 
 func (f keyFunc) Key(context.Context, string, string) (any, error) { return f() }
 
-// rsaJWK is a public RSA key as JWK members.
+// rsaJWK returns a public RSA key as JWK members.
 func rsaJWK(k *rsa.PublicKey) map[string]any {
 	return map[string]any{"kty": "RSA", "n": b64(k.N.Bytes()), "e": b64(big.NewInt(int64(k.E)).Bytes())}
 }

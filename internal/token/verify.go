@@ -18,34 +18,36 @@ const (
 	DefaultMaxLifetime = 24 * time.Hour
 )
 
-// Options say which tokens of one issuer are good. For the durations, zero means the default and a negative value
-// switches the check (or the tolerance) off.
+// Options describes which tokens of one issuer are accepted. For the durations, zero means the default and a negative
+// value switches the check (or the tolerance) off.
 type Options struct {
 	// Issuer is compared with iss byte by byte, without normalization (RFC 8725 section 3.8). Required.
 	Issuer string
-	// Audiences are the values of aud that are good everywhere. At least one, unless AnyAudience.
+	// Audiences lists the values of aud that are accepted for every request. At least one is required, unless
+	// AnyAudience is set.
 	Audiences []string
 	// AnyAudience accepts tokens for every audience and tokens without one.
 	AnyAudience bool
-	// AudSingle refuses tokens that are also good for somebody else.
+	// AudSingle refuses tokens that are also meant for another audience.
 	AudSingle bool
-	// Algorithms are the accepted values of alg: RS, PS and ES with 256, 384 or 512, EdDSA. Default DefaultAlgorithms.
+	// Algorithms lists the accepted values of alg: RS, PS and ES with 256, 384 or 512, EdDSA. Default
+	// DefaultAlgorithms.
 	Algorithms []string
-	// Leeway is the tolerance for the clocks' difference. Default DefaultLeeway.
+	// Leeway is the tolerance for the difference between clocks. Default DefaultLeeway.
 	Leeway time.Duration
-	// MaxLifetime bounds exp - iat, and what is left until exp when there is no iat. Default DefaultMaxLifetime.
+	// MaxLifetime bounds exp - iat, and the time left until exp when there is no iat. Default DefaultMaxLifetime.
 	MaxLifetime time.Duration
 	// MaxTokenAge bounds now - iat, and demands iat. Default off.
 	MaxTokenAge time.Duration
-	// RequireTyp accepts only the types of RFC 9068: at+jwt. Otherwise JWT and no typ at all are good too.
+	// RequireTyp accepts only the type of RFC 9068: at+jwt. Without it, JWT and an absent typ are accepted too.
 	RequireTyp bool
 }
 
 // KeySource finds the key that a token names.
 type KeySource interface {
-	// Key returns the public key (*rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey) that kid names and alg fits. An
-	// empty kid asks for the only key that fits. Errors are *Error: ErrInvalid when there is no such key, ErrUnavailable
-	// when nobody can say.
+	// Key returns the public key (*rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey) that kid names and alg fits.
+	// An empty kid asks for the only key that fits. Errors are *Error: ErrInvalid when there is no such key,
+	// ErrUnavailable when this cannot be found out now.
 	Key(ctx context.Context, kid, alg string) (any, error)
 }
 
@@ -55,13 +57,13 @@ type Verifier struct {
 	algorithms map[string]algorithm
 	keys       KeySource
 	now        func() time.Time
-	// known is the header of the last token that was good: an issuer writes the same into every one.
+	// known is the header of the last good token: an issuer writes the same into every token.
 	known atomic.Pointer[knownHeader]
-	// checkType refuses JWTs of the issuer that are for something else: see checkAccessType.
+	// checkType refuses JWTs of the issuer that have another purpose: see checkAccessType.
 	checkType func(o Options, typ string, payload strictjson.Value) error
 }
 
-// knownHeader is a header with its text as it was sent.
+// knownHeader holds a header with its text as it was sent.
 type knownHeader struct {
 	text string
 	header
@@ -106,7 +108,7 @@ func NewVerifier(options Options, keys KeySource, now func() time.Time) (*Verifi
 	return v, nil
 }
 
-// orDefault reads a duration of Options; afterwards zero means off.
+// orDefault reads a duration of Options. In its result zero means off.
 func orDefault(d, standard time.Duration) time.Duration {
 	switch {
 	case d < 0:
@@ -118,9 +120,8 @@ func orDefault(d, standard time.Duration) time.Duration {
 	}
 }
 
-// Verify returns the claims of raw when everything about it is in order. resource is one more audience that is good for
-// this request ("" for none): the address of the protected resource that the request is for (RFC 8707).
-// Errors are *Error.
+// Verify returns the claims of raw when all checks pass. resource is one more audience that is accepted for this
+// request ("" for none): the address of the protected resource that the request is for (RFC 8707). Errors are *Error.
 func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Claims, error) {
 	u, err := Parse(raw)
 	if err != nil {
@@ -129,7 +130,7 @@ func (v *Verifier) Verify(ctx context.Context, raw, resource string) (*Claims, e
 	return v.VerifyParsed(ctx, u, resource)
 }
 
-// VerifyParsed is Verify for a token that has been taken apart.
+// VerifyParsed verifies a token like Verify, after Parse.
 func (v *Verifier) VerifyParsed(ctx context.Context, u Unverified, resource string) (*Claims, error) {
 	p := u.parsed
 	var h header
@@ -158,24 +159,24 @@ func (v *Verifier) VerifyParsed(ctx context.Context, u Unverified, resource stri
 	if err != nil {
 		return nil, err
 	}
-	// A key source is trusted to know keys, not to know algorithms: one key, one algorithm (J06).
+	// A key source is trusted to know keys, not algorithms: one key, one algorithm (J06).
 	if !alg.fits(key) {
 		return nil, invalid("the key is not one for the algorithm")
 	}
 	if err := alg.method.Verify(p.signed, p.signature, key); err != nil {
 		return nil, invalidBecause("verifying the signature", err)
 	}
-	if !repeated { // only now: what anybody can send leaves nothing here
+	if !repeated { // only now: a token that anybody can make leaves nothing here
 		v.known.Store(&knownHeader{strings.Clone(p.header), h})
 	}
 	claims.keyID, claims.algorithm, claims.key = h.keyID, h.algorithm, key
 	return claims, nil
 }
 
-// Recheck says whether a token that this verifier vouched for earlier is still good: it has not expired and the key that
-// vouched for it is still the issuer's. A cache of verified tokens must ask it at every hit; that also keeps a KeySet up
-// to date, which is refreshed by use (J26, J30). It costs a fraction of Verify. Errors are *Error. The audience is not
-// looked at again: it must be part of the cache's key.
+// Recheck checks whether a token that this verifier accepted earlier is still good: it has not expired, and the key
+// that verified it is still the issuer's. A cache of verified tokens must call it at every hit; that also keeps a
+// KeySet up to date, which is refreshed by use (J26, J30). It costs a fraction of Verify. Errors are *Error. The
+// audience is not checked again: it must be part of the cache's key.
 func (v *Verifier) Recheck(ctx context.Context, c *Vouched) error {
 	now := v.now()
 	if !now.Before(v.GoodUntil(c)) {
@@ -194,12 +195,12 @@ func (v *Verifier) Recheck(ctx context.Context, c *Vouched) error {
 	return nil
 }
 
-// GoodUntil is when the verifier stops taking a token with these claims: its end, and the tolerance for the clocks'
-// difference. What is opened under the token ends then (W07).
+// GoodUntil returns the time at which the verifier stops accepting a token with these claims: its expiry plus the
+// leeway. Everything that was opened under the token ends then (W07).
 func (v *Verifier) GoodUntil(c *Vouched) time.Time { return c.ExpiresAt.Add(v.options.Leeway) }
 
-// checkAccessType keeps other JWTs of the same issuer out (RFC 8725 section 3.11, J11): by typ where the issuer sets it,
-// and by what providers that do not set it put into ID tokens, refresh tokens and security events.
+// checkAccessType refuses other JWTs of the same issuer (RFC 8725 section 3.11, J11). It decides by typ where the
+// issuer sets it, and else by the claims that providers put into ID tokens, refresh tokens and security events.
 func checkAccessType(o Options, typ string, payload strictjson.Value) error {
 	switch typ {
 	case "at+jwt":
@@ -237,7 +238,7 @@ func (v *Verifier) readClaims(payload strictjson.Value, resource string) (*Claim
 	}
 	c.Issuer = v.options.Issuer
 	sub, _ := payload.Get("sub")
-	if c.Subject = sub.Str(); !opaque(c.Subject, maxClaim) { // nor is what is no string
+	if c.Subject = sub.Str(); !opaque(c.Subject, maxClaim) { // also when it is not a string
 		return nil, invalid("sub is not a string of 1 to 255 bytes")
 	}
 	if jti, ok := payload.Get("jti"); ok && !opaque(jti.View(), maxClaim) {
@@ -265,7 +266,7 @@ func (v *Verifier) readTimes(c *Claims) error {
 	if err != nil {
 		return err
 	}
-	nbf, _, err := numericDate(c.Object, "nbf") // ditto
+	nbf, _, err := numericDate(c.Object, "nbf") // the zero time when absent
 	if err != nil {
 		return err
 	}
@@ -281,7 +282,7 @@ func (v *Verifier) readTimes(c *Claims) error {
 		return invalid("the token expired before it was issued")
 	case longest > 0 && issued && exp.Sub(iat) > longest:
 		return invalid("the token lives too long")
-	case longest > 0 && exp.Sub(now) > longest+leeway: // whatever iat says, if it says anything (J15)
+	case longest > 0 && exp.Sub(now) > longest+leeway: // whatever iat says, if present (J15)
 		return invalid("the token lives too long")
 	case oldest > 0 && !issued:
 		return invalid("iat is missing")
@@ -295,7 +296,7 @@ func (v *Verifier) readTimes(c *Claims) error {
 	return nil
 }
 
-// readAudience demands that one member of aud is, byte by byte, an audience of ours (J17).
+// readAudience checks that one member of aud equals, byte by byte, one of our audiences (J17).
 func (v *Verifier) readAudience(c *Claims, resource string) error {
 	aud, ok := c.Object.Get("aud")
 	switch {
@@ -322,7 +323,7 @@ func (v *Verifier) readAudience(c *Claims, resource string) error {
 	return invalid("aud does not name the gateway")
 }
 
-// audiences are the members of aud, strings all.
+// audiences returns the members of aud, all of them strings.
 func audiences(aud strictjson.Value) ([]strictjson.Value, error) {
 	switch aud.Kind() {
 	case strictjson.String:

@@ -23,7 +23,7 @@ type Field[T any] struct {
 // Set reports whether the field has a value.
 func (f Field[T]) Set() bool { return f.Present && !f.Null }
 
-// Or is the value, or def when the field is absent or null.
+// Or returns the value, or def when the field is absent or null.
 func (f Field[T]) Or(def T) T {
 	if f.Set() {
 		return f.Value
@@ -31,7 +31,7 @@ func (f Field[T]) Or(def T) T {
 	return def
 }
 
-// Ptr is the value, or nil when the field is absent or null.
+// Ptr returns the value, or nil when the field is absent or null.
 func (f Field[T]) Ptr() *T {
 	if !f.Set() {
 		return nil
@@ -70,7 +70,7 @@ func ParseBody(b []byte, l strictjson.Limits) (*Object, error) {
 	return &Object{value: v, loc: []any{"body"}, secret: holdsSecret(v), problems: new(Problems)}, nil
 }
 
-// Err is all that was noted about the whole body so far, of type Problems, nil when nothing.
+// Err returns all that was noted about the whole body so far, of type Problems, nil when nothing.
 func (o *Object) Err() error { return o.problems.Err() }
 
 // Report notes a problem that no rule covers, at a place below the object, as in Report(ValueError, "...", "rules", 2).

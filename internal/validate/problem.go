@@ -50,7 +50,7 @@ type Problem struct {
 // Problems are all that is wrong with a request, an error when there are any.
 type Problems []Problem
 
-// Error is the text that the gateway family answers: the messages, each with its field, joined by "; ".
+// Error returns the text that the gateway family answers: the messages, each with its field, joined by "; ".
 func (p Problems) Error() string {
 	texts := make([]string, len(p))
 	for i, problem := range p {
@@ -62,7 +62,7 @@ func (p Problems) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// field is the location without its first word, as in rules[0].name; "" for the whole body and for bad JSON.
+// field returns the location without its first word, as in rules[0].name; "" for the whole body and for bad JSON.
 func (p Problem) field() string {
 	if p.Type == JSONInvalid || len(p.Loc) < 2 {
 		return ""
@@ -107,7 +107,7 @@ func (p *Problems) add(problem Problem) {
 	}
 }
 
-// InPath is the problem of one path parameter.
+// InPath returns the problem of one path parameter.
 func InPath(name, kind, msg, input string) error {
 	return Problems{{Loc: []any{"path", name}, Msg: msg, Type: kind, Input: shown(input)}}
 }

@@ -56,7 +56,7 @@ func ParseQuery(raw string) (*Query, error) {
 	return q, nil
 }
 
-// Err is all that was noted so far, of type Problems, nil when nothing.
+// Err returns all that was noted so far, of type Problems, nil when nothing.
 func (q *Query) Err() error { return q.problems.Err() }
 
 // Report notes a problem that no rule covers.

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a text in which every character that shows nothing, moves others about or could be taken for a line's end is
+// Text returns a text in which every character that shows nothing, moves others about or could be taken for a line's end is
 // spelled out as ⟨U+202E⟩, and bytes that are no UTF-8 as ⟨0xFF⟩.
 func Text(text string) string {
 	if !strings.ContainsFunc(text, hidden) && utf8.ValidString(text) {

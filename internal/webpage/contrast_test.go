@@ -52,7 +52,7 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// luminance is the relative luminance of a colour (WCAG 2.2, "relative luminance").
+// luminance returns the relative luminance of a colour (WCAG 2.2, "relative luminance").
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	weights, sum := [3]float64{0.2126, 0.7152, 0.0722}, 0.0

@@ -37,7 +37,7 @@ func keyring(t testing.TB) *seal.Keyring {
 	return ring
 }
 
-// setup is a sealer with a clock that the test moves.
+// setup returns a sealer with a clock that the test moves.
 func setup(t testing.TB) (*Sealer, *time.Time, *seal.Keyring) {
 	t.Helper()
 	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)

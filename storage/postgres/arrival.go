@@ -146,7 +146,7 @@ func (a *Arrival) beginFirst(ctx context.Context, tx *writeTx, tables []storage.
 	return err
 }
 
-// LastKey is the primary key of the last row of a table, nil when it has none: where a copy in the order of keys goes on.
+// LastKey returns the primary key of the last row of a table, nil when it has none: where a copy in the order of keys goes on.
 func (a *Arrival) LastKey(ctx context.Context, t storage.Table) (key []any, err error) {
 	made := records.TableStatements(t)
 	err = a.read(ctx, a.main, records.Everyone, func(ctx context.Context, q records.Querier) error {

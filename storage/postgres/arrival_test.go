@@ -31,7 +31,7 @@ func TestArrivalCloses(t *testing.T) {
 	}
 }
 
-// unnoticed is the address of a way to the database on which the end of a connection, and the client's word of it, arrive
+// unnoticed returns the address of a way to the database on which the end of a connection, and the client's word of it, arrive
 // when the test ends.
 func unnoticed(t *testing.T, dsn string) string {
 	t.Helper()

@@ -106,7 +106,7 @@ func (f *feed) notMine(all []int64) {
 	}
 }
 
-// stale is an error when other nodes' changes have not been heard of for too long.
+// stale returns an error when other nodes' changes have not been heard of for too long.
 func (f *feed) stale() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

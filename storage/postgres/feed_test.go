@@ -123,7 +123,7 @@ func poll(t *testing.T, stores ...*Store) {
 	}
 }
 
-// quietFeed is a feed that nobody notifies, and what it tells.
+// quietFeed returns a feed that nobody notifies, and what it tells.
 func quietFeed(t *testing.T, dsn string) (f *feed, told *[]string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)

@@ -16,7 +16,7 @@ const noLock lockKey = 0
 // migrationLock is held while the schema is changed.
 var migrationLock = newLockKey("migration")
 
-// keyOf is the key of a lock of the records.
+// keyOf returns the key of a lock of the records.
 func keyOf(lock records.Lock) lockKey {
 	switch lock.Kind {
 	case records.OrganizationLock:

@@ -186,7 +186,7 @@ func (s *Store) connectAlone(ctx context.Context, config *pgx.ConnConfig) (*pgx.
 	return conn, nil
 }
 
-// connected is an error until Connect has succeeded.
+// connected returns an error until Connect has succeeded.
 func (s *Store) connected() error {
 	if s.feed.Load() == nil {
 		return unavailable("the database was not reached yet", nil)

@@ -32,7 +32,7 @@ func storableArgs(args []any) []any {
 	return args
 }
 
-// storedArgs are the arguments of a statement that writes. What cannot be stored is refused, but can be looked for by a
+// storedArgs returns the arguments of a statement that writes. What cannot be stored is refused, but can be looked for by a
 // statement that only deletes.
 func storedArgs(query string, args []any) ([]any, error) {
 	replaced, all := replaceTexts(args)

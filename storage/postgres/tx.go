@@ -119,7 +119,7 @@ func (s *Store) readSnapshot(ctx context.Context, pool *pgxpool.Pool, scope reco
 	})
 }
 
-// fresh is an error when nothing may be read, because what would be kept of it could be changed by another node without
+// fresh returns an error when nothing may be read, because what would be kept of it could be changed by another node without
 // this one ever hearing of it.
 func (s *Store) fresh() error {
 	if err := s.connected(); err != nil {

@@ -24,7 +24,7 @@ CREATE TABLE next_things (
 	organization_id TEXT COLLATE "C" NOT NULL REFERENCES organizations (id)
 )`
 
-// nextVersions are the steps of the next version, and of the one after it, which lets nobody write who does not know it.
+// nextVersions returns the steps of the next version, and of the one after it, which lets nobody write who does not know it.
 func nextVersions(t *testing.T) (adds, changes []migration) {
 	t.Helper()
 	known, err := migrations()

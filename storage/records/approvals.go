@@ -63,7 +63,7 @@ func scanApprovalAt(now time.Time) func(Row) (storage.Approval, error) {
 	}
 }
 
-// statusAt is the status of an approval at a time, when the store says kept.
+// statusAt returns the status of an approval at a time, when the store says kept.
 func statusAt(kept storage.ApprovalStatus, expires, now time.Time) storage.ApprovalStatus {
 	if (kept == storage.ApprovalPending || kept == storage.ApprovalApproved) && !expires.After(now) {
 		return storage.ApprovalExpired

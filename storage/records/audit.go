@@ -104,7 +104,7 @@ func (c hashColumn) Scan(v any) error {
 	return nil
 }
 
-// macValue is a MAC as it is stored; null: there is none.
+// macValue returns a MAC as it is stored; null: there is none.
 func macValue(mac storage.AuditMAC) any {
 	if mac == (storage.AuditMAC{}) {
 		return nil
@@ -148,7 +148,7 @@ func scanAuditCheckpoint(r Row) (c storage.AuditCheckpoint, err error) {
 	return c, err
 }
 
-// auditSpan is a filter as the statements want it.
+// auditSpan returns a filter as the statements want it.
 func auditSpan(f storage.AuditFilter) []any {
 	from, to, limit := int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64)
 	if !f.From.IsZero() {
@@ -190,7 +190,7 @@ func (s *Store) AddAuditChunks(ctx context.Context, chunks []storage.AuditChunk)
 	})
 }
 
-// lastMicro is the first whole microsecond that is not before a time: a chunk never seems to end before its last record.
+// lastMicro returns the first whole microsecond that is not before a time: a chunk never seems to end before its last record.
 func lastMicro(t time.Time) int64 { return t.Add(time.Microsecond - 1).UnixMicro() }
 
 // AuditChunks implements storage.Audits.

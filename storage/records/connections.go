@@ -42,7 +42,7 @@ func scanConnection(r Row) (c storage.Connection, err error) {
 	return c, err
 }
 
-// connectionContent is a connection without credential and version, as the statements want it. All values are comparable.
+// connectionContent returns a connection without credential and version, as the statements want it. All values are comparable.
 func connectionContent(c storage.Connection) []any {
 	return []any{c.OrganizationID, c.UserID, c.ServerID, c.ID, string(c.Status), string(c.Kind), c.ClientID, c.Scope, c.Origin,
 		c.Resource, c.Issuer, c.ExpiresAt.UnixMicro(), c.Reason, c.CreatedAt.UnixMicro(), c.UpdatedAt.UnixMicro(), c.WantedScope}

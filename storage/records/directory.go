@@ -53,7 +53,7 @@ func (t *texts) entries(d Dialect) {
 	t.lockEntry = `SELECT 1 FROM directory_entries WHERE id = $1` + d.ForUpdate
 }
 
-// entryFields are the places that entryColumns are read into.
+// entryFields returns the places that entryColumns are read into.
 func entryFields(e *storage.DirectoryEntry) []any {
 	return []any{&e.ID, &e.OrganizationID, &e.Name, &e.Description, &e.Icon, &e.Slug, &e.URL, &e.Protocol, &e.Source,
 		&e.Provider, jsonColumn{&e.AuthParams}, jsonColumn{&e.Scopes}, jsonColumn{&e.OAuth}, flagColumn{&e.Public}, flagColumn{&e.RequiresAuth},
@@ -70,7 +70,7 @@ func entryIdentity(e storage.DirectoryEntry) []any {
 	return []any{e.ID, e.OrganizationID, string(e.Source), e.CreatedAt.UnixMicro(), e.UpdatedAt.UnixMicro()}
 }
 
-// entryContent is the rest of an entry, as putEntrySQL wants it. All values are comparable.
+// entryContent returns the rest of an entry, as putEntrySQL wants it. All values are comparable.
 func entryContent(e storage.DirectoryEntry) []any {
 	return []any{e.Name, nameKey(e.Name), strings.ToLower(e.Name), e.Description, strings.ToLower(e.Description), e.Icon,
 		e.Slug, strings.ToLower(e.Slug), e.URL, string(e.Protocol), string(e.Provider), jsonText(e.AuthParams),

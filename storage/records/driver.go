@@ -58,7 +58,7 @@ type Scope string
 // Everyone is the scope of what looks across organizations.
 const Everyone Scope = "*"
 
-// Of is the scope of an organization.
+// Of returns the scope of an organization.
 func Of(organization string) Scope { return Scope("=" + organization) }
 
 // Access is what a driver is told before a piece of work begins.

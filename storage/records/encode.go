@@ -36,7 +36,7 @@ func (c flagColumn) Scan(v any) error {
 	return nil
 }
 
-// micros is a time as the store keeps it.
+// micros returns a time as the store keeps it.
 func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // jsonColumn reads JSON text of our own making.
@@ -102,7 +102,7 @@ func nameKey(name string) string {
 	}, name)
 }
 
-// window is the limit and offset of a page. Without a limit it is everything; a page beyond what can be counted is empty.
+// window returns the limit and offset of a page. Without a limit it is everything; a page beyond what can be counted is empty.
 func window(p storage.PageRequest) (limit, offset int64) {
 	if p.Limit <= 0 {
 		return math.MaxInt64, 0

@@ -31,7 +31,7 @@ func llmProviderArgs(p storage.LLMProvider) []any {
 		boolean(p.NoStreamOptions), p.UpdatedAt.UnixMicro()}
 }
 
-// checkProviderName is a ConflictError when the configuration has the name.
+// checkProviderName returns a ConflictError when the configuration has the name.
 func checkProviderName(configured storage.ConfiguredModels, name string) error {
 	for _, taken := range configured.Providers {
 		if nameKey(taken) == nameKey(name) {

@@ -69,7 +69,7 @@ func refer(ctx context.Context, tx Tx, organization, owner string, references []
 	return nil
 }
 
-// checkUnused is a ConflictError while something refers to the target.
+// checkUnused returns a ConflictError while something refers to the target.
 func checkUnused(ctx context.Context, q Querier, organization string, kind referenceKind, target string) error {
 	used, err := exists(ctx, q, referredSQL, organization, kind, target)
 	if err == nil && used {
@@ -110,7 +110,7 @@ func forgetModel(ctx context.Context, tx Tx, organization, owner string) error {
 	return err
 }
 
-// checkMapping is a TargetError when m refers to what is not there or smart, and its former state did not.
+// checkMapping returns a TargetError when m refers to what is not there or smart, and its former state did not.
 func checkMapping(ctx context.Context, q Querier, configured storage.ConfiguredModels, former, m storage.ModelMapping) error {
 	known := mappingReferences(former)
 	for i, t := range m.Targets {
@@ -141,7 +141,7 @@ func checkMapping(ctx context.Context, q Querier, configured storage.ConfiguredM
 	return nil
 }
 
-// checkSmart is a TargetError when m refers to what is not there or smart, and its former state did not.
+// checkSmart returns a TargetError when m refers to what is not there or smart, and its former state did not.
 func checkSmart(ctx context.Context, q Querier, configured storage.ConfiguredModels, former, m storage.SmartModel) error {
 	known := smartReferences(former)
 	if m.DeterminerAlias != "" {
@@ -157,7 +157,7 @@ func checkSmart(ctx context.Context, q Querier, configured storage.ConfiguredMod
 	return nil
 }
 
-// checkAlias is the refusal when the alias is neither known nor that of a mapping.
+// checkAlias returns the refusal when the alias is neither known nor that of a mapping.
 func checkAlias(ctx context.Context, q Querier, configured storage.ConfiguredModels, known []reference, organization, alias string,
 	refused storage.TargetError,
 ) error {

@@ -150,7 +150,7 @@ func cloneRules(rules []storage.Rule) []storage.Rule {
 	return rules
 }
 
-// checkReferences is a ReferenceError when the server or an agent that p names is not a live one of its organization.
+// checkReferences returns a ReferenceError when the server or an agent that p names is not a live one of its organization.
 func checkReferences(ctx context.Context, q Querier, p storage.Policy, server, agents bool) error {
 	var missing storage.ReferenceError
 	if server {

@@ -36,7 +36,7 @@ func rateLimitArgs(l storage.RateLimit) []any {
 		boolean(l.Enabled), optional(l.RequestsPerMinute), optional(l.TokensPerMinute), l.UpdatedAt.UnixMicro()}
 }
 
-// optional is a number that may be null.
+// optional returns a number that may be null.
 func optional(n *int64) sql.NullInt64 {
 	if n == nil {
 		return sql.NullInt64{}

@@ -186,5 +186,5 @@ func TableStatements(t storage.Table, replaced ...int) TableTexts {
 	return made
 }
 
-// Quoted is a name of the schema as statements have it.
+// Quoted returns a name of the schema as statements have it.
 func Quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

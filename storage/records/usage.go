@@ -54,7 +54,7 @@ func (t *texts) usage(d Dialect) {
 			cost = CASE WHEN budget_spends.cost > ` + largest + ` - excluded.cost THEN ` + largest + ` ELSE budget_spends.cost + excluded.cost END`
 }
 
-// whole is a sum that came in two parts: how often 1<<32 is in its numbers, and what is left of them.
+// whole returns a sum that came in two parts: how often 1<<32 is in its numbers, and what is left of them.
 func whole(high, low int64) int64 {
 	const part = 1 << 32
 	if high += low / part; high > math.MaxInt64/part {

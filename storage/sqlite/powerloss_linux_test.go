@@ -116,13 +116,13 @@ type openFile struct {
 	path string
 }
 
-// at is a pointer to what C has at an address.
+// at returns a pointer to what C has at an address.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// function is a C function pointer as a Go function.
+// function returns a C function pointer as a Go function.
 func function[T any](p uintptr) T { return *(*T)(unsafe.Pointer(&struct{ uintptr }{p})) }
 
-// pointer is the C function pointer of a function that is no closure.
+// pointer returns the C function pointer of a function that is no closure.
 func pointer[T any](f T) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
 type (

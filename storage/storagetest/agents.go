@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// newAgent is an internal agent with every member set, not stored.
+// newAgent returns an internal agent with every member set, not stored.
 func newAgent(organization, name string) storage.Agent {
 	return storage.Agent{
 		ID: newID(), OrganizationID: organization,

@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// newAPIKey is a user's key with every member set, not stored.
+// newAPIKey returns a user's key with every member set, not stored.
 func newAPIKey(organization, userID string) storage.APIKey {
 	id := newID()
 	hmac := sha256.Sum256([]byte(id))

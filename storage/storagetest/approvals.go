@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// newApproval is a pending approval of user A1 for ten minutes, with every member set, not stored. binding is what it is
+// newApproval returns a pending approval of user A1 for ten minutes, with every member set, not stored. binding is what it is
 // good for.
 func (b *bundle) newApproval(binding string) storage.Approval {
 	return storage.Approval{ID: newID(), OrganizationID: b.orgA, UserID: b.userA1, Client: "client", ServerID: b.serverA.ID, Tool: "delete_issue",

@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// audited is a context that records one event of an organization.
+// audited returns a context that records one event of an organization.
 func (b *bundle) audited(t *testing.T, organization, event string) (context.Context, *storage.Audited) {
 	t.Helper()
 	a := &storage.Audited{OrganizationID: organization, Node: "node", Entries: []storage.AuditEntry{

@@ -75,7 +75,7 @@ type gatewayWrite struct {
 	call   func(ctx context.Context, organization string, g governed) error
 }
 
-// gatewayWrites are all writing methods that take an id, in an order in which each can succeed.
+// gatewayWrites returns all writing methods that take an id, in an order in which each can succeed.
 func (b *bundle) gatewayWrites() []gatewayWrite {
 	at := start.Add(time.Hour)
 	return []gatewayWrite{

@@ -14,7 +14,7 @@ var configured = storage.ConfiguredModels{
 	Aliases:   map[string]struct{}{"house": {}},
 }
 
-// newProvider is a provider with every member set, not stored.
+// newProvider returns a provider with every member set, not stored.
 func newProvider(organization, name string) storage.LLMProvider {
 	return storage.LLMProvider{ID: newID(), OrganizationID: organization, Name: name, Kind: "openai", BaseURL: "https://llm.example.com/v1",
 		SealedSecret: []byte{0, 1, 0xff}, Timeouts: storage.ModelTimeouts{Connect: time.Second, Response: time.Minute, Idle: time.Hour},
@@ -29,7 +29,7 @@ func (b *bundle) provider(t *testing.T, organization, name string) storage.LLMPr
 	return p
 }
 
-// newMapping is a mapping with every member set, not stored.
+// newMapping returns a mapping with every member set, not stored.
 func newMapping(organization, alias, provider string, fallbacks ...string) storage.ModelMapping {
 	return storage.ModelMapping{ID: newID(), OrganizationID: organization, Alias: alias, Description: "About " + alias,
 		Targets: []storage.ModelTarget{
@@ -46,7 +46,7 @@ func (b *bundle) mapping(t *testing.T, organization, alias, provider string, fal
 	return m
 }
 
-// newSmart is a smart model with every member set, not stored.
+// newSmart returns a smart model with every member set, not stored.
 func newSmart(organization, alias, determiner string, slots ...string) storage.SmartModel {
 	m := storage.SmartModel{ID: newID(), OrganizationID: organization, Alias: alias, Description: "About " + alias, Enabled: true,
 		DeterminerAlias: determiner, Breakpoints: []int{100, 1000}, DeterminerInputMaxChars: 500, DefaultSlot: 1, Sticky: true,

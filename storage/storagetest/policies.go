@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// newPolicy is a draft with every member set for the organization's server, not stored.
+// newPolicy returns a draft with every member set for the organization's server, not stored.
 func (b *bundle) newPolicy(organization, name string, agents ...string) storage.Policy {
 	p := storage.Policy{
 		ID: newID(), OrganizationID: organization, Name: name, Description: "About " + name, SupportContact: "help@example.com",
@@ -41,7 +41,7 @@ func (b *bundle) policy(t *testing.T, name string, status storage.PolicyStatus, 
 	return v.Policy
 }
 
-// setStatus is an edit.
+// setStatus returns an edit.
 func setStatus(status storage.PolicyStatus) func(*storage.Policy) error {
 	return func(p *storage.Policy) error { p.Status = status; return nil }
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// newRateLimit is an enabled limit with every member set, not stored.
+// newRateLimit returns an enabled limit with every member set, not stored.
 func newRateLimit(organization, name string, scope storage.Scope, traffic storage.TrafficType) storage.RateLimit {
 	return storage.RateLimit{ID: newID(), OrganizationID: organization, Name: name, Scope: scope, Traffic: traffic, Enabled: true,
 		RequestsPerMinute: new(int64(60)), TokensPerMinute: new(int64(1000)), CreatedAt: start, UpdatedAt: start.Add(time.Second)}

@@ -32,7 +32,7 @@ func ParsePackage(tb testing.TB, dir string) (*token.FileSet, []*ast.File) {
 	return files, parsed
 }
 
-// Statements are the values of the text constants of a package's files by name, as they are in the source.
+// Statements returns the values of the text constants of a package's files by name, as they are in the source.
 func Statements(tb testing.TB, files []*ast.File) map[string]string {
 	tb.Helper()
 	exprs := make(map[string]ast.Expr)
@@ -75,7 +75,7 @@ func Statements(tb testing.TB, files []*ast.File) map[string]string {
 	return texts
 }
 
-// Statement is the value of one text constant of a package.
+// Statement returns the value of one text constant of a package.
 func Statement(tb testing.TB, dir, name string) string {
 	tb.Helper()
 	_, files := ParsePackage(tb, dir)

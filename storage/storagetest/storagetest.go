@@ -198,7 +198,7 @@ func (b *bundle) user(t *testing.T, organization string) string {
 	return u.ID
 }
 
-// entry is a directory entry with every member set.
+// entry returns a directory entry with every member set.
 func entry(name string) storage.DirectoryEntry {
 	return storage.DirectoryEntry{
 		ID: newID(), Name: name, Description: "About " + name, Icon: "icon.svg", Slug: "slug-" + newID()[24:],
@@ -223,7 +223,7 @@ func (b *bundle) customEntry(t *testing.T, organization, name string) storage.Di
 	return e
 }
 
-// newServer is an active server with every member set, not stored.
+// newServer returns an active server with every member set, not stored.
 func (b *bundle) newServer(organization, name, slug string) storage.Server {
 	return storage.Server{ID: newID(), OrganizationID: organization, Name: name, Slug: slug, DirectoryID: b.entry.ID,
 		Status: storage.ServerActive, ClientID: "client", SealedClientSecret: []byte{0, 1, 2, 0xff}, Meta: []byte(`{"a": 1}`),
@@ -238,7 +238,7 @@ func (b *bundle) server(t *testing.T, organization, name string) storage.Server 
 	return v
 }
 
-// connection is a connection with every member set, not stored.
+// connection returns a connection with every member set, not stored.
 func connection(key storage.ConnectionKey) storage.Connection {
 	return storage.Connection{ConnectionKey: key, ID: newID(), Status: storage.ConnectionConnected, Kind: storage.ProviderOAuth2,
 		SealedCredential: []byte("sealed\x00credential"), ClientID: "client", Scope: "read", Origin: "https://mcp.example.com",
@@ -254,7 +254,7 @@ func (b *bundle) connect(t *testing.T, key storage.ConnectionKey) storage.Connec
 	return c
 }
 
-// attempt is a connection attempt of ten minutes, not stored.
+// attempt returns a connection attempt of ten minutes, not stored.
 func attempt(key storage.ConnectionKey) storage.Attempt {
 	return storage.Attempt{ConnectionKey: key, StateHash: []byte(newID()), ConnectionID: newID(), Issuer: "https://as.example.com",
 		Sealed: []byte{9, 0, 9}, CreatedAt: start, ExpiresAt: start.Add(10 * time.Minute)}

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// tool is an observed tool whose definition spells its hash.
+// tool returns an observed tool whose definition spells its hash.
 func tool(name, hash string) storage.ObservedTool {
 	return storage.ObservedTool{Name: name, Hash: hash, Definition: json.RawMessage(fmt.Sprintf("{ %q : %q }", name, hash))}
 }

@@ -264,7 +264,7 @@ func testUsageRace(t *testing.T, b *bundle) {
 	equal(t, spends, []storage.BudgetSpend{{OrganizationID: b.orgA, BudgetID: budget.ID, Start: hour, Cost: 3 * 64}})
 }
 
-// newBudget is an enabled budget with every member set, not stored.
+// newBudget returns an enabled budget with every member set, not stored.
 func newBudget(organization, name string, scope storage.Scope, period storage.BudgetPeriod) storage.Budget {
 	return storage.Budget{ID: newID(), OrganizationID: organization, Name: name, Scope: scope, Period: period, Amount: 1 << 50, AlertPercent: 80,
 		HardStop: true, Enabled: true, CreatedAt: start, UpdatedAt: start.Add(time.Second)}

@@ -152,7 +152,7 @@ func readPage(response *http.Response) (*Page, error) {
 	return page, nil
 }
 
-// Plain is an address without its query and fragment, for people and logs.
+// Plain returns an address without its query and fragment, for people and logs.
 func Plain(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

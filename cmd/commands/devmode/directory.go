@@ -235,10 +235,10 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Path is the directory's absolute path.
+// Path returns the directory's absolute path.
 func (d *Directory) Path() string { return d.path }
 
-// PathInCaddyfile is the directory's path as it can stand in a Caddyfile and in the address of a socket: absolute, or
+// PathInCaddyfile returns the directory's path as it can stand in a Caddyfile and in the address of a socket: absolute, or
 // relative to the working directory when the absolute one is too long or holds characters that mean something else there.
 func (d *Directory) PathInCaddyfile() string { return d.inCaddyfile }
 

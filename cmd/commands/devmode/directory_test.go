@@ -134,7 +134,7 @@ func TestPathInCaddyfile(t *testing.T) {
 	}
 }
 
-// shortDirectory is a directory whose path leaves room for a socket: that of t.TempDir holds the test's name.
+// shortDirectory returns a directory whose path leaves room for a socket: that of t.TempDir holds the test's name.
 func shortDirectory(t *testing.T) string {
 	t.Helper()
 	path, err := os.MkdirTemp("", "dev-") //nolint:usetesting // see above

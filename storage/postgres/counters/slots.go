@@ -45,7 +45,7 @@ func (c *Counters) read(ctx context.Context, query string, args ...any) (s snaps
 	return s, err
 }
 
-// at is the second in which the counter is at a time, and the first that counts in it. A clock that was set back stands
+// at returns the second in which the counter is at a time, and the first that counts in it. A clock that was set back stands
 // still for the counter, as durward_counters_at_1 has it.
 func (c counter) at(now int64) (second int64, ok bool) {
 	second = now / 1e6

@@ -61,7 +61,7 @@ func Database(tb testing.TB) string {
 	return address(tb, admin, role, name)
 }
 
-// Superuser is the URL of a database of Database for a user whom row-level security does not bind.
+// Superuser returns the URL of a database of Database for a user whom row-level security does not bind.
 func Superuser(tb testing.TB, database string) string {
 	tb.Helper()
 	u, err := url.Parse(database)
@@ -107,7 +107,7 @@ func makeRole(tb testing.TB, admin string) {
 	EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
 }
 
-// address is the URL of a database for a user.
+// address returns the URL of a database for a user.
 func address(tb testing.TB, admin, user, database string) string {
 	tb.Helper()
 	u, err := url.Parse(admin)

@@ -46,12 +46,12 @@ func NewServer(tb testing.TB) *Server {
 	return s
 }
 
-// URL is the address of the server's one database.
+// URL returns the address of the server's one database.
 func (s *Server) URL() string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/durward?sslmode=disable", role, password, s.port)
 }
 
-// Superuser is the address of the database for a user whom nothing binds.
+// Superuser returns the address of the database for a user whom nothing binds.
 func (s *Server) Superuser() string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/durward?sslmode=disable", s.port)
 }
@@ -255,7 +255,7 @@ func binary(name string) (string, error) {
 	return "", fmt.Errorf("%s is not installed: run `make setup`", name)
 }
 
-// freePort is a port that nobody listened on a moment ago.
+// freePort returns a port that nobody listened on a moment ago.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
