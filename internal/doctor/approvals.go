@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shownNames is how many names of one kind a finding has.
+// shownNames is the number of names of one kind that a finding shows.
 const shownNames = 5
 
 // shortened lists the first of some names, and says how many more there are.
@@ -17,8 +17,8 @@ func shortened(names []string) string {
 	return list
 }
 
-// Approvals judges a gateway without a page to decide on held calls. asking are the names of its active policies that ask for
-// approval, elsewhere says that users can decide with other clients.
+// Approvals checks a gateway without a page to decide on held calls. asking holds the names of its active policies
+// that ask for approval; elsewhere says that users can decide with other clients.
 func Approvals(asking []string, elsewhere bool) []Finding {
 	if len(asking) == 0 {
 		return nil

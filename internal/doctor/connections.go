@@ -1,7 +1,7 @@
 package doctor
 
-// Connections judges a gateway without a page to connect accounts on. wanting are the names of its servers that need an account
-// of their users.
+// Connections checks a gateway without a page to connect accounts on. wanting holds the names of its servers that
+// need an account of their users.
 func Connections(wanting []string) []Finding {
 	if len(wanting) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 // oldestServer is the first version of PostgreSQL that works.
 const oldestServer = 140000
 
-// Database judges a PostgreSQL database, of which this node opens up to conns connections.
+// Database checks a PostgreSQL database, of which this node opens up to conns connections.
 func Database(f postgres.Facts, conns int) (findings []Finding) {
 	add := func(s Severity, found, mend string) {
 		findings = append(findings, Finding{Severity: s, Found: found, Mend: mend})
@@ -87,7 +87,8 @@ func Database(f postgres.Facts, conns int) (findings []Finding) {
 	return findings
 }
 
-// Counters judges a database that keeps counters of rate limits and nothing else, to which a node has up to conns connections.
+// Counters checks a database that keeps only the counters of rate limits, and to which a node has up to conns
+// connections.
 func Counters(f postgres.Facts, conns int) (findings []Finding) {
 	add := func(s Severity, found, mend string) {
 		findings = append(findings, Finding{Severity: s, Found: found, Mend: mend})
@@ -104,7 +105,7 @@ func Counters(f postgres.Facts, conns int) (findings []Finding) {
 	return findings
 }
 
-// atLeast returns a bound of connections, of which -1 is none.
+// atLeast returns a bound of connections; a bound of -1 means none.
 func atLeast(bound, without int) int {
 	if bound < 0 {
 		return without

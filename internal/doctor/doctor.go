@@ -1,5 +1,6 @@
-// Package doctor judges what an operator can have wrong: configuration, keys, files, the store, clocks, identity
-// providers, disk. It is pure: who calls it has looked, and it says what that means and how to mend it.
+// Package doctor judges the facts that an operator can have wrong: configuration, keys, files, the store, clocks,
+// identity providers, disk. It is pure: the caller gathers the facts, and doctor says what they mean and how to mend
+// them.
 package doctor
 
 import (
@@ -14,39 +15,39 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Severity is how bad a finding is.
+// Severity says how bad a finding is.
 type Severity string
 
 // Severities, the worst first.
 const (
-	// Error: the gateway does not start, refuses requests, or loses data.
+	// Error means that the gateway does not start, refuses requests, or loses data.
 	Error Severity = "error"
-	// Warning: something is weaker than it should be, or will break.
+	// Warning means that something is weaker than it should be, or will break.
 	Warning Severity = "warning"
-	// Note: good to know.
+	// Note means information that is good to know.
 	Note Severity = "note"
 )
 
 var ranks = map[Severity]int{Error: 0, Warning: 1, Note: 2}
 
-// Finding is one thing that is not as it should be.
+// Finding describes one problem.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	// Check is what was looked at.
+	// Check names the checked part.
 	Check string `json:"check"`
-	// Found is what is the matter, and what it means.
+	// Found describes the problem and its effect.
 	Found string `json:"found"`
-	// Mend is how to mend it.
+	// Mend says how to mend it.
 	Mend string `json:"mend"`
 }
 
-// Report is what was looked at, and what was found.
+// Report lists what was checked and what was found.
 type Report struct {
 	Passed   []string  `json:"passed"`
 	Findings []Finding `json:"findings"`
 }
 
-// Add adds what a check has found; nothing means that it passed.
+// Add adds the findings of a check; no finding means that it passed.
 func (r *Report) Add(check string, findings ...Finding) {
 	if len(findings) == 0 {
 		r.Passed = append(r.Passed, check)
@@ -57,7 +58,7 @@ func (r *Report) Add(check string, findings ...Finding) {
 	}
 }
 
-// Failed reports whether anything is an error.
+// Failed reports whether any finding is an error.
 func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == Error })
 }
@@ -100,14 +101,14 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	}{r.Failed(), written})
 }
 
-// Clock bounds.
+// Bounds of the differences between clocks.
 const (
 	driftNoted   = time.Second
 	driftRefused = 10 * time.Second
 )
 
-// Clock compares another clock with this machine's: theirs was read within trip before ours. precision is what the other
-// one is told in.
+// Clock compares another clock with this machine's: theirs was read within trip before ours. precision is the unit in
+// which the other clock is given.
 func Clock(whose string, theirs, ours time.Time, trip, precision time.Duration) []Finding {
 	drift := storage.ClockReading{Theirs: theirs, Ours: ours, Trip: trip, Precision: precision}.Ahead().Abs()
 	if drift < driftNoted {

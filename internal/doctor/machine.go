@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// File is a file or directory that nobody else may read.
+// File describes a file or directory that no other user may read.
 type File struct {
 	Path string
 	Mode fs.FileMode
-	// What is in it, for people.
+	// What names its contents, for the report.
 	What string
-	// Given: it belongs to another user, who lets this one read it by its group, as orchestrators do it. Fixed: its file
-	// system is mounted read-only here, and nobody here can change its mode.
+	// Given says that it belongs to another user, who lets this one read it through its group, as orchestrators do.
+	// Fixed says that its file system is mounted read-only here, so that its mode cannot be changed here.
 	Given, Fixed bool
 }
 
-// Private judges who may read files.
+// Private checks who may read the files.
 func Private(files ...File) (findings []Finding) {
 	for _, f := range files {
 		others := fs.FileMode(0o077)
@@ -46,15 +46,15 @@ func Private(files ...File) (findings []Finding) {
 	return findings
 }
 
-// MasterKey is a reference to a master key, and what became of it.
+// MasterKey holds a reference to a master key, and the result of reading it.
 type MasterKey struct {
 	Reference string
 	ID        string
 	Err       error
 }
 
-// MasterKeys judges the master keys of a configuration, the first of which encrypts, against the keys that wrap the store's
-// data keys. wrapping is nil when the store could not be read.
+// MasterKeys checks the master keys of a configuration, the first of which encrypts, against the keys that wrap the
+// store's data keys. wrapping is nil when the store could not be read.
 func MasterKeys(given []MasterKey, wrapping []string) (findings []Finding) {
 	if len(given) == 0 {
 		return []Finding{{
@@ -105,13 +105,13 @@ func MasterKeys(given []MasterKey, wrapping []string) (findings []Finding) {
 	return findings
 }
 
-// Disk bounds, in bytes and in shares of the disk.
+// Bounds of the free disk space, in bytes and in shares of the disk.
 const (
 	diskError, diskWarning = 128 << 20, 1 << 30
 	shareError, shareWarn  = 0.01, 0.10
 )
 
-// Disk judges the space that is left in a directory's file system. An unknown size is 0.
+// Disk checks the space that is left in a directory's file system. An unknown size is 0.
 func Disk(path string, free, size uint64) []Finding {
 	if size == 0 {
 		return nil
@@ -132,13 +132,13 @@ func Disk(path string, free, size uint64) []Finding {
 	return []Finding{f}
 }
 
-// Backlog bounds, in bytes.
+// Bounds of the backlog, in bytes.
 const (
 	backlogWarning = 64 << 20
 	backlogError   = 1 << 30
 )
 
-// Backlog judges what a node's audit journals hold that has ended and is not in the store yet.
+// Backlog checks the finished audit journals of a node that are not in the store yet.
 func Backlog(path string, segments int, bytes int64) []Finding {
 	if bytes < backlogWarning {
 		return nil
@@ -153,21 +153,22 @@ func Backlog(path string, segments int, bytes int64) []Finding {
 	return []Finding{f}
 }
 
-// Issuer is what was seen of an identity provider.
+// Issuer holds the facts about an identity provider.
 type Issuer struct {
 	Name string
-	// Err is why its metadata or its keys could not be read, and Advice which option lets the gateway read them; "" for none.
+	// Err says why its metadata or its keys could not be read. Advice names the option that lets the gateway read
+	// them; "" for none.
 	Err    error
 	Advice string
-	// Says is the issuer that its metadata names, Keys how many keys it publishes.
+	// Says is the issuer that its metadata names. Keys is the number of keys that it publishes.
 	Says string
 	Keys int
-	// Date is its clock, zero when it does not tell; it was read at At after a round trip that took Trip.
+	// Date is the time of its clock, zero when unknown. It was read at At, after a round trip that took Trip.
 	Date, At time.Time
 	Trip     time.Duration
 }
 
-// Identity judges an identity provider, which the report's check names.
+// Identity checks an identity provider, which the report's check names.
 func Identity(i Issuer) (findings []Finding) {
 	switch {
 	case i.Err != nil:

@@ -1,7 +1,7 @@
 package doctor
 
-// Organizations judges the names of organizations that tokens made after the first one, and in which nobody made anything, and of
-// those with something in them that no identity of the configuration is for.
+// Organizations checks names of organizations. empty are those that tokens made after the first one, and in which
+// nothing was created. unreachable are those with contents to which no identity of the configuration leads.
 func Organizations(empty, unreachable []string) (findings []Finding) {
 	if len(unreachable) > 0 {
 		findings = append(findings, Finding{

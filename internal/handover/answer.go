@@ -2,19 +2,19 @@ package handover
 
 import "bytes"
 
-// answer is how far the answer to a request is, as its client sees it: whoever has all of one may send the next request,
-// long before a server that gets little of the processor has ended the request.
+// answer tracks how far the answer to a request has come, as its client sees it. A client that has all of it may send
+// the next request, long before a server that gets little CPU time has ended the request.
 type answer struct {
 	begun   bool
-	chunked bool    // in HTTP/1.1's chunks: its end can be told from what is written
-	last    [4]byte // what was written of it last
+	chunked bool    // in HTTP/1.1's chunks: its end is visible in the written bytes
+	last    [4]byte // its last written bytes
 }
 
 const (
 	endOfHead = "\r\n\r\n"
-	// chunkedHead is what net/http ends the head of an answer of unknown length with.
+	// chunkedHead is the end of the head that net/http writes for an answer of unknown length.
 	chunkedHead = "\r\nTransfer-Encoding: chunked" + endOfHead
-	// informational begins what comes before an answer: RFC 9110 section 15.2.
+	// informational is the beginning of an interim answer: RFC 9110 section 15.2.
 	informational = "HTTP/1.1 1"
 )
 
@@ -37,6 +37,6 @@ func (a *answer) writes(p []byte) {
 	}
 }
 
-// goesOn reports whether the client certainly waits for more of the answer. The last chunk ends in an empty line (RFC 9112
-// section 7.1); others may.
+// goesOn reports whether the client certainly waits for more of the answer. The last chunk ends in an empty line (RFC
+// 9112 section 7.1); other chunks may too.
 func (a *answer) goesOn() bool { return a.chunked && string(a.last[:]) != endOfHead }

@@ -18,35 +18,36 @@ type Conn struct {
 	listener *Listener
 
 	mu    sync.Mutex
-	begun []byte // what the server before has read without looking at it
+	begun []byte // bytes that the previous server has read but not processed
 	phase phase
-	// sealed: what is read has a meaning that depends on what was read before (TLS, HTTP/2).
+	// sealed says that the meaning of the next bytes depends on the bytes before (TLS, HTTP/2).
 	sealed bool
-	// multiplexed: many requests at a time (HTTP/2); its own protocol tells clients which of them are lost.
+	// multiplexed says that there are many requests at a time (HTTP/2); its own protocol tells clients which of them
+	// are lost.
 	multiplexed bool
-	opening     []byte // the first bytes that the server saw, which tell what it speaks
+	opening     []byte // the first bytes that the server read, which show its protocol
 	head        head
 	answer      answer
 	retiring    bool
-	reading     bool // a Read is under way
+	reading     bool // a Read is running
 	waiting     bool // and it waits for the first byte of a request
 	interrupted bool // that Read has been told to come back
 	passed      bool
 	deadlines   int  // that the server has set for reading since it was idle
-	closing     bool // the server's Close is held back until it is clear whether the connection can be passed on
-	told        bool // the protocol that TLS settled on has been looked at
+	closing     bool // the server's Close is held back until it is decided whether the connection can be passed on
+	told        bool // the protocol negotiated by TLS has been read
 
 	in, out deadline // for reading and for writing
-	copying bool     // a ReadFrom is under way
+	copying bool     // a ReadFrom is running
 
-	gone   func()    // is told that the client has left, in place of a background read; nil: nobody is
+	gone   func()    // is called when the client has left, in place of a background read; nil: no such callback
 	lazy   bool      // a background read waits in the lookout
-	eager  bool      // none shall, in this request
+	eager  bool      // no background read shall wait, in this request
 	roused sync.Cond // of mu: lazy has ended
 	listed bool      // the listener will look after it
 }
 
-// phase is where a connection is between requests.
+// phase is the position of a connection between requests.
 type phase int
 
 const (
@@ -57,11 +58,11 @@ const (
 	gone                // closed, or no longer the server's
 )
 
-// serverBuffer is the size of net/http's buffer for reading: an idle connection whose server offers this much room has
-// nothing left in it.
+// serverBuffer is the size of net/http's buffer for reading. An idle connection whose server offers this much room
+// has nothing left in it.
 const serverBuffer = 4096
 
-// State is to be called from the hook ConnState of the server.
+// State must be called from the hook ConnState of the server.
 func State(c net.Conn, state http.ConnState) {
 	over, secure := c.(*tls.Conn)
 	if secure {
@@ -93,9 +94,9 @@ func State(c net.Conn, state http.ConnState) {
 	}
 }
 
-// between reports whether a Read with room for so many bytes waits for the first byte of a request. From idle on, net/http
-// sets one deadline, peeks, and sets further ones when it has found something: with one deadline and all the room it has
-// found nothing. It still is idle while it reads a request.
+// between reports whether a Read with room for so many bytes waits for the first byte of a request. From idle on,
+// net/http sets one deadline, peeks, and sets further ones when it has found something. So with one deadline and all
+// the room it has found nothing. Its state is still idle while it reads a request.
 func (c *Conn) between(room int) bool {
 	return c.phase == fresh || c.phase == idle && !c.sealed && c.deadlines == 1 && room == serverBuffer
 }
@@ -127,7 +128,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.read(p)
 	if c.waiting && c.retiring && (n > 0 || errors.Is(err, os.ErrDeadlineExceeded)) {
-		return 0, c.pass(bytes.Clone(p[:n])) // the server will never know of it
+		return 0, c.pass(bytes.Clone(p[:n])) // the server will never know of these bytes
 	}
 	c.waiting = false
 	if n > 0 {
@@ -137,11 +138,11 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// saw notes that the server gets to see p, in which lines that it must refuse are made malformed.
+// saw notes that the server gets p. It makes lines malformed that the server must refuse.
 func (c *Conn) saw(p []byte) {
 	c.opening = append(c.opening, p[:min(len(p), len(preface)-len(c.opening))]...)
 	if c.phase == fresh {
-		c.multiplexed = len(p) < 3 || bytes.HasPrefix(p, []byte("PRI")) // too little to tell counts as well
+		c.multiplexed = len(p) < 3 || bytes.HasPrefix(p, []byte("PRI")) // too few bytes to tell count as well
 		c.sealed = c.multiplexed || p[0] == recordOfHandshake
 	}
 	if c.phase == fresh || c.phase == idle {
@@ -153,7 +154,7 @@ func (c *Conn) saw(p []byte) {
 	c.waiting = false
 }
 
-// What connections begin with that do not speak HTTP/1 in plain text.
+// The first bytes of connections that do not speak HTTP/1 in plain text.
 const (
 	recordOfHandshake = 0x16                 // RFC 8446 section 5.1
 	preface           = "PRI * HTTP/2.0\r\n" // RFC 9113 section 3.4; methods may begin with PRI, too
@@ -183,9 +184,10 @@ func (c *Conn) retire() {
 	}
 }
 
-// pending reports whether the server must not be shut down now. It would drop a request that is on its way to it, and close
-// the connection of one that is answered without having said so, while the next request is on its way. A stream, whose
-// client waits for more of it, is not pending, and neither is an idle connection that waits for a request: it is passed on.
+// pending reports whether the server must not be shut down now. It would drop a request that is on its way to it. And
+// it would close the connection of an answered request without an announcement, while the next request is on its way.
+// A stream, whose client waits for more of it, is not pending. Neither is an idle connection that waits for a
+// request: it is passed on.
 func (c *Conn) pending() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +206,7 @@ func (c *Conn) pending() bool {
 	}
 }
 
-// veiled reports whether an answer is under way of which only the server knows whether it has ended.
+// veiled reports whether an answer is in progress whose end only the server knows.
 func (c *Conn) veiled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,7 +239,8 @@ func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
 	if !c.writes(nil) { // no chunks: those are net/http's own
 		return 0, net.ErrClosed
 	}
-	// What was taken from r when a deadline passes cannot be had again: the socket has the one that is wanted.
+	// The bytes taken from r when a deadline passes are lost for a repetition: so the socket gets the wanted deadline
+	// first.
 	if err := c.copies(true); err != nil {
 		return 0, err
 	}
@@ -254,7 +257,7 @@ func (c *Conn) writes(p []byte) bool {
 	return !c.passed
 }
 
-// Close implements net.Conn. A server that shuts down closes idle connections: when they can still be passed on, Read
+// Close implements net.Conn. A server that shuts down closes idle connections. When they can still be passed on, Read
 // does so, or State closes them after all.
 func (c *Conn) Close() error {
 	c.mu.Lock()

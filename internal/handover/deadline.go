@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// deadline is one of a connection's two. It defers moving the socket's timer: it keeps an earlier deadline and re-arms if
-// that fires too soon, since servers move deadlines several times a request and nearly always later.
+// deadline is one of a connection's two deadlines. It defers moving the socket's timer: it keeps an earlier deadline
+// and re-arms if that fires too soon, since servers move deadlines several times a request and nearly always later.
 type deadline struct {
 	want  time.Time // the server's; zero: none
 	armed time.Time // the socket's; zero: none
@@ -23,10 +23,10 @@ func (d *deadline) early() bool {
 	return !d.armed.IsZero() && (d.want.IsZero() || d.armed.Before(d.want))
 }
 
-// spent reports whether the server wants what waits to come back at once: it says so with a time long ago.
+// spent reports whether the server wants a waiting call to return at once: it says so with a time long ago.
 func (d *deadline) spent() bool { return !d.want.IsZero() && d.want.Unix() <= 1 }
 
-// arm passes what is wanted on to the socket, whose set is called.
+// arm sets the wanted deadline on the socket, by calling set.
 func (d *deadline) arm(set func(time.Time) error) error {
 	if err := set(d.want); err != nil {
 		return err
@@ -53,8 +53,8 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// read reads from the socket until the deadline that is wanted, or nothing in the background while somebody is told of what
-// that would find. It is called with the lock held, and lets go of it while it waits.
+// read reads from the socket until the wanted deadline. A background read reads nothing while a callback reports the
+// client's leaving in its place. read is called with the lock held, and releases it while it waits.
 func (c *Conn) read(p []byte) (n int, err error) {
 	for {
 		if c.gone != nil && c.background(len(p)) {
@@ -106,7 +106,7 @@ func (c *Conn) moreTime(err error) bool {
 	return !c.passed && c.out.early() && c.out.arm(c.Conn.SetWriteDeadline) == nil
 }
 
-// copies begins and ends a ReadFrom, during which the socket's deadline is the one that is wanted.
+// copies begins and ends a ReadFrom, during which the socket has the wanted deadline.
 func (c *Conn) copies(begin bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

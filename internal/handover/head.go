@@ -10,14 +10,14 @@ type head struct {
 	ended   bool // the empty line was seen
 }
 
-// refuseFolds makes lines that continue the one before malformed, so that net/http answers 400 to their request. net/http joins such
-// lines before any handler sees them (obs-fold, RFC 9112 section 5.2). A proxy in front may read another Transfer-Encoding or
-// Authorization than the one that comes of it. The head of a request that was sent before the one before it was answered may
-// already stand in the server's buffer, and is not seen here.
+// refuseFolds makes lines that continue the one before malformed, so that net/http answers 400 to their request.
+// net/http joins such lines before any handler sees them (obs-fold, RFC 9112 section 5.2). A proxy in front may then
+// read another Transfer-Encoding or Authorization than the joined one. The head of a request that was sent before the
+// previous one was answered may already be in the server's buffer, and is not seen here.
 func (h *head) refuseFolds(p []byte) {
 	for len(p) > 0 && !h.ended {
 		if h.started && !h.within && (p[0] == ' ' || p[0] == '\t') {
-			p[0] = 0 // no name of a header may have it
+			p[0] = 0 // not allowed in the name of a header
 		}
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {

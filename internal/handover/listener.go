@@ -10,23 +10,23 @@ import (
 	"github.com/durward-gateway/durward/internal/nonblock"
 )
 
-// Sockets are the listening sockets of the process. The zero value is ready.
+// Sockets holds the listening sockets of the process. The zero value is ready.
 type Sockets struct {
 	mu   sync.Mutex
 	open map[string]*socket
 }
 
-// socket is open as long as a listener is in line.
+// socket is a listening socket. It is open as long as a listener is in line.
 type socket struct {
 	sockets *Sockets
 	key     string
 	real    net.Listener
-	// line holds the listeners in the order in which they came, guarded by Sockets.mu. The first gets what comes in: a
-	// listener whose configuration fails later has not served anybody.
+	// line holds the listeners in the order in which they came, guarded by Sockets.mu. The first one gets new
+	// connections: a listener whose configuration fails later has served no request.
 	line []*Listener
 }
 
-// Listen returns a listener on the socket that key names. When nobody has it open, open opens it.
+// Listen returns a listener on the socket that key names. When it is not open yet, open opens it.
 func (s *Sockets) Listen(key string, open func() (net.Listener, error)) (*Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,10 +48,10 @@ func (s *Sockets) Listen(key string, open func() (net.Listener, error)) (*Listen
 	return l, nil
 }
 
-// arrival is a connection for whoever is first in line, or why there is none.
+// arrival holds a connection for the first listener in line, or the reason why there is none.
 type arrival struct {
 	raw   net.Conn
-	begun []byte // read from it already, and not looked at
+	begun []byte // read from it already, and not processed
 	err   error
 }
 
@@ -64,7 +64,8 @@ func (s *socket) accept() {
 	}
 }
 
-// give waits until the first in line takes a. It reports whether anybody was in line; else the connection is closed.
+// give waits until the first listener in line takes a. It reports whether any listener was in line; else the
+// connection is closed.
 func (s *socket) give(a arrival) bool {
 	for {
 		first := s.first()
@@ -103,7 +104,7 @@ type Listener struct {
 	mu          sync.Mutex
 	connections map[*Conn]struct{}
 	retired     bool
-	lookouts    []*Conn // to be looked after
+	lookouts    []*Conn // with a background read that waits
 }
 
 // Accept implements net.Listener. The connections are *Conn.
@@ -149,7 +150,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// leaveLine lets the next listener have what comes in.
+// leaveLine takes the listener out of the line: the next one gets new connections.
 func (l *Listener) leaveLine() (err error) {
 	l.leave.Do(func() {
 		s := l.socket
@@ -176,7 +177,8 @@ func (l *Listener) passOn() {
 	}
 }
 
-// list is called with the lock held: connections have a lock of their own, in which they ask to be forgotten.
+// list returns the connections. It is called with the lock held: connections have a lock of their own, and hold it
+// while they ask to be forgotten.
 func (l *Listener) list() []*Conn {
 	open := make([]*Conn, 0, len(l.connections))
 	for c := range l.connections {
@@ -187,21 +189,21 @@ func (l *Listener) list() []*Conn {
 
 // Timing of Retire.
 const (
-	// lookEvery is how often it looks how far the requests are.
+	// lookEvery is the time between two checks of the state of the requests.
 	lookEvery = 5 * time.Millisecond
-	// settle is how many of those looks an answer over TLS gets to finish; its end cannot be observed.
+	// settle is the number of those checks that an answer over TLS gets to finish; its end cannot be observed.
 	settle = 10
 )
 
-// Retire lets the next listener take over: new connections are its own from now on, and those on which no request has
-// begun are passed on to it. It returns when no request is between its first byte and the end of its answer, streams
-// apart, and no client keeps a connection that cannot be passed on; at the latest when ctx ends. The server of the listener
-// should be shut down then. Without a next listener it does nothing.
+// Retire lets the next listener take over: that one gets new connections from now on, and those on which no request
+// has begun are passed on to it. Retire returns when no request is between its first byte and the end of its answer
+// (except streams) and no client keeps a connection that cannot be passed on; at the latest when ctx ends. The server
+// of the listener should be shut down then. Without a next listener it does nothing.
 func (l *Listener) Retire(ctx context.Context) {
 	if !l.succeeded() {
 		return
 	}
-	_ = l.leaveLine() // somebody else is in line: nothing is closed
+	_ = l.leaveLine() // another listener is in line: nothing is closed
 	l.passOn()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -229,7 +231,7 @@ func (l *Listener) succeeded() bool {
 	return slices.ContainsFunc(l.socket.line, func(other *Listener) bool { return other != l })
 }
 
-// any reports whether a connection is as is says.
+// any reports whether is returns true for some connection.
 func (l *Listener) any(is func(*Conn) bool) bool {
 	l.mu.Lock()
 	open := l.list()

@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// While a handler works, net/http reads one byte in the background to notice a client that leaves. Most requests are over
-// before anything could come of it, and the read costs them a system call that finds nothing and deadlines to end it. Here
-// it waits inside the process first: only requests that are still there when the listener looks have it done.
+// While a handler works, net/http reads one byte in the background to notice a client that leaves. Most requests end
+// before the read can find anything. It costs them a system call that finds nothing, and deadlines to end it. Here
+// the read first waits inside the process: it is done only for requests that still run when the listener checks them
+// (a "lookout").
 
-// lookAfter is the time between two looks: a client that leaves is noticed so much later at most.
+// lookAfter is the time between two such checks: a client that leaves is noticed at most so much later.
 const lookAfter = 50 * time.Millisecond
 
-// background reports whether a Read with room for so many bytes is net/http's background read. Reads of HTTP/2's frames
-// may want one byte, too. Any other that looked like it would be late, not wrong.
+// background reports whether a Read with room for so many bytes is net/http's background read. Reads of HTTP/2's
+// frames may want one byte, too. Any other read that looked like it would be delayed, not broken.
 func (c *Conn) background(room int) bool {
 	return room == 1 && c.phase == active && !c.sealed
 }
 
-// lookout waits until the listener looks, a read deadline is set, or the connection is closed. It is called with the lock
-// held.
+// lookout waits until the listener's check, a read deadline is set, or the connection is closed. It is called with
+// the lock held.
 func (c *Conn) lookout() {
 	if c.eager || c.gone != nil || !c.in.want.IsZero() {
 		return
@@ -41,8 +42,8 @@ func (c *Conn) rouse() {
 	c.roused.Signal()
 }
 
-// enlist has the listener look after c once. A connection with one request after the other is enlisted once for each look,
-// not for each request. It is called with the connection's lock held.
+// enlist has the listener check c once. A connection with one request after the other is enlisted once for each
+// check, not for each request. It is called with the connection's lock held.
 func (l *Listener) enlist(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +71,7 @@ func (l *Listener) look() {
 // connection is the key of a request's *Conn in its context.
 type connection struct{}
 
-// Context is to be the hook ConnContext of the server. [Attend] needs it.
+// Context must be the hook ConnContext of the server. [Attend] needs it.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	if own, ok := c.(*Conn); ok {
 		return context.WithValue(ctx, connection{}, own)
@@ -78,8 +79,8 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return ctx // over TLS there is no lookout
 }
 
-// Attend has it noticed at once, not with the next look, when the client of the request with that context leaves: for
-// those who begin to wait, and must not go on for nobody.
+// Attend makes the server notice at once, not at the next check, when the client of the request with that context
+// leaves. It is for handlers that begin to wait, and must not continue for a client that has left.
 func Attend(ctx context.Context) {
 	if c, ok := ctx.Value(connection{}).(*Conn); ok {
 		c.attend()

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unheard has the system end a connection whose other end has not been heard of for so long, though it was sent something
-// or asked for a sign of life (TCP keep-alive): without it, a client that vanished keeps an event stream that sends now and
-// then for a quarter of an hour (W02, RFC 5482). To be called from the hook ConnContext of the server.
+// Unheard has the system end a connection whose other end has not answered for so long, although it was sent data or
+// TCP keep-alive probes. Without it, a vanished client keeps an event stream that sends now and then for a quarter of
+// an hour (W02, RFC 5482). It must be called from the hook ConnContext of the server.
 func Unheard(c net.Conn, after time.Duration) {
 	if over, secure := c.(*tls.Conn); secure {
 		c = over.NetConn()
@@ -27,7 +27,7 @@ func Unheard(c net.Conn, after time.Duration) {
 	if err != nil {
 		return
 	}
-	// What is no TCP has no such option, and needs none.
+	// A connection that is not TCP has no such option, and needs none.
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(after.Milliseconds()))
 	})

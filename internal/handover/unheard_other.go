@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// Unheard leaves it to the system when a connection is lost.
+// Unheard does nothing here: the system decides when a connection is lost.
 func Unheard(net.Conn, time.Duration) {}

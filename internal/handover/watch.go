@@ -8,10 +8,11 @@ import (
 	"github.com/durward-gateway/durward/internal/hangup"
 )
 
-// Watch has gone called when the client of the request with that context leaves or its connection is closed, until stop: for
-// streams, for which net/http's background read and its goroutine would wait as long as they do. That read comes back with
-// nothing instead, so that the request's context does not end by itself any more. gone may be called more than once, and must
-// not wait. Where there is no such watch, over TLS for one, it reports false and does what [Attend] does.
+// Watch has gone called when the client of the request with that context leaves or its connection is closed, until
+// stop is called. It is for streams: net/http's background read and its goroutine would wait as long as the stream
+// lasts. With Watch that read returns with nothing, so that the request's context no longer ends by itself. gone may
+// be called more than once, and must not wait. Where there is no such watch, for example over TLS, Watch returns
+// false and does the same as [Attend].
 func Watch(ctx context.Context, gone func()) (stop func(), ok bool) {
 	c, ok := ctx.Value(connection{}).(*Conn)
 	if !ok {
@@ -44,8 +45,8 @@ func (c *Conn) watch(gone func()) (stop func(), ok bool) {
 	}, true
 }
 
-// relieve ends the background read of the request, whether it has begun or not, and reports whether there may be one that can
-// be told from other reads.
+// relieve ends the background read of the request, whether it has begun or not. It reports whether there may be one
+// that can be told from other reads.
 func (c *Conn) relieve(gone func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +58,7 @@ func (c *Conn) relieve(gone func()) bool {
 	case c.lazy:
 		c.rouse()
 	case c.reading:
-		c.in.armed = time.Unix(1, 0) // read takes it for a deadline of the socket's own, which is none of the server's
+		c.in.armed = time.Unix(1, 0) // read takes it for a deadline of the socket itself, not of the server
 		_ = c.Conn.SetReadDeadline(c.in.armed)
 	}
 	return true

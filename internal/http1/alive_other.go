@@ -4,5 +4,6 @@ package http1
 
 import "syscall"
 
-// liveness cannot be asked for here: a connection that the upstream closed is found out when it is used.
+// liveness returns a function that always says yes: this system offers no such test. A connection that the upstream
+// closed is noticed when it is used.
 func liveness(syscall.RawConn) func() bool { return func() bool { return true } }

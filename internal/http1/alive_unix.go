@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/internal/nonblock"
 )
 
-// liveness returns a function that says whether an idle connection is still open and silent. It never waits. What is
-// there to be read on an idle connection, be it the end, an error or bytes nobody asked for, makes it useless.
+// liveness returns a function that reports whether an idle connection is still open and silent. It never waits. An
+// idle connection with anything to read (its end, an error, or unrequested bytes) is useless.
 func liveness(sys syscall.RawConn) func() bool {
 	var (
 		one   [1]byte

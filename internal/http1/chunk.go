@@ -1,6 +1,6 @@
 package http1
 
-// What the framing of a chunked body may cost.
+// Bounds of the framing of a chunked body.
 const (
 	maxChunkDigits = 15
 	maxChunkLine   = 256      // bytes of one chunk's size and extensions
@@ -26,8 +26,8 @@ const (
 	ended
 )
 
-// chunks takes the framing off a chunked body (RFC 9112, 7.1), however the bytes are cut. It holds no bytes: a stream
-// that waits needs no buffer. The zero value is the start of a body.
+// chunks removes the framing of a chunked body (RFC 9112, 7.1), however the bytes are split. It holds no bytes: a
+// stream that waits needs no buffer. The zero value is the start of a body.
 type chunks struct {
 	state   chunkState
 	digits  uint8
@@ -37,7 +37,7 @@ type chunks struct {
 	excess  int64
 }
 
-// decode reads from src and writes what is data to dst, which may be src itself. It stops at the body's end, or when src
+// decode reads from src and writes the data to dst, which may be src itself. It stops at the body's end, or when src
 // is used up, or when dst is full and more data follows; written and read say how far it came.
 func (c *chunks) decode(dst, src []byte) (written, read int, err error) {
 	for read < len(src) && c.state != ended {
@@ -62,7 +62,7 @@ func (c *chunks) decode(dst, src []byte) (written, read int, err error) {
 	return written, read, nil
 }
 
-// frame takes one byte that is not data.
+// frame processes one byte that is not data.
 func (c *chunks) frame(b byte) error {
 	switch c.state {
 	case inSize, afterSize, inExtension:
@@ -71,8 +71,8 @@ func (c *chunks) frame(b byte) error {
 		if b != '\n' {
 			return errChunkLine
 		}
-		// One byte for each chunk is a legitimate way to stream, five bytes of framing for each included; extensions
-		// without end are not (CVE-2023-39326).
+		// Chunks of one byte are a legitimate way to stream, and have five bytes of framing each. Endless extensions
+		// are not legitimate (CVE-2023-39326).
 		c.excess += int64(c.line) + 2
 		c.excess = max(c.excess-16-2*c.left, 0)
 		if c.excess > maxExcess {
@@ -124,7 +124,7 @@ func (c *chunks) sizeLine(b byte) error {
 		case b == ';':
 			c.state = inExtension
 		case b == ' ' || b == '\t':
-			c.state = afterSize // some servers pad
+			c.state = afterSize // some servers pad with spaces
 		default:
 			return errChunkSize
 		}
@@ -140,7 +140,7 @@ func (c *chunks) sizeLine(b byte) error {
 	return nil
 }
 
-// trailerByte checks trailers the way headers are checked, and keeps nothing of them (H13).
+// trailerByte checks trailers like headers, and drops them (H13).
 func (c *chunks) trailerByte(b byte) error {
 	if c.trailer++; c.trailer > maxTrailers {
 		return errTrailerTooLong

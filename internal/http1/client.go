@@ -16,13 +16,13 @@ import (
 
 // Dialer opens connections to checked addresses.
 type Dialer interface {
-	// DialContext opens a connection that TLS will be spoken on.
+	// DialContext opens a connection for TLS.
 	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
-	// DialPlain opens a connection that plain HTTP will be spoken on.
+	// DialPlain opens a connection for plain HTTP.
 	DialPlain(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Options tunes a [Client]. The zero value is the default.
+// Options tunes a [Client]. The zero value gives the defaults.
 type Options struct {
 	DialTimeout         time.Duration    // name resolution and connect; 0: 10 s
 	TLSHandshakeTimeout time.Duration    // 0: 10 s
@@ -35,7 +35,7 @@ type Options struct {
 	Now                 func() time.Time // nil: time.Now
 }
 
-// Client sends requests over HTTP/1.1. Safe for concurrent use.
+// Client sends requests over HTTP/1.1. It is safe for concurrent use.
 type Client struct {
 	dialer           Dialer
 	dialTimeout      time.Duration
@@ -68,28 +68,28 @@ func New(d Dialer, o Options) *Client {
 	return c
 }
 
-// Answer is what an upstream said. Its head was read.
+// Answer is an upstream's response, whose head has been read.
 type Answer struct {
 	Status int
 	Length int64 // of the body in bytes; -1 when the upstream did not say, 0 when there is none
-	// Fields are the headers as they came, names in canonical form.
+	// Fields holds the headers as they came, names in canonical form.
 	Fields []Field
-	// Body must be closed. It may be closed while another goroutine reads it, and more than once; closed before its end it
-	// takes its connection along.
+	// Body must be closed. It may be closed while another goroutine reads it, and more than once. Closing it before
+	// its end closes the connection too.
 	Body io.ReadCloser
 }
 
-// Ready reports whether the rest of the body can be read without waiting for the upstream. It may be false for a body
-// that can.
+// Ready reports whether the rest of the body can be read without waiting for the upstream. False does not mean that
+// it cannot.
 func (a *Answer) Ready() bool {
 	x, ok := a.Body.(*exchange)
 	return ok && x.ready()
 }
 
-// Send sends r and returns the answer once its headers are there. The package's documentation says which requests it
-// refuses, and where answers differ from net/http's. The context's end closes the connection, also while the answer's
-// body is read; its cause is the error then. Errors are *[RequestError] or what the dialer said or *[HandshakeError]
-// (nothing was sent), *[ProtocolError], or what the connection said.
+// Send sends r and returns the answer as soon as its headers are there. The package's documentation says which
+// requests it refuses, and where answers differ from net/http's. The context's end closes the connection, also while
+// the answer's body is read; the error is then its cause. Errors are *[RequestError], the dialer's error or
+// *[HandshakeError] (in these cases nothing was sent), *[ProtocolError], or the connection's error.
 func (c *Client) Send(ctx context.Context, r *Request) (*Answer, error) {
 	out, err := prepare(r, c.pool.timeout < 0)
 	if err != nil {
@@ -114,7 +114,8 @@ func (c *Client) Send(ctx context.Context, r *Request) (*Answer, error) {
 		if sent, err = x.begin(&out); err == nil {
 			return &x.answer, nil
 		}
-		// A kept connection may have died since it was asked. Whoever has seen nothing of the request has not executed it.
+		// A kept connection may have died since the liveness check. An upstream that saw no byte of the request has
+		// not executed it.
 		if again := x.conn.used && !x.heard && ctx.Err() == nil && (!sent || repeatable); !again {
 			c.pool.leave(h, nil)
 			return nil, err
@@ -133,7 +134,7 @@ func (c *Client) Send(ctx context.Context, r *Request) (*Answer, error) {
 	return nil, err
 }
 
-// CloseIdleConnections closes what no request uses; connections in use close when their request ends, unless another
+// CloseIdleConnections closes idle connections. Connections in use close when their request ends, unless another
 // request has begun by then.
 func (c *Client) CloseIdleConnections() { c.pool.closeIdle() }
 

@@ -10,22 +10,23 @@ import (
 	"time"
 )
 
-// bufferSize is what a connection reads headers into. It holds the buffer only from there to the last byte in it.
+// bufferSize is the size of the buffer into which a connection reads headers. The connection holds the buffer only
+// from then to the last byte in it.
 const bufferSize = 4 << 10
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// conn is one connection. One exchange at a time uses it.
+// conn is one connection. Only one exchange at a time uses it.
 type conn struct {
-	raw   net.Conn             // what was dialled
-	rw    net.Conn             // what is read and written: raw, or TLS over it
+	raw   net.Conn             // the dialled connection
+	rw    net.Conn             // the connection for reading and writing: raw, or TLS over it
 	tls   *tls.ConnectionState // nil: plain
 	alive func() bool
 	abort func() // closes at once; made once, to be handed to context.AfterFunc
 
-	pooled *[bufferSize]byte // the array that buf is over; nil: none, or one that grew
+	pooled *[bufferSize]byte // the array under buf; nil: none, or one that grew
 	buf    []byte            // nil: none; r and w are 0 then
-	r, w   int               // what is unread lies in buf[r:w]
+	r, w   int               // the unread bytes are buf[r:w]
 	dirty  bool              // an error came with the last bytes
 	used   bool              // it has served before
 
@@ -46,7 +47,7 @@ func newConn(raw, rw net.Conn) *conn {
 	return c
 }
 
-// close ends an idle connection politely: over TLS with a close_notify.
+// close ends an idle connection properly: over TLS with a close_notify.
 func (c *conn) close() { _ = c.rw.Close() }
 
 func (c *conn) buffered() int { return c.w - c.r }
@@ -65,7 +66,7 @@ func (c *conn) dropBuffer() {
 	c.pooled, c.buf, c.r, c.w = nil, nil, 0, 0
 }
 
-// fill reads more behind what is buffered, and makes room when there is none.
+// fill reads more bytes behind the buffered ones, and makes room when there is none.
 func (c *conn) fill() error {
 	if c.w == len(c.buf) && c.r > 0 {
 		c.w = copy(c.buf, c.buf[c.r:c.w])
@@ -88,7 +89,7 @@ func (c *conn) fill() error {
 	return err
 }
 
-// read reads into p, first what is buffered. An empty buffer is given back, so that who waits holds none.
+// read reads into p, buffered bytes first. An empty buffer is released, so that a waiting connection holds none.
 func (c *conn) read(p []byte) (int, error) {
 	if c.buffered() > 0 {
 		n := copy(p, c.buf[c.r:c.w])
@@ -110,9 +111,9 @@ func (c *conn) consume(n int) {
 
 var longAgo = time.Unix(1, 0)
 
-// quiet says that no byte is left inside the TLS layer, which may have read more records than were asked for. A byte
-// that stayed there would begin the next answer. Reading with a deadline in the past takes what is there and nothing
-// from the network; TLS survives a timeout while reading.
+// quiet reports whether no byte is left inside the TLS layer, which may have read more records than were asked for. A
+// byte left there would begin the next answer. A read with a deadline in the past takes the present bytes and nothing
+// from the network; TLS survives a time-out while reading.
 func (c *conn) quiet() bool {
 	if c.tls == nil {
 		return true

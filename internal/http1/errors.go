@@ -1,22 +1,22 @@
 package http1
 
-// RequestError is a request that this client does not send. Nothing was written and no connection was used.
+// RequestError describes a request that this client refuses to send. Nothing was written and no connection was used.
 type RequestError struct{ Reason string }
 
 func (e *RequestError) Error() string { return "checking the request: " + e.Reason }
 
-// ProtocolError is an answer that is not HTTP/1.1, or is in a way that two readers could understand differently. Its
-// text holds nothing of the answer's. The request may have been executed.
+// ProtocolError describes an answer that is not HTTP/1.1, or that two readers could understand differently. Its text
+// holds no part of the answer. The request may have been executed.
 type ProtocolError struct{ Reason string }
 
 func (e *ProtocolError) Error() string { return "reading the answer: " + e.Reason }
 
-// HandshakeError is a TLS handshake that failed. Nothing of the request was sent.
+// HandshakeError describes a TLS handshake that failed. Nothing of the request was sent.
 type HandshakeError struct{ Err error }
 
 func (e *HandshakeError) Error() string { return "shaking hands: " + e.Err.Error() }
 
-// Unwrap gives the cause to errors.Is and errors.As.
+// Unwrap returns the cause, for errors.Is and errors.As.
 func (e *HandshakeError) Unwrap() error { return e.Err }
 
 // The reasons of a ProtocolError.

@@ -11,39 +11,39 @@ import (
 	"sync/atomic"
 )
 
-// exchange is one request and its answer. It is the answer's body, too, and one allocation with it.
+// exchange holds one request and its answer. It is also the answer's body, and both are one allocation.
 type exchange struct {
 	answer Answer
 	fields [8]Field // of answer, when they fit
 
 	client *Client
 	host   *host
-	conn   *conn // not this exchange's any more once state is not open
+	conn   *conn // no longer this exchange's once state is not open
 	ctx    context.Context
 	stop   func() bool // ends the watch over ctx; nil: there is none
 	upload *upload     // nil: the request left in one write
 
 	isHead  bool
 	heard   bool // a byte of an answer has come
-	reuse   bool // nothing so far speaks against another request on this connection
+	reuse   bool // nothing so far prevents another request on this connection
 	framing framing
 	left    int64 // of a body with a length
 	chunks  chunks
 
 	state   atomic.Uint32
-	reading sync.Mutex // held by who reads
-	err     error      // what all further reads get
+	reading sync.Mutex // held by the reader
+	err     error      // the error of all further reads
 }
 
-// The states of an exchange. Who brings it out of open owns the connection.
+// The states of an exchange. The goroutine that moves it out of open owns the connection.
 const (
 	open   = iota
 	over   // the answer was read to its end, or failed
 	closed // Close was called
 )
 
-// begin writes the request and reads the answer's head. On an error the connection is closed; sent says whether a byte
-// of the request may have reached the upstream.
+// begin writes the request and reads the answer's head. On an error the connection is closed; sent says whether a
+// byte of the request may have reached the upstream.
 func (x *exchange) begin(out *outgoing) (sent bool, err error) {
 	c := x.conn
 	x.stop = watch(x.ctx, c.abort)
@@ -54,13 +54,13 @@ func (x *exchange) begin(out *outgoing) (sent bool, err error) {
 			x.letGo()
 			return false, x.unsent(werr)
 		}
-		x.reuse = false // an answer may be here all the same
+		x.reuse = false // an answer may be here nevertheless
 	} else if len(out.rest) > 0 {
 		x.upload = startUpload(c, out.rest)
 	}
 	out.release()
-	// Others that are ready go first. The answer comes meanwhile more often than not, which saves a read that finds nothing,
-	// and the way through the poller.
+	// Other ready goroutines run first. More often than not the answer comes meanwhile, which saves a read that finds
+	// nothing, and the way through the poller.
 	runtime.Gosched()
 
 	h := heads.Get().(*head)
@@ -81,8 +81,8 @@ func (x *exchange) begin(out *outgoing) (sent bool, err error) {
 	return true, err
 }
 
-// watch has f called when ctx ends, until stop; nil: it never does. Some contexts tell of their end without the channel that
-// package context would wait on.
+// watch has f called when ctx ends, until stop is called. stop is nil when ctx never ends. Some contexts report their
+// end without the channel on which package context would wait.
 func watch(ctx context.Context, f func()) (stop func() bool) {
 	if tells, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
 		return tells.AfterFunc(f)
@@ -93,7 +93,7 @@ func watch(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(ctx, f)
 }
 
-// unsent names the reason why a request was not written whole.
+// unsent returns the reason why a request was not written whole.
 func (x *exchange) unsent(err error) error {
 	if x.ctx.Err() != nil {
 		return context.Cause(x.ctx)
@@ -101,14 +101,14 @@ func (x *exchange) unsent(err error) error {
 	return fmt.Errorf("writing the request: %w", err)
 }
 
-// accept makes the answer of a head.
+// accept makes the answer from a head.
 func (x *exchange) accept(h *head, text string) error {
 	f, err := h.frame(h.list(text, x.fields[:]), x.isHead)
 	if err != nil {
 		return err
 	}
-	// An upstream that answers before it has got the request may never read the rest: it would take the next request for
-	// a part of this one, or this one's body for the next request.
+	// An upstream that answers before it has the whole request may never read the rest. It would take the next
+	// request for a part of this one, or this one's body for the next request.
 	x.framing, x.reuse = f.by, x.reuse && f.keep && (x.upload == nil || x.upload.written(notice))
 	x.answer = Answer{Status: h.status, Length: f.length, Fields: f.fields, Body: x}
 	switch f.by {
@@ -124,14 +124,14 @@ func (x *exchange) accept(h *head, text string) error {
 	return nil
 }
 
-// ready reports whether nothing of the body has to be waited for.
+// ready reports whether the body can be read without waiting.
 func (x *exchange) ready() bool {
 	x.reading.Lock()
 	defer x.reading.Unlock()
 	return x.state.Load() != open || x.framing == byLength && int64(x.conn.buffered()) >= x.left
 }
 
-// Read implements io.Reader. The end comes with the last bytes where it is known.
+// Read implements io.Reader. It returns io.EOF with the last bytes where the end is known.
 func (x *exchange) Read(p []byte) (int, error) {
 	x.reading.Lock()
 	defer x.reading.Unlock()
@@ -175,10 +175,10 @@ func (x *exchange) readBody(p []byte) (int, error) {
 	return x.conn.read(p)
 }
 
-// smallRead is the least room that a chunked body is read into directly; framing would fill less.
+// smallRead is the least room into which a chunked body is read directly; the framing alone could fill less.
 const smallRead = 256
 
-// readChunks reads into p and takes the framing out of it where it lies, so that nothing but p is held while it waits.
+// readChunks reads into p and removes the framing in place, so that only p is held while it waits.
 func (x *exchange) readChunks(p []byte) (int, error) {
 	c := x.conn
 	for {
@@ -231,7 +231,7 @@ func (x *exchange) Close() error {
 	return nil
 }
 
-// finish ends an exchange whose answer was read to its end: the connection is kept when nothing speaks against it.
+// finish ends an exchange whose answer was read to its end: the connection is kept when nothing prevents that.
 func (x *exchange) finish() {
 	if !x.state.CompareAndSwap(open, over) {
 		return
@@ -241,7 +241,8 @@ func (x *exchange) finish() {
 		x.upload.written(linger)
 	}
 	clean := x.reuse && !c.dirty && c.buffered() == 0 && c.quiet()
-	// Last: up to here the context's end closes the connection, and when it has begun to, nobody else may have it.
+	// This check is the last one: up to here the context's end closes the connection, and once it has begun to, no
+	// other request may use the connection.
 	if clean && (x.stop == nil || x.stop()) {
 		x.stop = nil
 		x.settle(c)
@@ -251,7 +252,7 @@ func (x *exchange) finish() {
 	x.settle(nil)
 }
 
-// fail ends an exchange whose answer broke off, and says why.
+// fail ends an exchange whose answer broke off, and returns the reason.
 func (x *exchange) fail(err error) error {
 	if !x.state.CompareAndSwap(open, over) {
 		return http.ErrBodyReadAfterClose
@@ -262,14 +263,14 @@ func (x *exchange) fail(err error) error {
 	return err
 }
 
-// settle gives everything back: the connection when it is kept, else it was closed.
+// settle releases everything: the connection when it is kept, else it was closed.
 func (x *exchange) settle(kept *conn) {
 	x.letGo()
 	x.client.pool.leave(x.host, kept)
 	x.conn = nil
 }
 
-// letGo ends what an exchange has running on its connection.
+// letGo stops everything that an exchange has running on its connection.
 func (x *exchange) letGo() {
 	if x.stop != nil {
 		x.stop()
@@ -281,7 +282,7 @@ func (x *exchange) letGo() {
 	}
 }
 
-// explain names the reason of an error on a connection that is closed by now.
+// explain returns the reason of an error on a connection that is closed by now.
 func (x *exchange) explain(err error) error {
 	if x.ctx.Err() != nil {
 		return context.Cause(x.ctx)

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// What an answer's headers may hold; their bytes are bounded by [Options.MaxResponseHeader].
+// Bounds of an answer's headers; their bytes are bounded by [Options.MaxResponseHeader].
 const (
 	maxFields  = 256
 	maxInterim = 256
 )
 
-// field is where one header field is, counted from the beginning of the head.
+// field holds the offsets of one header field, counted from the beginning of the head.
 type field struct{ name, colon, value, end int32 }
 
-// head is one answer's status line and fields, before they are made strings.
+// head holds one answer's status line and fields, before they become strings.
 type head struct {
 	status int
 	minor  byte
@@ -48,7 +48,7 @@ func (h *head) read(c *conn, limit int) (string, error) {
 		if limit -= h.size; h.status >= 200 {
 			return text, nil
 		}
-		// An interim answer has no body; one that says it had is not passed over.
+		// An interim answer has no body; one that announces a body is refused.
 		if _, err := h.frame(h.list(text, nil), false); err != nil {
 			return "", err
 		}
@@ -56,7 +56,8 @@ func (h *head) read(c *conn, limit int) (string, error) {
 	return "", errInterim
 }
 
-// scan finds and checks one head. Each line is judged when it is complete: what is no answer is not waited for.
+// scan finds and checks one head. Each line is checked as soon as it is complete, so that a bad line ends the
+// waiting.
 func (h *head) scan(c *conn, limit int) error {
 	*h = head{fields: h.fields[:0]}
 	line, searched := 0, 0
@@ -105,7 +106,7 @@ func (h *head) scan(c *conn, limit int) error {
 
 var versionPrefix = []byte("HTTP/1.")
 
-// statusLine reads "HTTP/1.1 200 OK"; the text and the blank before it may be missing, as they are with many servers.
+// statusLine reads "HTTP/1.1 200 OK". The text and the blank before it may be missing, as with many servers.
 func (h *head) statusLine(b []byte) error {
 	if len(b) < 12 || !bytes.HasPrefix(b, versionPrefix) || b[7] != '0' && b[7] != '1' || b[8] != ' ' {
 		return errStatusLine
@@ -155,8 +156,8 @@ func (h *head) field(b []byte, at int) error {
 	return nil
 }
 
-// list makes the fields of the head whose text this is, in spare when they fit. All strings are parts of text, names in
-// their canonical form.
+// list makes the fields of the head with this text, in spare when they fit. All strings are parts of text, names are
+// in canonical form.
 func (h *head) list(text string, spare []Field) []Field {
 	out := spare[:0]
 	if len(h.fields) > cap(out) {
@@ -168,7 +169,7 @@ func (h *head) list(text string, spare []Field) []Field {
 	return out
 }
 
-// framing says where an answer's body ends.
+// framing names the way in which the end of an answer's body is marked.
 type framing uint8
 
 const (
@@ -178,7 +179,7 @@ const (
 	byClose
 )
 
-// framed is how an answer's body is framed.
+// framed describes the framing of an answer's body.
 type framed struct {
 	by     framing
 	length int64   // -1: unknown
@@ -187,7 +188,7 @@ type framed struct {
 }
 
 // frame decides how the body is framed and whether the connection may serve again after it (RFC 9112, 6.3). It takes
-// fields for its own.
+// ownership of fields.
 func (h *head) frame(fields []Field, isHead bool) (framed, error) {
 	length, encodings, coding, trailers, keep := "", 0, "", false, h.minor == 1
 	kept := fields[:0]
@@ -225,7 +226,7 @@ func (h *head) frame(fields []Field, isHead bool) (framed, error) {
 		case h.minor == 0:
 			return framed{}, errEncodingOld
 		case n >= 0:
-			// Whichever one is believed, somebody on the way may believe the other (H07).
+			// Whichever of the two is used, another reader on the way may use the other (H07).
 			return framed{}, errBothLengths
 		case encodings > 1 || !strings.EqualFold(coding, "chunked"):
 			return framed{}, errEncoding
@@ -242,7 +243,7 @@ func (h *head) frame(fields []Field, isHead bool) (framed, error) {
 	case isHead:
 		return framed{noBody, n, keep, kept}, nil
 	case h.status == http.StatusNoContent:
-		// A body that should not be may follow all the same.
+		// A forbidden body may follow nevertheless.
 		return framed{noBody, 0, keep && !encoded && n <= 0, kept}, nil
 	case h.status == http.StatusNotModified:
 		return framed{noBody, 0, keep && !encoded, kept}, nil
@@ -256,7 +257,7 @@ func (h *head) frame(fields []Field, isHead bool) (framed, error) {
 	return framed{byClose, -1, false, kept}, nil
 }
 
-// withoutTrailer takes out the announcements of trailers. None may announce what frames the message.
+// withoutTrailer removes the announcements of trailers. They may not announce fields that frame the message.
 func withoutTrailer(fields []Field) ([]Field, error) {
 	kept := fields[:0]
 	for _, f := range fields {
@@ -274,7 +275,7 @@ func withoutTrailer(fields []Field) ([]Field, error) {
 	return kept, nil
 }
 
-// byteClass says what a byte may be part of.
+// byteClass says of which elements a byte may be a part.
 var byteClass = func() (class [256]byte) {
 	for b := range 256 {
 		if b == '\t' || b >= ' ' && b != 0x7f {
@@ -287,8 +288,8 @@ var byteClass = func() (class [256]byte) {
 	return class
 }()
 
-// valueByte: RFC 9110, 5.5, field-content.
+// valueByte reports whether b may be in a field's content (RFC 9110, 5.5, field-content).
 func valueByte(b byte) bool { return byteClass[b]&1 != 0 }
 
-// tokenByte: RFC 9110, 5.6.2.
+// tokenByte reports whether b may be in a token (RFC 9110, 5.6.2).
 func tokenByte(b byte) bool { return byteClass[b]&2 != 0 }

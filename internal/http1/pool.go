@@ -13,17 +13,17 @@ type key struct {
 	host string // URL.Host as it is written; two spellings are two hosts
 }
 
-// host is what the pool knows of one upstream. It exists while requests use it or connections to it are idle.
+// host holds the pool's state for one upstream. It exists while requests use it or connections to it are idle.
 type host struct {
 	key   key
 	idle  []*conn       // oldest first
-	users int           // requests that are under way or wait for a slot
-	slots chan struct{} // one for each request under way; nil: no limit
+	users int           // requests that run or wait for a slot
+	slots chan struct{} // one for each running request; nil: no limit
 }
 
-// pool keeps idle connections, most recently used first per host, so that unused ones age out. Idle ones of all hosts are
-// in one list by age. One timer sweeps; it exists only from the first idle connection to the sweep that finds
-// none.
+// pool keeps idle connections, most recently used first per host, so that unused ones age out. Idle ones of all hosts
+// are in one list by age. One timer runs the sweep; it exists only from the first idle connection to the sweep that
+// finds none.
 type pool struct {
 	now     func() time.Time
 	timeout time.Duration // negative: nothing is kept
@@ -89,7 +89,7 @@ func (p *pool) leave(h *host, c *conn) {
 	}
 }
 
-// keep puts c on top and returns the connection that had to make room, if one had to.
+// keep puts c on top and returns the connection that had to make room, if any.
 func (p *pool) keep(h *host, c *conn) (surplus *conn) {
 	if len(h.idle) >= p.perHost {
 		surplus = h.idle[0]
@@ -115,7 +115,7 @@ func (p *pool) keep(h *host, c *conn) (surplus *conn) {
 	return surplus
 }
 
-// take returns the host's last used connection, nil when none is idle that can still be used. None is too old: the sweep
+// take returns the host's last used connection, nil when no idle one can still be used. None is too old: the sweep
 // comes when the oldest one is.
 func (p *pool) take(h *host) *conn {
 	for {
@@ -135,7 +135,7 @@ func (p *pool) take(h *host) *conn {
 	}
 }
 
-// remove takes an idle connection out. p.mu is held.
+// remove takes an idle connection out. The caller holds p.mu.
 func (p *pool) remove(c *conn) {
 	if c.older != nil {
 		c.older.newer = c.newer
@@ -148,7 +148,7 @@ func (p *pool) remove(c *conn) {
 		p.newest = c.older
 	}
 	h := c.host
-	// Nearly always the last, now and then the first.
+	// It is nearly always the last, now and then the first.
 	if n := len(h.idle) - 1; h.idle[n] == c {
 		h.idle[n] = nil
 		h.idle = h.idle[:n]
@@ -172,7 +172,7 @@ func (p *pool) forget(h *host) {
 	}
 }
 
-// sweep closes what has been idle for too long and comes back when the next one will have been.
+// sweep closes connections that have been idle for too long, and sets its timer for the next one.
 func (p *pool) sweep() {
 	p.mu.Lock()
 	now := p.now()

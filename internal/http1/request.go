@@ -13,16 +13,17 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Field is one header field. A list of them is what requests and answers have in place of a map: nobody looks for more
-// than a few names, and a list costs one allocation or none.
+// Field is one header field. Requests and answers have a list of fields in place of a map: callers look for a few
+// names only, and a list costs one allocation or none.
 type Field struct{ Name, Value string }
 
-// Request is what [Client.Send] sends.
+// Request is a request for [Client.Send].
 type Request struct {
 	Method string   // "": GET
-	URL    *url.URL // http or https. Its host, path and query leave, nothing else of it
-	// Fields are the headers, in any order; one that has several values stands there as often. Send puts them in order.
-	// Those that frame the message or belong to the connection are this package's own: see [Client.Send].
+	URL    *url.URL // http or https. Only its host, path and query are sent
+	// Fields holds the headers, in any order. A header with several values is listed once per value. Send puts them
+	// in order. This package itself sets the headers that frame the message or belong to the connection: see
+	// [Client.Send].
 	Fields []Field
 	Body   []byte // must not be changed until the answer's body is closed
 }
@@ -48,10 +49,10 @@ func (r *Request) Set(name, value string) {
 	r.Fields = append(kept, Field{name, value})
 }
 
-// Requests are built in these. A request without a body has nothing but headers.
+// Sizes of the buffers in which requests are built. A request without a body has only headers.
 const (
 	smallRequest = 4 << 10
-	largeRequest = 16 << 10 // what leaves in one write, body included
+	largeRequest = 16 << 10 // the most that leaves in one write, body included
 )
 
 var (
@@ -59,7 +60,7 @@ var (
 	largeRequests = sync.Pool{New: func() any { b := make([]byte, 0, largeRequest); return &b }}
 )
 
-// outgoing is a checked request: its first write, and what is left of its body.
+// outgoing holds a checked request: its first write, and the rest of its body.
 type outgoing struct {
 	first *[]byte // head, and as much of the body as fits; nil when it was released
 	pool  *sync.Pool
@@ -76,8 +77,8 @@ func (o *outgoing) release() {
 	}
 }
 
-// prepare checks r and writes it into a buffer. Everything a byte of the request could be is decided before the first one
-// leaves: no value can end a line (H08).
+// prepare checks r and writes it into a buffer. Every part of the request is checked before the first byte leaves: no
+// value can end a line (H08).
 func prepare(r *Request, last bool) (o outgoing, err error) {
 	if err := check(r); err != nil {
 		return o, err
@@ -118,7 +119,7 @@ func hostHeader(host string) (string, error) {
 	if err != nil || host == "" || !httpguts.ValidHostHeader(host) {
 		return "", &RequestError{"not a host name"}
 	}
-	// RFC 6874: a zone is for this machine only.
+	// RFC 6874: a zone has a meaning only on this machine.
 	if strings.HasPrefix(host, "[") {
 		if end := strings.LastIndexByte(host, ']'); end > 0 {
 			if zone := strings.LastIndexByte(host[:end], '%'); zone > 0 {
@@ -173,7 +174,7 @@ func appendHead(b []byte, r *Request, host string, last bool) ([]byte, error) {
 	return append(b, "\r\n"...), nil
 }
 
-// checkFields takes out what this package says itself, refuses what nobody may say, and puts the rest in order.
+// checkFields removes the fields that this package sets itself, refuses forbidden ones, and sorts the rest.
 func checkFields(r *Request) error {
 	kept := r.Fields[:0]
 	for _, f := range r.Fields {
@@ -201,7 +202,8 @@ func checkFields(r *Request) error {
 	return nil
 }
 
-// order sorts by name and leaves the values of one name in their order. What clients send is few enough for the plain way.
+// order sorts by name and leaves the values of one name in their order. Clients send so few fields that insertion
+// sort suffices.
 func order(fields []Field) {
 	if len(fields) > 24 {
 		slices.SortStableFunc(fields, func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
@@ -225,11 +227,11 @@ type headerOwner uint8
 
 const (
 	callers headerOwner = iota
-	ours                // said by this package
-	theirs              // would change what the connection is or how it is read
+	ours                // set by this package
+	theirs              // would change the connection or how it is read
 )
 
-// headerRule says whose a header is, however it is spelled.
+// headerRule returns the owner of a header, however it is spelled.
 func headerRule(name string) headerOwner {
 	switch len(name) {
 	case len("Host"):
@@ -280,13 +282,13 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// ValidFieldValue reports whether a header field's value holds nothing that ends a line, and no other control character
-// (RFC 9110, 5.5).
+// ValidFieldValue reports whether a header field's value holds nothing that ends a line, and no other control
+// character (RFC 9110, 5.5).
 func ValidFieldValue(s string) bool { return validValue(s) }
 
 func validValue[T string | []byte](s T) bool {
-	// Eight bytes at once: a byte that is below a blank, or is DEL, leaves its highest bit in one of the two. What is found
-	// beside the first such byte may be none, and a tab is one.
+	// This tests eight bytes at once: a byte below a blank, or a DEL, leaves its highest bit in one of the two
+	// results. A bit beside the first such byte may be wrong, and a tab sets it too.
 	const ones, highest = 0x0101010101010101, 0x8080808080808080
 	for len(s) >= 8 {
 		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
@@ -304,7 +306,8 @@ func validValue[T string | []byte](s T) bool {
 	return true
 }
 
-// validTarget: no control characters and no blanks, which would end the target (RFC 9112, 3).
+// validTarget reports whether a request target holds no control characters and no blanks, which would end it (RFC
+// 9112, 3).
 func validTarget(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] == 0x7f {

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 )
 
-// String names a request without what it carries: credentials travel in its fields, and in the query of its address.
+// String describes a request without its contents: its fields, and the query of its address, carry credentials.
 func (r Request) String() string {
 	if r.URL == nil {
 		return r.Method

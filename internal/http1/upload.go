@@ -2,8 +2,8 @@ package http1
 
 import "time"
 
-// upload writes what the first write of a large body left over, while the caller's goroutine already reads: an upstream
-// may answer, or begin to, before it has read everything, and may never read the rest.
+// upload writes the rest of a large body after the first write, while the caller's goroutine already reads. An
+// upstream may answer, or begin to, before it has read everything, and may never read the rest.
 type upload struct {
 	done chan struct{}
 	ok   bool // all of it was written; after done
@@ -21,13 +21,13 @@ func startUpload(c *conn, rest []byte) *upload {
 
 // How long an answer waits for the rest of its request.
 const (
-	// An upstream that answers after the last byte leaves the writer nothing to do but to notice.
+	// notice is for an upstream that answers after the last byte: the writer only has to notice that.
 	notice = time.Millisecond
-	// An upstream that has answered early may still read the rest.
+	// linger is for an upstream that has answered early: it may still read the rest.
 	linger = 50 * time.Millisecond
 )
 
-// written reports whether the body was written to its end, and waits for that, but not for long.
+// written reports whether the body was written to its end. It waits for that, but not for long.
 func (u *upload) written(patience time.Duration) bool {
 	select {
 	case <-u.done:

@@ -5,7 +5,8 @@ import "github.com/durward-gateway/durward/internal/strictjson"
 // MetaClientCapabilities is the member of params._meta that carries a client's capabilities from 2026-07-28 on.
 const MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
 
-// Client is what a client says about itself. It is a claim: good for choosing how to ask, never for what is allowed.
+// Client holds what a client says about itself. It is a claim: good for choosing how to ask, never for deciding what
+// is allowed.
 type Client struct {
 	ProtocolVersion string
 	ElicitForm      bool // it can show a form
@@ -25,13 +26,14 @@ func (m *Message) Client() Client {
 	return clientOf(m.ProtocolVersion, capabilities)
 }
 
-// reparse gives the tree of a part of a checked body: nothing can be wrong with it, and its limits were the body's.
+// reparse returns the tree of a part of a checked body. It cannot fail: the part is valid, and the body's limits
+// held.
 func reparse(part []byte) strictjson.Value {
 	v, _ := strictjson.Parse(part, strictjson.Limits{MaxBytes: len(part) + 1, MaxDepth: len(part) + 1, MaxMembers: len(part) + 1})
 	return v
 }
 
-// clientOf reads capabilities.elicitation. An object without url means forms, which were all there was in 2025-06-18.
+// clientOf reads capabilities.elicitation. An object without url means forms, the only kind in 2025-06-18.
 func clientOf(version string, capabilities strictjson.Value) Client {
 	c := Client{ProtocolVersion: version}
 	elicitation, _ := capabilities.Get("elicitation")

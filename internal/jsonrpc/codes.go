@@ -31,7 +31,7 @@ const (
 	CodeRateLimited  = -31429
 )
 
-// Error is a message that is refused before anything is decided on it. It is answered with HTTP 400.
+// Error describes a message that is refused before any decision. It is answered with HTTP 400.
 type Error struct {
 	Code    int
 	Message string // safe to show: no part of the body is in it
@@ -42,14 +42,15 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives the syntax error.
+// Unwrap returns the syntax error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Response returns the error as a JSON-RPC response.
 func (e *Error) Response() []byte { return ErrorResponse(e.ID, e.Code, e.Message, nil) }
 
-// ErrorResponse writes a JSON-RPC error response without blanks. id is the request's id as it was written, nil becomes
-// null (JSON-RPC 2.0 section 5). data is encoded with encoding/json; nil, or what cannot be encoded, is left out.
+// ErrorResponse writes a JSON-RPC error response without blanks. id is the request's id as it was written; nil
+// becomes null (JSON-RPC 2.0 section 5). data is encoded with encoding/json; nil, or a value that cannot be encoded,
+// is left out.
 func ErrorResponse(id []byte, code int, message string, data any) []byte {
 	b := make([]byte, 0, 128+len(id)+len(message))
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
@@ -71,8 +72,8 @@ func ErrorResponse(id []byte, code int, message string, data any) []byte {
 	return append(b, '}', '}')
 }
 
-// ToolError writes the response to a tools/call that failed in a way that its model should know of: a result with isError.
-// modern is of the revision 2026-07-28, whose results say of what type they are.
+// ToolError writes the response to a tools/call that failed in a way that its model should know of: a result with
+// isError. modern means the revision 2026-07-28, whose results name their type.
 func ToolError(id []byte, text string, modern bool) []byte {
 	b := make([]byte, 0, 128+len(id)+len(text))
 	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{"content":[{"type":"text","text":`...)
@@ -98,7 +99,7 @@ func NotificationOf(method string, params any) []byte {
 	return append(b, '}')
 }
 
-// encode is json.Marshal without the escapes that HTML needs.
+// encode encodes like json.Marshal, without the escapes that HTML needs.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -7,8 +7,9 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Envelope holds the members that tell the kind of a server's message. Its contents are not judged: a text in a tool's result may be one that
-// readers of JSON do not agree on (half a surrogate pair, a byte that is no UTF-8), and is no reason to lose the answer.
+// Envelope holds the members that tell the kind of a server's message. The contents are not checked: readers of JSON
+// may disagree on a text in a tool's result (half a surrogate pair, a byte that is no UTF-8), and that is no reason
+// to lose the answer.
 type Envelope struct {
 	ID              []byte // as it was written, a string or a number; nil when absent or null
 	Method          string
@@ -29,9 +30,9 @@ func (e *Envelope) Kind() Kind {
 	return 0
 }
 
-// ReadEnvelope reads the members of one message that say what it is. It reports false for a text that is no JSON object, and
-// for one that two readers would take for two messages. Members that are null count as absent, as many servers have it, but
-// a null result without an error.
+// ReadEnvelope reads the members of one message that tell its kind. It returns false for a text that is no JSON
+// object, and for one that two readers would take for two messages. Members that are null count as absent, as with
+// many servers, except for a null result without an error.
 func ReadEnvelope(text []byte) (Envelope, bool) {
 	r := envelopeReader{}
 	s := strictjson.NewScanner(text, strictjson.Limits{MaxBytes: len(text) + 1, MaxDepth: 1 << 10, MaxMembers: len(text) + 1})
@@ -57,8 +58,8 @@ func ReadEnvelope(text []byte) (Envelope, bool) {
 	return r.end()
 }
 
-// Resembles reports whether some reader could take a JSON text that ReadEnvelope refuses for a message that does something: one
-// with a method or a result, however these are written, or an array that may hold one.
+// Resembles reports whether some reader could take a JSON text that ReadEnvelope refuses for a message with an
+// effect: one with a method or a result, however these are written, or an array that may hold one.
 func Resembles(text []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil {
@@ -140,8 +141,8 @@ func (r *envelopeReader) end() (Envelope, bool) {
 	return e, !r.odd && e.Kind() != 0
 }
 
-// LooseID reports whether an answer's id is that of a request to some reader: servers write numbers as strings and strings
-// of digits as numbers, and the official clients take both.
+// LooseID reports whether some reader would match an answer's id with that of a request: servers write numbers as
+// strings and strings of digits as numbers, and the official clients accept both.
 func LooseID(a, b []byte) bool {
 	if SameID(a, b) {
 		return true

@@ -9,7 +9,7 @@ import (
 // Version20260728 is the first protocol version whose headers mirror the body.
 const Version20260728 = "2026-07-28"
 
-// Names of MCP's headers in the form that http.Header keeps them in.
+// Names of MCP's headers in the form in which http.Header keeps them.
 const (
 	HeaderProtocolVersion = "Mcp-Protocol-Version"
 	HeaderMethod          = "Mcp-Method"
@@ -17,18 +17,19 @@ const (
 	HeaderSessionID       = "Mcp-Session-Id"
 )
 
-// Modern reports whether a protocol version is 2026-07-28 or later. Versions are dates and compare as strings; what is
-// no date compares likewise, as in the official servers, and is left to the upstream to refuse.
+// Modern reports whether a protocol version is 2026-07-28 or later. Versions are dates and compare as strings. Other
+// strings compare likewise, as in the official servers, and the upstream refuses them.
 func Modern(version string) bool { return version >= Version20260728 }
 
-// CheckHeaders holds the headers of the revision 2026-07-28 against the message: MCP-Protocol-Version against
-// params._meta, Mcp-Method against the method, and Mcp-Name against what the method names. A nil error means that they
-// agree, or that the version header is older or absent, when the other headers have no meaning (attack M06). An *Error
-// is answered with HTTP 400: CodeHeaderMismatch, or CodeInvalidParams when a request's _meta has no protocol version.
+// CheckHeaders compares the headers of the revision 2026-07-28 with the message: MCP-Protocol-Version with
+// params._meta, Mcp-Method with the method, and Mcp-Name with the name that the method needs. A nil error means that
+// they agree, or that the version header is older or absent, when the other headers have no meaning (attack M06). An
+// *Error is answered with HTTP 400: CodeHeaderMismatch, or CodeInvalidParams when a request's _meta has no protocol
+// version.
 //
-// Cases and order are those of the reference server, so that a client cannot tell who refused. Beyond it, Mcp-Name is
-// decoded when it is written as =?base64?...?=, methods of tasks need it too (SEP-2663), and a header that is given
-// twice is refused, because the upstream may take the other value.
+// Cases and order are those of the reference server, so that a client cannot tell which of the two refused. In
+// addition, Mcp-Name is decoded when it is written as =?base64?...?=, methods of tasks need it too (SEP-2663), and a
+// header that is given twice is refused, because the upstream may take the other value.
 func CheckHeaders(h http.Header, m *Message) error {
 	version, single := header(h, HeaderProtocolVersion)
 	if !single {
@@ -113,8 +114,8 @@ func decodeHeader(value string) (string, bool) {
 	return string(decoded), err == nil && !strings.ContainsAny(encoded, "\r\n")
 }
 
-// DecodeHeader decodes the values of a header that mirrors a part of a message. ok is false for several values and for a wrong
-// encoding.
+// DecodeHeader decodes the values of a header that mirrors a part of a message. ok is false for several values and
+// for a wrong encoding.
 func DecodeHeader(values []string) (text string, ok bool) {
 	value, single := header(http.Header{"": values}, "")
 	if !single {
@@ -123,8 +124,8 @@ func DecodeHeader(values []string) (text string, ok bool) {
 	return decodeHeader(value)
 }
 
-// EncodeHeader writes a text as the value of a header, the way that readers find the same text again: as it is, or as
-// =?base64?...?= when it has other characters than visible ASCII, blanks around it, or looks encoded.
+// EncodeHeader writes a text as the value of a header, so that readers get the same text again. The text stays as it
+// is, or becomes =?base64?...?= when it has other characters than visible ASCII, blanks around it, or looks encoded.
 func EncodeHeader(text string) string {
 	encoded := strings.HasPrefix(text, "=?base64?") && strings.HasSuffix(text, "?=") || strings.Trim(text, " \t") != text
 	for i := range len(text) {
@@ -136,7 +137,7 @@ func EncodeHeader(text string) string {
 	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
 }
 
-// HeaderMismatch returns the error of a message that its headers disagree with.
+// HeaderMismatch returns the error for a message whose headers disagree with it.
 func HeaderMismatch(m *Message, what string) error { return mismatch(m, what) }
 
 func mismatch(m *Message, what string) error {

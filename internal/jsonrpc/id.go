@@ -7,8 +7,9 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// IDValue is what the id of a message, as it was written, stands for: ids that are one JSON value share it, however they
-// are spelled, and no string shares it with a number. id was checked as part of its message.
+// IDValue returns a key for the id of a message: ids that are one JSON value have the same key, however they are
+// spelled, and no string has the key of a number. id is the id as it was written; it was checked as part of its
+// message.
 func IDValue(id []byte) string {
 	if len(id) == 0 {
 		return ""

@@ -16,7 +16,7 @@ const MaxBatch = 100
 // MetaProtocolVersion is the member of params._meta that carries a request's protocol version from 2026-07-28 on.
 const MetaProtocolVersion = "io.modelcontextprotocol/protocolVersion"
 
-// Kind is what a message is.
+// Kind tells requests, notifications and responses apart.
 type Kind uint8
 
 // Kinds of messages.
@@ -26,8 +26,8 @@ const (
 	Response                     // has a result or an error
 )
 
-// Message is one message. Its slices and strings are views of the body that was decoded: they are valid as long as the
-// body is neither changed nor reused. Whoever keeps one longer must clone it.
+// Message holds one message. Its slices and strings are views of the decoded body: they are valid as long as the body
+// is neither changed nor reused. A caller that keeps one longer must clone it.
 type Message struct {
 	Raw    []byte // the message's text
 	Kind   Kind
@@ -48,23 +48,23 @@ type Message struct {
 	Failure []byte // the error member of a Response, an object; nil when it is a result
 }
 
-// Body is what one POST carries.
+// Body holds the messages of one POST.
 type Body struct {
 	Messages []Message
 	Batch    bool // the messages came as an array
 }
 
-// Parse reads a whole body. An error is an *Error: CodeParseError for what is no JSON, CodeInvalidRequest for what is no
-// JSON-RPC message or is refused for duplicate members, depth or size, CodeInvalidParams for parameters of the wrong
-// type among those that are decided on.
+// Parse reads a whole body. An error is an *Error: CodeParseError for text that is no JSON, CodeInvalidRequest for
+// JSON that is no JSON-RPC message or is refused for duplicate members, depth or size, CodeInvalidParams for
+// parameters of the wrong type among those on which a decision depends.
 func Parse(b []byte, l strictjson.Limits) (Body, error) {
 	body := Body{Messages: make([]Message, 0, 1)}
 	err := body.Decode(b, l)
 	return body, err
 }
 
-// Decode is Parse into body, whose memory it uses again: it allocates nothing for a single message whose method and
-// names are written without escapes.
+// Decode parses like Parse into body, whose memory it uses again: it allocates nothing for a single message whose
+// method and names are written without escapes.
 func (body *Body) Decode(b []byte, l strictjson.Limits) error {
 	clear(body.Messages)
 	body.Messages, body.Batch = body.Messages[:0], false
@@ -101,7 +101,7 @@ func syntaxError(err error) error {
 }
 
 // reader reads on to the end of the text after a problem, because the id may follow it and because bad JSON is the
-// graver answer.
+// more serious answer.
 type reader struct {
 	s       *strictjson.Scanner
 	text    []byte
@@ -191,7 +191,7 @@ func (r *reader) message(m *Message) {
 	}
 }
 
-// params reads what policies are decided on. Null counts as absent, as the official servers have it.
+// params reads the parameters on which policies are decided. Null counts as absent, as in the official servers.
 func (r *reader) params(m *Message) {
 	s := r.s
 	switch s.Kind() {
@@ -221,7 +221,7 @@ func (r *reader) params(m *Message) {
 			s.Skip()
 		case "_meta":
 			r.meta(m)
-		case "ref", "inputResponses", "requestState", "notifications": // read where they are decided on
+		case "ref", "inputResponses", "requestState", "notifications": // read where a decision depends on them
 			s.Skip()
 		default:
 			if doubtful(o.Name(), "name", "uri", "taskId", "arguments", "_meta", "ref", "inputResponses", "requestState", "notifications") {
@@ -260,8 +260,8 @@ func (r *reader) meta(m *Message) {
 	m.Meta = r.text[start:s.Offset():s.Offset()]
 }
 
-// id reads an id: a string or an integer. A fraction or an exponent is refused, because servers disagree on what they
-// echo for it. Null is reported apart.
+// id reads an id: a string or an integer. A fraction or an exponent is refused, because servers disagree on the form
+// in which they return it. Null is reported separately.
 func (r *reader) id() (id []byte, null bool) {
 	switch r.s.Kind() {
 	case strictjson.String:
@@ -301,7 +301,7 @@ func (r *reader) str(what string, code int) string {
 	return view(raw[1 : len(raw)-1])
 }
 
-// view is b as a string without a copy; see Message for what that asks of the body.
+// view returns b as a string without a copy; Message says what this demands of the body.
 func view(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // the body is not changed while a Message is in use
 }
@@ -325,8 +325,8 @@ func doubtful(name []byte, known ...string) bool {
 	return false
 }
 
-// Lookup returns the member of that name of an object, for what a decision needs from deeper inside params. It reports an
-// *Error when there is a member whose name differs only in case, or holds a control character.
+// Lookup returns the member of that name of an object, for decisions that depend on something deeper inside params.
+// It returns an *Error when there is a member whose name differs only in case, or holds a control character.
 func Lookup(object strictjson.Value, name string) (strictjson.Value, bool, error) {
 	for _, m := range object.Members() {
 		if m.Name != name && doubtful([]byte(m.Name), name) {

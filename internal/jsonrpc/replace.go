@@ -6,9 +6,9 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Replace puts what change returns in the place of a member of an object, which is found by the names on the way to it. Everything
-// else stays as it was written. It reports false when there is no such member, change returns nil, or the text is not JSON to
-// every reader.
+// Replace puts the result of change in the place of a member of an object. path holds the names on the way to the
+// member. Everything else stays as it was written. It returns false when there is no such member, change returns nil,
+// or the text is not JSON to every reader.
 func Replace(text []byte, change func(value []byte) []byte, path ...string) ([]byte, bool) {
 	from, to := 0, len(text)
 	for _, name := range path {
@@ -25,7 +25,7 @@ func Replace(text []byte, change func(value []byte) []byte, path ...string) ([]b
 	return slices.Concat(text[:from], changed, text[to:]), true
 }
 
-// find is where the value of a member stands in an object.
+// find returns the position of the value of a member in an object.
 func find(object []byte, name string) (start, end int, ok bool) {
 	s := strictjson.NewScanner(object, strictjson.Limits{MaxBytes: len(object) + 1, MaxDepth: 1 << 10, MaxMembers: len(object) + 1})
 	defer s.Release()

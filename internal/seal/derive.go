@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// derived are keys for one purpose, one for each data key (HKDF-SHA256, RFC 5869): what is made for one purpose is of no
-// use for another. They follow the keyring when it learns of more.
+// derived holds keys for one purpose, one for each data key (HKDF-SHA256, RFC 5869): a value that is made for one
+// purpose is useless for another. New keys are derived when the keyring learns of more data keys.
 type derived[T any] struct {
 	ring   *Keyring
-	info   string // what is derived, and the purpose
+	info   string // the kind of derived value, and the purpose
 	size   int
 	derive func(key []byte) T
 	made   atomic.Pointer[derivedKeys[T]]
@@ -24,11 +24,11 @@ type derivedKeys[T any] struct {
 
 func newDerived[T any](k *Keyring, info string, size int, derive func(key []byte) T) *derived[T] {
 	d := &derived[T]{ring: k, info: info, size: size, derive: derive}
-	d.all() // so that nobody waits for it later
+	d.all() // now, so that no request waits for it later
 	return d
 }
 
-// all returns the keys that are known, by version.
+// all returns the known keys, by version.
 func (d *derived[T]) all() *derivedKeys[T] {
 	known := d.ring.known.Load()
 	if made := d.made.Load(); made != nil && made.from == known {
@@ -46,8 +46,8 @@ func (d *derived[T]) all() *derivedKeys[T] {
 	return made
 }
 
-// latest is current without a look at the clock, which costs as much as making a digest, once the newest key is in use. That there is a
-// newer one, others learn.
+// latest returns the current key. Once the newest key is in use it does so without reading the clock, which costs as
+// much as making a digest. That a newer key exists is found out by other callers.
 func (d *derived[T]) latest() (version uint32, key T) {
 	made := d.all()
 	version = made.from.versions[0]
@@ -59,7 +59,7 @@ func (d *derived[T]) latest() (version uint32, key T) {
 	return version, made.keys[version]()
 }
 
-// current is what new things are made with.
+// current returns the key for new values.
 func (d *derived[T]) current() (version uint32, key T) {
 	d.ring.freshen()
 	made := d.all()

@@ -1,10 +1,10 @@
-// Package seal keeps secrets secret. Secret is a string that no printer, logger or encoder shows; Keyring encrypts what
-// is stored; TokenSealer encrypts short tokens that are handed out (session ids, undo tokens).
+// Package seal keeps secrets secret. Secret is a string that no printer, logger or encoder shows. Keyring encrypts
+// stored values. TokenSealer encrypts short tokens that clients get (session ids, undo tokens).
 //
 // Everything is AES-256-GCM with random nonces. A data key encrypts records and is itself stored only wrapped by a
 // master key, which the operator keeps outside the store: a copy of the database alone opens nothing.
 //
-// A sealed record is bound to its place (table, column, organization, user, record) and to the version of its key, all
-// of which are authenticated with it: a ciphertext that was copied to another row, another column or another tenant does
-// not open.
+// A sealed record is bound to its place (table, column, organization, user, record) and to the version of its key,
+// all of which are authenticated with it: a ciphertext that was copied to another row, another column or another
+// tenant does not open.
 package seal

@@ -16,11 +16,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ErrOpen means that nobody can open a sealed value: it was cut, changed, moved to another place, sealed with a key that
-// the store does not have, or is no sealed value at all.
+// ErrOpen means that a sealed value cannot be opened: it was cut, changed, moved to another place, sealed with a key
+// that the store does not have, or is no sealed value at all.
 var ErrOpen = errors.New("sealed value cannot be opened")
 
-// AD is the place of a sealed value. It is authenticated with the value and not stored in it.
+// AD names the place of a sealed value. It is authenticated with the value and not stored in it.
 type AD struct {
 	Table, Column, Organization, User, Record string
 }
@@ -31,17 +31,17 @@ const (
 	headerSize = 1 + 4
 )
 
-// Keyring opens with any data key and seals with the newest one that has settled. It learns of data keys that are added
-// while it is in use. It is safe for concurrent use.
+// Keyring opens values with any data key and seals with the newest one that has settled. It learns of data keys that
+// are added while it is in use. It is safe for concurrent use.
 type Keyring struct {
 	masters map[string]MasterKey
 	now     func() time.Time
-	read    func(timeout time.Duration) ([]storage.DataKey, error) // from the store; no caller's end ends it
+	read    func(timeout time.Duration) ([]storage.DataKey, error) // from the store; no caller's context ends it
 	known   atomic.Pointer[dataKeys]
 	loads   loads
 }
 
-// dataKeys are the data keys that a keyring knows. They never change.
+// dataKeys holds the data keys that a keyring knows. It never changes.
 type dataKeys struct {
 	keys     map[uint32]*dataKey
 	versions []uint32 // descending
@@ -53,8 +53,8 @@ type dataKey struct {
 	created time.Time
 }
 
-// settleTime is how long after its making a data key is not used for anything new, unless there is no older one: until
-// then every node has heard of it (see reloadAfter).
+// settleTime is the age up to which a new data key is not used for sealing, unless there is no older one. After it
+// every node knows the key (see reloadAfter).
 const settleTime = time.Minute
 
 // current returns the version of the key that new values are sealed with.
@@ -67,11 +67,11 @@ func (d *dataKeys) current(now time.Time) uint32 {
 	return d.versions[len(d.versions)-1]
 }
 
-// tokenTime is how long tokens that a former data key has sealed are good after its successor took over: whoever got hold of
-// that key can forge them until then.
+// tokenTime is how long tokens sealed by a former data key stay valid after its successor took over. A thief of the
+// former key can forge tokens until then.
 const tokenTime = 24 * time.Hour
 
-// retired reports whether a key's tokens are good no more.
+// retired reports whether a key's tokens are no longer valid.
 func (d *dataKeys) retired(version uint32, now time.Time) bool {
 	for i, v := range d.versions {
 		if v == version && i > 0 {
@@ -81,9 +81,9 @@ func (d *dataKeys) retired(version uint32, now time.Time) bool {
 	return false
 }
 
-// OpenKeyring unwraps all data keys and makes the first one when there is none. The first of masters wraps new data keys;
-// the others only read. It refuses to start when the master key of a data key is not among masters, because what was
-// sealed with that data key would be lost in silence.
+// OpenKeyring unwraps all data keys and makes the first one when there is none. The first of masters wraps new data
+// keys; the others only read. It fails when the master key of a data key is not among masters, because the values
+// sealed with that data key would be lost silently.
 func OpenKeyring(ctx context.Context, masters []MasterKey, keys storage.DataKeys, now func() time.Time) (*Keyring, error) {
 	if len(masters) == 0 {
 		return nil, errors.New("no master key given: " + masterKeyHelp)
@@ -94,7 +94,7 @@ func OpenKeyring(ctx context.Context, masters []MasterKey, keys storage.DataKeys
 	}
 	if len(stored) == 0 {
 		err := keys.AddDataKey(ctx, NewDataKey(masters[0], 1, now()))
-		// A conflict is another node that started at the same moment: its key is the one.
+		// A conflict means that another node started at the same moment: its key is used.
 		if err != nil && !errors.Is(err, storage.ErrConflict) {
 			return nil, fmt.Errorf("storing first data key: %w", err)
 		}
@@ -180,8 +180,8 @@ func (m MasterKey) wrap(raw []byte, version uint32, at time.Time) storage.DataKe
 	}
 }
 
-// Rewrap wraps a data key with the first of masters; one of them must have wrapped it. changed is false when it was the
-// first. The data key itself stays what it is.
+// Rewrap wraps a data key with the first of masters; one of them must have wrapped it. changed is false when the
+// first one had wrapped it already. The data key itself does not change.
 func Rewrap(s storage.DataKey, masters []MasterKey) (rewrapped storage.DataKey, changed bool, err error) {
 	byID := make(map[string]MasterKey, len(masters))
 	for _, m := range masters {
@@ -196,7 +196,8 @@ func Rewrap(s storage.DataKey, masters []MasterKey) (rewrapped storage.DataKey, 
 	return masters[0].wrap(raw, version, s.CreatedAt), true, nil
 }
 
-// errUnwrap is not ErrOpen, which would say of what the data key has sealed that nobody can open it.
+// errUnwrap says that a data key could not be unwrapped. It is not ErrOpen, which would declare everything sealed
+// with the data key lost.
 var errUnwrap = errors.New("it was cut, changed, or wrapped by another key")
 
 func unwrap(m MasterKey, version uint32, wrapped []byte) (*dataKey, error) {
@@ -233,8 +234,8 @@ func (dk *dataKey) seal(version uint32, plaintext []byte, ad AD) []byte {
 	return aead.Seal(out, nil, plaintext, ad.encode(version))
 }
 
-// Open decrypts what Seal made for the same place. Errors: ErrOpen, and storage.ErrUnavailable when the data key is not known
-// here and cannot be looked up, or unwrapped, at the moment.
+// Open decrypts a result of Seal for the same place. Errors are ErrOpen, and storage.ErrUnavailable when the data key
+// is not known here and cannot be looked up, or unwrapped, at the moment.
 func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 	version, body, err := splitHeader(sealed)
 	if err != nil {
@@ -258,8 +259,9 @@ func (k *Keyring) Open(sealed []byte, ad AD) ([]byte, error) {
 // Newest returns the version of the newest data key, settled or not.
 func (k *Keyring) Newest() uint32 { return k.known.Load().versions[0] }
 
-// Reseal opens what is sealed for a place and seals it for the same place with the newest data key, settled or not: who
-// opens it learns of the key. changed is false when that key has sealed it already. Errors are those of Open.
+// Reseal opens a value sealed for a place and seals it for the same place with the newest data key, settled or not: a
+// node that opens it learns of the key. changed is false when that key had sealed it already. Errors are those of
+// Open.
 func (k *Keyring) Reseal(sealed []byte, ad AD) (resealed []byte, changed bool, err error) {
 	version, _, err := splitHeader(sealed)
 	if err != nil {
@@ -285,7 +287,8 @@ func splitHeader(sealed []byte) (version uint32, body []byte, err error) {
 	return binary.BigEndian.Uint32(sealed[1:]), sealed[headerSize:], nil
 }
 
-// encode gives every place bytes of its own: each field goes with its length, so that no two places run together.
+// encode returns different bytes for different places: each field comes with its length, so that no two places run
+// together.
 func (a AD) encode(version uint32) []byte {
 	b := make([]byte, 0, 64+len(a.Table)+len(a.Column)+len(a.Organization)+len(a.User)+len(a.Record))
 	b = appendField(b, "durward record")

@@ -10,26 +10,27 @@ import (
 )
 
 const (
-	// reloadAfter is how old what is known of data keys may become while it is used; it is looked up behind the user's
-	// back. After reloadBefore the user waits for that: nobody has used the keyring for a while.
+	// reloadAfter is the age at which the known data keys are read again in the background, when they are used. From
+	// the age reloadBefore on, the user waits for that: the keyring was not used for a while.
 	reloadAfter  = 20 * time.Second
 	reloadBefore = 40 * time.Second
-	// retryAfter is the time between tries while the store does not answer, and waitFor how long a user waits for one.
+	// retryAfter is the time between tries while the store does not answer. waitFor is how long a user waits for one
+	// try.
 	retryAfter = 5 * time.Second
 	waitFor    = 250 * time.Millisecond
-	// learnEvery is the time between looks for keys that are not known: tokens come from clients, who can name any.
+	// learnEvery is the time between searches for unknown keys: tokens come from clients, who can name any key.
 	learnEvery   = 100 * time.Millisecond
-	learnAhead   = 64 // how many keys can have been added unheard
+	learnAhead   = 64 // how many keys can have been added unnoticed
 	learnTimeout = 5 * time.Second
 )
 
-// loads keeps account of when data keys were read.
+// loads records when the data keys were read.
 type loads struct {
-	turn   chan struct{} // held by whoever reads
+	turn   chan struct{} // held by the reader
 	tried  atomic.Int64  // nanoseconds since 1970 when the last one began
 	loaded atomic.Int64  // and when the last one that succeeded began
 	count  atomic.Int64  // how many began
-	failed error         // why the last one did not make all keys known; nil when it did. For whoever has the turn
+	failed error         // why the last one did not make all keys known; nil when it did. For the holder of the turn
 }
 
 func (l *loads) begin(at time.Time) {
@@ -50,7 +51,7 @@ func (k *Keyring) freshen() {
 	select {
 	case k.loads.turn <- struct{}{}:
 	default:
-		return // somebody reads them
+		return // another goroutine reads them
 	}
 	if age < reloadBefore {
 		go func() {
@@ -63,9 +64,10 @@ func (k *Keyring) freshen() {
 	k.load(waitFor)
 }
 
-// learn looks for a key that is not known: another node, or an operator, may have added it a moment ago. A look that began
-// after the question answers it; whoever asks too soon after one waits. It returns nil when the key is known by now, ErrOpen
-// when the store has no such key, and storage.ErrUnavailable when that cannot be told: what it has sealed may be whole.
+// learn searches the store for an unknown key: another node, or an operator, may have added it a moment ago. A search
+// that began after the question answers it; a caller that asks too soon after one waits. learn returns nil when the
+// key is known by now, ErrOpen when the store has no such key, and storage.ErrUnavailable when this cannot be found
+// out: the sealed value may be intact.
 func (k *Keyring) learn(version uint32) error {
 	none := fmt.Errorf("%w: no data key %d", ErrOpen, version)
 	newest := k.Newest()
@@ -78,7 +80,8 @@ func (k *Keyring) learn(version uint32) error {
 	if _, ok := k.known.Load().keys[version]; ok {
 		return nil
 	}
-	// One that was running when the question came may have read before the key was there; one that began later has not.
+	// A search that was running when the question came may have read before the key was there. A search that began
+	// later has not.
 	if k.loads.count.Load() <= asked {
 		if wait := learnEvery - time.Duration(k.now().UnixNano()-k.loads.tried.Load()); wait > 0 && wait <= learnEvery {
 			<-time.After(wait)
@@ -97,8 +100,8 @@ func (k *Keyring) learn(version uint32) error {
 	return none
 }
 
-// load reads the data keys. When that fails, or the master key of one is not here, what is known stays. It is the
-// caller's turn.
+// load reads the data keys. When that fails, or the master key of one is not here, the known keys stay. The caller
+// must hold the turn.
 func (k *Keyring) load(timeout time.Duration) {
 	began := k.now()
 	k.loads.count.Add(1)

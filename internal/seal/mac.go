@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// MAC makes keyed digests for one purpose (HMAC-SHA256, RFC 2104): what is stored for looking something up cannot be
-// guessed at by whoever has only the store. It is safe for concurrent use.
+// MAC makes keyed digests for one purpose (HMAC-SHA256, RFC 2104). They are stored for looking values up: a reader
+// who has only the store cannot guess the values. It is safe for concurrent use.
 type MAC struct{ keys *derived[*hashes] }
 
 // MAC returns digests for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
@@ -22,7 +22,7 @@ func (m *MAC) Sum(message []byte) []byte {
 	return key.sum(nil, message)
 }
 
-// Sums returns the digests that Sum has given or would give, under each key, the newest one's first.
+// Sums returns the digests that Sum gives under each key, the newest key's first.
 func (m *MAC) Sums(message []byte) [][]byte {
 	m.keys.ring.freshen()
 	made := m.keys.all()
@@ -34,7 +34,7 @@ func (m *MAC) Sums(message []byte) [][]byte {
 	return sums
 }
 
-// hashes are of one key. Each has taken it in already, and is used again.
+// hashes holds hash states of one key. Each has already processed the key, and is used again.
 type hashes struct{ idle sync.Pool }
 
 func newHashes(key []byte) *hashes {
@@ -46,7 +46,7 @@ func (k *hashes) sum(to, message []byte) []byte {
 	h := k.idle.Get().(hash.Hash)
 	h.Write(message)
 	to = h.Sum(to)
-	h.Reset() // nothing of the message stays
+	h.Reset() // no part of the message stays
 	k.idle.Put(h)
 	return to
 }

@@ -20,14 +20,14 @@ type MasterKey struct {
 	aead hidden[cipher.AEAD]
 }
 
-// ID names the key without telling anything about it: 16 hexadecimal digits of a hash.
+// ID names the key without revealing anything about it: 16 hexadecimal digits of a hash.
 func (m MasterKey) ID() string { return m.id }
 
 const masterKeyHelp = "want 32 random bytes as base64 or as 64 hexadecimal digits; make one with: openssl rand -base64 32"
 
 // ParseMasterKey reads 32 bytes written as base64 (either alphabet, with or without padding) or as 64 hexadecimal
-// digits. White space around them is ignored. It refuses keys that nobody drew at random (attack row L10); no error
-// repeats any part of the text.
+// digits. White space around them is ignored. It refuses keys that were not drawn at random (attack row L10). No
+// error repeats any part of the text.
 func ParseMasterKey(s Secret) (MasterKey, error) {
 	text := strings.TrimSpace(s.Reveal())
 	if text == "" {
@@ -63,7 +63,7 @@ func decodeKey(text string) ([]byte, bool) {
 		return raw, err == nil
 	}
 	text = strings.TrimRight(text, "=")
-	// The decoder skips line breaks, which are no part of a key.
+	// The decoder skips line breaks, which are not part of a key.
 	if len(text) != base64.RawStdEncoding.EncodedLen(keySize) || strings.ContainsAny(text, "\r\n") {
 		return nil, false
 	}
@@ -75,8 +75,8 @@ func decodeKey(text string) ([]byte, bool) {
 	return nil, false
 }
 
-// guessable finds keys that are zero, repeated, counted up, or text that somebody typed. A random key looks like that
-// once in about 10^13 times.
+// guessable reports whether a key is zero, repeated, counted up, or typed text. A random key looks like that once in
+// about 10^13 times.
 func guessable(raw []byte) bool {
 	distinct := map[byte]bool{}
 	steps := map[byte]bool{}
@@ -91,7 +91,7 @@ func guessable(raw []byte) bool {
 	return len(distinct) < 16 || len(steps) < 8 || printable
 }
 
-// newAEAD returns AES-256-GCM that draws a nonce for each message and puts it in front of the ciphertext.
+// newAEAD returns AES-256-GCM that draws a nonce for each message and puts it before the ciphertext.
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {

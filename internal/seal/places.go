@@ -5,39 +5,41 @@ import (
 	"strings"
 )
 
-// The places of whatever is sealed in the store. They stand together because rotating data keys seals all of it anew.
+// The places of all sealed values in the store. They are listed together because a rotation of data keys seals all of
+// them anew.
 
-// ConnectionPlace is where a user's credential for a server is.
+// ConnectionPlace returns the place of a user's credential for a server.
 func ConnectionPlace(organization, user, server string) AD {
 	return AD{Table: "connections", Column: "credential", Organization: organization, User: user, Record: server}
 }
 
-// AttemptPlace is where what an attempt to connect carries is.
+// AttemptPlace returns the place of the sealed data of an attempt to connect.
 func AttemptPlace(organization, user, server string, stateHash []byte) AD {
 	return AD{Table: "attempts", Column: "sealed", Organization: organization, User: user, Record: server + " " + hex.EncodeToString(stateHash)}
 }
 
-// RevocationPlace is where what a provider has to forget is.
+// RevocationPlace returns the place of the tokens that a provider has to revoke.
 func RevocationPlace(organization, id string) AD {
 	return AD{Table: "revocations", Column: "sealed", Organization: organization, Record: id}
 }
 
-// ServerPlace is where the client secret of a server's record is.
+// ServerPlace returns the place of the client secret of a server's record.
 func ServerPlace(organization, server string) AD {
 	return AD{Table: "servers", Column: "client_secret", Organization: organization, Record: server}
 }
 
-// OAuthClientPlace is where the secret of a registered OAuth client is.
+// OAuthClientPlace returns the place of the secret of a registered OAuth client.
 func OAuthClientPlace(organization, server string) AD {
 	return AD{Table: "oauth_clients", Column: "secret", Organization: organization, Record: server}
 }
 
-// ApprovalPlace is where the arguments of a held call are.
+// ApprovalPlace returns the place of the arguments of a held call.
 func ApprovalPlace(organization, user, approval string) AD {
 	return AD{Table: "approvals", Column: "arguments", Organization: organization, User: user, Record: approval}
 }
 
-// ProviderPlace is where the secret of a provider of models is. It is bound to where it may be sent.
+// ProviderPlace returns the place of the secret of a model provider. It is bound to the address to which the secret
+// may be sent.
 func ProviderPlace(organization, provider, kind, baseURL string) AD {
 	return AD{Table: "llm_providers", Column: "secret", Organization: organization, Record: strings.Join([]string{provider, kind, baseURL}, "\n")}
 }

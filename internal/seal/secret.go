@@ -10,11 +10,11 @@ import (
 
 const redacted = "REDACTED"
 
-// Secret is a string that shows itself only to Reveal. Printing it with any verb, logging it and encoding it give
+// Secret holds a string that only Reveal returns. Printing it with any verb, logging it and encoding it give
 // REDACTED. The zero value is an empty secret.
 type Secret struct {
-	// A pointer, because fmt prints a field of somebody's unexported struct member without calling any method of ours:
-	// then it shows an address.
+	// p is a pointer because fmt prints a field of another type's unexported struct member without calling our
+	// methods: then it prints an address.
 	p *string
 }
 
@@ -26,7 +26,7 @@ func NewSecret(s string) Secret {
 	return Secret{p: &s}
 }
 
-// Reveal returns the text itself. Callers put it where it is used and nowhere else.
+// Reveal returns the text itself. Callers use it at the place where it is needed and nowhere else.
 func (s Secret) Reveal() string {
 	if s.p == nil {
 		return ""
@@ -34,10 +34,10 @@ func (s Secret) Reveal() string {
 	return *s.p
 }
 
-// Empty reports whether there is nothing to keep secret.
+// Empty reports whether the secret is the empty string.
 func (s Secret) Empty() bool { return s.p == nil || *s.p == "" }
 
-// Equal compares in constant time, whatever the lengths.
+// Equal compares in constant time, whatever the lengths are.
 func (s Secret) Equal(other Secret) bool {
 	a, b := sha256.Sum256([]byte(s.Reveal())), sha256.Sum256([]byte(other.Reveal()))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// Signer signs statements for one purpose with Ed25519 (RFC 8032), so that who may check them need not be able to make
-// them. It is safe for concurrent use.
+// Signer signs statements for one purpose with Ed25519 (RFC 8032), so that a checker of signatures need not be able
+// to make them. It is safe for concurrent use.
 type Signer struct{ keys *derived[ed25519.PrivateKey] }
 
 // Signer returns a signer for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
@@ -24,7 +24,7 @@ func (s *Signer) Sign(message []byte) []byte {
 // Verify reports whether the signature is one of this signer's, with any of its keys.
 func (s *Signer) Verify(message, signature []byte) bool { return s.Public().Verify(message, signature) }
 
-// Public returns what checks signatures and cannot make any.
+// Public returns the public keys, which check signatures and cannot make any.
 func (s *Signer) Public() PublicKeys {
 	made := s.keys.all()
 	public := make(PublicKeys, len(made.keys))
@@ -34,7 +34,7 @@ func (s *Signer) Public() PublicKeys {
 	return public
 }
 
-// PublicKeys check what a Signer signed, by the version of its key.
+// PublicKeys checks signatures of a Signer, by the version of its key.
 type PublicKeys map[uint32]ed25519.PublicKey
 
 // Verify reports whether the signature is good.

@@ -9,8 +9,8 @@ import (
 // TagSize is the length of a tag: the version of its key (4 bytes, big-endian) and the first half of an HMAC-SHA256.
 const TagSize = 4 + sha256.Size/2
 
-// Tagger makes tags for one purpose (HMAC-SHA256, RFC 2104, cut to 128 bits), which show that a message comes from somebody who has
-// the master key. A tag names its key: it stays good when the master key, or the data key, is rotated. It is safe for
+// Tagger makes tags for one purpose (HMAC-SHA256, RFC 2104, cut to 128 bits). A tag shows that its maker has the
+// master key. A tag names its key: it stays valid when the master key, or the data key, is rotated. It is safe for
 // concurrent use.
 type Tagger struct{ keys *derived[*hashes] }
 
@@ -19,14 +19,16 @@ func (k *Keyring) Tagger(purpose string) *Tagger {
 	return &Tagger{newDerived(k, "durward tag\x00"+purpose, keySize, newHashes)}
 }
 
-// AppendMAC appends the tag of a message under the current key. Whoever makes nothing but tags does not hear of new data keys.
+// AppendMAC appends the tag of a message under the current key. A node that does nothing but make tags does not learn
+// of new data keys.
 func (t *Tagger) AppendMAC(to, message []byte) []byte {
 	version, key := t.keys.latest()
 	start := len(to)
 	return key.sum(binary.BigEndian.AppendUint32(to, version), message)[:start+TagSize]
 }
 
-// CheckMAC reports whether a tag is one of the message, under any of the keys. It takes the same time for each wrong one.
+// CheckMAC reports whether a tag is one of the message, under any of the keys. It takes the same time for every wrong
+// one.
 func (t *Tagger) CheckMAC(message, tag []byte) bool {
 	if len(tag) != TagSize {
 		return false

@@ -36,8 +36,8 @@ func (t *TokenSealer) Seal(plaintext, ad []byte) string {
 	return tokenText.EncodeToString(aead.Seal(out, nil, plaintext, tokenAD(ad, version)))
 }
 
-// Open decrypts what Seal made with the same ad, for a day longer than its key is the current one. Errors are those of
-// Keyring.Open.
+// Open decrypts a result of Seal with the same ad. A token stays valid for a day after its key has a successor.
+// Errors are those of Keyring.Open.
 func (t *TokenSealer) Open(s string, ad []byte) ([]byte, error) {
 	// The decoder skips line breaks: without this a token would have many spellings.
 	if strings.ContainsAny(s, "\r\n") {

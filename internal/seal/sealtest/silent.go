@@ -1,4 +1,4 @@
-// Package sealtest proves of types that they keep their secrets to themselves.
+// Package sealtest proves that types do not show their secrets.
 package sealtest
 
 import (
@@ -12,18 +12,19 @@ import (
 	"testing"
 )
 
-// Canary is the secret to put into values that are given to Silent, at least as a part.
+// Canary is the secret to put into values for Silent, at least as a part.
 const Canary = "canary-0123456789-abcdefghijklmn"
 
-// Silent fails when a value shows Canary in any way in which a program prints, logs or encodes one: alone, behind a pointer,
-// and as a member that its holder does not export, of which fmt calls no method.
+// Silent fails when a value shows Canary in any way in which a program prints, logs or encodes values: alone, behind
+// a pointer, and as an unexported member, on which fmt calls no method.
 func Silent(t *testing.T, values ...any) {
 	t.Helper()
 	silent(t, true, values)
 }
 
-// SilentOutside is Silent for types that are silent by methods alone, because what they hold is written on the hot path:
-// within a holder that does not export them nobody asks those.
+// SilentOutside checks types like Silent, but not as unexported members. It is for types that hide their contents
+// only by methods, because the contents are written on the hot path: fmt does not call the methods of an unexported
+// member.
 func SilentOutside(t *testing.T, values ...any) {
 	t.Helper()
 	silent(t, false, values)
