@@ -10,13 +10,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Where a credential goes.
+// Places of a credential.
 const (
 	InHeader = "header"
 	InQuery  = "query"
 )
 
-// AuthParamsError is what is wrong with where a credential shall go.
+// AuthParamsError describes an error in the place of a credential.
 type AuthParamsError struct {
 	Member string // of storage.AuthParams, as in JSON
 	Reason string
@@ -24,8 +24,8 @@ type AuthParamsError struct {
 
 func (e *AuthParamsError) Error() string { return "auth_params." + e.Member + ": " + e.Reason }
 
-// CheckAuthParams returns an *AuthParamsError when a credential must not go where p says. Members that are empty take
-// their defaults and are fine.
+// CheckAuthParams returns an *AuthParamsError when a credential must not go to the place p. Empty members take their
+// defaults and are accepted.
 func CheckAuthParams(p storage.AuthParams) error {
 	switch p.In {
 	case "", InHeader:
@@ -51,8 +51,8 @@ func CheckAuthParams(p storage.AuthParams) error {
 	return nil
 }
 
-// forbiddenHeaders frame the request or name its parties: a credential under one of these names would change what the
-// request means, or where it goes, rather than who sends it.
+// forbiddenHeaders lists headers that frame the request or name its parties. A credential under one of these names
+// would change the meaning or the destination of the request rather than its sender.
 var forbiddenHeaders = map[string]bool{
 	"host": true, "cookie": true, "set-cookie": true, "connection": true, "keep-alive": true, "te": true, "trailer": true,
 	"transfer-encoding": true, "upgrade": true, "expect": true, "accept": true, "origin": true, "forwarded": true,
@@ -69,8 +69,8 @@ func forbiddenHeader(name string) bool {
 	return forbiddenHeaders[name]
 }
 
-// PlaceCredential fills in where a provider's credential goes. The prefix belongs to the default header: an entry that
-// names one of its own says what goes before. A scheme such as "Bearer" is followed by a blank.
+// PlaceCredential fills in the place of a provider's credential. The prefix belongs to the default header: an entry
+// that names its own header also gives its own prefix. A scheme such as "Bearer" is followed by a blank.
 func PlaceCredential(provider storage.Provider, p storage.AuthParams) storage.AuthParams {
 	if provider == storage.ProviderNone {
 		return p

@@ -18,7 +18,8 @@ import (
 //go:embed catalogue.json
 var catalogue []byte
 
-// namespace makes the ids of read-only entries: the same entry has the same id on every node and after every start.
+// namespace is the namespace of the ids of read-only entries: an entry has the same id on every node and after every
+// start.
 var namespace = uuid.MustParse("9d3f4c1e-6f0a-5f5e-9a51-0d7c5c0c7a11")
 
 // Catalogue returns the entries that ship with the gateway: public MCP servers as their makers document them.
@@ -30,8 +31,8 @@ func Catalogue() ([]storage.DirectoryEntry, error) {
 	return ReadOnly(records, storage.SourceCatalogue, func(*url.URL) error { return nil })
 }
 
-// ParseRecords reads a JSON array of records. In a file that an operator keeps, members that are unknown, given twice or
-// written in another case are mistakes and are refused.
+// ParseRecords reads a JSON array of records. In an operator's file, members that are unknown, given twice or written
+// in another case are mistakes and are refused.
 func ParseRecords(text []byte) ([]Record, error) {
 	list, err := strictjson.Parse(text, strictjson.Limits{})
 	if err != nil {
@@ -54,8 +55,8 @@ func ParseRecords(text []byte) ([]Record, error) {
 	return records, nil
 }
 
-// checkCase refuses what encoding/json would take for a member of another case. `meta` and `authorization_params` have names of
-// others.
+// checkCase refuses members that encoding/json would accept in another case. The names inside `meta` and
+// `authorization_params` are not ours, and are not checked.
 func checkCase(record strictjson.Value) error {
 	if record.Kind() != strictjson.Object {
 		return errors.New("it is not an object")
@@ -73,7 +74,7 @@ func checkCase(record strictjson.Value) error {
 	return nil
 }
 
-// ReadOnly makes the entries of a read-only source, and refuses the first record that is not in order.
+// ReadOnly makes the entries of a read-only source, and refuses the first invalid record.
 func ReadOnly(records []Record, source storage.Source, checkURL func(*url.URL) error) ([]storage.DirectoryEntry, error) {
 	entries := make([]storage.DirectoryEntry, 0, len(records))
 	seen := make(map[string]bool)

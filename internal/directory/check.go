@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Problem is what is wrong with one member of an entry.
+// Problem describes an error in one member of an entry.
 type Problem struct {
 	Loc  []any  // path to the member, beginning with its name
 	Type string // a type word of the API's validation errors
@@ -32,8 +32,8 @@ const (
 // ErrOwnAddress refuses the gateway's own address.
 var ErrOwnAddress = errors.New("this is the gateway's own address, and each call would come back to it; enter the address of the server behind it")
 
-// Check lists everything that is wrong with an entry. checkURL says whether the gateway may connect to an address; its
-// error is for people.
+// Check returns every error in an entry. checkURL checks whether the gateway may connect to an address; its error is
+// shown to people.
 func Check(e storage.DirectoryEntry, checkURL func(*url.URL) error) []Problem {
 	c := &checker{checkURL: checkURL}
 	c.text("name", e.Name, 1, MaxName)
@@ -120,7 +120,7 @@ func (c *checker) endpoints(e storage.OAuthEndpoints) {
 	} {
 		c.address(false, address, "oauth", name)
 	}
-	// With one of the two, the upstream would supply the other and collect codes or tokens that are not for it.
+	// With only one of the two, the upstream would supply the other and collect codes or tokens that are not for it.
 	if e.Issuer == "" && (e.AuthorizationEndpoint == "") != (e.TokenEndpoint == "") {
 		c.add("value_error", "Value error, authorization_endpoint and token_endpoint go together, or an issuer with them", "oauth")
 	}
@@ -160,7 +160,7 @@ func (c *checker) authParams(e storage.DirectoryEntry) {
 	}
 }
 
-// isScope is RFC 6749 section 3.3: scope-token.
+// isScope reports whether text is a scope-token of RFC 6749 section 3.3.
 func isScope(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' })
 }

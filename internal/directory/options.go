@@ -18,7 +18,7 @@ const (
 	Off  = "off"
 )
 
-// authMethods are the values of token_endpoint_auth_method (RFC 7591 section 2).
+// authMethods lists the values of token_endpoint_auth_method (RFC 7591 section 2).
 var authMethods = []string{Auto, "client_secret_basic", "client_secret_post", "none"}
 
 // Bounds of options.
@@ -28,8 +28,9 @@ const (
 	MaxTrustedCA  = 64 << 10
 )
 
-// reservedParams are parameters of the authorization request that hold the login together: who could set one would choose
-// where the code goes, undo its proof key, or, with a request object, replace all the others (RFC 9101).
+// reservedParams lists parameters of the authorization request on which the security of the login depends. A user who
+// could set one would choose where the code goes, undo its proof key, or, with a request object, replace all the
+// others (RFC 9101).
 var reservedParams = []string{
 	"client_id", "client_secret", "code", "code_challenge", "code_challenge_method", "code_verifier", "error", "iss", "nonce",
 	"redirect_uri", "request", "request_uri", "resource", "response_mode", "response_type", "scope", "state",
@@ -57,7 +58,7 @@ func (c *checker) options(o storage.EntryOptions) {
 	}
 }
 
-// TrustedCAs reads the certificates of an entry's trusted_ca. nil when there are none.
+// TrustedCAs reads the certificates of an entry's trusted_ca. It returns nil when there are none.
 func TrustedCAs(text string) ([]*x509.Certificate, error) {
 	if text == "" {
 		return nil, nil
@@ -86,7 +87,8 @@ func TrustedCAs(text string) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-// TrustedRoots returns the system's certificate authorities with those of an entry's trusted_ca. nil when it names none.
+// TrustedRoots returns the system's certificate authorities together with those of an entry's trusted_ca. It returns
+// nil when trusted_ca is empty.
 func TrustedRoots(text string) (*x509.CertPool, error) {
 	certificates, err := TrustedCAs(text)
 	if err != nil || certificates == nil {

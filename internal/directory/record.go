@@ -1,4 +1,4 @@
-// Package directory holds the shape of server directory entries as operators and administrators write them, the rules
+// Package directory holds the form of server directory entries as operators and administrators write them, the rules
 // for their members, and the catalogue of public MCP servers that ships with the gateway.
 package directory
 
@@ -12,50 +12,51 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Record is a directory entry as it is written in configuration, in the catalogue and in the API. Members that are left
-// out take the defaults of Entry.
+// Record is a directory entry as it is written in configuration, in the catalogue and in the API. Omitted members
+// take the defaults of Entry.
 type Record struct {
-	// The name that people read. Required.
+	// The name for people. Required.
 	Name string `json:"name"`
-	// What the server is for. Default: none.
+	// The purpose of the server. Default: none.
 	Description string `json:"description,omitempty"`
 	// The address of a picture. Default: none.
 	Icon string `json:"icon,omitempty"`
-	// The name in addresses. Default: one that is made of the name.
+	// The name in addresses. Default: one that is made from the name.
 	Slug string `json:"slug,omitempty"`
 	// The server's address. Required.
 	URL string `json:"url"`
-	// What is spoken at the address: `mcp` or `sse`. Default: `mcp`.
+	// The protocol at the address: `mcp` or `sse`. Default: `mcp`.
 	Protocol storage.Protocol `json:"protocol,omitempty"`
 	// How users connect their accounts. Default: `oauth2`.
 	Provider storage.Provider `json:"provider,omitempty"`
-	// Where the credential goes in a request, for a provider that takes one which users type in. Default: the usual place of
-	// the provider's kind.
+	// The place of the credential in a request, for a provider whose credential users type in. Default: the usual
+	// place of the provider's kind.
 	AuthParams storage.AuthParams `json:"auth_params,omitzero"`
-	// The OAuth scopes that are asked for. Default: none.
+	// The OAuth scopes to ask for. Default: none.
 	Scopes []string `json:"scopes,omitempty"`
 	// The addresses of the authorization server. Default: they are discovered.
 	OAuth storage.OAuthEndpoints `json:"oauth,omitzero"`
-	// The resource parameter of OAuth requests (RFC 8707): `auto`, `off`, or a URI. Default: `auto`, what the server names itself.
+	// The resource parameter of OAuth requests (RFC 8707): `auto`, `off`, or a URI. Default: `auto`, the name that
+	// the server gives itself.
 	Resource string `json:"resource,omitempty"`
-	// How the OAuth client proves who it is at the token endpoint: `auto`, `client_secret_basic`, `client_secret_post` or `none`.
-	// Default: `auto`, as discovered, and the other way once after a refusal.
+	// The method by which the OAuth client authenticates at the token endpoint: `auto`, `client_secret_basic`,
+	// `client_secret_post` or `none`. Default: `auto`, as discovered, and the other way once after a refusal.
 	AuthMethod string `json:"token_endpoint_auth_method,omitempty"`
-	// What is sent in the authorization request beside OAuth's own parameters. Default: nothing.
+	// Parameters of the authorization request in addition to OAuth's own. Default: none.
 	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`
 	// Whether a refresh asks again for the scopes that its user was asked for. Default: false.
 	RefreshScope bool `json:"refresh_scope,omitempty"`
-	// IndependentTokens says that the provider can revoke a grant without ending a newer one of the same user and client. Who connects
-	// anew has the former grant revoked then. Default: off.
+	// IndependentTokens says that the provider can revoke a grant without ending a newer one of the same user and
+	// client. A user who connects again then has the former grant revoked. Default: off.
 	IndependentTokens bool `json:"independent_tokens,omitempty"`
-	// The certificate authorities to trust for the server and its provider beside the system's: PEM, or, in configuration, a
-	// reference to it. Default: none.
+	// The certificate authorities to trust for the server and its provider in addition to the system's: PEM, or, in
+	// configuration, a reference to it. Default: none.
 	TrustedCA string `json:"trusted_ca,omitempty"`
 	// Whether an OAuth client without a secret suffices, so that no administrator need supply one. Default: false.
 	Public bool `json:"public,omitempty"`
 	// Whether calls need a connected account. Default: true, except for the provider `none`.
 	RequiresAuth *bool `json:"requires_auth,omitempty"`
-	// The categories that the directory lists it under. Default: none.
+	// The categories under which the directory lists it. Default: none.
 	Categories []string `json:"categories,omitempty"`
 	// The address of the server's event stream. Default: none; with the protocol `sse`, the server's address.
 	EventsURL string `json:"events_url,omitempty"`
@@ -63,8 +64,8 @@ type Record struct {
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
-// Entry turns a record into a directory entry of a source, with its defaults. The id, organization and times are the
-// caller's to set.
+// Entry turns a record into a directory entry of a source, with its defaults. The caller sets the id, organization
+// and times.
 func (r Record) Entry(source storage.Source) storage.DirectoryEntry {
 	e := storage.DirectoryEntry{
 		Name: r.Name, Description: r.Description, Icon: r.Icon, Slug: r.Slug, URL: r.URL, Protocol: r.Protocol, Source: source,

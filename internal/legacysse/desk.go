@@ -8,17 +8,17 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// Desk brings answers of the gateway's own to the open streams of this process: in revision 2024-11-05 clients read an
+// Desk delivers the gateway's own answers to the open streams of this process: in revision 2024-11-05 clients read an
 // answer on their session's stream, and nowhere else. The zero value is ready.
 type Desk struct {
 	mu    sync.Mutex
 	boxes map[string]*Box
 }
 
-// waiting is how many answers wait for a stream at most; one more is not taken.
+// waiting bounds the answers that wait for a stream; a further one is refused.
 const waiting = 16
 
-// Box is what waits for one stream.
+// Box holds the messages that wait for one stream.
 type Box struct {
 	desk   *Desk
 	key    string
@@ -28,7 +28,7 @@ type Box struct {
 // NewBox makes a box for a stream that has no address yet.
 func (d *Desk) NewBox() *Box { return &Box{desk: d, frames: make(chan []byte, waiting)} }
 
-// Open lets the box have what is delivered to a key, which nobody else has.
+// Open gives the box the messages that are delivered to a key, which no other box has.
 func (b *Box) Open(key string) {
 	b.desk.mu.Lock()
 	defer b.desk.mu.Unlock()
@@ -39,7 +39,7 @@ func (b *Box) Open(key string) {
 	b.desk.boxes[key] = b
 }
 
-// Opened reports whether the stream has an address for messages: it is one of 2024-11-05.
+// Opened reports whether the stream has an address for messages: then it is one of 2024-11-05.
 func (b *Box) Opened() bool {
 	b.desk.mu.Lock()
 	defer b.desk.mu.Unlock()
@@ -53,8 +53,8 @@ func (b *Box) Close() {
 	delete(b.desk.boxes, b.key)
 }
 
-// Deliver puts a message on the stream of a key. It reports false when that stream is not open here, or too much waits for
-// it.
+// Deliver puts a message on the stream of a key. It returns false when that stream is not open here, or too many
+// messages wait for it.
 func (d *Desk) Deliver(key string, message []byte) bool {
 	frame, err := ssewire.AppendEvent(nil, "message", message)
 	if err != nil {
@@ -74,11 +74,11 @@ func (d *Desk) Deliver(key string, message []byte) bool {
 	}
 }
 
-// Merged is a stream with what was delivered to a box between its events. Not safe for concurrent use.
+// Merged is a stream with the messages of a box between its events. It is not safe for concurrent use.
 type Merged struct {
 	box    *Box
 	events chan []byte   // each is lent until it is taken
-	taken  chan struct{} // the last one is not looked at any more
+	taken  chan struct{} // the last one is no longer used
 	ended  chan struct{} // closed when the stream was read to its end, after err is set
 	done   chan struct{}
 	err    error
@@ -88,14 +88,15 @@ type Merged struct {
 
 var errPanicked = errors.New("reading the stream panicked")
 
-// Merge reads src, whose events have at most limit bytes, on a goroutine of its own. Close must be called.
+// Merge reads src, whose events have at most limit bytes, on its own goroutine. The caller must call Close.
 func (b *Box) Merge(src io.Reader, limit int) *Merged {
 	m := &Merged{box: b, events: make(chan []byte), taken: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	go m.read(split(src, limit))
 	return m
 }
 
-// split gives the events of src one after the other. A rewriter has them apart: a stalled stream would hold each twice.
+// split returns the events of src one after the other. A rewriter splits them: a stalled stream would hold each
+// twice.
 func split(src io.Reader, limit int) func() ([]byte, error) {
 	if rewriter, ok := src.(*ssewire.Rewriter); ok {
 		return rewriter.Next
@@ -130,8 +131,8 @@ func (m *Merged) read(next func() ([]byte, error)) {
 	}
 }
 
-// lend gives an event to Lend, without a copy of it, and waits until it was taken. It reports false when the stream was
-// closed before.
+// lend gives an event to Lend, without a copy of it, and waits until it was taken. It returns false when the stream
+// was closed before.
 func (m *Merged) lend(event []byte) bool {
 	select {
 	case m.events <- event:
@@ -156,7 +157,7 @@ func (m *Merged) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Lend gives the next bytes, at most so many, without a copy of them: they are valid until the next call. Its error is the
+// Lend returns the next bytes, at most so many, without a copy: they are valid until the next call. Its error is the
 // stream's.
 func (m *Merged) Lend(most int) ([]byte, error) {
 	for len(m.out) == 0 {
@@ -175,7 +176,7 @@ func (m *Merged) Lend(most int) ([]byte, error) {
 	return lent, nil
 }
 
-// giveBack lets the next event be read when the last one was lent.
+// giveBack allows the next event to be read when the last one was lent.
 func (m *Merged) giveBack() {
 	if !m.lent {
 		return
@@ -187,7 +188,7 @@ func (m *Merged) giveBack() {
 	}
 }
 
-// Close ends the box and waits until nobody reads the stream any more, which must have been closed before.
+// Close ends the box and waits until no goroutine reads the stream any more. The stream must have been closed before.
 func (m *Merged) Close() {
 	close(m.done)
 	<-m.ended

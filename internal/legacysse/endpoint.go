@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// ErrEndpoint: the upstream announced an endpoint that is not taken. An upstream error at the caller.
+// ErrEndpoint says that the upstream announced an endpoint that is refused. For the caller it is an upstream error.
 var ErrEndpoint = errors.New("upstream's endpoint event is not usable")
 
-// MaxEndpoint is the longest endpoint that is taken, in bytes, before and after it was resolved.
+// MaxEndpoint is the maximum length of an endpoint, in bytes, before and after it was resolved.
 const MaxEndpoint = 2 << 10
 
-// Resolve returns the address that the upstream at server announced for messages; announced is the event's data, a
-// reference relative to server's URL. It must be of server's origin and without userinfo: the user's credential goes
-// there. Fails with [ErrEndpoint].
+// Resolve returns the address that the upstream at server announced for messages. announced is the event's data, a
+// reference relative to server's URL. It must be of server's origin and without userinfo, because the user's
+// credential goes there. It fails with [ErrEndpoint].
 func Resolve(server *url.URL, announced string) (*url.URL, error) {
 	announced = strings.TrimSpace(announced)
 	if announced == "" || len(announced) > MaxEndpoint || !visible(announced) {
@@ -47,7 +47,7 @@ func port(u *url.URL) string {
 	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
 }
 
-// visible says that s is visible ASCII, as every URI is (RFC 3986).
+// visible reports whether s is visible ASCII, as every URI is (RFC 3986).
 func visible(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x21 || s[i] > 0x7e {

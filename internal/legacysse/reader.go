@@ -7,31 +7,31 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// maxHeld is how much of a stream is held at most while its first event is not whole, in bytes. A longer one is passed on
-// and only watched.
+// maxHeld bounds the bytes of a stream that are held while its first event is not complete. A longer event is passed
+// on and only watched.
 const maxHeld = 8 << 10
 
 // Reader is an event stream whose endpoint event is replaced when it is the first event (a line end that is CR and LF
-// may leave an empty line behind it, which means nothing). A stream with such an event at
-// any other place, or with one that clients may take for such an event and others may not, ends with [ErrEndpoint]: it
-// would take a client's messages wherever the upstream wants, other servers of this gateway included. All other bytes are
-// passed on as they come. Not safe for concurrent use.
+// may leave an empty line behind it, which means nothing). A stream with such an event at any other place, or with
+// one that clients may take for such an event and others may not, ends with [ErrEndpoint]: it would take a client's
+// messages wherever the upstream wants, other servers of this gateway included. All other bytes are passed on as they
+// come. It is not safe for concurrent use.
 type Reader struct {
 	rewrite func(announced string) (string, error)
-	first   *ssewire.Reader // nil once the first event is behind
+	first   *ssewire.Reader // nil once the first event has passed
 	rest    io.Reader
-	out     []byte // to be given out, before err
+	out     []byte // to be returned, before err
 	err     error
 	watch   watch
 }
 
-// NewReader reads src. rewrite gets the data of the endpoint event and returns the data to put in its place, which must be
-// visible ASCII; its error ends the stream.
+// NewReader reads src. rewrite gets the data of the endpoint event and returns its replacement, which must be visible
+// ASCII; its error ends the stream.
 func NewReader(src io.Reader, rewrite func(announced string) (string, error)) *Reader {
 	return &Reader{rewrite: rewrite, first: ssewire.NewReader(src, maxHeld)}
 }
 
-// Read implements io.Reader. Errors: those of the stream, ErrEndpoint, those of rewrite.
+// Read implements io.Reader. Errors are those of the stream, ErrEndpoint, and those of rewrite.
 func (r *Reader) Read(p []byte) (int, error) {
 	for len(r.out) == 0 {
 		switch {
@@ -49,7 +49,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one block of those up to the first event: comments and blocks that dispatch nothing may come before it.
+// next reads one block up to the first event: comments and blocks that dispatch no event may come before it.
 func (r *Reader) next() {
 	event, err := r.first.Next()
 	switch {
@@ -82,7 +82,7 @@ func (r *Reader) next() {
 	}
 }
 
-// behind goes on without looking at events.
+// behind continues without reading events.
 func (r *Reader) behind() {
 	r.rest, r.first = r.first.Rest(), nil
 }
@@ -108,8 +108,8 @@ func (r *Reader) pass(p []byte) (int, error) {
 // named is a line that names an endpoint event, without blanks.
 const named = "event:endpoint"
 
-// watch looks for lines that name an endpoint event, in the eyes of any client: some trim blanks, some (Python's
-// splitlines) end lines at more than CR and LF. The zero value is the start of a line.
+// watch looks for lines that any client could take for the name of an endpoint event: some trim blanks, some
+// (Python's splitlines) end lines at more than CR and LF. The zero value is the start of a line.
 type watch struct {
 	length int // of the line's beginning, when it is one of named
 	other  bool
@@ -134,9 +134,9 @@ func (w *watch) sees(p []byte) bool {
 	return false
 }
 
-// ended reports whether the line until now names an endpoint event.
+// ended reports whether the line read so far names an endpoint event.
 func (w *watch) ended() bool { return !w.other && w.length == len(named) }
 
-// ends are the bytes that a line may end with: CR, LF, or what Python's splitlines takes for an end (VT, FF, FS, GS, RS; the last
-// byte of NEL, LS and PS in UTF-8).
+// ends holds the bytes with which a line may end: CR, LF, or a line end of Python's splitlines (VT, FF, FS, GS, RS;
+// the last byte of NEL, LS and PS in UTF-8).
 var ends = [256]bool{'\n': true, '\r': true, '\v': true, '\f': true, 0x1c: true, 0x1d: true, 0x1e: true, 0x85: true, 0xa8: true, 0xa9: true}

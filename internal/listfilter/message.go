@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// List is a kind of list.
+// List names a kind of list.
 type List uint8
 
 // The lists of MCP.
@@ -21,7 +21,7 @@ const (
 	Tasks                     // by `taskId`
 )
 
-// lists are the members of a result that hold a list, and what names the list's entries.
+// lists describes the members of a result that hold a list, and the member that names the list's entries.
 var lists = [...]struct {
 	member, name string
 	list         List
@@ -33,43 +33,45 @@ var lists = [...]struct {
 	{"tasks", "taskId", Tasks},
 }
 
-// Keep decides on one entry of a list: its name, and its text as the server wrote it. Both are valid during the call only.
+// Keep decides on one entry of a list: by its name, and by its text as the server wrote it. Both are valid during the
+// call only.
 type Keep func(list List, name string, definition []byte) bool
 
-// ErrUnreadable: the text may hold a list, and readers of JSON would not agree on what is in it.
+// ErrUnreadable says that the text may hold a list whose contents readers of JSON would understand differently.
 var ErrUnreadable = errors.New("the list cannot be read")
 
-// Bounds of what is read: those of the scanner that protect it from endless nesting, wide enough for any list.
+// Bounds of the scanner: they protect it from endless nesting, and are wide enough for any list.
 const (
 	maxDepth   = 256
 	maxMembers = 1 << 17
 )
 
-// Filter says what becomes of lists.
+// Filter holds the rules for filtering lists.
 type Filter struct {
-	// View gives what decides now. It is asked once for each message that holds a list, so that a stream that stays open
-	// follows what changes. An error is answered like a list that cannot be read.
+	// View returns the present rule. It is called once for each message that holds a list, so that a stream that
+	// stays open follows changes. An error is answered like an unreadable list.
 	View func() (Keep, error)
-	// Seen is asked when all of a text was read whose lists View decided on, before any of it is passed on; true: View
-	// decides on the text once more. An error is answered like one of View; nil: nobody is asked.
+	// Seen is called when all of a text was read whose lists View decided on, before any of it is passed on. On true
+	// View decides on the text once more. An error is answered like one of View; nil means no such call.
 	Seen func() (again bool, err error)
-	// Created is told of each task that an answer says to have made; nil: nobody is.
+	// Created is called for each task that an answer says to have created; nil means no such call.
 	Created func(Task)
-	// Cursor is what stands in the place of a list's nextCursor, which tells what was hidden: servers make it of the name
-	// of a page's last entry. An error is answered like a list that cannot be read; nil: it stays.
+	// Cursor returns the replacement for a list's nextCursor, which reveals hidden entries: servers make it from the
+	// name of a page's last entry. An error is answered like an unreadable list; nil keeps the cursor.
 	Cursor func(list List, cursor string) (string, error)
-	// Private: a list that says nothing of it is told to be for its reader alone. From 2026-07-28 on clients may give one
+	// Private marks a list without cacheScope as one for its reader alone. From 2026-07-28 on clients may give a list
 	// without cacheScope to others.
 	Private bool
-	// Refusal is what stands in an answer's place that cannot be read; nil: the answer is withheld.
+	// Refusal replaces an answer that cannot be read; nil withholds the answer.
 	Refusal []byte
-	// Stray: no list was asked for, and one is there only because the server mistook the request for another one.
-	// What servers do not write as lists passes as it is.
+	// Stray says that no list was asked for: one is there only because the server mistook the request for another
+	// one. Lists in a form that servers do not write pass unchanged.
 	Stray bool
 }
 
-// Message returns the JSON text of an answer, or of several in an array, without what its reader may not see: text itself
-// when nothing has to change, nil when nothing is left of it. The error is ErrUnreadable, or View's, Seen's or Cursor's.
+// Message returns the JSON text of an answer, or of several in an array, without the entries that its reader may not
+// see. It returns text itself when nothing has to change, nil when nothing is left of it. The error is ErrUnreadable,
+// or View's, Seen's or Cursor's.
 func (f *Filter) Message(text []byte) ([]byte, error) {
 	if f.Stray && !namesList(text) && !mayBeNews(text) {
 		return text, nil
@@ -88,7 +90,7 @@ func (f *Filter) Message(text []byte) ([]byte, error) {
 	case bad != nil && (f.Stray && namesList(text) || !f.Stray && mayHoldList(text)):
 		return nil, ErrUnreadable
 	case bad != nil:
-		return text, nil // not a list to anybody
+		return text, nil // no reader takes it for a list
 	case f.Stray && !e.listed && errors.Is(e.err, ErrUnreadable):
 		return text, nil
 	case e.err != nil:
@@ -109,19 +111,19 @@ func (f *Filter) Message(text []byte) ([]byte, error) {
 	return e.result(), nil
 }
 
-// editor collects what to cut from one text.
+// editor collects the cuts in one text.
 type editor struct {
 	filter  *Filter
 	s       *strictjson.Scanner
 	text    []byte
-	keep    Keep // View's, once it was asked
-	listed  bool // there is a list as servers write them
+	keep    Keep // View's result, once it was called
+	listed  bool // there is a list in the form that servers write
 	cuts    []cut
 	created []Task
 	err     error
 }
 
-// cut is a part of the text, and what stands there instead.
+// cut describes a part of the text, and its replacement.
 type cut struct {
 	from, to int
 	with     string
@@ -175,11 +177,11 @@ func (e *editor) message() bool {
 	return !news || s.Failed() || e.tells(params)
 }
 
-// updated is the notification that a resource has changed, which comes as long as its subscription lasts: longer, in a
-// session, than the right to the resource may.
+// updated is the notification that a resource has changed. It comes as long as its subscription lasts: in a session
+// that may be longer than the right to the resource.
 const updated = "notifications/resources/updated"
 
-// tells reports whether the news of a resource are for a reader who may see it.
+// tells reports whether the reader may see the resource of a notification.
 func (e *editor) tells(params []byte) bool {
 	if e.keep == nil && e.err == nil {
 		e.keep, e.err = e.filter.View()
@@ -196,7 +198,7 @@ func (e *editor) object() {
 	var list List // the last of it
 	begin, scope, next := s.Offset()+1, cut{from: -1}, cut{from: -1}
 	kind, cursor, made := "", "", newTask()
-	edits, odd := len(e.cuts), false // odd: a cursor that is none, or one to some readers only
+	edits, odd := len(e.cuts), false // odd: a cursor that is no string, or that only some readers see
 	for s.OpenObject(&o); s.NextMember(&o); {
 		name := o.Name()
 		at := member(name)
@@ -239,7 +241,7 @@ func (e *editor) object() {
 		e.unreadable()
 		return
 	}
-	// Only what was filtered is for one reader.
+	// Only a filtered list is for one reader.
 	switch {
 	case scope.from >= 0 && string(e.text[scope.from:scope.to]) != private:
 		e.cuts = append(e.cuts, scope)
@@ -259,7 +261,7 @@ func (e *editor) object() {
 
 const private = `"private"`
 
-// entries reads a list and cuts out what is not kept.
+// entries reads a list and cuts out the entries that are not kept.
 func (e *editor) entries(list List, named string) {
 	e.listed = true
 	if e.keep == nil && e.err == nil {
@@ -268,14 +270,14 @@ func (e *editor) entries(list List, named string) {
 	e.elements(func() bool { return e.entry(list, named) })
 }
 
-// elements reads an array and cuts out what keep, which reads one of its elements, says no to.
+// elements reads an array and cuts out the elements for which keep, which reads one element, returns false.
 func (e *editor) elements(keep func() bool) {
 	s := e.s
 	var a strictjson.ArrayFrame
 	opened := s.Offset() + 1
-	previous := opened // where the last element that is kept ends, or the bracket does
+	previous := opened // the end of the last kept element, or of the bracket
 	kept := 0
-	from := -1 // where what is being cut begins
+	from := -1 // the beginning of the present cut
 	for s.OpenArray(&a); s.NextElement(&a); {
 		start, inside := s.Offset(), len(e.cuts)
 		if keep() {
@@ -298,7 +300,7 @@ func (e *editor) elements(keep func() bool) {
 	}
 }
 
-// between cuts out what stands between an element that is kept, or the bracket, and the next one.
+// between cuts out the text between a kept element, or the bracket, and the next kept one.
 func between(from, to int, comma bool) cut {
 	if comma {
 		return cut{from, to, ","}
@@ -321,7 +323,7 @@ func (e *editor) entry(list List, named string) bool {
 			name, known = text(s), true
 		case folds(o.Name(), named):
 			s.Skip()
-			torn = true // two names for two readers: nobody's entry
+			torn = true // two readers see two names: the entry is dropped
 		default:
 			s.Skip()
 		}
@@ -345,7 +347,7 @@ func text(s *strictjson.Scanner) string {
 	return string(raw)
 }
 
-// member returns the index in lists of what any reader could take for one, -1 for none.
+// member returns the index in lists of a name that any reader could take for a list's, -1 for none.
 func member(name []byte) int {
 	for i := range lists {
 		if folds(name, lists[i].member) {

@@ -8,22 +8,22 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Task says what a server tells of a task that it has made.
+// Task describes a task that a server has created.
 type Task struct {
 	ID string
-	// CreatedAt is by the server's clock; zero where the server does not say it in a way that can be read.
+	// CreatedAt is the time of creation by the server's clock; zero where the server gives no readable time.
 	CreatedAt time.Time
-	// TTL is how long the server keeps the task; NoTTL where that has no end or is not said.
+	// TTL is how long the server keeps the task; NoTTL where it keeps it without limit or gives no time.
 	TTL time.Duration
 }
 
-// NoTTL stands for no end.
+// NoTTL means that there is no limit.
 const NoTTL time.Duration = -1
 
 func newTask() Task { return Task{TTL: NoTTL} }
 
-// read takes a member of the object that describes a task, and reports whether it has read the member's value. Members are
-// named as in 2025-11-25, or as in the extension of 2026-07-28.
+// read reads a member of the object that describes a task, and reports whether it has read the member's value.
+// Members are named as in 2025-11-25, or as in the extension of 2026-07-28.
 func (t *Task) read(name []byte, s *strictjson.Scanner) bool {
 	switch kind := s.Kind(); {
 	case string(name) == "taskId" && kind == strictjson.String:
@@ -39,7 +39,7 @@ func (t *Task) read(name []byte, s *strictjson.Scanner) bool {
 	return true
 }
 
-// milliseconds reads a duration. A negative one says nothing.
+// milliseconds reads a duration. A negative one counts as absent.
 func milliseconds(number string) time.Duration {
 	ms, _ := strconv.ParseFloat(number, 64) // a number out of range becomes the infinity of its sign
 	switch {

@@ -1,5 +1,5 @@
-// Package logbuffer stands between who writes a log and who reads it: lines wait in a bounded buffer, and are dropped and
-// counted when it is full, so that a reader who has stopped holds nobody up.
+// Package logbuffer puts a bounded buffer between the writers of a log and its reader. Lines are dropped and counted
+// when the buffer is full, so that a reader that has stopped does not block the writers.
 package logbuffer
 
 import (
@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// maxWaiting is how much may wait, in bytes. As much again may be on its way.
+	// maxWaiting bounds the waiting lines, in bytes. As much again may be in transit.
 	maxWaiting = 4 << 20
-	// lineCost is what a line takes besides its bytes.
+	// lineCost is the memory that a line takes besides its bytes.
 	lineCost = 8
-	// maxKept is how large a buffer may be that is kept although it is empty.
+	// maxKept bounds the size of an empty buffer that is kept for reuse.
 	maxKept = 256 << 10
 	// patience bounds how long Flush, Finish and Close wait for lines to leave.
 	patience = 2 * time.Second
 )
 
-// Writer passes lines on to another writer, in their order, one Write for each. Its own Write waits for nobody who is being
-// served.
+// Writer passes lines on to another writer, in their order, one Write for each. Its own Write does not wait for the
+// reader.
 //
 // Where lines are missing, one line of JSON says how many, as soon as it can be written.
 type Writer struct {
@@ -35,23 +35,23 @@ type Writer struct {
 
 	mu        sync.Mutex
 	waiting   lines
-	gap       int             // lines dropped after those that wait
-	flushes   []chan struct{} // closed when those that wait have left
+	gap       int             // lines dropped after the waiting ones
+	flushes   []chan struct{} // each closed when the lines waiting at that time have left
 	finishing bool            // the goroutine ends once nothing waits
 	closing   bool            // and closes out
-	ended     bool            // nobody takes what waits any more
-	stuck     bool            // somebody has waited for lines to leave, and none did
+	ended     bool            // waiting lines are no longer taken
+	stuck     bool            // a caller has waited for lines to leave, and none did
 }
 
-// lines are the bytes of several lines, and where each of them ends.
+// lines holds the bytes of several lines, and the end of each.
 type lines struct {
 	bytes []byte
 	ends  []int
 }
 
-// New returns a Writer to out and starts its goroutine. dropped is told of every line that is lost, from
-// any goroutine. last says whether a line may be the last that the process writes, so that Write waits until it has left, like
-// Flush; nil: none is. now is nil or the clock of the lines about those that are lost.
+// New returns a Writer to out and starts its goroutine. dropped is called for every lost line, from any goroutine.
+// last reports whether a line may be the last that the process writes; Write then waits until it has left, like
+// Flush. A nil last means no such line. now is the clock of the lines about lost lines; nil means time.Now.
 func New(out io.WriteCloser, dropped func(lines int), last func() bool, now func() time.Time) *Writer {
 	if now == nil {
 		now = time.Now
@@ -61,15 +61,16 @@ func New(out io.WriteCloser, dropped func(lines int), last func() bool, now func
 	return w
 }
 
-// Write takes a line, or drops and counts it: that is no error, for zap would write about it to a stderr that may be what
-// nobody reads. After Finish has emptied the buffer, lines go straight to where they belong: the last ones of a process.
+// Write takes a line, or drops and counts it. A dropped line is no error: zap would write about an error to stderr,
+// which may be the very file that is not read. After Finish has emptied the buffer, lines go directly to out: the
+// last ones of a process.
 func (w *Writer) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	if w.ended {
 		w.mu.Unlock()
 		return w.out.Write(line)
 	}
-	// Once one is dropped all are, until the goroutine takes what waits: so a gap is always behind it.
+	// Once a line is dropped all are, until the goroutine takes the waiting ones: so a gap is always behind them.
 	full := w.gap > 0 || len(w.waiting.bytes)+lineCost*len(w.waiting.ends)+lineCost+len(line) > maxWaiting
 	if full {
 		w.gap++
@@ -88,14 +89,15 @@ func (w *Writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// isStuck reports whether waiting is of no use: nobody reads. Who writes many lines waits for that once.
+// isStuck reports whether waiting is useless because nothing reads. A caller that writes many lines then waits only
+// once.
 func (w *Writer) isStuck() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stuck
 }
 
-// Flush waits until the lines that wait have left, for two seconds at most.
+// Flush waits until the waiting lines have left, for two seconds at most.
 func (w *Writer) Flush() {
 	flushed := make(chan struct{})
 	w.mu.Lock()
@@ -110,8 +112,8 @@ func (w *Writer) Flush() {
 	w.stuck = true
 }
 
-// Finish waits until all lines have left, for two seconds at most. What comes then is written at once, and what has not
-// left by then may still do so while the process lives.
+// Finish waits until all lines have left, for two seconds at most. Later lines are written at once. Lines that have
+// not left by then may still do so while the process lives.
 func (w *Writer) Finish() {
 	w.mu.Lock()
 	w.finishing = true
@@ -120,7 +122,8 @@ func (w *Writer) Finish() {
 	w.await(w.finished)
 }
 
-// Close is Finish, after which out is closed. That nobody reads is no error: Caddy would write about it to the log.
+// Close does the same as Finish, and then closes out. A stopped reader is no error: Caddy would write about it to the
+// log.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	closing, ended := w.closing, w.ended
@@ -136,7 +139,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// await waits for an end, but not for a reader who has stopped. It reports whether the end came.
+// await waits for an end, but not for a reader that has stopped. It reports whether the end came.
 func (w *Writer) await(end <-chan struct{}) bool {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -156,7 +159,7 @@ func (w *Writer) rouse() {
 	}
 }
 
-// run passes on what waits, until Finish.
+// run passes waiting lines on, until Finish.
 func (w *Writer) run() {
 	defer close(w.finished)
 	var leaving lines
@@ -190,7 +193,8 @@ func (w *Writer) run() {
 	}
 }
 
-// take exchanges what waits for the buffers of what has left. gap is how many lines were dropped behind it.
+// take exchanges the waiting lines for the buffers of those that have left. gap is the number of lines dropped behind
+// them.
 func (w *Writer) take(left lines) (waiting lines, gap int, flushes []chan struct{}) {
 	left.bytes, left.ends = left.bytes[:0], left.ends[:0]
 	if cap(left.bytes)+lineCost*cap(left.ends) > maxKept {
@@ -204,7 +208,8 @@ func (w *Writer) take(left lines) (waiting lines, gap int, flushes []chan struct
 	return waiting, gap, flushes
 }
 
-// end reports whether the goroutine ends, and closes out: Finish was called and nothing waits. From then on Write writes by itself.
+// end reports whether the goroutine ends, and whether it closes out: Finish was called and nothing waits. From then
+// on Write writes directly.
 func (w *Writer) end() (ended, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +217,7 @@ func (w *Writer) end() (ended, closing bool) {
 	return w.ended, w.closing
 }
 
-// pass writes one line, and before it how many are missing there. It returns how many are now.
+// pass writes one line, and before it the number of lines missing there. It returns the number of lines missing now.
 func (w *Writer) pass(line []byte, missing int) int {
 	if missing > 0 {
 		missing = w.tell(missing)
@@ -224,7 +229,7 @@ func (w *Writer) pass(line []byte, missing int) int {
 	return missing
 }
 
-// tell writes how many lines are missing, and returns how many nobody has been told of.
+// tell writes how many lines are missing, and returns how many are still unreported.
 func (w *Writer) tell(missing int) int {
 	_, err := fmt.Fprintf(w.out, `{"level":"warn","ts":%.3f,"logger":"durward.log","msg":"lines are missing here: this log was full, nobody read it","lines":%d}`+"\n",
 		float64(w.now().UnixMilli())/1000, missing)

@@ -7,10 +7,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// MaxEndpoint is the longest endpoint that is sealed, in bytes.
+// MaxEndpoint is the maximum length of an endpoint that is sealed, in bytes.
 const MaxEndpoint = 2 << 10
 
-// maxSealedEndpoint is the longest text worth opening as an endpoint.
+// maxSealedEndpoint is the maximum length of a text that is worth opening as an endpoint.
 const maxSealedEndpoint = 4 << 10
 
 // SealEndpoint seals the address that an upstream of revision 2024-11-05 announced for the messages of a session, for b's
@@ -22,8 +22,8 @@ func (c *Codec) SealEndpoint(endpoint string, b Binding) (string, error) {
 	return c.sealer.Seal(append([]byte{layout}, endpoint...), b.bound("mcp endpoint")), nil
 }
 
-// OpenEndpoint reads what SealEndpoint made, for the caller and server that b says. It fails with [ErrUnknownSession],
-// and with storage.ErrUnavailable when that cannot be told at the moment.
+// OpenEndpoint opens a result of SealEndpoint, for b's caller and server. It fails with [ErrUnknownSession], and with
+// storage.ErrUnavailable when this cannot be decided at the moment.
 func (c *Codec) OpenEndpoint(id string, b Binding) (string, error) {
 	if !visible(id) || len(id) > maxSealedEndpoint {
 		return "", ErrUnknownSession

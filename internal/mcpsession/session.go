@@ -1,6 +1,6 @@
-// Package mcpsession makes the session ids that MCP clients hold: the upstream's own id and what was agreed at
-// initialize, sealed together and bound to who may use it. There is no session table; any node that has the key can open
-// an id. A session is never authentication: every request is authorised again.
+// Package mcpsession makes the session ids that MCP clients hold: the upstream's own id and the result of initialize,
+// sealed together and bound to those who may use it. There is no session table; any node that has the key can open an
+// id. A session is never authentication: every request is authorised again.
 package mcpsession
 
 import (
@@ -13,48 +13,49 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Sealer encrypts and authenticates; seal.TokenSealer is one. Its text must be visible ASCII without blanks (base64url). Open
-// fails with storage.ErrUnavailable when the key cannot be looked up at the moment: the text may be good.
+// Sealer encrypts and authenticates, like seal.TokenSealer. Its text must be visible ASCII without blanks
+// (base64url). Open fails with storage.ErrUnavailable when the key cannot be looked up at the moment: the text may be
+// valid.
 type Sealer interface {
 	Seal(plaintext, ad []byte) string
 	Open(sealed string, ad []byte) ([]byte, error)
 }
 
-// MaxUpstreamID is the longest upstream session id that is sealed, in bytes. It keeps sealed ids below 1 KiB, which
-// every client and intermediary carries.
+// MaxUpstreamID is the maximum length of an upstream session id that is sealed, in bytes. It keeps sealed ids below 1
+// KiB, which every client and intermediary accepts.
 const MaxUpstreamID = 600
 
-// maxSealed is the longest text worth opening: nothing that Seal makes comes near it.
+// maxSealed is the maximum length of a text that is worth opening: no result of Seal comes near it.
 const maxSealed = 1200
 
 // maxVersion bounds the protocol version's text; a revision has 10 characters.
 const maxVersion = 32
 
 var (
-	// ErrUnknownSession: the id was not made here, was altered, or is not this caller's on this server. 404 at the caller,
-	// so that the client initializes anew; nothing tells the cases apart.
+	// ErrUnknownSession says that the id was not made here, was altered, or is not this caller's on this server. The
+	// caller gets 404, so that the client initializes anew; nothing tells the cases apart.
 	ErrUnknownSession = errors.New("session is not known")
-	// ErrUpstreamID: the upstream gave a session id that is not 1 to 600 characters of visible ASCII (0x21 to 0x7E).
-	// An upstream error at the caller.
+	// ErrUpstreamID says that the upstream gave a session id that is not 1 to 600 characters of visible ASCII (0x21
+	// to 0x7E). For the caller it is an upstream error.
 	ErrUpstreamID = errors.New("upstream's session id is not usable")
 )
 
-// Binding is who may use a session, and where. All four take part in the seal's authentication and none is in the id: a
-// field that differs makes the id unreadable.
+// Binding names the caller who may use a session, and the server. All four fields are authenticated with the seal and
+// none is in the id: a field that differs makes the id unreadable.
 type Binding struct {
 	Organization, User string
 	Agent              string // "" for none
 	Server             string
 }
 
-// Session is what a session id carries.
+// Session holds the contents of a session id.
 type Session struct {
-	Upstream string // the upstream's own id, or what Own says
-	// Own: the upstream has no sessions, and never sees this one. The gateway began it to remember what was agreed at
-	// initialize; Upstream is a random text then.
+	Upstream string // the upstream's own id, or as Own says
+	// Own says that the upstream has no sessions, and never sees this one. The gateway began it to remember the
+	// result of initialize; Upstream is then a random text.
 	Own bool
-	// Guided: the gateway began it because its user had not connected their account; Upstream names a storage.Conversation,
-	// which knows the upstream's session once there is one.
+	// Guided says that the gateway began it because its user had not connected their account. Upstream then names a
+	// storage.Conversation, which knows the upstream's session once there is one.
 	Guided          bool
 	ProtocolVersion string // as the initialize result has it; at most 32 bytes
 	ElicitForm      bool   // the client declared elicitation in form mode
@@ -76,7 +77,7 @@ func (s Session) Forwarded() string {
 	return s.Upstream
 }
 
-// Codec seals and opens session ids. Safe for concurrent use when its Sealer is.
+// Codec seals and opens session ids. It is safe for concurrent use when its Sealer is.
 type Codec struct {
 	sealer Sealer
 	now    func() time.Time
@@ -130,8 +131,8 @@ func (c *Codec) Seal(s Session, b Binding) (string, error) {
 	return c.sealer.Seal(p, b.associated()), nil
 }
 
-// Open reads an id that a client sent, for the caller and server that b says. It fails with [ErrUnknownSession], also
-// when the id has no upstream session in it, and with storage.ErrUnavailable when that cannot be told at the moment.
+// Open opens an id that a client sent, for b's caller and server. It fails with [ErrUnknownSession], also when the id
+// has no upstream session in it, and with storage.ErrUnavailable when this cannot be decided at the moment.
 func (c *Codec) Open(id string, b Binding) (Session, error) {
 	if !visible(id) || len(id) > maxSealed {
 		return Session{}, ErrUnknownSession
@@ -164,7 +165,8 @@ func (c *Codec) Open(id string, b Binding) (Session, error) {
 
 func (b Binding) associated() []byte { return b.bound("mcp session") }
 
-// bound returns the binding of what is sealed as associated data. Lengths go first: no two bindings share a text.
+// bound returns the binding of a sealed value as associated data. Lengths come first: no two bindings have the same
+// text.
 func (b Binding) bound(kind string) []byte {
 	out := make([]byte, 0, 160)
 	for _, field := range [...]string{kind, b.Organization, b.User, b.Agent, b.Server} {
@@ -174,7 +176,7 @@ func (b Binding) bound(kind string) []byte {
 	return out
 }
 
-// visible says that s is one or more characters of visible ASCII, which is what MCP allows in a session id.
+// visible reports whether s is one or more characters of visible ASCII, which MCP allows in a session id.
 func visible(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x21 || s[i] > 0x7e {

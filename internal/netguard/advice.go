@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Advice names the option that lets a connection succeed which failed with err; "" when no option helps. It tells
-// refused addresses from unreachable ones, so that it is for administrators and logs only.
+// Advice names the option that would let a connection succeed that failed with err; "" when no option helps. It
+// distinguishes refused addresses from unreachable ones, so that it is for administrators and logs only.
 func Advice(err error) string {
 	var authority x509.UnknownAuthorityError
 	switch {
@@ -21,7 +21,7 @@ func Advice(err error) string {
 	return ""
 }
 
-// AdviceFor returns the line in `egress` that lets CheckURL pass u; "" when none does.
+// AdviceFor returns the line in `egress` that lets CheckURL accept u; "" when there is none.
 func AdviceFor(u *url.URL) string {
 	if u == nil || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.Fragment != "" {
 		return ""

@@ -13,19 +13,21 @@ import (
 
 // Errors of fetches.
 var (
-	// ErrRedirect is an answer that points elsewhere. It is not followed: what was checked was the first address, and a
-	// 307 would carry a request's secrets along (RFC 9700 section 4.12).
+	// ErrRedirect says that the answer is a redirect, which is not followed: only the first address was checked, and
+	// a 307 would carry a request's secrets along (RFC 9700 section 4.12).
 	ErrRedirect = errors.New("the answer is a redirect")
-	// ErrTooLarge is a body beyond the cap.
+	// ErrTooLarge says that a body is larger than its cap.
 	ErrTooLarge = errors.New("the answer is too large")
-	// ErrEncoded is a body in an encoding that was not asked for, and that is neither gzip nor zstd, or is broken.
+	// ErrEncoded says that a body has an encoding that was not asked for and is neither gzip nor zstd, or that it is
+	// broken.
 	ErrEncoded = errors.New("the answer is encoded and cannot be decoded")
 )
 
-// FetchClient makes a client for documents and tokens: the whole exchange takes at most timeout, a body at most maxBody
-// bytes, also decoded (ErrTooLarge while reading), no other encoding than gzip and zstd is read (ErrEncoded while reading), no
-// redirect is followed (ErrRedirect), there are no cookies and no proxy. Each request checks its URL and has a connection of its
-// own, so that a request that must not be sent twice, such as a refresh, never dies of a connection that the server has just let go.
+// FetchClient makes a client for documents and tokens. The whole exchange takes at most timeout. A body has at most
+// maxBody bytes, also decoded (ErrTooLarge while reading). No other encoding than gzip and zstd is read (ErrEncoded
+// while reading). No redirect is followed (ErrRedirect), and there are no cookies and no proxy. Each request checks
+// its URL and has its own connection, so that a request that must not be sent twice, such as a refresh, never fails
+// on a connection that the server has just closed.
 func (g *Guard) FetchClient(timeout time.Duration, maxBody int64) *http.Client {
 	transport := func(dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 		return &http.Transport{
@@ -44,8 +46,8 @@ func (g *Guard) FetchClient(timeout time.Duration, maxBody int64) *http.Client {
 	}
 }
 
-// fetcher sends requests by the rule of their scheme and refuses what a document or a token endpoint has no business
-// answering.
+// fetcher sends requests by the rule of their scheme, and refuses answers that no document and no token endpoint
+// should give.
 type fetcher struct {
 	guard         *Guard
 	secure, plain *http.Transport

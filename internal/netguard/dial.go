@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// DialContext connects for a protocol that brings its own TLS; network is tcp, tcp4 or tcp6, address is host:port. When
-// any of the host's addresses is refused, all are: a name that mixes public and inner addresses is an attack or an
-// accident. Every error is an *Error.
+// DialContext connects for a protocol that brings its own TLS; network is tcp, tcp4 or tcp6, address is host:port.
+// When any of the host's addresses is refused, all are: a name that mixes public and inner addresses is an attack or
+// an accident. Every error is an *Error.
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return g.dial(ctx, network, address, false)
 }
 
-// DialPlain is DialContext for http without TLS: addresses must lie in the policy's HTTP ranges as well.
+// DialPlain connects like DialContext, for http without TLS: addresses must lie in the policy's HTTP ranges as well.
 func (g *Guard) DialPlain(ctx context.Context, network, address string) (net.Conn, error) {
 	return g.dial(ctx, network, address, true)
 }
@@ -38,7 +38,7 @@ func (g *Guard) dial(ctx context.Context, network, address string, plain bool) (
 	return conn, nil
 }
 
-// resolve turns host:port into checked addresses, IPv6 and IPv4 taking turns as the resolver ordered them.
+// resolve turns host:port into checked addresses. IPv6 and IPv4 alternate, in the resolver's order.
 func (g *Guard) resolve(ctx context.Context, network, address string, plain bool) ([]netip.AddrPort, error) {
 	family, ok := map[string]string{"tcp": "ip", "tcp4": "ip4", "tcp6": "ip6"}[network]
 	if !ok {
@@ -76,7 +76,8 @@ func (g *Guard) resolve(ctx context.Context, network, address string, plain bool
 	return out[:min(len(out), maxAddresses)], nil
 }
 
-// alternate reorders addresses so that the families take turns, the family of the first one leading (RFC 8305 section 4).
+// alternate reorders addresses so that the families alternate, the family of the first one leading (RFC 8305 section
+// 4).
 func alternate(addrs []netip.AddrPort) []netip.AddrPort {
 	if len(addrs) < 3 {
 		return addrs
@@ -97,7 +98,7 @@ func alternate(addrs []netip.AddrPort) []netip.AddrPort {
 	return slices.Clip(out)
 }
 
-// race connects to the first address that answers, giving each a head start over the next.
+// race connects to the first address that answers. Each address gets a head start over the next.
 func (g *Guard) race(ctx context.Context, addrs []netip.AddrPort, plain bool) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,7 +144,7 @@ func (g *Guard) race(ctx context.Context, addrs []netip.AddrPort, plain bool) (n
 	}
 }
 
-// connect dials one checked address. The control hook sees the address that the socket is really connected to, after
+// connect dials one checked address. The control hook sees the address to which the socket is really connected, after
 // everything that could have changed it.
 func (g *Guard) connect(ctx context.Context, a netip.AddrPort, plain bool) (net.Conn, error) {
 	dialer := net.Dialer{

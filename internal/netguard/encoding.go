@@ -9,9 +9,9 @@ import (
 	"github.com/durward-gateway/durward/internal/decoding"
 )
 
-// decode lets the body of an answer be what it is without its encoding. Providers, and what stands before them, compress although
-// identity was asked for, and an answer that is not read costs a refresh token that has been rotated. The cap holds for what comes
-// in and for what comes out: a body could be small on the wire and anything in memory (attack S09).
+// decode removes the encoding of an answer's body. Providers, and proxies in front of them, compress although
+// identity was asked for, and an unread answer costs a refresh token that has been rotated. The cap holds for the
+// bytes before and after decoding: a small body on the wire could become any size in memory (attack S09).
 func (f *fetcher) decode(resp *http.Response) {
 	name, err := decoding.Name(resp.Header.Values("Content-Encoding"))
 	if name == "" && err == nil {
@@ -22,7 +22,7 @@ func (f *fetcher) decode(resp *http.Response) {
 	resp.ContentLength, resp.Uncompressed = -1, true
 	d := &decoder{ReadCloser: resp.Body, name: name}
 	if err != nil {
-		d.err = fmt.Errorf("%w: %w", ErrEncoded, err) // the status may say enough
+		d.err = fmt.Errorf("%w: %w", ErrEncoded, err) // the status may be enough for the caller
 	}
 	resp.Body = f.capped(d)
 }
@@ -31,17 +31,17 @@ func (f *fetcher) capped(body io.ReadCloser) io.ReadCloser {
 	return &cappedBody{ReadCloser: body, left: f.maxBody}
 }
 
-// decoder reads an encoded body. It begins with the first read: until then a stream need not have begun.
+// decoder reads an encoded body. It begins with the first read, because a stream may not have begun before.
 type decoder struct {
 	io.ReadCloser
 	name    string
 	decoded io.Reader
-	came    bool  // something
-	failed  error // that of the body, or its end
+	came    bool  // a byte of the body has come
+	failed  error // the body's error, or its end
 	err     error
 }
 
-// encoded reads the body as it comes, and notes how that ended.
+// encoded reads the body before decoding, and notes how it ended.
 type encoded struct{ *decoder }
 
 func (e encoded) Read(p []byte) (int, error) {
@@ -66,7 +66,7 @@ func (d *decoder) Read(p []byte) (n int, err error) {
 	return n, d.err
 }
 
-// explain leaves what the connection failed with as it is: only the encoding's own faults are ErrEncoded.
+// explain returns errors of the connection unchanged: only faults of the encoding become ErrEncoded.
 func (d *decoder) explain(err error) error {
 	switch {
 	case err == nil, err == io.EOF: //nolint:errorlint // as a reader says it

@@ -1,12 +1,12 @@
-// Package netguard is the one way out: every connection that durward opens to an address which somebody else has chosen
-// (an upstream MCP server, an authorization server, a metadata document) is dialled here.
+// Package netguard is the only way out: every connection that durward opens to an address chosen by others (an
+// upstream MCP server, an authorization server, a metadata document) is dialled here.
 //
 // A name is resolved once, every address of the answer is checked against an explicit table of the special-purpose
 // ranges, and the checked address itself is dialled, so that a second answer of the name server changes nothing (DNS
-// rebinding). The socket's real address is checked again by a control hook. https is the rule; plain http is spoken only
-// to ranges that the policy names. No proxy is used, whatever the environment says.
+// rebinding). The socket's real address is checked again by a control hook. https is the rule; plain http is used
+// only for ranges that the policy names. No proxy is used, whatever the environment says.
 //
-// What a caller may show to a user is the same for a refused, a closed and an unreachable address: see Error.
+// The error for users is the same for a refused, a closed and an unreachable address: see Error.
 package netguard
 
 import (
@@ -22,29 +22,29 @@ import (
 // DefaultConnectTimeout bounds resolving a name and connecting, together.
 const DefaultConnectTimeout = 5 * time.Second
 
-// maxAddresses is how many addresses of one name are tried. All are checked.
+// maxAddresses is the number of addresses of one name that are tried. All are checked.
 const maxAddresses = 8
 
 // headStart is how long one address is tried before the next is tried beside it (RFC 8305 section 5).
 const headStart = 250 * time.Millisecond
 
-// Policy says what may be dialled beyond public addresses over https. The zero value opens nothing.
+// Policy names the destinations that may be dialled beyond public addresses over https. The zero value allows none.
 type Policy struct {
-	// Allow are special-purpose ranges that may be dialled. A range that embeds IPv4 addresses (64:ff9b::/96, 2002::/16)
-	// opens only those of its addresses whose IPv4 address may be dialled too.
+	// Allow lists special-purpose ranges that may be dialled. A range that embeds IPv4 addresses (64:ff9b::/96,
+	// 2002::/16) opens only those of its addresses whose IPv4 address may be dialled too.
 	Allow []netip.Prefix
-	// HTTP are the ranges to which plain http may be spoken. It opens no range by itself: a special-purpose range must
-	// stand in Allow too.
+	// HTTP lists the ranges to which plain http may be used. It opens no range by itself: a special-purpose range
+	// must be in Allow too.
 	HTTP []netip.Prefix
 }
 
-// Resolver looks names up. *net.Resolver is one.
+// Resolver looks names up. *net.Resolver implements it.
 type Resolver interface {
 	// LookupNetIP resolves host to addresses; network is ip, ip4 or ip6.
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Guard dials what its policy lets pass. It is safe for concurrent use and holds no connections.
+// Guard dials the destinations that its policy allows. It is safe for concurrent use and holds no connections.
 type Guard struct {
 	allow, http []netip.Prefix
 	resolver    Resolver
@@ -64,7 +64,8 @@ func WithConnectTimeout(d time.Duration) Option { return func(g *Guard) { g.time
 // WithRootCAs replaces the system's certificate authorities in the clients that FetchClient makes.
 func WithRootCAs(pool *x509.CertPool) Option { return func(g *Guard) { g.roots = pool } }
 
-// Trusting returns the guard with other certificate authorities for the clients that FetchClient makes; nil leaves them as they are.
+// Trusting returns the guard with other certificate authorities for the clients that FetchClient makes; nil keeps the
+// present ones.
 func (g *Guard) Trusting(roots *x509.CertPool) *Guard {
 	if roots == nil {
 		return g
@@ -88,14 +89,14 @@ func New(p Policy, opts ...Option) *Guard {
 	return g
 }
 
-// ErrRefused is matched by every error that stands for a refusal by policy, and by no other.
+// ErrRefused is matched by every error that means a refusal by policy, and by no other.
 var ErrRefused = errors.New(publicText)
 
 const publicText = "the address cannot be reached"
 
-// Error is a connection that did not come about. Its text does not say why: an address that is refused, a closed port,
-// one that does not answer and a name that does not exist look alike, or whoever may enter a URL has a port scanner of
-// the inner network. The reason is for the log: see Cause.
+// Error describes a connection that failed. Its text does not say why: a refused address, a closed port, one that
+// does not answer and a name that does not exist look alike. Otherwise a user who may enter a URL has a port scanner
+// of the inner network. The reason is for the log: see Cause.
 type Error struct{ cause error }
 
 func (e *Error) Error() string { return publicText }
@@ -103,7 +104,8 @@ func (e *Error) Error() string { return publicText }
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Cause is what lies below the Error in err's chain, or err itself when there is none. It is for logs, never for users.
+// Cause returns the reason below the Error in err's chain, or err itself when there is no Error. It is for logs,
+// never for users.
 func Cause(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.cause
@@ -111,11 +113,11 @@ func Cause(err error) error {
 	return err
 }
 
-// refusal is a decision of the policy.
+// refusal describes a decision of the policy.
 type refusal struct {
 	reason  string
-	address netip.Addr // that is not opened; invalid when the refusal is about something else
-	plain   bool       // it is not opened for http without TLS, and may be for https
+	address netip.Addr // the refused address; invalid when the refusal is about something else
+	plain   bool       // it is refused for http without TLS, and may be allowed for https
 }
 
 func (r *refusal) Error() string { return r.reason }
@@ -124,8 +126,8 @@ func (r *refusal) Is(target error) bool { return target == ErrRefused }
 
 func refuse(format string, args ...any) error { return &refusal{reason: fmt.Sprintf(format, args...)} }
 
-// Refused returns the address that an error is about, when the policy could open it: by Policy.HTTP when http is true, by
-// Policy.Allow otherwise. Who may not change the policy must not learn what a name resolves to.
+// Refused returns the address that an error is about, when the policy could open it: by Policy.HTTP when http is
+// true, by Policy.Allow otherwise. A user who may not change the policy must not learn the addresses of a name.
 func Refused(err error) (address netip.Addr, http, ok bool) {
 	if r, found := errors.AsType[*refusal](err); found && r.address.IsValid() {
 		return r.address, r.plain, true
@@ -133,7 +135,7 @@ func Refused(err error) (address netip.Addr, http, ok bool) {
 	return netip.Addr{}, false, false
 }
 
-// checkAddr refuses an address that the policy does not open; plain is true when http without TLS is to be spoken.
+// checkAddr refuses an address that the policy does not open; plain means http without TLS.
 func (g *Guard) checkAddr(a netip.Addr, plain bool) error {
 	if !a.IsValid() {
 		return refuse("no address")

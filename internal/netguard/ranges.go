@@ -2,17 +2,18 @@ package netguard
 
 import "net/netip"
 
-// special is a range of addresses that nobody on the public internet answers from, or that is not what it seems.
+// special is a range of addresses from which no public server answers, or that embeds other addresses.
 type special struct {
 	prefix netip.Prefix
 	name   string
 }
 
-// specialRanges are the ranges that are refused unless the policy opens them: the IANA IPv4 and IPv6 special-purpose
-// address registries (RFC 6890 and its updates), multicast, address space that is not allocated, and platform addresses
-// of clouds that lie in public space. The predicates of net/netip are not enough: they know a third of these.
+// specialRanges lists the ranges that are refused unless the policy opens them: the IANA IPv4 and IPv6
+// special-purpose address registries (RFC 6890 and its updates), multicast, address space that is not allocated, and
+// platform addresses of clouds that lie in public space. The predicates of net/netip are not enough: they know a
+// third of these.
 //
-// Order matters only for the name that a refusal carries: the narrower range stands before the wider one.
+// Order matters only for the name in a refusal: the narrower range stands before the wider one.
 var specialRanges = []special{
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network (RFC 791)"},
 	{netip.MustParsePrefix("10.0.0.0/8"), "private use (RFC 1918)"},
@@ -56,7 +57,7 @@ var specialRanges = []special{
 	{netip.MustParsePrefix("fec0::/10"), "site local (RFC 3879)"},
 	{netip.MustParsePrefix("ff00::/8"), "multicast (RFC 4291)"},
 
-	// Only 2000::/3 has been given out as global unicast.
+	// Only 2000::/3 has been allocated as global unicast.
 	{netip.MustParsePrefix("::/3"), "not global unicast (RFC 4291)"},
 	{netip.MustParsePrefix("4000::/2"), "not global unicast (RFC 4291)"},
 	{netip.MustParsePrefix("8000::/1"), "not global unicast (RFC 4291)"},
@@ -68,7 +69,7 @@ var (
 	prefix6to4  = netip.MustParsePrefix("2002::/16")
 )
 
-// embedded returns the IPv4 address to which a translator or relay would carry what is sent to a.
+// embedded returns the IPv4 address to which a translator or relay would forward traffic to a.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	switch {
@@ -99,7 +100,7 @@ func contains(prefixes []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// normalize masks prefixes and writes IPv4-mapped ones as IPv4, which is the form in which addresses are compared.
+// normalize masks prefixes and writes IPv4-mapped ones as IPv4, the form in which addresses are compared.
 func normalize(prefixes []netip.Prefix) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(prefixes))
 	for _, p := range prefixes {

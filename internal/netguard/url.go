@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// URLError says why CheckURL refuses a URL. It follows from the URL's text and the configuration alone, without a look at
-// the network, so it may be shown to whoever entered the URL. It matches ErrRefused.
+// URLError says why CheckURL refuses a URL. The reason depends only on the URL's text and the configuration, not on
+// the network, so it may be shown to the user who entered the URL. It matches ErrRefused.
 type URLError struct {
 	Reason string
 	cause  error // the refusal of an address; nil when there is none in the URL
@@ -19,10 +19,11 @@ func (e *URLError) Error() string { return "URL refused: " + e.Reason }
 // Unwrap returns the refusal of the URL's address.
 func (e *URLError) Unwrap() error { return e.cause }
 
-// Is reports whether a URLError is a refusal.
+// Is makes every URLError match ErrRefused.
 func (e *URLError) Is(target error) bool { return target == ErrRefused }
 
-// wellKnownNames are names whose address is known without asking. They are refused early; the dial would refuse them too.
+// wellKnownNames holds names whose address is known without a lookup. They are refused early; the dial would refuse
+// them too.
 var wellKnownNames = map[string][]netip.Addr{
 	"localhost":                {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")},
 	"metadata.google.internal": {netip.MustParseAddr("169.254.169.254")},
@@ -30,10 +31,10 @@ var wellKnownNames = map[string][]netip.Addr{
 	"instance-data":            {netip.MustParseAddr("169.254.169.254")},
 }
 
-// CheckURL refuses, without asking the network, a URL that could never be fetched: another scheme than https (or http
-// where the policy speaks it somewhere), user information, a fragment, no host, a host that is an address in a refused
-// range or a number in disguise (`127.1`, `0x7f.1`, `2130706433`). A name passes; its addresses are judged when it is
-// dialled. The error is a *URLError.
+// CheckURL refuses, without using the network, a URL that could never be fetched: another scheme than https (or http
+// where the policy allows it for some range), user information, a fragment, no host, a host that is an address in a
+// refused range or a number in disguise (`127.1`, `0x7f.1`, `2130706433`). A name passes; its addresses are checked
+// when it is dialled. The error is a *URLError.
 func (g *Guard) CheckURL(u *url.URL) error {
 	if reason := g.urlReason(u); reason != "" {
 		return &URLError{Reason: reason}
@@ -72,7 +73,7 @@ func (g *Guard) urlReason(u *url.URL) string {
 	return ""
 }
 
-// checkHost refuses a host that could never be dialled. A name passes, unless its address is known without asking.
+// checkHost refuses a host that could never be dialled. A name passes, unless its address is known without a lookup.
 func (g *Guard) checkHost(u *url.URL) error {
 	addr, isLiteral, reason := parseHost(u.Hostname())
 	if reason != "" {
@@ -97,8 +98,9 @@ func (g *Guard) checkHost(u *url.URL) error {
 	return err
 }
 
-// parseHost tells an address from a name. A reason is returned for what is neither: numbers in the forms that inet_aton
-// takes, non-ASCII text (which IDNA may turn into digits and dots), zones, and what no host name contains.
+// parseHost tells an address from a name. It returns a reason for a host that is neither: numbers in the forms that
+// inet_aton takes, non-ASCII text (which IDNA may turn into digits and dots), zones, and characters that no host name
+// contains.
 func parseHost(host string) (addr netip.Addr, isLiteral bool, reason string) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if a.Zone() != "" {
@@ -138,8 +140,8 @@ func parseHost(host string) (addr netip.Addr, isLiteral bool, reason string) {
 	return netip.Addr{}, false, ""
 }
 
-// isNumber is the "ends in a number" test of the URL standard: no top-level domain looks like this, and inet_aton takes
-// it for a part of an address.
+// isNumber applies the "ends in a number" test of the URL standard: no top-level domain looks like this, and
+// inet_aton takes it for a part of an address.
 func isNumber(label string) bool {
 	if len(label) >= 2 && label[0] == '0' && (label[1] == 'x' || label[1] == 'X') {
 		for i := 2; i < len(label); i++ {

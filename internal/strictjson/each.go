@@ -5,10 +5,10 @@ import (
 	"iter"
 )
 
-// Each goes over the members of b, the text of one object: their names, and the texts of their values.
+// Each iterates over the members of b, the text of one object: their names, and the texts of their values.
 //
-// b must have been accepted by a Scanner, as a text or as a part of one: Each goes by quotation marks and brackets alone
-// and judges nothing, which costs a tenth of reading it again. Of another text it may give anything that lies in it.
+// b must have been accepted by a Scanner, as a text or as a part of one. Each looks only at quotation marks and
+// brackets and checks nothing, which costs a tenth of reading it again. Of another text it may return any part.
 func Each(b []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		f := finder{b: b}
@@ -31,7 +31,7 @@ func Each(b []byte) iter.Seq2[[]byte, []byte] {
 type finder struct {
 	b    []byte
 	pos  int
-	name []byte // of the present member, as it is written between quotation marks
+	name []byte // of the present member, as written between quotation marks
 }
 
 func (f *finder) enter() bool {
@@ -49,7 +49,7 @@ func (f *finder) blanks() {
 	}
 }
 
-// member goes to the next member's value. It reports false at the object's end.
+// member goes to the next member's value. It returns false at the object's end.
 func (f *finder) member() bool {
 	f.blanks()
 	if f.pos < len(f.b) && f.b[f.pos] == ',' {
@@ -71,7 +71,7 @@ func (f *finder) member() bool {
 	return true
 }
 
-// text goes past a string: to the first quotation mark with an even number of backslashes before it.
+// text moves past a string: to the first quotation mark with an even number of backslashes before it.
 func (f *finder) text() {
 	for f.pos++; ; f.pos++ {
 		i := bytes.IndexByte(f.b[f.pos:], '"')
@@ -90,7 +90,7 @@ func (f *finder) text() {
 	}
 }
 
-// value goes past the present value and returns it.
+// value moves past the present value and returns it.
 func (f *finder) value() []byte {
 	start, depth := f.pos, 0
 	for f.pos < len(f.b) {
@@ -102,7 +102,7 @@ func (f *finder) value() []byte {
 			f.pos++
 		case '}', ']':
 			if depth == 0 {
-				return bytes.TrimRight(f.b[start:f.pos:f.pos], " \t\r\n") // the end of the object around
+				return bytes.TrimRight(f.b[start:f.pos:f.pos], " \t\r\n") // the end of the object around it
 			}
 			depth--
 			f.pos++

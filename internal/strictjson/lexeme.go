@@ -24,9 +24,9 @@ const (
 	highs = 0x8080808080808080
 )
 
-// special marks, in the high bit of each byte of x, what a string scan must look at: a quotation mark, a backslash, a
-// control character, a byte beyond ASCII. Marks above the lowest one may be false (borrows run upwards), the lowest is
-// exact.
+// special marks, in the high bit of each byte of x, the bytes that a string scan must look at: a quotation mark, a
+// backslash, a control character, a byte beyond ASCII. Marks above the lowest one may be false (borrows run upwards),
+// the lowest is exact.
 func special(x uint64) uint64 {
 	quote := (x ^ '"'*ones) - ones
 	slash := (x ^ '\\'*ones) - ones
@@ -34,8 +34,8 @@ func special(x uint64) uint64 {
 	return (quote | slash | control | x) & highs
 }
 
-// plain is how many bytes of b a string scan need not look at, counted in steps of 32: the branch for each eight costs more
-// than the marks do.
+// plain returns how many bytes of b a string scan can skip, counted in steps of 32: the branch for each eight costs
+// more than the marks do.
 func plain(b []byte) int {
 	rest := b
 	for len(rest) >= 32 {
@@ -93,8 +93,9 @@ func (s *Scanner) str() (escaped, ok bool) {
 	}
 }
 
-// escapeLength returns the length of the escape that b starts with, a surrogate pair being one; 0 with the reason when it
-// is not valid. Lone surrogates are refused: readers make of them U+FFFD, an error, or invalid UTF-8, each its own.
+// escapeLength returns the length of the escape that b starts with; a surrogate pair is one escape. It returns 0 and
+// the reason when the escape is invalid. Lone surrogates are refused: readers turn them into U+FFFD, an error, or
+// invalid UTF-8.
 func escapeLength(b []byte) (int, string) {
 	if len(b) < 2 {
 		return 0, ReasonEscape
@@ -144,7 +145,7 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// AppendUnescaped appends to dst what the inside of a checked string (without its quotation marks) stands for.
+// AppendUnescaped appends to dst the decoded form of the inside of a checked string (without its quotation marks).
 func AppendUnescaped(dst, inside []byte) []byte {
 	for i := 0; i < len(inside); {
 		c := inside[i]

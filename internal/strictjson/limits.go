@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// What a zero field of Limits means.
+// Defaults of the fields of Limits.
 const (
 	DefaultMaxBytes   = 4 << 20
 	DefaultMaxDepth   = 64
 	DefaultMaxMembers = 10_000
 )
 
-// MaxNumberLength caps the lexeme of a number, in bytes: longer ones are a work bomb for whoever converts them
-// (attack B05).
+// MaxNumberLength caps the lexeme of a number, in bytes: converting a longer one can take excessive work (attack
+// B05).
 const MaxNumberLength = 1_000
 
 // maxText keeps offsets within 31 bits, whatever the limits say.
 const maxText = math.MaxInt32
 
-// Limits bounds what is read. A zero field means its default.
+// Limits bounds the size of a text. A zero field means its default.
 type Limits struct {
 	MaxBytes   int // length of the whole text
 	MaxDepth   int // nesting of arrays and objects; a scalar has depth 0
@@ -62,17 +62,17 @@ const (
 	reasonCommaArray    = "expected ',' or ']' after element"
 )
 
-// SyntaxError says why a text is refused and where.
+// SyntaxError says why a text is refused, and where.
 type SyntaxError struct {
-	Offset int    // in bytes, of the first byte that is refused
+	Offset int    // in bytes, of the first refused byte
 	Reason string // one of the Reason constants or another short text
 }
 
 // Error implements error.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e.Offset) }
 
-// WellFormed reports whether the text up to Offset follows the grammar of RFC 8259 and is refused only by what this
-// package adds: no duplicate members, and limits.
+// WellFormed reports whether the text up to Offset follows the grammar of RFC 8259 and is refused only by the
+// additional rules of this package: no duplicate members, and limits.
 func (e *SyntaxError) WellFormed() bool {
 	switch e.Reason {
 	case ReasonDuplicate, ReasonDepth, ReasonMembers, ReasonNumberLength, ReasonSize:

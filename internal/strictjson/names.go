@@ -10,7 +10,7 @@ import (
 // end bytes is faster.
 const hashFrom = 16
 
-// seed keeps the hashes of this process unpredictable: chosen names cannot be made to collide.
+// seed makes the hashes of this process unpredictable: an attacker cannot choose names that collide.
 var seed = maphash.MakeSeed()
 
 // nameSet finds duplicate member names, for all objects that are open at once: names, table and decoded are stacks,
@@ -28,10 +28,10 @@ type nameEntry struct {
 	decoded bool
 }
 
-// nameFrame is one object's part of a nameSet.
+// nameFrame holds one object's part of a nameSet.
 type nameFrame struct {
 	count          int // members so far
-	names, decoded int // where its parts start
+	names, decoded int // starts of its parts
 	table, slots   int // slots is a power of two, or 0 without a table
 }
 
@@ -43,7 +43,7 @@ func (n *nameSet) close(f *nameFrame) {
 	n.names, n.decoded, n.table = n.names[:f.names], n.decoded[:f.decoded], n.table[:f.table]
 }
 
-// reset forgets all, and the memory too when one text made it large.
+// reset forgets all names, and frees the memory too when one text made it large.
 func (n *nameSet) reset() {
 	const keep = 1 << 11
 	n.names, n.table, n.decoded = n.names[:0], n.table[:0], n.decoded[:0]
@@ -52,7 +52,7 @@ func (n *nameSet) reset() {
 	}
 }
 
-// add takes src[from:to], the inside of a name, into the innermost object. It returns the decoded name and false when
+// add adds src[from:to], the inside of a name, to the innermost object. It returns the decoded name, and false when
 // the object has it already.
 func (n *nameSet) add(f *nameFrame, src []byte, from, to int, escaped bool) ([]byte, bool) {
 	e := nameEntry{off: uint32(from), n: uint32(to - from)}
@@ -130,7 +130,7 @@ func (n *nameSet) rehash(f *nameFrame, slots int) {
 	}
 }
 
-// tagOf differs for most names that differ.
+// tagOf returns a value that differs for most names that differ.
 func tagOf(name []byte) uint32 {
 	l := len(name)
 	if l == 0 {

@@ -5,7 +5,7 @@ import "sync"
 // Kind is the type of a JSON value.
 type Kind uint8
 
-// Kinds. Invalid is the kind of the zero Value and of what is no value.
+// Kinds of values. Invalid is the kind of the zero Value and of text that is no value.
 const (
 	Invalid Kind = iota
 	Null
@@ -21,7 +21,7 @@ func (k Kind) String() string {
 	return [...]string{"invalid", "null", "boolean", "number", "string", "array", "object"}[min(k, Object)]
 }
 
-// kindOf tells a value's kind from its first byte.
+// kindOf returns a value's kind by its first byte.
 var kindOf = func() (t [256]Kind) {
 	t['n'], t['t'], t['f'], t['"'], t['['], t['{'], t['-'] = Null, Bool, Bool, String, Array, Object, Number
 	for c := '0'; c <= '9'; c++ {
@@ -78,7 +78,7 @@ func (s *Scanner) Release() {
 	scanners.Put(s)
 }
 
-// End reports whether the text was one valid value and nothing else. It returns a *SyntaxError or nil.
+// End checks that the text was one valid value and nothing else. It returns a *SyntaxError or nil.
 func (s *Scanner) End() error {
 	if s.err == nil {
 		s.blanks()
@@ -92,13 +92,13 @@ func (s *Scanner) End() error {
 	return nil
 }
 
-// Failed reports whether an error was met.
+// Failed reports whether an error was found.
 func (s *Scanner) Failed() bool { return s.err != nil }
 
 // Offset returns the position of the next value, in bytes.
 func (s *Scanner) Offset() int { return s.pos }
 
-// Kind tells the kind of the next value by its first byte; Invalid when none can start here.
+// Kind returns the kind of the next value by its first byte; Invalid when none can start here.
 func (s *Scanner) Kind() Kind {
 	if s.err != nil || s.pos >= len(s.src) {
 		return Invalid
@@ -106,7 +106,7 @@ func (s *Scanner) Kind() Kind {
 	return kindOf[s.src[s.pos]]
 }
 
-// Skip checks the next value whole and returns its text, a view of the source. It returns nil on an error.
+// Skip checks the whole next value and returns its text, a view of the source. It returns nil on an error.
 func (s *Scanner) Skip() []byte {
 	if s.err != nil {
 		return nil
@@ -133,7 +133,7 @@ func (s *Scanner) String() (raw []byte, escaped bool) {
 	return s.src[start:s.pos:s.pos], escaped
 }
 
-// ObjectFrame is the state of one object that is being read. Its zero value is ready for OpenObject.
+// ObjectFrame holds the state of one object that is being read. Its zero value is ready for OpenObject.
 type ObjectFrame struct {
 	name  []byte
 	names nameFrame
@@ -159,7 +159,7 @@ func (s *Scanner) OpenObject(o *ObjectFrame) bool {
 	return true
 }
 
-// NextMember goes to the value of the next member. It reports false at the end of the object and on an error.
+// NextMember goes to the value of the next member. It returns false at the end of the object and on an error.
 func (s *Scanner) NextMember(o *ObjectFrame) bool {
 	if s.err != nil {
 		return false
@@ -216,7 +216,7 @@ func (s *Scanner) NextMember(o *ObjectFrame) bool {
 	return true
 }
 
-// ArrayFrame is the state of one array that is being read. Its zero value is ready for OpenArray.
+// ArrayFrame holds the state of one array that is being read. Its zero value is ready for OpenArray.
 type ArrayFrame struct{ started bool }
 
 // OpenArray enters the next value, which must be an array.
@@ -236,7 +236,7 @@ func (s *Scanner) OpenArray(a *ArrayFrame) bool {
 	return true
 }
 
-// NextElement goes to the next element. It reports false at the end of the array and on an error.
+// NextElement goes to the next element. It returns false at the end of the array and on an error.
 func (s *Scanner) NextElement(a *ArrayFrame) bool {
 	if s.err != nil {
 		return false
@@ -311,7 +311,7 @@ func (s *Scanner) value() bool {
 	return ok
 }
 
-// unexpected refuses what stands where a value must start.
+// unexpected refuses the text at the place where a value must start.
 func (s *Scanner) unexpected() bool {
 	switch {
 	case s.err != nil:

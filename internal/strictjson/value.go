@@ -6,7 +6,7 @@ import (
 )
 
 // Check reads the whole of b and returns a *SyntaxError, or nil when b is one valid value. It allocates nothing for
-// texts that it accepts.
+// valid texts.
 func Check(b []byte, l Limits) error {
 	s := NewScanner(b, l)
 	s.Skip()
@@ -15,7 +15,7 @@ func Check(b []byte, l Limits) error {
 	return err
 }
 
-// Parse reads the whole of b as Check does and returns its value, which keeps a reference to b: b must not change
+// Parse reads the whole of b like Check and returns its value, which keeps a reference to b: b must not change
 // afterwards.
 func Parse(b []byte, l Limits) (Value, error) {
 	s := NewScanner(b, l)
@@ -35,8 +35,9 @@ func Parse(b []byte, l Limits) (Value, error) {
 	return Value{doc: &document{src: b, nodes: nodes}}, nil
 }
 
-// document is a checked text and its values in the order of the text. An object's children are name, value, name, ...
-// Kept flat, twenty bytes a value, so that a text of many small values does not take many times its size.
+// document holds a checked text and its values in the order of the text. An object's children are name, value, name,
+// ... The list is flat, with twenty bytes per value, so that a text of many small values does not take many times its
+// size.
 type document struct {
 	src   []byte
 	nodes []node
@@ -72,7 +73,7 @@ func (v Value) node() *node {
 // Kind returns the value's type.
 func (v Value) Kind() Kind { return v.node().kind }
 
-// Offset is where the value starts in the text that was parsed, in bytes.
+// Offset returns the position at which the value starts in the parsed text, in bytes.
 func (v Value) Offset() int { return int(v.node().start) }
 
 // Raw returns the value's text as it was written, a view of the text that was parsed.
@@ -84,7 +85,7 @@ func (v Value) Raw() []byte {
 	return v.doc.src[n.start:n.end:n.end]
 }
 
-// Str is what a string stands for, a copy; "" for other kinds.
+// Str returns the decoded string, a copy; "" for other kinds.
 func (v Value) Str() string {
 	if v.Kind() != String {
 		return ""
@@ -92,7 +93,8 @@ func (v Value) Str() string {
 	return v.doc.text(v.node())
 }
 
-// View is Str without a copy where the string was written without escapes. It must not be changed.
+// View returns the same text as Str, without a copy where the string was written without escapes. It must not be
+// changed.
 func (v Value) View() []byte {
 	if v.Kind() != String {
 		return nil
@@ -100,7 +102,7 @@ func (v Value) View() []byte {
 	return v.doc.view(v.node())
 }
 
-// view decodes a string's node, without a copy where nothing is to be decoded.
+// view decodes a string's node, without a copy where it has no escapes.
 func (d *document) view(n *node) []byte {
 	inside := d.src[n.start+1 : n.end-1 : n.end-1]
 	if n.escaped {
@@ -112,7 +114,7 @@ func (d *document) view(n *node) []byte {
 // text decodes a string's node.
 func (d *document) text(n *node) string { return string(d.view(n)) }
 
-// Is reports whether the value is a string that stands for exactly text, without making a copy.
+// Is reports whether the value is a string equal to text, without making a copy.
 func (v Value) Is(text string) bool {
 	if v.Kind() != String {
 		return false
@@ -128,7 +130,7 @@ func (v Value) Num() string {
 	return string(v.Raw())
 }
 
-// Bool is true for the literal true alone.
+// Bool reports whether the value is the literal true.
 func (v Value) Bool() bool { return v.Kind() == Bool && v.doc.src[v.node().start] == 't' }
 
 // Len returns the number of elements of an array or members of an object.
@@ -158,8 +160,8 @@ func (v Value) Members() []Member {
 	return out
 }
 
-// EachMember goes over an object's members in the order of the text, without copying their names, which must not be changed.
-// Other kinds have none.
+// EachMember iterates over an object's members in the order of the text, without copying their names, which must not
+// be changed. Other kinds have none.
 func (v Value) EachMember() iter.Seq2[[]byte, Value] {
 	return func(yield func([]byte, Value) bool) {
 		if v.Kind() != Object {
@@ -173,8 +175,8 @@ func (v Value) EachMember() iter.Seq2[[]byte, Value] {
 	}
 }
 
-// AppendWithout appends the text of an object without the members whose name leave is true of. Nothing lies between the
-// others, which are as they were written. Of other kinds it appends an object without members.
+// AppendWithout appends the text of an object without the members for whose name leave returns true. Nothing is
+// between the others, which are as they were written. For other kinds it appends an object without members.
 func (v Value) AppendWithout(out []byte, leave func(name []byte) bool) []byte {
 	out = append(out, '{')
 	if v.Kind() == Object {
@@ -231,7 +233,7 @@ func (v Value) Any(number func(lexeme string) any) any {
 	return nil
 }
 
-// Clone returns the value with a copy of its text alone, for keeping longer than the text that was parsed. Offsets of a
+// Clone returns the value with its own copy of its text, for keeping it longer than the parsed text. Offsets of a
 // clone count from its own start.
 func (v Value) Clone() Value {
 	if v.doc == nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Field is what a body says about one field. Value is the zero value unless Set; it is also the zero value of a field
-// that is wrong, and a list is without its wrong elements: ask Err before using any.
+// Field holds the content of one field of a body. Value is the zero value unless Set; it is also the zero value of an
+// invalid field, and a list is without its invalid elements: ask Err before using any.
 type Field[T any] struct {
-	Present bool // the member is there, null or not
+	Present bool // the member is present, null or not
 	Null    bool // it is null, and null is allowed
 	Value   T
 }
@@ -39,12 +39,12 @@ func (f Field[T]) Ptr() *T {
 	return &f.Value
 }
 
-// Object is an object of a body. Its readers take a member's name and rule and note what is wrong; all objects of one
-// body note into the same place.
+// Object is an object of a body. Its readers take a member's name and rule and note the problems; all objects of one
+// body note them in the same place.
 type Object struct {
 	value    strictjson.Value
 	loc      []any
-	secret   bool // what is wrong with it is told without its values
+	secret   bool // its problems are shown without values
 	asked    []string
 	problems *Problems
 }
@@ -70,7 +70,7 @@ func ParseBody(b []byte, l strictjson.Limits) (*Object, error) {
 	return &Object{value: v, loc: []any{"body"}, secret: holdsSecret(v), problems: new(Problems)}, nil
 }
 
-// Err returns all that was noted about the whole body so far, of type Problems, nil when nothing.
+// Err returns all problems noted about the whole body so far, as type Problems, or nil when there are none.
 func (o *Object) Err() error { return o.problems.Err() }
 
 // Report notes a problem that no rule covers, at a place below the object, as in Report(ValueError, "...", "rules", 2).
@@ -78,13 +78,13 @@ func (o *Object) Report(kind, msg string, place ...any) {
 	o.problems.add(Problem{Loc: o.at(place...), Msg: msg, Type: kind})
 }
 
-// Note notes a problem that no rule covers, with all that is known of it; its Loc is a place below the object.
+// Note notes a problem that no rule covers, with all its details; its Loc is a place below the object.
 func (o *Object) Note(p Problem) {
 	p.Loc = o.at(p.Loc...)
 	o.problems.add(p)
 }
 
-// Wrong reports whether something is noted about a place below the object, or about what holds it.
+// Wrong reports whether a problem is noted about a place below the object, or about a value that contains it.
 func (o *Object) Wrong(place ...any) bool {
 	loc := o.at(place...)
 	return slices.ContainsFunc(*o.problems, func(p Problem) bool {
@@ -98,7 +98,7 @@ func (o *Object) Has(name string) bool {
 	return ok
 }
 
-// Sent lists the members that readers were called for and that are there, null or not.
+// Sent lists the members that readers were called for and that are present, null or not.
 func (o *Object) Sent() []string {
 	var names []string
 	for _, name := range o.asked {
@@ -130,13 +130,13 @@ func (o *Object) Secret(name string, r Text) Field[seal.Secret] {
 	return Field[seal.Secret]{Present: f.Present, Null: f.Null, Value: seal.NewSecret(f.Value)}
 }
 
-// UUID reads a uuid, in lower case. What is no string, null included, is string_type; a string that is none is
-// uuid_parsing.
+// UUID reads a uuid, in lower case. A value that is no string, null included, is string_type; a string that is no
+// uuid is uuid_parsing.
 func (o *Object) UUID(name string, f Flags) Field[string] {
 	return read(o, name, f, StringType, msgString, func(v strictjson.Value) (string, bool) { return o.uuid(v, f, name) })
 }
 
-// Int reads an integer. What is no number, null included, is int_parsing; so are 1.0, 1e2 and -0.
+// Int reads an integer. A value that is no number, null included, is int_parsing; so are 1.0, 1e2 and -0.
 func (o *Object) Int(name string, r Integer) Field[int64] {
 	return read(o, name, r.Flags, IntParsing, msgInt, func(v strictjson.Value) (int64, bool) { return o.int(v, r, name) })
 }
@@ -165,7 +165,7 @@ func (o *Object) Object(name string, f Flags) Field[*Object] {
 	return read(o, name, f, DictType, msgDict, func(v strictjson.Value) (*Object, bool) { return o.object(v, f, name) })
 }
 
-// Value reads a value of any kind but null as it is. Strings anywhere in it must not contain NUL.
+// Value reads a value of any kind but null, unchanged. Strings anywhere in it must not contain NUL.
 func (o *Object) Value(name string, f Flags) Field[strictjson.Value] {
 	return read(o, name, f, DictType, msgDict, func(v strictjson.Value) (strictjson.Value, bool) {
 		return v, !hasNUL(v) || o.note(v, f, &fault{ValueError, msgNUL, nil}, name)
@@ -205,13 +205,13 @@ func (o *Object) Ints(name string, l List, r Integer) Field[[]int64] {
 	return list(o, name, l, func(v strictjson.Value, i int) (int64, bool) { return o.int(v, r, name, i) })
 }
 
-// Objects reads an array of objects. Those that are objects are given even when others are not, so that all problems
+// Objects reads an array of objects. It returns the objects even when other elements are not, so that all problems
 // are found; each knows its own place.
 func (o *Object) Objects(name string, l List) Field[[]*Object] {
 	return list(o, name, l, func(v strictjson.Value, i int) (*Object, bool) { return o.object(v, l.Flags, name, i) })
 }
 
-// read finds the member, deals with absent and null, and leaves the rest to one.
+// read finds the member, handles absent and null, and leaves the rest to one.
 func read[T any](o *Object, name string, f Flags, kind, msg string, one func(strictjson.Value) (T, bool)) Field[T] {
 	o.asked = append(o.asked, name)
 	v, present := o.value.Get(name)
@@ -285,7 +285,8 @@ func (o *Object) object(v strictjson.Value, f Flags, place ...any) (*Object, boo
 	return &Object{value: v, loc: o.at(place...), secret: o.secret || f.has(Secret) || holdsSecret(v), problems: o.problems}, true
 }
 
-// note adds what is wrong with v, with v itself unless it is long, or may hold a secret or stand beside one. It returns false.
+// note notes a problem of v. It includes v itself, unless v is long, may hold a secret, or stands beside one. It
+// returns false.
 func (o *Object) note(v strictjson.Value, f Flags, wrong *fault, place ...any) bool {
 	p := Problem{Loc: o.at(place...), Msg: wrong.msg, Type: wrong.kind, Ctx: wrong.ctx}
 	if !o.secret && !f.has(Secret) && showable(v) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Name reads the member `name`, which is for people. Names end up in logs and on pages, so that they hold no control
-// characters (attack H08), and they have something to tell one from another by.
+// characters (attack H08). They must have at least one visible character, to tell one from another.
 func (o *Object) Name(f Flags, maxLength int) Field[string] {
 	name := o.Text("name", Text{Flags: f, Min: 1, Max: maxLength})
 	switch {

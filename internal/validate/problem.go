@@ -1,10 +1,10 @@
-// Package validate reads requests against the rules of their fields and collects all that is wrong with them, in the
-// form that the API answers: 422 {"detail":[{loc,msg,type,input?,ctx?}]} in the platform family, 400 with the messages
-// joined in the gateway family.
+// Package validate checks requests against the rules of their fields and collects all problems, in the form that the
+// API answers: 422 {"detail":[{loc,msg,type,input?,ctx?}]} in the platform family, 400 with the messages joined in
+// the gateway family.
 //
-// Bodies are read with internal/strictjson and tell absent, null and a value apart ([ParseBody], [Object], [Field]).
-// Queries are read strictly too ([ParseQuery], [Query]). [CheckMedia] is the rule for Content-Type and
-// Content-Encoding. Nothing here knows a route or a store: references and conflicts are the callers'.
+// Bodies are read with internal/strictjson, and absent, null and a value are distinct ([ParseBody], [Object],
+// [Field]). Queries are read strictly too ([ParseQuery], [Query]). [CheckMedia] is the rule for Content-Type and
+// Content-Encoding. Nothing here knows a route or a store: references and conflicts are left to the callers.
 package validate
 
 import (
@@ -35,10 +35,11 @@ const (
 	ValueError            = "value_error"
 )
 
-// maxProblems is how many of one request are told, so that a hostile one does not get a larger answer than it was itself.
+// maxProblems bounds the problems that are reported for one request, so that a hostile request does not get an answer
+// larger than itself.
 const maxProblems = 1_000
 
-// Problem is one thing that is wrong with a request.
+// Problem describes one error of a request.
 type Problem struct {
 	Loc   []any          `json:"loc"` // "body", "query" or "path", then names and indexes
 	Msg   string         `json:"msg"`
@@ -47,10 +48,10 @@ type Problem struct {
 	Ctx   map[string]any `json:"ctx,omitempty"`
 }
 
-// Problems are all that is wrong with a request, an error when there are any.
+// Problems holds all errors of a request. It is an error when there are any.
 type Problems []Problem
 
-// Error returns the text that the gateway family answers: the messages, each with its field, joined by "; ".
+// Error returns the text of an answer of the gateway family: the messages, each with its field, joined by "; ".
 func (p Problems) Error() string {
 	texts := make([]string, len(p))
 	for i, problem := range p {
@@ -82,7 +83,7 @@ func (p Problem) field() string {
 	return b.String()
 }
 
-// MarshalJSON gives the body of the 422 answer.
+// MarshalJSON returns the body of the 422 answer.
 func (p Problems) MarshalJSON() ([]byte, error) {
 	detail := []Problem(p)
 	if detail == nil {
@@ -93,7 +94,7 @@ func (p Problems) MarshalJSON() ([]byte, error) {
 	}{detail})
 }
 
-// Err is p as an error, nil when nothing is wrong.
+// Err returns p as an error, nil when there are no problems.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil

@@ -12,14 +12,15 @@ import (
 // MaxParameters is the largest number of parameters in one query (attack P06).
 const MaxParameters = 100
 
-// QueryError is a query that is refused as a whole, with 400 BadRequest in both families: readers differ in what they
-// make of it.
+// QueryError describes a query that is refused as a whole, with 400 BadRequest in both families: readers would
+// understand it differently.
 type QueryError struct{ Reason string }
 
 // Error implements error.
 func (e *QueryError) Error() string { return "invalid query: " + e.Reason }
 
-// Query is a parsed query. Its readers note what is wrong; parameters that no reader asks for are ignored, see NoOthers.
+// Query is a parsed query. Its readers note the problems; parameters that no reader asks for are ignored, see
+// NoOthers.
 type Query struct {
 	values   map[string][]string
 	asked    []string
@@ -56,7 +57,7 @@ func ParseQuery(raw string) (*Query, error) {
 	return q, nil
 }
 
-// Err returns all that was noted so far, of type Problems, nil when nothing.
+// Err returns all problems noted so far, as type Problems, or nil when there are none.
 func (q *Query) Err() error { return q.problems.Err() }
 
 // Report notes a problem that no rule covers.
@@ -64,7 +65,7 @@ func (q *Query) Report(kind, msg string, place ...any) {
 	q.problems.add(Problem{Loc: slices.Concat([]any{"query"}, place), Msg: msg, Type: kind})
 }
 
-// NoOthers notes each parameter that no reader has asked for: a filter that is misspelt would match everything.
+// NoOthers notes each parameter that no reader has asked for: a misspelt filter would match everything.
 func (q *Query) NoOthers() {
 	for _, name := range slices.Sorted(maps.Keys(q.values)) {
 		if !slices.Contains(q.asked, name) {
@@ -134,7 +135,7 @@ func (q *Query) Bool(name string, f Flags) Field[bool] {
 	return out
 }
 
-// Texts reads an array, given as repeated parameters, joined by commas, or both. Values that repeat count once. The
+// Texts reads an array, given as repeated parameters, joined by commas, or both. Repeated values count once. The
 // location of an element's problem has its index.
 func (q *Query) Texts(name string, l List, r Text) []string {
 	return q.elements(name, l, func(s string, i int) (string, bool) {
@@ -145,12 +146,12 @@ func (q *Query) Texts(name string, l List, r Text) []string {
 	})
 }
 
-// Enums is Texts for words of a closed list.
+// Enums reads words of a closed list, like Texts.
 func (q *Query) Enums(name string, allowed ...string) []string {
 	return q.Texts(name, List{Max: MaxParameters}, Text{Enum: allowed})
 }
 
-// UUIDs reads an array of uuids as Texts does, in lower case.
+// UUIDs reads an array of uuids like Texts, in lower case.
 func (q *Query) UUIDs(name string, l List) []string {
 	return q.elements(name, l, func(s string, i int) (string, bool) {
 		id, ok := UUID(s)
@@ -158,7 +159,7 @@ func (q *Query) UUIDs(name string, l List) []string {
 	})
 }
 
-// single reads a parameter that may be given once. ok is false when there is nothing to judge.
+// single reads a parameter that may be given once. ok is false when there is no value to check.
 func (q *Query) single(name string, f Flags, kind string) (value string, field Field[string], ok bool) {
 	q.asked = append(q.asked, name)
 	values := q.values[name]
@@ -199,7 +200,7 @@ func (q *Query) elements(name string, l List, one func(string, int) (string, boo
 	return out
 }
 
-// note adds what is wrong with s. It returns false.
+// note notes a problem of s. It returns false.
 func (q *Query) note(s string, f Flags, wrong *fault, place ...any) bool {
 	p := Problem{Loc: slices.Concat([]any{"query"}, place), Msg: wrong.msg, Type: wrong.kind, Ctx: wrong.ctx}
 	if !f.has(Secret) && !q.holdsSecret() {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Flags say whether a field must be there, may be null, and may be shown.
+// Flags says whether a field is required, may be null, and may be shown.
 type Flags uint8
 
 // Flags of fields. Zero: optional, not null, shown.
@@ -43,13 +43,13 @@ type Integer struct {
 	Max   int64 // zero means math.MaxInt64
 }
 
-// List is the rule of an array. Its elements are looked at only when their number is right.
+// List is the rule of an array. Its elements are checked only when their number is right.
 type List struct {
 	Flags Flags
 	Min   int
 	Max   int // zero means DefaultMaxList
-	// Hold keeps the places of wrong elements, as zero values, and in a query those of repetitions, for callers that report
-	// more about the others.
+	// Hold keeps the places of invalid elements, as zero values, and in a query those of repetitions. It is for
+	// callers that report more about the others.
 	Hold bool
 }
 
@@ -71,7 +71,7 @@ type fault struct {
 	ctx       map[string]any
 }
 
-// check returns what is wrong with s, nil when nothing.
+// check returns the problem of s, nil when there is none.
 func (r Text) check(s string) *fault {
 	// PostgreSQL's text cannot hold it (attack B06).
 	if strings.IndexByte(s, 0) >= 0 {
@@ -108,8 +108,8 @@ func enumFault(allowed []string) *fault {
 	return &fault{Enum, "Input should be one of " + expected, map[string]any{"expected": expected}}
 }
 
-// parse reads an integer in its one canonical form, -?(0|[1-9][0-9]*) without -0 (attacks B05, G01): a number that some
-// reader would round, or that has two spellings, is none.
+// parse reads an integer in its one canonical form, -?(0|[1-9][0-9]*) without -0 (attacks B05, G01): a number that
+// some reader would round, or that has two spellings, is refused.
 func (r Integer) parse(lexeme string) (int64, *fault) {
 	digits, negative := strings.CutPrefix(lexeme, "-")
 	if digits == "" || digits[0] == '0' && (len(digits) > 1 || negative) {
@@ -124,7 +124,7 @@ func (r Integer) parse(lexeme string) (int64, *fault) {
 	if limit == 0 {
 		limit = math.MaxInt64
 	}
-	// What ParseInt cannot hold it cuts to the nearest bound, which is beyond or at ours.
+	// ParseInt cuts a number that it cannot hold to the nearest bound, which is beyond or at ours.
 	n, err := strconv.ParseInt(lexeme, 10, 64)
 	switch {
 	case n < r.Min || err != nil && negative:
@@ -135,7 +135,7 @@ func (r Integer) parse(lexeme string) (int64, *fault) {
 	return n, nil
 }
 
-// check returns what is wrong with an array of n elements, nil when nothing.
+// check returns the problem of an array with n elements, nil when there is none.
 func (r List) check(n int) *fault {
 	limit := r.Max
 	if limit == 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// maxInput bounds values that are given back, in bytes.
+// maxInput bounds the values in answers, in bytes.
 const maxInput = 512
 
-// shown returns a text as a problem's input; nil when it is too long to be given back, or mentions a secret.
+// shown returns a text as a problem's input; nil when it is too long for an answer, or mentions a secret.
 func shown(s string) any {
 	if len(s) > maxInput || secretname.Within(s) {
 		return nil
@@ -19,8 +19,8 @@ func shown(s string) any {
 	return s
 }
 
-// showable reports whether a value may be given back. One that has a secret somewhere in it may not, of whatever type the
-// field should have been: clients send a whole object where its member is wanted.
+// showable reports whether an answer may contain a value. A value with a secret somewhere in it may not be shown,
+// whatever type the field should have had: clients send a whole object where its member is expected.
 func showable(v strictjson.Value) bool {
 	return len(v.Raw()) <= maxInput && readable(v) && !hides(v)
 }
@@ -50,7 +50,8 @@ func (q *Query) holdsSecret() bool {
 	return false
 }
 
-// readable reports whether every client can read v back: a number that no double holds stops many from reading the answer.
+// readable reports whether every client can read v back: a number that no double holds stops many from reading the
+// answer.
 func readable(v strictjson.Value) bool {
 	if v.Kind() != strictjson.Number {
 		return true

@@ -9,13 +9,13 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// Lifetime is how long somebody stays logged in: a working day.
+// Lifetime is how long a user stays logged in: a working day.
 const Lifetime = 8 * time.Hour
 
-// leeway is how far a node's clock may be ahead of another one's.
+// leeway is how far one node's clock may be ahead of another's.
 const leeway = time.Minute
 
-// Session is who is logged in with a browser, and through which client of which issuer.
+// Session names a user who is logged in with a browser, the client and the issuer.
 type Session struct {
 	ID             string    `json:"id"` // random; forms are bound to it
 	OrganizationID string    `json:"org"`
@@ -27,14 +27,14 @@ type Session struct {
 	ExpiresAt      time.Time `json:"exp"`
 }
 
-// Sealer makes and opens what browsers keep for the gateway. It is safe for concurrent use.
+// Sealer makes and opens the values that browsers keep for the gateway. It is safe for concurrent use.
 type Sealer struct {
 	sessions, forms, others *seal.TokenSealer
 	site                    string
 	now                     func() time.Time
 }
 
-// NewSealer makes a sealer for the gateway at site, its public URL: what it makes is good there only. now may be nil.
+// NewSealer makes a sealer for the gateway at site, its public URL: its values are valid only there. now may be nil.
 func NewSealer(keys *seal.Keyring, site string, now func() time.Time) *Sealer {
 	if now == nil {
 		now = time.Now
@@ -44,7 +44,7 @@ func NewSealer(keys *seal.Keyring, site string, now func() time.Time) *Sealer {
 	}
 }
 
-// Start seals a new session, whose id and times are set here.
+// Start seals a new session. It sets the session's id and times.
 func (s *Sealer) Start(session Session) (string, error) {
 	now := s.now().UTC()
 	session.ID, session.IssuedAt, session.ExpiresAt = rand.Text(), now, now.Add(Lifetime)
@@ -55,7 +55,7 @@ func (s *Sealer) Start(session Session) (string, error) {
 	return s.sessions.Seal(plain, []byte(s.site)), nil
 }
 
-// Open opens a session that has not expired. Whether its user was revoked since is for the caller to look up.
+// Open opens a session that has not expired. The caller must look up whether its user was revoked since.
 func (s *Sealer) Open(sealed string) (Session, bool) {
 	plain, err := s.sessions.Open(sealed, []byte(s.site))
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Sealer) Open(sealed string) (Session, bool) {
 	return session, true
 }
 
-// FormToken makes the token of a form on a page that the session's user sees. action is what the form does.
+// FormToken makes the token of a form on a page that the session's user sees. action names the effect of the form.
 func (s *Sealer) FormToken(session Session, action string) string {
 	return s.forms.Seal(nil, s.formAD(session, action))
 }
@@ -85,17 +85,17 @@ func (s *Sealer) CheckForm(token string, session Session, action string) bool {
 	return err == nil
 }
 
-// formAD: neither an id nor an action holds a NUL.
+// formAD returns the associated data of a form token. Neither an id nor an action holds a NUL.
 func (s *Sealer) formAD(session Session, action string) []byte {
 	return []byte(s.site + "\x00" + session.ID + "\x00" + action)
 }
 
-// SealMemo seals something that a browser keeps for a while under a name: an attempt to log in.
+// SealMemo seals a value that a browser keeps for a while under a name, such as an attempt to log in.
 func (s *Sealer) SealMemo(name string, memo []byte) string {
 	return s.others.Seal(memo, s.memoAD(name))
 }
 
-// OpenMemo opens what SealMemo sealed under that name. How long it is good is for the memo to say.
+// OpenMemo opens a value that SealMemo sealed under that name. The memo itself must say how long it is valid.
 func (s *Sealer) OpenMemo(name, sealed string) (memo []byte, ok bool) {
 	memo, err := s.others.Open(sealed, s.memoAD(name))
 	return memo, err == nil
