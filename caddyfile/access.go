@@ -37,7 +37,7 @@ func parsePin(d *caddyfile.Dispenser, a *app.App) error {
 	return parseFlag(d, map[string]*bool{"enforce": &a.Pinning.Enforce})
 }
 
-// parseFlag reads the one argument of a word, which is the name of what it switches on.
+// parseFlag reads the one argument of a word, which names the flag to switch on.
 func parseFlag(d *caddyfile.Dispenser, flags map[string]*bool) error {
 	word, flag := d.Val(), ""
 	if !d.AllArgs(&flag) {

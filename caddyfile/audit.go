@@ -6,7 +6,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// parseAudit reads what the audit log keeps. Syntax:
+// parseAudit reads the settings of the audit log. Syntax:
 //
 //	audit {
 //		required    <mcp|sse|llm...>

@@ -24,14 +24,15 @@ type handler interface {
 	caddyfile.Unmarshaler
 }
 
-// directive is a handler directive: its name, which is also the last part of the module's id, and how its handler is made.
+// directive describes a handler directive: its name, which is also the last part of the module's id, and the function
+// that makes its handler.
 type directive struct {
 	name string
 	make func() handler
 }
 
-// pipeline is the table of handler directives, in the order in which a request passes them. Caddy sorts the directives
-// of a site into this order whatever order they are written in; only `route` and JSON can put them in another.
+// pipeline lists the handler directives, in the order in which a request passes them. Caddy sorts the directives of a
+// site into this order whatever order they are written in; only `route` and JSON can put them in another.
 var pipeline = []directive{
 	{"durward_dev", func() handler { return new(devidp.Handler) }},
 	{"durward_session", func() handler { return new(session.Handler) }},
@@ -49,8 +50,8 @@ var pipeline = []directive{
 func init() {
 	httpcaddyfile.RegisterGlobalOption(optionName, parseOption)
 	httpcaddyfile.RegisterHandlerDirective(macroName, parseMacro)
-	// The pipeline stands where reverse_proxy would: after rewriting and access control, before everything that answers.
-	// Each is put right before it, hence after those already put there.
+	// The pipeline stands in the place of reverse_proxy: after rewriting and access control, before everything that
+	// answers. Each directive is put right before it, hence after those already put there.
 	for _, d := range pipeline {
 		httpcaddyfile.RegisterHandlerDirective(d.name, parseDirective(d))
 		httpcaddyfile.RegisterDirectiveOrder(d.name, httpcaddyfile.Before, "reverse_proxy")

@@ -17,7 +17,7 @@ import (
 // optionName is the global option that configures the app, and the app's name.
 const optionName = "durward"
 
-// words are the words of the global option, each with what reads it. Every reader consumes its own line and block.
+// words maps the words of the global option to their readers. Every reader consumes its own line and block.
 var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"public_url": parsePublicURL,
 	"store":      parseStore,
@@ -95,7 +95,7 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //	}
 func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next()    // the option's name
-	start := *d // whose line names what is wrong with the option as a whole
+	start := *d // for errors about the option as a whole: it names its line
 	if existing != nil {
 		return nil, d.Err("the durward option may be given once")
 	}
@@ -119,8 +119,8 @@ func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	return httpcaddyfile.App{Name: optionName, Value: caddyconfig.JSON(config, nil)}, nil
 }
 
-// requireGuests refuses an option without what every gateway needs. The app refuses that too, but where Caddy begins with
-// the HTTP app, its error comes through every route and handler on the way to the first of ours.
+// requireGuests refuses an option that lacks a part that every gateway needs. The app refuses it too, but where Caddy
+// begins with the HTTP app, the app's error comes through every route and handler on the way to the first of ours.
 func requireGuests(d *caddyfile.Dispenser, config *app.App) error {
 	switch {
 	case config.StoreRaw == nil:

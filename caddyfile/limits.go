@@ -6,7 +6,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// parseCoordinate reads where nodes count rate limits together. Syntax:
+// parseCoordinate reads the place where nodes count rate limits together. Syntax:
 //
 //	coordinate local
 //	coordinate postgres [<reference>]
@@ -20,7 +20,7 @@ func parseCoordinate(d *caddyfile.Dispenser, a *app.App) error {
 	return err
 }
 
-// parseLimits reads how rate limits are counted. Syntax:
+// parseLimits reads the way in which rate limits are counted. Syntax:
 //
 //	limits {
 //		on_store_failure local|closed|open

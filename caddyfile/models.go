@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// parseProvider reads an account with a provider of models. Syntax:
+// parseProvider reads an account at a model provider. Syntax:
 //
 //	provider <kind> [<name>] {
 //		base_url         <url>
@@ -68,7 +68,7 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 	return nil
 }
 
-// parseAlias reads a name under which models are asked for. Syntax:
+// parseAlias reads a name under which clients ask for models. Syntax:
 //
 //	alias <name> {
 //		target            <provider> <model> [weight <number>]

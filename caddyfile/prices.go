@@ -6,7 +6,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// parsePrices reads
+// parsePrices reads the reference to the price list. Syntax:
 //
 //	prices {file.<path>}
 func parsePrices(d *caddyfile.Dispenser, a *app.App) error {

@@ -17,10 +17,11 @@ import (
 // macroName is the directive that stands for the whole pipeline.
 const macroName = "durward"
 
-// platformName is the directive that answers what no other does.
+// platformName is the directive that answers all requests that no other directive answers.
 const platformName = "durward_platform"
 
-// family is a part of the gateway that the macro can be narrowed to, and the directives it needs beyond durward_session and durward_auth.
+// family is a part of the gateway to which the macro can be narrowed, with the directives that it needs beyond
+// durward_session and durward_auth.
 type family struct {
 	name       string
 	directives []string
@@ -61,8 +62,8 @@ func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 			whole.HandlersRaw = append(whole.HandlersRaw, caddyconfig.JSONModuleObject(d.make(), "handler", d.name, nil))
 		}
 	}
-	// What no family serves is answered too, so that nothing of the gateway's is ever an empty 200. A site without the
-	// platform family must not have its API.
+	// Requests for which no family is responsible are answered too, so that no answer of the gateway is ever an empty
+	// 200. A site without the platform family must not have its API.
 	if !slices.Contains(wanted, platformName) {
 		last := &platformapi.Handler{HealthOnly: true}
 		whole.HandlersRaw = append(whole.HandlersRaw, caddyconfig.JSONModuleObject(last, "handler", platformName, nil))

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// advised are the commands of Caddy's whose errors end in what to do about them.
+// advised lists the commands of Caddy whose errors end with advice.
 var advised = []string{"run", "start", "validate", "reload", "stop"}
 
-// adviseOnStart makes the errors of the commands that start and tend a gateway end in what to do about them.
+// adviseOnStart adds advice to the errors of the commands that start and manage a gateway.
 func adviseOnStart(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if !slices.Contains(advised, cmd.Name()) || cmd.RunE == nil || cmd.Annotations["durward"] != "" {
@@ -43,13 +43,13 @@ func adviseOnStart(root *cobra.Command) {
 	}
 }
 
-// withAdvice says an error of the start and what to do about it, in one line. Caddy logs the whole error in JSON before, which is for
-// programs.
+// withAdvice returns an error of the start together with advice, in one line. Caddy logs the whole error in JSON
+// before, which is for programs.
 func withAdvice(err error, config string) error {
 	return &advisedError{text: problem(err, config) + ". What to do: " + advice(err, config), cause: err}
 }
 
-// advisedError is an error as people read it.
+// advisedError is an error in the form for people.
 type advisedError struct {
 	text  string
 	cause error
@@ -100,7 +100,7 @@ func advice(err error, config string) string {
 	return "`durward doctor" + file + "` looks for what is wrong and says how to mend it."
 }
 
-// saysWhatToDo reports whether an error is of the configuration alone: then nothing else has to be looked for.
+// saysWhatToDo reports whether an error is about the configuration alone: then no other cause has to be looked for.
 func saysWhatToDo(text string) bool {
 	return slices.ContainsFunc([]string{"provision ", "app module: ", "decoding config", "unrecognized"}, func(piece string) bool { return strings.Contains(text, piece) })
 }

@@ -29,7 +29,8 @@ import (
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
-// exitTampered is the exit code of a verification that found something. 1 is one that could not be made.
+// exitTampered is the exit code of a verification that found something. Code 1 means that the verification could not
+// be made.
 const exitTampered = 2
 
 func init() {
@@ -84,8 +85,8 @@ there was taken away.
 	return cmd
 }
 
-// tampered ends a verification that found something, with its exit code and an error as of the other commands: Caddy's own
-// way to an exit code writes errors as lines of its log.
+// tampered ends a verification that found something, with its exit code and an error like those of the other
+// commands: Caddy's own way to an exit code writes errors as lines of its log.
 func tampered(cmd *cobra.Command, found int) error {
 	cmd.PrintErrln("Error: the audit log is not what was written:", counted(found, "finding"))
 	cmd.SilenceErrors = true
@@ -135,7 +136,7 @@ func (o *auditOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.database, "database", "", "Reference to the address of a PostgreSQL database, {env.NAME} or {file./path}; journals are those of this machine's node")
 }
 
-// databaseFile is the name that shipped configurations give the store's file.
+// databaseFile is the name of the store's file in shipped configurations.
 const databaseFile = "durward.db"
 
 // file returns the database file that --data names.
@@ -147,10 +148,10 @@ func (o *auditOptions) file() string {
 	return filepath.Join(data, databaseFile)
 }
 
-// place names the store for people.
+// place returns the name of the store, for people.
 func (o *auditOptions) place() string { return cmp.Or(o.database, o.file()) }
 
-// directory is where the gateway keeps what is not in its store.
+// directory returns the directory in which the gateway keeps everything outside its store.
 func (o *auditOptions) directory() string {
 	if o.database != "" {
 		return cmp.Or(o.data, app.LocalDirectory())
@@ -158,7 +159,7 @@ func (o *auditOptions) directory() string {
 	return filepath.Dir(o.file())
 }
 
-// open opens the store for reading, and says where the journals are.
+// open opens the store for reading, and returns the place of the journals.
 func (o *auditOptions) open(ctx context.Context) (store storage.Store, journals string, err error) {
 	journals = filepath.Join(o.directory(), "audit")
 	if o.database != "" {
@@ -176,7 +177,7 @@ func (o *auditOptions) open(ctx context.Context) (store storage.Store, journals 
 	return store, journals, err
 }
 
-// keys are what checks signatures, and MACs when the master key is given.
+// keys returns the keys that check signatures, and those for MACs when the master key is given.
 func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (public seal.PublicKeys, macs storage.AuditMACs, err error) {
 	if len(o.publicKeys) > 0 {
 		public, err = parsePublicKeys(o.publicKeys)
@@ -189,7 +190,7 @@ func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (public
 	return ring.Signer(app.AuditPurpose).Public(), ring.Tagger(app.AuditRecordPurpose), nil
 }
 
-// keyring is what the master keys open.
+// keyring opens the keyring with the master keys.
 func (o *auditOptions) keyring(ctx context.Context, store storage.DataKeys) (*seal.Keyring, error) {
 	references := o.masterKeys
 	if own := filepath.Join(o.directory(), "master.key"); len(references) == 0 {
@@ -234,7 +235,7 @@ func parsePublicKeys(texts []string) (seal.PublicKeys, error) {
 	return keys, nil
 }
 
-// verify writes what it finds, and how much that is.
+// verify writes its findings, and returns their number.
 func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, err error) {
 	store, journals, err := o.open(ctx)
 	if err != nil {
@@ -245,7 +246,7 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, er
 	if err != nil {
 		return 0, err
 	}
-	where := audit.Journals{Dir: journals, All: o.database == ""} // who shares a file shares its directory
+	where := audit.Journals{Dir: journals, All: o.database == ""} // a process that shares a file shares its directory
 	if o.storeOnly {
 		where = audit.Journals{}
 	}
@@ -276,7 +277,7 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, er
 	return len(report.Findings), nil
 }
 
-// standing says what the records stand on, and what somebody can have done of which nothing tells.
+// standing describes the evidence for the records, and the changes that an attacker can have made without a trace.
 func standing(report *audit.Report) []string {
 	s := report.Standing
 	var lines []string

@@ -24,7 +24,7 @@ import (
 
 const (
 	defaultData = "./data"
-	// startTimeout is how long the gateway may take from being configured to being ready.
+	// startTimeout bounds the time from the configuration of the gateway to its readiness.
 	startTimeout = 30 * time.Second
 	readyPoll    = 20 * time.Millisecond
 )
@@ -89,7 +89,7 @@ func (o devOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// The handler of signals ends the process, so what is deferred here does not run then.
+	// The handler of signals ends the process, so deferred functions here do not run then.
 	caddy.OnExit(func(context.Context) { _ = directory.Close() })
 	caddy.TrapSignals()
 	gateway := "http://" + address.String()
@@ -102,8 +102,9 @@ func (o devOptions) run(ctx context.Context, out io.Writer) error {
 	select {}
 }
 
-// begin starts the gateway and prints the screen. What Caddy has to say until then is for programs; errors stand before the line that
-// says what to do about them. Caddy's goroutines go on to speak when the gateway is ready, so they wait for the screen too.
+// begin starts the gateway and prints the screen. Messages of Caddy until then are for programs; errors stand before
+// the line with the advice. Caddy's goroutines still write when the gateway is ready, so they wait for the screen
+// too.
 func begin(ctx context.Context, out io.Writer, directory *devmode.Directory, address netip.AddrPort, gateway string) error {
 	logwriter.Quiet(true)
 	defer logwriter.Quiet(false)
@@ -132,7 +133,8 @@ func start(ctx context.Context, directory *devmode.Directory, address netip.Addr
 	return awaitReady(ctx, "http://"+address.String()+"/readyz")
 }
 
-// setEnvironment tells dev.caddyfile where to be, and Caddy to keep what it writes for itself in the data directory.
+// setEnvironment tells dev.caddyfile its directory and address, and makes Caddy keep its own files in the data
+// directory.
 func setEnvironment(directory *devmode.Directory, address netip.AddrPort) error {
 	format := "json"
 	if terminal.Of(os.Stderr).Color {
@@ -186,8 +188,9 @@ func probe(ctx context.Context, client *http.Client, url string) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// showTour runs the tour against this process. A failure is shown and leaves everything running, to be looked into.
+// showTour runs the tour against this process. A failure is shown and leaves everything running, so that it can be
+// examined.
 func (o devOptions) showTour(ctx context.Context, out io.Writer, gateway string) {
-	_ = tellTour(ctx, out, gateway) // it has told of its failure
+	_ = tellTour(ctx, out, gateway) // it has reported its failure
 	fmt.Fprintf(out, "\nThe gateway goes on running at %s. Ctrl-C stops it.\n", gateway)
 }

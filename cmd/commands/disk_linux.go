@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// diskSpace is what is left for this user, and the size, of the file system that a path is on, in bytes.
+// diskSpace returns the free space for this user, and the size, of the file system of a path, in bytes.
 func diskSpace(path string) (free, size uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {
@@ -15,8 +15,9 @@ func diskSpace(path string) (free, size uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// heldBy tells whether a file is another user's, who gave it to this one, and whether its file system is mounted read-only.
-// Root needs nobody to give it anything: it looks at the files of the gateway's user.
+// heldBy reports whether a file belongs to another user, who gave this one access, and whether its file system is
+// mounted read-only. For root the first is always false: root needs no such access, and reads the files of the
+// gateway's user.
 func heldBy(path string, info fs.FileInfo) (others, readOnly bool) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		others = os.Geteuid() != 0 && int(stat.Uid) != os.Geteuid()

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 )
 
-// diskSpace is told on Linux only.
+// diskSpace returns values on Linux only.
 func diskSpace(string) (free, size uint64, err error) {
 	return 0, 0, errors.New("this is known on Linux only")
 }
 
-// heldBy is told on Linux only.
+// heldBy returns values on Linux only.
 func heldBy(string, fs.FileInfo) (others, readOnly bool) { return false, false }

@@ -28,7 +28,7 @@ import (
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
-// lookTimeout bounds each look at something that may not answer, and maxMetadata what an issuer may answer with.
+// lookTimeout bounds each request to something that may not answer. maxMetadata bounds an issuer's answer.
 const (
 	lookTimeout = 15 * time.Second
 	maxMetadata = 1 << 20
@@ -93,7 +93,7 @@ func (o doctorOptions) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// examine looks at everything that a configuration names.
+// examine examines everything that a configuration names.
 func examine(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 	var keys []storage.DataKey
 	switch config.Store.Driver {
@@ -110,7 +110,7 @@ func examine(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 	examineDisk(config, r)
 	guard, err := app.GuardOf(config.Egress, config.development())
 	if err != nil {
-		return // the start has told
+		return // the start has reported it
 	}
 	client := guard.FetchClient(lookTimeout, maxMetadata)
 	for _, i := range config.Identities {
@@ -185,7 +185,7 @@ func examinePostgres(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 	return keys
 }
 
-// files returns those of paths that are there.
+// files describes those of paths that exist.
 func files(what string, paths ...string) (found []doctor.File) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -216,7 +216,8 @@ func examineMasterKeys(config *gatewayConfig, stored []storage.DataKey, r *docto
 	}
 }
 
-// examineReferences reads what the configuration refers to, but for what other checks read, and looks at the modes of its files.
+// examineReferences reads the references of the configuration, except those that other checks read, and checks the
+// modes of their files.
 func examineReferences(config *gatewayConfig, r *doctor.Report) {
 	var findings []doctor.Finding
 	var secrets []string
@@ -239,14 +240,14 @@ func examineReferences(config *gatewayConfig, r *doctor.Report) {
 	}
 }
 
-// examineCounters asks the server where nodes count together, when it is none of the store's.
+// examineCounters asks the server on which nodes count together, when it is not the store's.
 func examineCounters(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	reference := cmp.Or(config.Coordinate.URL, config.Coordinate.DSN)
 	address, err := app.ResolveSecret(reference)
 	if reference == "" || err != nil {
-		return // it is the store's, or the check of references has told
+		return // it is the store's, or the check of references has reported it
 	}
 	switch config.Coordinate.Kind {
 	case "valkey":
@@ -271,7 +272,7 @@ func examineCounters(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 func examineDisk(config *gatewayConfig, r *doctor.Report) {
 	directory, err := config.directory()
 	if err != nil {
-		return // the store's check has told
+		return // the store's check has reported it
 	}
 	there := directory
 	for !exists(there) && filepath.Dir(there) != there {
@@ -292,8 +293,8 @@ func examineDisk(config *gatewayConfig, r *doctor.Report) {
 	r.Add("audit log", doctor.Backlog(journals, segments, bytes)...)
 }
 
-// backlog counts the segments of journals that have ended and are still there: what has been stored is removed, but for the
-// last one of each node.
+// backlog counts the segments of journals that have ended and are still there: stored segments are removed, except
+// for the last one of each node.
 func backlog(journals string) (segments int, bytes int64, err error) {
 	nodes, err := os.ReadDir(journals)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -324,7 +325,7 @@ func backlog(journals string) (segments int, bytes int64, err error) {
 	return segments, bytes, nil
 }
 
-// lookAtIssuer reads an issuer's metadata and keys, as the gateway may reach it.
+// lookAtIssuer reads an issuer's metadata and keys, over the connections that the gateway may use.
 func lookAtIssuer(ctx context.Context, client *http.Client, issuer string) doctor.Issuer {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ type policyStore interface {
 	Policies(ctx context.Context, f storage.PolicyFilter) (storage.Page[storage.PolicyView], error)
 }
 
-// examineApprovals looks for active policies that ask for approval where nobody has a page to give it on.
+// examineApprovals looks for active policies that ask for approval where no page exists on which to give it.
 func examineApprovals(ctx context.Context, config *gatewayConfig, store policyStore, r *doctor.Report) error {
 	if config.hasPages() {
 		return nil
@@ -35,7 +35,7 @@ func examineApprovals(ctx context.Context, config *gatewayConfig, store policySt
 	return nil
 }
 
-// asks reports whether a policy grants something once a human has approved.
+// asks reports whether a policy grants something only after a human's approval.
 func asks(p *storage.Policy) bool {
 	return slices.ContainsFunc(p.Rules, func(r storage.Rule) bool {
 		return r.Authorized && slices.ContainsFunc(r.Actions, rules.AsksForApproval)

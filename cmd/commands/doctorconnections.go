@@ -15,7 +15,8 @@ type serverStore interface {
 	Servers(ctx context.Context, f storage.ServerFilter) (storage.Page[storage.ServerView], error)
 }
 
-// examineConnections looks for servers that need an account of each user where nobody has a page to connect one on.
+// examineConnections looks for servers that need an account of each user where no page exists on which to connect
+// one.
 func examineConnections(ctx context.Context, config *gatewayConfig, store serverStore, r *doctor.Report) error {
 	if config.hasPages() {
 		return nil

@@ -15,8 +15,8 @@ type organizationStore interface {
 	EmptyOrganizations(ctx context.Context) ([]storage.Organization, error)
 }
 
-// examineOrganizations looks for organizations that a token made beside the configured or the first one, and in which nobody
-// made anything.
+// examineOrganizations looks for organizations that a token made in addition to the configured or the first one, and
+// in which nothing was created.
 func examineOrganizations(ctx context.Context, config *gatewayConfig, store organizationStore, r *doctor.Report) error {
 	all, err := store.Organizations(ctx)
 	if err != nil || len(all) < 2 {

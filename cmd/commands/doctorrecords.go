@@ -8,14 +8,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// recordStore reads what the examinations of records need.
+// recordStore reads the records for the examinations.
 type recordStore interface {
 	policyStore
 	serverStore
 	organizationStore
 }
 
-// examineRecords looks for records that cannot work as the gateway is configured.
+// examineRecords looks for records that cannot work with the present configuration.
 func examineRecords(ctx context.Context, config *gatewayConfig, store recordStore, r *doctor.Report) error {
 	return errors.Join(examineConnections(ctx, config, store, r), examineApprovals(ctx, config, store, r), examineOrganizations(ctx, config, store, r))
 }
@@ -30,7 +30,7 @@ func (c *gatewayConfig) hasPages() bool {
 	return false
 }
 
-// everywhere shows every record of a kind to see: those of all organizations, page by page.
+// everywhere passes every record of a kind to see: those of all organizations, page by page.
 func everywhere[T any](
 	ctx context.Context, organizations func(context.Context) ([]storage.Organization, error),
 	list func(organization string, page storage.PageRequest) (storage.Page[T], error), see func(*T),

@@ -19,7 +19,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// examineStart loads the configuration by the code of a start, and says what a start would.
+// examineStart loads the configuration with the code of a start, and reports the same errors.
 func examineStart(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 	loaded, err := tryStart(config.text)
 	if err != nil {
@@ -39,16 +39,16 @@ func examineStart(ctx context.Context, config *gatewayConfig, r *doctor.Report) 
 	r.Add("addresses to listen on", findings...)
 }
 
-// refusedStart is what a start would end with.
+// refusedStart describes the error with which a start would end.
 func refusedStart(err error, file string) doctor.Finding {
 	mend := advice(err, file)
-	if strings.HasPrefix(mend, "`durward doctor") { // whoever reads this has run it
+	if strings.HasPrefix(mend, "`durward doctor") { // the reader has just run it
 		mend = "correct the configuration there."
 	}
 	return doctor.Finding{Severity: doctor.Error, Found: problem(err, file), Mend: strings.ToUpper(mend[:1]) + mend[1:]}
 }
 
-// takenBySites returns the sites that take some of what connects to the gateway's.
+// takenBySites returns the sites that take some of the connections to the gateway's.
 func takenBySites(loaded caddy.Context, file string) (findings []doctor.Finding) {
 	gateway, err := loaded.AppIfConfigured("durward")
 	if err != nil {
@@ -60,7 +60,8 @@ func takenBySites(loaded caddy.Context, file string) (findings []doctor.Finding)
 	return findings
 }
 
-// sitesOf returns the addresses that a loaded configuration's sites listen on, those that redirect to https included.
+// sitesOf returns the addresses on which a loaded configuration's sites listen, those that redirect to https
+// included.
 func sitesOf(loaded caddy.Context) (addresses []string) {
 	sites, err := loaded.AppIfConfigured("http")
 	if err != nil {
@@ -72,12 +73,12 @@ func sitesOf(loaded caddy.Context) (addresses []string) {
 	return addresses
 }
 
-// couldListen tells why a start could not listen on an address of Caddy's.
+// couldListen returns the reason why a start could not listen on an address of Caddy's.
 func couldListen(ctx context.Context, listen string) error {
 	address, err := caddy.ParseNetworkAddress(listen)
 	switch {
 	case listen == "" || err != nil || address.IsFdNetwork():
-		return nil // it is inherited, or a start says what is wrong with it
+		return nil // it is inherited, or a start reports its error
 	case address.IsUnixNetwork():
 		path, _, _ := strings.Cut(address.Host, "|")
 		_, err := os.Stat(filepath.Dir(path)) // no start makes it

@@ -19,7 +19,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// maxRefused bounds what a gateway may answer with.
+// maxRefused bounds a gateway's answer.
 const maxRefused = 4 << 20
 
 // doctorTokens shows the tokens that a running gateway refused.
@@ -82,8 +82,8 @@ func (o *doctorTokens) run(out io.Writer) error {
 	return err
 }
 
-// adminOfDev returns the admin endpoint of the `durward dev` that keeps its data in a directory; "" where none runs: one that was killed
-// leaves its socket.
+// adminOfDev returns the admin endpoint of the `durward dev` that keeps its data in a directory; "" where none runs.
+// A killed one leaves its socket behind.
 func adminOfDev(data string) string {
 	socket, err := filepath.Abs(filepath.Join(data, devmode.SocketFile))
 	if err != nil || !exists(socket) {
@@ -96,7 +96,7 @@ func adminOfDev(data string) string {
 	return address
 }
 
-// describeRefused writes entries for people. Everything that a sender wrote is spelled out where it would not be seen.
+// describeRefused writes entries for people. Invisible characters in a sender's text are spelled out.
 func describeRefused(entries []refused.Entry, file string) string {
 	if len(entries) == 0 {
 		return "This gateway has refused no access token within the last hour.\n"
@@ -128,7 +128,8 @@ func describeRefused(entries []refused.Entry, file string) string {
 	return b.String()
 }
 
-// tokensOf returns the words of a Caddyfile; none when it cannot be read or is no Caddyfile. What it imports is not looked at.
+// tokensOf returns the words of a Caddyfile; none when it cannot be read or is no Caddyfile. Imported files are not
+// read.
 func tokensOf(file string) []caddyfile.Token {
 	if file == "" || filepath.Ext(file) == ".json" {
 		return nil
@@ -144,8 +145,8 @@ func tokensOf(file string) []caddyfile.Token {
 	return tokens
 }
 
-// lineOf returns the place of an option in the block of an identity, or of the identity when the option is not written and its
-// default holds; "" when the identity is not found.
+// lineOf returns the place of an option in the block of an identity, or of the identity when the option is not
+// written and its default holds; "" when the identity is not found.
 func lineOf(tokens []caddyfile.Token, issuer, option string) string {
 	at := func(t caddyfile.Token) string { return fmt.Sprintf("%s:%d", t.File, t.Line) }
 	for i := range tokens {

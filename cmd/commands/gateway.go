@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
-// defaultGateway is where `durward dev` listens unless it is told otherwise.
+// defaultGateway is the address of `durward dev` unless another one is given.
 const defaultGateway = welcome.DefaultURL
 
 // parseGateway reads the address of a gateway and returns its origin.
@@ -23,8 +23,8 @@ func parseGateway(text string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// newClient asks the gateway and what belongs to it. All of that is on this machine, so no proxy is asked, and answers that
-// lead elsewhere are not followed, because they would take the token along.
+// newClient makes a client for the gateway and its parts. All of them are on this machine, so no proxy is used.
+// Redirects are not followed, because they would take the token along.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{

@@ -28,7 +28,7 @@ import (
 // toolTimeout bounds a statement of a command that goes over whole tables.
 const toolTimeout = 10 * time.Minute
 
-// configFlags name a gateway's configuration.
+// configFlags names a gateway's configuration.
 type configFlags struct{ file, adapter string }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -36,7 +36,7 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "Adapter of the configuration, when its name does not say it")
 }
 
-// gatewayConfig is what commands need of a gateway's configuration.
+// gatewayConfig holds the parts of a gateway's configuration that commands need.
 type gatewayConfig struct {
 	Store struct {
 		Driver   string `json:"driver"`
@@ -54,9 +54,9 @@ type gatewayConfig struct {
 	Egress          *app.Egress          `json:"egress"`
 	ApprovalClients []string             `json:"approval_clients"`
 
-	// whole is all of it as it is written.
+	// whole is the complete part as it is written.
 	whole any
-	// text is the configuration that it is a part of, file where that is, and admin the address of its admin endpoint.
+	// text is the configuration that contains it, file its path, and admin the address of its admin endpoint.
 	text        []byte
 	file, admin string
 }
@@ -75,10 +75,10 @@ func (i configuredIdentity) isFor(o storage.Organization) bool {
 	return ok && (o.ID == organization || o.Issuer == i.Issuer && o.Slug == organization)
 }
 
-// named is a reference, and where it stands.
+// named holds a reference, and its place.
 type named struct{ place, reference string }
 
-// references returns those to what is read when the configuration is loaded, in their order.
+// references returns the references that are read when the configuration is loaded, in their order.
 func (c *gatewayConfig) references() []named { return referencesIn("", c.whole) }
 
 func referencesIn(place string, value any) (found []named) {
@@ -154,7 +154,7 @@ func (c *gatewayConfig) path() (string, error) {
 	return filepath.Abs(path)
 }
 
-// directory is where the gateway keeps what is not in its store.
+// directory returns the directory in which the gateway keeps everything outside its store.
 func (c *gatewayConfig) directory() (string, error) {
 	if c.Store.Driver != "sqlite" {
 		return app.LocalDirectory(), nil
@@ -163,7 +163,7 @@ func (c *gatewayConfig) directory() (string, error) {
 	return filepath.Dir(path), err
 }
 
-// masterKeyReferences returns the references to the master keys; in development mode, one that was made.
+// masterKeyReferences returns the references to the master keys; in development mode, the one to the generated key.
 func (c *gatewayConfig) masterKeyReferences() []string {
 	if len(c.MasterKey) > 0 || !c.development() {
 		return c.MasterKey
@@ -203,7 +203,7 @@ type keyStore interface {
 	rekey.Store
 }
 
-// open opens the store as the gateway does, but for its schema, which must be there already.
+// open opens the store as the gateway does, but does not create or change its schema, which must be there already.
 func (c *gatewayConfig) open(ctx context.Context) (keyStore, error) {
 	switch c.Store.Driver {
 	case "sqlite":
@@ -211,7 +211,7 @@ func (c *gatewayConfig) open(ctx context.Context) (keyStore, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Opening would make the file, and bring an older one up to date.
+		// A normal opening would make the file, and bring an older one up to date.
 		there, err := sqlite.OpenReadOnly(ctx, path, sqlite.Options{Timeout: toolTimeout})
 		if err != nil {
 			return nil, err
@@ -230,7 +230,7 @@ func (c *gatewayConfig) open(ctx context.Context) (keyStore, error) {
 	return nil, fmt.Errorf("the store %q is none that this command knows", cmp.Or(c.Store.Driver, "(none)"))
 }
 
-// exists reports whether there is something at a path.
+// exists reports whether a path exists.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -27,15 +27,15 @@ In production it is driven by a Caddyfile:
 	$ durward run --config Caddyfile
 `
 
-// examples stand in help in place of Caddy's, which name another binary.
+// examples replaces Caddy's examples in help, which name another binary.
 const examples = `  $ durward dev
   $ durward run --config Caddyfile
   $ durward validate --config Caddyfile
   $ durward reload --config Caddyfile
   $ durward stop`
 
-// Main returns the main function of a binary that is durward rather than a Caddy with durward in it. version is what the
-// linker was told, or "": then it is what the Go toolchain recorded.
+// Main is the main function of a binary that is durward rather than a Caddy with durward in it. version is set by the
+// linker; "" means the version that the Go toolchain recorded.
 func Main(version string) {
 	if version == "" {
 		version = recordedVersion(debug.ReadBuildInfo())
@@ -46,8 +46,8 @@ func Main(version string) {
 	caddycmd.Main()
 }
 
-// recordedVersion returns that of this module, which is the main one or, in a custom build, a dependency: a tag, a
-// pseudo-version, or "(devel)".
+// recordedVersion returns the version of this module, which is the main one or, in a custom build, a dependency: a
+// tag, a pseudo-version, or "(devel)".
 func recordedVersion(info *debug.BuildInfo, ok bool) string {
 	const unknown = "(devel)"
 	if !ok {

@@ -110,13 +110,13 @@ func (o moveOptions) run(ctx context.Context, out, progress io.Writer) (err erro
 	return nil
 }
 
-// spooled counts what a gateway has left of its usage beside its store.
+// spooled counts the usage records that a gateway still has beside its store.
 func spooled(directory string) (n int) {
 	_ = filepath.WalkDir(filepath.Join(directory, "usage"), func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && !strings.HasSuffix(d.Name(), ".tmp") {
 			n++
 		}
-		return nil // what is not there holds nothing
+		return nil // a missing directory holds nothing
 	})
 	return n
 }

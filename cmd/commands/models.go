@@ -27,10 +27,11 @@ const (
 	smartModelsPath = "/api/llm-gateway/admin/smart-models"
 	adminToken      = "{env.DURWARD_TOKEN}" //nolint:gosec // where it is found, not what it is
 	maxEvalAnswer   = 1 << 20               // bytes of an answer of the gateway
-	// evalParallel is how many requests are under way at a time unless --parallel says otherwise, and mostParallel at most.
+	// evalParallel is the number of requests that run at a time unless --parallel says otherwise. mostParallel is the
+	// maximum.
 	evalParallel = 4
 	mostParallel = 64
-	// evalStep is how many examples are decided between two lines of progress.
+	// evalStep is the number of examples that are decided between two lines of progress.
 	evalStep = 100
 )
 
@@ -173,7 +174,7 @@ func (o evalOptions) evaluation() (*evaluation, error) {
 	return &evaluation{client: newClient(), gateway: gateway, token: token}, nil
 }
 
-// evaluatedPolicy is what an evaluation needs to know of a smart model.
+// evaluatedPolicy holds the facts about a smart model that an evaluation needs.
 type evaluatedPolicy struct {
 	ID          string              `json:"id"`
 	Alias       string              `json:"model_alias"`
@@ -192,7 +193,7 @@ func (e *evaluation) smartModel(ctx context.Context, id string) (*evaluatedPolic
 	return &policy, nil
 }
 
-// decided is what a preview says.
+// decided holds the result of a preview.
 type decided struct {
 	Alias    string `json:"target_model_alias"`
 	Decision struct {
@@ -202,7 +203,7 @@ type decided struct {
 	} `json:"decision"`
 }
 
-// decideAll has the gateway decide about every example. It returns the version of the prompt; the first error ends it.
+// decideAll has the gateway decide on every example. It returns the version of the prompt; the first error ends it.
 func (e *evaluation) decideAll(ctx context.Context, policy *evaluatedPolicy, examples []smart.Example, parallel int, score *smart.Score, progress io.Writer) (prompt string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -287,10 +288,10 @@ func (e *evaluation) do(ctx context.Context, method, path string, body []byte, o
 	return nil
 }
 
-// refusedBy returns an answer that is an error.
+// refusedBy returns the error of an answer.
 func refusedBy(status int, answer []byte) error {
 	var said app.ServiceError
-	_ = json.Unmarshal(answer, &said) // whatever is not ours is told by its status
+	_ = json.Unmarshal(answer, &said) // a foreign text is described by its status
 	hint := ""
 	switch status {
 	case http.StatusUnauthorized:

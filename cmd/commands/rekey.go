@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// takeUp is how long after its making every running gateway seals with a new data key: they use one that is a minute old,
-// and have heard of it by then.
+// takeUp is the time after which every running gateway seals with a new data key: gateways use a key that is a minute
+// old, and have learned of it by then.
 const takeUp = 90 * time.Second
 
 func init() {
@@ -83,7 +83,7 @@ func (o rekeyOptions) run(ctx context.Context, out, progress io.Writer) (err err
 	return rotateDataKeys(ctx, store, masters, takeUp, out, progress)
 }
 
-// rotateDataKeys goes on with a rotation that was begun, or begins one.
+// rotateDataKeys continues a rotation that was begun, or begins one.
 func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKey, takeUp time.Duration, out, progress io.Writer) error {
 	ring, err := rotationKeyring(ctx, store, masters, takeUp, out)
 	if err != nil {
@@ -112,7 +112,7 @@ func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKe
 			}
 		}
 		if pass.Resealed > 0 || pass.Changed > 0 {
-			continue // somebody wrote meanwhile
+			continue // it was written meanwhile
 		}
 		fmt.Fprintf(out, "%s sealed anew; all %d are sealed with data key %d\n", counted(resealed, "value"), pass.Sealed-int64(len(pass.Broken)), ring.Newest())
 		for _, b := range pass.Broken {
@@ -125,8 +125,8 @@ func rotateDataKeys(ctx context.Context, store keyStore, masters []seal.MasterKe
 	}
 }
 
-// rotationKeyring opens the keyring whose newest data key everything is to be sealed with: that of a rotation which left
-// something to do, or a new one.
+// rotationKeyring opens the keyring with the newest data key, with which everything must be sealed. That key is from
+// an unfinished rotation, or is a new one.
 func rotationKeyring(ctx context.Context, store keyStore, masters []seal.MasterKey, takeUp time.Duration, out io.Writer) (*seal.Keyring, error) {
 	ring, err := seal.OpenKeyring(ctx, masters, store, time.Now)
 	if err != nil {
@@ -140,8 +140,8 @@ func rotationKeyring(ctx context.Context, store keyStore, masters []seal.MasterK
 	if err != nil {
 		return nil, err
 	}
-	// The first key of a store is nobody's rotation. Of another one that is young, gateways may not have heard: what was
-	// interrupted then had sealed everything anew and waited for them.
+	// The first key of a store belongs to no rotation. Gateways may not yet have learned of another young key: the
+	// interrupted rotation had then sealed everything anew and waited for them.
 	if left > 0 || len(keys) > 1 && time.Since(keys[len(keys)-1].CreatedAt) < takeUp {
 		fmt.Fprintf(out, "going on with the rotation to data key %d: %s left\n", ring.Newest(), counted(left, "value"))
 		return ring, nil

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// replayExamples is how many differences of each kind are shown unless --limit says otherwise.
+	// replayExamples is the number of differences of each kind that are shown unless --limit says otherwise.
 	replayExamples = 10
-	// replayStep is how many records are read between two lines of progress.
+	// replayStep is the number of records that are read between two lines of progress.
 	replayStep = 100_000
 )
 
@@ -77,7 +77,7 @@ type replayOptions struct {
 	limited, json        bool
 }
 
-// replayed is a replay that has come to its end.
+// replayed holds the result of a complete replay.
 type replayed struct {
 	policy   storage.PolicyView
 	from, to time.Time
@@ -151,7 +151,7 @@ func (o replayOptions) run(ctx context.Context, out, progress io.Writer) error {
 	return report.end(ctx, &r)
 }
 
-// span returns the time that is asked for.
+// span returns the requested time span.
 func (o replayOptions) span(now time.Time) (from, to time.Time, err error) {
 	if from, err = parseMoment("since", o.since, now); err != nil {
 		return from, to, err
@@ -168,7 +168,7 @@ func (o replayOptions) span(now time.Time) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// parseMoment reads a time, or how long before now it is.
+// parseMoment reads a time, or a duration before now.
 func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at.UTC(), nil
@@ -188,7 +188,7 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-ago).UTC(), nil
 }
 
-// maxDays is how many days before now can be said.
+// maxDays bounds a duration before now, in days.
 const maxDays = 36_500
 
 // findPolicy looks for a policy in all organizations: a command line has none.
@@ -206,7 +206,7 @@ func findPolicy(ctx context.Context, store storage.Store, id string) (storage.Po
 	return storage.PolicyView{}, storage.ErrNotFound
 }
 
-// isTerminal reports whether somebody watches what is written there.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -70,10 +70,10 @@ func (j *jsonReport) end(_ context.Context, r *replayed) error {
 	return j.out.Flush()
 }
 
-// shownGroups is how many groups the text names.
+// shownGroups is the number of groups that the text names.
 const shownGroups = 30
 
-// textReport writes for people, once all is counted.
+// textReport writes for people, after all records are counted.
 type textReport struct {
 	out   io.Writer
 	names *userNames
@@ -109,7 +109,7 @@ func (t *textReport) end(ctx context.Context, r *replayed) error {
 	return out.Flush()
 }
 
-// newly is how a new decision is told.
+// newly maps a new decision to its text.
 var newly = map[string]string{"deny": "Newly denied", "allow": "Newly allowed", "ask": "Newly asking"}
 
 func writeMissing(out io.Writer, n *replay.NotJudged) {
@@ -178,7 +178,7 @@ func byRule(rule string) string {
 	return fmt.Sprintf("by rule %q", printable(rule))
 }
 
-// became says what a decision makes of a call.
+// became maps a decision to its effect on a call.
 var became = map[string]string{"deny": "denied", "allow": "allowed", "ask": "held for approval"}
 
 func formerly(d *replay.Decided) string {
@@ -194,8 +194,8 @@ func formerly(d *replay.Decided) string {
 	}
 }
 
-// printable returns a text that callers chose, as it can be written to a terminal: without what moves the cursor or changes how
-// the rest looks, and not too long.
+// printable returns a text of callers in a form that can be written to a terminal: without sequences that move the
+// cursor or change the look of other text, and not too long.
 func printable(text string) string {
 	const most = 200
 	cut := strings.Map(func(r rune) rune {

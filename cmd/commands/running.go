@@ -15,23 +15,24 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// askTimeout bounds how long a start waits for the word of another one, and maxProcess what that may say.
+// askTimeout bounds how long a start waits for the answer of a running gateway. maxProcess bounds that answer.
 const (
 	askTimeout = 3 * time.Second
 	maxProcess = 1 << 10
 )
 
-// refuseSecondStart has `run` end when a gateway of the same configuration runs: Caddy would take its admin endpoint away, and share
-// its ports. One that is about to exit is let go, so that its successor can serve meanwhile.
+// refuseSecondStart makes `run` fail when a gateway of the same configuration runs: Caddy would take its admin
+// endpoint away, and share its ports. A gateway that is about to exit does not count, so that its successor can serve
+// meanwhile.
 func refuseSecondStart(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, arguments []string) error {
 		file, adapter := flagValue(cmd, "config"), flagValue(cmd, "adapter")
 		if about, err := os.Stat(file); file != "" && (err != nil || !about.Mode().IsRegular()) {
-			return run(cmd, arguments) // standard input, a pipe: what is read here is gone
+			return run(cmd, arguments) // standard input, a pipe: reading it here would consume it
 		}
 		text, err := loadQuietly(file, adapter)
 		if err != nil || len(text) == 0 || flagValue(cmd, "resume") == "true" {
-			return run(cmd, arguments) // which says what is wrong
+			return run(cmd, arguments) // which reports the error
 		}
 		if address := adminOf(text, file, adapter); address != "" {
 			if running := runningAt(address); running != nil {
@@ -49,7 +50,7 @@ func flagValue(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// secondStart is the error of a start where a gateway runs.
+// secondStart is the error of a start where a gateway runs already.
 type secondStart struct {
 	address string
 	pid     int // 0: something else than this durward
@@ -79,7 +80,7 @@ func adminOf(text []byte, file, adapter string) string {
 	return address
 }
 
-// runningAt asks an admin endpoint who serves there: nil for nobody, and for a gateway that is about to exit.
+// runningAt asks an admin endpoint which process serves there: nil means none, or a gateway that is about to exit.
 func runningAt(address string) *app.ProcessInfo {
 	asked := make(chan *app.ProcessInfo, 1)
 	go func() { asked <- askProcess(address) }()
@@ -95,7 +96,7 @@ func askProcess(address string) *app.ProcessInfo {
 	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, app.ProcessAdminPath, nil, nil)
 	if err != nil {
 		if strings.Contains(err.Error(), ": dial ") {
-			return nil // Caddy's error has nothing but its text
+			return nil // Caddy's error has only a text
 		}
 		return new(app.ProcessInfo)
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 )
 
-// takingSite is how an error names a site that takes the gateway's requests: by its hosts and the address that it listens on. The
-// sites of a Caddyfile have no place in what Caddy loads.
+// takingSite matches the way in which an error names a site that takes the gateway's requests: by its hosts and its
+// listen address. The configuration that Caddy loads has no places of the Caddyfile's sites.
 var takingSite = regexp.MustCompile(`^the site (without a host|\S+) on (\S+) takes `)
 
-// placeOfSite returns the place of the site that an error names so; "" when there is none, or several that fit as well.
+// placeOfSite returns the place of the site that an error names so; "" when there is none, or several that fit as
+// well.
 func placeOfSite(file, text string) string {
 	found := takingSite.FindStringSubmatch(text)
 	if found == nil || file == "" || filepath.Ext(file) == ".json" {
@@ -54,7 +55,7 @@ func placeOfSite(file, text string) string {
 	return ""
 }
 
-// isSite reports whether an address of the Caddyfile is a site's that Caddy knows by these hosts and that port.
+// isSite reports whether an address of the Caddyfile belongs to a site that Caddy knows by these hosts and that port.
 func isSite(key string, hosts []string, port string) bool {
 	address, err := httpcaddyfile.ParseAddress(key)
 	if err != nil {

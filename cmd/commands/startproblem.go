@@ -12,22 +12,23 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// caddysWay matches one step of the way on which an error came out of Caddy. It says nothing to whoever wrote the configuration.
+// caddysWay matches one prefix that Caddy puts before an error. Such prefixes tell the author of the configuration
+// nothing.
 var caddysWay = regexp.MustCompile(`^(?:starting development mode|loading (?:(?:initial|new) )?config|loading \S+ app module|\S+ app module: start|provision [\w.]+|server \w+|setting up (?:route handlers|subroutes)|loading the pipeline|` +
 	`route \d+|loading (?:handler )?modules?|position \d+|loading module '[^']*'|adapting config using \w+|parsing caddyfile tokens for '[^']*'|` +
 	`sending configuration to instance|caddy responded with error): `)
 
 var (
-	// answered is an error of a running gateway, as `reload` tells it.
+	// answered matches an error of a running gateway, as `reload` prints it.
 	answered = regexp.MustCompile(`^HTTP \d+: (\{"error":.*\})\s*$`)
-	// atLine is the place of a word that the Caddyfile's reader did not know, at the end of its error.
+	// atLine matches the place of an unknown word, at the end of an error of the Caddyfile's reader.
 	atLine = regexp.MustCompile(`^(.*), at ([^\s:]+:\d+)$`)
-	// beginsWithLine is a place at the beginning of an error.
+	// beginsWithLine matches a place at the beginning of an error.
 	beginsWithLine = regexp.MustCompile(`^[^\s:]+:\d+: `)
 )
 
-// problem returns an error of a start without Caddy's way to it: it begins with the file and line of the Caddyfile where these can be
-// told.
+// problem returns an error of a start without Caddy's prefixes. It begins with the file and line of the Caddyfile
+// where these are known.
 func problem(err error, config string) string {
 	text := err.Error()
 	for {
@@ -59,7 +60,8 @@ func problem(err error, config string) string {
 	return text
 }
 
-// configFile returns the file that a command reads. A folder is none: where names ignore case, this project's `caddyfile` is one.
+// configFile returns the file that a command reads. A folder does not count: where names ignore case, this project's
+// `caddyfile` is one.
 func configFile(config string) string {
 	if config != "" {
 		return config
@@ -70,8 +72,8 @@ func configFile(config string) string {
 	return ""
 }
 
-// placeOf returns the place of the line that an error is about: one that begins with the words of one of its clauses. "" when there is none,
-// or several that fit as well.
+// placeOf returns the place of the line that an error is about: one that begins with the words of one of its clauses.
+// It returns "" when there is none, or several that fit as well.
 func placeOf(tokens []caddyfile.Token, text string) string {
 	for _, clause := range strings.Split(text, ": ") {
 		words := strings.Fields(clause)
@@ -99,7 +101,8 @@ func placeOf(tokens []caddyfile.Token, text string) string {
 	return ""
 }
 
-// isCaddyfile reports whether Caddy takes a file without an adapter for a Caddyfile, or nothing else can be meant by its name.
+// isCaddyfile reports whether Caddy takes a file without an adapter for a Caddyfile, or its name can mean nothing
+// else.
 func isCaddyfile(file string) bool {
 	name := strings.ToLower(filepath.Base(file))
 	return file == "" || filepath.Ext(name) != ".json" && strings.HasPrefix(name, "caddyfile") || strings.HasSuffix(name, ".caddyfile")

@@ -67,7 +67,8 @@ func runTour(ctx context.Context, gateway string, report func(tour.Step)) error 
 	return tour.Run(ctx, tour.Options{Gateway: gateway, Client: newClient(), Now: time.Now, Report: report})
 }
 
-// tellTour runs the tour for people: what each step took and what travelled, how it ended, and what to try next.
+// tellTour runs the tour for people. It prints the duration of each step and the data exchanged, the result, and
+// suggestions for next steps.
 func tellTour(ctx context.Context, out io.Writer, gateway string) error {
 	t, began, passed := terminal.Of(out), time.Now(), 0
 	fmt.Fprint(out, t.Hang("", "", "The main job, step by step, at "+gateway)+"\n")
@@ -114,6 +115,6 @@ func reportJSON(out io.Writer) func(tour.Step) {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	return func(s tour.Step) {
-		_ = encoder.Encode(s) // a reader that has gone does not end the tour
+		_ = encoder.Encode(s) // a closed output does not end the tour
 	}
 }

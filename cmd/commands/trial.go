@@ -16,10 +16,10 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// A trial loads a configuration by the code of a start, and changes nothing: what a start would write goes to a directory that is
-// removed in the end, logs go nowhere.
+// A trial loads a configuration with the code of a start, and changes nothing: files of a start go to a directory
+// that is removed in the end, logs are discarded.
 
-// trialAdapter is the name of the adapter by which Caddy's `validate` reads what is to be tried.
+// trialAdapter is the name of the adapter by which Caddy's `validate` reads the configuration of a trial.
 const trialAdapter = "durward_trial"
 
 func init() { caddyconfig.RegisterAdapter(trialAdapter, new(trialOf)) }
@@ -30,7 +30,7 @@ type trialOf struct {
 	directory string
 }
 
-// trying is what this process tries.
+// trying is the trial of this process.
 var trying trialOf
 
 // Adapt implements caddyconfig.Adapter.
@@ -50,7 +50,7 @@ func (*trialOf) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfi
 	return body, warnings, err
 }
 
-// validateByTrial has `validate` change nothing.
+// validateByTrial makes `validate` change nothing.
 func validateByTrial(validate func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, arguments []string) error {
 		directory, end, err := beginTrial()
@@ -78,7 +78,8 @@ func beginTrial() (directory string, end func(), err error) {
 	return directory, func() { _ = os.RemoveAll(directory) }, nil
 }
 
-// harmless changes a configuration so that loading it writes to a directory alone. warns has warnings go to standard error.
+// harmless changes a configuration so that loading it writes only to a directory. warns lets warnings go to standard
+// error.
 func harmless(config []byte, directory string, warns bool) ([]byte, error) {
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(config, &whole); err != nil {
@@ -154,7 +155,7 @@ func encodeMember(object map[string]json.RawMessage, name string, value any) (er
 	return err
 }
 
-// quietly runs f, and has what Caddy says meanwhile about reading a configuration said by nobody.
+// quietly runs f, and discards Caddy's messages about reading a configuration meanwhile.
 func quietly(f func()) {
 	_, usual, _ := caddy.BufferedLog()
 	f()

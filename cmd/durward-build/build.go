@@ -28,8 +28,8 @@ type builder struct {
 	dir      string // the module that is built, temporary
 }
 
-// build writes a module that imports everything asked for, lets the Go toolchain
-// resolve and build it, and removes it again, also when ctx ends.
+// build writes a module that imports all requested packages, lets the Go toolchain resolve and build it, and removes
+// it again, also when ctx ends.
 func (b *builder) build(ctx context.Context) (err error) {
 	checkout, err := b.findCheckout(ctx)
 	if err != nil {
@@ -59,8 +59,7 @@ func (b *builder) build(ctx context.Context) (err error) {
 	return b.compile(ctx)
 }
 
-// findCheckout returns the directory of the durward checkout that the working
-// directory is in, or "".
+// findCheckout returns the directory of the durward checkout that contains the working directory, or "".
 func (b *builder) findCheckout(ctx context.Context) (string, error) {
 	out, err := b.goOutput(ctx, "", "env", "GOMOD")
 	if err != nil {
@@ -80,8 +79,7 @@ func (b *builder) findCheckout(ctx context.Context) (string, error) {
 	return filepath.Dir(goMod), nil
 }
 
-// writeModule writes go.mod: the locked versions of the checkout if there is one,
-// then what the manifest says.
+// writeModule writes go.mod: the locked versions of the checkout if there is one, then the manifest's settings.
 func (b *builder) writeModule(ctx context.Context, checkout string) error {
 	goMod := filepath.Join(b.dir, "go.mod")
 	edits := []string{"mod", "edit", "-module=caddy"}
@@ -151,8 +149,7 @@ func (b *builder) checkCaddyVersion(ctx context.Context) error {
 	return nil
 }
 
-// compile builds beside the output and renames, so that the output is never half a
-// binary.
+// compile builds beside the output and renames, so that the output is never half a binary.
 func (b *builder) compile(ctx context.Context) error {
 	b.say("building " + b.output)
 	partial := b.output + ".partial"
@@ -174,7 +171,7 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// mainSource is durward's main with the plugins linked in.
+// mainSource returns durward's main with the plugins linked in.
 func mainSource(plugins []plugin) []byte {
 	var src bytes.Buffer
 	src.WriteString("package main\n\nimport (\n\t_ \"time/tzdata\"\n\n")
@@ -231,8 +228,8 @@ func (b *builder) goCommand(ctx context.Context, dir string, args ...string) *ex
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Stderr = b.stderr
-	// A pure Go build needs no C compiler and runs on any libc. A surrounding go.work
-	// has no say in a build that is a module of its own.
+	// A pure Go build needs no C compiler and runs on any libc. A surrounding go.work must not affect a build that is
+	// a module of its own.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if dir != "" {
 		if b.manifest.OS != "" {

@@ -11,8 +11,8 @@ import (
 
 // A field reader takes a value and the name under which errors speak of it.
 
-// readObject hands each member of v to the reader of its name. Duplicate members
-// were refused by the JSON reader already; names are compared exactly.
+// readObject passes each member of v to the reader of its name. The JSON reader has already refused duplicate
+// members; names are compared exactly.
 func readObject(v strictjson.Value, name string, fields map[string]func(strictjson.Value, string) error) error {
 	if v.Kind() != strictjson.Object {
 		return fmt.Errorf("%s: want an object", name)
@@ -59,7 +59,7 @@ func flagsInto(dst *[]string) func(strictjson.Value, string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		for _, word := range words {
-			// A bare word would be taken by go build as a package to build.
+			// go build would take a bare word for a package to build.
 			if !strings.HasPrefix(word, "-") {
 				return fmt.Errorf("%s: %q is not a flag; write -name=value", name, word)
 			}
@@ -107,8 +107,8 @@ func within(parent string, read func(strictjson.Value, string) error) func(stric
 	return func(v strictjson.Value, name string) error { return read(v, parent+"."+name) }
 }
 
-// splitWords splits a line of flags at spaces, with 'single' and "double" quotes
-// around words that hold some, as in `-trimpath -ldflags="-s -w"`.
+// splitWords splits a line of flags at spaces. Words with spaces stand in 'single' or "double" quotes, as in
+// `-trimpath -ldflags="-s -w"`.
 func splitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

@@ -1,14 +1,12 @@
-// Command durward-build builds a Caddy binary with durward and further plugins in
-// it, with nothing but the Go toolchain.
+// Command durward-build builds a Caddy binary with durward and further plugins in it, with only the Go toolchain.
 //
-// It reads a manifest, xcaddy.json, whose fields are named like those of xcaddy's
-// Builder, and takes more plugins on the command line:
+// It reads a manifest, xcaddy.json, whose fields are named like those of xcaddy's Builder, and takes more plugins on
+// the command line:
 //
 //	durward-build --with example.com/plugin@v1.2.3 --with example.com/other=../other
 //
-// Run inside a checkout of durward it builds that checkout, with the versions its
-// go.mod and go.sum lock. Anywhere else it builds the durward version that the
-// manifest names, or the one it was itself built from.
+// Run inside a checkout of durward it builds that checkout, with the versions that its go.mod and go.sum lock.
+// Anywhere else it builds the durward version that the manifest names, or its own version.
 package main
 
 import (
@@ -38,7 +36,7 @@ func main() {
 	}
 }
 
-// run builds what args ask for and writes progress, and only that, to stderr.
+// run builds the binary that args describe, and writes only progress to stderr.
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("durward-build", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -78,7 +76,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	return b.build(ctx)
 }
 
-// addition is one --with.
+// addition holds one --with.
 type addition struct {
 	plugin      plugin
 	replacement string
@@ -100,7 +98,7 @@ func parseAddition(s string) (addition, error) {
 	if replacement == "" {
 		return a, errors.New("the replacement after = is empty")
 	}
-	// Unlike in a manifest, a path on the command line is relative to where it is typed.
+	// Unlike in a manifest, a path on the command line is relative to the working directory.
 	if isPath(replacement) {
 		abs, err := filepath.Abs(replacement)
 		if err != nil {

@@ -15,11 +15,10 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// manifest is what xcaddy.json says. The fields are those of xcaddy's Builder that
-// make sense here; an unknown one is refused, because a build that silently lacks
-// what was asked for is found out in production.
+// manifest holds the contents of xcaddy.json. The fields are those of xcaddy's Builder that make sense here. An
+// unknown field is refused: otherwise a build would silently lack something, which shows only in production.
 type manifest struct {
-	CaddyVersion string        // a version of Caddy; "" takes the one durward is locked to
+	CaddyVersion string        // a version of Caddy; "" takes the one to which durward is locked
 	Plugins      []plugin      // linked in beside durward
 	Replacements []replacement // replace lines of the build's go.mod
 	BuildFlags   []string      // for go build
@@ -28,15 +27,14 @@ type manifest struct {
 }
 
 type plugin struct {
-	ModulePath string // the package that is imported
+	ModulePath string // the imported package
 	Version    string // anything `go get` takes; "" leaves the choice to a replacement, or takes the latest
 }
 
 // replacement maps module[@version] to module@version or to a directory.
 type replacement struct{ Old, New string }
 
-// The patterns keep a value from being read as a flag, or as a second word, by the
-// Go commands it is handed to (CWE-88).
+// These patterns keep the Go commands from reading a value as a flag, or as a second word (CWE-88).
 var (
 	modulePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/+-]*$`)
 	versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/+-]*$`)
@@ -90,7 +88,7 @@ func parseManifest(text []byte, dir string) (manifest, error) {
 	return m, m.check()
 }
 
-// locate adds to a syntax error where in the text it is, and the field it is at.
+// locate adds to a syntax error its place in the text, and the field there.
 func locate(err error, text []byte) error {
 	var syntax *strictjson.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Offset < 0 || syntax.Offset >= len(text) {
@@ -157,7 +155,7 @@ func (r replacement) check() error {
 	return nil
 }
 
-// add puts the command line's plugins into the manifest; it has the last word.
+// add puts the command line's plugins into the manifest; they take precedence.
 func (m *manifest) add(added []addition) error {
 	for _, a := range added {
 		m.Plugins = append(slices.DeleteFunc(m.Plugins, func(p plugin) bool { return p.ModulePath == a.plugin.ModulePath }), a.plugin)
@@ -170,7 +168,7 @@ func (m *manifest) add(added []addition) error {
 	return m.check()
 }
 
-// decides reports whether the manifest says which version of module is built.
+// decides reports whether the manifest determines the version of module that is built.
 func (m manifest) decides(module string) bool {
 	return slices.ContainsFunc(m.Plugins, func(p plugin) bool { return p.ModulePath == module && p.Version != "" }) ||
 		slices.ContainsFunc(m.Replacements, func(r replacement) bool { return r.Old == module })

@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// How much garbage may pile up beside what is alive, in percent of it, when GOGC does not say. What is alive is little next
-// to what every request leaves behind, and `run` limits the memory of the process anyway (GOMEMLIMIT, else nine tenths of
-// what the container or the machine has), near which the collector runs as often as it must.
+// Bounds of the garbage, in percent of the live heap, when GOGC is not set. The live heap is small compared to the
+// garbage of the requests. `run` limits the memory of the process anyway (GOMEMLIMIT, else nine tenths of the memory
+// of the container or machine), and near that limit the collector runs as often as it must.
 const (
 	gcPercent = 200
-	// Where much is alive, the collector goes through memory that is in no cache of the processor, and takes three times as
-	// long for each byte of it.
+	// gcPercentLarge is for a large live heap: the collector then reads memory that is in no cache of the processor,
+	// and takes three times as long for each byte of it.
 	gcPercentLarge = 400
 	largeHeap      = 256 << 20
 	adaptEvery     = 10 * time.Second
 )
 
-// adaptCollector sets how much garbage may pile up, now and whenever what is alive has grown or shrunk, unless GOGC does.
+// adaptCollector sets the bound of the garbage, now and whenever the live heap has grown or shrunk, unless GOGC is
+// set.
 func adaptCollector() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -36,7 +37,7 @@ func adaptCollector() {
 	}()
 }
 
-// gcPercentOf is what suits so many bytes that are alive.
+// gcPercentOf returns the percentage for a live heap of so many bytes.
 func gcPercentOf(alive uint64) int {
 	if alive >= largeHeap {
 		return gcPercentLarge
@@ -44,7 +45,7 @@ func gcPercentOf(alive uint64) int {
 	return gcPercent
 }
 
-// alive is how many bytes of the heap were left by the last collection.
+// alive returns the number of bytes of the heap that the last collection left.
 func alive() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -1,4 +1,4 @@
-// Package access tells whether this process could write somewhere, without writing.
+// Package access checks whether this process could write to a place, without writing.
 package access
 
 import (
@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Make tells why a file could not be made or written at path: nil when it could. Its directory is made by whoever makes the file when
-// its parent is there.
+// Make returns the reason why a file could not be made or written at path, nil when it could. The directory may be
+// missing when its parent is there: the writer of the file makes it.
 func Make(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -30,8 +30,8 @@ func Make(path string) error {
 	return nil
 }
 
-// MakeIn tells why files could not be made in a directory: nil when they could. A directory that is missing can be made when its
-// parent is there.
+// MakeIn returns the reason why files could not be made in a directory, nil when they could. A missing directory can
+// be made when its parent is there.
 func MakeIn(directory string) error {
 	switch info, err := os.Stat(directory); {
 	case err == nil && !info.IsDir():

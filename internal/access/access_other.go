@@ -2,5 +2,5 @@
 
 package access
 
-// may is told where Unix's rights are.
+// may always returns nil here: it checks the access rights of Unix.
 func may(string, string, bool) error { return nil }

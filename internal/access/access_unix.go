@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// may tells why this process may not write to path, or make files in it.
+// may returns the reason why this process may not write to path, or make files in it.
 func may(op, path string, directory bool) error {
 	mode := uint32(unix.W_OK)
 	if directory {

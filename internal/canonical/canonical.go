@@ -1,6 +1,6 @@
-// Package canonical writes JSON in one form for each value, so that digests can be compared: RFC 8785 (JCS), except that
-// numbers stay as they were written. RFC 8785 reads numbers as doubles, in which 9007199254740993 and 9007199254740992 are
-// one: an approval of the one call would be good for the other.
+// Package canonical writes JSON in one form for each value, so that digests can be compared: RFC 8785 (JCS), except
+// that numbers stay as they were written. RFC 8785 reads numbers as doubles, in which 9007199254740993 and
+// 9007199254740992 are equal: an approval of one call would be valid for the other.
 package canonical
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// JSON returns the canonical form of a text. Texts that are one value but for blanks, the order of members and the spelling of
-// strings have the same. Errors are strictjson's.
+// JSON returns the canonical form of a text. Two texts have the same form when they differ only in blanks, in the
+// order of members and in the spelling of strings. Errors are strictjson's.
 func JSON(text []byte, limits strictjson.Limits) ([]byte, error) {
 	v, err := strictjson.Parse(text, limits)
 	if err != nil {
@@ -69,7 +69,7 @@ func compareUTF16(a, b string) int {
 	return len(a) - len(b)
 }
 
-// firstUnit orders two different characters.
+// firstUnit compares two different characters by their first UTF-16 unit.
 func firstUnit(x, y rune) int {
 	x1, x2 := units(x)
 	y1, y2 := units(y)
@@ -88,7 +88,8 @@ func units(r rune) (first, second rune) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes a string as RFC 8785 section 3.2.2.2 has it: only what must be escaped is, and in the shortest way.
+// appendString writes a string as RFC 8785 section 3.2.2.2 demands: only characters that need it are escaped, in the
+// shortest way.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := range len(s) {

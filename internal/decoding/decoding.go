@@ -1,5 +1,5 @@
-// Package decoding reads the encodings of HTTP answers that servers, and what stands in front of them, use although `identity`
-// was asked for.
+// Package decoding reads the encodings of HTTP answers that servers, and proxies in front of them, use although
+// `identity` was asked for.
 package decoding
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow bounds what a zstd answer has its decoder keep, as RFC 9659 has it for HTTP (attack W09).
+// maxWindow bounds the memory that a zstd answer makes its decoder keep, as RFC 9659 demands for HTTP (attack W09).
 const maxWindow = 8 << 20
 
 var errTwice = errors.New("content is encoded more than once")
 
-// Name returns the encoding that the fields Content-Encoding of an answer name: gzip, zstd, or "" for none. What cannot be decoded
-// is an error.
+// Name returns the encoding that the fields Content-Encoding of an answer name: gzip, zstd, or "" for none. An
+// encoding that cannot be decoded is an error.
 func Name(fields []string) (string, error) {
 	name := ""
 	for _, field := range fields {
@@ -39,7 +39,8 @@ func Name(fields []string) (string, error) {
 	return "", fmt.Errorf("content is encoded with %.32q though identity was asked for, and only gzip and zstd are decoded", name)
 }
 
-// NewReader returns a reader of what src encodes. It may read from src at once. How much comes out is not bounded.
+// NewReader returns a reader of the decoded text of src. It may read from src at once. The size of the result is not
+// bounded.
 func NewReader(name string, src io.Reader) (io.Reader, error) {
 	var r io.Reader
 	var err error

@@ -1,5 +1,5 @@
-// Package loopback keeps the development providers on this machine: it decides what a loopback host, origin or
-// redirect address is, and refuses every request that came from, or through, somewhere else.
+// Package loopback keeps the development providers on this machine: it decides which hosts, origins and redirect
+// addresses are loopback ones, and refuses every request that came from, or through, another machine.
 package loopback
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// IsHost tells whether host, with or without a port, names this machine: localhost, 127.0.0.0/8 or ::1. Other spellings
-// of those addresses (0x7f.1, ::ffff:127.0.0.1, a trailing dot) are not recognised, so they are refused.
+// IsHost reports whether host, with or without a port, names this machine: localhost, 127.0.0.0/8 or ::1. Other
+// spellings of those addresses (0x7f.1, ::ffff:127.0.0.1, a trailing dot) are not recognised, so they are refused.
 func IsHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -27,19 +27,20 @@ func IsHost(host string) bool {
 	return err == nil && addr.Zone() == "" && !addr.Is4In6() && addr.IsLoopback()
 }
 
-// IsURL tells whether u is a plain http or https address on this machine.
+// IsURL reports whether u is a plain http or https address on this machine.
 func IsURL(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && IsHost(u.Host)
 }
 
-// IsOrigin tells whether origin, a value of the Origin header, is a page of this machine. The opaque origin "null" is not.
+// IsOrigin reports whether origin, a value of the Origin header, is a page of this machine. The opaque origin "null"
+// is not.
 func IsOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && IsURL(u) && u.Path == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// Guard refuses with 403 any request whose Host is not this machine (DNS rebinding, attack row H15) and any that carries
-// Forwarded or X-Forwarded-*: a proxy in front means that the development identities are being shown to others.
+// Guard refuses with 403 any request whose Host is not this machine (DNS rebinding, attack row H15) and any that
+// carries Forwarded or X-Forwarded-*: a proxy in front means that the development identities are exposed to others.
 func Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !IsHost(r.Host) {

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// Reason says why something was dropped.
+// Reason says why a message was dropped.
 type Reason string
 
 // The reasons.
@@ -23,24 +23,24 @@ const (
 	EventName  Reason = "event_name"     // an event of another name than message, such as endpoint
 )
 
-// Answers holds what a server sends against one request of a client. The zero value takes notifications alone. Not safe for concurrent
-// use.
+// Answers filters a server's messages to one request of a client. The zero value accepts only notifications. It is
+// not safe for concurrent use.
 type Answers struct {
-	// AnyID: the stream brings answers to requests that came by other ways: one that goes on where another broke off
-	// (Last-Event-ID), and that of revision 2024-11-05. It is asked at each answer; nil: no.
+	// AnyID says that the stream brings answers to requests that came by other ways: a stream that continues another
+	// one (Last-Event-ID), and that of revision 2024-11-05. It is called at each answer; nil means no.
 	AnyID func() bool
-	// Version is the revision that client and server speak; "" when that is not known.
+	// Version is the revision that client and server speak; "" when unknown.
 	Version string
-	// Asks: the server may make requests of its client.
+	// Asks says that the server may send requests to its client.
 	Asks bool
-	// Mark is the id under which the client is asked what the server asks under its own, so that its answer shows that it was asked;
-	// nil: the id cannot be marked, and nothing is asked. It is set where Asks is.
+	// Mark returns the id under which the client gets a request of the server, so that its answer proves that it was
+	// asked. A nil id means that the id cannot be marked, and the request is dropped. Mark must be set where Asks is.
 	Mark func(id []byte) []byte
-	// Batches: messages may come in arrays (2025-03-26).
+	// Batches says that messages may come in arrays (2025-03-26).
 	Batches bool
-	// Endpoint: events named endpoint pass, of a stream on which they were judged.
+	// Endpoint lets events named endpoint pass, of a stream on which they were checked.
 	Endpoint bool
-	// Dropped is told of all that is dropped; nil: nobody is.
+	// Dropped is called for every dropped message; nil means no such call.
 	Dropped func(Reason)
 
 	requests []request
@@ -49,13 +49,13 @@ type Answers struct {
 	spoken   bool // a message passed in an event
 }
 
-// request is one that the client waits for.
+// request is one for which the client waits.
 type request struct {
 	id       []byte
 	answered bool
 }
 
-// Expect says that the client waits for an answer to a request of that id, which must not change.
+// Expect notes that the client waits for an answer to a request of that id, which must not change.
 func (a *Answers) Expect(id []byte) {
 	if a.requests == nil {
 		a.requests = a.one[:0]
@@ -88,10 +88,10 @@ func (a *Answers) Any() bool {
 // Spoken reports whether an event came whose message passed.
 func (a *Answers) Spoken() bool { return a.spoken }
 
-// Resumable reports whether an event came that a client may resume its stream from.
+// Resumable reports whether an event came from which a client may resume its stream.
 func (a *Answers) Resumable() bool { return a.ids }
 
-// Message returns what passes of a text: the text itself when all of it does, nil when nothing does.
+// Message returns the accepted part of a text: the text itself when all of it is accepted, nil when nothing is.
 func (a *Answers) Message(text []byte) []byte {
 	trimmed := bytes.TrimLeft(text, " \t\r\n")
 	if len(trimmed) > 0 && trimmed[0] == '[' {
@@ -105,12 +105,13 @@ func (a *Answers) Message(text []byte) []byte {
 	return passes
 }
 
-// primed stands in place of no data when servers of the TypeScript SDK replay the event that began a stream. Clients need its id
-// alone.
+// primed replaces empty data when servers of the TypeScript SDK replay the event that began a stream. Clients need
+// only its id.
 const primed = "{}"
 
-// Event is Message for an event of a stream: data is the part that passes, and ok is false when all of it does. Events
-// without data, which keep the client's place in the stream, are not dropped but lose a name that is not message.
+// Event filters an event of a stream like Message: data is the accepted part, and ok is false when all of it is
+// accepted. Events without data, which keep the client's place in the stream, are not dropped but lose a name that is
+// not message.
 func (a *Answers) Event(e *ssewire.Event) (data []byte, ok bool) {
 	a.ids = a.ids || e.HasID && e.ID != ""
 	if e.Strange {
@@ -132,8 +133,9 @@ func (a *Answers) Event(e *ssewire.Event) (data []byte, ok bool) {
 	return data, len(data) != len(e.Data)
 }
 
-// Refusal reports whether the JSON in the body of an error status may pass: an error, whatever its id (the status is the answer
-// to this request, and servers that could not read it make an id up), or what no reader takes for a message that does something.
+// Refusal reports whether the JSON in the body of an error status may pass. It may be an error, whatever its id is:
+// the status is the answer to this request, and servers that could not read it make an id up. Or it may be text that
+// no reader takes for a message with an effect.
 func (a *Answers) Refusal(text []byte) bool {
 	e, ok := jsonrpc.ReadEnvelope(text)
 	if !ok {
@@ -193,7 +195,8 @@ func (a *Answers) batch(text []byte) []byte {
 	return append(out, ']')
 }
 
-// judge returns what passes of a message, or says why it may not. What is marked is longer than it was.
+// judge returns the accepted form of a message, or the reason why it is dropped. A message with a marked id is longer
+// than before.
 func (a *Answers) judge(text []byte) (passes []byte, why Reason) {
 	e, ok := jsonrpc.ReadEnvelope(text)
 	if !ok {
@@ -216,7 +219,7 @@ func (a *Answers) judge(text []byte) (passes []byte, why Reason) {
 			return nil, Unreadable
 		}
 		if e.Method == "notifications/cancelled" && a.Asks {
-			// It takes back what the server asked, which its client knows by another id.
+			// The server cancels its own request, which its client knows by another id.
 			if taken, ok := jsonrpc.Replace(text, a.Mark, "params", "requestId"); ok {
 				return taken, ""
 			}

@@ -1,41 +1,42 @@
-// Package mcpmethod knows every method of MCP, of all its revisions from 2024-11-05 to 2026-07-28, and what kind of thing
-// each does: it is by this one table that policies judge a message. What is not in it is refused, however harmless it
-// looks: a method that nobody knows could run anything (attack M09).
+// Package mcpmethod knows every method of MCP, in all its revisions from 2024-11-05 to 2026-07-28, and its class.
+// Policies judge a message by this one table. A method that is not in it is refused, however harmless it looks: an
+// unknown method could run anything (attack M09).
 package mcpmethod
 
 import "strings"
 
-// Class is what a method does, as far as policies care.
+// Class describes the effect of a method, as far as policies need it.
 type Class uint8
 
 // Classes of methods.
 const (
-	// Unknown methods are refused: what no revision defines, extensions' own methods, JSON-RPC's reserved `rpc.`.
+	// Unknown methods are refused: those that no revision defines, extensions' own methods, JSON-RPC's reserved
+	// `rpc.`.
 	Unknown Class = iota
 	// Session methods open, tune or keep up a conversation. They need no action.
 	Session
-	// List methods name what there is. They are never refused; their answers are filtered.
+	// List methods list the objects of a server. They are never refused; their answers are filtered.
 	List
 	// Call runs a tool.
 	Call
-	// Read methods give out a resource or a prompt.
+	// Read methods return a resource or a prompt.
 	Read
-	// Completion helps to fill in what a Read needs, and is judged like that.
+	// Completion suggests arguments for a Read, and is judged like one.
 	Completion
-	// Subscription methods ask for news of resources, each judged like its reading.
+	// Subscription methods subscribe to changes of resources, each judged like reading it.
 	Subscription
-	// Task methods speak of a call that goes on by itself, and belong to whoever made that call.
+	// Task methods are about a call that continues by itself, and belong to the maker of that call.
 	Task
 	// Notification methods tell something and get no answer. They need no action.
 	Notification
-	// ServerToClient methods are what servers ask of clients. A client that sends one is refused like one that sends
-	// nonsense.
+	// ServerToClient methods are requests from servers to clients. A client that sends one is refused as for an
+	// unknown method.
 	ServerToClient
 )
 
-// Of returns the class of a method, compared exactly. Methods that both sides may send (ping, tasks/*) have the class of what a
-// client sends. In the revision 2026-07-28 and later (modern), methods that it took away and that would have to be judged
-// are Unknown: servers answer them so.
+// Of returns the class of a method, compared exactly. Methods that both sides may send (ping, tasks/*) have the class
+// of a request from a client. In the revision 2026-07-28 and later (modern), methods that it removed and that would
+// have to be judged are Unknown: servers answer them so.
 func Of(method string, modern bool) Class {
 	switch method {
 	case "resources/subscribe", "resources/unsubscribe":
@@ -66,7 +67,7 @@ func Of(method string, modern bool) Class {
 		return ServerToClient
 	}
 	if strings.HasPrefix(method, "notifications/") {
-		return Notification // of any name: nothing answers them
+		return Notification // whatever its name: nothing answers it
 	}
 	return Unknown
 }

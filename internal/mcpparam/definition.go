@@ -1,5 +1,5 @@
-// Package mcpparam knows which arguments of a tool travel in headers beside the body (x-mcp-header of revision 2026-07-28,
-// SEP-2243), holds those of a client against the body, and writes those that leave.
+// Package mcpparam knows which arguments of a tool are mirrored in headers (x-mcp-header of revision 2026-07-28,
+// SEP-2243). It compares a client's headers with the body, and writes the headers for the server.
 package mcpparam
 
 import (
@@ -12,24 +12,24 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// Prefix begins the names of these headers, in the form that http.Header keeps them in.
+// Prefix is the beginning of the names of these headers, in the form in which http.Header keeps them.
 const Prefix = "Mcp-Param-"
 
 const (
 	annotation = "x-mcp-header"
-	// maxParams and maxDepth bound what is kept of a tool, whatever its upstream lists.
+	// maxParams and maxDepth bound the mirrored arguments of a tool, whatever its upstream lists.
 	maxParams = 64
 	maxDepth  = 16
 )
 
-// Param is an argument that is mirrored.
+// Param describes an argument that is mirrored.
 type Param struct {
-	Header string   // with Prefix, in the form that http.Header keeps it in
+	Header string   // with Prefix, in the form in which http.Header keeps it
 	Path   []string // of names of members, from the arguments on
 }
 
-// Read finds the mirrored arguments of a tool's definition in canonical JSON. There are none in one whose annotations are wrong: clients must
-// not list such a tool, and what its server makes of its headers nobody knows.
+// Read finds the mirrored arguments of a tool's definition in canonical JSON. It returns none when an annotation is
+// wrong: clients must not list such a tool, and it is unknown how its server treats its headers.
 func Read(definition []byte) []Param {
 	if !bytes.Contains(definition, []byte(`"`+annotation+`"`)) {
 		return nil // most have none, and definitions may be long
@@ -53,15 +53,15 @@ type reader struct {
 	wrong  bool
 }
 
-// object reads the members of an object's schema. They are reached through properties alone: what an annotation says below
-// items, oneOf and their like is not said of one place.
+// object reads the members of an object's schema. They are reached through properties alone: an annotation below
+// items, oneOf and their like is not about one place.
 func (r *reader) object(schema strictjson.Value, path []string) {
 	properties, _ := schema.Get("properties")
 	if len(path) >= maxDepth {
 		return
 	}
 	for _, m := range properties.Members() {
-		// A copy: paths share their beginnings.
+		// This is a copy, because paths share their beginnings.
 		below := append(append(make([]string, 0, len(path)+1), path...), m.Name)
 		if name, has := m.Value.Get(annotation); has {
 			r.param(m.Value, name, below)

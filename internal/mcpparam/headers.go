@@ -17,13 +17,14 @@ type Tool struct {
 	Params []Param
 }
 
-// Field is a header that leaves.
+// Field is a header for the server.
 type Field struct{ Name, Value string }
 
-// Headers holds the mirrored arguments of a call against its body and returns what leaves of them, written anew: no other
-// spelling goes on. An error is a *jsonrpc.Error, as the protocol wants it of whoever reads bodies: a header says what the
-// body does not, is given twice, or is missing. A header that mirrors nothing does not leave. Of a tool that nobody has
-// listed yet, those leave that say a value of the arguments: nothing else than the body says, and its client has listed it.
+// Headers compares the mirrored arguments of a call with its body and returns the headers for the server, written
+// anew: no other spelling passes. An error is a *jsonrpc.Error, as the protocol demands of readers of the body: a
+// header differs from the body, is given twice, or is missing. A header that mirrors nothing is dropped. For a tool
+// that has not been listed yet, headers pass that equal a value of the arguments: they say nothing that the body does
+// not say, and the client has listed the tool.
 func Headers(tool Tool, m *jsonrpc.Message, sent http.Header) ([]Field, error) {
 	said, err := read(m, sent)
 	if err != nil || len(tool.Params) == 0 && (tool.Known || len(said) == 0) {
@@ -61,7 +62,7 @@ func read(m *jsonrpc.Message, sent http.Header) (said map[string]string, err err
 	return said, nil
 }
 
-// echoed returns the headers that say a value of the arguments.
+// echoed returns the headers that equal a value of the arguments.
 func echoed(said map[string]string, arguments strictjson.Value) (out []Field) {
 	wanted := make(map[string]bool, len(said)) // true: it was found
 	for _, value := range said {
@@ -83,7 +84,7 @@ func echoed(said map[string]string, arguments strictjson.Value) (out []Field) {
 	return out
 }
 
-// look notes which texts are those of values within v.
+// look notes which of the wanted texts are values within v.
 func look(v strictjson.Value, wanted map[string]bool) {
 	for _, m := range v.Members() {
 		look(m.Value, wanted)

@@ -7,11 +7,11 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// maxSafe is the largest integer that every reader of JSON takes for what it is.
+// maxSafe is the largest integer that every reader of JSON reads exactly.
 const maxSafe = 1<<53 - 1
 
-// text writes a value in the form of a header. ok is false for values that no header can say: objects, arrays, null, fractions and
-// integers above maxSafe.
+// text writes a value in the form of a header. ok is false for values that have no such form: objects, arrays, null,
+// fractions and integers above maxSafe.
 func text(v strictjson.Value) (s string, ok bool) {
 	switch v.Kind() {
 	case strictjson.String:
@@ -34,7 +34,7 @@ func integer(s string) (int64, bool) {
 	return int64(f), true
 }
 
-// says reports whether a header's decoded text is that of the value.
+// says reports whether a header's decoded text equals the value.
 func says(header string, v strictjson.Value) bool {
 	own, ok := text(v)
 	if !ok {

@@ -7,8 +7,9 @@ import (
 	"github.com/durward-gateway/durward/internal/oauthflow"
 )
 
-// exchange redeems a code, and once more with the client's secret in the other place when the client is refused: metadata lists
-// both where each client may use one. Hydra's clients use the header, unless they say otherwise. The place that is proven is kept.
+// exchange redeems a code. When the client is refused it tries once more with the client's secret in the other place:
+// metadata lists both places where each client may use only one. Hydra's clients use the header, unless configured
+// otherwise. The place that works is remembered.
 func (p *Provider) exchange(ctx context.Context, r oauthflow.ExchangeRequest) (oauthflow.Tokens, error) {
 	if !r.Client.Secret.Empty() {
 		r.Client.Method = cmp.Or(p.proven(), r.Client.Method)
@@ -24,10 +25,10 @@ func (p *Provider) exchange(ctx context.Context, r oauthflow.ExchangeRequest) (o
 	case oauthflow.ProvesClient(errAgain):
 		p.prove(other.Method)
 		return again, errAgain
-	case oauthflow.ClassOf(errAgain) == oauthflow.Later: // nobody has answered: nothing is known yet
+	case oauthflow.ClassOf(errAgain) == oauthflow.Later: // there was no answer: nothing is known yet
 		return again, errAgain
 	}
-	return tokens, err // what the provider says where it looks for the secret
+	return tokens, err // the provider's answer says where it looks for the secret
 }
 
 func (p *Provider) proven() string {

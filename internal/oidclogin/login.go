@@ -18,31 +18,32 @@ import (
 	"github.com/durward-gateway/durward/internal/token"
 )
 
-// Errors that callers branch on.
+// Errors that callers distinguish.
 var (
-	// ErrAnswer: the browser came back with something that is not the provider's answer to this attempt.
+	// ErrAnswer says that the browser came back with something that is not the provider's answer to this attempt.
 	ErrAnswer = errors.New("this is not the answer to the login that was begun")
-	// ErrDenied: the provider, or its user, said no.
+	// ErrDenied says that the provider, or its user, refused the login.
 	ErrDenied = errors.New("the identity provider did not log in")
-	// ErrRefused: the provider refuses the gateway's client or its request where codes are redeemed, or answers without what a login
-	// needs. It would again: only the operator can do something about it.
+	// ErrRefused says that the provider refuses the gateway's client or its request where codes are redeemed, or that
+	// its answer lacks something that a login needs. It would do so again: only the operator can mend it.
 	ErrRefused = errors.New("the identity provider gave the gateway no ID token")
-	// ErrProvider: the provider cannot be asked, or its answers cannot be used. Users can only try again.
+	// ErrProvider says that the provider cannot be asked, or that its answers cannot be used. Users can only try
+	// again.
 	ErrProvider = errors.New("the identity provider cannot be asked")
 )
 
 // Times of a login.
 const (
-	// Lifetime is how long a user has for logging in.
+	// Lifetime is the time that a user has for logging in.
 	Lifetime = 10 * time.Minute
-	// metadataLifetime is how long the provider's endpoints are believed to stay where they are.
+	// metadataLifetime is the time for which the provider's endpoints are cached.
 	metadataLifetime = 10 * time.Minute
 )
 
-// scopes make an ID token with the claims that say who somebody is (OpenID Connect Core section 5.4).
+// scopes returns the scopes for an ID token with the claims that describe the user (OpenID Connect Core section 5.4).
 func scopes() []string { return []string{"openid", "profile", "email"} }
 
-// Protocol is the client side of OAuth, as *oauthflow.Client speaks it.
+// Protocol is the client side of OAuth, as *oauthflow.Client implements it.
 type Protocol interface {
 	FetchProvider(ctx context.Context, issuer string) (oauthflow.Discovery, error)
 	ObtainClient(ctx context.Context, d oauthflow.Discovery, app oauthflow.Application) (oauthflow.Registration, error)
@@ -53,7 +54,8 @@ type Protocol interface {
 
 var _ Protocol = (*oauthflow.Client)(nil)
 
-// Options say where users log in, and as what client. All members are needed, except for Secret, Lacks, Log and Now.
+// Options describes the provider at which users log in, and the client. All members are required, except for Secret,
+// Lacks, Log and Now.
 type Options struct {
 	Issuer      string // exactly as in its tokens
 	Client      string // client_id
@@ -61,7 +63,7 @@ type Options struct {
 	RedirectURI string
 	Verifier    *token.IDVerifier
 	OAuth       Protocol
-	Lacks       func(*token.Claims) caller.Lack // when userinfo is asked; nil: never
+	Lacks       func(*token.Claims) caller.Lack // decides whether userinfo is asked; nil: never
 	Log         *slog.Logger                    // default none
 	Now         func() time.Time                // default time.Now
 }
@@ -72,11 +74,11 @@ type Provider struct {
 
 	mu    sync.Mutex
 	known oauthflow.Discovery
-	until time.Time // known is used until then
+	until time.Time // the time until which known is used
 	place string    // where the client's secret goes, when the provider has shown that
 }
 
-// New makes a provider. It is not asked before somebody logs in.
+// New makes a provider. The provider is not asked before the first login.
 func New(o Options) *Provider {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -87,7 +89,7 @@ func New(o Options) *Provider {
 	return &Provider{Options: o}
 }
 
-// Attempt is a login that has begun. Nobody but the gateway may read it: it is sealed into the browser's cookie.
+// Attempt holds a login that has begun. Only the gateway may read it: it is sealed into the browser's cookie.
 type Attempt struct {
 	Issuer   string
 	State    string
@@ -97,7 +99,8 @@ type Attempt struct {
 	Expires  time.Time
 }
 
-// sealedAttempt is an attempt as it is sealed. Its verifier is plain: it lives while it is sealed or opened.
+// sealedAttempt is the form in which an attempt is sealed. Its verifier is in plain text: it exists only during
+// sealing or opening.
 type sealedAttempt struct {
 	Issuer   string    `json:"issuer"`
 	State    string    `json:"state"`
@@ -107,12 +110,12 @@ type sealedAttempt struct {
 	Expires  time.Time `json:"expires"`
 }
 
-// Encode writes an attempt to be sealed.
+// Encode writes an attempt for sealing.
 func (a Attempt) Encode() ([]byte, error) {
 	return json.Marshal(sealedAttempt{a.Issuer, a.State, a.Nonce, a.Verifier.Reveal(), a.Return, a.Expires})
 }
 
-// DecodeAttempt reads what Encode wrote.
+// DecodeAttempt reads a result of Encode.
 func DecodeAttempt(plain []byte) (Attempt, error) {
 	var s sealedAttempt
 	if err := json.Unmarshal(plain, &s); err != nil {
@@ -121,7 +124,7 @@ func DecodeAttempt(plain []byte) (Attempt, error) {
 	return Attempt{s.Issuer, s.State, s.Nonce, seal.NewSecret(s.Verifier), s.Return, s.Expires}, nil
 }
 
-// Begin starts a login, and returns the address that the browser is sent to. Errors are ErrProvider.
+// Begin starts a login, and returns the address to which the browser is sent. Errors are ErrProvider.
 func (p *Provider) Begin(ctx context.Context, returnTo string) (address string, a Attempt, err error) {
 	d, err := p.metadata(ctx)
 	if err != nil {
@@ -142,16 +145,17 @@ func (p *Provider) Begin(ctx context.Context, returnTo string) (address string, 
 	return address, a, nil
 }
 
-// Matches reports whether the state of an answer is that of the attempt and the attempt is not too old. It must be asked
-// before anything else of the answer is looked at: without it anybody's link could log the browser in as somebody
-// (RFC 9700 section 4.7).
+// Matches reports whether the state of an answer is that of the attempt and the attempt is not too old. It must be
+// called before any other part of the answer is read: without it an attacker's link could log the browser in as
+// another user (RFC 9700 section 4.7).
 func (a Attempt) Matches(query url.Values, now time.Time) bool {
 	state := query["state"]
 	return len(state) == 1 && a.State != "" && subtle.ConstantTimeCompare([]byte(state[0]), []byte(a.State)) == 1 && now.Before(a.Expires)
 }
 
-// Finish redeems the provider's answer and returns the claims of the verified ID token, completed by userinfo. Errors are ErrAnswer, ErrDenied,
-// ErrRefused and ErrProvider; token.ErrInvalid when the ID token is not good, token.ErrUnavailable when nobody can say.
+// Finish redeems the provider's answer and returns the claims of the verified ID token, completed by userinfo. Errors
+// are ErrAnswer, ErrDenied, ErrRefused and ErrProvider; token.ErrInvalid when the ID token is invalid,
+// token.ErrUnavailable when this cannot be decided now.
 func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*token.Claims, error) {
 	if a.Issuer != p.Issuer || !a.Matches(query, p.Now()) {
 		return nil, ErrAnswer
@@ -164,7 +168,7 @@ func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*to
 	if err != nil {
 		return nil, err
 	}
-	// Before anything is sent anywhere or believed: a code of one provider is never redeemed at another (A04).
+	// This comes before anything is sent or believed: a code of one provider is never redeemed at another (A04).
 	if err := oauthflow.ValidateIssuer(answer.Issuer, p.Issuer, d.IssuerInResponse); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
 	}

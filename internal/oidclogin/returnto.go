@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// maxReturn bounds the address that a browser returns to after logging in.
+// maxReturn bounds the address to which a browser returns after logging in.
 const maxReturn = 1024
 
-// LocalPath returns where on this site a browser may go after logging in: raw when it is a path, with a query perhaps,
-// that every browser reads as one of this site; else fallback. Nobody's link makes a login end elsewhere (CWE-601).
+// LocalPath returns the address on this site to which a browser may go after logging in: raw when it is a path,
+// possibly with a query, that every browser reads as one of this site; else fallback. So no link can make a login end
+// elsewhere (CWE-601).
 func LocalPath(raw, fallback string) string {
 	if len(raw) > maxReturn || !strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "//") {
 		return fallback

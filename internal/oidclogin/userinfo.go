@@ -15,9 +15,9 @@ import (
 // maxClaims bounds an ID token's claims and those of userinfo together.
 const maxClaims = 64 << 10
 
-// complete adds to the claims of an ID token what it leaves out and userinfo has: many providers keep all but the subject
-// there (OpenID Connect Core section 5.4). Nobody is asked when nothing is missing. When only details are, a provider that
-// cannot be asked is no reason to refuse a login.
+// complete adds claims from userinfo that an ID token leaves out: many providers keep all but the subject there
+// (OpenID Connect Core section 5.4). Userinfo is not asked when nothing is missing. When only details are missing, a
+// provider that cannot be asked is no reason to refuse a login.
 func (p *Provider) complete(ctx context.Context, claims *token.Claims, d oauthflow.Discovery, access seal.Secret) (*token.Claims, error) {
 	if p.Lacks == nil || d.UserinfoEndpoint == "" {
 		return claims, nil
@@ -37,9 +37,9 @@ func (p *Provider) complete(ctx context.Context, claims *token.Claims, d oauthfl
 	return nil, fmt.Errorf("%w: userinfo: %w", ErrProvider, err)
 }
 
-// merge adds the members of userinfo that the ID token does not have. What the ID token says stays: it is signed, and for
-// this login. Userinfo of another subject is of another user, whose claims must not be used (OpenID Connect Core section
-// 5.3.2).
+// merge adds the members of userinfo that the ID token does not have. Claims of the ID token stay: it is signed, and
+// for this login. Userinfo of another subject belongs to another user, whose claims must not be used (OpenID Connect
+// Core section 5.3.2).
 func merge(claims *token.Claims, more strictjson.Value) (*token.Claims, error) {
 	sub, _ := claims.Object.Get("sub")
 	if other, _ := more.Get("sub"); other.Kind() != strictjson.String || !other.Is(sub.Str()) {
@@ -62,7 +62,7 @@ func merge(claims *token.Claims, more strictjson.Value) (*token.Claims, error) {
 	return &completed, nil
 }
 
-// protocolClaim reports whether a claim speaks of the ID token itself, of which userinfo has nothing to say.
+// protocolClaim reports whether a claim describes the ID token itself, about which userinfo has no say.
 func protocolClaim(name string) bool {
 	switch name {
 	case "iss", "sub", "aud", "exp", "iat", "nbf", "jti", "azp", "client_id", "cid", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "typ", "token_use", "events",

@@ -18,7 +18,7 @@ func demands(a reply) bool {
 	return a.status == http.StatusUnauthorized || a.status == http.StatusForbidden && !a.found
 }
 
-// demanded says what a server wants that refuses who asks.
+// demanded reports which authentication a server demands that refuses the probe.
 func (s *probing) demanded(ctx context.Context, a reply) {
 	s.Transport = StreamableHTTP
 	s.Authentication = AuthOther
@@ -47,8 +47,9 @@ func (s *probing) demanded(ctx context.Context, a reply) {
 	}
 }
 
-// hasAssumed reports whether there is something at the authorization endpoint that is assumed of a server without metadata, as those of
-// MCP 2025-03-26 may be. One without parameters is answered with an error of its own, or with a page.
+// hasAssumed reports whether anything answers at an assumed authorization endpoint. Endpoints of a server without
+// metadata are assumed, as MCP 2025-03-26 prescribes. A request without parameters gets an error of the endpoint's
+// own, or a page.
 func (s *probing) hasAssumed(ctx context.Context, endpoint string) bool {
 	ctx, cancel := context.WithTimeout(ctx, aside)
 	defer cancel()
@@ -68,7 +69,7 @@ func (s *probing) hasAssumed(ctx context.Context, endpoint string) bool {
 	return true
 }
 
-// notMCP says what an answer is that is not MCP.
+// notMCP describes an answer that is not MCP.
 func (s *probing) notMCP(a reply) {
 	switch {
 	case a.code() != "":
@@ -90,7 +91,7 @@ func (s *probing) notMCP(a reply) {
 	}
 }
 
-// says describes an answer within a sentence.
+// says describes an answer, for use within a sentence.
 func (a *reply) says() string {
 	if code := a.code(); code != "" {
 		return "it answers with error " + code
@@ -114,7 +115,7 @@ func (s *probing) announcesEndpoint(ctx context.Context) bool {
 	return err == nil && event.Name == "endpoint"
 }
 
-// readEvents looks at the event stream of a server that is no MCP server.
+// readEvents probes a server's event stream that is not MCP.
 func (s *probing) readEvents(ctx context.Context) {
 	response, err := s.send(ctx, http.MethodGet, "", "")
 	if err != nil {
@@ -139,7 +140,7 @@ func isEventStream(response *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// conclude completes a report of a server with which nothing is wrong.
+// conclude completes the report of a server without problems.
 func (s *probing) conclude() {
 	if s.Authentication == "" {
 		s.Authentication = AuthNone

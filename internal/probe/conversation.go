@@ -20,7 +20,7 @@ import (
 const (
 	clientInfo = `{"name":"durward","version":"1"}`
 	requestID  = "1"
-	// maxEvents is how many events are read until the one with the answer.
+	// maxEvents bounds the events that are read until the one with the answer.
 	maxEvents = 100
 )
 
@@ -33,7 +33,7 @@ type reply struct {
 	message strictjson.Value // the JSON-RPC answer; zero: there is none
 	found   bool
 	page    bool // it is HTML
-	json    bool // it is JSON, and no JSON-RPC answer
+	json    bool // it is JSON, but no JSON-RPC answer
 }
 
 // ask sends a request and reads its answer. params are the members of its params.
@@ -52,14 +52,14 @@ func (s *probing) ask(ctx context.Context, method, params string) (reply, error)
 	return readReply(response)
 }
 
-// notify sends a notification. What comes of it does not matter.
+// notify sends a notification. Its result does not matter.
 func (s *probing) notify(ctx context.Context, method string) {
 	if response, err := s.send(ctx, http.MethodPost, method, `{"jsonrpc":"2.0","method":"`+method+`"}`); err == nil {
 		_ = response.Body.Close()
 	}
 }
 
-// leave ends the session, so that nothing is left of the probe at the server.
+// leave ends the session, so that no trace of the probe is left at the server.
 func (s *probing) leave(ctx context.Context) {
 	if s.session == "" {
 		return
@@ -185,7 +185,7 @@ func (a *reply) result(name string) (strictjson.Value, bool) {
 	return result.Get(name)
 }
 
-// text returns a member of the result that is a text; "" when it is none.
+// text returns a member of the result that is a string; "" when it is none.
 func (a *reply) text(name string) string {
 	if v, ok := a.result(name); ok && v.Kind() == strictjson.String {
 		return v.Str()
@@ -215,7 +215,7 @@ func (a *reply) length(name string) (int, bool) {
 	return v.Len(), true
 }
 
-// has reports whether a member of the result is an object with a member.
+// has reports whether a member of the result is an object that has a given member.
 func (a *reply) has(name, member string) bool {
 	v, ok := a.result(name)
 	if !ok || v.Kind() != strictjson.Object {

@@ -1,6 +1,7 @@
-// Package probe asks an MCP server what it is: whether it can be reached, which revisions of MCP it speaks, how it authenticates
-// its callers, how many tools it has. What goes wrong is put into words for the administrator who entered the address, and
-// says what to do. These words tell a closed port from a silent one: only administrators may have a server probed.
+// Package probe examines an MCP server: whether it can be reached, which revisions of MCP it speaks, how it
+// authenticates its callers, how many tools it has. Problems are described for the administrator who entered the
+// address, with advice on mending them. These texts tell a closed port from a silent one: only administrators may
+// have a server probed.
 package probe
 
 import (
@@ -20,19 +21,19 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer of the server's, such as a page of its tools.
+	// maxAnswer bounds one answer of the server, such as a page of its tools.
 	maxAnswer = 4 << 20
-	// maxPages is how many pages of tools are read.
+	// maxPages bounds the pages of tools that are read.
 	maxPages = 20
-	// aside bounds a question whose answer only adds to what is known: some servers never answer what they do not know.
+	// aside bounds an optional question: some servers never answer requests that they do not know.
 	aside = time.Second
 	// legacyVersion is the newest revision that begins with initialize.
 	legacyVersion = "2025-11-25"
-	// widelySpoken is tried with servers that answer 400 to one that is too new for them, as Slack's does.
+	// widelySpoken is tried with servers that answer 400 to a revision that is too new for them, like Slack's.
 	widelySpoken = "2025-06-18"
 )
 
-// Discovery finds a server's authorization server. *oauthflow.Client is one.
+// Discovery finds a server's authorization server. *oauthflow.Client implements it.
 type Discovery interface {
 	Discover(ctx context.Context, t oauthflow.Target) (oauthflow.Discovery, error)
 }
@@ -49,10 +50,10 @@ func New(guard *netguard.Guard, oauth Discovery, timeout time.Duration) *Prober 
 	return &Prober{guard: guard, oauth: oauth, client: guard.FetchClient(timeout, maxAnswer)}
 }
 
-// Target is a server that is probed.
+// Target describes a server to probe.
 type Target struct {
 	Entry storage.DirectoryEntry
-	// Apply puts a user's credential on a request; nil: there is none, and the server is asked without.
+	// Apply puts a user's credential on a request; nil means that the server is asked without one.
 	Apply func(*http1.Request) error
 }
 
@@ -70,33 +71,33 @@ const (
 	AuthOther = "other" // a credential is demanded, and no authorization server is known
 )
 
-// Report holds the findings. Members that are not known are zero.
+// Report holds the findings. Unknown members are zero.
 type Report struct {
-	Reachable      bool // something answered in HTTP
+	Reachable      bool // an HTTP answer came
 	Transport      string
 	Revisions      []string // newest first
 	Authentication string
 	Issuer         string // the authorization server
 	Tools          *int
-	// Problem names what is wrong, "" when nothing is.
+	// Problem names the problem, "" when there is none.
 	Problem string
 	Message string
-	// Cause is for the log, never for users: nil when the message says it all.
+	// Cause is for the log, never for users. It is nil when the message is complete.
 	Cause error
 }
 
-// probing is one server being probed.
+// probing holds the state of probing one server.
 type probing struct {
 	*Prober
 	target  Target
 	url     *url.URL
 	roots   *x509.CertPool // nil: the system's
-	version string         // that was agreed on; "": none yet
+	version string         // the negotiated one; "": none yet
 	session string
 	Report
 }
 
-// Probe asks a server. It returns when ctx ends, at the latest.
+// Probe examines a server. It returns when ctx ends, at the latest.
 func (p *Prober) Probe(ctx context.Context, t Target) Report {
 	address, events := t.Entry.URL, t.Entry.Protocol == storage.ProtocolSSE
 	if events && t.Entry.EventsURL != "" {
@@ -128,7 +129,8 @@ func (p *Prober) Probe(ctx context.Context, t Target) Report {
 	return s.Report
 }
 
-// speak talks to the server as a client would: first as one of the revisions with initialize, which most servers know.
+// speak talks to the server as a client would: first in one of the revisions with initialize, which most servers
+// know.
 func (s *probing) speak(ctx context.Context) {
 	begin := func(version string) (reply, error) {
 		return s.ask(ctx, "initialize", `"protocolVersion":"`+version+`","capabilities":{},"clientInfo":`+clientInfo)
@@ -196,7 +198,7 @@ func (s *probing) askModern(ctx context.Context) bool {
 	return true
 }
 
-// plausible reports whether a stranger's word is the date that a revision is named by.
+// plausible reports whether an untrusted word is a date, the name of a revision.
 func plausible(version string) bool {
 	_, err := time.Parse(time.DateOnly, version)
 	return err == nil
@@ -233,7 +235,7 @@ func (s *probing) countTools(ctx context.Context) {
 	s.Tools = &count
 }
 
-// kind is how the directory entry says that the server authenticates.
+// kind returns the way of authentication to put into the directory entry.
 func (s *probing) kind() storage.Provider {
 	if !s.target.Entry.RequiresAuth || s.target.Entry.Provider == "" {
 		return storage.ProviderNone

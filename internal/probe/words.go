@@ -15,9 +15,9 @@ import (
 	"github.com/durward-gateway/durward/internal/netguard"
 )
 
-// unreachable says what went wrong below MCP, and what to do.
+// unreachable describes an error below MCP, with advice.
 func (s *probing) unreachable(err error) {
-	// A url.Error repeats the URL, and with it a credential that travels in the query.
+	// A url.Error repeats the URL, and with it a credential in the query.
 	for u := (*url.Error)(nil); errors.As(err, &u); {
 		err = u.Err
 	}
@@ -25,7 +25,7 @@ func (s *probing) unreachable(err error) {
 	s.Problem, s.Message = Words(s.url, s.Cause)
 }
 
-// Words names what went wrong on the way to a server, and says what to do. err is the cause below netguard's errors.
+// Words describes an error on the way to a server, with advice. err is the cause below netguard's errors.
 func Words(u *url.URL, err error) (problem, message string) {
 	host := strings.ToLower(u.Host)
 	if address, plain, ok := netguard.Refused(err); ok {
@@ -76,8 +76,8 @@ func Words(u *url.URL, err error) (problem, message string) {
 	return "broken", fmt.Sprintf("The connection to %s broke before an answer came, or the answer is no HTTP. Check the port, and the server's own log.", host)
 }
 
-// closedTo names the line that lets the gateway connect to an address. What a name resolves to is for the operator, who has the
-// log: an organization's administrator must not map the inner network by names.
+// closedTo names the line that lets the gateway connect to an address. The addresses of a name are for the operator,
+// who has the log: an organization's administrator must not map the inner network by names.
 func closedTo(u *url.URL, address netip.Addr, plain bool) string {
 	which, target := "what "+u.Hostname()+" resolves to", "ADDRESS/32"
 	if literal, err := netip.ParseAddr(u.Hostname()); err == nil && literal.Unmap() == address.Unmap() {

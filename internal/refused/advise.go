@@ -14,13 +14,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Identity is how one issuer is configured.
+// Identity holds the configuration of one issuer.
 type Identity struct {
 	Options token.Options
 	Mapping caller.Mapping
 }
 
-// Refusal is a token that was refused, to be entered into a book.
+// Refusal describes a token that was refused, to be entered into a book.
 type Refusal struct {
 	Token   *token.Unverified // nil when it is no JWT
 	Err     error
@@ -30,7 +30,7 @@ type Refusal struct {
 	Of      *Identity // of the token's issuer; nil when that is not configured
 }
 
-// Describe makes an entry but for when and where from, and whether it is verified.
+// Describe makes an entry without its time, its origin and whether it is verified.
 func Describe(r Refusal) Entry {
 	path, _ := visible.Beginning(r.Path, maxText)
 	e := Entry{Status: r.Status, Path: path}
@@ -47,8 +47,8 @@ func Describe(r Refusal) Entry {
 	return e
 }
 
-// text returns a claim as it may stand in a line of a configuration; "" when it may not: a line that is copied must not become
-// two, or another option.
+// text returns a claim in a form that may stand in a line of a configuration; "" when there is none: a copied line
+// must not become two, or another option.
 func text(payload strictjson.Value, name string) string {
 	v, _ := payload.Get(name)
 	return word(v.Str())

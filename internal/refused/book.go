@@ -17,7 +17,7 @@ const (
 	Kept          = time.Hour
 )
 
-// Entry is a token that was refused.
+// Entry describes a token that was refused.
 type Entry struct {
 	At     time.Time  `json:"at"`
 	From   netip.Addr `json:"from"` // the peer's address; of IPv6 the first 64 bits
@@ -25,14 +25,15 @@ type Entry struct {
 	Status int        `json:"status"`
 	// Verified says that the signature is the issuer's. Without it everything below may be made up.
 	Verified bool `json:"signature_verified"`
-	// Claims are the payload's members, cut to what an entry may hold. Cut names what was left out.
+	// Claims holds the payload's members, cut to the bounds of an entry. Cut names the members that were left out.
 	Claims json.RawMessage `json:"claims"`
 	Cut    []string        `json:"claims_left_out,omitempty"`
 	// Header holds the token's header: alg, kid, typ.
 	Header map[string]string `json:"header,omitempty"`
 	Advice
 
-	// OrganizationID is the organization that verified claims name by the rules of their issuer; "" when they name none.
+	// OrganizationID is the organization that verified claims name by the rules of their issuer; "" when they name
+	// none.
 	OrganizationID string `json:"-"`
 }
 
@@ -42,12 +43,12 @@ type Advice struct {
 	Reason string `json:"reason"`
 	// RefusedBy is the option of the configuration that refused it; "" when no option can change it.
 	RefusedBy string `json:"refused_by"`
-	// AcceptedBy is the line that would accept it; "" when none should.
+	// AcceptedBy is the line that would accept it; "" when there should be none.
 	AcceptedBy string `json:"accepted_by"`
-	// Issuer and Option name that option: of which identity, and its first words.
+	// Issuer and Option name that option: the issuer of its identity, and its first words.
 	Issuer string `json:"issuer,omitempty"`
 	Option string `json:"option,omitempty"`
-	// Advice says in a sentence how to mend it.
+	// Advice says in one sentence how to mend it.
 	Advice string `json:"advice"`
 }
 
@@ -60,8 +61,8 @@ type Book struct {
 	all     int
 }
 
-// Room reports whether another token from an address is remembered, and counts it. It is asked before anything costly is
-// done with the token.
+// Room reports whether another token from an address is remembered, and counts it. It is called before any costly
+// work on the token.
 func (b *Book) Room(from netip.Addr, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +99,7 @@ func (b *Book) Add(e Entry) {
 	b.entries = append(b.entries, e)
 }
 
-// Entries returns what is remembered, the newest first.
+// Entries returns the remembered tokens, the newest first.
 func (b *Book) Entries(now time.Time) []Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,10 +16,11 @@ const (
 	maxCut    = 50
 )
 
-// withheld are parts of names whose values could be used somewhere: some providers put other tokens into theirs.
+// withheld lists parts of names whose values could be misused: some providers put other tokens into theirs.
 var withheld = []string{"token", "secret", "password", "assertion", "credential", "cookie", "private"}
 
-// claims returns the members of a payload, bounded, and the names of what was left out. What could be used is replaced.
+// claims returns the members of a payload, bounded, and the names of those left out. Values that could be misused are
+// replaced.
 func claims(payload strictjson.Value) (object json.RawMessage, left []string) {
 	out := []byte{'{'}
 	for name, value := range payload.EachMember() {
@@ -45,7 +46,7 @@ func claims(payload strictjson.Value) (object json.RawMessage, left []string) {
 	return append(out, '}'), left
 }
 
-// nested reports whether a value has a member, at any depth, that is to be withheld.
+// nested reports whether a value has a member, at any depth, that must be withheld.
 func nested(value strictjson.Value) bool {
 	switch value.Kind() {
 	case strictjson.Array:

@@ -1,4 +1,4 @@
-// Package secretname knows by their names which members of a text hold secrets.
+// Package secretname tells by their names which members of a text hold secrets.
 package secretname
 
 import (
@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// names lists members that hold secrets wherever they stand, as Plain writes them.
+// names lists members that hold secrets in any place, as Plain writes them.
 var names = []string{
 	"authorization", "password", "passwd", "secret", "clientsecret", "token", "accesstoken", "refreshtoken", "apikey",
 	"privatekey", "credential", "cookie",
@@ -30,8 +30,8 @@ func Plain(name string) string {
 // Is reports whether a plain name is that of a secret.
 func Is(plain string) bool { return slices.Contains(names, plain) }
 
-// Like reports whether a name, however it is written, ends like a secret's: github_token and X-Api-Keys do. Tokens are a
-// model's where the name says of which kind they are.
+// Like reports whether a name, however it is written, ends like a secret's: github_token and X-Api-Keys do. A name
+// such as max_tokens does not: it counts a model's tokens.
 func Like(name string) bool {
 	plain := Plain(name)
 	if one, several := strings.CutSuffix(plain, "s"); several && (plain == "tokens" || !strings.HasSuffix(plain, "tokens")) {
@@ -40,7 +40,7 @@ func Like(name string) bool {
 	return slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(plain, ending) })
 }
 
-// Within reports whether a text mentions a secret's name, as one does that holds JSON, a form or a header.
+// Within reports whether a text mentions a secret's name, as JSON, forms and headers may.
 func Within(text string) bool {
 	plain := Plain(text)
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(plain, name) })

@@ -1,4 +1,4 @@
-// Package slug makes and judges slugs: the names of servers in paths.
+// Package slug makes and checks slugs: the names of servers in paths.
 package slug
 
 import (
@@ -10,10 +10,10 @@ import (
 	"unicode"
 )
 
-// MaxLength is the largest length of a slug, in bytes and characters.
+// MaxLength is the maximum length of a slug, in bytes and characters.
 const MaxLength = 63
 
-// Pattern is what a slug matches, as the API names it in its errors. Valid is the judge.
+// Pattern is the pattern of slugs, for the API's errors. Valid makes the decision.
 const Pattern = "^[a-z0-9-]+$"
 
 const (
@@ -21,11 +21,11 @@ const (
 	fallback     = "server" // for names with nothing that a slug could keep
 )
 
-// reserved words would shadow routes, present or to come (attack P04).
+// reserved lists words that would shadow routes, present or future (attack P04).
 var reserved = []string{"by-slug", "admin", "api", "health", "healthz", "readyz", "metrics", "well-known", "dev", "console", "oauth"}
 
-// Valid reports whether s has the form of a slug: 1 to 63 of a-z, 0-9 and '-', and nothing else, no line feed at the
-// end either (attack P03). A reserved slug has the form too.
+// Valid reports whether s has the form of a slug: 1 to 63 of a-z, 0-9 and '-', and nothing else, also no line feed at
+// the end (attack P03). A reserved slug has the form too.
 func Valid(s string) bool {
 	if s == "" || len(s) > MaxLength {
 		return false
@@ -38,8 +38,8 @@ func Valid(s string) bool {
 	return true
 }
 
-// Reserved reports whether a slug must not be used: words that routes need, and whatever some reader takes for a uuid,
-// with dashes anywhere or nowhere, because an id and a slug stand in the same place of a path.
+// Reserved reports whether a slug must not be used. These are words that routes need, and texts that some reader
+// takes for a uuid, with dashes anywhere or nowhere, because an id and a slug stand in the same place of a path.
 func Reserved(s string) bool {
 	if slices.Contains(reserved, s) {
 		return true
@@ -80,8 +80,8 @@ func FromName(name string) string {
 	return s
 }
 
-// WithSuffix appends a dash and 8 random hex digits to a slug, cut where needed, so that it is free of what it clashed
-// with and of reserved words.
+// WithSuffix appends a dash and 8 random hex digits to a slug, cut where needed, so that it no longer equals the slug
+// with which it clashed, nor a reserved word.
 func WithSuffix(s string, random io.Reader) (string, error) {
 	var b [suffixLength / 2]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -93,7 +93,7 @@ func WithSuffix(s string, random io.Reader) (string, error) {
 	}
 	out := suffixed(s)
 	if !Valid(s) || out[0] == '-' || Reserved(out) {
-		// A base of 24 hex digits would make a uuid with any suffix; one that starts with a word makes none.
+		// A base of 24 hex digits would make a uuid with any suffix; one that starts with a word cannot.
 		out = suffixed(fallback + "-" + FromName(s))
 	}
 	return out, nil

@@ -1,5 +1,5 @@
-// Package snippets has the texts with which each client of MCP is told of a server: for pages, the API, and development mode.
-// They are as the clients' documentation had them in November 2026.
+// Package snippets holds the texts with which a server is added to each MCP client: for pages, the API, and
+// development mode. They follow the clients' documentation of November 2026.
 package snippets
 
 import (
@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Snippet is how one client is told of a server.
+// Snippet describes how a server is added to one client.
 type Snippet struct {
-	// Client is a word for programs, Name is the client's for people.
+	// Client is a word for programs; Name is the client's name for people.
 	Client string `json:"client"`
 	Name   string `json:"name"`
-	// Where says what is to be done with the text: run it, or put it into a file.
+	// Where says where the text goes: run it, or put it into a file.
 	Where string `json:"where"`
 	Text  string `json:"text"`
 }
 
-// For makes the snippets of the server with that slug at address, the URL that clients call. A slug holds nothing that a
-// shell or a file's format would read as anything else.
+// For makes the snippets of the server with that slug at address, the URL that clients call. A slug holds nothing
+// that a shell or a file's format would read in another way.
 func For(address, slug string) []Snippet {
 	const terminal = "Run this in a terminal"
 	return []Snippet{
@@ -34,7 +34,7 @@ func For(address, slug string) []Snippet {
 	}
 }
 
-// program is a server that a client starts.
+// program describes a server that a client starts.
 type program struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`

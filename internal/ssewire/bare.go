@@ -8,26 +8,26 @@ import (
 	"io"
 )
 
-// Bare is a stream of events whose server may have forgotten to frame them: when it begins like JSON, each JSON text in it is
-// given as an event. Readers of events would find nothing in it, others would take the text for an answer that no filter has
-// seen. Not safe for concurrent use.
+// Bare is a stream of events whose server may have forgotten to frame them. When it begins like JSON, each JSON text
+// in it is returned as an event. Otherwise readers of events would find nothing in it, and other readers would take
+// the text for an answer that no filter has seen. It is not safe for concurrent use.
 type Bare struct {
 	src    io.Reader
 	max    int
-	begun  bool // the first byte that says something is behind
+	begun  bool // the first significant byte has passed
 	values *json.Decoder
 	left   io.LimitedReader // of src, for one text
-	out    []byte           // to be given out, before err
+	out    []byte           // to be returned, before err
 	err    error
 }
 
-// ErrUnframed: a stream that began like JSON went on as something else.
+// ErrUnframed says that a stream that began like JSON continued as something else.
 var ErrUnframed = errors.New("stream is neither JSON nor events")
 
 // NewBare reads src, in which a JSON text has at most max bytes.
 func NewBare(src io.Reader, max int) *Bare { return &Bare{src: src, max: max} }
 
-// Read implements io.Reader. Errors: those of src, ErrTooLarge, ErrUnframed.
+// Read implements io.Reader. Errors are those of src, ErrTooLarge and ErrUnframed.
 func (b *Bare) Read(p []byte) (int, error) {
 	for len(b.out) == 0 && b.err == nil {
 		switch {
@@ -49,7 +49,7 @@ func (b *Bare) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begin reads until it is known what the stream is. What is blank for longer than any server's blanks is not JSON.
+// begin reads until the kind of the stream is known. A stream with more blanks than any server sends is not JSON.
 func (b *Bare) begin() {
 	part := make([]byte, firstBuffer)
 	for {
@@ -72,7 +72,7 @@ func (b *Bare) begin() {
 	}
 }
 
-// after returns the rest of a stream one of whose reads ended with err.
+// after returns the rest of a stream after a read that ended with err.
 func after(src io.Reader, err error) io.Reader {
 	if err != nil {
 		return failed{err}

@@ -1,5 +1,5 @@
-// Package ssewire reads and writes server-sent events (WHATWG HTML, section 9.2) within bounds. The reader gives each
-// event both as it came, byte for byte, and parsed.
+// Package ssewire reads and writes server-sent events (WHATWG HTML, section 9.2) within bounds. The reader returns
+// each event both as it came, byte for byte, and parsed.
 package ssewire
 
 import (
@@ -12,21 +12,22 @@ import (
 // DefaultMaxEvent is the cap of one event when none is given, in bytes as they come.
 const DefaultMaxEvent = 1 << 20
 
-// ErrTooLarge: an event did not end within the cap. The stream is of no more use.
+// ErrTooLarge says that an event did not end within the cap. The stream cannot be used any more.
 var ErrTooLarge = errors.New("event is larger than its cap")
 
-// Event is one block of a stream. It is valid until the next call of [Reader.Next].
+// Event holds one block of a stream. It is valid until the next call of [Reader.Next].
 type Event struct {
 	// Raw is the block as it came, line ends included. The Raw of all events of a stream, joined, are the stream. (The LF
 	// of a CRLF whose CR ended an event, and that came later, is the start of the next one's Raw.)
 	Raw []byte
 	// Name is the event field's value; "" means "message".
 	Name string
-	// Data is the data lines joined by LF. HasData tells `data:` from none: a block without a data line dispatches
-	// nothing, an empty data line is how servers prime a resumable stream.
+	// Data is the data lines joined by LF. HasData distinguishes `data:` from no data line: a block without a data
+	// line dispatches no event, and servers prime a resumable stream with an empty data line.
 	Data    []byte
 	HasData bool
-	// ID is the id field's value; HasID tells `id:`, which resets the cursor, from none. Ids with NUL are ignored.
+	// ID is the id field's value. HasID distinguishes `id:`, which resets the cursor, from no id field. Ids with NUL
+	// are ignored.
 	ID    string
 	HasID bool
 	// Retry is the retry field in milliseconds, -1 when there is none (or not of digits only, at most 18 of them).
@@ -36,19 +37,19 @@ type Event struct {
 	// Strange says that the block has a line that is neither a field of the standard nor a comment: readers that follow the
 	// standard leave it out.
 	Strange bool
-	// Incomplete says that the stream ended before the block's empty line. Browsers drop such an event, some MCP clients
-	// act on it, so whoever filters must look at it too.
+	// Incomplete says that the stream ended before the block's empty line. Browsers drop such an event, some MCP
+	// clients act on it, so a filter must check it too.
 	Incomplete bool
 }
 
-// Reader splits a stream into events. Not safe for concurrent use.
+// Reader splits a stream into events. It is not safe for concurrent use.
 type Reader struct {
 	src        io.Reader
 	max        int
 	buf        []byte // buf[start:end] is unread
 	start, end int
-	used       int  // length of the block that Next gave out last
-	begun      bool // the place of a byte order mark is behind
+	used       int  // length of the block that Next returned last
+	begun      bool // the place of a byte order mark has passed
 	busy       bool // there was more at a time than a small buffer holds
 	afterCR    bool // the last block ended with a CR: an LF at start belongs to it
 	err        error
@@ -58,8 +59,8 @@ type Reader struct {
 }
 
 const (
-	firstBuffer = 512     // a stream that says little waits with no more
-	keptBuffer  = 2 << 10 // of one that once had more to say than that
+	firstBuffer = 512     // size for a stream with little data
+	keptBuffer  = 2 << 10 // size for one that once had more at a time than that
 	bom         = "\xef\xbb\xbf"
 )
 
@@ -72,9 +73,10 @@ func NewReader(src io.Reader, max int) *Reader {
 	return &Reader{src: src, max: max}
 }
 
-// Next returns the next block: an event, a comment line between events, or a stray empty line (an Event with nothing but
-// Raw). It returns as soon as the block's last line end is there. Errors: io.EOF at the stream's end, [ErrTooLarge], or
-// what src failed with; an unfinished event comes before io.EOF (Incomplete) but not before other errors.
+// Next returns the next block: an event, a comment line between events, or a stray empty line (an Event with only
+// Raw). It returns as soon as the block's last line end is there. Errors are io.EOF at the stream's end,
+// [ErrTooLarge], and the errors of src; an unfinished event comes before io.EOF (Incomplete) but not before other
+// errors.
 func (r *Reader) Next() (*Event, error) {
 	r.release()
 	e := &r.event
@@ -95,8 +97,8 @@ func (r *Reader) Next() (*Event, error) {
 	return e, nil
 }
 
-// Rest returns the stream after the block that Next gave out last, or, after [ErrTooLarge], from the block that was too large.
-// The Reader must not be used any more; the last Event stays valid.
+// Rest returns the stream after the block that Next returned last, or, after [ErrTooLarge], from the block that was
+// too large. The Reader must not be used any more; the last Event stays valid.
 func (r *Reader) Rest() io.Reader {
 	unread := bytes.NewReader(r.buf[r.start+r.used : r.end])
 	if r.err != nil {
@@ -110,7 +112,7 @@ type failed struct{ err error }
 
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
-// release forgets the block given out last, and the memory of a long one.
+// release forgets the last returned block, and frees the memory of a long one.
 func (r *Reader) release() {
 	r.start += r.used
 	r.used = 0
@@ -148,7 +150,7 @@ func (r *Reader) lead() (int, error) {
 	return 0, nil
 }
 
-// block returns the length of the block at start, reading as much as it takes. All positions are relative to start,
+// block returns the length of the block at start, reading as much as necessary. All positions are relative to start,
 // because fill moves the buffer's contents. Every byte is searched once for LF and once for CR, so that a stream of
 // empty lines or of bare CRs costs no more than any other.
 func (r *Reader) block(lead int, e *Event) (int, error) {
@@ -198,7 +200,7 @@ func (r *Reader) block(lead int, e *Event) (int, error) {
 					next++
 				}
 			case last:
-				// Not waited for: a stream of bare CRs would always be one event late.
+				// It is not waited for: otherwise a stream of bare CRs would always be one event late.
 				r.afterCR = true
 			}
 		}
@@ -212,7 +214,7 @@ func (r *Reader) block(lead int, e *Event) (int, error) {
 	}
 }
 
-// fill reads more, and says whether there is more.
+// fill reads more, and reports whether there is more.
 func (r *Reader) fill() bool {
 	if r.err != nil {
 		return false
@@ -223,7 +225,7 @@ func (r *Reader) fill() bool {
 		case unread == cap(r.buf):
 			size := firstBuffer
 			if unread > 0 || r.busy {
-				size = max(unread+unread/2, keptBuffer) // not twice: a stream that nobody takes holds it
+				size = max(unread+unread/2, keptBuffer) // not twice: a stream whose reader is slow holds it
 			}
 			// One byte above the cap is enough to know that an event is too large.
 			grown := make([]byte, min(size, max(r.max+1, firstBuffer)))
@@ -288,7 +290,7 @@ func (r *Reader) parse(block []byte, e *Event) {
 	}
 }
 
-// named returns a name as a string. A stream has few: the last one is kept, unless it is long.
+// named returns a name as a string. A stream has few names: the last one is kept, unless it is long.
 func (r *Reader) named(name []byte) string {
 	if len(name) > 64 {
 		return string(name)
@@ -299,7 +301,7 @@ func (r *Reader) named(name []byte) string {
 	return r.name
 }
 
-// Lines yields the lines of b without their ends; what follows the last line end is a line when it is not empty.
+// Lines yields the lines of b without their ends; non-empty text after the last line end is a line too.
 func Lines(b []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for len(b) > 0 {

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Ready reports whether [Reader.Next] will return a block without reading more. It may say no although it would, for line
-// ends other than LF.
+// Ready reports whether [Reader.Next] will return a block without reading more. For line ends other than LF it may
+// return false although Next would.
 func (r *Reader) Ready() bool {
 	return bytes.Contains(r.buf[r.start+r.used:r.end], []byte("\n\n"))
 }

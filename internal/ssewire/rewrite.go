@@ -5,20 +5,20 @@ import (
 	"io"
 )
 
-// Rewriter is a stream whose events may get other data. An event is passed on once it is whole; those that keep their data
-// pass byte for byte, the others keep their id, name and retry time. Lines that are no field of the standard do not pass: a
-// reader that is not strict may take one for data. Not safe for concurrent use.
+// Rewriter is a stream whose events may get other data. An event is passed on once it is whole. Events that keep
+// their data pass byte for byte, the others keep their id, name and retry time. Lines that are no field of the
+// standard are dropped: a lenient reader may take one for data. It is not safe for concurrent use.
 type Rewriter struct {
 	events *Reader
 	edit   func(*Event) ([]byte, bool)
-	whole  bool   // an event that the stream ends in is ended
-	out    []byte // to be given out, before err
+	whole  bool   // an unfinished event at the stream's end is completed
+	out    []byte // to be returned, before err
 	torn   bool   // the last event was written anew, and ended with a CR: an LF that follows is part of it
 	err    error
 }
 
-// Edit says what stands in the place of an event's data; ok false: it stays. Nil data is none: such an event is nothing to
-// a client but the place from which it resumes.
+// Edit returns the replacement of an event's data; ok false keeps the data. Nil data means none: to a client such an
+// event is only the place from which it resumes.
 type Edit func(data []byte) (changed []byte, ok bool)
 
 // NewRewriter reads src, whose events have at most max bytes. edit is called for each event that has data.
@@ -31,25 +31,25 @@ func NewRewriter(src io.Reader, max int, edit Edit) *Rewriter {
 	}}
 }
 
-// NewEventRewriter is NewRewriter for an edit that goes by the whole event, and is called for each that has data, an id, a name or strange lines. An
-// event that loses its data loses its name, too. The stream's last event, when it is not ended, is ended, or left out when
-// nothing is left of its data.
+// NewEventRewriter is like NewRewriter, for an edit that needs the whole event. edit is called for each event that
+// has data, an id, a name or strange lines. An event that loses its data loses its name, too. An unfinished last
+// event of the stream is completed, or left out when nothing is left of its data.
 func NewEventRewriter(src io.Reader, max int, edit func(*Event) (changed []byte, ok bool)) *Rewriter {
 	return &Rewriter{events: NewReader(src, max), edit: edit, whole: true}
 }
 
-// Read implements io.Reader, as Lend.
+// Read implements io.Reader, by Lend.
 func (r *Rewriter) Read(p []byte) (int, error) {
 	lent, err := r.Lend(len(p))
 	return copy(p, lent), err
 }
 
-// Lend gives the next bytes, at most so many, without a copy of them: they are valid until the next call. Errors: those of
-// the stream, ErrTooLarge. The end comes with the last bytes where it is known: who passes them on can then end its own
+// Lend returns the next bytes, at most so many, without a copy: they are valid until the next call. Errors are those
+// of the stream and ErrTooLarge. The end comes with the last bytes where it is known: so a caller can end its own
 // stream in the same write.
 func (r *Rewriter) Lend(most int) ([]byte, error) {
 	if len(r.out) == 0 {
-		r.out = nil // it may be memory that the reader lets go of
+		r.out = nil // it may be memory that the reader frees
 		var err error
 		if r.out, err = r.Next(); err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func (r *Rewriter) Lend(most int) ([]byte, error) {
 	return lent, nil
 }
 
-// Next gives a whole event in place of its bytes one after the other, valid until the next call. Errors are those of Lend.
+// Next returns a whole event at once, valid until the next call. Errors are those of Lend.
 func (r *Rewriter) Next() ([]byte, error) {
 	for r.err == nil {
 		event, err := r.events.Next()
@@ -95,7 +95,7 @@ func (r *Rewriter) Next() ([]byte, error) {
 	return nil, r.err
 }
 
-// edits reports whether there is something to edit in an event.
+// edits reports whether edit must be called for an event.
 func (r *Rewriter) edits(e *Event) bool {
 	return len(e.Data) > 0 || r.whole && (e.HasID || e.Name != "" || e.Strange)
 }

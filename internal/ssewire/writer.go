@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Writer writes events, each as one piece that is to arrive at once. Not safe for concurrent use.
+// Writer writes events, each as one piece that should arrive at once. It is not safe for concurrent use.
 type Writer struct {
 	send func(frame []byte) error
 	buf  []byte
 }
 
-// NewWriter writes to w and calls flush after each event; a nil flush is none. http.ResponseController's Flush fits.
+// NewWriter writes to w and calls flush after each event; flush may be nil. http.ResponseController's Flush fits.
 func NewWriter(w io.Writer, flush func() error) *Writer {
 	return NewSender(func(frame []byte) error {
 		if _, err := w.Write(frame); err != nil || flush == nil {
@@ -23,7 +23,7 @@ func NewWriter(w io.Writer, flush func() error) *Writer {
 	})
 }
 
-// NewSender gives each event to send.
+// NewSender returns a Writer that passes each event to send.
 func NewSender(send func(frame []byte) error) *Writer { return &Writer{send: send} }
 
 // Event writes one event. An empty name is left out. Data may have any line ends; each of its lines becomes a data line,
@@ -43,7 +43,7 @@ func (w *Writer) Heartbeat() error { return w.own(append(w.buf[:0], ":\n\n"...))
 func (w *Writer) Raw(frame []byte) error { return w.send(frame) }
 
 func (w *Writer) own(frame []byte) error {
-	// A stream waits far longer than it writes: a large frame is not kept.
+	// A stream waits far longer than it writes: so a large frame is not kept.
 	if w.buf = frame[:0]; cap(frame) > keptBuffer {
 		w.buf = nil
 	}

@@ -1,5 +1,5 @@
-// Package visible writes texts from elsewhere so that people who decide by them see everything that is in them (attack
-// M17): on pages, in questions that clients show, in descriptions of tools.
+// Package visible writes untrusted texts so that people who decide by them see everything in them (attack M17): on
+// pages, in questions that clients show, in descriptions of tools.
 package visible
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a text in which every character that shows nothing, moves others about or could be taken for a line's end is
-// spelled out as ⟨U+202E⟩, and bytes that are no UTF-8 as ⟨0xFF⟩.
+// Text returns a text in which misleading characters are spelled out as ⟨U+202E⟩, and bytes that are no UTF-8 as
+// ⟨0xFF⟩. Misleading characters show nothing, move others about or could be taken for a line's end.
 func Text(text string) string {
 	if !strings.ContainsFunc(text, hidden) && utf8.ValidString(text) {
 		return text
@@ -19,14 +19,14 @@ func Text(text string) string {
 	return shown
 }
 
-// Beginning is at most limit bytes of Text, which never end within a character or what it is spelled out as. whole reports
-// whether nothing was left out.
+// Beginning returns at most limit bytes of Text, which never end within a character or its spelled-out form. whole
+// reports whether nothing was left out.
 func Beginning(text string, limit int) (shown string, whole bool) {
 	shown, left := Cut(text, limit)
 	return shown, left == 0
 }
 
-// Cut is Beginning, and how many bytes of the text are left out.
+// Cut returns the same text as Beginning, and the number of bytes that are left out.
 func Cut(text string, limit int) (shown string, left int) {
 	var out strings.Builder
 	for i := 0; i < len(text); {
@@ -47,8 +47,9 @@ func Cut(text string, limit int) (shown string, left int) {
 	return out.String(), 0
 }
 
-// hidden: control characters (ANSI sequences begin with one), the marks that turn the direction of text, blanks of other
-// widths, private and unassigned characters, and those that Unicode says may be left out when text is shown.
+// hidden reports whether a character is spelled out: control characters (ANSI sequences begin with one), the marks
+// that turn the direction of text, blanks of other widths, private and unassigned characters, and those that Unicode
+// allows to leave out when text is shown.
 func hidden(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == '\u2800'
 }

@@ -9,23 +9,24 @@ import (
 // Piece is a part of a JSON text as a page shows it.
 type Piece struct {
 	Text string
-	// Quoted: a string of the JSON, to be shown apart from what is around it. Text that runs from right to left would pull
-	// its neighbours along, and a member's value would seem to be another one's.
+	// Quoted marks a string of the JSON, which is shown apart from the text around it. Text that runs from right to
+	// left would pull its neighbours along, and a member's value would seem to be another one's.
 	Quoted bool
-	// Omitted is how many bytes of the JSON are left out after the text.
+	// Omitted is the number of bytes of the JSON that are left out after the text.
 	Omitted int
 }
 
 const (
-	// maxIndent bounds how far deep values are moved to the right.
+	// maxIndent bounds the indentation of deep values.
 	maxIndent = 16
-	// stringShare is the part of a layout that one string may take: a long one must not push out of sight what follows it.
+	// stringShare bounds the share of a layout that one string may take: a long one must not push the following text
+	// out of sight.
 	stringShare = 4
 )
 
-// JSON lays a valid JSON text out for people, one member a line, with everything visible: numbers and strings stay as they
-// are written. Long strings are cut, and it stops after about limit bytes of the layout; whole reports whether nothing is
-// left out.
+// JSON lays a valid JSON text out for people, one member a line, with everything visible: numbers and strings stay as
+// they are written. Long strings are cut, and the layout stops after about limit bytes; whole reports whether nothing
+// is left out.
 func JSON(text []byte, limit int) (pieces []Piece, whole bool) {
 	l := layouter{limit: limit}
 	for i := 0; i < len(text); {
@@ -48,7 +49,7 @@ type layouter struct {
 	cut    bool // a string is not shown to its end
 }
 
-// token lays out what the text begins with and returns its length.
+// token lays out the first token of the text and returns its length.
 func (l *layouter) token(text []byte) int {
 	switch c := text[0]; c {
 	case '"':

@@ -18,16 +18,16 @@ var (
 
 	//go:embed layout.html
 	layoutText string
-	// layout holds the common parts of all pages. The style sheet stands in it, so that it is shown wherever an answer comes
-	// from: a Caddyfile may send the other addresses of a site elsewhere.
+	// layout holds the common parts of all pages. It contains the style sheet itself, because a Caddyfile may send
+	// the other addresses of a site elsewhere: so an answer from any address has the style.
 	layout = strings.Replace(layoutText, "/* style.css */", style, 1)
 )
 
-// Name is the product's, and stands at the top of its pages.
+// Name is the product's name, at the top of its pages.
 const Name = "durward"
 
-// policy is everything of a page's Content-Security-Policy but where its forms lead, and its script. Pictures are allowed
-// inside the page alone, for its icon.
+// policy returns a page's Content-Security-Policy without the destinations of its forms, and its script. The only
+// pictures allowed are those inside the page, for its icon.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
@@ -37,19 +37,19 @@ var policy = func() string {
 // Link leads to another address of the same site.
 type Link struct{ Address, Text string }
 
-// User is somebody who is logged in with a browser, with the form that logs them out.
+// User is a user who is logged in with a browser, with the form that logs them out.
 type User struct{ Name, Token, Logout string }
 
-// Frame stands around the content of a page.
+// Frame describes the surroundings of a page's content.
 type Frame struct {
 	Title string
 	// Site is the name of another site than the gateway's own, which has no front page. Default: the gateway's.
 	Site string
-	// Back leads to where the reader came from. Default: nowhere but to the front page.
+	// Back leads to the page from which the reader came. Default: only to the front page.
 	Back Link
-	// Links are where else the reader can go.
+	// Links lists other pages to which the reader can go.
 	Links []Link
-	// User is who reads; nil when nobody is logged in.
+	// User is the reader; nil when nobody is logged in.
 	User *User
 }
 
@@ -60,7 +60,8 @@ type Template struct {
 	script   string // the address of the script for times, "" for none
 }
 
-// MustParse makes a template of a page's content, which is below its heading. It panics when the content is no template.
+// MustParse makes a template of a page's content, which is below its heading. It panics when the content is no valid
+// template.
 func MustParse(content string) *Template {
 	t, err := Parse(content)
 	if err != nil {
@@ -87,11 +88,12 @@ func (t *Template) Wide() *Template {
 	return t
 }
 
-// Secure sets what every answer to a browser needs: its address may carry a code or a state, and its page a button
-// (RFC 9700 sections 4.2 and 4.16).
+// Secure sets the headers that every answer to a browser needs: its address may carry a code or a state, and its page
+// a button (RFC 9700 sections 4.2 and 4.16).
 func Secure(h http.Header) { SecureForms(h, "'self'") }
 
-// SecureForms is Secure for a page whose forms lead to the given sources (CSP level 3, section 6.4.1); "" allows all.
+// SecureForms sets the same headers as Secure, for a page whose forms lead to the given sources (CSP level 3, section
+// 6.4.1); "" allows all.
 func SecureForms(h http.Header, sources string) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
@@ -103,12 +105,12 @@ func SecureForms(h http.Header, sources string) {
 	h.Set("Content-Security-Policy", policy+sources)
 }
 
-// Write answers with a page of which nothing is said but its title. When there is an error, nothing has been written.
+// Write answers with a page of which only the title is given. When it returns an error, nothing has been written.
 func (t *Template) Write(w http.ResponseWriter, status int, title string, data any) error {
 	return t.WriteIn(w, status, Frame{Title: title}, data)
 }
 
-// WriteIn answers with a page in its frame. When there is an error, nothing has been written.
+// WriteIn answers with a page in its frame. When it returns an error, nothing has been written.
 func (t *Template) WriteIn(w http.ResponseWriter, status int, frame Frame, data any) error {
 	body, err := t.Render(frame, data)
 	if err != nil {
@@ -122,7 +124,7 @@ func (t *Template) WriteIn(w http.ResponseWriter, status int, frame Frame, data 
 	return nil
 }
 
-// Render makes a page, for who sets its header themselves.
+// Render makes a page, for callers that set its headers themselves.
 func (t *Template) Render(frame Frame, data any) ([]byte, error) {
 	var body bytes.Buffer
 	err := t.template.Execute(&body, struct {
@@ -145,7 +147,7 @@ func send(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// Redirect sends the browser to an address by GET. location must not come from a request without having been checked.
+// Redirect sends the browser to an address by GET. A location from a request must have been checked.
 func Redirect(w http.ResponseWriter, location string) {
 	Secure(w.Header())
 	w.Header().Set("Location", location)

@@ -18,14 +18,14 @@ var (
 	}()
 )
 
-// Times has the page's <time> elements shown by the reader's clock, by the script that [WriteTimes] answers with at that address
-// of the same site. It is the only script that pages have: inline ones stay forbidden.
+// Times has the page's <time> elements shown in the reader's time zone. This is done by the script that [WriteTimes]
+// serves at that address of the same site. It is the only script that pages have: inline ones stay forbidden.
 func (t *Template) Times(address string) *Template {
 	t.script = address
 	return t
 }
 
-// WriteTimes answers with the script for times. A browser may keep it, and asks whether it is still the same.
+// WriteTimes answers with the script for times. A browser may keep it, and asks each time whether it has changed.
 func WriteTimes(w http.ResponseWriter, r *http.Request) {
 	Secure(w.Header())
 	w.Header().Set("Cache-Control", "no-cache")

@@ -1,5 +1,5 @@
-// Package browser walks through login pages as a person with a browser does: it opens an address, fills in the form it
-// finds, and follows redirects, but never into an address that the caller wants to see instead.
+// Package browser walks through login pages as a person with a browser does: it opens an address, fills in the form
+// it finds, and follows redirects, but never to an address that the caller wants to see instead.
 //
 // Addresses of such pages carry codes and states. Errors name them without their query.
 package browser
@@ -21,14 +21,14 @@ const (
 	maxRedirects = 10
 )
 
-// Browser opens pages. It keeps no cookies: the pages it is for set none.
+// Browser opens pages. It keeps no cookies: its pages set none.
 type Browser struct {
 	client *http.Client
 	stop   *url.URL
 	visits []Visit
 }
 
-// Visit is one request of a walk, as it may be shown: without the values of parameters.
+// Visit describes one request of a walk in a form that may be shown: without the values of parameters.
 type Visit struct {
 	Method, URL string
 	Parameters  []string // names of the query's parameters, sorted
@@ -38,7 +38,7 @@ type Visit struct {
 // Visits returns every request so far. Pages at the stop address are not among them.
 func (b *Browser) Visits() []Visit { return slices.Clone(b.visits) }
 
-// New makes a browser. It asks no proxy, because what it is for is on this machine. stop, when it is not nil, is an
+// New makes a browser. It uses no proxy, because its pages are on this machine. stop, when it is not nil, is an
 // address that is not opened: a redirect there ends the walk.
 func New(client *http.Client, stop *url.URL) *Browser {
 	own := *client
@@ -46,15 +46,14 @@ func New(client *http.Client, stop *url.URL) *Browser {
 	return &Browser{client: &own, stop: stop}
 }
 
-// Page is where a walk has led.
+// Page is the page to which a walk has led.
 type Page struct {
-	// URL is the page's address: the stop address, with what the redirect put into its query, or that of the page that
-	// was opened.
+	// URL is the page's address: the stop address, with the query of the redirect, or that of the opened page.
 	URL *url.URL
 	// Stopped says that URL is the stop address. Nothing else is known of it then.
 	Stopped bool
 	Status  int
-	// Title and Text are what a person would read: the first heading, and the text of the paragraphs.
+	// Title and Text are the parts that a person would read: the first heading, and the text of the paragraphs.
 	Title, Text string
 	// Form is the page's form, nil when it has none.
 	Form *Form
@@ -101,7 +100,7 @@ func (b *Browser) walk(ctx context.Context, method string, u *url.URL, body stri
 		if b.stop != nil && next.Scheme == b.stop.Scheme && next.Host == b.stop.Host && next.Path == b.stop.Path {
 			return &Page{URL: next, Stopped: true}, nil
 		}
-		// Browsers turn what was posted into a GET on 302 and 303, and these pages send nothing else.
+		// Browsers turn a POST into a GET on 302 and 303, and these pages send no other redirects.
 		method, u, body = http.MethodGet, next, ""
 	}
 	return nil, fmt.Errorf("%s redirects in a circle", Plain(u))
@@ -127,7 +126,7 @@ func (b *Browser) send(ctx context.Context, method string, u *url.URL, body stri
 	return response, nil
 }
 
-// redirect returns where the answer leads, nil when it is a page; it closes the body of a redirect.
+// redirect returns the destination of the answer, nil when it is a page; it closes the body of a redirect.
 func redirect(response *http.Response) (*url.URL, error) {
 	switch response.StatusCode {
 	case http.StatusFound, http.StatusSeeOther:
@@ -157,10 +156,10 @@ func Plain(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// Names returns the names of the parameters in an address, sorted: what may be shown of them.
+// Names returns the names of the parameters in an address, sorted: the part of the query that may be shown.
 func Names(u *url.URL) []string { return slices.Sorted(maps.Keys(u.Query())) }
 
-// WithoutQuery takes the query out of the address in an error of net/http.
+// WithoutQuery removes the query from the address in an error of net/http.
 func WithoutQuery(err error) error {
 	var failure *url.Error
 	if !errors.As(err, &failure) {

@@ -12,11 +12,11 @@ import (
 
 // Form is a page's first form.
 type Form struct {
-	// Action is where it is sent, as written in the page.
+	// Action is the address to which it is sent, as written in the page.
 	Action string
-	// Fields are what it comes with: the values of its inputs, hidden ones included.
+	// Fields holds its initial values: those of its inputs, hidden ones included.
 	Fields map[string]string
-	// Choices are the values of its named buttons: pressing one sends its value.
+	// Choices holds the values of its named buttons: pressing one sends its value.
 	Choices map[string][]string
 }
 
@@ -28,12 +28,12 @@ func (f *Form) values() url.Values {
 	return values
 }
 
-// reading is the state of reading a page.
+// reading holds the state of reading a page.
 type reading struct {
 	page     *Page
 	inForm   bool
 	text     *strings.Builder // collects text, nil outside a heading or paragraph
-	finished func(string)     // receives what was collected
+	finished func(string)     // receives the collected text
 }
 
 func (p *Page) read(r io.Reader) error {

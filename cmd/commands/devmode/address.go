@@ -1,5 +1,5 @@
-// Package devmode is what `durward dev` needs around the gateway: an address that only this machine reaches, a data
-// directory that is nobody else's, and what is printed once it runs.
+// Package devmode provides the surroundings of the gateway for `durward dev`: an address that only this machine
+// reaches, a data directory that nothing else uses, and the text that is printed once it runs.
 package devmode
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/internal/loopback"
 )
 
-// ParseListen reads the address to listen on, host:port with a loopback host. Development mode lets anybody log in as
-// anybody, so it is for this machine only. localhost means 127.0.0.1.
+// ParseListen reads the address to listen on, host:port with a loopback host. In development mode anybody can log in
+// as anybody, so it is for this machine only. localhost means 127.0.0.1.
 func ParseListen(text string) (netip.AddrPort, error) {
 	host, portText, err := net.SplitHostPort(text)
 	if err != nil {

@@ -12,47 +12,48 @@ import (
 )
 
 const (
-	// markerFile says that development mode made the directory. It is also what a running instance holds a lock on.
+	// markerFile says that development mode made the directory. A running instance also holds a lock on it.
 	markerFile  = ".durward-dev"
 	markerText  = "`durward dev` made this directory and keeps its data here. `durward dev --reset` empties it.\n"
 	addressFile = "address"
-	// SocketFile is the admin endpoint.
+	// SocketFile is the socket of the admin endpoint.
 	SocketFile = "admin.sock"
-	// caddyFolder is where Caddy keeps an id of the instance and the stamps of its housekeeping.
+	// caddyFolder is the folder in which Caddy keeps an id of the instance and the stamps of its housekeeping.
 	caddyFolder = "caddy"
-	// maxSocketPath is how long the address of a unix socket may be on the strictest of the usual systems, without its
-	// final NUL: 104 bytes on macOS and the BSDs, 108 on Linux.
+	// maxSocketPath bounds the address of a unix socket on the strictest of the usual systems, without its final NUL:
+	// 104 bytes on macOS and the BSDs, 108 on Linux.
 	maxSocketPath = 103
 )
 
-// ours are the files that development mode and the gateway make in the data directory. Anything else is somebody's.
+// ours lists the files that development mode and the gateway make in the data directory. Any other file belongs to
+// somebody else.
 var ours = map[string]bool{
 	markerFile: true, addressFile: true, SocketFile: true,
 	"durward.db": true, "durward.db-wal": true, "durward.db-shm": true, "durward.db-journal": true,
 	"master.key": true, "devidp-identity.json": true, "devidp-grants.json": true, "demo-grants.json": true, "demo.address": true,
 }
 
-// oursInCaddyFolder are the entries that Caddy makes in its folder.
+// oursInCaddyFolder lists the entries that Caddy makes in its folder.
 var oursInCaddyFolder = map[string]bool{"instance.uuid": true, "last_clean.json": true, "locks": true}
 
 // digestFolder is the name of a folder in one of oursInFolders.
 var digestFolder = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// oursInFolders are the files in the folders that hold the audit journals, each in a folder of its node, and the usage that
-// is not stored yet, each in a folder of its store.
+// oursInFolders lists the files in the folders of the audit journals, each in a folder of its node, and of the usage
+// that is not stored yet, each in a folder of its store.
 var oursInFolders = map[string]*regexp.Regexp{
 	"audit": regexp.MustCompile(`^(lock|ring|\d{8}\.ndjson.*)$`),
 	"usage": regexp.MustCompile(`^([0-9a-zA-Z-]+-\d{19}\.json|\d+\.tmp)$`),
 }
 
-// Directory is a data directory, held by this process until it ends.
+// Directory is a data directory, locked by this process until it ends.
 type Directory struct {
 	path        string
 	inCaddyfile string
 	marker      *os.File
 }
 
-// OpenDirectory makes the directory, or finds that it is one of development mode's, and holds it.
+// OpenDirectory makes the directory, or checks that it is one of development mode's, and locks it.
 func OpenDirectory(path string) (*Directory, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -80,7 +81,7 @@ func OpenDirectory(path string) (*Directory, error) {
 	return d, nil
 }
 
-// check refuses a directory that is in use for something else.
+// check refuses a directory that has another use.
 func (d *Directory) check() error {
 	_, err := os.Lstat(d.file(markerFile))
 	if err == nil {
@@ -116,7 +117,7 @@ func (d *Directory) mark() error {
 	return err
 }
 
-// Close lets go of the directory, and takes back the address.
+// Close unlocks the directory, and removes the address.
 func (d *Directory) Close() error {
 	err := os.Remove(d.file(addressFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +141,7 @@ func (d *Directory) Reset() error {
 		return fmt.Errorf("--reset: %w", err)
 	}
 	for _, entry := range entries {
-		if entry.Name() == markerFile { // it is held
+		if entry.Name() == markerFile { // it is locked
 			continue
 		}
 		if err := os.RemoveAll(d.file(entry.Name())); err != nil {
@@ -150,7 +151,7 @@ func (d *Directory) Reset() error {
 	return nil
 }
 
-// foreign lists what development mode did not make.
+// foreign lists the entries that development mode did not make.
 func (d *Directory) foreign() ([]string, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -181,7 +182,7 @@ func (d *Directory) foreign() ([]string, error) {
 	return foreign, nil
 }
 
-// foreignIn lists what in a folder of the directory is not known.
+// foreignIn lists the unknown entries in a folder of the directory.
 func (d *Directory) foreignIn(folder string, known func(fs.DirEntry) bool) ([]string, error) {
 	entries, err := os.ReadDir(d.file(folder))
 	if err != nil {
@@ -196,7 +197,7 @@ func (d *Directory) foreignIn(folder string, known func(fs.DirEntry) bool) ([]st
 	return foreign, nil
 }
 
-// foreignInFolders lists what in the folders of a folder is not known.
+// foreignInFolders lists the unknown entries in the folders of a folder.
 func (d *Directory) foreignInFolders(folder string, known *regexp.Regexp) ([]string, error) {
 	var folders []string
 	foreign, err := d.foreignIn(folder, func(e fs.DirEntry) bool {
@@ -216,8 +217,8 @@ func (d *Directory) foreignInFolders(folder string, known *regexp.Regexp) ([]str
 	return foreign, nil
 }
 
-// isOurs knows also the files that a state file is written to before it takes the place of the former one, which a crash
-// may leave behind: .<name>-<digits>.
+// isOurs reports whether a name is one of ours. It also knows the temporary files to which a state file is written
+// before it replaces the former one, which a crash may leave behind: .<name>-<digits>.
 func isOurs(name string) bool {
 	if ours[name] {
 		return true
@@ -238,8 +239,9 @@ func some(names []string) string {
 // Path returns the directory's absolute path.
 func (d *Directory) Path() string { return d.path }
 
-// PathInCaddyfile returns the directory's path as it can stand in a Caddyfile and in the address of a socket: absolute, or
-// relative to the working directory when the absolute one is too long or holds characters that mean something else there.
+// PathInCaddyfile returns the directory's path as it can stand in a Caddyfile and in the address of a socket:
+// absolute, or relative to the working directory when the absolute one is too long or holds characters with another
+// meaning there.
 func (d *Directory) PathInCaddyfile() string { return d.inCaddyfile }
 
 func pathInCaddyfile(absolute string) (string, error) {

@@ -11,7 +11,7 @@ import (
 // errHeld says that another process holds the file.
 var errHeld = errors.New("another process holds it")
 
-// hold opens a file, makes it when there is none, and locks it until it is closed or the process ends, however it ends.
+// hold opens a file, makes it when there is none, and locks it until it is closed or the process ends in any way.
 func hold(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

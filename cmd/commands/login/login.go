@@ -1,5 +1,5 @@
-// Package login gets access tokens from the development identity provider, over the same pages and endpoints that people
-// and agents use: authorization code with PKCE, or client credentials.
+// Package login gets access tokens from the development identity provider, over the same pages and endpoints that
+// people and agents use: authorization code with PKCE, or client credentials.
 package login
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// issuerPath is where the development identity provider is on a gateway in development mode.
+// issuerPath is the path of the development identity provider on a gateway in development mode.
 const issuerPath = "/dev/idp"
 
-// redirectURI is where the provider sends the code. It is a loopback address, which the provider's public clients may use,
-// and is never opened: the code is read from the redirect.
+// redirectURI is the address to which the provider sends the code. It is a loopback address, which the provider's
+// public clients may use, and is never opened: the code is read from the redirect.
 const redirectURI = "http://127.0.0.1/callback"
 
 const (
@@ -44,17 +44,17 @@ type metadata struct {
 	TokenEndpoint         string `json:"token_endpoint"`
 }
 
-// Credentials say which OAuth client asks. Public clients have no secret.
+// Credentials names the OAuth client and its secret. Public clients have no secret.
 type Credentials struct {
 	ID     string
 	Secret seal.Secret
 }
 
-// Session is a user who has logged in.
+// Session describes a user who has logged in.
 type Session struct {
 	Token seal.Secret
-	// Visits are the pages that the login went through; Returned are the names of what the provider sent back with the
-	// redirect.
+	// Visits lists the pages of the login. Returned lists the names of the parameters that the provider sent back
+	// with the redirect.
 	Visits   []browser.Visit
 	Returned []string
 }
@@ -69,7 +69,7 @@ func (e *UnknownUserError) Error() string {
 	return fmt.Sprintf("there is no user %q; the development provider has %s", e.User, strings.Join(e.Known, ", "))
 }
 
-// ErrNotDevelopment says that what answers has no development identity provider.
+// ErrNotDevelopment says that the server at the address has no development identity provider.
 var ErrNotDevelopment = errors.New("it answers, but it is not a gateway in development mode")
 
 // UnreachableError says that nothing answers.
@@ -101,7 +101,7 @@ func Find(ctx context.Context, client *http.Client, gateway string) (*Provider, 
 	if response.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(response.Body, maxDocument)).Decode(&found) != nil {
 		return nil, fmt.Errorf("%s: %w", gateway, ErrNotDevelopment)
 	}
-	// What is asked for below goes to these addresses: they must be the provider's own.
+	// The requests below go to these addresses: they must be the provider's own.
 	if found.Issuer != issuer || !strings.HasPrefix(found.AuthorizationEndpoint, issuer+"/") || !strings.HasPrefix(found.TokenEndpoint, issuer+"/") {
 		return nil, fmt.Errorf("the gateway at %s calls itself %q; use that address", gateway, strings.TrimSuffix(found.Issuer, issuerPath))
 	}
@@ -145,7 +145,7 @@ func (p *Provider) User(ctx context.Context, email string, as Credentials) (*Ses
 	return &Session{Token: seal.NewSecret(token.AccessToken), Visits: pages.Visits(), Returned: browser.Names(page.URL)}, nil
 }
 
-// Client gets a token that the client has for itself, without a user (RFC 6749 section 4.4).
+// Client gets a token for the client itself, without a user (RFC 6749 section 4.4).
 func (p *Provider) Client(ctx context.Context, as Credentials) (seal.Secret, error) {
 	config := clientcredentials.Config{
 		ClientID: as.ID, ClientSecret: as.Secret.Reveal(), TokenURL: p.metadata.TokenEndpoint, AuthStyle: oauth2.AuthStyleInHeader,
@@ -195,7 +195,7 @@ func refusal(answer url.Values) string {
 	return answer.Get("error")
 }
 
-// tokenError says what the token endpoint said, without the rest of its answer.
+// tokenError returns the token endpoint's error, without the rest of its answer.
 func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) {

@@ -1,4 +1,4 @@
-// Package terminal says how text is laid out for whoever reads it: in colour and no wider than their terminal, or plain.
+// Package terminal lays text out for its reader: in colour and no wider than their terminal, or plain.
 package terminal
 
 import (
@@ -10,16 +10,17 @@ import (
 	"golang.org/x/term"
 )
 
-// maxWidth is as wide as text is made in wider terminals: longer lines are hard to read.
+// maxWidth bounds the width of text in wider terminals: longer lines are hard to read.
 const maxWidth = 110
 
-// Terminal describes the place that text goes to. The zero value stands for a file or another program.
+// Terminal describes the destination of text. The zero value means a file or another program.
 type Terminal struct {
 	Color bool
 	Width int // in characters; 0: lines are left as they are
 }
 
-// Of looks at where text goes. Colour is left out when NO_COLOR is set (no-color.org), and where there is no terminal.
+// Of returns the Terminal of out. Colour is left out when NO_COLOR is set (no-color.org), and where there is no
+// terminal.
 func Of(out io.Writer) Terminal {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -35,16 +36,16 @@ func Of(out io.Writer) Terminal {
 // Bold makes text stand out.
 func (t Terminal) Bold(text string) string { return t.paint("1", text) }
 
-// Faint makes text step back.
+// Faint makes text less prominent.
 func (t Terminal) Faint(text string) string { return t.paint("2", text) }
 
-// Good is for what went well.
+// Good marks a success.
 func (t Terminal) Good(text string) string { return t.paint("32", text) }
 
-// Bad is for what did not.
+// Bad marks a failure.
 func (t Terminal) Bad(text string) string { return t.paint("31", text) }
 
-// Link is for addresses and commands.
+// Link marks addresses and commands.
 func (t Terminal) Link(text string) string { return t.paint("36", text) }
 
 func (t Terminal) paint(code, text string) string {
@@ -54,7 +55,8 @@ func (t Terminal) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Hang lays text out behind first, and its further lines, those of the text itself and those that it needs, behind rest.
+// Hang writes text with first before its first line, and rest before every further line, including lines from
+// wrapping.
 func (t Terminal) Hang(first, rest, text string) string {
 	var out strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {

@@ -15,7 +15,7 @@ import (
 
 const maxAnswer = 4 << 20
 
-// answer is what the platform API said.
+// answer is an answer of the platform API.
 type answer struct {
 	status int
 	body   []byte
@@ -57,7 +57,7 @@ func (w *walk) send(ctx context.Context, method, path, accept string) (*http.Res
 	return response, nil
 }
 
-// expect reads the body into v (nil: there is none to read) when the status is the expected one.
+// expect reads the body into v (nil: no body) when the status is the expected one.
 func (a answer) expect(status int, v any) error {
 	if a.status != status {
 		return a.unexpected()
@@ -71,7 +71,7 @@ func (a answer) expect(status int, v any) error {
 	return nil
 }
 
-// unexpected says what the answer was instead of what was expected.
+// unexpected returns an error that describes the answer in place of the expected one.
 func (a answer) unexpected() error {
 	var known serviceError
 	if json.Unmarshal(a.body, &known) == nil && known.Name != "" {

@@ -9,8 +9,8 @@ import (
 // ErrConnected says that there is nothing to connect.
 var ErrConnected = errors.New("the account is connected already")
 
-// Connect connects a user's account to a server, as a browser would: it logs in, follows the third party's page, and comes
-// back. account names it there; "" for what the page suggests. Errors: ErrConnected.
+// Connect connects a user's account to a server, as a browser would: it logs in, follows the third party's page, and
+// comes back. account names the account there; "" means the one that the page suggests. Errors: ErrConnected.
 func Connect(ctx context.Context, o Options, server, email, account string) (string, error) {
 	w := &walk{Options: o, people: make(map[string]*person), server: server}
 	w.as(email)

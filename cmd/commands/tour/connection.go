@@ -53,7 +53,7 @@ func listServers(ctx context.Context, w *walk) ([]string, error) {
 	return w.findServer(ctx, detail)
 }
 
-// findServer asks for the server by name: it may be on a later page of the list.
+// findServer asks for the server by name, because it may be on a later page of the list.
 func (w *walk) findServer(ctx context.Context, detail []string) ([]string, error) {
 	got, err := w.ask(ctx, http.MethodGet, w.connectionPath())
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *walk) findServer(ctx context.Context, detail []string) ([]string, error
 	return append(detail, fmt.Sprintf("%s: connection %s", w.server, connection.Status)), nil
 }
 
-// An account that a user connected before the tour is theirs: the tour uses it and leaves it connected.
+// textKept is shown when a user connected the account before the tour: the tour uses it and leaves it connected.
 const textKept = "the account was connected before the tour, which uses it and leaves it as it is"
 
 func connectUnlessKept(ctx context.Context, w *walk) ([]string, error) {
@@ -142,7 +142,7 @@ func connect(ctx context.Context, w *walk) ([]string, error) {
 	return append(detail, "the gateway redeemed the code and keeps the tokens, encrypted; the browser never saw them", "connection: "+status), nil
 }
 
-// followPages does what a user does in the browser: agrees on the third party's page, and comes back.
+// followPages does the user's part in the browser: agrees on the third party's page, and comes back.
 func (w *walk) followPages(ctx context.Context, address string) ([]string, error) {
 	pages := browser.New(w.Client, nil)
 	page, err := pages.Open(ctx, address)

@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// readEvent opens the event stream, waits for its greeting and one change, and leaves. The demo third party tells of the
+// readEvent opens the event stream, waits for its greeting and one change, and leaves. The demo third party sends the
 // account's latest issue at once.
 func readEvent(ctx context.Context, w *walk) ([]string, error) {
 	const path = "/sse/" + serverSlug
@@ -20,7 +20,7 @@ func readEvent(ctx context.Context, w *walk) ([]string, error) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // what there is of it
+		body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // as much as there is
 		return nil, answer{status: response.StatusCode, body: body}.unexpected()
 	}
 	detail := []string{fmt.Sprintf("GET %s -> %d", path, response.StatusCode)}

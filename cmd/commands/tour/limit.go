@@ -9,7 +9,8 @@ import (
 
 const limitsPath = "/api/llm-gateway/admin/rate-limits"
 
-// reachLimit passes when a key that may call once in a minute is refused the second time. The limit is taken back.
+// reachLimit passes when a key that may call once in a minute is refused the second time. The limit is removed
+// afterwards.
 func reachLimit(ctx context.Context, w *walk) (detail []string, err error) {
 	response, err := w.post(ctx, limitsPath, w.token, map[string]any{
 		"name": "Tour", "scope_type": "api_key", "scope_id": w.key.id, "traffic_type": "llm", "requests_per_minute": 1,

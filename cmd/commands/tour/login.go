@@ -53,8 +53,8 @@ func visits(gateway string, made []browser.Visit) []string {
 
 func list(names []string) string { return strings.Join(names, ", ") }
 
-// describeClaims names the claims of a token and what kind of value each has. The token is not verified: the gateway does
-// that.
+// describeClaims lists the names of a token's claims and the kind of each value. The token is not verified: the
+// gateway does that.
 func describeClaims(token string, now time.Time) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

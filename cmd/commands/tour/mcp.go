@@ -19,11 +19,11 @@ import (
 
 const mcpPath = "/mcp/" + serverSlug
 
-// maxRefusal is how much of a refusal's body is looked at.
+// maxRefusal bounds the part of a refusal's body that is read.
 const maxRefusal = 64 << 10
 
-// bearer puts the user's token on requests to the gateway, which is all that tells an MCP client from one without a login.
-// It remembers the last refusal, because clients do not show the body.
+// bearer puts the user's token on requests to the gateway. This is the only difference to an MCP client without a
+// login. It remembers the last refusal, because clients do not show the body.
 type bearer struct {
 	next  http.RoundTripper
 	token seal.Secret
@@ -49,7 +49,7 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
-	// A server without a stream of its own says so with 405, which is no refusal.
+	// A server without a stream of its own answers 405, which is no refusal.
 	if response.StatusCode != http.StatusMethodNotAllowed {
 		b.mu.Lock()
 		b.refusal = answer{status: response.StatusCode, body: body}
@@ -82,7 +82,7 @@ func (w *walk) open(ctx context.Context, options *mcp.ClientOptions) (*mcp.Clien
 	return session, carrier, err
 }
 
-// explain prefers what the gateway said to what the client made of it.
+// explain prefers the gateway's own error to the client's version of it.
 func explain(err error, carrier *bearer) error {
 	if carrier == nil {
 		return err
@@ -172,7 +172,8 @@ func text(result *mcp.CallToolResult) string {
 	return "no reason given"
 }
 
-// callUnconnected makes a call of a user who is not connected, as gateways answer it with `unconnected guide`.
+// callUnconnected makes a call of a user who is not connected. With `unconnected guide` gateways answer it with
+// guidance.
 func callUnconnected(ctx context.Context, session *mcp.ClientSession) ([]string, error) {
 	got, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "add", Arguments: map[string]any{"a": 19, "b": 23}})
 	if err != nil {
@@ -184,7 +185,7 @@ func callUnconnected(ctx context.Context, session *mcp.ClientSession) ([]string,
 	return nil, errors.New("the gateway let the call through without a connection")
 }
 
-// callAgain passes when a client that begins anew gets no further than to the gateway, and is told where to connect.
+// callAgain passes when a client that begins anew gets only as far as the gateway, and is told where to connect.
 func callAgain(ctx context.Context, w *walk) ([]string, error) {
 	session, carrier, err := w.open(ctx, nil)
 	if err == nil {

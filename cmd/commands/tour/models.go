@@ -24,7 +24,7 @@ const (
 	whyHeader   = "X-Durward-Route-Reason"
 )
 
-// Aliases that development mode begins with.
+// Aliases of development mode at its start.
 const (
 	smallModel = "small"
 	largeModel = "large"
@@ -63,7 +63,7 @@ func read(response *http.Response) (answer, error) {
 	return answer{status: response.StatusCode, body: body}, err
 }
 
-// makeKey makes a key that may call models and nothing else. The gateway shows it in this one answer.
+// makeKey makes a key that may only call models. The gateway shows it in this one answer.
 func makeKey(ctx context.Context, w *walk) ([]string, error) {
 	if _, err := logIn(ctx, w); err != nil {
 		return nil, err
@@ -99,14 +99,14 @@ func makeKey(ctx context.Context, w *walk) ([]string, error) {
 	return append(detail, "asked for it again, the gateway shows that it begins with "+made.Prefix), nil
 }
 
-// ask asks a model with the tour's key. Whoever gets a response closes it.
+// ask asks a model with the tour's key. The caller closes the response.
 func (k apiKey) ask(ctx context.Context, w *walk, model, text string, stream bool) (*http.Response, error) {
 	return w.post(ctx, chatPath, k.raw, map[string]any{
 		"model": model, "stream": stream, "messages": []map[string]string{{"role": "user", "content": text}},
 	})
 }
 
-// streamCompletion reads a completion as it is written.
+// streamCompletion reads a completion while it is being written.
 func streamCompletion(ctx context.Context, w *walk) ([]string, error) {
 	response, err := w.key.ask(ctx, w, largeModel, "How do I begin?", true)
 	if err != nil {
@@ -154,7 +154,7 @@ func beginning(text string) string {
 	return text
 }
 
-// routeTwice passes when the smart model sends what is easy to the small model, and what is hard to the large one.
+// routeTwice passes when the smart model sends an easy prompt to the small model, and a hard one to the large one.
 func routeTwice(ctx context.Context, w *walk) (detail []string, err error) {
 	for _, test := range []struct{ text, want string }{
 		{"Good morning!", smallModel},
@@ -180,7 +180,7 @@ func routeTwice(ctx context.Context, w *walk) (detail []string, err error) {
 	return detail, nil
 }
 
-// readUsage shows what the key used of each model.
+// readUsage shows the key's usage of each model.
 func readUsage(ctx context.Context, w *walk) ([]string, error) {
 	path := "/api/llm-gateway/admin/usage?" + url.Values{"group_by": {"model_alias"}, "api_key_id": {w.key.id}}.Encode()
 	got, err := w.ask(ctx, http.MethodGet, path)
@@ -235,7 +235,7 @@ func revokeKey(ctx context.Context, w *walk) ([]string, error) {
 	return append(detail, fmt.Sprintf("POST %s with the key -> %d %s", chatPath, got.status, errorCode(got))), nil
 }
 
-// errorCode is what a refusal is called in OpenAI's envelope.
+// errorCode returns the code of a refusal in OpenAI's envelope.
 func errorCode(a answer) string {
 	var said struct {
 		Error struct {

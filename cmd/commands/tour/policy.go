@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tools that the example policy of development mode speaks of.
+// Tools that the example policy of development mode names.
 const (
 	createTool = "create_issue"
 	deleteTool = "delete_issue"
@@ -20,8 +20,8 @@ type issue struct {
 	Title string `json:"title"`
 }
 
-// callHeld creates an issue, an urgent one, which only sales is denied, and deletes it. The gateway holds the deletion and asks
-// the user, through the client; nothing reaches the third party before the user agrees.
+// callHeld creates an issue, an urgent one, which only sales is denied, and deletes it. The gateway holds the
+// deletion and asks the user, through the client; nothing reaches the third party before the user agrees.
 func callHeld(ctx context.Context, w *walk) ([]string, error) {
 	var asked []string
 	session, carrier, err := w.open(ctx, &mcp.ClientOptions{
@@ -53,7 +53,7 @@ func callHeld(ctx context.Context, w *walk) ([]string, error) {
 		fmt.Sprintf("the user agrees -> issue %d is gone", gone.ID)), nil
 }
 
-// callDenied passes when the policy refuses an urgent issue to somebody in sales, and lets another one through.
+// callDenied passes when the policy refuses an urgent issue to a user in sales, and allows another one.
 func callDenied(ctx context.Context, w *walk) (detail []string, err error) {
 	for _, prepare := range []func(context.Context, *walk) ([]string, error){logIn, listServers, connectUnlessKept} {
 		if _, err := prepare(ctx, w); err != nil {

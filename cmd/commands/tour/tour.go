@@ -1,7 +1,7 @@
-// Package tour runs the main job against a gateway in development mode, step by step, with nothing but what users and
-// agents have: a login over PKCE, the platform API, an MCP client, an event stream, an API key.
+// Package tour runs the main job against a gateway in development mode, step by step, with only the means of users
+// and agents: a login over PKCE, the platform API, an MCP client, an event stream, an API key.
 //
-// What a step tells of itself never holds a secret: of tokens, codes and states it names the kind, not the value.
+// The report of a step never holds a secret: of tokens, codes and states it names the kind, not the value.
 package tour
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// Who the tour is made as: users of the development identity provider.
+// Users of the development identity provider as whom the tour acts.
 const (
 	alice = "alice@example.test"
 	bob   = "bob@example.test" // of the group sales
@@ -28,32 +28,32 @@ const (
 	stepTimeout = 30 * time.Second
 )
 
-// Options say what the tour runs against.
+// Options holds the parameters of the tour.
 type Options struct {
 	Gateway string       // origin, such as http://127.0.0.1:8080
-	Client  *http.Client // asks the gateway and the provider; no redirect is followed with it
+	Client  *http.Client // for the gateway and the provider; it follows no redirects
 	Now     func() time.Time
-	Report  func(Step) // is told of each step once it is done
+	Report  func(Step) // is called for each step once it is done
 }
 
-// Step is what was done and how it went.
+// Step describes a step and its result.
 type Step struct {
 	Name   string   `json:"step"`
 	OK     bool     `json:"ok"`
 	MS     float64  `json:"ms"`     // how long it took
-	Detail []string `json:"detail"` // what travelled, in sentences
+	Detail []string `json:"detail"` // the data exchanged, in sentences
 	Error  string   `json:"error,omitempty"`
-	Hint   string   `json:"hint,omitempty"` // what to do about the error
+	Hint   string   `json:"hint,omitempty"` // how to mend the error
 	Title  string   `json:"title"`
 }
 
-// ErrFailed says that a step failed, and that Report has been told why.
+// ErrFailed says that a step failed, and that Report has got the reason.
 var ErrFailed = errors.New("the tour failed")
 
 // errSkip leaves a step out of the report.
 var errSkip = errors.New("nothing to do in this step")
 
-// failure is an error with what to do about it.
+// failure is an error with advice.
 type failure struct {
 	err  error
 	hint string
@@ -66,27 +66,27 @@ func hint(text string, format string, arguments ...any) error {
 	return &failure{err: fmt.Errorf(format, arguments...), hint: text}
 }
 
-// person is what is known of a user.
+// person holds the facts about a user.
 type person struct {
 	email     string
 	token     seal.Secret
-	connected bool   // the server was connected when the tour came, and stays so
+	connected bool   // the server was connected before the tour, and stays so
 	account   string // at the demo third party
 }
 
-// accounts are those that people have at the demo third party.
+// accounts maps users to their accounts at the demo third party.
 var accounts = map[string]string{alice: "demo-alice", bob: "demo-bob"}
 
-// walk is what later steps need of earlier ones.
+// walk holds the results of steps for later ones.
 type walk struct {
 	Options
-	*person        // as whom the present step is made
+	*person        // the user of the present step
 	server  string // slug of the one to connect
 	people  map[string]*person
 	key     apiKey
 }
 
-// as makes what follows be done as a user.
+// as makes the following steps act as a user.
 func (w *walk) as(email string) {
 	if w.people[email] == nil {
 		w.people[email] = &person{email: email, account: accounts[email]}
