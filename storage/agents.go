@@ -2,7 +2,7 @@ package storage
 
 import "time"
 
-// AgentType tells agents that an administrator registered from those that registered themselves.
+// AgentType distinguishes agents that an administrator registered from those that registered themselves.
 type AgentType string
 
 // Types of agents.
@@ -11,22 +11,23 @@ const (
 	AgentExternal AgentType = "external" // its application registered itself (dcr, RFC 7591), or was seen first in a token
 )
 
-// ApprovalChannel is where a human decides on a held call.
+// ApprovalChannel is the place where a human decides on a held call.
 type ApprovalChannel string
 
 // Channels of approval.
 const (
-	// ChannelInBand: the MCP client that makes the call asks its user.
+	// ChannelInBand means that the MCP client that makes the call asks its user.
 	ChannelInBand ApprovalChannel = "in_band"
-	// ChannelOutOfBand: the API or the page, with a token of another client of the same user.
+	// ChannelOutOfBand means the API or the page, with a token of another client of the same user.
 	ChannelOutOfBand ApprovalChannel = "out_of_band"
 )
 
-// Application is a client of the identity provider as it is registered here: what the API calls an entry of the application directory.
+// Application is a client of the identity provider as it is registered here. The API calls it an entry of the
+// application directory.
 type Application struct {
 	ID             string
 	OrganizationID string
-	// Issuer and ExternalID (the client id, `azp` of its tokens) are what tokens are matched with.
+	// Issuer and ExternalID (the client id, `azp` of its tokens) are compared with tokens.
 	Issuer           string
 	ExternalID       string
 	Name             string
@@ -47,13 +48,13 @@ type Agent struct {
 	// WriteConfirmationsRequired and LLMGatewayEnabled are kept for clients; nothing here depends on them.
 	WriteConfirmationsRequired bool
 	LLMGatewayEnabled          bool
-	// ApprovalChannel is what an administrator chose; "" is the default of the type, see Channel.
+	// ApprovalChannel is the administrator's choice; "" means the default of the type, see Channel.
 	ApprovalChannel ApprovalChannel
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
 }
 
-// Type is derived from the application.
+// Type returns the type of the agent, which follows from its application.
 func (a *Agent) Type() AgentType {
 	if a.Application.DCR {
 		return AgentExternal
@@ -61,8 +62,8 @@ func (a *Agent) Type() AgentType {
 	return AgentInternal
 }
 
-// Channel is where calls of the agent may be approved at the least: in band only for internal agents, unless an
-// administrator chose otherwise.
+// Channel returns the weakest channel on which calls of the agent may be approved: in band only for internal agents,
+// unless an administrator chose otherwise.
 func (a *Agent) Channel() ApprovalChannel {
 	switch {
 	case a.ApprovalChannel != "":
@@ -81,5 +82,5 @@ type AgentFilter struct {
 	Page           PageRequest
 }
 
-// AgentCounts are the numbers of an organization's agents.
+// AgentCounts holds the numbers of an organization's agents.
 type AgentCounts struct{ All, Internal, External int }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ApprovalStatus is what became of a held call.
+// ApprovalStatus is the state of a held call.
 type ApprovalStatus string
 
 // States of an approval.
@@ -17,20 +17,20 @@ const (
 	ApprovalUsed     ApprovalStatus = "used"
 )
 
-// ErrTooManyPending: the user and agent have as many pending approvals as they may.
+// ErrTooManyPending says that the user and agent have the maximum number of pending approvals.
 var ErrTooManyPending = errors.New("too many pending approvals")
 
-// ErrTooManyAsked: the user has been asked for the agent as often as may be in a while.
+// ErrTooManyAsked says that the user was asked too often for the agent within a time.
 var ErrTooManyAsked = errors.New("too many approvals asked for")
 
-// AskLimits bound what a user may be asked for one client. Zero members do not.
+// AskLimits bounds the questions to a user for one client. Zero members set no bound.
 type AskLimits struct {
-	Pending int       // that wait at a time
-	Asked   int       // that were asked for after Since, whatever became of them; not those that were decided when they were made
-	Since   time.Time // ends what counts for Asked
+	Pending int       // waiting at the same time
+	Asked   int       // asked for after Since, in any state; not those that were decided when they were made
+	Since   time.Time // beginning of the time that counts for Asked
 }
 
-// Approval is a call that waits for, or got, a human's word.
+// Approval is a call that waits for, or got, a human's decision.
 type Approval struct {
 	ID             string
 	OrganizationID string
@@ -39,21 +39,22 @@ type Approval struct {
 	Client         string // external id of the client that made the call
 	ServerID       string
 	Tool           string
-	// Binding is a digest of everything the approval is good for: organization, user, agent, server, tool, the tool's
-	// pinned definition, policy revision and canonical arguments.
+	// Binding is a digest of everything for which the approval is valid: organization, user, agent, server, tool, the
+	// tool's pinned definition, policy revision and canonical arguments.
 	Binding []byte
 	// ArgumentsDigest is the SHA-256 of the canonical arguments alone, in hex, for people.
 	ArgumentsDigest string
-	// SealedArguments are kept while the call can be decided on or made: nil for one that is denied or used, and sooner or
-	// later for one that is expired.
+	// SealedArguments holds the arguments while the call can be decided on or made. It is nil for a denied or used
+	// one, and sooner or later for an expired one.
 	SealedArguments []byte
 	PolicyID        string
 	PolicyRevision  int
 	Rule            string
-	// Channel is where it may be decided. Out of band, too, once the client has said that it cannot ask its user.
+	// Channel is the channel on which it may be decided. Out of band is allowed too, once the client has said that it
+	// cannot ask its user.
 	Channel ApprovalChannel
 	Status  ApprovalStatus
-	// ExpiresAt: while pending, until when it can be decided; once approved, until when it can be used.
+	// ExpiresAt is the time until which a pending approval can be decided, and an approved one can be used.
 	ExpiresAt     time.Time
 	CreatedAt     time.Time
 	DecidedAt     time.Time // zero: not yet
@@ -63,14 +64,14 @@ type Approval struct {
 	UsedAt        time.Time
 }
 
-// ApprovalDecision is a human's word.
+// ApprovalDecision is a human's decision.
 type ApprovalDecision struct {
 	Approve   bool
 	UserID    string
 	Via       ApprovalChannel
 	Client    string
 	At        time.Time
-	ExpiresAt time.Time // until when an approval can be used
+	ExpiresAt time.Time // the time until which an approval can be used
 }
 
 // ApprovalFilter narrows a list of approvals, newest first. Empty members do not narrow.
@@ -78,6 +79,6 @@ type ApprovalFilter struct {
 	OrganizationID string
 	UserID         string
 	Status         []ApprovalStatus
-	Now            time.Time // decides what has expired
+	Now            time.Time // the time for deciding which have expired
 	Page           PageRequest
 }

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// AuditKind is what an audit record tells of.
+// AuditKind is the kind of event that an audit record describes.
 type AuditKind string
 
 // Kinds of audit records.
 const (
-	AuditCall       AuditKind = "call"       // a decision on a call or stream, and what became of it
+	AuditCall       AuditKind = "call"       // a decision on a call or stream, and its outcome
 	AuditCredential AuditKind = "credential" // a credential was stored, refreshed, used, revoked
 	AuditAdmin      AuditKind = "admin"      // a write through the API
 	AuditLogin      AuditKind = "login"      // a login, a refused token, a revoked user
-	AuditApproval   AuditKind = "approval"   // a held call, and the word on it
+	AuditApproval   AuditKind = "approval"   // a held call, and the decision on it
 )
 
-// AuditEntry is one event. Members that do not apply are empty and left out of its JSON.
+// AuditEntry describes one event. Members that do not apply are empty and left out of its JSON.
 type AuditEntry struct {
 	ID    string    `json:"id"` // uuid v7
 	At    time.Time `json:"time"`
 	Kind  AuditKind `json:"kind"`
-	Event string    `json:"event"` // what happened: "decision", "outcome", "approval.approved", "policy.update", ...
-	// Call is the id of the entry that this one completes: the outcome of an intent.
+	Event string    `json:"event"` // the name of the event: "decision", "outcome", "approval.approved", "policy.update", ...
+	// Call is the id of the entry that this one completes: an outcome completes an intent.
 	Call string `json:"call,omitempty"`
 
 	UserID  string `json:"user_id,omitempty"`
@@ -46,8 +46,8 @@ type AuditEntry struct {
 	PolicyRevision int           `json:"policy_revision,omitempty"`
 	ApprovalID     string        `json:"approval_id,omitempty"`
 	Shadow         []AuditShadow `json:"shadow,omitempty"`
-	// Roles and Groups are those that the caller had when policies decided: what a policy is replayed with. nil when no
-	// policy was asked, or when they are not recorded.
+	// Roles and Groups are those of the caller when policies decided; a replay of policies uses them. They are nil
+	// when no policy was asked, or when they are not recorded.
 	Roles  []string `json:"roles,omitzero"`
 	Groups []string `json:"groups,omitzero"`
 
@@ -60,11 +60,11 @@ type AuditEntry struct {
 	TraceID        string         `json:"trace_id,omitempty"`
 	Detail         map[string]any `json:"detail,omitempty"`
 
-	// Outcomes are those of several calls, when the entry is of event "outcomes": it says nothing else then.
+	// Outcomes lists the outcomes of several calls, when the entry is of event "outcomes". It then says nothing else.
 	Outcomes []AuditOutcome `json:"outcomes,omitempty"`
 }
 
-// AuditOutcome is what became of a call, by itself.
+// AuditOutcome describes the outcome of a call, without the call's other facts.
 type AuditOutcome struct {
 	Call           string        `json:"call"` // the id of the entry that it completes
 	At             time.Time     `json:"time"`
@@ -73,7 +73,7 @@ type AuditOutcome struct {
 	UpstreamStatus int           `json:"upstream_status,omitempty"`
 }
 
-// AuditShadow is what a draft would have decided otherwise.
+// AuditShadow describes how a draft would have decided otherwise.
 type AuditShadow struct {
 	PolicyID string `json:"policy_id"`
 	Revision int    `json:"policy_revision"`
@@ -81,9 +81,9 @@ type AuditShadow struct {
 	Rule     string `json:"rule,omitempty"`
 }
 
-// AuditRecord is an entry in its chain. OrganizationID is "" for events of the gateway itself, such as a token that nobody
-// could be told from. There is one chain for each organization, node and segment; Sequence counts from 1
-// in it, without gaps.
+// AuditRecord is an entry in its chain. OrganizationID is "" for events of the gateway itself, such as a token from
+// which no organization could be told. There is one chain for each organization, node and segment; Sequence counts
+// from 1 in it, without gaps.
 type AuditRecord struct {
 	OrganizationID string
 	Node           string
@@ -93,13 +93,15 @@ type AuditRecord struct {
 	Text []byte
 	// Previous is the hash of the record before it in the chain; zero for the first one.
 	Previous, Hash [sha256.Size]byte
-	// MAC shows that the gateway has written the record; zero: there is none, or another record's stands for it.
+	// MAC shows that the gateway has written the record. Zero means that there is none, or that another record's MAC
+	// covers it.
 	MAC AuditMAC
-	// At is where AuditRecords has found the record: its entry's time, in microseconds. No hash covers it. Zero in records from elsewhere.
+	// At is the time under which AuditRecords found the record: its entry's time, in microseconds. No hash covers it.
+	// It is zero in records from elsewhere.
 	At time.Time
 }
 
-// AuditChain is where a chain stands: what the next record follows.
+// AuditChain describes the end of a chain, which the next record follows.
 type AuditChain struct {
 	OrganizationID, Node, Segment string
 	Sequence                      int64 // of the last record; 0: none yet
@@ -107,11 +109,11 @@ type AuditChain struct {
 	MAC                           AuditMAC // of the last record, in the store's own segment; zero: it has none
 }
 
-// AuditMAC is what only a holder of the master key can make for a record. It is over the chain's name, the record's sequence and
-// its hash, which covers the text and all records before it. Zero: there is none.
+// AuditMAC is a MAC that only a holder of the master key can make for a record. It covers the chain's name, the
+// record's sequence and its hash, which covers the text and all records before it. Zero means none.
 type AuditMAC [20]byte
 
-// AuditMACs makes MACs and checks them: seal.Tagger.
+// AuditMACs makes and checks MACs, like seal.Tagger.
 type AuditMACs interface {
 	AppendMAC(to, message []byte) []byte
 	CheckMAC(message, mac []byte) bool
@@ -131,10 +133,11 @@ func (c *AuditChain) AppendName(b []byte) []byte {
 	return b
 }
 
-// placeName is how much of the hash of a chain's name a MAC is over: with the rest of a place as much as one block of SHA-256 takes.
+// placeName is the number of bytes of the hash of a chain's name that a MAC covers: with the rest of a place they
+// fill one block of SHA-256.
 const placeName = 15
 
-// AppendPlace appends what the MAC of the chain's last record is over. name is its NameHash.
+// AppendPlace appends the input for the MAC of the chain's last record. name is its NameHash.
 func (c *AuditChain) AppendPlace(b []byte, name *[sha256.Size]byte) []byte {
 	b = binary.BigEndian.AppendUint64(append(b, name[:placeName]...), uint64(c.Sequence))
 	return append(b, c.Hash[:]...)
@@ -147,14 +150,14 @@ func (c *AuditChain) Sealed(macs AuditMACs) (mac AuditMAC) {
 	return mac
 }
 
-// SealedBy reports whether a MAC is of the chain's last record.
+// SealedBy reports whether a MAC is that of the chain's last record.
 func (c *AuditChain) SealedBy(macs AuditMACs, mac *AuditMAC) bool {
 	name := c.NameHash()
 	return macs.CheckMAC(c.AppendPlace(nil, &name), mac[:])
 }
 
-// Next appends a text to the chain: it returns the record and moves the chain on. The hash covers the previous hash, the
-// chain's name, the sequence and the text, each length-prefixed.
+// Next appends a text to the chain: it returns the record and moves the end of the chain on. The hash covers the
+// previous hash, the chain's name, the sequence and the text, each length-prefixed.
 func (c *AuditChain) Next(text []byte) AuditRecord {
 	r := AuditRecord{OrganizationID: c.OrganizationID, Node: c.Node, Segment: c.Segment, Sequence: c.Sequence + 1, Text: text, Previous: c.Hash}
 	r.Hash = r.Sum()
@@ -162,7 +165,7 @@ func (c *AuditChain) Next(text []byte) AuditRecord {
 	return r
 }
 
-// Sum computes what Hash must be.
+// Sum computes the correct value of Hash.
 func (r *AuditRecord) Sum() [sha256.Size]byte {
 	h := sha256.New()
 	var number [8]byte
@@ -179,7 +182,7 @@ func (r *AuditRecord) Sum() [sha256.Size]byte {
 	return sum
 }
 
-// AuditChunk is a run of records of one chain, as a node's journal ships them to the store.
+// AuditChunk is a sequence of records of one chain, as a node's journal ships them to the store.
 type AuditChunk struct {
 	OrganizationID, Node, Segment string
 	First, Last                   int64 // sequences
@@ -190,15 +193,15 @@ type AuditChunk struct {
 	MAC AuditMAC
 }
 
-// AuditFilter narrows what of an organization's audit log is read, newest first. Zero members do not narrow.
+// AuditFilter selects entries of an organization's audit log, newest first. Zero members do not narrow.
 type AuditFilter struct {
 	OrganizationID string
 	From, To       time.Time // To is exclusive
 	Limit          int       // 0: everything
 }
 
-// AuditCheckpoint ties segments: a signed statement of where all chains of a node's segment stand. Data and its signature
-// are internal/audit's.
+// AuditCheckpoint ties segments together: a signed statement of the ends of all chains of a node's segment.
+// internal/audit defines Data and its signature.
 type AuditCheckpoint struct {
 	Node      string
 	Segment   string
@@ -211,39 +214,39 @@ type AuditCheckpoint struct {
 // auditKey is the context key of WithAudit.
 type auditKey struct{}
 
-// Audited is what a write is to be recorded as, in its own transaction.
+// Audited holds the entries for a write, which are recorded in the write's own transaction.
 type Audited struct {
 	OrganizationID string
 	Node           string
 	Entries        []AuditEntry
-	// MACs makes the records' MACs, and checks that of the record that they follow: a chain that somebody else has continued is not
-	// gone on with. nil: there are none.
+	// MACs makes the records' MACs, and checks the MAC of the record before them: a chain that an attacker has
+	// continued is not continued. nil means no MACs.
 	MACs AuditMACs
-	// Committed, when set, is told after the commit what was recorded. It must not block or call the store.
+	// Committed, when set, is called after the commit with the records. It must not block or call the store.
 	Committed func([]AuditRecord)
 
 	recorded atomic.Bool
 }
 
-// Claim is for drivers: it reports whether the entries are still to be recorded, to the first transaction that asks. A
-// transaction that claims and then fails calls Release.
+// Claim is for drivers: it reports whether the entries still have to be recorded, true to the first transaction that
+// asks. A transaction that claims and then fails calls Release.
 func (a *Audited) Claim() bool { return a.recorded.CompareAndSwap(false, true) }
 
-// Release gives the entries back to the next transaction.
+// Release returns the entries to the next transaction.
 func (a *Audited) Release() { a.recorded.Store(false) }
 
-// WithAudit makes the next committed write of the store under ctx record the entries in its own transaction, in the chain
-// (organization, node, segment AuditStoreSegment): either both are durable or neither is. Reads, and writes that change
-// nothing, record nothing.
+// WithAudit makes the next committed write of the store under ctx record the entries in its own transaction, in the
+// chain (organization, node, segment AuditStoreSegment): either both are durable or neither is. Reads, and writes
+// that change nothing, record nothing.
 func WithAudit(ctx context.Context, a *Audited) context.Context {
 	return context.WithValue(ctx, auditKey{}, a)
 }
 
-// AuditOf returns what WithAudit put there, nil when nothing. Drivers call it when they commit.
+// AuditOf returns the value of WithAudit, nil when there is none. Drivers call it when they commit.
 func AuditOf(ctx context.Context) *Audited {
 	a, _ := ctx.Value(auditKey{}).(*Audited)
 	return a
 }
 
-// AuditStoreSegment is the segment of the records that the store writes in the transactions they tell of.
+// AuditStoreSegment is the segment of the records that the store writes in the transactions that they describe.
 const AuditStoreSegment = "store"

@@ -2,16 +2,17 @@ package storage
 
 import "time"
 
-// ClockReading is a clock elsewhere that was asked for its time.
+// ClockReading holds a reading of another machine's clock.
 type ClockReading struct {
-	// Theirs is what it said, Ours what this machine's said when the answer was there.
+	// Theirs is the time of the other clock, Ours that of this machine when the answer had come.
 	Theirs, Ours time.Time
-	// Trip is how long asking took, Precision what the other clock is told in.
+	// Trip is how long asking took. Precision is the unit in which the other clock is given.
 	Trip, Precision time.Duration
 }
 
-// Ahead is by how much this machine's clock is ahead of the other one at the least, negative when it is behind. The other
-// clock was read at some moment of the trip: what that leaves open counts as none, so that a slow answer proves nothing.
+// Ahead returns by how much this machine's clock is at least ahead of the other one, negative when it is behind. The
+// other clock was read at some moment of the trip. A difference within this uncertainty counts as none, so that a
+// slow answer proves nothing.
 func (r ClockReading) Ahead() time.Duration {
 	ahead := r.Ours.Add(-r.Trip / 2).Sub(r.Theirs)
 	open := r.Trip/2 + r.Precision

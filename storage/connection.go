@@ -20,37 +20,37 @@ type ConnectionKey struct {
 	ServerID       string
 }
 
-// Connection is one user's stored credential for one server. Origin, Resource and Issuer are those of the upstream when
-// the credential was stored: it is never sent anywhere else.
+// Connection is one user's stored credential for one server. Origin, Resource and Issuer are those of the upstream
+// when the credential was stored: it is never sent anywhere else.
 type Connection struct {
 	ConnectionKey
 	ID               string
 	Status           ConnectionStatus // connected or error
 	Kind             Provider
 	SealedCredential []byte // nil: nothing is stored (status error)
-	ClientID         string // the OAuth client that the tokens were issued to
+	ClientID         string // the OAuth client to which the tokens were issued
 	Scope            string
-	WantedScope      string // what the upstream asked for beside Scope, blank-separated: the next connect asks for both. A blank: it named none
+	WantedScope      string // scopes that the upstream asked for in addition to Scope, blank-separated: the next connect asks for both. A blank: it named none
 	Origin           string
 	Resource         string
 	Issuer           string
-	ExpiresAt        time.Time // zero: does not expire, or not known
-	Reason           string    // why status is error, for people
+	ExpiresAt        time.Time // zero: does not expire, or unknown
+	Reason           string    // the reason of the status error, for people
 	Version          int64     // changes with every write
 	CreatedAt        time.Time
 	UpdatedAt        time.Time
 }
 
-// MaxAttempts is how many attempts of one connection can be under way: whoever begins another one loses the oldest.
+// MaxAttempts bounds the attempts of one connection at a time: a further attempt replaces the oldest.
 const MaxAttempts = 20
 
-// Attempt is a connection attempt under way: a row of its own, so that it never disturbs what is stored.
+// Attempt is a running connection attempt. It has a row of its own, so that it never disturbs the stored connection.
 type Attempt struct {
 	ConnectionKey
 	StateHash    []byte // SHA-256 of the state parameter; the state itself is stored nowhere
-	ConnectionID string // the id that the connection will have
+	ConnectionID string // the future id of the connection
 	Issuer       string
-	Sealed       []byte // PKCE verifier, redirect_uri, return_url, and what was asked for
+	Sealed       []byte // PKCE verifier, redirect_uri, return_url, and the requested scopes
 	CreatedAt    time.Time
 	ExpiresAt    time.Time
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Protocol is what a third party speaks.
+// Protocol is the protocol of a third party.
 type Protocol string
 
 // Protocols of directory entries.
@@ -14,7 +14,7 @@ const (
 	ProtocolSSE Protocol = "sse"
 )
 
-// Provider is how a third party authenticates.
+// Provider is a third party's way of authentication.
 type Provider string
 
 // Kinds of authentication of directory entries.
@@ -26,7 +26,7 @@ const (
 	ProviderNone        Provider = "none"
 )
 
-// Source is where a directory entry comes from. Only custom entries can be changed through the API.
+// Source is the origin of a directory entry. Only custom entries can be changed through the API.
 type Source string
 
 // Sources of directory entries.
@@ -36,15 +36,15 @@ const (
 	SourceCustom    Source = "custom"    // made through the API by an organization
 )
 
-// AuthParams says where a static credential goes on a request. Empty members take the provider's default.
+// AuthParams names the place of a static credential in a request. Empty members take the provider's default.
 type AuthParams struct {
 	In     string `json:"in,omitempty"` // header | query
 	Name   string `json:"name,omitempty"`
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// OAuthEndpoints is what is known of an authorization server (RFC 8414) and of the resource (RFC 8707). Empty members
-// are discovered from the upstream.
+// OAuthEndpoints holds the known facts about an authorization server (RFC 8414) and the resource (RFC 8707). Empty
+// members are discovered from the upstream.
 type OAuthEndpoints struct {
 	Issuer                string `json:"issuer,omitempty"`
 	AuthorizationEndpoint string `json:"authorization_endpoint,omitempty"`
@@ -54,14 +54,14 @@ type OAuthEndpoints struct {
 	Resource              string `json:"resource,omitempty"`
 }
 
-// EntryOptions says how a third party differs from what the standards prescribe. Empty members take their default.
+// EntryOptions describes a third party's deviations from the standards. Empty members take their default.
 type EntryOptions struct {
 	ResourceOff         bool              `json:"resource_off,omitempty"`               // no `resource` is sent (RFC 8707)
 	AuthMethod          string            `json:"token_endpoint_auth_method,omitempty"` // "": as discovered, the other one after a refusal
-	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`       // of the authorization request, beside our own
-	IndependentTokens   bool              `json:"independent_tokens,omitempty"`         // a grant's tokens may be revoked while a newer grant goes on
+	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`       // of the authorization request, in addition to our own
+	IndependentTokens   bool              `json:"independent_tokens,omitempty"`         // a grant's tokens may be revoked while a newer grant continues
 	RefreshScope        bool              `json:"refresh_scope,omitempty"`              // a refresh asks for the scopes of the login again
-	TrustedCA           string            `json:"trusted_ca,omitempty"`                 // certificates in PEM, beside the system's
+	TrustedCA           string            `json:"trusted_ca,omitempty"`                 // certificates in PEM, in addition to the system's
 }
 
 // DirectoryEntry is a template from which servers are made.

@@ -10,7 +10,7 @@ type Organization struct {
 	CreatedAt time.Time
 }
 
-// OrganizationClaim is what a verified token says about its organization: an id, a slug, or both.
+// OrganizationClaim holds the statements of a verified token about its organization: an id, a slug, or both.
 type OrganizationClaim struct {
 	Issuer string
 	ID     string // uuid, or ""
@@ -21,13 +21,13 @@ type OrganizationClaim struct {
 	Shared bool
 }
 
-// UserKind tells people from machines.
+// UserKind distinguishes people from machines.
 type UserKind string
 
 // Kinds of users.
 const (
 	UserPerson  UserKind = "person"
-	UserMachine UserKind = "machine" // a client_credentials token: nobody can be asked
+	UserMachine UserKind = "machine" // a client_credentials token: there is nobody to ask
 )
 
 // User is a caller as one organization knows them.
@@ -41,17 +41,17 @@ type User struct {
 	Email          string
 	CreatedAt      time.Time
 	SeenAt         time.Time
-	// RevokedAt: tokens issued until then are refused; zero when nobody revoked them.
+	// RevokedAt is the time up to which issued tokens are refused; zero when there was no revocation.
 	RevokedAt time.Time
-	// LoggedOutAt: browsers' sessions that were begun until then are over; zero when nobody logged out.
+	// LoggedOutAt is the time up to which begun browser sessions are over; zero when there was no logout.
 	LoggedOutAt time.Time
-	// Facts are what tokens of the user said, and FactsAt is when the newest of them was issued; zero: none said when. API keys of
-	// the user act by them.
+	// Facts holds the statements of the user's tokens. FactsAt is the issue time of the newest of them; zero when no
+	// token gave one. API keys of the user act with these facts.
 	Facts   UserFacts
 	FactsAt time.Time
 }
 
-// UserFacts are what tokens say of a user besides who they are.
+// UserFacts holds the statements of tokens about a user, except for their identity.
 type UserFacts struct {
 	Roles    Fact `json:"roles,omitzero"`
 	Groups   Fact `json:"groups,omitzero"`
@@ -59,24 +59,26 @@ type UserFacts struct {
 	Projects Fact `json:"projects,omitzero"`
 }
 
-// Fact is one list, sorted, as the last token said that named it. At is when that was issued; zero: none ever has named it.
+// Fact holds one list, sorted, from the last token that contained it. At is that token's issue time; zero when no
+// token ever contained it.
 type Fact struct {
 	Names []string  `json:"names,omitempty"`
 	At    time.Time `json:"at"`
 }
 
-// UserClaim is what a verified token says about its user.
+// UserClaim holds the statements of a verified token about its user.
 type UserClaim struct {
 	OrganizationID string
 	Issuer         string
 	Subject        string
-	// ID is the subject when that is a uuid, else "". DerivedID is uuid5(issuer, subject), used when ID is empty or
+	// ID is the subject when it is a uuid, else "". DerivedID is uuid5(issuer, subject), used when ID is empty or
 	// already belongs to another issuer's user.
 	ID, DerivedID string
 	Kind          UserKind
 	Name, Email   string
-	// Roles and the others are kept when the token was issued, at IssuedAt, after the newest one before. Nil is a list that the token
-	// does not name: it stays as it was. A token that does not say when it was issued says none of them: IssuedAt is zero.
+	// Roles and the other lists are stored when the token was issued, at IssuedAt, after the newest one before. A nil
+	// list is not in the token, and stays as it was. A token without an issue time changes none of them: IssuedAt is
+	// then zero.
 	Roles, Groups, Teams, Projects []string
 	IssuedAt                       time.Time
 }

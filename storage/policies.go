@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// PolicyStatus is a policy's lifecycle. Only active ones are enforced.
+// PolicyStatus is the state of a policy in its lifecycle. Only active ones are enforced.
 type PolicyStatus string
 
 // Lifecycle of a policy.
@@ -35,7 +35,7 @@ type Rule struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Active      bool   `json:"active"`
-	// Authorized: the rule grants, else it denies.
+	// Authorized says that the rule grants; else it denies.
 	Authorized  bool     `json:"authorized"`
 	Actions     []string `json:"actions"`
 	RolesGroups []string `json:"roles_groups"`
@@ -55,10 +55,10 @@ type Policy struct {
 	Tags           []string
 	Status         PolicyStatus
 	ServerID       string // never changes
-	// ApplicationIDs are the ids of the agents that the policy is for; empty: all agents.
+	// ApplicationIDs holds the ids of the agents for which the policy is; empty means all agents.
 	ApplicationIDs []string
 	Rules          []Rule
-	// Shadow, on a draft: it is evaluated beside the active policy, and what would differ is recorded.
+	// Shadow, on a draft, says that it is evaluated beside the active policy, and that differences are recorded.
 	Shadow bool
 	// Revision counts the writes, from 1.
 	Revision  int
@@ -68,7 +68,7 @@ type Policy struct {
 	UpdatedBy string
 }
 
-// PolicyView is a policy with the names of what it refers to. A name that is not known any more is "".
+// PolicyView is a policy with the names of the objects to which it refers. The name of a deleted object is "".
 type PolicyView struct {
 	Policy
 	ServerName       string
@@ -87,7 +87,7 @@ type PolicyFilter struct {
 	Page           PageRequest
 }
 
-// PolicyRevision is what one write did to a policy.
+// PolicyRevision describes one write to a policy.
 type PolicyRevision struct {
 	OrganizationID string
 	PolicyID       string
@@ -100,16 +100,16 @@ type PolicyRevision struct {
 	Policy Policy
 }
 
-// FieldChange is one member of a policy, named as in the API, before and after a write. Before is null in the first
-// revision.
+// FieldChange describes one member of a policy, named as in the API, before and after a write. Before is null in the
+// first revision.
 type FieldChange struct {
 	Field  string          `json:"field"`
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
 }
 
-// OverlapError: another active policy of the server already governs one of the agents (or, when both name none, all
-// agents).
+// OverlapError says that another active policy of the server already governs one of the agents (or, when both name
+// none, all agents).
 type OverlapError struct{ PolicyID, PolicyName string }
 
 func (e *OverlapError) Error() string {
@@ -119,7 +119,7 @@ func (e *OverlapError) Error() string {
 // Is makes errors.Is(err, ErrConflict) hold.
 func (e *OverlapError) Is(target error) bool { return target == ErrConflict }
 
-// ReferenceError: a policy names servers or agents that are not live objects of the organization.
+// ReferenceError says that a policy names servers or agents that are not live objects of the organization.
 type ReferenceError struct {
 	Server       bool  // mcp_server_id
 	Applications []int // indexes in application_ids

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// PolicyChanges lists the members that differ between two states of a policy, by the API's names and in its order. With
-// before nil, for the first revision, that is every member. Missing and empty lists are the same, and so are two
+// PolicyChanges lists the members that differ between two states of a policy, by the API's names and in its order.
+// With before nil, for the first revision, it lists every member. Missing and empty lists are equal, and so are two
 // spellings of a condition that differ in blanks only. An error means a condition that is not JSON.
 func PolicyChanges(before *Policy, after Policy) ([]FieldChange, error) {
 	var former Policy

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// policyText is a policy as revisions keep it.
+// policyText is the form in which revisions keep a policy.
 type policyText struct {
 	ID             string       `json:"id"`
 	OrganizationID string       `json:"organization_id"`
@@ -44,7 +44,7 @@ func EncodeRules(rules []Rule) (string, error) {
 	return plainJSON(textOfRules(rules))
 }
 
-// DecodeRules reads what EncodeRules wrote.
+// DecodeRules reads a result of EncodeRules.
 func DecodeRules(text string) ([]Rule, error) {
 	var rules []ruleText
 	if err := json.Unmarshal([]byte(text), &rules); err != nil {
@@ -53,8 +53,8 @@ func DecodeRules(text string) ([]Rule, error) {
 	return rulesOfText(rules), nil
 }
 
-// EncodePolicy writes a policy as the JSON text that drivers store with a revision. DecodePolicy reads the same policy
-// back, with its times in UTC. Errors as of EncodeRules.
+// EncodePolicy writes a policy as the JSON text that drivers store with a revision. DecodePolicy reads the same
+// policy back, with its times in UTC. Errors are those of EncodeRules.
 func EncodePolicy(p Policy) (string, error) {
 	if err := checkText(p); err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func EncodePolicy(p Policy) (string, error) {
 		UpdatedAt: p.UpdatedAt.UTC(), CreatedBy: p.CreatedBy, UpdatedBy: p.UpdatedBy})
 }
 
-// DecodePolicy reads what EncodePolicy wrote.
+// DecodePolicy reads a result of EncodePolicy.
 func DecodePolicy(text string) (Policy, error) {
 	var p policyText
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -110,7 +110,8 @@ func plainJSON(v any) (string, error) {
 
 var errNotText = errors.New("a policy's text is not UTF-8")
 
-// checkText refuses what encoding/json would silently replace: another text than the one that was checked would rule.
+// checkText refuses text that encoding/json would silently replace: the enforced text would differ from the checked
+// one.
 func checkText(p Policy) error {
 	texts := []string{p.ID, p.OrganizationID, p.Name, p.Description, p.SupportContact, string(p.Status), p.ServerID, p.CreatedBy, p.UpdatedBy}
 	texts = append(append(texts, p.Tags...), p.ApplicationIDs...)

@@ -2,7 +2,7 @@ package storage
 
 import "time"
 
-// ScopeType is what a rate limit or a budget counts for.
+// ScopeType is the kind of object for which a rate limit or a budget counts.
 type ScopeType string
 
 // Scopes of rate limits and budgets.
@@ -21,15 +21,15 @@ const (
 	ScopeModelAlias   ScopeType = "model_alias"
 )
 
-// Scope is what a rate limit or a budget is for. At most one of ID and Value is set. With neither, scopes that name
-// single subjects (user, agent, ...) apply to each of them apart.
+// Scope names the objects for which a rate limit or a budget is. At most one of ID and Value is set. With neither,
+// scopes that name single subjects (user, agent, ...) apply to each of them separately.
 type Scope struct {
 	Type  ScopeType
 	ID    string // uuid of a user, agent, API key, server or provider
 	Value string // the name of a group, role, team, project, alias, model, ..., compared exactly
 }
 
-// TrafficType is what kind of calls a rate limit counts.
+// TrafficType is the kind of calls that a rate limit counts.
 type TrafficType string
 
 // Kinds of traffic.
@@ -47,7 +47,8 @@ type RateLimit struct {
 	Scope          Scope
 	Traffic        TrafficType
 	Enabled        bool
-	// RequestsPerMinute and TokensPerMinute: nil does not limit, 0 blocks. One of them at least is set.
+	// RequestsPerMinute and TokensPerMinute are the limits: nil does not limit, 0 blocks. One of them at least is
+	// set.
 	RequestsPerMinute *int64
 	TokensPerMinute   *int64
 	CreatedAt         time.Time

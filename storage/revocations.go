@@ -6,50 +6,51 @@ import (
 	"time"
 )
 
-// RevocationLifetime is for how long a provider is asked again and again to forget tokens.
+// RevocationLifetime is how long a provider is asked repeatedly to revoke tokens.
 const RevocationLifetime = 24 * time.Hour
 
-// Revocation asks a provider to forget tokens that nobody will use any more (RFC 7009).
+// Revocation is a request to a provider to revoke tokens that are no longer used (RFC 7009).
 type Revocation struct {
 	ID             string
 	OrganizationID string
-	// Sealed has the tokens, where the provider is to be told, and as which client.
+	// Sealed holds the tokens, the address of the request, and the client.
 	Sealed    []byte
 	CreatedAt time.Time
-	// NextAt is when the provider may be asked next.
+	// NextAt is the earliest time of the next attempt.
 	NextAt   time.Time
 	Attempts int // that failed
 }
 
-// Ended is a stored credential that a write takes away, as the transaction of that write sees it.
+// Ended describes a stored credential that a write removes, as the transaction of that write sees it.
 type Ended struct {
 	// Former is the connection before the write.
 	Former Connection
-	// By takes its place; nil when the connection is deleted, or keeps no credential.
+	// By is its replacement; nil when the connection is deleted, or keeps no credential.
 	By *Connection
 	// Server and Client are those of the connection. Client is nil where there is none.
 	Server Server
 	Client *OAuthClient
 }
 
-// Ending says what providers are to be told of a credential that ends. It is called in the transaction that ends it, and again
-// when that is tried again: it must not use the store but to look up a key. What it returns is stored in the same
-// transaction: either the credential is still there, or its revocation is. Its error ends the write.
+// Ending returns the revocations for a credential that ends. It is called in the transaction that ends the
+// credential, and again when that is tried again. It must not use the store except to look up a key. Its result is
+// stored in the same transaction: either the credential is still there, or its revocation is. Its error ends the
+// write.
 type Ending func(ctx context.Context, e Ended) ([]Revocation, error)
 
 type endingKey struct{}
 
-// ErrNoEnding: a write would take away a credential, and nobody says what is to be revoked. It is a mistake of the caller, and nothing
-// is written.
+// ErrNoEnding says that a write would remove a credential without an Ending that decides on its revocation. It is a
+// mistake of the caller, and nothing is written.
 var ErrNoEnding = errors.New("a credential would end, and nobody says what its provider is told")
 
-// WithEnding makes writes of connections and servers under ctx ask what is to be revoked. Without it those that take tokens of a
-// provider away are ErrNoEnding.
+// WithEnding makes writes of connections and servers under ctx call an Ending. Without it, writes that remove tokens
+// of a provider fail with ErrNoEnding.
 func WithEnding(ctx context.Context, of Ending) context.Context {
 	return context.WithValue(ctx, endingKey{}, of)
 }
 
-// EndingOf returns what WithEnding put there, nil when nothing.
+// EndingOf returns the value of WithEnding, nil when there is none.
 func EndingOf(ctx context.Context) Ending {
 	of, _ := ctx.Value(endingKey{}).(Ending)
 	return of

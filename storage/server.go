@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ServerStatus is a server's lifecycle.
+// ServerStatus is the state of a server in its lifecycle.
 type ServerStatus string
 
 // Lifecycle of a server.
@@ -30,11 +30,11 @@ type Server struct {
 	CreatedBy          string // user id
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
-	// LastSeenAt is when the server last answered, a minute too early at the most; zero: never. LastError says what was wrong
-	// with it since, in words for administrators; "": nothing. Only NoteServer changes them.
+	// LastSeenAt is the time of the server's last answer, at most a minute too early; zero means never. LastError
+	// describes a problem with it since, for administrators; "" means none. Only NoteServer changes them.
 	LastSeenAt time.Time
 	LastError  string
-	// Modern reports whether the server has been seen to speak 2026-07-28. Only NoteModern changes it.
+	// Modern reports whether the server is known to speak 2026-07-28. Only NoteModern changes it.
 	Modern bool
 	// Entry is the directory entry, filled in by every read.
 	Entry DirectoryEntry
@@ -49,18 +49,18 @@ type ServerView struct {
 // ServerFilter narrows a list of servers. Empty members do not narrow.
 type ServerFilter struct {
 	OrganizationID     string
-	UserID             string // whose connection status is shown
+	UserID             string // the user whose connection status is shown
 	ID, Slug           string
 	Search             string // case-insensitive substring of name or slug, taken literally
 	Status             []ServerStatus
 	ConnectionStatuses []ConnectionStatus
-	Now                time.Time // decides which connection attempts are still under way
+	Now                time.Time // the time for deciding which connection attempts are still valid
 	Page               PageRequest
 }
 
-// OAuthClient is the OAuth client with which durward stands before a server's authorization server, and what was
-// discovered about it. There is at most one per server; it is keyed by issuer in the sense that a client is never used
-// with an issuer other than its own.
+// OAuthClient is durward's OAuth client at a server's authorization server, with the facts discovered about that
+// server. There is at most one per server. It belongs to its issuer: a client is never used with another issuer than
+// its own.
 type OAuthClient struct {
 	OrganizationID string
 	ServerID       string
@@ -71,20 +71,22 @@ type OAuthClient struct {
 	Kind           OAuthClientKind
 	RedirectURI    string
 	Endpoints      OAuthEndpoints
-	Origin         string // of the server's URL at which Issuer was learned; "": not known
+	Origin         string // of the server's URL at which Issuer was learned; "": unknown
 	Scopes         []string
-	// IssuerInResponse: the server promises `iss` in authorization responses (RFC 9207).
+	// IssuerInResponse says that the server promises `iss` in authorization responses (RFC 9207).
 	IssuerInResponse bool
-	// SecretExpiresAt is when the provider forgets the secret of a registered client; the zero time when it does not.
+	// SecretExpiresAt is the time at which the provider forgets the secret of a registered client; the zero time
+	// means never.
 	SecretExpiresAt time.Time
-	// RefreshResourceOff: the provider takes a refresh without `resource` only.
+	// RefreshResourceOff says that the provider accepts a refresh only without `resource`.
 	RefreshResourceOff bool
-	// Refused: the provider does not accept the client, or has forgotten it. Tokens that were issued to it are good until they run out.
+	// Refused says that the provider does not accept the client, or has forgotten it. Tokens that it got are valid
+	// until they expire.
 	Refused   bool
 	CreatedAt time.Time
 }
 
-// OAuthClientKind is how an OAuth client came to be.
+// OAuthClientKind is the origin of an OAuth client.
 type OAuthClientKind string
 
 // Kinds of OAuth clients.

@@ -7,32 +7,33 @@ import (
 	"time"
 )
 
-// Errors that callers branch on. Drivers wrap them.
+// Errors that callers distinguish. Drivers wrap them.
 var (
-	// ErrNotFound: no such record in this organization.
+	// ErrNotFound says that there is no such record in this organization.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: a uniqueness rule refuses the write; see ConflictError for the field.
+	// ErrConflict says that a uniqueness rule refuses the write; ConflictError names the field.
 	ErrConflict = errors.New("conflict")
-	// ErrForeignOrganization: the organization belongs to another issuer.
+	// ErrForeignOrganization says that the organization belongs to another issuer.
 	ErrForeignOrganization = errors.New("organization belongs to another issuer")
-	// ErrUnavailable: the store cannot be reached, is read-only, full, or out of time. The write may not have happened.
+	// ErrUnavailable says that the store cannot be reached, is read-only, full, or out of time. The write may not
+	// have happened.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrReadOnly: the store is ErrUnavailable for writes, and lets nobody write for now; what is read is good.
+	// ErrReadOnly says that the store is ErrUnavailable for all writes for now; reads are valid.
 	ErrReadOnly = errors.New("store is read-only")
-	// ErrText: the record has text that the store cannot keep. Any may refuse what is not UTF-8 or has a NUL (PostgreSQL
-	// keeps neither); what is looked for is never refused, and then not found.
+	// ErrText says that the record has text that the store cannot keep. Any store may refuse text that is not UTF-8
+	// or has a NUL (PostgreSQL keeps neither). A search for such text is never refused, and finds nothing.
 	ErrText = errors.New("text that cannot be stored")
-	// ErrValue: the record has another value that the store cannot keep, such as a number that is out of its range.
+	// ErrValue says that the record has another value that the store cannot keep, such as a number out of its range.
 	ErrValue = errors.New("value that cannot be stored")
 )
 
-// Unstorable reports whether an error is about what is in a record: the store serves, and refuses that record however often
-// it is asked.
+// Unstorable reports whether an error is about the contents of a record: the store works, and refuses that record at
+// every try.
 func Unstorable(err error) bool { return errors.Is(err, ErrText) || errors.Is(err, ErrValue) }
 
 // UnavailableError is ErrUnavailable with a reason.
 type UnavailableError struct {
-	// Reason may be told to anybody: it names no host, database or user.
+	// Reason may be shown to anybody: it names no host, database or user.
 	Reason string
 	// Err is the cause, for the log. It may be nil.
 	Err error
@@ -52,7 +53,7 @@ func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailab
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// ConflictError says which field of a record is taken.
+// ConflictError names the field of a record that is taken.
 type ConflictError struct{ Field string }
 
 func (e *ConflictError) Error() string { return fmt.Sprintf("%s is taken", e.Field) }
@@ -60,18 +61,18 @@ func (e *ConflictError) Error() string { return fmt.Sprintf("%s is taken", e.Fie
 // Is makes errors.Is(err, ErrConflict) hold.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// PageRequest asks for one page of a list. Number counts from 1; a Limit of 0 is everything.
+// PageRequest asks for one page of a list. Number counts from 1; a Limit of 0 means everything.
 type PageRequest struct{ Number, Limit int }
 
-// Page is one page of a list, and how many there are in all.
+// Page holds one page of a list, and the total number.
 type Page[T any] struct {
 	Items []T
 	Total int
 }
 
-// Store keeps everything that must outlive the process. Methods are safe for concurrent use. A write that returned nil
-// is durable: it survives kill -9 and power loss. Methods return an error that is ErrUnavailable when the store cannot
-// answer in time.
+// Store keeps everything that must outlive the process. Methods are safe for concurrent use. A write that returned
+// nil is durable: it survives kill -9 and power loss. Methods return an error that is ErrUnavailable when the store
+// cannot answer in time.
 type Store interface {
 	Identities
 	Directory
@@ -89,121 +90,128 @@ type Store interface {
 	Audits
 	Gateway
 
-	// Ping reports whether the store can serve reads and writes: its error is ErrReadOnly when it can serve reads.
+	// Ping checks whether the store can serve reads and writes: its error is ErrReadOnly when it can serve reads.
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
-	// directory entries, connections, agents, policies, tool pins, revoked users, API keys, rate limits, models, budgets),
-	// before the writing method returns; organization "" means every organization. A store that nodes share calls f for the
-	// other nodes' commits too, soon after them. Functions are called in the order of their registration. f must not block or write to the store. The returned function ends the registration. Connection
-	// attempts, users, organizations' names, usage and data keys are no such facts, and a write that changes nothing tells
-	// nobody.
+	// directory entries, connections, agents, policies, tool pins, revoked users, API keys, rate limits, models,
+	// budgets), before the writing method returns; organization "" means every organization. A store that nodes share
+	// calls f for the other nodes' commits too, soon after them. Functions are called in the order of their
+	// registration. f must not block or write to the store. The returned function ends the registration. Connection
+	// attempts, users, organizations' names, usage and data keys are no such facts, and a write that changes nothing
+	// is not reported.
 	OnChange(f func(organization string)) (cancel func())
 	// Close ends all work. No other method may be called afterwards.
 	Close() error
 }
 
-// RemoteStore is a Store whose database may be away when it is made. Until Connect has succeeded every other method that
-// reads or writes is ErrUnavailable; OnChange, OnClock and Close work.
+// RemoteStore is a Store whose database may be unavailable when it is made. Until Connect has succeeded every other
+// method that reads or writes returns ErrUnavailable; OnChange, OnClock and Close work.
 type RemoteStore interface {
 	Store
-	// Connect brings the schema up to date, and begins to hear of what other nodes change. ErrUnavailable while the database
-	// cannot be reached or refuses the login: it can be called again. Any other error means that this database is not one to
-	// work with. After it has succeeded it does nothing.
+	// Connect brings the schema up to date, and begins to listen for other nodes' changes. It returns ErrUnavailable
+	// while the database cannot be reached or refuses the login: it can be called again. Any other error means that
+	// this database is unusable. After it has succeeded it does nothing.
 	Connect(ctx context.Context) error
-	// OnClock registers f, which is called each time the database's clock was read, at the latest before Connect returns and
-	// every few seconds from then on: by how much this machine's is ahead of it (ClockReading.Ahead). f must not block.
+	// OnClock registers f, which is called each time the database's clock was read, at the latest before Connect
+	// returns and every few seconds from then on. ahead is by how much this machine's clock is ahead of it
+	// (ClockReading.Ahead). f must not block.
 	OnClock(f func(ahead time.Duration)) (cancel func())
 }
 
-// Identities resolves who tokens speak of.
+// Identities maps the claims of tokens to organizations and users.
 type Identities interface {
-	// ResolveOrganization finds the organization of a claim, and makes it on first sight. When the claim has both id and
-	// slug, the id wins and the slug is remembered, replacing a former one; a slug that another organization of the issuer
-	// has stays there. Slugs are names within an issuer: one that only shares an organization gives it no slug.
-	// ErrForeignOrganization when it belongs to another issuer.
+	// ResolveOrganization finds the organization of a claim, and makes it at first sight. When the claim has both id
+	// and slug, the id wins and the slug is remembered, replacing a former one; a slug that another organization of
+	// the issuer has stays there. Slugs are names within an issuer: an issuer that only shares an organization gives
+	// it no slug. It returns ErrForeignOrganization when the organization belongs to another issuer.
 	ResolveOrganization(ctx context.Context, claim OrganizationClaim, now time.Time) (Organization, error)
-	// ResolveUser finds the user of a claim, makes them on first sight, and keeps name and email up to date; an empty name
-	// or email says nothing about them. SeenAt may lag by a minute. An id that any other (issuer, subject) has, in any
-	// organization, is never given to a second one: ConflictError on user when DerivedID is taken too. ErrNotFound when the
-	// organization is unknown.
+	// ResolveUser finds the user of a claim, makes them at first sight, and keeps name and email up to date; an empty
+	// name or email says nothing about them. SeenAt may lag by a minute. An id that any other (issuer, subject) has,
+	// in any organization, is never given to a second one: ConflictError on user when DerivedID is taken too. It
+	// returns ErrNotFound when the organization is unknown.
 	ResolveUser(ctx context.Context, claim UserClaim, now time.Time) (User, error)
-	// Organizations reads all of them, by id: for command lines, which belong to none.
+	// Organizations reads all organizations, by id: for command lines, which belong to none.
 	Organizations(ctx context.Context) ([]Organization, error)
-	// EmptyOrganizations reads those in which nobody made anything, by id: tokens named them, and no more than the users and
-	// agents of such tokens is in them. For command lines and for a gateway of one organization.
+	// EmptyOrganizations reads the organizations in which nobody made anything, by id: tokens named them, and they
+	// contain only the users and agents of such tokens. It is for command lines and for a gateway of one
+	// organization.
 	EmptyOrganizations(ctx context.Context) ([]Organization, error)
-	// DeleteOrganization removes an empty one with its users and agents; its audit log stays. A token that names it makes it
-	// again. ErrNotFound when there is none, ConflictError on organization when it is not empty.
+	// DeleteOrganization removes an empty organization with its users and agents; its audit log stays. A token that
+	// names it makes it again. It returns ErrNotFound when there is none, ConflictError on organization when it is
+	// not empty.
 	DeleteOrganization(ctx context.Context, id string) (Organization, error)
 	// Organization reads one organization.
 	Organization(ctx context.Context, id string) (Organization, error)
 	// User reads one user of an organization.
 	User(ctx context.Context, organization, id string) (User, error)
-	// RevokeUser sets the user's RevokedAt: tokens issued until then are refused. It never moves back. The user's approvals
-	// that are pending, or approved and not used, are deleted, and the API keys that stand for the user are revoked, in the
-	// same transaction. ErrNotFound when there is no such user.
+	// RevokeUser sets the user's RevokedAt: tokens issued until then are refused. It never moves back. The user's
+	// approvals that are pending, or approved and not used, are deleted, and the API keys that stand for the user are
+	// revoked, in the same transaction. It returns ErrNotFound when there is no such user.
 	RevokeUser(ctx context.Context, organization, id string, at time.Time) (User, error)
-	// LogOutUser sets the user's LoggedOutAt to when a session was begun, which ends it and those begun before it. It never
-	// moves back. Tokens stay good. ErrNotFound when there is no such user.
+	// LogOutUser sets the user's LoggedOutAt to the beginning of a session, which ends it and those begun before it.
+	// It never moves back. Tokens stay valid. It returns ErrNotFound when there is no such user.
 	LogOutUser(ctx context.Context, organization, id string, begun time.Time) error
 }
 
-// Directory keeps the templates.
+// Directory keeps the templates of servers.
 type Directory interface {
-	// SyncDirectory makes the entries of a read-only source (catalogue or config) equal to entries, all or nothing. An
-	// entry that has gone stays while a server refers to it. Source and times are set here. ConflictError on slug when two
-	// of the entries have one, on id when an id belongs to another source.
+	// SyncDirectory makes the entries of a read-only source (catalogue or config) equal to entries, all or nothing. A
+	// removed entry stays while a server refers to it. Source and times are set here. It returns a ConflictError on
+	// slug when two of the entries have the same one, and on id when an id belongs to another source.
 	SyncDirectory(ctx context.Context, source Source, entries []DirectoryEntry, now time.Time) error
-	// DirectoryEntries lists what an organization sees, ordered by name, id.
+	// DirectoryEntries lists the entries that an organization sees, ordered by name, id.
 	DirectoryEntries(ctx context.Context, f DirectoryFilter) (Page[DirectoryEntry], error)
 	// DirectoryEntry reads one entry that the organization sees.
 	DirectoryEntry(ctx context.Context, organization, id string) (DirectoryEntry, error)
-	// CreateDirectoryEntry stores a custom entry. ConflictError on slug, which is unique among what the organization sees.
+	// CreateDirectoryEntry stores a custom entry. It returns a ConflictError on slug, which is unique among the
+	// entries that the organization sees.
 	CreateDirectoryEntry(ctx context.Context, e DirectoryEntry) error
-	// UpdateDirectoryEntry lets edit change a custom entry of the organization in one transaction. An error of edit is
-	// returned as it is and nothing is written. ErrNotFound for entries of read-only sources. Id, organization, source and
-	// creation time cannot be changed. edit must not call the store.
+	// UpdateDirectoryEntry lets edit change a custom entry of the organization in one transaction. An error of edit
+	// is returned unchanged and nothing is written. It returns ErrNotFound for entries of read-only sources. Id,
+	// organization, source and creation time cannot be changed. edit must not call the store.
 	UpdateDirectoryEntry(ctx context.Context, organization, id string, edit func(*DirectoryEntry) error) (DirectoryEntry, error)
-	// DeleteDirectoryEntry deletes a custom entry. ConflictError on server while a server refers to it.
+	// DeleteDirectoryEntry deletes a custom entry. It returns a ConflictError on server while a server refers to it.
 	DeleteDirectoryEntry(ctx context.Context, organization, id string) error
 }
 
 // Servers keeps server instances and their OAuth clients.
 type Servers interface {
-	// CreateServer stores a server. ErrNotFound when its directory entry is not visible to the organization;
-	// ConflictError on name (compared without case and blanks) or slug.
+	// CreateServer stores a server. It returns ErrNotFound when its directory entry is not visible to the
+	// organization, and a ConflictError on name (compared without case and blanks) or slug.
 	CreateServer(ctx context.Context, s Server) error
 	// Servers lists servers as a user sees them, ordered by name, id. The connection status is: pending while the
 	// server's lifecycle is not active; connected when the entry needs no authentication or a credential is stored;
-	// pending while an attempt is under way; error when the last attempt or refresh failed; else available.
+	// pending while there is an attempt; error when the last attempt or refresh failed; else available.
 	Servers(ctx context.Context, f ServerFilter) (Page[ServerView], error)
 	// Server reads one server.
 	Server(ctx context.Context, organization, id string) (Server, error)
 	// ServerBySlug reads one server.
 	ServerBySlug(ctx context.Context, organization, slug string) (Server, error)
-	// UpdateServer lets edit change a server in one transaction. An error of edit is returned as it is and nothing is
-	// written. ConflictError as in CreateServer. Id, organization, creator and creation time cannot be changed. edit must
-	// not call the store.
+	// UpdateServer lets edit change a server in one transaction. An error of edit is returned unchanged and nothing
+	// is written. It returns a ConflictError as CreateServer does. Id, organization, creator and creation time cannot
+	// be changed. edit must not call the store.
 	UpdateServer(ctx context.Context, organization, id string, edit func(*Server) error) (Server, error)
-	// UpdateServerAndClient is UpdateServer with an edit that says whether the server's OAuth client is forgotten in the same
-	// transaction: it is no longer the one that the edit made of it.
+	// UpdateServerAndClient updates like UpdateServer. Its edit also reports whether to delete the server's OAuth
+	// client in the same transaction: the edit may have made it the wrong client.
 	UpdateServerAndClient(ctx context.Context, organization, id string, edit func(*Server) (forgetClient bool, err error)) (Server, error)
-	// NoteServer notes that a server was seen at a time, unless that is zero or it was seen later, and what is wrong with it.
-	// Nothing that is decided depends on either: no change is told. A server that is gone is no error.
+	// NoteServer notes that a server was seen at a time, unless that is zero or it was seen later, and its present
+	// problem. No decision depends on either: no change is reported. A missing server is no error.
 	NoteServer(ctx context.Context, organization, id string, seen time.Time, problem string) error
-	// NoteModern notes whether a server speaks 2026-07-28. As NoteServer it tells no change, and a server that is gone is no error.
+	// NoteModern notes whether a server speaks 2026-07-28. Like NoteServer it reports no change, and a missing server
+	// is no error.
 	NoteModern(ctx context.Context, organization, id string, modern bool) error
-	// DeleteServer deletes a server with its connections, attempts, OAuth client, approvals and tool pins, and its custom
-	// directory entry when no other server refers to that. In the same transaction its policies become ARCHIVED, each with
-	// a revision by the user by. It returns what was deleted. What is to be revoked is WithEnding's. It does not
-	// wait for edits of connections: those end with ErrNotFound and have to revoke what they obtained.
+	// DeleteServer deletes a server with its connections, attempts, OAuth client, approvals and tool pins, and its
+	// custom directory entry when no other server refers to that. In the same transaction its policies become
+	// ARCHIVED, each with a revision by the user by. It returns the deleted records. WithEnding decides on
+	// revocations. It does not wait for edits of connections: those end with ErrNotFound and have to revoke the
+	// tokens that they obtained.
 	DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (DeletedServer, error)
 
 	// OAuthClient reads the client of a server.
 	OAuthClient(ctx context.Context, organization, serverID string) (OAuthClient, error)
-	// PutOAuthClient stores the client of a server in the place of the one whose client id is former; "" is where there is
-	// none. ConflictError on client_id when that is not what is stored: of several nodes that register one, all use that of
-	// the first. ErrNotFound when former is "" and the server is gone.
+	// PutOAuthClient stores the client of a server in place of the one whose client id is former; "" means that there
+	// is none. It returns a ConflictError on client_id when the stored client is another one: of several nodes that
+	// register a client, all use that of the first. It returns ErrNotFound when former is "" and the server is gone.
 	PutOAuthClient(ctx context.Context, c OAuthClient, former string) error
 }
 
@@ -218,29 +226,30 @@ type DeletedServer struct {
 type Connections interface {
 	// Connection reads a connection.
 	Connection(ctx context.Context, key ConnectionKey) (Connection, error)
-	// CreateConnection stores a connection where there is none. ConflictError on connection when there is one, ErrNotFound
-	// when the server or the user is gone. Version is set here, as by every write.
+	// CreateConnection stores a connection where there is none. It returns a ConflictError on connection when there
+	// is one, ErrNotFound when the server or the user is gone. Version is set here, as by every write.
 	CreateConnection(ctx context.Context, c Connection) error
-	// PutConnection stores a connection, replacing the former one of the same key. ErrNotFound when the server or the user
-	// is gone.
+	// PutConnection stores a connection, replacing the former one of the same key. It returns ErrNotFound when the
+	// server or the user is gone.
 	PutConnection(ctx context.Context, c Connection) (Connection, error)
-	// UpdateConnection lets edit change a connection while no one else, on any node, can: others wait until it is done
-	// and then see its result. edit may take seconds (it speaks to the provider); other connections are not held up.
-	// What edit returns with a nil error is stored, durably, before UpdateConnection returns. An error of edit is returned
-	// as it is and nothing is written. ErrNotFound when there is no such connection, also when it went meanwhile. The
-	// result is stored even when ctx ends during edit, whose duration is the caller's to bound; while the store is
-	// unavailable, a new credential is tried again until ctx ends, if it has a deadline. edit may use the store, but
-	// must not write the connection it is editing.
+	// UpdateConnection lets edit change a connection while no other caller, on any node, can: others wait until it is
+	// done and then see its result. edit may take seconds (it talks to the provider); other connections do not wait.
+	// The result of an edit without an error is stored, durably, before UpdateConnection returns. An error of edit is
+	// returned unchanged and nothing is written. It returns ErrNotFound when there is no such connection, also when
+	// it was deleted meanwhile. The result is stored even when ctx ends during edit, whose duration the caller must
+	// bound; while the store is unavailable, storing a new credential is tried again until ctx ends, if it has a
+	// deadline. edit may use the store, but must not write the connection it is editing.
 	UpdateConnection(ctx context.Context, key ConnectionKey, edit func(ctx context.Context, c *Connection) error) (Connection, error)
-	// DeleteConnection deletes a connection and its attempts and returns what it was. Where there is no connection the
-	// attempts go too, and the answer is ErrNotFound. Like the other writes of one
-	// connection it waits for an edit under way.
+	// DeleteConnection deletes a connection and its attempts and returns its last state. Where there is no connection
+	// the attempts are deleted too, and the answer is ErrNotFound. Like the other writes of one connection it waits
+	// for a running edit.
 	DeleteConnection(ctx context.Context, key ConnectionKey) (Connection, error)
 
-	// CreateAttempt stores an attempt, and forgets all that have expired by its CreatedAt and the oldest of its key beyond
-	// MaxAttempts. ErrNotFound when the server or the user is gone, ConflictError on state.
+	// CreateAttempt stores an attempt. It deletes all attempts that have expired by its CreatedAt, and the oldest of
+	// its key beyond MaxAttempts. It returns ErrNotFound when the server or the user is gone, ConflictError on state.
 	CreateAttempt(ctx context.Context, a Attempt) error
-	// TakeAttempt reads and deletes an attempt in one atomic step. ErrNotFound when it is unknown, used or expired.
+	// TakeAttempt reads and deletes an attempt in one atomic step. It returns ErrNotFound when it is unknown, used or
+	// expired.
 	TakeAttempt(ctx context.Context, stateHash []byte, now time.Time) (Attempt, error)
 }
 
@@ -248,21 +257,22 @@ type Connections interface {
 type DataKeys interface {
 	// DataKeys lists all data keys, ascending by version.
 	DataKeys(ctx context.Context) ([]DataKey, error)
-	// AddDataKey stores a data key. ConflictError on version.
+	// AddDataKey stores a data key. It returns a ConflictError on version when that is taken.
 	AddDataKey(ctx context.Context, k DataKey) error
 }
 
 // Agents keeps the applications that policies can name.
 type Agents interface {
-	// CreateAgent stores an agent and its application, which is new. ConflictError on external_id when a live agent of the
-	// organization has it.
+	// CreateAgent stores an agent and its application, which is new. It returns a ConflictError on external_id when a
+	// live agent of the organization has it.
 	CreateAgent(ctx context.Context, a Agent) error
-	// AdoptApplication stores an agent for an application that is there already; a.Application needs its id only.
-	// ErrNotFound when the organization has no such application, ConflictError on external_id when a live agent is of it.
+	// AdoptApplication stores an agent for an existing application; a.Application needs its id only. It returns
+	// ErrNotFound when the organization has no such application, ConflictError on external_id when it already has a
+	// live agent.
 	AdoptApplication(ctx context.Context, a Agent) (Agent, error)
 	// RegisterAgent returns the live agent of a's issuer and external id, and makes a when there is none and the
-	// organization has fewer than limit agents. ErrNotFound when it has as many, or when another issuer's agent has the
-	// external id.
+	// organization has fewer than limit agents. It returns ErrNotFound when it has as many, or when another issuer's
+	// agent has the external id.
 	RegisterAgent(ctx context.Context, a Agent, limit int) (Agent, error)
 	// Agent reads one agent.
 	Agent(ctx context.Context, organization, id string) (Agent, error)
@@ -272,23 +282,26 @@ type Agents interface {
 	Agents(ctx context.Context, f AgentFilter) (Page[Agent], error)
 	// AgentCounts counts an organization's agents.
 	AgentCounts(ctx context.Context, organization string) (AgentCounts, error)
-	// DeleteAgent deletes an agent and, in the same transaction, removes its id from the policies that name it: those that
-	// named only it become ARCHIVED with their ApplicationIDs kept, so that none ever comes to mean all agents. Each changed
-	// policy gets a revision by the user by. Its approvals go; the application stays.
+	// DeleteAgent deletes an agent and, in the same transaction, removes its id from the policies that name it: those
+	// that named only it become ARCHIVED with their ApplicationIDs kept, so that none ever comes to mean all agents.
+	// Each changed policy gets a revision by the user by. The agent's approvals are deleted; the application stays.
 	DeleteAgent(ctx context.Context, organization, id, by string, now time.Time) error
 }
 
 // Policies keeps access policies and their revisions.
 type Policies interface {
-	// CreatePolicy stores a policy as revision 1. ConflictError on name, *OverlapError when it is active and overlaps,
-	// *ReferenceError when it names what is not there. All three hold under concurrency.
+	// CreatePolicy stores a policy as revision 1. It returns a ConflictError on name, an *OverlapError when it is
+	// active and overlaps, a *ReferenceError when it names an object that does not exist. All three hold under
+	// concurrency.
 	CreatePolicy(ctx context.Context, p Policy) (PolicyView, error)
-	// UpdatePolicy lets edit change a policy in one transaction, and records a revision when something changed. An error of
-	// edit is returned as it is and nothing is written. Errors as in CreatePolicy; references are checked only where edit
-	// changed them or made the policy active. Id, organization, server, creator, creation time and revision cannot be
-	// changed, and a status that CanBecome refuses is refused. edit must not call the store.
+	// UpdatePolicy lets edit change a policy in one transaction, and records a revision when something changed. An
+	// error of edit is returned unchanged and nothing is written. Errors are those of CreatePolicy; references are
+	// checked only where edit changed them or made the policy active. Id, organization, server, creator, creation
+	// time and revision cannot be changed, and a status that CanBecome refuses is refused. edit must not call the
+	// store.
 	UpdatePolicy(ctx context.Context, organization, id, by string, now time.Time, edit func(*Policy) error) (PolicyView, error)
-	// UpdatePolicies is UpdatePolicy for several, all or nothing, in the order of ids; edit is called for each.
+	// UpdatePolicies updates several policies like UpdatePolicy, all or nothing, in the order of ids; edit is called
+	// for each.
 	UpdatePolicies(ctx context.Context, organization string, ids []string, by string, now time.Time, edit func(*Policy) error) error
 	// Policy reads one policy.
 	Policy(ctx context.Context, organization, id string) (PolicyView, error)
@@ -298,124 +311,132 @@ type Policies interface {
 	Policies(ctx context.Context, f PolicyFilter) (Page[PolicyView], error)
 	// PolicySummary counts an organization's policies by status.
 	PolicySummary(ctx context.Context, organization string) (map[PolicyStatus]int, error)
-	// ServerPolicies reads what decides about a server: its active policies and its drafts in shadow.
+	// ServerPolicies reads the policies for decisions about a server: its active policies and its drafts in shadow.
 	ServerPolicies(ctx context.Context, organization, serverID string) ([]Policy, error)
 	// OverlappingPolicies lists the active policies of a server that govern one of the agents, or all agents when
 	// applicationIDs is empty, without the policy exclude.
 	OverlappingPolicies(ctx context.Context, organization, serverID string, applicationIDs []string, exclude string) ([]Policy, error)
-	// PolicyRevisions lists a policy's revisions, the newest first. ErrNotFound when there is no such policy.
+	// PolicyRevisions lists a policy's revisions, the newest first. It returns ErrNotFound when there is no such
+	// policy.
 	PolicyRevisions(ctx context.Context, organization, id string, page PageRequest) (Page[PolicyRevision], error)
 }
 
 // Approvals keeps held calls.
 type Approvals interface {
 	// CreateApproval stores a pending approval. When the same user has one with the same binding that is pending or
-	// approved and not expired by a.CreatedAt, that one is returned and nothing is stored: a call that is tried again does
-	// not ask again. ErrTooManyPending and ErrTooManyAsked when the user has reached that limit for the same client,
-	// ErrNotFound when the server, the user or the agent is gone. Approvals whose ExpiresAt has been over for a day are
-	// forgotten, and of the user's own that are over the arguments.
+	// approved and not expired by a.CreatedAt, that one is returned and nothing is stored: a repeated call does not
+	// ask again. It returns ErrTooManyPending and ErrTooManyAsked when the user has reached that limit for the same
+	// client, ErrNotFound when the server, the user or the agent is gone. Approvals whose ExpiresAt has been over for
+	// a day are deleted, and so are the arguments of the user's own that are over.
 	CreateApproval(ctx context.Context, a Approval, limits AskLimits) (Approval, error)
 	// Approval reads one approval; now decides whether it has expired.
 	Approval(ctx context.Context, organization, id string, now time.Time) (Approval, error)
-	// ApprovalStatus is the status alone of one approval, and where it may be decided, for those who look at it again and
+	// ApprovalStatus reads only the status of one approval, and its channel, for callers that look at it again and
 	// again.
 	ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (ApprovalStatus, ApprovalChannel, error)
 	// Approvals lists approvals, newest first.
 	Approvals(ctx context.Context, f ApprovalFilter) (Page[Approval], error)
-	// DecideApproval sets what a human said. ErrNotFound when the approval is unknown or not the user's (d.UserID),
-	// ConflictError on status when it is not pending or has expired: exactly one of concurrent decisions succeeds.
+	// DecideApproval stores a human's decision. It returns ErrNotFound when the approval is unknown or not the user's
+	// (d.UserID), ConflictError on status when it is not pending or has expired: exactly one of concurrent decisions
+	// succeeds.
 	DecideApproval(ctx context.Context, organization, id string, d ApprovalDecision) (Approval, error)
-	// DivertApproval lets a pending approval be decided out of band only, and returns it; one that is not pending stays as it
-	// is. ErrNotFound when the approval is unknown or not the user's.
+	// DivertApproval lets a pending approval be decided out of band only, and returns it; one that is not pending
+	// stays as it is. It returns ErrNotFound when the approval is unknown or not the user's.
 	DivertApproval(ctx context.Context, organization, userID, id string, now time.Time) (Approval, error)
-	// TakeApproval marks the approved, unexpired approval with this binding as used, in one atomic step: exactly one of
-	// concurrent takers gets it. id "" is any with the binding. ErrNotFound when there is none.
+	// TakeApproval marks the approved, unexpired approval with this binding as used, in one atomic step: exactly one
+	// of concurrent takers gets it. id "" means any with the binding. It returns ErrNotFound when there is none.
 	TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (Approval, error)
 }
 
-// Holds keeps which held calls their clients wait for, so that they can be taken back at another node than holds them. They are no
-// facts of the organization: OnChange does not tell of them.
+// Holds keeps the held calls for which clients wait, so that a call can be cancelled at another node than the one
+// that holds it. They are no facts of the organization: OnChange does not report them.
 type Holds interface {
-	// AddHold keeps a hold, and forgets those that are over by now. ErrNotFound when the server is not there.
+	// AddHold stores a hold, and deletes those that have expired by now. It returns ErrNotFound when the server does
+	// not exist.
 	AddHold(ctx context.Context, h Hold, now time.Time) error
-	// HoldStands reports whether a hold is kept: one whose call was taken back is not.
+	// HoldStands reports whether a hold is stored: that of a cancelled call is not.
 	HoldStands(ctx context.Context, organization, id string) (bool, error)
-	// DeleteHold forgets one. One that is not there is no error.
+	// DeleteHold deletes a hold. A missing one is no error.
 	DeleteHold(ctx context.Context, organization, id string) error
-	// TakeBackCalls forgets all holds of those calls of a user. Where there are none, nothing is written.
+	// TakeBackCalls deletes all holds of those calls of a user. Where there are none, nothing is written.
 	TakeBackCalls(ctx context.Context, organization, userID string, calls []string) error
 }
 
-// Conversations keeps the sessions of MCP that the gateway began. They are no facts of the organization: OnChange does not
-// tell of them.
+// Conversations keeps the MCP sessions that the gateway began. They are no facts of the organization: OnChange does
+// not report them.
 type Conversations interface {
-	// CreateConversation keeps a conversation that is not open. Of those of its user with its server, the oldest make room
-	// (MaxConversations). ErrNotFound when the user or server is not there.
+	// CreateConversation stores a conversation that is not open. The oldest of its user with its server make room
+	// (MaxConversations). It returns ErrNotFound when the user or server does not exist.
 	CreateConversation(ctx context.Context, c Conversation) error
-	// Conversation reads one. ErrNotFound when it is unknown, another user's, or over.
+	// Conversation reads one conversation. It returns ErrNotFound when it is unknown, another user's, or expired.
 	Conversation(ctx context.Context, organization, userID, id string, now time.Time) (Conversation, error)
-	// OpenConversation sets the upstream's session and until when the conversation lasts, unless it is open by now, and
-	// returns it: of several at a time, the first one's session is everybody's. ErrNotFound as of Conversation.
+	// OpenConversation sets the upstream's session and the end of the conversation, unless it is open by now, and
+	// returns it: of several concurrent calls all get the session of the first. It returns ErrNotFound as
+	// Conversation does.
 	OpenConversation(ctx context.Context, organization, userID, id, upstream string, now, expires time.Time) (Conversation, error)
-	// DeleteConversation forgets one. One that is not there is no error.
+	// DeleteConversation deletes a conversation. A missing one is no error.
 	DeleteConversation(ctx context.Context, organization, userID, id string) error
 }
 
-// Tasks keeps whose the tasks of MCP are. They are no facts of the organization: OnChange does not tell of them.
+// Tasks keeps the owners of MCP tasks. They are no facts of the organization: OnChange does not report them.
 type Tasks interface {
-	// AddTask remembers a task. Of its owner's the oldest make room (MaxTasks), and it takes the place of what its server had
-	// created before under the same id, whoever's that was. ErrConflict when that is newer, ErrNotFound when the server is not there.
+	// AddTask stores a task. The oldest of its owner make room (MaxTasks), and it replaces the task that its server
+	// had created before under the same id, whoever owned that. It returns ErrConflict when that is newer,
+	// ErrNotFound when the server does not exist.
 	AddTask(ctx context.Context, t Task) error
-	// Tasks lists an owner's tasks that are not over, the oldest first.
+	// Tasks lists an owner's tasks that have not expired, the oldest first.
 	Tasks(ctx context.Context, of TaskOwner, now time.Time) ([]Task, error)
-	// ForgetTasks forgets the tasks of all organizations that are over.
+	// ForgetTasks deletes the expired tasks of all organizations.
 	ForgetTasks(ctx context.Context, now time.Time) error
 }
 
-// Revocations keeps what providers have to be told to forget, until they were. They are no facts of an organization: OnChange does
-// not tell of them.
+// Revocations keeps requests to providers to revoke tokens, until they are done. They are no facts of an
+// organization: OnChange does not report them.
 type Revocations interface {
 	AddRevocation(ctx context.Context, v Revocation) error
-	// DueRevocations lists those of all organizations that may be tried, of each organization no more than share, the longest due first. What
-	// is longest due of each organization comes before what others have besides.
+	// DueRevocations lists the revocations of all organizations that may be tried, at most share of each organization,
+	// the longest due first. The longest due one of each organization comes before the further ones of others.
 	DueRevocations(ctx context.Context, now time.Time, limit, share int) ([]Revocation, error)
-	// PostponeRevocation sets when the next attempt may be, and counts those that have failed since v was read. ErrNotFound when it
-	// is gone, or another node has postponed it since: of several nodes that find it due, one has it to itself until next.
+	// PostponeRevocation sets the earliest time of the next attempt, and counts those that have failed since v was
+	// read. It returns ErrNotFound when it is gone, or another node has postponed it since: of several nodes that
+	// find it due, one has it alone until next.
 	PostponeRevocation(ctx context.Context, v Revocation, next time.Time, failed int) error
-	// DeleteRevocation forgets one. One that is not there is no error.
+	// DeleteRevocation deletes a revocation. A missing one is no error.
 	DeleteRevocation(ctx context.Context, organization, id string) error
 }
 
-// ToolPins keeps what tools looked like when they were first seen or accepted.
+// ToolPins keeps the definitions of tools as first seen or accepted.
 type ToolPins interface {
 	// ToolPins lists the pins of a server, ordered by name.
 	ToolPins(ctx context.Context, organization, serverID string) ([]ToolPin, error)
-	// ObserveTools pins the tools that are new and notes which differ from their pins. It returns those whose SeenHash
-	// changed with this call. ErrNotFound when the server is gone.
+	// ObserveTools pins the tools that are new and notes those that differ from their pins. It returns those whose
+	// SeenHash changed with this call. It returns ErrNotFound when the server is gone.
 	ObserveTools(ctx context.Context, organization, serverID string, tools []ObservedTool, now time.Time) (changed []ToolPin, err error)
-	// AcceptTool pins what was last seen. ErrNotFound when the tool is unknown, ConflictError on hash when what was last
-	// seen is not hash.
+	// AcceptTool pins the last seen definition. It returns ErrNotFound when the tool is unknown, ConflictError on
+	// hash when the last seen definition has another hash.
 	AcceptTool(ctx context.Context, organization, serverID, name, hash, by string, now time.Time) (ToolPin, error)
 }
 
 // Audits keeps the audit log. Records of writes come through WithAudit; those of calls are shipped from nodes' journals.
 type Audits interface {
-	// RecordAudit records what WithAudit put into ctx, in a transaction of its own: for events that write nothing else.
+	// RecordAudit records the entries of WithAudit in ctx, in a transaction of its own: for events that write nothing
+	// else.
 	RecordAudit(ctx context.Context) error
-	// AddAuditChunks stores chunks that nodes ship. One that is there already is left as it is; ConflictError on first when another one
-	// of the same chain and First is. The chunks' data is the caller's again when it returns without an error.
+	// AddAuditChunks stores chunks that nodes ship. A chunk that is there already is left as it is. It returns a
+	// ConflictError on first when there is another one with the same chain and First. After a return without an error
+	// the caller may reuse the chunks' data.
 	AddAuditChunks(ctx context.Context, chunks []AuditChunk) error
 	// AuditChunks lists chunks that overlap the time of the filter, those with the latest To first.
 	AuditChunks(ctx context.Context, f AuditFilter) ([]AuditChunk, error)
 	// AuditRecords lists the records that the store itself wrote, newest first. The time of a record is its entry's.
 	AuditRecords(ctx context.Context, f AuditFilter) ([]AuditRecord, error)
-	// AuditChains says where each chain of a node stands in the store, node "" is all nodes: that of the store's own
-	// records with its hash; those of shipped chunks with the last sequence, and without a hash.
+	// AuditChains returns the ends of a node's chains in the store; node "" means all nodes. The chain of the store's
+	// own records comes with its hash; those of shipped chunks come with the last sequence, and without a hash.
 	AuditChains(ctx context.Context, node string) ([]AuditChain, error)
-	// AddAuditCheckpoint stores a checkpoint. ConflictError on number.
+	// AddAuditCheckpoint stores a checkpoint. It returns a ConflictError on number when that is taken.
 	AddAuditCheckpoint(ctx context.Context, c AuditCheckpoint) error
 	// AuditCheckpoint returns a node's checkpoint by its number.
 	AuditCheckpoint(ctx context.Context, node string, number int64) (AuditCheckpoint, error)
-	// AuditCheckpoints lists a node's checkpoints by number; node "" is all nodes.
+	// AuditCheckpoints lists a node's checkpoints by number; node "" means all nodes.
 	AuditCheckpoints(ctx context.Context, node string) ([]AuditCheckpoint, error)
 }

@@ -1,9 +1,9 @@
 package storage
 
-// ColumnKind is how a column's values look to Go.
+// ColumnKind is the Go type of a column's values.
 type ColumnKind uint8
 
-// Kinds of columns: string, int64 and []byte. A value that is not there is nil.
+// Kinds of columns: string, int64 and []byte. A missing value is nil.
 const (
 	TextColumn ColumnKind = iota + 1
 	IntegerColumn
@@ -21,7 +21,7 @@ type Column struct {
 type Table struct {
 	Name    string
 	Columns []Column
-	// Key are the positions in Columns of the primary key, in its order. No column of it can be nil.
+	// Key holds the positions in Columns of the primary key's columns, in their order. None of them can be nil.
 	Key []int
 }
 

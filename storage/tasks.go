@@ -4,13 +4,13 @@ import "time"
 
 // Bounds of tasks.
 const (
-	// MaxTasks is how many tasks of one owner are remembered; one more forgets the oldest.
+	// MaxTasks bounds the tasks of one owner that are remembered; a further one replaces the oldest.
 	MaxTasks = 256
-	// TaskLifetime is how long a task is remembered at the most, and where its server sets no end.
+	// TaskLifetime is the maximum time for which a task is remembered, and the time where its server sets no end.
 	TaskLifetime = 30 * 24 * time.Hour
 )
 
-// TaskOwner is who a task of MCP belongs to, and where.
+// TaskOwner names the owner of an MCP task, and the server.
 type TaskOwner struct {
 	OrganizationID string
 	ServerID       string
@@ -21,9 +21,10 @@ type TaskOwner struct {
 // Task is a task that a call created at a server. Its id is the server's own.
 type Task struct {
 	TaskOwner
-	// Digest is of the id: the SHA-256 in hexadecimal.
+	// Digest is the SHA-256 of the id, in hexadecimal.
 	Digest string
-	// CreatedAt is by the server's clock, where it says it: of an id that it gives again, the newest creation counts.
+	// CreatedAt is the time of creation by the server's clock, where it gives one: of an id that it gives again, the
+	// newest creation counts.
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ToolPin is a tool's definition (name, description, schemas, annotations) as it was first seen or last accepted, and as
-// it was last seen. The two differ after the upstream changed it.
+// ToolPin holds a tool's definition (name, description, schemas, annotations) as it was first seen or last accepted,
+// and as it was last seen. The two differ after the upstream changed it.
 type ToolPin struct {
 	OrganizationID string
 	ServerID       string
@@ -21,7 +21,7 @@ type ToolPin struct {
 	AcceptedBy     string    // user id
 }
 
-// Changed reports whether the tool is not what was pinned.
+// Changed reports whether the tool differs from its pin.
 func (p *ToolPin) Changed() bool { return p.Hash != p.SeenHash }
 
 // ObservedTool is a tool as an upstream lists it now.

@@ -21,7 +21,7 @@ func (k Kind) String() string {
 	return [...]string{"invalid", "null", "boolean", "number", "string", "array", "object"}[min(k, Object)]
 }
 
-// kindOf returns a value's kind by its first byte.
+// kindOf maps the first byte of a value to its kind.
 var kindOf = func() (t [256]Kind) {
 	t['n'], t['t'], t['f'], t['"'], t['['], t['{'], t['-'] = Null, Bool, Bool, String, Array, Object, Number
 	for c := '0'; c <= '9'; c++ {

@@ -26,7 +26,7 @@ var (
 // Name is the product's name, at the top of its pages.
 const Name = "durward"
 
-// policy returns a page's Content-Security-Policy without the destinations of its forms, and its script. The only
+// policy is a page's Content-Security-Policy without the destinations of its forms, and its script. The only
 // pictures allowed are those inside the page, for its icon.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))

@@ -22,28 +22,31 @@ const (
 	dropArrivalSQL   = `DROP TABLE store_arrival`
 )
 
-// Errors of an arrival.
+// Errors of a copy into a database.
 var (
-	// ErrArriving: another store is being copied into the database and has not arrived as a whole.
+	// ErrArriving says that a copy of another store into the database is not complete.
 	ErrArriving = errors.New("another store has not been copied into this database as a whole: start `durward migrate-store` again")
-	// ErrNotEmpty: the database holds rows that did not come from a copy.
+	// ErrNotEmpty says that the database holds rows that did not come from a copy.
 	ErrNotEmpty = errors.New("the database is not empty")
-	// ErrOtherSource: the copy that was begun is one of another store, or its source has got other data keys since.
+	// ErrOtherSource says that the begun copy is from another store, or that its source has got other data keys
+	// since.
 	ErrOtherSource = errors.New("the copy in the database was begun from another store")
-	// ErrCopying: another process copies into the database.
+	// ErrCopying says that another process copies into the database.
 	ErrCopying = errors.New("another copy into this database is running")
 )
 
 // arrivalLock is held by the one process that copies.
 var arrivalLock = newLockKey("arrival")
 
-// Arrival is a database into which another store is copied. Until Finish no gateway starts on it: Open says ErrArriving.
+// Arrival is a database into which another store is copied. Until Finish no gateway starts on it: Open returns
+// ErrArriving.
 type Arrival struct {
 	*Store
 	lock *pgxpool.Conn // holds arrivalLock
 }
 
-// OpenArrival opens a database to copy into, and brings its schema up to date. ErrCopying when another process does so.
+// OpenArrival opens a database to copy into, and brings its schema up to date. It returns ErrCopying when another
+// process does so.
 func OpenArrival(ctx context.Context, dsn string, opts Options) (*Arrival, error) {
 	opts.arriving = true
 	s, err := Open(ctx, dsn, opts)
@@ -76,12 +79,12 @@ func (a *Arrival) acquire(ctx context.Context) (err error) {
 // unlockWithin bounds how long Close waits for the database.
 const unlockWithin = 5 * time.Second
 
-// Close gives the database free for others, who need not wait when it has returned.
+// Close releases the database for other processes, which need not wait when it has returned.
 func (a *Arrival) Close() error {
 	if a.lock != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), unlockWithin)
 		defer cancel()
-		// The end of the connection takes the lock back too, but only when the database comes to notice it.
+		// The end of the connection releases the lock too, but only once the database notices it.
 		_, _ = a.lock.Exec(ctx, unlockSQL, int64(arrivalLock))
 		_ = a.lock.Hijack().Close(ctx)
 		a.lock = nil
@@ -89,9 +92,9 @@ func (a *Arrival) Close() error {
 	return a.Store.Close()
 }
 
-// Begin marks the database as one that source is copied into; source is a name that no two stores have. A copy from the
-// same source that was begun goes on: resumed. With anew whatever a copy has left is deleted. ErrNotEmpty for a database
-// that holds anything else, ErrOtherSource for one that a copy of another store was begun in.
+// Begin marks the database as the destination of a copy from source; source is a name that no two stores have. A
+// begun copy from the same source continues: resumed. With anew all rows of a former copy are deleted. It returns
+// ErrNotEmpty for a database that holds anything else, ErrOtherSource for one with a begun copy of another store.
 func (a *Arrival) Begin(ctx context.Context, tables []storage.Table, source string, anew bool) (resumed bool, err error) {
 	err = a.write(ctx, a.main, records.Everyone, migrationLock, func(ctx context.Context, tx *writeTx) error {
 		begun, err := records.One(ctx, tx, records.ScanInt, hasArrivalSQL)
@@ -146,7 +149,8 @@ func (a *Arrival) beginFirst(ctx context.Context, tx *writeTx, tables []storage.
 	return err
 }
 
-// LastKey returns the primary key of the last row of a table, nil when it has none: where a copy in the order of keys goes on.
+// LastKey returns the primary key of the last row of a table, nil when it has none: a copy in the order of keys
+// continues there.
 func (a *Arrival) LastKey(ctx context.Context, t storage.Table) (key []any, err error) {
 	made := records.TableStatements(t)
 	err = a.read(ctx, a.main, records.Everyone, func(ctx context.Context, q records.Querier) error {
@@ -162,7 +166,8 @@ func (a *Arrival) LastKey(ctx context.Context, t storage.Table) (key []any, err 
 	return key, err
 }
 
-// AddRows adds rows to a table in one transaction. storage.ErrText when one has text that PostgreSQL cannot keep.
+// AddRows adds rows to a table in one transaction. It returns storage.ErrText when one has text that PostgreSQL
+// cannot keep.
 func (a *Arrival) AddRows(ctx context.Context, t storage.Table, rows [][]any) error {
 	args := make([]any, len(t.Columns))
 	for i, c := range t.Columns {
@@ -202,7 +207,7 @@ func (a *Arrival) AddRows(ctx context.Context, t storage.Table, rows [][]any) er
 	})
 }
 
-// Finish says that everything has arrived: gateways may start.
+// Finish marks the copy as complete: gateways may start.
 func (a *Arrival) Finish(ctx context.Context) error {
 	return a.write(ctx, a.main, records.Everyone, migrationLock, func(ctx context.Context, tx *writeTx) error {
 		_, err := tx.Exec(ctx, dropArrivalSQL)
@@ -210,7 +215,8 @@ func (a *Arrival) Finish(ctx context.Context) error {
 	})
 }
 
-// arrivalTexts are statements made of the names that a table and its columns have in the schema, which no input reaches.
+// arrivalTexts holds statements made from the names that a table and its columns have in the schema, which no input
+// reaches.
 type arrivalTexts struct{ insert, empty string }
 
 func arrivalStatements(t storage.Table) arrivalTexts {

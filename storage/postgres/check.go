@@ -9,8 +9,8 @@ import (
 const checkSQL = `SELECT current_user, (SELECT CASE WHEN rolsuper OR rolbypassrls THEN 1 ELSE 0 END FROM pg_roles WHERE rolname = current_user),
 	(SELECT COALESCE(max(reset_val), '') FROM pg_settings WHERE name = 'synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')`
 
-// Check looks for what an operator should know of the database and its settings. Each finding is a sentence that says
-// what is wrong and how to mend it.
+// Check looks for problems of the database and its settings. Each finding is a sentence that says what is wrong and
+// how to mend it.
 func (s *Store) Check(ctx context.Context) (findings []string, err error) {
 	var user, commit, fsync, pages string
 	var bypasses int

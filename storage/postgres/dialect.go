@@ -2,8 +2,8 @@ package postgres
 
 import "github.com/durward-gateway/durward/storage/records"
 
-// tableColumnsSQL leaves out the history of the schema, what the database's nodes have yet to hear of, the mark of an
-// arrival, and counters of rate limits.
+// tableColumnsSQL leaves out the history of the schema, the changes that other nodes have yet to hear of, the mark of
+// a copy, and counters of rate limits.
 const tableColumnsSQL = `SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL), COALESCE(k.place, 0)::bigint
 	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 	LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
@@ -12,7 +12,7 @@ const tableColumnsSQL = `SELECT c.relname::text, a.attname::text, format_type(a.
 		AND c.relname NOT LIKE 'durward\_counters\_%' AND c.relname NOT LIKE 'durward\_nodes\_%'
 	ORDER BY c.relname, a.attnum`
 
-// dialect is PostgreSQL's.
+// dialect holds PostgreSQL's versions of the records' statements.
 var dialect = records.Dialect{
 	Position:    `strpos`,
 	ListBegin:   ` = ANY (`,
@@ -20,8 +20,8 @@ var dialect = records.Dialect{
 	ForUpdate:   ` FOR UPDATE`,
 	ForKeyShare: ` FOR KEY SHARE`,
 	OnlyOwn:     ` AND organization_id = $2`, // the second wall shows no others
-	// Each name is looked for by itself: for names in a list the planner reads all pins of the server as long as it takes
-	// them for few.
+	// Each name is searched separately: for a list of names the planner reads all pins of the server as long as it
+	// estimates them to be few.
 	PinsNamed: `unnest($3::text[]) AS named (wanted)
 		CROSS JOIN LATERAL (SELECT * FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = wanted OFFSET 0) p`,
 	TableColumns: tableColumnsSQL,

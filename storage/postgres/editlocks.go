@@ -16,18 +16,19 @@ const (
 	unlockSQL  = `SELECT pg_advisory_unlock($1)`
 )
 
-// editPoll is how often a node asks for a lock that another node holds.
+// editPoll is the time between a node's requests for a lock that another node holds.
 const editPoll = 20 * time.Millisecond
 
-// editLocks are mutual exclusions by connection over all nodes. Within this process waiters queue; the first of them asks
-// the database for an advisory lock, which is held by one connection of this node for all its edits: no transaction is
-// open while an edit runs, and edits use up no connections. A node that dies loses its locks with its connection. So does
-// one whose connection breaks; then the version of what is edited is what refuses the second writer.
+// editLocks provides mutual exclusion by connection over all nodes. Within this process waiters queue. The first of
+// them asks the database for an advisory lock, which is held by one database connection of this node for all its
+// edits: no transaction is open while an edit runs, and edits use up no connections. A node that dies loses its locks
+// with its connection. So does one whose connection breaks; then the version of the edited record refuses the second
+// writer.
 type editLocks struct {
 	connect func(ctx context.Context) (*pgx.Conn, error)
 	local   records.KeyLocks
-	turn    chan struct{} // holds the one token of whoever uses conn
-	conn    *pgx.Conn     // nil: to be made
+	turn    chan struct{} // holds the one token of the user of conn
+	conn    *pgx.Conn     // nil: not made yet
 	closed  atomic.Bool
 }
 
@@ -35,8 +36,8 @@ func newEditLocks(connect func(ctx context.Context) (*pgx.Conn, error)) *editLoc
 	return &editLocks{connect: connect, turn: make(chan struct{}, 1)}
 }
 
-// acquire waits until the key is free or ctx ends. timeout bounds each exchange with the database. release must be called
-// exactly once.
+// acquire waits until the key is free or ctx ends. timeout bounds each exchange with the database. The caller must
+// call release exactly once.
 func (l *editLocks) acquire(ctx context.Context, key storage.ConnectionKey, timeout time.Duration) (release func(), err error) {
 	releaseLocal, err := l.local.Acquire(ctx, key)
 	if err != nil {
@@ -49,7 +50,7 @@ func (l *editLocks) acquire(ctx context.Context, key storage.ConnectionKey, time
 	}
 	return func() {
 		defer releaseLocal()
-		// A lock that cannot be given back goes with its connection, which is closed then.
+		// A lock that cannot be released goes with its connection, which is then closed.
 		_, _ = l.ask(context.WithoutCancel(ctx), unlockSQL, lock, timeout)
 	}, nil
 }
@@ -74,9 +75,9 @@ func (l *editLocks) lock(ctx context.Context, lock lockKey, timeout time.Duratio
 	}
 }
 
-// ask sends one query about a lock. ctx bounds the wait for the connection only, and timeout what is done with it: a query
-// that is given up ends the connection, and with it the locks of everybody else, whose refresh tokens another node would
-// then send once more.
+// ask sends one query about a lock. ctx bounds only the wait for the connection, and timeout bounds its use. A query
+// that is given up ends the connection, and with it the locks of all other edits. Another node would then send their
+// refresh tokens once more.
 func (l *editLocks) ask(ctx context.Context, query string, lock lockKey, timeout time.Duration) (yes bool, err error) {
 	select {
 	case l.turn <- struct{}{}:
@@ -102,7 +103,7 @@ func (l *editLocks) ask(ctx context.Context, query string, lock lockKey, timeout
 		}
 	}
 	if err := l.conn.QueryRow(ctx, query, int64(lock)).Scan(&yes); err != nil {
-		_ = l.conn.Close(context.WithoutCancel(ctx)) // whatever it held is free
+		_ = l.conn.Close(context.WithoutCancel(ctx)) // all its locks are free
 		l.conn = nil
 		return false, err
 	}
@@ -114,7 +115,7 @@ func (l *editLocks) close() {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	if l.conn != nil {
-		_ = l.conn.Close(context.Background()) // it holds nothing that a later one could want
+		_ = l.conn.Close(context.Background()) // it holds no lock that a later one could want
 		l.conn = nil
 	}
 }

@@ -20,10 +20,10 @@ type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// errReadOnly: something made the session read-only.
+// errReadOnly says that something made the session read-only.
 var errReadOnly = fmt.Errorf("%w: %s", storage.ErrReadOnly, textReadOnly)
 
-// attempts is how often a transaction is tried that the server could not carry out for reasons of others.
+// attempts is the number of tries of a transaction that conflicts with others.
 const attempts = 3
 
 // again runs f, and runs it again when nothing of it can have been committed and another try may succeed.
@@ -71,7 +71,7 @@ func worthRetrying(err error) bool {
 	return lostConnection(err)
 }
 
-// lostConnection reports whether a connection that was there broke. A server that cannot be reached is another matter.
+// lostConnection reports whether an existing connection broke. An unreachable server is another case.
 func lostConnection(err error) bool {
 	var connecting *pgconn.ConnectError
 	var network *net.OpError
@@ -86,8 +86,8 @@ func lostConnection(err error) bool {
 		pgconn.SafeToRetry(err) || errors.Is(err, pgx.ErrTxClosed)
 }
 
-// translate turns an error of the driver into storage's words. ctx is the one that the statements ran under: after its
-// end the driver reports broken connections instead of the cause.
+// translate turns an error of the driver into one of storage's. ctx is the one under which the statements ran: after
+// its end the driver reports broken connections instead of the cause.
 func (s *Store) translate(ctx context.Context, err error) error {
 	var refused *pgconn.PgError
 	var connecting *pgconn.ConnectError
@@ -168,7 +168,7 @@ func translateCode(err *pgconn.PgError) error {
 	return fmt.Errorf("using the store: %w", err)
 }
 
-// withoutRight says how to mend that the schema may not be changed.
+// withoutRight adds to an error how to mend that the schema may not be changed.
 func withoutRight(err error) error {
 	if refused := new(pgconn.PgError); errors.As(err, &refused) && refused.Code == codePrivilege {
 		return fmt.Errorf("%w: the gateway's user may not make or change tables in the database: have it own the database "+
@@ -177,7 +177,7 @@ func withoutRight(err error) error {
 	return err
 }
 
-// Reasons that stand in several places.
+// Reasons that are used in several places.
 const (
 	textStandby   = "no primary was found: a standby, which may be behind, is not asked. Name all servers in the database's address"
 	textReadOnly  = "the database is read-only: default_transaction_read_only is on"
@@ -187,7 +187,7 @@ const (
 	textNewer     = "a newer durward has changed the database's schema, and this one only reads it: start a newer durward"
 )
 
-// connectReason says why no connection was made.
+// connectReason returns the reason why no connection was made.
 func connectReason(err error) string {
 	var refused *pgconn.PgError
 	switch {
@@ -216,7 +216,7 @@ func unavailable(reason string, cause error) error {
 	return &storage.UnavailableError{Reason: reason, Err: cause}
 }
 
-// primaryFields names the field of a record that is a table's primary key, where that is not its id.
+// primaryFields names the field of a record that is a table's primary key, where it is not the id.
 var primaryFields = map[string]string{
 	"attempts":          "state",
 	"audit_checkpoints": "number",

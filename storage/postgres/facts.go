@@ -26,41 +26,42 @@ const (
 	probeSQL     = `SELECT COALESCE(current_setting('durward.probe', true), '')`
 )
 
-// Facts are what an operator can have wrong about a database.
+// Facts holds the facts about a database that an operator can have wrong.
 type Facts struct {
 	ServerVersion int // as in server_version_num: 150004 is 15.4
 	Encoding      string
 	User          string
-	// Bypasses: the user is a superuser or has BYPASSRLS.
+	// Bypasses says that the user is a superuser or has BYPASSRLS.
 	Bypasses bool
-	// OpenToAll: every role of the server may connect to the database.
+	// OpenToAll says that every role of the server may connect to the database.
 	OpenToAll bool
-	// Standby: the server only reads.
+	// Standby says that the server only reads.
 	Standby                             bool
 	SynchronousCommit, SynchronousNames string
 	Fsync, FullPageWrites               string
-	// MaxConnections is the server's bound; RoleConnections and DatabaseConnections are those of the user and the database, -1
-	// for none.
+	// MaxConnections is the server's bound; RoleConnections and DatabaseConnections are those of the user and the
+	// database, -1 for none.
 	MaxConnections, RoleConnections, DatabaseConnections int
-	// Database is the database's name, Owner whose it is, and Schema the one that tables are made in; "": there is none.
+	// Database is the database's name, Owner its owner, and Schema the one in which tables are made; "" when there is
+	// none.
 	Database, Owner, Schema string
-	// MayCreate: the user may make tables there.
+	// MayCreate says that the user may make tables there.
 	MayCreate bool
-	// ForeignTables are the tables in the schema of a database without one of durward's.
+	// ForeignTables counts the tables in the schema of a database without one of durward's.
 	ForeignTables int
 	// Now is the server's clock, which was read in the middle of a round trip that took Trip.
 	Now  time.Time
 	Trip time.Duration
-	// SchemaVersion is 0 for a database without one of durward's, OldestWriter the version that writing takes.
+	// SchemaVersion is 0 for a database without one of durward's. OldestWriter is the version that a writer needs.
 	SchemaVersion, OldestWriter, KnownVersion int
-	// Arriving: another store has not been copied into it as a whole.
+	// Arriving says that a copy of another store into it is not complete.
 	Arriving bool
-	// Pooled: sessions are shared by clients, so that a pooler in transaction mode is between.
+	// Pooled says that clients share sessions, so that a pooler in transaction mode is in between.
 	Pooled bool
 }
 
-// Inspect looks at a database and changes nothing in it. now is this machine's clock. An error is storage.ErrUnavailable
-// when the database cannot be reached.
+// Inspect examines a database and changes nothing in it. now is this machine's clock. An error is
+// storage.ErrUnavailable when the database cannot be reached.
 func Inspect(ctx context.Context, dsn string, now func() time.Time) (f Facts, err error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -69,7 +70,8 @@ func Inspect(ctx context.Context, dsn string, now func() time.Time) (f Facts, er
 	config.ConnectTimeout = connectTimeout
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // prepared statements get lost behind some poolers
 	translate := (&Store{}).translate
-	// A gateway uses the primary among the servers of an address. Where there is none, a standby is looked at all the same.
+	// A gateway uses the primary among the servers of an address. Where there is none, Inspect examines a standby
+	// nevertheless.
 	anyServer := config.Copy()
 	refuseStandby(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -123,7 +125,7 @@ func Inspect(ctx context.Context, dsn string, now func() time.Time) (f Facts, er
 }
 
 // pooled finds out whether two clients can get the same session: one leaves a mark in its session, the other begins a
-// transaction, which takes a session away from a pool. Without a pool each has its own all the time.
+// transaction, which takes a session out of a pool. Without a pool each has its own session all the time.
 func pooled(ctx context.Context, conn, other *pgx.Conn) (bool, error) {
 	mark := rand.Text()
 	// Prepared statements get lost behind some poolers.
@@ -145,12 +147,12 @@ func pooled(ctx context.Context, conn, other *pgx.Conn) (bool, error) {
 	return there == mark || here != mark, nil
 }
 
-// ErrPooled: a pooler in transaction mode is between. Edits would not exclude each other there, and other nodes' changes
-// would not be heard.
+// ErrPooled says that a pooler in transaction mode is in between. Edits would not exclude each other there, and other
+// nodes' changes would not be heard.
 var ErrPooled = errors.New("a pooler in transaction or statement mode is between the gateway and the database: " +
 	"point the address at the server itself, or switch the pooler to session mode")
 
-// checkPooler is ErrPooled when sessions are shared.
+// checkPooler returns ErrPooled when sessions are shared.
 func (s *Store) checkPooler(ctx context.Context) error {
 	conn, err := s.authenticate.Acquire(ctx)
 	if err != nil {

@@ -19,12 +19,14 @@ const (
 	listenSQL = `LISTEN durward_changes`
 	// serverClock is the server's clock in microseconds, not the beginning of a transaction.
 	serverClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
-	// positionSQL is the oldest transaction that is still open: whatever is older has committed and is seen, or never will.
+	// positionSQL returns the oldest transaction that is still open: an older one has committed and is visible, or
+	// never will be.
 	positionSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, ` + serverClock
-	// pollSQL lists what may have become visible since a position, and the next one. Without any there is one row of 0.
+	// pollSQL lists the changes that may have become visible since a position, and the next position. Without any
+	// there is one row with 0.
 	pollSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, ` + serverClock + `, COALESCE(l.seq, 0), COALESCE(l.organization_id, '')
 		FROM (SELECT 1) always LEFT JOIN change_log l ON l.xact >= CAST($1 AS TEXT)::xid8 ORDER BY l.seq`
-	// changedSQL is whose facts a change is about, once it has committed.
+	// changedSQL returns the organization of a change, once it has committed.
 	changedSQL = `SELECT organization_id FROM change_log WHERE seq = $1`
 	// pruneSQL keeps the last $1 changes. Nodes that prune at the same time share the work.
 	pruneSQL = `DELETE FROM change_log WHERE seq IN (SELECT seq FROM change_log WHERE seq <= (SELECT max(seq) FROM change_log) - $1
@@ -32,46 +34,47 @@ const (
 )
 
 const (
-	// pollInterval is how often the change log is read, whatever was notified.
+	// pollInterval is the time between two reads of the change log, whatever was notified.
 	pollInterval = time.Second
-	// pollTimeout is when a silent connection counts as broken.
+	// pollTimeout is the time after which a silent connection counts as broken.
 	pollTimeout = time.Second
 	// reconnectInterval is the wait between tries to reach the database.
 	reconnectInterval = 250 * time.Millisecond
-	// heardWithin is how old what is known of other nodes may be.
+	// heardWithin is the maximum age of the facts about other nodes.
 	heardWithin = 10 * time.Second
-	// changeLogLength is how many rows of the change log are kept, and pruneEvery how many polls are between two looks.
+	// changeLogLength is the number of rows of the change log that are kept. pruneEvery is the number of polls
+	// between two prunings.
 	changeLogLength = 10_000
 	pruneEvery      = 60
-	// keptPolls is for how many polls a change is remembered that was told already.
+	// keptPolls is the number of polls for which a reported change is remembered.
 	keptPolls = 10
 )
 
 // feed tells this node's listeners what other nodes have committed: at once when the database notifies, within
-// pollInterval when it does not. A connection that broke may have missed anything: after it every organization's facts
-// count as changed.
+// pollInterval when it does not. A connection that broke may have missed anything: after it every organization's
+// facts count as changed.
 type feed struct {
 	connect func(ctx context.Context) (*pgx.Conn, error)
-	// translate makes storage's words of the driver's errors.
+	// translate turns the driver's errors into storage's.
 	translate func(ctx context.Context, err error) error
 	notify    func(organization string)
 	now       func() time.Time
-	clock     func() time.Time          // what is compared with the server's
-	drift     func(ahead time.Duration) // told after each comparison
+	clock     func() time.Time          // the clock to compare with the server's
+	drift     func(ahead time.Duration) // called after each comparison
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 
 	conn     *pgx.Conn // of the goroutine
-	position string    // where the next poll begins
+	position string    // the position at which the next poll begins
 
 	mu    sync.Mutex
-	told  map[int64]int // changes by number: in which poll they were last met
-	poll  int           // how many polls there were; changed by the goroutine only
-	heard time.Time     // when all that was committed was known
-	cause error         // why nothing was heard since; nil: nothing has failed
+	told  map[int64]int // changes by number: the poll in which they were last seen
+	poll  int           // number of polls so far; changed by the goroutine only
+	heard time.Time     // the last time at which all commits were known
+	cause error         // the reason why nothing was heard since; nil: no error
 }
 
-// openFeed begins to listen: what is committed from now on is told.
+// openFeed begins to listen: commits from now on are reported.
 func openFeed(ctx context.Context, f *feed) (*feed, error) {
 	f.told = make(map[int64]int)
 	if err := f.listen(ctx); err != nil {
@@ -90,14 +93,14 @@ func (f *feed) close() {
 	f.running.Wait()
 }
 
-// mine says that a change is this node's own, which is told without the feed. It may still fail to commit.
+// mine marks a change as this node's own, which is reported without the feed. It may still fail to commit.
 func (f *feed) mine(seq int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told[seq] = f.poll
 }
 
-// notMine takes that back: the feed tells of these changes when it meets them.
+// notMine takes these marks back: the feed reports the changes when it sees them.
 func (f *feed) notMine(all []int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,19 +142,20 @@ func (f *feed) listen(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard, f.cause = f.now(), nil
-	// After a crash or a failover numbers can be given anew that nobody committed before.
+	// After a crash or a failover, numbers that were never committed can be used anew.
 	clear(f.told)
 	return nil
 }
 
-// compare tells by how much this machine's clock is ahead of the server's, which was asked for then (Z-C01).
+// compare reports by how much this machine's clock is ahead of the server's, which was read at the time asked
+// (Z-C01).
 func (f *feed) compare(micros int64, asked time.Time) {
 	trip := f.now().Sub(asked)
 	f.drift(storage.ClockReading{Theirs: time.UnixMicro(micros), Ours: f.clock(), Trip: trip}.Ahead())
 }
 
-// expire has every organization's facts count as changed when other nodes' changes have not been heard of for too long:
-// reads are refused from then on, and so is what rests on facts that were kept (Z-N03).
+// expire has every organization's facts count as changed when other nodes' changes have not been heard of for too
+// long: reads are refused from then on, and so are decisions that rest on cached facts (Z-N03).
 func (f *feed) expire(ctx context.Context) {
 	for {
 		f.mu.Lock()
@@ -178,14 +182,14 @@ func (f *feed) run(ctx context.Context) {
 		if err := f.follow(ctx); err != nil {
 			f.failed(ctx, err)
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
-			_ = f.conn.Close(closing) // broken, or not wanted any more
+			_ = f.conn.Close(closing) // broken, or no longer needed
 			cancel()
 			f.conn = nil
 		}
 	}
 }
 
-// failed remembers why nothing is heard.
+// failed remembers the reason why nothing is heard.
 func (f *feed) failed(ctx context.Context, err error) {
 	err = f.translate(ctx, err)
 	f.mu.Lock()
@@ -208,7 +212,8 @@ func (f *feed) reconnect(ctx context.Context) {
 	}
 }
 
-// follow tells what is notified until the next poll is due, and polls. An error means that the connection is of no use.
+// follow reports notified changes until the next poll is due, and polls. An error means that the connection is
+// unusable.
 func (f *feed) follow(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
@@ -229,9 +234,9 @@ func (f *feed) follow(ctx context.Context) error {
 	return f.read(polling)
 }
 
-// hear tells the change whose number was notified, as the change log has it. A notification by itself is not believed:
-// anybody who may connect to the database may notify, and a change that was told before it was made would not be told when
-// it is.
+// hear reports the change whose number was notified, as the change log has it. A notification by itself is not
+// trusted: anybody who may connect to the database may notify, and a change that was reported too early would not be
+// reported when it is made.
 func (f *feed) hear(ctx context.Context, payload string) error {
 	seq, err := strconv.ParseInt(payload, 10, 64)
 	if err != nil {
@@ -255,7 +260,7 @@ func (f *feed) hear(ctx context.Context, payload string) error {
 	})
 }
 
-// tell tells a change once.
+// tell reports a change once.
 func (f *feed) tell(seq int64, organization string) {
 	f.mu.Lock()
 	_, known := f.told[seq]
@@ -266,7 +271,7 @@ func (f *feed) tell(seq int64, organization string) {
 	}
 }
 
-// read polls: it tells what no notification told.
+// read polls: it reports the changes that no notification reported.
 func (f *feed) read(ctx context.Context) error {
 	f.mu.Lock()
 	f.poll++
@@ -305,7 +310,7 @@ func (f *feed) read(ctx context.Context) error {
 	return f.prune(ctx)
 }
 
-// prune forgets old changes now and then.
+// prune deletes old changes now and then.
 func (f *feed) prune(ctx context.Context) error {
 	if f.poll%pruneEvery != 0 {
 		return nil

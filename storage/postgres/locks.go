@@ -10,7 +10,7 @@ import (
 // lockKey is the key of an advisory lock of the database.
 type lockKey int64
 
-// noLock is no lock.
+// noLock means no lock.
 const noLock lockKey = 0
 
 // migrationLock is held while the schema is changed.
@@ -30,7 +30,7 @@ func keyOf(lock records.Lock) lockKey {
 	}
 }
 
-// newLockKey hashes what is locked. Two things with one key would only wait for each other.
+// newLockKey returns a hash of the names. Two objects with one key would only wait for each other.
 func newLockKey(names ...string) lockKey {
 	h := sha256.New()
 	h.Write([]byte("durward"))

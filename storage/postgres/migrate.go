@@ -17,13 +17,13 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// ErrSchema means that the database's schema is not one this program can work with: a newer durward brought it up to
-// date, it is older than this program needs, or it is the database of another program.
+// ErrSchema says that this program cannot work with the database's schema: a newer durward brought it up to date, it
+// is older than this program needs, or it is the database of another program.
 var ErrSchema = errors.New("unusable schema")
 
 const (
-	// hasMigrationsSQL counts our first table, and all: in one look, because another node may be making them. Counters of
-	// rate limits are in tables of their own, which can be there before ours.
+	// hasMigrationsSQL counts our first table, and all tables, in one statement, because another node may be making
+	// them. Counters of rate limits are in tables of their own, which can exist before ours.
 	hasMigrationsSQL = `SELECT (SELECT count(*) FROM pg_class WHERE oid = to_regclass('schema_migrations')),
 		(SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT LIKE 'durward\_counters\_%' AND tablename NOT LIKE 'durward\_nodes\_%')`
 	schemaVersionSQL  = `SELECT COALESCE(max(version), 0) FROM schema_migrations`
@@ -38,24 +38,25 @@ const (
 	unboundedSQL       = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),
 		set_config('idle_in_transaction_session_timeout', '0', true)`
 	impatientSQL = `SET LOCAL lock_timeout = '200ms'`
-	// aloneSQL waits for the writes under way, and has others wait before they hold anything: each of them begins with a look
-	// at that table (beginSQL). Otherwise one could wait for a table that a step has, and the step for one of its own.
+	// aloneSQL waits for running writes, and makes others wait before they hold anything: each of them first reads
+	// that table (beginSQL). Otherwise a write could wait for a table that a step has locked, and the step for a
+	// table of the write.
 	aloneSQL = `LOCK TABLE schema_migrations IN ACCESS EXCLUSIVE MODE`
 )
 
-// A step waits for nodes of the former version that use its tables, and holds up who comes after it. So it gives up soon,
+// A step waits for nodes of the former version that use its tables, and makes later ones wait. So it gives up soon,
 // before PostgreSQL takes it and a reader of several tables for a deadlock, and is tried again a moment later.
 const (
 	migrationPause = 100 * time.Millisecond
 	migrationTries = 300
 )
 
-// migration is one numbered step, in the order of its number from 1 without gaps.
+// migration is one numbered step. The numbers begin with 1 and have no gaps.
 type migration struct {
 	version int
 	name    string
-	// oldest is the oldest version that a program may know and still write: a step that only adds names one before its
-	// own, so that nodes of two versions run side by side while they are upgraded one by one.
+	// oldest is the oldest version of a program that may still write. A step that only adds names one before its own,
+	// so that nodes of two versions run side by side while they are upgraded one by one.
 	oldest   int
 	up, down string
 }
@@ -92,11 +93,12 @@ func migrations() ([]migration, error) {
 	return steps, nil
 }
 
-// migrationTimeout is how long migrations may take: where there is much, hours. One that is cut begins anew and would never end.
+// migrationTimeout bounds the migrations: a large database takes hours. A migration that is cut off begins anew and
+// would never end.
 const migrationTimeout = 24 * time.Hour
 
-// migrate brings the schema up to date in one transaction, under a lock: of several nodes that start at once one does it
-// and the others find it done.
+// migrate brings the schema up to date in one transaction, under a lock: of several nodes that start at once one does
+// it and the others find it done.
 func (s *Store) migrate(ctx context.Context) error {
 	steps, err := migrations()
 	if err != nil {
@@ -117,8 +119,9 @@ func (s *Store) migrate(ctx context.Context) error {
 	return s.migrateTo(ctx, steps, len(steps))
 }
 
-// whileMigrating says of an error of a look at schema_migrations that another node has the table, as it has it until its
-// migration is done (aloneSQL): what is read meanwhile is good, unless a step has its table too.
+// whileMigrating returns a better error for one of reading schema_migrations when another node has locked the table,
+// as it does until its migration is done (aloneSQL). Data read meanwhile is valid, unless a step has locked its table
+// too.
 func whileMigrating(err, cause error) error {
 	if refused := new(pgconn.PgError); errors.As(err, &refused) && refused.Code == codeLockTimeout {
 		return unavailable(textMigrating, cause)
@@ -203,7 +206,7 @@ func (s *Store) schemaVersion(ctx context.Context) (int, error) {
 	return version, err
 }
 
-// checkSchema is ErrSchema when the schema is older than this program needs.
+// checkSchema returns ErrSchema when the schema is older than this program needs.
 func (s *Store) checkSchema(ctx context.Context) error {
 	steps, err := migrations()
 	if err != nil {
@@ -219,7 +222,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// checkArrival is ErrArriving when another store is being copied into the database.
+// checkArrival returns ErrArriving while another store is being copied into the database.
 func (s *Store) checkArrival(ctx context.Context) error {
 	var arriving int
 	if err := s.main.QueryRow(ctx, hasArrivalSQL).Scan(&arriving); err != nil {
@@ -240,7 +243,7 @@ var knownVersion = func() int {
 	return len(steps)
 }()
 
-// checkWriter refuses writes to a schema whose oldest writer knows more than this program.
+// checkWriter refuses writes to a schema whose oldest allowed writer is newer than this program.
 func checkWriter(oldest int) error {
 	if oldest <= knownVersion {
 		return nil

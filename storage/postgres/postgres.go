@@ -19,30 +19,32 @@ import (
 
 // Options tunes a store. The zero value is right for production.
 type Options struct {
-	// MaxConns is how many connections the store opens at the most, at least MinConns; 0 is DefaultMaxConns.
+	// MaxConns bounds the connections of the store, at least MinConns; 0 is DefaultMaxConns.
 	MaxConns int
 	// KeepSchema leaves the schema as it is: ErrSchema when it is older than this program needs.
 	KeepSchema bool
-	// Timeout bounds one call that writes, retries and waiting for other writers included; 0 is 5 s. Reads have two fifths
-	// of it. In UpdateConnection it bounds the reading and the writing, not the waiting for another edit and not the edit:
-	// those have the caller's context.
+	// Timeout bounds one call that writes, retries and waiting for other writers included; 0 is 5 s. Reads have two
+	// fifths of it. In UpdateConnection it bounds the reading and the writing, but neither the waiting for another
+	// edit nor the edit: those have the caller's context.
 	Timeout time.Duration
-	// Clock is this machine's clock, which is compared with the database's and serves nothing else; nil: time.Now.
+	// Clock is this machine's clock, which is only compared with the database's; nil means time.Now.
 	Clock func() time.Time
 
-	// Migrating is called before the schema is brought up to date, or another node is waited for that does it; nil: nobody.
+	// Migrating is called before the schema is brought up to date, or before the wait for another node that does it;
+	// nil means no call.
 	Migrating func(from, to int)
 
-	// opening bounds what Connect does besides; 0 is openTimeout.
+	// opening bounds the rest of Connect; 0 is openTimeout.
 	opening time.Duration
-	// idle is when a connection that nobody uses is closed, within three times as long; 0 is idleTimeout.
+	// idle is the time after which an unused connection is closed, within three times that duration; 0 is
+	// idleTimeout.
 	idle time.Duration
-	// arriving lets a database be opened that another store is copied into.
+	// arriving allows opening a database into which another store is copied.
 	arriving bool
 }
 
-// Numbers of connections. A fifth of them, and two at least, are kept for what tells callers who they are; one holds the
-// locks of edits, one hears of what other nodes change.
+// Numbers of connections. A fifth of them, and two at least, are reserved for authenticating callers; one holds the
+// locks of edits, one hears of other nodes' changes.
 const (
 	DefaultMaxConns = 20
 	MinConns        = 5
@@ -57,7 +59,7 @@ type Store struct {
 
 	options      Options
 	main         *pgxpool.Pool
-	authenticate *pgxpool.Pool // for what every request waits for: other work never uses these up
+	authenticate *pgxpool.Pool // for authentication, for which every request waits: other work never uses these up
 	timeout      time.Duration
 	edits        *editLocks
 	changes      records.Listeners[string]
@@ -65,11 +67,11 @@ type Store struct {
 	closed       atomic.Bool
 
 	connecting sync.Mutex
-	// feed is what the store hears of other nodes by. nil: Connect has not succeeded yet.
+	// feed reports other nodes' changes to the store. nil: Connect has not succeeded yet.
 	feed atomic.Pointer[feed]
 }
 
-// Open is New and Connect.
+// Open calls New and Connect.
 func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	s, err := New(dsn, opts) //nolint:contextcheck // it makes no connection yet
 	if err != nil {
@@ -81,8 +83,8 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// New makes the store of the database that dsn names (a URL or key=value words, as libpq takes them). It does not speak to
-// the database: that is Connect's.
+// New makes the store of the database that dsn names (a URL or key=value words, as libpq takes them). It does not
+// contact the database: Connect does.
 func New(dsn string, opts Options) (*Store, error) {
 	if opts.Timeout <= 0 {
 		opts.Timeout = 5 * time.Second
@@ -119,9 +121,9 @@ func New(dsn string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Connect implements storage.RemoteStore. Its other errors are ErrPooled, and ErrSchema: the database is not durward's, or its schema is
-// older than this program needs and may not be changed. A newer one that this program may not write to is connected to,
-// and only read.
+// Connect implements storage.RemoteStore. Its other errors are ErrPooled, and ErrSchema: the database is not
+// durward's, or its schema is older than this program needs and may not be changed. A newer one that this program may
+// not write to is connected to, and only read.
 func (s *Store) Connect(ctx context.Context) error {
 	s.connecting.Lock()
 	defer s.connecting.Unlock()
@@ -172,7 +174,7 @@ func (s *Store) connectMigrated(ctx context.Context) error {
 	return nil
 }
 
-// connectAlone makes a connection that no pool has.
+// connectAlone makes a connection outside all pools.
 func (s *Store) connectAlone(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	config = config.Copy()
 	settle(config)
@@ -194,25 +196,25 @@ func (s *Store) connected() error {
 	return nil
 }
 
-// idleTimeout gives unused connections back to a server that has too few for all nodes, and for all pools of one: without
-// it what one has opened in a busy moment keeps the others out, for good.
+// idleTimeout gives unused connections back to a server that has too few for all nodes, and for all pools of one.
+// Without it the connections that one pool has opened in a busy moment would keep the others out permanently.
 const idleTimeout = 10 * time.Second
 
-// pool opens no connection yet.
+// pool makes a pool. It opens no connection yet.
 func (s *Store) pool(config *pgxpool.Config, size int) (*pgxpool.Pool, error) {
 	config = config.Copy()
 	config.MaxConns, config.MinConns, config.MinIdleConns = int32(size), 0, 0
-	config.MaxConnIdleTime, config.HealthCheckPeriod = s.options.idle, 2*s.options.idle // a look has all used once more
+	config.MaxConnIdleTime, config.HealthCheckPeriod = s.options.idle, 2*s.options.idle // a look uses all of them again
 	settle(config.ConnConfig)
 	config.AfterConnect = s.prepareConn
 	return pgxpool.NewWithConfig(context.Background(), config)
 }
 
-// connectTimeout bounds the way to one address of a server.
+// connectTimeout bounds connecting to one address of a server.
 const connectTimeout = 4 * time.Second
 
-// settle sets what every connection needs before it is made. Everything else is set by prepareConn: pgbouncer refuses
-// parameters of the start that it does not know.
+// settle sets everything that every connection needs before it is made. Everything else is set by prepareConn:
+// pgbouncer refuses startup parameters that it does not know.
 func settle(c *pgx.ConnConfig) {
 	c.RuntimeParams["client_encoding"] = "UTF8"
 	if c.RuntimeParams["application_name"] == "" {
@@ -225,9 +227,9 @@ func settle(c *pgx.ConnConfig) {
 	refuseStandby(c)
 }
 
-// refuseStandby goes past servers that are standbys, whatever target_session_attrs asks for. What one says may have been
-// revoked since, it does not know how far it is behind when its primary is gone, and polling it would renew the lease. A
-// primary does not become one without ending its connections.
+// refuseStandby skips servers that are standbys, whatever target_session_attrs asks for. Their facts may have been
+// revoked since. A standby whose primary is gone does not know how far it is behind, and polling it would renew the
+// lease. A primary does not become a standby without ending its connections.
 func refuseStandby(c *pgx.ConnConfig) {
 	wanted := c.ValidateConnect
 	c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
@@ -238,8 +240,9 @@ func refuseStandby(c *pgx.ConnConfig) {
 	}
 }
 
-// prepareSQL bounds, in milliseconds, what a connection does when its client has gone silent: a node that was stopped in
-// a transaction must not hold others up. It also takes back what would make a commit that returned not durable.
+// prepareSQL bounds, in milliseconds, the statements and waits of a connection whose client has gone silent: a node
+// that was stopped in a transaction must not block others. It also resets settings with which a returned commit would
+// not be durable.
 const prepareSQL = `SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
 	set_config('idle_in_transaction_session_timeout', $1, false), set_config('tcp_keepalives_idle', '10', false),
 	set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false), set_config('row_security', 'on', false),
@@ -251,11 +254,11 @@ func (s *Store) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// hurrySQL is how long Ping waits for whoever changes the schema.
+// hurrySQL bounds how long Ping waits for a change of the schema.
 const hurrySQL = `SET LOCAL lock_timeout = '1s'`
 
-// Ping implements storage.Store: it reads, looks whether a write would be refused, and whether other nodes are heard of. It
-// takes no lock of a write's: those who ask would wait for each other, on all nodes.
+// Ping implements storage.Store: it reads, and checks whether a write would be refused and whether other nodes are
+// heard of. It takes no lock of a write: otherwise callers of Ping would wait for each other, on all nodes.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.read(ctx, s.main, records.Of(""), func(ctx context.Context, _ records.Querier) error {
 		tx, err := s.main.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})

@@ -10,15 +10,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// errText refuses text that PostgreSQL cannot keep. Another text is never stored in its place.
+// errText refuses text that PostgreSQL cannot store. No other text is ever stored in its place.
 var errText = fmt.Errorf("%w: PostgreSQL keeps no text that is not UTF-8 or has a NUL", storage.ErrText)
 
-// nothing stands in queries for text that PostgreSQL cannot keep: no row has it, and nobody can guess it.
+// nothing replaces, in queries, text that PostgreSQL cannot store: no row has it, and nobody can guess it.
 var nothing = "\U0010ffff" + rand.Text()
 
 func isStorable(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }
 
-// storable is text to look for.
+// storable returns a text to search for.
 func storable(text string) string {
 	if isStorable(text) {
 		return text
@@ -26,14 +26,14 @@ func storable(text string) string {
 	return nothing
 }
 
-// storableArgs are arguments to look for.
+// storableArgs returns arguments to search for.
 func storableArgs(args []any) []any {
 	args, _ = replaceTexts(args)
 	return args
 }
 
-// storedArgs returns the arguments of a statement that writes. What cannot be stored is refused, but can be looked for by a
-// statement that only deletes.
+// storedArgs returns the arguments of a statement that writes. Text that cannot be stored is refused, but a statement
+// that only deletes can search for it.
 func storedArgs(query string, args []any) ([]any, error) {
 	replaced, all := replaceTexts(args)
 	if !all && !strings.HasPrefix(query, "DELETE") {
@@ -42,7 +42,7 @@ func storedArgs(query string, args []any) ([]any, error) {
 	return replaced, nil
 }
 
-// replaceTexts puts nothing where args cannot be sent; all says that there was no need to.
+// replaceTexts puts nothing in place of text that cannot be sent; all reports that there was no such text.
 func replaceTexts(args []any) (replaced []any, all bool) {
 	all, replaced = true, args
 	replace := func(i int, v any) {

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage/records"
 )
 
-// driver is what the records see of a store.
+// driver is the store in the form that the records use.
 type driver struct{ s *Store }
 
 func (d driver) Read(ctx context.Context, a records.Access, f func(ctx context.Context, q records.Querier) error) error {
@@ -36,7 +36,7 @@ func (d driver) LockConnection(ctx context.Context, key storage.ConnectionKey) (
 	return release, nil
 }
 
-// pool keeps what authenticates away from other work.
+// pool separates authentication from other work.
 func (d driver) pool(a records.Access) *pgxpool.Pool {
 	if a.Authenticates {
 		return d.s.authenticate
@@ -73,13 +73,13 @@ func (r reader) Query(ctx context.Context, query string, args []any, each func(r
 		return errors.Join(err, results.Close())
 	}
 	if _, err = handOn(rows, each); err != nil {
-		_ = results.Close() // err says what went wrong
+		_ = results.Close() // err gives the reason
 		return err
 	}
 	return results.Close()
 }
 
-// handOn hands rows on and closes them.
+// handOn passes rows on and closes them.
 func handOn(rows pgx.Rows, each func(records.Row) (more bool, err error)) (pgconn.CommandTag, error) {
 	defer rows.Close()
 	for rows.Next() {
@@ -119,8 +119,8 @@ func (s *Store) readSnapshot(ctx context.Context, pool *pgxpool.Pool, scope reco
 	})
 }
 
-// fresh returns an error when nothing may be read, because what would be kept of it could be changed by another node without
-// this one ever hearing of it.
+// fresh returns an error when nothing may be read, because another node could change a cached result without this one
+// ever hearing of it.
 func (s *Store) fresh() error {
 	if err := s.connected(); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *Store) fresh() error {
 // rollbackTimeout bounds a rollback. A server that has gone silent rolls back by itself, and the connection is closed.
 const rollbackTimeout = time.Second
 
-// rollback gives the connection back; after a commit it does nothing.
+// rollback releases the connection; after a commit it does nothing.
 func rollback(ctx context.Context, tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
@@ -146,12 +146,12 @@ type writeTx struct {
 	wrote   bool
 	changed []string
 	numbers []int64 // of the changes
-	// edited: a caller's edit has run, which must not run twice.
+	// edited says that a caller's edit has run, which must not run twice.
 	edited bool
 }
 
-// write runs f in a write transaction, after others that have the lock. When the commit has returned it is durable; then the
-// change listeners run.
+// write runs f in a write transaction, after others that have the lock. When the commit has returned it is durable;
+// then the change listeners run.
 func (s *Store) write(ctx context.Context, pool *pgxpool.Pool, scope records.Scope, lock lockKey, f func(ctx context.Context, tx *writeTx) error) error {
 	if err := s.connected(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (s *Store) commit(ctx context.Context, pool *pgxpool.Pool, w *writeTx, lock
 	}
 	if err := w.tx.Commit(ctx); err != nil {
 		s.doubt(w)
-		if lostConnection(err) { // nobody knows whether it is committed
+		if lostConnection(err) { // it is unknown whether it is committed
 			err = finalError{err}
 		}
 		return err
@@ -204,8 +204,9 @@ func (s *Store) commit(ctx context.Context, pool *pgxpool.Pool, w *writeTx, lock
 	return nil
 }
 
-// doubt is for a commit that failed: it may be there all the same, or come to be there later, as when its connection broke
-// or it waited for a standby. So what it changed counts as changed, and again when the feed meets it, as any other node's.
+// doubt handles a commit that failed with an unknown result. It may be there nevertheless, or appear later, as when
+// its connection broke or it waited for a standby. So its facts count as changed, and again when the feed sees the
+// change, like any other node's.
 func (s *Store) doubt(w *writeTx) {
 	w.feed.notMine(w.numbers)
 	for _, organization := range w.changed {
@@ -325,7 +326,7 @@ func (t *writeTx) Edit(edit func() error) error {
 // Wrote implements records.Tx.
 func (t *writeTx) Wrote() bool { return t.wrote }
 
-// changeSQL counts the organization's epoch up, writes the change log and tells other nodes to read it, when the
+// changeSQL increments the organization's epoch, writes the change log and tells other nodes to read it, when the
 // transaction commits.
 const changeSQL = `WITH counted AS (INSERT INTO epochs (organization_id, epoch) VALUES ($1, 1)
 		ON CONFLICT (organization_id) DO UPDATE SET epoch = epochs.epoch + 1 RETURNING epoch),

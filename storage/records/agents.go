@@ -73,7 +73,7 @@ func createAgent(ctx context.Context, tx Tx, a storage.Agent) error {
 	return insertAgent(ctx, tx, a)
 }
 
-// insertAgent stores an agent whose application is there.
+// insertAgent stores an agent whose application exists.
 func insertAgent(ctx context.Context, tx Tx, a storage.Agent) error {
 	if _, err := tx.Exec(ctx, insertAgentSQL, a.ID, a.OrganizationID, a.Application.ID, a.Application.Issuer, a.Application.ExternalID,
 		boolean(a.WriteConfirmationsRequired), boolean(a.LLMGatewayEnabled), a.ApprovalChannel, a.CreatedAt.UnixMicro(),
@@ -102,7 +102,7 @@ func (s *Store) AdoptApplication(ctx context.Context, a storage.Agent) (storage.
 	return a, nil
 }
 
-// RegisterAgent implements storage.Agents. Registered agents cost a read only.
+// RegisterAgent implements storage.Agents. For a registered agent it only reads.
 func (s *Store) RegisterAgent(ctx context.Context, a storage.Agent, limit int) (storage.Agent, error) {
 	registered, err := s.AgentByClient(ctx, a.OrganizationID, a.Application.Issuer, a.Application.ExternalID)
 	if !errors.Is(err, storage.ErrNotFound) {

@@ -155,7 +155,7 @@ func revokeAPIKey(ctx context.Context, tx Tx, k *storage.APIKey, at time.Time) (
 	return true, execOne(ctx, tx, revokeKeySQL, k.OrganizationID, k.ID, k.RevokedAt.UnixMicro())
 }
 
-// changeAPIKey lets f write a key in a transaction; f says whether it did, and keeps k as it is then.
+// changeAPIKey lets f write a key in a transaction. f reports whether it did, and then brings k up to date.
 func (s *Store) changeAPIKey(ctx context.Context, organization, id string,
 	f func(ctx context.Context, tx Tx, k *storage.APIKey) (changed bool, err error),
 ) (k storage.APIKey, err error) {
@@ -175,7 +175,7 @@ func (s *Store) changeAPIKey(ctx context.Context, organization, id string,
 	return k, nil
 }
 
-// revokeKeysOfUser revokes the keys that stand for a user. The caller tells of the change.
+// revokeKeysOfUser revokes the keys that stand for a user. The caller reports the change.
 func revokeKeysOfUser(ctx context.Context, tx Tx, organization, userID string, at time.Time) (changed bool, err error) {
 	n, err := tx.Exec(ctx, revokeKeysOfUserSQL, organization, userID, at.UnixMicro(), time.Time{}.UnixMicro())
 	return n > 0, err

@@ -17,12 +17,13 @@ const (
 	approvalStatusSQL = `SELECT status, channel, expires_at FROM approvals WHERE organization_id = $1 AND id = $2`
 
 	openApprovalWhere = ` WHERE organization_id = $1 AND user_id = $2 AND binding = $3 AND expires_at > $4`
-	// An approved one before a pending one: nobody needs to be asked again.
+	// An approved one comes before a pending one: then the user need not be asked again.
 	openApprovalSQL = approvalSelect + openApprovalWhere + ` AND status IN ('pending', 'approved') ORDER BY status, expires_at DESC, id LIMIT 1`
 	takeableSQL     = approvalSelect + openApprovalWhere + ` AND status = 'approved' AND ($5 = '' OR id = $5) ORDER BY expires_at, id LIMIT 1`
 	countPendingSQL = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND client = $3 AND status = 'pending' AND expires_at > $4`
 	countAskedSQL   = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND client = $3 AND created_at > $4 AND decided_at <> created_at`
-	// What nobody can decide on or make any more is nobody's to read, and users must not fill the store with it.
+	// Arguments of a call that can no longer be decided on or made must not be read, and users must not fill the
+	// store with them.
 	dropArgumentsSQL = `UPDATE approvals SET sealed_arguments = NULL
 		WHERE organization_id = $1 AND user_id = $2 AND expires_at <= $3 AND sealed_arguments IS NOT NULL`
 	insertApprovalSQL = `INSERT INTO approvals (id, organization_id, user_id, agent_id, client, server_id, tool, binding,
@@ -38,7 +39,7 @@ const (
 		WHERE organization_id = $1 AND id = $2 AND status = 'approved' AND expires_at > $3`
 	endApprovalsOfUserSQL = `DELETE FROM approvals WHERE organization_id = $1 AND user_id = $2 AND status IN ('pending', 'approved')`
 
-	// The statuses come in fixed places; $3 is the time, $4 says whether they narrow.
+	// The statuses have fixed places; $3 is the time, $4 says whether they narrow.
 	approvalsWhere = ` WHERE organization_id = $1 AND ($2 = '' OR user_id = $2) AND ($4 = 0 OR
 		CASE WHEN status IN ('pending', 'approved') AND expires_at <= $3 THEN 'expired' ELSE status END IN ($5, $6, $7, $8, $9))`
 	countApprovalsSQL = `SELECT count(*) FROM approvals` + approvalsWhere
@@ -52,7 +53,7 @@ func (t *texts) approvals(d Dialect) {
 // approvalKept is how long an approval can be read after its time is over.
 const approvalKept = 24 * time.Hour
 
-// scanApprovalAt reads approvals as they are at a time.
+// scanApprovalAt reads approvals with their status at a time.
 func scanApprovalAt(now time.Time) func(Row) (storage.Approval, error) {
 	return func(r Row) (a storage.Approval, err error) {
 		err = r.Scan(&a.ID, &a.OrganizationID, &a.UserID, &a.AgentID, &a.Client, &a.ServerID, &a.Tool, &a.Binding, &a.ArgumentsDigest,
@@ -63,7 +64,7 @@ func scanApprovalAt(now time.Time) func(Row) (storage.Approval, error) {
 	}
 }
 
-// statusAt returns the status of an approval at a time, when the store says kept.
+// statusAt returns the status of an approval at a time. kept is the stored status.
 func statusAt(kept storage.ApprovalStatus, expires, now time.Time) storage.ApprovalStatus {
 	if (kept == storage.ApprovalPending || kept == storage.ApprovalApproved) && !expires.After(now) {
 		return storage.ApprovalExpired
@@ -71,8 +72,8 @@ func statusAt(kept storage.ApprovalStatus, expires, now time.Time) storage.Appro
 	return kept
 }
 
-// CreateApproval implements storage.Approvals. A server, user or agent that is not there fails a foreign key, which is
-// ErrNotFound.
+// CreateApproval implements storage.Approvals. A server, user or agent that does not exist violates a foreign key,
+// which is ErrNotFound.
 func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (stored storage.Approval, err error) {
 	scan, now := scanApprovalAt(a.CreatedAt), a.CreatedAt.UnixMicro()
 	err = s.write(ctx, a.OrganizationID, func(ctx context.Context, tx Tx) error {
@@ -200,7 +201,8 @@ func (s *Store) DecideApproval(ctx context.Context, organization, id string, d s
 // DivertApproval implements storage.Approvals.
 func (s *Store) DivertApproval(ctx context.Context, organization, userID, id string, now time.Time) (a storage.Approval, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
-		// The read comes first: no approval has an id that the database cannot keep, which a write would be refused for.
+		// The read comes first: no approval has an id that the database cannot store, for which a write would be
+		// refused.
 		if a, err = One(ctx, tx, scanApprovalAt(now), approvalSQL, organization, id); err != nil {
 			return err
 		}
@@ -219,7 +221,7 @@ func (s *Store) DivertApproval(ctx context.Context, organization, userID, id str
 	return a, nil
 }
 
-// TakeApproval implements storage.Approvals. What has no approval is turned away by a read: such calls do not queue
+// TakeApproval implements storage.Approvals. A call without an approval is refused by a read: such calls do not queue
 // before the writers.
 func (s *Store) TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (a storage.Approval, err error) {
 	scan, args := scanApprovalAt(now), []any{organization, userID, binding, now.UnixMicro(), id}

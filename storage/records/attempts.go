@@ -35,15 +35,15 @@ func (s *Store) CreateAttempt(ctx context.Context, a storage.Attempt) error {
 		if _, err := tx.Exec(ctx, forgetOldestSQL, a.OrganizationID, a.UserID, a.ServerID, storage.MaxAttempts-1); err != nil {
 			return err
 		}
-		// A server of another organization fails the foreign key, which is ErrNotFound.
+		// A server of another organization violates the foreign key, which is ErrNotFound.
 		_, err := tx.Exec(ctx, insertAttemptSQL, a.StateHash, a.OrganizationID, a.UserID, a.ServerID, a.ConnectionID,
 			a.Issuer, a.Sealed, a.CreatedAt.UnixMicro(), a.ExpiresAt.UnixMicro())
 		return err
 	})
 }
 
-// TakeAttempt implements storage.Connections. Unknown hashes are turned away by a read: whoever guesses at the callback
-// does not queue before the writers.
+// TakeAttempt implements storage.Connections. Unknown hashes are refused by a read: requests with guessed states do
+// not queue before the writers.
 func (s *Store) TakeAttempt(ctx context.Context, stateHash []byte, now time.Time) (a storage.Attempt, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) error {
 		live, err := exists(ctx, q, liveAttemptSQL, stateHash, now.UnixMicro())

@@ -51,7 +51,7 @@ func (t *texts) audit(d Dialect) {
 func (s *Store) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]storage.AuditRecord, error) {
 	chain, err := One(ctx, tx, scanAuditChain, s.texts.auditHead, a.OrganizationID, a.Node, storage.AuditStoreSegment)
 	if errors.Is(err, storage.ErrNotFound) {
-		// The chain begins, here or in a transaction that runs at the same time: either way there is one to wait for.
+		// The chain begins, here or in a concurrent transaction: either way it exists, and can be waited for.
 		if _, err := tx.Exec(ctx, beginAuditHeadSQL, a.OrganizationID, a.Node, storage.AuditStoreSegment, make([]byte, len(chain.Hash))); err != nil {
 			return nil, fmt.Errorf("beginning the audit chain: %w", err)
 		}
@@ -82,7 +82,7 @@ func (s *Store) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]s
 			return nil, err
 		}
 		if n == 0 {
-			// No conflict of what the caller writes.
+			// This is no conflict of the caller's own write.
 			return nil, fmt.Errorf("recording in the audit log: there is a record %d behind the end of the chain of node %s, organization %q; run durward audit verify: %w",
 				r.Sequence, r.Node, r.OrganizationID, storage.ErrUnavailable)
 		}
@@ -104,7 +104,7 @@ func (c hashColumn) Scan(v any) error {
 	return nil
 }
 
-// macValue returns a MAC as it is stored; null: there is none.
+// macValue returns the stored form of a MAC; null means none.
 func macValue(mac storage.AuditMAC) any {
 	if mac == (storage.AuditMAC{}) {
 		return nil
@@ -112,7 +112,8 @@ func macValue(mac storage.AuditMAC) any {
 	return mac[:]
 }
 
-// macColumn reads a MAC; null is zero. What is none is read as one that is wrong: it must not keep the log from being verified.
+// macColumn reads a MAC; null is zero. A value of a wrong form is read as a wrong MAC: it must not keep the log from
+// being verified.
 type macColumn struct{ to *storage.AuditMAC }
 
 func (c macColumn) Scan(v any) error {
@@ -148,7 +149,7 @@ func scanAuditCheckpoint(r Row) (c storage.AuditCheckpoint, err error) {
 	return c, err
 }
 
-// auditSpan returns a filter as the statements want it.
+// auditSpan returns a filter as the arguments of the statements.
 func auditSpan(f storage.AuditFilter) []any {
 	from, to, limit := int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64)
 	if !f.From.IsZero() {

@@ -32,7 +32,7 @@ func scanBudget(r Row) (b storage.Budget, err error) {
 	return b, err
 }
 
-// budgetArgs are comparable values in the order of budgetColumns.
+// budgetArgs returns comparable values in the order of budgetColumns.
 func budgetArgs(b storage.Budget) []any {
 	return []any{b.ID, b.OrganizationID, b.CreatedAt.UnixMicro(), b.Name, nameKey(b.Name), b.Scope.Type, b.Scope.ID, b.Scope.Value, b.Period,
 		b.Amount, b.AlertPercent, boolean(b.HardStop), boolean(b.Enabled), b.UpdatedAt.UnixMicro()}
@@ -104,7 +104,7 @@ func (s *Store) UpdateBudget(ctx context.Context, organization, id string, edit 
 	return b, nil
 }
 
-// DeleteBudget implements storage.Budgets. What was spent goes with it, by its foreign key.
+// DeleteBudget implements storage.Budgets. The spent amounts go with it, by their foreign key.
 func (s *Store) DeleteBudget(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		if err := execOne(ctx, tx, deleteBudgetSQL, organization, id); err != nil {

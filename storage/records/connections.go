@@ -42,7 +42,8 @@ func scanConnection(r Row) (c storage.Connection, err error) {
 	return c, err
 }
 
-// connectionContent returns a connection without credential and version, as the statements want it. All values are comparable.
+// connectionContent returns a connection without credential and version, as arguments of the statements. All values
+// are comparable.
 func connectionContent(c storage.Connection) []any {
 	return []any{c.OrganizationID, c.UserID, c.ServerID, c.ID, string(c.Status), string(c.Kind), c.ClientID, c.Scope, c.Origin,
 		c.Resource, c.Issuer, c.ExpiresAt.UnixMicro(), c.Reason, c.CreatedAt.UnixMicro(), c.UpdatedAt.UnixMicro(), c.WantedScope}
@@ -61,7 +62,7 @@ func (s *Store) Connection(ctx context.Context, key storage.ConnectionKey) (c st
 	return c, err
 }
 
-// writeExclusively runs f in a write transaction when no edit of the connection is under way.
+// writeExclusively runs f in a write transaction when no edit of the connection runs.
 func (s *Store) writeExclusively(ctx context.Context, key storage.ConnectionKey, f func(ctx context.Context, tx Tx) error) error {
 	release, err := s.driver.LockConnection(ctx, key)
 	if err != nil {
@@ -128,14 +129,14 @@ func (s *Store) PutConnection(ctx context.Context, c storage.Connection) (storag
 // rewriteEvery is the time between tries to store the result of an edit.
 const rewriteEvery = 200 * time.Millisecond
 
-// errOverwritten is a reason not to try again.
+// errOverwritten is an error after which the result is not tried again.
 var errOverwritten = &storage.UnavailableError{Reason: "another node changed the connection under the edit"}
 
-// UpdateConnection implements storage.Connections. No transaction is open while edit runs. An edit that changes nothing
-// writes nothing. The result of an edit that succeeded is stored even when ctx has ended meanwhile: a refresh token that
-// the provider has already rotated would otherwise be lost (A12). For the same reason a store that does not take a new
-// credential is asked again, under the lock, until ctx ends, if it has a deadline: without the lock another node would spend
-// the token once more.
+// UpdateConnection implements storage.Connections. No transaction is open while edit runs. An edit that changes
+// nothing writes nothing. The result of a successful edit is stored even when ctx has ended meanwhile: a refresh
+// token that the provider has already rotated would otherwise be lost (A12). For the same reason, while the store
+// does not accept a new credential, storing is tried again, under the lock, until ctx ends, if it has a deadline.
+// Without the lock another node would send the token once more.
 func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(ctx context.Context, c *storage.Connection) error) (storage.Connection, error) {
 	release, err := s.driver.LockConnection(ctx, key)
 	if err != nil {
@@ -155,7 +156,7 @@ func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey,
 	ctx = context.WithoutCancel(ctx)
 	c.ConnectionKey, c.Version = former.ConnectionKey, former.Version
 	if sameConnection(c, former) {
-		return s.Connection(ctx, key) // it may have gone meanwhile
+		return s.Connection(ctx, key) // it may have been deleted meanwhile
 	}
 	_, bounded := asked.Deadline()
 	precious := bounded && c.SealedCredential != nil && !bytes.Equal(c.SealedCredential, former.SealedCredential)
@@ -175,18 +176,19 @@ func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey,
 	}
 }
 
-// passes reports whether an outage may be over soon. A store that takes no writes stays like that until somebody acts.
+// passes reports whether an outage may be over soon. A store that accepts no writes stays like that until somebody
+// acts.
 func passes(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, storage.ErrReadOnly) && !errors.Is(err, errOverwritten)
 }
 
-// sameConnection reports whether two states differ in no more than their versions.
+// sameConnection reports whether two states differ at most in their versions.
 func sameConnection(a, b storage.Connection) bool {
 	return slices.Equal(connectionContent(a), connectionContent(b)) && bytes.Equal(a.SealedCredential, b.SealedCredential)
 }
 
-// storeEdited stores what an edit made of the version that c has, unless it is there already: the answer to an earlier try
-// may have been lost.
+// storeEdited stores the result of an edit of the version that c has, unless it is there already: the answer to an
+// earlier try may have been lost.
 func (s *Store) storeEdited(ctx context.Context, c storage.Connection) (stored storage.Connection, err error) {
 	err = s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) error {
 		present, err := One(ctx, tx, scanConnection, connectionSQL, c.OrganizationID, c.UserID, c.ServerID)
@@ -228,7 +230,7 @@ func (s *Store) DeleteConnection(ctx context.Context, key storage.ConnectionKey)
 			if deleted == 0 {
 				return nil
 			}
-			_, err = tx.Change(ctx, key.OrganizationID) // the attempts are gone all the same, and nobody may offer them
+			_, err = tx.Change(ctx, key.OrganizationID) // the attempts are gone nevertheless, and caches must not offer them
 			return err
 		}
 		if err != nil {

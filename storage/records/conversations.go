@@ -12,7 +12,7 @@ const (
 	conversationWhere     = ` WHERE organization_id = $1 AND user_id = $2 AND id = $3`
 	conversationSQL       = `SELECT ` + conversationColumns + ` FROM conversations` + conversationWhere + ` AND expires_at > $4`
 	insertConversationSQL = `INSERT INTO conversations (` + conversationColumns + `) VALUES ($1, $2, $3, $4, $5, '', $6, $7)`
-	// Whoever opens a session of the upstream's second uses the first one's.
+	// The second opener of a session at the upstream uses that of the first one.
 	openConversationSQL   = `UPDATE conversations SET upstream = $5, expires_at = $6` + conversationWhere + ` AND expires_at > $4 AND upstream = ''`
 	deleteConversationSQL = `DELETE FROM conversations` + conversationWhere
 	oldConversationsSQL   = `DELETE FROM conversations WHERE organization_id = $1 AND id IN (SELECT id FROM conversations
@@ -28,8 +28,8 @@ func scanConversation(r Row) (c storage.Conversation, err error) {
 	return c, err
 }
 
-// CreateConversation implements storage.Conversations. A server or user that is not there fails a foreign key, which is
-// ErrNotFound.
+// CreateConversation implements storage.Conversations. A server or user that does not exist violates a foreign key,
+// which is ErrNotFound.
 func (s *Store) CreateConversation(ctx context.Context, c storage.Conversation) error {
 	return s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Exec(ctx, s.texts.forgetConversations, c.CreatedAt.UnixMicro(), c.OrganizationID); err != nil {

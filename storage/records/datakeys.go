@@ -35,8 +35,8 @@ func (s *Store) AddDataKey(ctx context.Context, k storage.DataKey) error {
 	})
 }
 
-// RewrapDataKey puts what another master key has made of a data key in the place of its former wrapping.
-// storage.ErrNotFound when it is wrapped in another way by now.
+// RewrapDataKey replaces the wrapping of a data key with one by another master key. It returns storage.ErrNotFound
+// when the present wrapping is not the given former one.
 func (s *Store) RewrapDataKey(ctx context.Context, k storage.DataKey, former []byte) error {
 	return s.write(ctx, "", func(ctx context.Context, tx Tx) error {
 		return execOne(ctx, tx, rewrapDataKeySQL, k.Version, former, k.MasterKeyID, k.Wrapped)

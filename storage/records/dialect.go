@@ -1,36 +1,36 @@
 package records
 
-// Dialect is what databases have different words for; everything else is one text for all of them. Its values are
-// constants.
+// Dialect holds the parts of statements that differ between databases; everything else is one text for all of them.
+// Its values are constants.
 type Dialect struct {
-	// Position is the function that tells where in a text another one begins, from 1; 0 is nowhere. It takes the other one
-	// literally: no pattern, nothing to escape, no backtracking.
+	// Position is the function that returns where in a text another one begins, from 1; 0 is nowhere. It takes the
+	// other one literally: no pattern, nothing to escape, no backtracking.
 	Position string
-	// ListBegin and ListEnd stand around a parameter that is a list of texts, behind a column that has to be one of them.
+	// ListBegin and ListEnd enclose a parameter that is a list of texts, behind a column that must equal one of them.
 	ListBegin, ListEnd string
 	// ForUpdate and ForKeyShare lock the rows that a statement reads until the transaction ends, the latter against their
 	// deletion only. They are empty where transactions that write run one after the other anyway.
 	ForUpdate, ForKeyShare string
-	// OnlyOwn narrows the deletion of what has expired to organization $2, behind a condition. It is empty where everybody's
-	// can be deleted at once: an index finds them faster than one organization's.
+	// OnlyOwn narrows the deletion of expired rows to organization $2, behind a condition. It is empty where the rows
+	// of all organizations can be deleted at once: an index finds them faster than one organization's.
 	OnlyOwn string
-	// PinsNamed is where pins are read from: those of server $2 of organization $1 whose names the list $3 has, each found by
-	// an index.
+	// PinsNamed is the source from which pins are read: those of server $2 of organization $1 whose names are in the
+	// list $3, each found by an index.
 	PinsNamed string
-	// TableColumns lists table, column, type and place in the primary key (from 1; 0: none) of every column there is, by
-	// table. It leaves out what belongs to the database and not to the store.
+	// TableColumns lists table, column, type and place in the primary key (from 1; 0: none) of every column, by
+	// table. It leaves out tables that belong to the database and not to the store.
 	TableColumns string
 }
 
-// has says that a text has another one in it.
+// has returns the condition that a text contains another one.
 func (d Dialect) has(text, other string) string {
 	return d.Position + `(` + text + `, ` + other + `) > 0`
 }
 
-// in says that the value before it is one of a list.
+// in returns the condition that the value before it is one of a list.
 func (d Dialect) in(list string) string { return d.ListBegin + list + d.ListEnd }
 
-// texts are the statements that the dialect has a word in, each made where its record is.
+// texts holds the statements that depend on the dialect. Each is made in the file of its record.
 type texts struct {
 	countAgents, listAgents                                  string
 	forgetOver                                               string
@@ -61,7 +61,7 @@ func (d Dialect) texts() *texts {
 	return &t
 }
 
-// Reads are what requests wait for, by name. Drivers may prepare them, and hold their plans to account.
+// Reads returns, by name, the statements for which requests wait. Drivers may prepare them, and check their plans.
 func (d Dialect) Reads() map[string]string {
 	t := d.texts()
 	return map[string]string{

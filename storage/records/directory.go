@@ -22,8 +22,8 @@ const (
 	customEntrySQL = `SELECT ` + entryColumns + ` FROM directory_entries e WHERE e.id = $2 AND e.organization_id = $1`
 	entryTakenSQL  = `SELECT 1 FROM directory_entries WHERE id = $1`
 
-	// A global entry's slug is taken for everyone. The other way round an upgrade's new entry must not fail because an
-	// organization chose that slug first.
+	// A global entry's slug is taken for every organization. The reverse does not hold: an upgrade's new entry must
+	// not fail because an organization chose that slug first.
 	slugTakenSQL = `SELECT 1 FROM directory_entries
 		WHERE slug = $2 AND id <> $3 AND (organization_id IS NULL OR organization_id = $1) LIMIT 1`
 
@@ -53,7 +53,7 @@ func (t *texts) entries(d Dialect) {
 	t.lockEntry = `SELECT 1 FROM directory_entries WHERE id = $1` + d.ForUpdate
 }
 
-// entryFields returns the places that entryColumns are read into.
+// entryFields returns the variables into which entryColumns are read.
 func entryFields(e *storage.DirectoryEntry) []any {
 	return []any{&e.ID, &e.OrganizationID, &e.Name, &e.Description, &e.Icon, &e.Slug, &e.URL, &e.Protocol, &e.Source,
 		&e.Provider, jsonColumn{&e.AuthParams}, jsonColumn{&e.Scopes}, jsonColumn{&e.OAuth}, flagColumn{&e.Public}, flagColumn{&e.RequiresAuth},
@@ -65,12 +65,12 @@ func scanEntry(r Row) (e storage.DirectoryEntry, err error) {
 	return e, err
 }
 
-// entryIdentity is what no edit changes, and the times, as putEntrySQL wants them.
+// entryIdentity returns the members that no edit changes, and the times, in the order of putEntrySQL.
 func entryIdentity(e storage.DirectoryEntry) []any {
 	return []any{e.ID, e.OrganizationID, string(e.Source), e.CreatedAt.UnixMicro(), e.UpdatedAt.UnixMicro()}
 }
 
-// entryContent returns the rest of an entry, as putEntrySQL wants it. All values are comparable.
+// entryContent returns the rest of an entry, in the order of putEntrySQL. All values are comparable.
 func entryContent(e storage.DirectoryEntry) []any {
 	return []any{e.Name, nameKey(e.Name), strings.ToLower(e.Name), e.Description, strings.ToLower(e.Description), e.Icon,
 		e.Slug, strings.ToLower(e.Slug), e.URL, string(e.Protocol), string(e.Provider), jsonText(e.AuthParams),
@@ -78,8 +78,8 @@ func entryContent(e storage.DirectoryEntry) []any {
 		e.EventsURL, string(e.Meta), jsonText(e.Options)}
 }
 
-// SyncDirectory implements storage.Directory. An entry whose id belongs to another source is a ConflictError on id, and a
-// slug that two of the entries have one on slug. Nothing is written, and nobody is told, when nothing has changed.
+// SyncDirectory implements storage.Directory. An entry whose id belongs to another source is a ConflictError on id,
+// and a slug that two of the entries have is one on slug. When nothing has changed, nothing is written or reported.
 func (s *Store) SyncDirectory(ctx context.Context, source storage.Source, entries []storage.DirectoryEntry, now time.Time) error {
 	if source == storage.SourceCustom {
 		return errors.New("syncing the directory: custom entries belong to their organizations")
@@ -123,7 +123,7 @@ func (s *Store) SyncDirectory(ctx context.Context, source storage.Source, entrie
 			changed = true
 		}
 		for id := range gone {
-			// A server that is being made from the entry is waited for, and then seen.
+			// This waits for a server that is being made from the entry, and then finds it.
 			if _, err := exists(ctx, tx, s.texts.lockEntry, id); err != nil {
 				return err
 			}
@@ -188,7 +188,7 @@ func checkEntrySlug(ctx context.Context, q Querier, e storage.DirectoryEntry) er
 	return err
 }
 
-// UpdateDirectoryEntry implements storage.Directory. Id, organization, source and creation time stay what they were.
+// UpdateDirectoryEntry implements storage.Directory. Id, organization, source and creation time do not change.
 func (s *Store) UpdateDirectoryEntry(ctx context.Context, organization, id string, edit func(*storage.DirectoryEntry) error) (storage.DirectoryEntry, error) {
 	var e storage.DirectoryEntry
 	err := s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
@@ -207,7 +207,7 @@ func (s *Store) UpdateDirectoryEntry(ctx context.Context, organization, id strin
 		if slices.Equal(entryContent(former), entryContent(e)) && e.UpdatedAt.Equal(former.UpdatedAt) {
 			return nil
 		}
-		// An unchanged slug stays its owner's, also when a global entry has taken it since.
+		// An unchanged slug stays with its owner, also when a global entry has taken it since.
 		if e.Slug != former.Slug {
 			if err := checkEntrySlug(ctx, tx, e); err != nil {
 				return err

@@ -36,7 +36,7 @@ func (c flagColumn) Scan(v any) error {
 	return nil
 }
 
-// micros returns a time as the store keeps it.
+// micros returns a time with the store's precision.
 func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // jsonColumn reads JSON text of our own making.
@@ -74,7 +74,7 @@ func jsonText(v any) string {
 	return string(text)
 }
 
-// jsonTexts writes a value that is made of texts. Text that is not UTF-8 is refused: JSON would keep another one.
+// jsonTexts writes a value that is made of texts. Text that is not UTF-8 is refused: JSON would store another one.
 func jsonTexts(v any, texts ...string) (string, error) {
 	for _, text := range texts {
 		if !utf8.ValidString(text) {
@@ -84,7 +84,7 @@ func jsonTexts(v any, texts ...string) (string, error) {
 	return jsonText(v), nil
 }
 
-// boolean is how flags are stored.
+// boolean returns the stored form of a flag.
 func boolean(b bool) int64 {
 	if b {
 		return 1
@@ -92,7 +92,7 @@ func boolean(b bool) int64 {
 	return 0
 }
 
-// nameKey is what names are compared and sorted by: without case and blanks.
+// nameKey returns the form in which names are compared and sorted: without case and blanks.
 func nameKey(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -102,7 +102,8 @@ func nameKey(name string) string {
 	}, name)
 }
 
-// window returns the limit and offset of a page. Without a limit it is everything; a page beyond what can be counted is empty.
+// window returns the limit and offset of a page. Without a limit it is everything; a page beyond the countable range
+// is empty.
 func window(p storage.PageRequest) (limit, offset int64) {
 	if p.Limit <= 0 {
 		return math.MaxInt64, 0

@@ -9,7 +9,7 @@ import (
 // editError carries an error of a caller's edit out of a transaction.
 type editError struct{ error }
 
-// Edited makes an edit's error one that Told hands on as it is; nil stays nil.
+// Edited marks an edit's error, so that Told passes it on unchanged; nil stays nil.
 func Edited(err error) error {
 	if err == nil {
 		return nil
@@ -17,8 +17,8 @@ func Edited(err error) error {
 	return editError{err}
 }
 
-// Told reports whether an error says in storage's words, or in a caller's own, what happened, and what to return for it. A
-// driver translates all others.
+// Told reports whether an error is already storage's, or a caller's own, and returns the error to pass on. A driver
+// translates all others.
 func Told(err error) (told error, ok bool) {
 	var edit editError
 	var references *storage.ReferenceError

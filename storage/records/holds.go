@@ -20,7 +20,7 @@ func (t *texts) holds(d Dialect) {
 	t.heldCalls = `SELECT 1` + callsWhere + d.in(`$3`) + ` LIMIT 1`
 }
 
-// AddHold implements storage.Holds. A server that is not there fails a foreign key, which is ErrNotFound.
+// AddHold implements storage.Holds. A server that does not exist violates a foreign key, which is ErrNotFound.
 func (s *Store) AddHold(ctx context.Context, h storage.Hold, now time.Time) error {
 	return s.write(ctx, h.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Exec(ctx, s.texts.forgetHolds, now.UnixMicro(), h.OrganizationID); err != nil {
@@ -48,8 +48,8 @@ func (s *Store) DeleteHold(ctx context.Context, organization, id string) error {
 	})
 }
 
-// TakeBackCalls implements storage.Holds. Most calls that clients take back were not held: they are turned away by a read, and do
-// not queue before the writers.
+// TakeBackCalls implements storage.Holds. Most calls that clients cancel were not held: a read refuses them, and they
+// do not queue before the writers.
 func (s *Store) TakeBackCalls(ctx context.Context, organization, userID string, calls []string) error {
 	held := false
 	err := s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// seenInterval is how stale SeenAt may be: a write per request would make every request wait for the disk.
+// seenInterval is how old SeenAt may be: a write per request would make every request wait for the disk.
 const seenInterval = time.Minute
 
 const (
@@ -72,8 +72,9 @@ func (s *Store) ResolveOrganization(ctx context.Context, claim storage.Organizat
 	return o, nil
 }
 
-// resolveOrganization finds what the claim names; stale says that it must be written. Slugs are names within an issuer:
-// another issuer's slug finds another organization, and never becomes the slug of an organization that it only shares.
+// resolveOrganization finds the organization of a claim; stale says that it must be written. Slugs are names within
+// an issuer: another issuer's slug finds another organization, and never becomes the slug of an organization that it
+// only shares.
 func resolveOrganization(ctx context.Context, q Querier, claim storage.OrganizationClaim, now time.Time) (o storage.Organization, stale bool, err error) {
 	id := claim.ID
 	if id == "" {
@@ -95,7 +96,7 @@ func resolveOrganization(ctx context.Context, q Querier, claim storage.Organizat
 	case o.Issuer != claim.Issuer:
 		return o, false, nil
 	}
-	// A slug alone renames nothing: it leads here only when the organization has moved on to another slug.
+	// A slug alone renames nothing: it leads here only when the organization now has another slug.
 	if claim.Slug == "" || claim.Slug == o.Slug || claim.ID == "" && o.Slug != "" {
 		return o, stale, nil
 	}
@@ -121,7 +122,7 @@ func (s *Store) ResolveUser(ctx context.Context, claim storage.UserClaim, now ti
 	if err == nil && stale {
 		lock := NoLock
 		if u.ID == "" {
-			lock = IdentityLock // on first sight others must not take the id, in whatever organization
+			lock = IdentityLock // at first sight others must not take the id, in whatever organization
 		}
 		err = s.writeToAuthenticate(ctx, Of(claim.OrganizationID), lock, func(ctx context.Context, tx Tx) (err error) {
 			if u, stale, err = resolveUser(ctx, tx, claim, now); err != nil || !stale {
@@ -150,7 +151,7 @@ func (s *Store) ResolveUser(ctx context.Context, claim storage.UserClaim, now ti
 	return u, nil
 }
 
-// resolveUser finds who the claim names; stale says that the row must be written. On first sight the id is still "".
+// resolveUser finds the user of a claim; stale says that the row must be written. At first sight the id is still "".
 func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now time.Time) (u storage.User, stale bool, err error) {
 	now = now.UTC().Truncate(time.Microsecond)
 	u, err = One(ctx, q, scanUser, userBySubjectSQL, claim.OrganizationID, claim.Issuer, claim.Subject)
@@ -179,7 +180,7 @@ func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now ti
 	return u, stale, nil
 }
 
-// takeFacts takes over what a newer token says, and reports whether API keys act otherwise by that.
+// takeFacts copies the facts of a newer token, and reports whether they change the decisions on API keys.
 func takeFacts(u *storage.User, claim *storage.UserClaim) (other bool) {
 	issued := micros(claim.IssuedAt)
 	if !issued.After(u.FactsAt) {
@@ -191,7 +192,7 @@ func takeFacts(u *storage.User, claim *storage.UserClaim) (other bool) {
 	return other
 }
 
-// factsAfter is what is known of a user after a token that is newer than the others.
+// factsAfter returns the facts about a user after a token that is newer than the others.
 func factsAfter(u *storage.User, claim *storage.UserClaim) storage.UserFacts {
 	issued, after := micros(claim.IssuedAt), u.Facts
 	for _, list := range []struct {
@@ -205,13 +206,14 @@ func factsAfter(u *storage.User, claim *storage.UserClaim) storage.UserFacts {
 	return after
 }
 
-// sameFacts reports whether keys act by both alike: the names, and whether the newest token named them.
+// sameFacts reports whether decisions on keys are the same by both: the names, and whether the newest token contained
+// them.
 func sameFacts(a, b storage.UserFacts) bool {
 	same := func(a, b storage.Fact) bool { return slices.Equal(a.Names, b.Names) && a.At.IsZero() == b.At.IsZero() }
 	return same(a.Roles, b.Roles) && same(a.Groups, b.Groups) && same(a.Teams, b.Teams) && same(a.Projects, b.Projects)
 }
 
-// changeKeysOf tells that API keys of a user act by other facts from now on.
+// changeKeysOf reports that decisions on a user's API keys use other facts from now on.
 func changeKeysOf(ctx context.Context, tx Tx, u *storage.User) error {
 	held, err := exists(ctx, tx, keyOfUserSQL, u.OrganizationID, u.ID, time.Time{}.UnixMicro())
 	if err != nil || !held {
@@ -221,9 +223,9 @@ func changeKeysOf(ctx context.Context, tx Tx, u *storage.User) error {
 	return err
 }
 
-// freeUserID picks the first of the claim's ids that no other identity has, in any organization: identities are compared
-// by issuer and subject exactly, and an id that two of them share would be one user's way to the other's connections.
-// ConflictError on user when both are taken, which takes a subject made to collide.
+// freeUserID picks the first of the claim's ids that no other identity has, in any organization. Identities are
+// compared by issuer and subject exactly, and with a shared id one user could reach the other's connections. It
+// returns a ConflictError on user when both are taken, which takes a subject made to collide.
 func freeUserID(ctx context.Context, q Querier, claim storage.UserClaim) (string, error) {
 	for _, id := range []string{claim.ID, claim.DerivedID} {
 		if id == "" {
@@ -298,7 +300,7 @@ func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time
 func (s *Store) LogOutUser(ctx context.Context, organization, id string, begun time.Time) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		u, err := One(ctx, tx, scanUser, userSQL, organization, id)
-		if err != nil || !micros(begun).After(u.LoggedOutAt) { // the statement looks again: another node may have written since
+		if err != nil || !micros(begun).After(u.LoggedOutAt) { // the statement checks again: another node may have written since
 			return err
 		}
 		return execOne(ctx, tx, logOutUserSQL, organization, id, begun.UnixMicro())

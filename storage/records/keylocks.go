@@ -8,11 +8,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// KeyLocks are mutual exclusions by connection. Waiters get their turn in the order of their arrival; a key that nobody
-// holds takes no memory. The zero value is ready.
+// KeyLocks provides mutual exclusion by connection. Waiters get their turn in the order of their arrival; an unlocked
+// key takes no memory. The zero value is ready.
 type KeyLocks struct {
 	mu   sync.Mutex
-	held map[storage.ConnectionKey][]chan struct{} // a key that is held, and who waits for it
+	held map[storage.ConnectionKey][]chan struct{} // a locked key, and its waiters
 }
 
 // Acquire waits until the key is free or ctx ends. release must be called exactly once.

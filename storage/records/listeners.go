@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Listeners are the functions registered with OnChange or OnClock, called in the order of their registration. The zero
-// value is ready.
+// Listeners holds the functions registered with OnChange or OnClock, called in the order of their registration. The
+// zero value is ready.
 type Listeners[T any] struct {
 	mu  sync.Mutex
 	all []*func(T)
@@ -17,7 +17,7 @@ func (l *Listeners[T]) Add(f func(T)) (cancel func()) {
 	entry := &f
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = append(l.all, entry) // what Notify has read stays as it is
+	l.all = append(l.all, entry) // the slice that Notify has read stays as it is
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

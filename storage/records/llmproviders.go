@@ -25,7 +25,7 @@ func scanLLMProvider(r Row) (p storage.LLMProvider, err error) {
 	return p, err
 }
 
-// llmProviderArgs are comparable values in the order of llmProviderColumns, without the secret.
+// llmProviderArgs returns comparable values in the order of llmProviderColumns, without the secret.
 func llmProviderArgs(p storage.LLMProvider) []any {
 	return []any{p.ID, p.OrganizationID, p.CreatedAt.UnixMicro(), p.Name, nameKey(p.Name), p.Kind, p.BaseURL, jsonText(p.Timeouts),
 		boolean(p.NoStreamOptions), p.UpdatedAt.UnixMicro()}

@@ -21,7 +21,7 @@ const (
 		ON CONFLICT (organization_id, kind, target, owner_id) DO NOTHING`
 )
 
-// referenceKind is what a mapping or smart model refers to.
+// referenceKind is the kind of object to which a mapping or smart model refers.
 type referenceKind string
 
 const (
@@ -56,7 +56,7 @@ func smartReferences(m storage.SmartModel) []reference {
 	return all
 }
 
-// refer makes these the references of a mapping or smart model.
+// refer stores these references as those of a mapping or smart model.
 func refer(ctx context.Context, tx Tx, organization, owner string, references []reference) error {
 	if _, err := tx.Exec(ctx, dropReferencesSQL, organization, owner); err != nil {
 		return err
@@ -78,9 +78,9 @@ func checkUnused(ctx context.Context, q Querier, organization string, kind refer
 	return err
 }
 
-// takeAlias gives a mapping or smart model its alias by query, which inserts or renames. The table's primary key is what
-// refuses one that is taken. A smart one must not come where a configured alias was that something still refers to:
-// nothing may refer to a smart model.
+// takeAlias gives a mapping or smart model its alias by query, which inserts or renames. The table's primary key
+// refuses an alias that is taken. A smart model must not get the former alias of the configuration while something
+// still refers to that: nothing may refer to a smart model.
 func takeAlias(ctx context.Context, tx Tx, query string, configured storage.ConfiguredModels, organization, alias, owner string, smart bool) error {
 	taken := &storage.ConflictError{Field: "model_alias"}
 	if _, ok := configured.Aliases[alias]; ok {
@@ -98,7 +98,7 @@ func takeAlias(ctx context.Context, tx Tx, query string, configured storage.Conf
 	return execOne(ctx, tx, query, organization, alias, owner, boolean(smart))
 }
 
-// forgetModel forgets the alias and the references of a mapping or smart model that was deleted, and tells of it.
+// forgetModel deletes the alias and the references of a deleted mapping or smart model, and reports the change.
 func forgetModel(ctx context.Context, tx Tx, organization, owner string) error {
 	if _, err := tx.Exec(ctx, dropAliasSQL, organization, owner); err != nil {
 		return err
@@ -110,7 +110,8 @@ func forgetModel(ctx context.Context, tx Tx, organization, owner string) error {
 	return err
 }
 
-// checkMapping returns a TargetError when m refers to what is not there or smart, and its former state did not.
+// checkMapping returns a TargetError when m refers to an object that does not exist or is smart, and its former state
+// did not.
 func checkMapping(ctx context.Context, q Querier, configured storage.ConfiguredModels, former, m storage.ModelMapping) error {
 	known := mappingReferences(former)
 	for i, t := range m.Targets {
@@ -141,7 +142,8 @@ func checkMapping(ctx context.Context, q Querier, configured storage.ConfiguredM
 	return nil
 }
 
-// checkSmart returns a TargetError when m refers to what is not there or smart, and its former state did not.
+// checkSmart returns a TargetError when m refers to an object that does not exist or is smart, and its former state
+// did not.
 func checkSmart(ctx context.Context, q Querier, configured storage.ConfiguredModels, former, m storage.SmartModel) error {
 	known := smartReferences(former)
 	if m.DeterminerAlias != "" {

@@ -36,7 +36,7 @@ func scanMapping(r Row) (m storage.ModelMapping, err error) {
 	return m, err
 }
 
-// mappingArgs are comparable values in the order of mappingColumns.
+// mappingArgs returns comparable values in the order of mappingColumns.
 func mappingArgs(m storage.ModelMapping) ([]any, error) {
 	models := make([]string, 0, 2*len(m.Targets))
 	for _, t := range m.Targets {
@@ -59,7 +59,7 @@ func scanSmart(r Row) (m storage.SmartModel, err error) {
 	return m, err
 }
 
-// smartArgs are comparable values in the order of smartColumns.
+// smartArgs returns comparable values in the order of smartColumns.
 func smartArgs(m storage.SmartModel) ([]any, error) {
 	texts := make([]string, 0, 2*len(m.Slots))
 	for _, slot := range m.Slots {

@@ -19,7 +19,7 @@ const (
 	deleteOAuthClientSQL = `DELETE FROM oauth_clients WHERE organization_id = $1 AND server_id = $2`
 )
 
-// learned holds what was learned at the server: the JSON of the column endpoints.
+// learned holds the facts learned from the server: the JSON of the column endpoints.
 type learned struct {
 	storage.OAuthEndpoints
 	Origin string `json:"origin,omitempty"`
@@ -51,7 +51,7 @@ func (s *Store) PutOAuthClient(ctx context.Context, c storage.OAuthClient, forme
 	return s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) (err error) {
 		var n int64
 		if former == "" {
-			n, err = tx.Exec(ctx, insertOAuthClientSQL, args...) // another organization's server fails the foreign key: ErrNotFound
+			n, err = tx.Exec(ctx, insertOAuthClientSQL, args...) // another organization's server violates the foreign key: ErrNotFound
 		} else {
 			n, err = tx.Exec(ctx, swapOAuthClientSQL, append(args, former)...)
 		}
@@ -66,7 +66,7 @@ func (s *Store) PutOAuthClient(ctx context.Context, c storage.OAuthClient, forme
 	})
 }
 
-// forgetOAuthClient forgets the client of a server, if there is one. The caller tells of the change.
+// forgetOAuthClient deletes the client of a server, if there is one. The caller reports the change.
 func forgetOAuthClient(ctx context.Context, tx Tx, organization, serverID string) (forgot bool, err error) {
 	n, err := tx.Exec(ctx, deleteOAuthClientSQL, organization, serverID)
 	return n > 0, err

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// emptyOrganizationsSQL lists what people make. What only others' rows can refer to (connections, revisions) needs no
-	// mention, and audit records are made of those that tokens named by mistake, too.
+	// emptyOrganizationsSQL checks the tables of objects that people make. Rows that can only refer to such objects
+	// (connections, revisions) need no check. Audit records are ignored: organizations that tokens named by mistake
+	// have some too.
 	emptyOrganizationsSQL = `SELECT id, issuer, slug, created_at FROM organizations o
 		WHERE NOT EXISTS (SELECT 1 FROM servers WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM directory_entries WHERE organization_id = o.id)
@@ -40,8 +41,9 @@ func (s *Store) EmptyOrganizations(ctx context.Context) (empty []storage.Organiz
 	return empty, err
 }
 
-// DeleteOrganization implements [storage.Identities]. It looks across organizations because the record of it is one of the
-// caller's. What another node makes in the organization at the same moment refers to it, and the database refuses one of the two.
+// DeleteOrganization implements [storage.Identities]. It works across organizations because its audit record belongs
+// to the caller's. A row that another node makes in the organization at the same moment refers to it, and the
+// database refuses one of the two.
 func (s *Store) DeleteOrganization(ctx context.Context, id string) (o storage.Organization, err error) {
 	err = s.writeAcross(ctx, IdentityLock, func(ctx context.Context, tx Tx) (err error) {
 		if o, err = One(ctx, tx, scanOrganization, organizationByIDSQL, id); err != nil {

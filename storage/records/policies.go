@@ -41,7 +41,7 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`
 )
 
-// rulesColumn reads what storage.EncodeRules wrote.
+// rulesColumn reads a result of storage.EncodeRules.
 type rulesColumn struct{ to *[]storage.Rule }
 
 func (c rulesColumn) Scan(v any) (err error) {
@@ -177,7 +177,8 @@ func checkReferences(ctx context.Context, q Querier, p storage.Policy, server, a
 	return nil
 }
 
-// savePolicy writes the next revision of a policy, when p differs from what it was. The caller tells of the change.
+// savePolicy writes the next revision of a policy, when p differs from its former state. The caller reports the
+// change.
 func savePolicy(ctx context.Context, tx Tx, former, p storage.Policy, by string, now time.Time) (changed bool, err error) {
 	changes, err := storage.PolicyChanges(&former, p)
 	if err != nil || len(changes) == 0 {
@@ -188,7 +189,7 @@ func savePolicy(ctx context.Context, tx Tx, former, p storage.Policy, by string,
 	return true, storePolicy(ctx, tx, updatePolicySQL, p, changes, by, p.UpdatedAt)
 }
 
-// storePolicy writes a policy by query, with all that is derived from it, and its revision.
+// storePolicy writes a policy by query, with everything derived from it, and its revision.
 func storePolicy(ctx context.Context, tx Tx, query string, p storage.Policy, changes []storage.FieldChange, by string, at time.Time) error {
 	rules, err := storage.EncodeRules(p.Rules)
 	if err != nil {
@@ -222,8 +223,8 @@ func storePolicy(ctx context.Context, tx Tx, query string, p storage.Policy, cha
 	return err
 }
 
-// govern takes what an active policy governs, and gives it back when the policy is not active. OverlapError when another
-// one has it; the table's primary key holds that too (M23).
+// govern claims the agents of an active policy, and releases them when the policy is not active. It returns
+// OverlapError when another policy has one; the table's primary key ensures that too (M23).
 func govern(ctx context.Context, tx Tx, p storage.Policy) error {
 	if _, err := tx.Exec(ctx, dropActiveSQL, p.OrganizationID, p.ID); err != nil || p.Status != storage.PolicyActive {
 		return err
@@ -252,7 +253,7 @@ func scanHolder(r Row) (e storage.OverlapError, err error) {
 	return e, err
 }
 
-// archivePolicies archives what a server that goes leaves.
+// archivePolicies archives the policies of a deleted server.
 func archivePolicies(ctx context.Context, tx Tx, organization, serverID, by string, now time.Time) error {
 	policies, err := Many(ctx, tx, scanPolicy, livePoliciesOfServerSQL, organization, serverID)
 	if err != nil {

@@ -55,7 +55,7 @@ func scanPolicyView(r Row) (v storage.PolicyView, err error) {
 	return v, err
 }
 
-// agentName is the name of one of a policy's agents.
+// agentName holds the name of one of a policy's agents.
 type agentName struct{ policy, name string }
 
 func scanAgentName(r Row) (n agentName, err error) {
@@ -176,7 +176,7 @@ func (s *Store) OverlappingPolicies(ctx context.Context, organization, serverID 
 	return policies, err
 }
 
-// snapshotColumn reads what storage.EncodePolicy wrote.
+// snapshotColumn reads a result of storage.EncodePolicy.
 type snapshotColumn struct{ to *storage.Policy }
 
 func (c snapshotColumn) Scan(v any) (err error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// One reads a single row; storage.ErrNotFound when there is none.
+// One reads a single row. It returns storage.ErrNotFound when there is none.
 func One[T any](ctx context.Context, q Querier, scan func(Row) (T, error), query string, args ...any) (v T, err error) {
 	found := false
 	err = q.Query(ctx, query, args, func(r Row) (more bool, err error) {
@@ -45,13 +45,13 @@ func exists(ctx context.Context, q Querier, query string, args ...any) (bool, er
 	return err == nil, err
 }
 
-// ScanInt reads a row of one number.
+// ScanInt reads a row with one number.
 func ScanInt(r Row) (n int, err error) {
 	err = r.Scan(&n)
 	return n, err
 }
 
-// execOne runs a statement that must hit a row; storage.ErrNotFound when it does not.
+// execOne runs a statement that must write a row. It returns storage.ErrNotFound when it does not.
 func execOne(ctx context.Context, tx Tx, query string, args ...any) error {
 	n, err := tx.Exec(ctx, query, args...)
 	if err == nil && n == 0 {

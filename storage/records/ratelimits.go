@@ -30,7 +30,7 @@ func scanRateLimit(r Row) (l storage.RateLimit, err error) {
 	return l, err
 }
 
-// rateLimitArgs are comparable values in the order of rateLimitColumns.
+// rateLimitArgs returns comparable values in the order of rateLimitColumns.
 func rateLimitArgs(l storage.RateLimit) []any {
 	return []any{l.ID, l.OrganizationID, l.CreatedAt.UnixMicro(), l.Name, nameKey(l.Name), l.Scope.Type, l.Scope.ID, l.Scope.Value, l.Traffic,
 		boolean(l.Enabled), optional(l.RequestsPerMinute), optional(l.TokensPerMinute), l.UpdatedAt.UnixMicro()}

@@ -12,11 +12,12 @@ import (
 const (
 	revocationColumns   = `id, organization_id, sealed, created_at, next_at, attempts`
 	insertRevocationSQL = `INSERT INTO revocations (` + revocationColumns + `) VALUES ($1, $2, $3, $4, $5, $6)`
-	// Each organization has a share, and the first of each come first: one with many that are due keeps no other one's back.
+	// Each organization has a share, and the first of each come first: one with many due revocations does not delay
+	// another's.
 	dueRevocationsSQL = `SELECT ` + revocationColumns + ` FROM (SELECT ` + revocationColumns + `,
 		row_number() OVER (PARTITION BY organization_id ORDER BY next_at, id) AS place FROM revocations WHERE next_at <= $1) due
 		WHERE place <= $3 ORDER BY place, next_at, id LIMIT $2`
-	// Of several nodes that find it due, one gets it.
+	// Of several nodes that find it due, only one gets it.
 	postponeRevocationSQL = `UPDATE revocations SET next_at = $4, attempts = $5 WHERE organization_id = $1 AND id = $2 AND next_at = $3`
 	deleteRevocationSQL   = `DELETE FROM revocations WHERE organization_id = $1 AND id = $2`
 )
@@ -36,7 +37,8 @@ func insertRevocation(ctx context.Context, tx Tx, v storage.Revocation) error {
 	return err
 }
 
-// endCredential stores what the caller wants revoked when former loses its credential to by, or to nothing.
+// endCredential stores the revocations that the caller wants when former loses its credential. by is its replacement,
+// or nil.
 func endCredential(ctx context.Context, tx Tx, former storage.Connection, by *storage.Connection) error {
 	if former.SealedCredential == nil {
 		return nil

@@ -33,8 +33,8 @@ const (
 	noteModernSQL   = `UPDATE servers SET modern = $3 WHERE organization_id = $1 AND id = $2`
 	deleteServerSQL = `DELETE FROM servers WHERE organization_id = $1 AND id = $2`
 
-	// connectionStatusSQL is THE derivation of a connection's status; lists, filters and single rows all use it. It wants
-	// servers s, directory_entries e and the user's connections c, the user $2 and the time $3.
+	// connectionStatusSQL is the only derivation of a connection's status; lists, filters and single rows all use it.
+	// It needs servers s, directory_entries e and the user's connections c, the user $2 and the time $3.
 	connectionStatusSQL = `CASE
 			WHEN s.status <> 'active' THEN 'pending'
 			WHEN e.requires_auth = 0 OR e.provider = 'none' OR c.status = 'connected' THEN 'connected'
@@ -45,7 +45,7 @@ const (
 )
 
 func (t *texts) views(d Dialect) {
-	// The word lists come in a fixed number of places so that the text is constant; $7 and $11 say whether they narrow.
+	// The word lists have a fixed number of places so that the text is constant; $7 and $11 say whether they narrow.
 	views := `(SELECT s.id, s.name_key, ` + connectionStatusSQL + ` AS connection_status
 		FROM servers s JOIN directory_entries e ON e.id = s.directory_id
 		LEFT JOIN connections c ON c.organization_id = s.organization_id AND c.user_id = $2 AND c.server_id = s.id
@@ -77,7 +77,8 @@ func scanView(r Row) (v storage.ServerView, err error) {
 	return v, err
 }
 
-// serverContent is what an edit may change, as insertServerSQL wants it, without the sealed secret. All values are comparable.
+// serverContent returns the members that an edit may change, in the order of insertServerSQL, without the sealed
+// secret. All values are comparable.
 func serverContent(v storage.Server) []any {
 	return []any{v.CreatedBy, v.CreatedAt.UnixMicro(), v.UpdatedAt.UnixMicro(), v.Name, nameKey(v.Name), strings.ToLower(v.Name),
 		v.Slug, strings.ToLower(v.Slug), v.DirectoryID, string(v.Status), v.ClientID, string(v.Meta)}
@@ -87,7 +88,7 @@ func serverArgs(v storage.Server) []any {
 	return append(append([]any{v.ID, v.OrganizationID}, serverContent(v)...), v.SealedClientSecret)
 }
 
-// checkEntryVisible is ErrNotFound when the organization does not see the server's directory entry.
+// checkEntryVisible returns ErrNotFound when the organization does not see the server's directory entry.
 func checkEntryVisible(ctx context.Context, q Querier, v storage.Server) error {
 	_, err := One(ctx, q, scanEntry, visibleEntrySQL, v.OrganizationID, v.DirectoryID)
 	return err
@@ -127,7 +128,7 @@ func (s *Store) Servers(ctx context.Context, f storage.ServerFilter) (page stora
 	return page, err
 }
 
-// places puts those of the known words that are wanted into their places. Unknown words match nothing.
+// places puts the wanted ones of the known words into their places. Unknown words match nothing.
 func places[T ~string](to []string, wanted []T, known ...T) {
 	for i, word := range known {
 		if slices.Contains(wanted, word) {
@@ -159,7 +160,7 @@ func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit 
 	return s.UpdateServerAndClient(ctx, organization, id, func(v *storage.Server) (bool, error) { return false, edit(v) })
 }
 
-// UpdateServerAndClient implements storage.Servers. Id, organization, creator and creation time stay what they were.
+// UpdateServerAndClient implements storage.Servers. Id, organization, creator and creation time do not change.
 func (s *Store) UpdateServerAndClient(ctx context.Context, organization, id string, edit func(*storage.Server) (bool, error)) (storage.Server, error) {
 	var v storage.Server
 	err := s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
@@ -227,7 +228,8 @@ func (s *Store) NoteModern(ctx context.Context, organization, id string, modern 
 	})
 }
 
-// DeleteServer implements storage.Servers. It does not wait for edits of the server's connections: they find theirs gone.
+// DeleteServer implements storage.Servers. It does not wait for edits of the server's connections: they find theirs
+// deleted.
 func (s *Store) DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (storage.DeletedServer, error) {
 	var d storage.DeletedServer
 	err := s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Store is the records of a storage.Store. A store embeds it, and adds what its database has to do with: Ping, OnChange,
-// Close.
+// Store implements the records of a storage.Store. A store embeds it, and adds the methods that concern its database:
+// Ping, OnChange, Close.
 type Store struct {
 	driver  Driver
 	dialect Dialect
@@ -23,12 +23,12 @@ func (s *Store) read(ctx context.Context, organization string, f func(ctx contex
 	return s.driver.Read(ctx, Access{Scope: Of(organization)}, f)
 }
 
-// readToAuthenticate is read for what every request waits for.
+// readToAuthenticate reads like read, for authentication, for which every request waits.
 func (s *Store) readToAuthenticate(ctx context.Context, scope Scope, f func(ctx context.Context, q Querier) error) error {
 	return s.driver.Read(ctx, Access{Scope: scope, Authenticates: true}, f)
 }
 
-// readAcross is read over all organizations.
+// readAcross reads like read, over all organizations.
 func (s *Store) readAcross(ctx context.Context, f func(ctx context.Context, q Querier) error) error {
 	return s.driver.Read(ctx, Access{Scope: Everyone}, f)
 }
@@ -42,18 +42,18 @@ func (s *Store) write(ctx context.Context, organization string, f func(ctx conte
 	return s.commit(ctx, Access{Scope: Of(organization)}, Lock{OrganizationLock, organization}, false, f)
 }
 
-// writeToAuthenticate is write for what requests wait for.
+// writeToAuthenticate writes like write, for authentication, for which requests wait.
 func (s *Store) writeToAuthenticate(ctx context.Context, scope Scope, lock LockKind, f func(ctx context.Context, tx Tx) error) error {
 	return s.commit(ctx, Access{Scope: scope, Authenticates: true}, Lock{Kind: lock}, false, f)
 }
 
-// writeAcross is write over all organizations.
+// writeAcross writes like write, over all organizations.
 func (s *Store) writeAcross(ctx context.Context, lock LockKind, f func(ctx context.Context, tx Tx) error) error {
 	return s.commit(ctx, Access{Scope: Everyone}, Lock{Kind: lock}, false, f)
 }
 
-// commit is where every write comes through. It records in the transaction what storage.WithAudit asks for, once, when f
-// wrote anything or always says so.
+// commit carries out every write. It records in the transaction the entries of storage.WithAudit, once, when f wrote
+// anything or always is true.
 func (s *Store) commit(ctx context.Context, a Access, lock Lock, always bool, f func(ctx context.Context, tx Tx) error) error {
 	audited := storage.AuditOf(ctx)
 	if audited == nil || len(audited.Entries) == 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// pageBytes is how much of values a page of rows holds, give or take a row.
+// pageBytes bounds the values in a page of rows, in bytes, give or take a row.
 const pageBytes = 8 << 20
 
-// columnKinds are what the databases call the kinds of columns.
+// columnKinds maps the databases' names of types to kinds of columns.
 var columnKinds = map[string]storage.ColumnKind{
 	"TEXT": storage.TextColumn, "INTEGER": storage.IntegerColumn, "BIGINT": storage.IntegerColumn, "SMALLINT": storage.IntegerColumn,
 	"BLOB": storage.BytesColumn, "BYTEA": storage.BytesColumn,
@@ -63,9 +63,9 @@ func (s *Store) CountRows(ctx context.Context, t storage.Table) (n int64, err er
 	return n, err
 }
 
-// Rows reads rows of a table in the order of its primary key, from behind a key on; nil is the beginning. A value is an
-// int64, a string, a []byte or nil, as its column says. It reads at most limit rows, fewer when they are large, and none
-// only when there are none.
+// Rows reads rows of a table in the order of its primary key, after a key; nil is the beginning. A value is an int64,
+// a string, a []byte or nil, according to its column. It reads at most limit rows, fewer when they are large, and
+// none only when there are none.
 func (s *Store) Rows(ctx context.Context, t storage.Table, after []any, limit int) (page [][]any, err error) {
 	made := TableStatements(t)
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) error {
@@ -87,7 +87,7 @@ func (s *Store) Rows(ctx context.Context, t storage.Table, after []any, limit in
 	return page, err
 }
 
-// valueColumn reads a value of a column's kind, and no other.
+// valueColumn reads a value of a column's kind, and refuses others.
 type valueColumn struct {
 	to   *any
 	kind storage.ColumnKind
@@ -110,7 +110,7 @@ func (c valueColumn) Scan(v any) error {
 		}
 	case []byte:
 		if c.kind == storage.BytesColumn {
-			*c.to = slices.Clone(v) // it is the database's until the next row
+			*c.to = slices.Clone(v) // it belongs to the database until the next row
 			return nil
 		}
 	}
@@ -141,9 +141,9 @@ func valueSize(v any) int {
 	return 0
 }
 
-// ReplaceSealed puts another sealed value in the place of the one that a row of Rows has in a column, and reports whether
-// it did: not when the row has gone or holds another value by now. Nobody is told: what it stands for stays the same. It
-// waits for the organization's other writes.
+// ReplaceSealed replaces the sealed value that a row of Rows has in a column, and reports whether it did: not when
+// the row is gone or holds another value by now. Listeners are not told: the secret inside stays the same. It waits
+// for the organization's other writes.
 func (s *Store) ReplaceSealed(ctx context.Context, t storage.Table, row []any, column int, sealed []byte) (replaced bool, err error) {
 	made := TableStatements(t, column)
 	organization, ok := row[max(t.Column("organization_id"), 0)].(string)
@@ -158,10 +158,11 @@ func (s *Store) ReplaceSealed(ctx context.Context, t storage.Table, row []any, c
 	return replaced, err
 }
 
-// TableTexts are statements made of the names that a table and its columns have in the schema, which no input reaches.
+// TableTexts holds statements made from the names that a table and its columns have in the schema, which no input
+// reaches.
 type TableTexts struct{ Count, First, Next, Last, Replace string }
 
-// TableStatements makes the statements of a table; Replace is there when the column to replace is given.
+// TableStatements makes the statements of a table; Replace is set when the column to replace is given.
 func TableStatements(t storage.Table, replaced ...int) TableTexts {
 	table, columns := Quoted(t.Name), make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -186,5 +187,5 @@ func TableStatements(t storage.Table, replaced ...int) TableTexts {
 	return made
 }
 
-// Quoted returns a name of the schema as statements have it.
+// Quoted returns a name of the schema in the form for statements.
 func Quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -11,10 +11,11 @@ const (
 	taskColumns = `organization_id, server_id, user_id, agent, digest, created_at, expires_at`
 	taskWhere   = ` WHERE organization_id = $1 AND server_id = $2 AND user_id = $3 AND agent = $4`
 	tasksSQL    = `SELECT ` + taskColumns + ` FROM tasks` + taskWhere + ` AND expires_at > $5 ORDER BY created_at, digest`
-	// One that is created at the same time is the newer one if it comes later: some servers write the same time always.
+	// Of two tasks with the same creation time the later stored one is the newer: some servers always write the same
+	// time.
 	formerTaskSQL = `DELETE FROM tasks WHERE organization_id = $1 AND server_id = $2 AND digest = $3 AND created_at <= $4`
 	insertTaskSQL = `INSERT INTO tasks (` + taskColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
-	// The one that was just inserted stays, whatever its server's clock says.
+	// The task that was just inserted stays, whatever its server's clock says.
 	oldTasksSQL = `DELETE FROM tasks` + taskWhere + ` AND digest IN (SELECT digest FROM tasks` + taskWhere + ` AND digest <> $5
 		ORDER BY created_at DESC, digest DESC LIMIT 9223372036854775807 OFFSET $6)`
 	forgetTasksSQL = `DELETE FROM tasks WHERE expires_at <= $1`
@@ -25,7 +26,7 @@ func scanTask(r Row) (t storage.Task, err error) {
 	return t, err
 }
 
-// AddTask implements storage.Tasks. A server that is not there fails a foreign key, which is ErrNotFound.
+// AddTask implements storage.Tasks. A server that does not exist violates a foreign key, which is ErrNotFound.
 func (s *Store) AddTask(ctx context.Context, t storage.Task) error {
 	created := t.CreatedAt.UnixMicro()
 	return s.write(ctx, t.OrganizationID, func(ctx context.Context, tx Tx) error {

@@ -36,7 +36,7 @@ func putPins(ctx context.Context, tx Tx, pins ...storage.ToolPin) error {
 	return tx.ExecEach(ctx, putPinSQL, args)
 }
 
-// pinsOf reads the pins that there are of tools.
+// pinsOf reads the existing pins of tools.
 func (s *Store) pinsOf(ctx context.Context, q Querier, organization, serverID string, tools []storage.ObservedTool) ([]storage.ToolPin, error) {
 	names := make([]string, len(tools))
 	for i := range tools {
@@ -54,7 +54,7 @@ func (s *Store) ToolPins(ctx context.Context, organization, serverID string) (pi
 	return pins, err
 }
 
-// ObserveTools implements storage.ToolPins. A list that shows what was seen before costs a read only.
+// ObserveTools implements storage.ToolPins. For a list without changes it only reads.
 func (s *Store) ObserveTools(ctx context.Context, organization, serverID string, tools []storage.ObservedTool, now time.Time) (changed []storage.ToolPin, err error) {
 	observe := func(ctx context.Context, q Querier) (write []storage.ToolPin, err error) {
 		found, err := exists(ctx, q, serverExistsSQL, organization, serverID)
@@ -95,9 +95,9 @@ func (s *Store) ObserveTools(ctx context.Context, organization, serverID string,
 	return changed, nil
 }
 
-// observed compares what is listed with the pins: which of them must be written, and which of those show another
-// definition than before. When one name is listed twice, the definition that is not the pinned one counts: which of them
-// a client takes is not known.
+// observed compares a list of tools with the pins. It returns the pins that must be written, and those of them that
+// show another definition than before. When one name is listed twice, the definition that is not the pinned one
+// counts: it is unknown which of them a client takes.
 func observed(organization, serverID string, pins []storage.ToolPin, tools []storage.ObservedTool, now time.Time) (write, changed []storage.ToolPin) {
 	pinned := make(map[string]storage.ToolPin, len(pins))
 	for _, p := range pins {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// largest is the largest number of a column. A sum above it stays there: SQLite makes a REAL of it and PostgreSQL an error,
-	// and no amount is negative.
+	// largest is the largest number of a column. A sum above it stays there: SQLite would make a REAL of it and
+	// PostgreSQL an error, and no amount is negative.
 	largest = `9223372036854775807`
 
-	// Writes nothing when the batch was added before.
+	// This writes nothing when the batch was added before.
 	takeUsageBatchSQL = `INSERT INTO usage_batches (node, number, added_at) VALUES ($1, $2, $3)
 		ON CONFLICT (node) DO UPDATE SET number = excluded.number, added_at = excluded.added_at WHERE usage_batches.number < excluded.number`
 	forgetNodesSQL = `DELETE FROM usage_batches WHERE added_at < $1`
@@ -30,8 +30,8 @@ const (
 			cached_tokens = CASE WHEN usage_hours.cached_tokens > ` + largest + ` - excluded.cached_tokens THEN ` + largest + ` ELSE usage_hours.cached_tokens + excluded.cached_tokens END,
 			cost = CASE WHEN usage_hours.cost > ` + largest + ` - excluded.cost THEN ` + largest + ` ELSE usage_hours.cost + excluded.cost END`
 
-	// $9 is the length of a period in microseconds, or 0; $10 to $14 say what else is grouped by. Each sum comes in two parts, of
-	// which none overflows for as many rows as there can be.
+	// $9 is the length of a period in microseconds, or 0; $10 to $14 say what else is grouped by. Each sum comes in
+	// two parts, neither of which overflows for any possible number of rows.
 	sumUsageSQL = `SELECT $1, CASE WHEN CAST($9 AS BIGINT) = 0 THEN -62135596800000000 ELSE hour - hour % $9 END, CASE WHEN $10 = 1 THEN user_id ELSE '' END,
 			CASE WHEN $11 = 1 THEN api_key_id ELSE '' END, CASE WHEN $12 = 1 THEN agent_id ELSE '' END, CASE WHEN $13 = 1 THEN model_alias ELSE '' END,
 			CASE WHEN $14 = 1 THEN model ELSE '' END,
@@ -54,7 +54,7 @@ func (t *texts) usage(d Dialect) {
 			cost = CASE WHEN budget_spends.cost > ` + largest + ` - excluded.cost THEN ` + largest + ` ELSE budget_spends.cost + excluded.cost END`
 }
 
-// whole returns a sum that came in two parts: how often 1<<32 is in its numbers, and what is left of them.
+// whole returns a sum that came in two parts: the number of multiples of 1<<32 in its numbers, and the remainder.
 func whole(high, low int64) int64 {
 	const part = 1 << 32
 	if high += low / part; high > math.MaxInt64/part {
@@ -118,8 +118,8 @@ func spendArgs(b *storage.BudgetSpend) ([]any, error) {
 	return []any{b.OrganizationID, b.BudgetID, b.Start.UnixMicro(), b.Subject, b.Cost, of.Period, of.Scope.Type, of.Scope.ID, of.Scope.Value}, nil
 }
 
-// addEach runs a statement with each of the rows, and returns those that cannot be stored: one of them keeps no other one
-// out. reason becomes why the first of them was refused, unless it is set.
+// addEach runs a statement with each of the rows, and returns those that cannot be stored: one bad row does not
+// exclude the others. reason is set to the reason for the first of them, unless it is already set.
 func addEach[T any](ctx context.Context, tx Tx, query string, rows []T, args func(*T) ([]any, error), reason *error) (refused []T, err error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -187,5 +187,5 @@ func (s *Store) Usage(ctx context.Context, f storage.UsageFilter, by []storage.U
 	return sums, err
 }
 
-// usageDimensions are those that sumUsageSQL has flags for, in their order.
+// usageDimensions lists the dimensions for which sumUsageSQL has flags, in their order.
 var usageDimensions = [5]storage.UsageDimension{storage.UsageByUser, storage.UsageByAPIKey, storage.UsageByAgent, storage.UsageByAlias, storage.UsageByModel}

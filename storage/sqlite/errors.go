@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/storage/records"
 )
 
-// translate turns an error of the driver into storage's words. ctx is the one that the statements ran under: after its
-// end the driver reports interrupted statements and finished transactions instead of the cause.
+// translate turns an error of the driver into one of storage's. ctx is the one under which the statements ran: after
+// its end the driver reports interrupted statements and finished transactions instead of the cause.
 func (s *Store) translate(ctx context.Context, err error) error {
 	var refused *sqlite.Error
 	if told, ok := records.Told(err); ok {

@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// preparing holds one opener back while another makes the file.
+// preparing makes openers wait while another one makes the file.
 var preparing sync.Mutex
 
-// prepareFiles makes the directory (0700) and the database file (0600) where they are missing, and takes other users'
-// rights from files that exist. Directories above are not made: a mistyped path must not grow a tree. SQLite gives the log
-// and the shared memory the mode of the database file.
+// prepareFiles makes the directory (0700) and the database file (0600) where they are missing, and removes other
+// users' rights from existing files. Directories above are not made: a mistyped path must not create a tree. SQLite
+// gives the log and the shared memory the mode of the database file.
 func prepareFiles(path string) error {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making the data directory: %w", err)
 	}
-	// A file that exists is never opened here: POSIX drops all of a process's locks on a file when it closes any handle
+	// An existing file is never opened here: POSIX drops all of a process's locks on a file when it closes any handle
 	// of it, also those of a store that has the file open already (sqlite.org/howtocorrupt.html, 2.2).
 	preparing.Lock()
 	defer preparing.Unlock()

@@ -12,7 +12,7 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// ErrSchema means that the file's schema is not one this program can work with: a newer durward wrote it, or it is the
+// ErrSchema says that this program cannot work with the file's schema: a newer durward wrote it, or it is the
 // database of another program.
 var ErrSchema = errors.New("unusable schema")
 
@@ -22,7 +22,7 @@ const (
 	schemaVersionSQL = `SELECT COALESCE(max(version), 0) FROM schema_migrations`
 )
 
-// migration is one numbered step, in the order of its number from 1 without gaps.
+// migration is one numbered step. The numbers begin with 1 and have no gaps.
 type migration struct {
 	version int
 	name    string

@@ -8,9 +8,9 @@ import (
 	"github.com/durward-gateway/durward/storage/records"
 )
 
-// preparedReads are the read-only connections with the reads prepared on them that requests wait for. Preparing those once
-// saves half of their time and more. They are prepared when the store opens: preparing needs a connection, and later a
-// reader that holds one could wait for another.
+// preparedReads holds the read-only connections, with those reads prepared on them for which requests wait. Preparing
+// them once saves more than half of their time. They are prepared when the store opens: preparing needs a connection,
+// and later a reader that holds one could wait for another.
 type preparedReads struct {
 	db         *sql.DB
 	statements map[string]*sql.Stmt // by text; never changed after prepare
@@ -44,7 +44,7 @@ func (p *preparedReads) Query(ctx context.Context, query string, args []any, eac
 	return handOn(rows, each)
 }
 
-// snapshot is a read transaction that uses what is prepared.
+// snapshot is a read transaction that uses the prepared statements.
 type snapshot struct {
 	tx    *sql.Tx
 	reads *preparedReads

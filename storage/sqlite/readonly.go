@@ -13,11 +13,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// errOlder means that Open would bring the schema up to date; a newer one was refused before.
+// errOlder says that Open would bring the schema up to date; a newer one was refused before.
 var errOlder = fmt.Errorf("%w", ErrSchema)
 
-// OpenReadOnly opens the store at path for reading, beside a gateway that runs on it or without one. Methods that write
-// must not be called. The schema is not brought up to date: ErrSchema when it is not that of this program.
+// OpenReadOnly opens the store at path for reading, beside a running gateway or without one. Methods that write must
+// not be called. The schema is not brought up to date: it returns ErrSchema when it is not that of this program.
 func OpenReadOnly(ctx context.Context, path string, opts Options) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func OpenReadOnly(ctx context.Context, path string, opts Options) (*Store, error
 	s := newStore(opts)
 	params := url.Values{"mode": {"ro"}, "_query_only": {"1"}}
 	if _, err := os.Stat(path + "-wal"); opts.Momentary && errors.Is(err, fs.ErrNotExist) {
-		params.Set("immutable", "1") // nobody has it open: SQLite would leave its log and shared memory there
+		params.Set("immutable", "1") // it is not open: SQLite would leave its log and shared memory there
 	}
 	if err := s.openReadOnly(ctx, path, readers, s.timeout, params); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the store %s: %w", path, err), s.Close())
@@ -59,8 +59,8 @@ func (s *Store) openReadOnly(ctx context.Context, path string, size int, busy ti
 	return nil
 }
 
-// KeysBefore returns the data keys of a store that Open would open, and tells why it would refuse its file. It changes nothing. There are
-// no keys when the file is missing, and when Open would bring its schema up to date first.
+// KeysBefore returns the data keys of a store that Open would open, and the reason why Open would refuse its file. It
+// changes nothing. There are no keys when the file is missing, or when Open would bring its schema up to date first.
 func KeysBefore(ctx context.Context, path string) (keys []storage.DataKey, err error) {
 	info, err := os.Stat(path)
 	switch {

@@ -18,16 +18,18 @@ import (
 	"github.com/durward-gateway/durward/storage/records"
 )
 
-// readers is how many reads run at once. SQLite reads come from the page cache: more connections than cores buy nothing.
+// readers is the number of reads that run at once. SQLite reads come from the page cache: more connections than cores
+// gain nothing.
 const readers = 4
 
 // Options tunes a store. The zero value is right for production.
 type Options struct {
-	// Timeout bounds one call, waiting for other writers included; 0 is 5 s. In UpdateConnection it bounds the reading
-	// and the writing, not the waiting for another edit and not the edit: those have the caller's context.
+	// Timeout bounds one call, waiting for other writers included; 0 is 5 s. In UpdateConnection it bounds the
+	// reading and the writing, but neither the waiting for another edit nor the edit: those have the caller's
+	// context.
 	Timeout time.Duration
-	// Momentary leaves no files beside a store that nobody has open. It is for OpenReadOnly, and for a short look: what others
-	// write meanwhile is not seen, or seen in part.
+	// Momentary leaves no files beside a store that is not open elsewhere. It is for OpenReadOnly, and for a short
+	// use: writes of others meanwhile are not seen, or only partly.
 	Momentary bool
 }
 
@@ -42,7 +44,7 @@ type Store struct {
 	locks   records.KeyLocks
 	changes records.Listeners[string]
 	closed  atomic.Bool
-	// failing is set when the disk refused a write, until one succeeds: Ping then tries a real one.
+	// failing is set when the disk refused a write, until one succeeds: Ping then tries a real write.
 	failing atomic.Bool
 }
 
@@ -100,8 +102,8 @@ func (s *Store) open(ctx context.Context, path string) error {
 	return s.Ping(ctx)
 }
 
-// pool opens connections with what every one of them needs: enforced foreign keys, SQLite's own defences (attacks by a
-// crafted schema or by quoted identifiers read as strings), nothing in temporary files.
+// pool opens connections with the settings that every one of them needs: enforced foreign keys, SQLite's own defences
+// (against a crafted schema, and against quoted identifiers read as strings), nothing in temporary files.
 func pool(path string, busy time.Duration, size int, params url.Values) (*sql.DB, error) {
 	params.Set("_foreign_keys", "1")
 	params.Set("_busy_timeout", strconv.FormatInt(busy.Milliseconds(), 10))
@@ -124,7 +126,7 @@ func pool(path string, busy time.Duration, size int, params url.Values) (*sql.DB
 	return db, nil
 }
 
-// tryWriteSQL writes something: no organization has this id, so that nobody's caches drop.
+// tryWriteSQL writes a row: no organization has this id, so that no caches are dropped.
 const tryWriteSQL = `INSERT INTO epochs (organization_id, epoch) VALUES ('ping', 1) ON CONFLICT (organization_id) DO UPDATE SET epoch = epochs.epoch + 1`
 
 // Ping implements storage.Store: it reads, and takes the write lock.
@@ -153,7 +155,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	var errs []error
-	// Readers first: the last connection to close moves the log into the database, which a read-only one cannot.
+	// Readers come first: the last connection to close moves the log into the database, which a read-only one cannot.
 	if s.readers != nil {
 		errs = append(errs, s.readers.Close())
 	}

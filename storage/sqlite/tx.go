@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/storage/records"
 )
 
-// driver is what the records see of a store. Scopes and locks are nothing here: there is one writer.
+// driver is the store in the form that the records use. It ignores scopes and locks: there is one writer.
 type driver struct{ s *Store }
 
 func (d driver) Read(ctx context.Context, _ records.Access, f func(ctx context.Context, q records.Querier) error) error {
@@ -37,7 +37,7 @@ func (d driver) LockConnection(ctx context.Context, key storage.ConnectionKey) (
 	return release, nil
 }
 
-// read runs f on the read-only connections. Each of its queries sees a state of its own.
+// read runs f on the read-only connections. Each of its queries sees its own state of the database.
 func (s *Store) read(ctx context.Context, f func(ctx context.Context, q records.Querier) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -59,9 +59,9 @@ func (s *Store) readSnapshot(ctx context.Context, f func(ctx context.Context, q 
 	})
 }
 
-// handOn hands rows on and closes them.
+// handOn passes rows on and closes them.
 func handOn(rows *sql.Rows, each func(records.Row) (more bool, err error)) error {
-	defer func() { _ = rows.Close() }() // Err says what went wrong
+	defer func() { _ = rows.Close() }() // Err gives the reason
 	for rows.Next() {
 		more, err := each(rows)
 		if err != nil {
@@ -74,8 +74,8 @@ func handOn(rows *sql.Rows, each func(records.Row) (more bool, err error)) error
 	return rows.Err()
 }
 
-// listed writes lists of texts for json_each. Texts are in hexadecimal: JSON, and SQLite's reader of it, would have other
-// ones in the place of those that are not UTF-8 or have a NUL.
+// listed writes lists of texts for json_each. Texts are in hexadecimal: JSON, and SQLite's reader of it, would
+// replace texts that are not UTF-8 or have a NUL.
 func listed(args []any) []any {
 	for i, arg := range args {
 		texts, ok := arg.([]string)
@@ -118,8 +118,8 @@ func (s *Store) write(ctx context.Context, f func(ctx context.Context, tx *write
 	return nil
 }
 
-// commit runs f and commits. After a commit that failed there are changed organizations too: a disk that failed may have it all the
-// same, and what is in memory must not outlive it.
+// commit runs f and commits. Even after a failed commit it returns the changed organizations: the disk may have
+// stored the write nevertheless, and cached facts must not outlive it.
 func (s *Store) commit(ctx context.Context, f func(ctx context.Context, tx *writeTx) error) (changed []string, err error) {
 	tx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
@@ -177,7 +177,7 @@ func (t *writeTx) ExecEach(ctx context.Context, query string, args [][]any) erro
 	if err != nil {
 		return err
 	}
-	defer func() { _ = statement.Close() }() // the transaction's end says what went wrong
+	defer func() { _ = statement.Close() }() // the transaction's end gives the error
 	for _, some := range args {
 		if _, err := t.count(statement.ExecContext(ctx, some...)); err != nil {
 			return err
@@ -207,7 +207,7 @@ func (t *writeTx) Part(ctx context.Context, f func() error) error {
 	return err
 }
 
-// changeLogLength is how many rows of the change log are kept.
+// changeLogLength is the number of rows of the change log that are kept.
 const changeLogLength = 10_000
 
 const (

@@ -51,7 +51,7 @@ func testAgents(t *testing.T, b *bundle) {
 		wantError(t, err, storage.ErrNotFound)
 	}
 
-	// One live agent for an external id, whoever issued it.
+	// There is one live agent for an external id, whatever its issuer.
 	twin := newAgent(b.orgA, "Twin")
 	twin.Application.ExternalID = "bare"
 	wantConflict(t, b.CreateAgent(ctx, twin), "external_id")
@@ -62,7 +62,7 @@ func testAgents(t *testing.T, b *bundle) {
 	unknown := newAgent(b.unknown, "Unknown")
 	wantError(t, b.CreateAgent(ctx, unknown), storage.ErrNotFound)
 
-	// The refusals stored nothing, an application neither.
+	// The refusals stored nothing, not even an application.
 	refused := newAgent(b.orgA, "Refused")
 	refused.Application.ExternalID = "bare"
 	wantConflict(t, b.CreateAgent(ctx, refused), "external_id")
@@ -123,7 +123,7 @@ func testRegisterAgent(t *testing.T, b *bundle) {
 	wantError(t, err, storage.ErrNotFound)
 	again := newAgent(b.orgA, "again")
 	again.Application.ExternalID = second.Application.ExternalID
-	got, err := b.RegisterAgent(ctx, again, 2) // who is registered stays it, whatever the limit
+	got, err := b.RegisterAgent(ctx, again, 2) // a registered agent stays registered, whatever the limit
 	noError(t, err)
 	equal(t, got, second)
 
@@ -264,7 +264,7 @@ func testDeleteAgent(t *testing.T, b *bundle) {
 	equal(t, len(overlap), 0)
 }
 
-// testDeleteAgentRace deletes an agent while policies come to name it: none is left that does.
+// testDeleteAgentRace deletes an agent while policies begin to name it: afterwards none names it.
 func testDeleteAgentRace(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	for round := range 10 {

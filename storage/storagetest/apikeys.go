@@ -18,7 +18,7 @@ func newAPIKey(organization, userID string) storage.APIKey {
 		Scopes: []string{"llm", "model:fast"}, UserID: userID, CreatedBy: newID(), MadeWith: "console", CreatedAt: start, ExpiresAt: start.Add(time.Hour), Disabled: true}
 }
 
-// apiKey stores a key that is good.
+// apiKey stores a valid key.
 func (b *bundle) apiKey(t *testing.T, organization, userID string) storage.APIKey {
 	t.Helper()
 	k := newAPIKey(organization, userID)
@@ -60,10 +60,10 @@ func testAPIKeys(t *testing.T, b *bundle) {
 	for _, user := range []string{"", b.userB1, b.unknown} {
 		own, err := b.UserAPIKeys(ctx, b.orgA, user)
 		noError(t, err)
-		equal(t, len(own), 0) // nobody owns the keys of the organization
+		equal(t, len(own), 0) // no user owns the keys of the organization
 	}
 
-	// A HMAC finds the whole or nothing.
+	// An HMAC finds a key only as a whole.
 	for _, hmac := range [][]byte{nil, {}, full.HMAC[:31], append(full.HMAC[:32:32], 0), make([]byte, 32), []byte(full.Prefix)} {
 		_, err := b.APIKeyByHMAC(ctx, hmac)
 		wantError(t, err, storage.ErrNotFound)
@@ -91,7 +91,7 @@ func testAPIKeys(t *testing.T, b *bundle) {
 	equal(t, got, all)
 }
 
-// testAPIKeyOfAgent: a key that was made for an agent ends with it, and is never one that was made for none.
+// testAPIKeyOfAgent checks that a key made for an agent ends with it, and never becomes a key made for none.
 func testAPIKeyOfAgent(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	agent := b.agent(t, b.orgA, "Of keys")
@@ -119,7 +119,7 @@ func testAPIKeyOfAgent(t *testing.T, b *bundle) {
 	equal(t, holder.APIKey, other)
 }
 
-// testAPIKeyPrefixes is K03: keys that share a prefix have nothing in common.
+// testAPIKeyPrefixes checks K03: keys that share a prefix have nothing in common.
 func testAPIKeyPrefixes(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	first, second := b.apiKey(t, b.orgA, b.userA1), b.apiKey(t, b.orgA, b.userA1)
@@ -169,7 +169,7 @@ func testAPIKeyLife(t *testing.T, b *bundle) {
 		equal(t, got, want)
 		stored()
 	}
-	// K05: once is for ever, and again is the same.
+	// K05: a revocation is final, and a second one changes nothing.
 	want.RevokedAt = start.Add(time.Minute)
 	for _, at := range []time.Time{start.Add(time.Minute + 7), start.Add(time.Hour), start} {
 		got, err := b.RevokeAPIKey(ctx, b.orgA, want.ID, at)
@@ -199,7 +199,7 @@ func testAPIKeyLife(t *testing.T, b *bundle) {
 	equal(t, got, shared)
 }
 
-// testRevokeUserKeys wants the keys that stand for a revoked user to end with their tokens.
+// testRevokeUserKeys checks that the keys that stand for a revoked user end with their tokens.
 func testRevokeUserKeys(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	first, second := b.apiKey(t, b.orgA, b.userA1), b.apiKey(t, b.orgA, b.userA1)
@@ -230,7 +230,8 @@ func testRevokeUserKeys(t *testing.T, b *bundle) {
 	later.CreatedAt, later.Disabled = now.Add(time.Second), false
 	noError(t, b.CreateAPIKey(ctx, later))
 
-	// An administrator who revokes the user again ends that one too, and is told of as a change although the time stays.
+	// An administrator who revokes the user again ends that one too. This is reported as a change although the time
+	// stays.
 	told := 0
 	defer b.OnChange(func(string) { told++ })()
 	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, now)
@@ -241,7 +242,8 @@ func testRevokeUserKeys(t *testing.T, b *bundle) {
 	equal(t, told, 1)
 }
 
-// testRevokeUserKeyRace makes keys while their user is revoked: none that is older than the revocation is good after it.
+// testRevokeUserKeyRace makes keys while their user is revoked: none that is older than the revocation is valid after
+// it.
 func testRevokeUserKeyRace(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	var all sync.WaitGroup
@@ -267,7 +269,8 @@ func testRevokeUserKeyRace(t *testing.T, b *bundle) {
 	}
 }
 
-// testRevocationRecord is K08: a revocation whose record cannot be written is not acknowledged, and has not happened.
+// testRevocationRecord checks K08: a revocation whose record cannot be written is not acknowledged, and has not
+// happened.
 func testRevocationRecord(t *testing.T, b *bundle) {
 	k := b.apiKey(t, b.orgA, b.userA1)
 	ctx, a := b.audited(t, b.orgA, "api_key.revoke")

@@ -11,8 +11,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// newApproval returns a pending approval of user A1 for ten minutes, with every member set, not stored. binding is what it is
-// good for.
+// newApproval returns a pending approval of user A1 for ten minutes, with every member set, not stored. It is valid
+// for binding.
 func (b *bundle) newApproval(binding string) storage.Approval {
 	return storage.Approval{ID: newID(), OrganizationID: b.orgA, UserID: b.userA1, Client: "client", ServerID: b.serverA.ID, Tool: "delete_issue",
 		Binding: []byte(binding + "\x00\xff"), ArgumentsDigest: "digest", SealedArguments: []byte("sealed\x00"), PolicyID: newID(),
@@ -28,7 +28,7 @@ func (b *bundle) approval(t *testing.T, binding string) storage.Approval {
 	return a
 }
 
-// word is user A1's word after a minute; what it approves can be used for ten more.
+// word returns user A1's decision after a minute; an approval can then be used for ten more.
 func (b *bundle) word(approve bool) storage.ApprovalDecision {
 	return storage.ApprovalDecision{Approve: approve, UserID: b.userA1, Via: storage.ChannelOutOfBand, Client: "console",
 		At: start.Add(time.Minute), ExpiresAt: start.Add(11 * time.Minute)}
@@ -53,7 +53,7 @@ func testApprovals(t *testing.T, b *bundle) {
 	want := b.newApproval("life")
 	want.AgentID = agent.ID
 	asked := want
-	asked.Status, asked.DecidedAt, asked.DecidedBy, asked.UsedAt = storage.ApprovalApproved, start, "nobody", start // nobody has said a word yet
+	asked.Status, asked.DecidedAt, asked.DecidedBy, asked.UsedAt = storage.ApprovalApproved, start, "nobody", start // there is no decision yet
 	got, err := b.CreateApproval(ctx, asked, storage.AskLimits{Pending: 1})
 	noError(t, err)
 	equal(t, got, want)
@@ -69,7 +69,7 @@ func testApprovals(t *testing.T, b *bundle) {
 	want.DecidedVia, want.DecidedBy, want.DecidedClient = storage.ChannelOutOfBand, b.userA1, "console"
 	equal(t, got, want)
 
-	// It is good for exactly its binding, user, organization and time.
+	// It is valid for exactly its binding, user, organization and time.
 	for name, wrong := range map[string]func(*storage.Approval){
 		"binding":      func(a *storage.Approval) { a.Binding = []byte("life") },
 		"nothing":      func(a *storage.Approval) { a.Binding = nil },
@@ -142,7 +142,7 @@ func testDecideApproval(t *testing.T, b *bundle) {
 	_, err = b.DecideApproval(ctx, b.orgA, late.ID, word)
 	wantConflict(t, err, "status")
 
-	// R04: another user's, of this or another organization, is not there.
+	// R04: the approval of another user, of this or another organization, is not found.
 	pending := b.approval(t, "pending")
 	for _, user := range []string{b.userA2, b.userB1, b.unknown, ""} {
 		word := b.word(true)
@@ -159,7 +159,7 @@ func testDecideApproval(t *testing.T, b *bundle) {
 	equal(t, got, pending)
 }
 
-// testDivertApproval: W30, a client that cannot ask leaves the word to the page, and nothing else changes.
+// testDivertApproval checks W30: a client that cannot ask leaves the decision to the page, and nothing else changes.
 func testDivertApproval(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	asked := b.newApproval("divert")
@@ -185,7 +185,7 @@ func testDivertApproval(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, channel, storage.ChannelOutOfBand)
 
-	// What is decided, or over, stays as it was.
+	// A decided or expired approval stays as it was.
 	approved := b.newApproval("decided")
 	approved.Channel = storage.ChannelInBand
 	_, err = b.CreateApproval(ctx, approved, storage.AskLimits{Pending: 1000})
@@ -215,7 +215,7 @@ func testApprovalAgain(t *testing.T, b *bundle) {
 	}
 	same := func(*storage.Approval) {}
 	pending := b.approval(t, "same")
-	got, err := again(start.Add(time.Minute), same) // a call that is tried again does not ask again, the cap or not
+	got, err := again(start.Add(time.Minute), same) // a repeated call does not ask again, whether or not the cap is reached
 	noError(t, err)
 	equal(t, got, pending)
 	approved, err := b.DecideApproval(ctx, b.orgA, pending.ID, b.word(true))
@@ -224,13 +224,13 @@ func testApprovalAgain(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, got, approved)
 
-	// Another user's is theirs.
+	// Another user has an approval of their own.
 	theirs, err := again(start.Add(2*time.Minute), func(a *storage.Approval) { a.UserID = b.userA2 })
 	noError(t, err)
 	if theirs.ID == approved.ID {
 		t.Error("one user got another's approval")
 	}
-	// One that is used, denied or expired is over: the call asks again.
+	// A used, denied or expired approval is over: the call asks again.
 	_, err = b.take(t, approved, start.Add(3*time.Minute))
 	noError(t, err)
 	second, err := again(start.Add(4*time.Minute), same)
@@ -259,7 +259,7 @@ func testApprovalCap(t *testing.T, b *bundle) {
 		return err
 	}
 	none := func(*storage.Approval) {}
-	b.approved(t, "approved") // what is decided does not count
+	b.approved(t, "approved") // decided ones do not count
 	var first storage.Approval
 	for range limit {
 		noError(t, create(start, func(a *storage.Approval) { first = *a }))
@@ -273,7 +273,7 @@ func testApprovalCap(t *testing.T, b *bundle) {
 	wantError(t, create(start.Add(9*time.Minute), none), storage.ErrTooManyPending)
 	noError(t, create(start.Add(10*time.Minute), none)) // the others' time is over
 
-	// M16: those that were decided count for how many were asked about in a while.
+	// M16: decided ones count for the number of questions in a while.
 	asked := func(now time.Time, change func(*storage.Approval)) error {
 		a := b.newApproval(newID())
 		a.Client, a.CreatedAt, a.ExpiresAt = "fast", now, now.Add(10*time.Minute)
@@ -307,7 +307,7 @@ func testApprovalCap(t *testing.T, b *bundle) {
 	_, err = b.CreateApproval(ctx, unbounded, storage.AskLimits{})
 	noError(t, err)
 
-	// M16: it holds when all come at once.
+	// M16: the limit holds when all come at once.
 	var made atomic.Int32
 	var all sync.WaitGroup
 	for range 50 {
@@ -324,7 +324,7 @@ func testApprovalCap(t *testing.T, b *bundle) {
 	equal(t, made.Load(), limit)
 }
 
-// testApprovalArguments: M16, what can be neither decided on nor made any more is not kept.
+// testApprovalArguments checks M16: arguments that can no longer be decided on or used are not kept.
 func testApprovalArguments(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	kept := func(a storage.Approval) bool {
@@ -357,12 +357,12 @@ func testApprovalArguments(t *testing.T, b *bundle) {
 	equal(t, []bool{kept(pending), kept(approved)}, []bool{false, true})
 	next("and then", approved.ExpiresAt)
 	equal(t, []bool{kept(pending), kept(approved)}, []bool{false, false})
-	equal(t, kept(theirs), true) // until they ask again, or it is forgotten
+	equal(t, kept(theirs), true) // until they ask again, or it is deleted
 }
 
 func testApprovalLists(t *testing.T, b *bundle) {
 	ctx := t.Context()
-	now := start.Add(10 * time.Minute) // ends what was asked at start and is pending
+	now := start.Add(10 * time.Minute) // the end of pending ones that were asked at start
 	ids := make(map[storage.ApprovalStatus]string)
 	var order []string
 	for i, status := range []storage.ApprovalStatus{storage.ApprovalPending, storage.ApprovalApproved, storage.ApprovalDenied, storage.ApprovalExpired, storage.ApprovalUsed} {
@@ -429,7 +429,7 @@ func testApprovalLists(t *testing.T, b *bundle) {
 	equal(t, total, 5)
 }
 
-// testTakeApprovalRace is M15: of a thousand calls that one approval would let pass exactly one does.
+// testTakeApprovalRace checks M15: of a thousand calls that one approval would let pass exactly one passes.
 func testTakeApprovalRace(t *testing.T, b *bundle) {
 	a := b.approved(t, "race")
 	var taken atomic.Int32
@@ -498,7 +498,7 @@ func testApprovalsForgotten(t *testing.T, b *bundle) {
 	}
 }
 
-// testApprovalsEnd is O15: what an approval was for has gone, and what comes back in its place does not inherit it.
+// testApprovalsEnd checks O15: the object of an approval is gone, and its successor does not inherit the approval.
 func testApprovalsEnd(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	agent := b.agent(t, b.orgA, "Agent")

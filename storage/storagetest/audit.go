@@ -22,8 +22,8 @@ func (b *bundle) audited(t *testing.T, organization, event string) (context.Cont
 	return storage.WithAudit(t.Context(), a), a
 }
 
-// chain reads what the store recorded for an organization, the oldest first, and wants it to be a sound chain that ends
-// where the store says.
+// chain reads the store's records for an organization, the oldest first, and checks that they are a sound chain with
+// the end that the store reports.
 func (b *bundle) chain(t *testing.T, organization string) (events []string) {
 	t.Helper()
 	records, err := b.AuditRecords(t.Context(), storage.AuditFilter{OrganizationID: organization})
@@ -88,13 +88,13 @@ func testAudit(t *testing.T, b *bundle) {
 	}
 	equal(t, told[0].Previous, [32]byte{})
 
-	// Once.
+	// The entries are recorded once.
 	noError(t, b.CreateServer(ctx, b.newServer(b.orgA, "Newer", "newer")))
 	noError(t, b.RecordAudit(ctx))
 	equal(t, len(b.chain(t, b.orgA)), 2)
 	equal(t, len(told), 2)
 
-	// Events that write nothing else.
+	// These events write nothing else.
 	ctx, _ = b.audited(t, b.orgA, "third")
 	noError(t, b.RecordAudit(ctx))
 	noError(t, b.RecordAudit(ctx))
@@ -105,7 +105,7 @@ func testAudit(t *testing.T, b *bundle) {
 	equal(t, b.chain(t, ""), []string{"the gateway's own"})
 	equal(t, b.chain(t, b.orgB), nil) // each organization has its own
 
-	// What cannot be recorded is not done.
+	// A write that cannot be recorded is not done.
 	ctx, a = b.audited(t, b.orgA, "broken")
 	a.Entries[0].Arguments = json.RawMessage(`{`)
 	if err := b.CreateServer(ctx, b.newServer(b.orgA, "Unrecorded", "unrecorded")); err == nil {
@@ -118,7 +118,7 @@ func testAudit(t *testing.T, b *bundle) {
 	equal(t, b.chain(t, b.orgA), []string{"first", "second", "third", "broken"})
 }
 
-// testAuditedWrites wants each writing method to record, in whatever way it writes.
+// testAuditedWrites checks that each writing method records, in whatever way it writes.
 func testAuditedWrites(t *testing.T, b *bundle) {
 	agent, gone := b.agent(t, b.orgA, "Agent"), b.agent(t, b.orgA, "Gone")
 	policy := b.policy(t, "Policy", storage.PolicyDraft)
@@ -250,7 +250,8 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 	}
 }
 
-// testAuditRace wants one chain without gaps of concurrent writes, and entries that several of them share in one of them.
+// testAuditRace checks that concurrent writes make one chain without gaps, and that entries which several of them
+// share are in only one of them.
 func testAuditRace(t *testing.T, b *bundle) {
 	shared, _ := b.audited(t, b.orgB, "shared")
 	var all sync.WaitGroup
@@ -358,8 +359,8 @@ func testAuditChunks(t *testing.T, b *bundle) {
 	equal(t, one, []storage.AuditChain{shipped(b.orgA, "one", 19), shipped(b.orgB, "one", 2)})
 }
 
-// testAuditPoison wants chunks and checkpoints that cannot be kept told apart from a store that is away: whoever ships leaves them
-// out, and the others go on.
+// testAuditPoison checks that chunks and checkpoints that cannot be stored are told apart from an unavailable store:
+// the shipper leaves them out, and the others continue.
 func testAuditPoison(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	good := storage.AuditChunk{OrganizationID: b.orgB, Node: "one", Segment: "0001", First: 1, Last: 2, From: start, To: start, Data: []byte("x")}

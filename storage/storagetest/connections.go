@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// status reads what one user sees of one server, through a list and through a filter on the same status.
+// status reads one user's status of one server, through a list and through a filter on the same status.
 func (b *bundle) status(t *testing.T, key storage.ConnectionKey, now time.Time) storage.ConnectionStatus {
 	t.Helper()
 	f := storage.ServerFilter{OrganizationID: key.OrganizationID, UserID: key.UserID, ID: key.ServerID, Now: now, Page: storage.PageRequest{Number: 1, Limit: 10}}
@@ -44,7 +44,7 @@ func testConnectionStatus(t *testing.T, b *bundle) {
 		lifecycle  storage.ServerStatus
 		connection storage.ConnectionStatus // "": none
 		noSecret   bool
-		attempt    time.Duration // how long it lives, begun an hour ago; 0: none
+		attempt    time.Duration // its lifetime, begun an hour ago; 0: none
 		want       storage.ConnectionStatus
 	}
 	for _, c := range []state{
@@ -137,7 +137,7 @@ func testConnections(t *testing.T, b *bundle) {
 		t.Errorf("nothing became %#v and %v", got.SealedCredential, got.ExpiresAt)
 	}
 
-	// Deletion returns what was, and takes the attempts along.
+	// Deletion returns the former state, and deletes the attempts too.
 	a, theirs := attempt(key), attempt(storage.ConnectionKey{OrganizationID: b.orgA, UserID: b.userA2, ServerID: key.ServerID})
 	noError(t, b.CreateAttempt(ctx, a))
 	noError(t, b.CreateAttempt(ctx, theirs))
@@ -155,7 +155,7 @@ func testConnections(t *testing.T, b *bundle) {
 		t.Errorf("version %d came back", again.Version)
 	}
 
-	// One id, two connections.
+	// These are two connections with one id.
 	twin := connection(storage.ConnectionKey{OrganizationID: b.orgA, UserID: b.userA2, ServerID: key.ServerID})
 	twin.ID = again.ID
 	wantConflict(t, b.CreateConnection(ctx, twin), "id")
@@ -229,7 +229,8 @@ func testExclusiveEdits(t *testing.T, b *bundle) {
 					if inside.Add(1) != 1 {
 						t.Error("two edits of one connection at once")
 					}
-					// The store works on while an edit speaks to the provider: other connections, other writes.
+					// The store continues to work while an edit talks to the provider: other connections, other
+					// writes.
 					if _, err := b.UpdateConnection(ctx, other, func(_ context.Context, c *storage.Connection) error {
 						c.Scope += "y"
 						return nil
@@ -253,7 +254,7 @@ func testExclusiveEdits(t *testing.T, b *bundle) {
 		equal(t, c.Scope, "read"+strings.Repeat(letter, 64))
 	}
 
-	// Put and Delete wait for the edit too: none overwrites what it does not know.
+	// Put and Delete wait for the edit too: neither overwrites a state that it does not know.
 	editing, finish := make(chan struct{}), make(chan struct{})
 	all.Go(func() {
 		if _, err := b.UpdateConnection(t.Context(), key, func(_ context.Context, c *storage.Connection) error {
@@ -289,7 +290,7 @@ func testEditOutlivesCaller(t *testing.T, b *bundle) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stored, err := b.UpdateConnection(ctx, b.connectionA1, func(_ context.Context, c *storage.Connection) error {
-		cancel() // the client goes after the provider has rotated the refresh token
+		cancel() // the client leaves after the provider has rotated the refresh token
 		c.SealedCredential = []byte("rotated")
 		return nil
 	})
@@ -386,7 +387,7 @@ func testAttempts(t *testing.T, b *bundle) {
 		wantError(t, err, storage.ErrNotFound)
 	}
 
-	// Expired ones cannot be taken, and go when the next attempt comes. Others of the same key stay.
+	// Expired ones cannot be taken, and are deleted when the next attempt comes. Others of the same key stay.
 	old, fresh, next := attempt(b.connectionA1), attempt(b.connectionA1), attempt(b.connectionA1)
 	old.ExpiresAt = start.Add(time.Second)
 	noError(t, b.CreateAttempt(ctx, old))
@@ -402,7 +403,7 @@ func testAttempts(t *testing.T, b *bundle) {
 		noError(t, err)
 	}
 
-	// There are never more than MaxAttempts of a key: the oldest go.
+	// There are never more than MaxAttempts of a key: the oldest are deleted.
 	var many []storage.Attempt
 	for i := range storage.MaxAttempts + 2 {
 		next := attempt(b.connectionA1)
@@ -417,7 +418,7 @@ func testAttempts(t *testing.T, b *bundle) {
 		}
 	}
 
-	// Disconnecting calls an attempt off, although nothing is stored yet.
+	// Disconnecting cancels an attempt, although nothing is stored yet.
 	off := attempt(b.connectionA1)
 	noError(t, b.CreateAttempt(ctx, off))
 	_, err = b.DeleteConnection(untold(ctx), b.connectionA1)
@@ -425,7 +426,7 @@ func testAttempts(t *testing.T, b *bundle) {
 	_, err = b.TakeAttempt(ctx, off.StateHash, start.Add(time.Minute))
 	wantError(t, err, storage.ErrNotFound)
 
-	// An attempt disturbs nothing that is stored.
+	// An attempt does not disturb the stored connection.
 	c := b.connect(t, b.connectionA1)
 	noError(t, b.CreateAttempt(ctx, attempt(b.connectionA1)))
 	read, err := b.Connection(ctx, b.connectionA1)

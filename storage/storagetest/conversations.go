@@ -28,7 +28,7 @@ func testConversations(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, got, want)
 
-	// It is its user's, for its time.
+	// It belongs to its user, for its time.
 	for name, change := range map[string]func(*storage.Conversation){
 		"organization": func(c *storage.Conversation) { c.OrganizationID = b.orgB },
 		"user":         func(c *storage.Conversation) { c.UserID = b.userA2 },
@@ -91,7 +91,7 @@ func testConversations(t *testing.T, b *bundle) {
 	}
 }
 
-// testConversationsBounded: a client that begins again and again fills nothing.
+// testConversationsBounded checks that a client that begins again and again does not fill the store.
 func testConversationsBounded(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	for i := range storage.MaxConversations + 2 {

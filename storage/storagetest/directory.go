@@ -43,7 +43,7 @@ func testSyncDirectory(t *testing.T, b *bundle) {
 	equal(t, b.directory(t, b.orgB), []string{"Notes", "One", "Two"}) // the catalogue's entries stay
 	equal(t, changes, []string{""})
 
-	// The same again changes nothing and tells nobody.
+	// The same entries again change nothing and report nothing.
 	noError(t, sync(storage.SourceConfig, start.Add(time.Hour), two, one))
 	got, err = b.DirectoryEntry(ctx, b.orgA, one.ID)
 	noError(t, err)
@@ -58,7 +58,7 @@ func testSyncDirectory(t *testing.T, b *bundle) {
 	want.Description, want.Scopes, want.UpdatedAt = "changed", nil, start.Add(time.Hour)
 	equal(t, got, want)
 
-	// What has gone goes, unless a server refers to it.
+	// A removed entry is deleted, unless a server refers to it.
 	v := b.newServer(b.orgA, "Refers", "refers")
 	v.DirectoryID = two.ID
 	noError(t, b.CreateServer(ctx, v))
@@ -70,7 +70,7 @@ func testSyncDirectory(t *testing.T, b *bundle) {
 	noError(t, sync(storage.SourceConfig, start))
 	equal(t, b.directory(t, b.orgA), []string{"Notes"})
 
-	// All or nothing.
+	// The call stores all or nothing.
 	a, twin := entry("A"), entry("Twin")
 	twin.Slug = a.Slug
 	wantConflict(t, sync(storage.SourceConfig, start, a, twin), "slug")
@@ -81,7 +81,7 @@ func testSyncDirectory(t *testing.T, b *bundle) {
 		t.Error("custom entries were synced")
 	}
 
-	// A new entry may have a slug that an organization chose first, or that a gone one still has.
+	// A new entry may have a slug that an organization chose first, or that a removed one still has.
 	custom := b.customEntry(t, b.orgA, "Custom")
 	global := entry("Global")
 	global.Slug = custom.Slug
@@ -97,7 +97,7 @@ func testCustomEntries(t *testing.T, b *bundle) {
 	equal(t, b.directory(t, b.orgA), []string{"Mine", "Notes"})
 	equal(t, b.directory(t, b.orgB), []string{"Notes"})
 
-	// Slugs are unique among what the organization sees.
+	// Slugs are unique among the entries that the organization sees.
 	for _, slug := range []string{e.Slug, b.entry.Slug} {
 		twin := entry("Twin")
 		twin.OrganizationID, twin.Source, twin.Slug = b.orgA, storage.SourceCustom, slug
@@ -112,7 +112,7 @@ func testCustomEntries(t *testing.T, b *bundle) {
 		t.Error("a custom entry without an organization was created")
 	}
 
-	// Update.
+	// Updates.
 	updated, err := b.UpdateDirectoryEntry(ctx, b.orgA, e.ID, func(d *storage.DirectoryEntry) error {
 		equal(t, *d, e)
 		d.Name, d.URL, d.Meta, d.UpdatedAt = "Renamed", "https://new.example.com", nil, start.Add(time.Minute)
@@ -143,12 +143,12 @@ func testCustomEntries(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, got, e)
 
-	// Read-only entries are not the organization's to change.
+	// The organization cannot change read-only entries.
 	_, err = b.UpdateDirectoryEntry(ctx, b.orgA, b.entry.ID, func(*storage.DirectoryEntry) error { return nil })
 	wantError(t, err, storage.ErrNotFound)
 	wantError(t, b.DeleteDirectoryEntry(ctx, b.orgA, b.entry.ID), storage.ErrNotFound)
 
-	// Delete.
+	// Deletions.
 	v := b.newServer(b.orgA, "Refers", "refers")
 	v.DirectoryID = e.ID
 	noError(t, b.CreateServer(ctx, v))

@@ -9,7 +9,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// testEndings: a write that takes a credential away stores its revocation in the same transaction, or does nothing.
+// testEndings checks that a write that removes a credential stores its revocation in the same transaction, or does
+// nothing.
 func testEndings(t *testing.T, b *bundle) {
 	server := b.server(t, b.orgA, "Endings")
 	client := storage.OAuthClient{OrganizationID: b.orgA, ServerID: server.ID, Kind: storage.ClientRegistered, Issuer: "https://id.example.com", ClientID: "client", CreatedAt: start}
@@ -32,7 +33,7 @@ func testEndings(t *testing.T, b *bundle) {
 		asked, id = append(asked, e), newID()
 		return []storage.Revocation{{ID: id, OrganizationID: b.orgA, Sealed: []byte("sealed"), CreatedAt: start, NextAt: start}}, nil
 	})
-	// The suite's own context has no ending, as a way to end that has forgotten its providers.
+	// The suite's own context has no ending, like a write whose author forgot the providers.
 	forgetful := t.Context()
 	refused := errors.New("no")
 	refusing := storage.WithEnding(t.Context(), func(context.Context, storage.Ended) ([]storage.Revocation, error) { return nil, refused })
@@ -103,7 +104,7 @@ func testEndings(t *testing.T, b *bundle) {
 	})
 }
 
-// untold returns a context for writes that end credentials of which no provider is told.
+// untold returns a context for writes that end credentials without telling a provider.
 func untold(ctx context.Context) context.Context {
 	return storage.WithEnding(ctx, func(context.Context, storage.Ended) ([]storage.Revocation, error) { return nil, nil })
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// records are what the ids in a table's rows name, where that is not the table's own name: another table's column
-// server_id holds servers' ids.
+// records maps columns to the tables that they refer to, where the name does not tell: the column server_id holds ids
+// of servers.
 var records = map[string]string{
 	"organizations": "organization", "users": "user", "directory_entries": "directory", "servers": "server", "applications": "application",
 	"agents": "agent", "policies": "policy", "budgets": "budget",
 }
 
-// tags make ids sort otherwise by bytes than by any language's rules.
+// tags holds prefixes with which ids sort by bytes in another order than by any language's rules.
 var tags = [...]string{"a", "B", "ä", "_", "~", "Z", "zz", "É", "0"}
 
-// FillTables puts n rows into each of a database's tables, which keep to whatever the tables hold their rows to. Row i of each
+// FillTables puts n rows into each of a database's tables, which satisfy the constraints of the tables. Row i of each
 // belongs to row i of the others. given, when set, may choose a value that is no key.
 func FillTables(tb testing.TB, db *sql.DB, tables []storage.Table, n int, given func(t storage.Table, column string, row []any) (any, bool)) {
 	tb.Helper()

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// gateway is all that an organization's administrators can see of the LLM gateway.
+// gateway holds everything about the LLM gateway that an organization's administrators can see.
 type gateway struct {
 	Keys    []storage.APIKey
 	Limits  []storage.RateLimit
@@ -44,7 +44,7 @@ func (b *bundle) gateway(t *testing.T, organization string) (all gateway) {
 	return all
 }
 
-// governed is one record of each kind.
+// governed holds one record of each kind.
 type governed struct {
 	key      storage.APIKey
 	limit    storage.RateLimit
@@ -201,7 +201,7 @@ func testGatewayIsolation(t *testing.T, b *bundle) {
 	equal(t, b.gateway(t, b.orgA), before)
 }
 
-// testGatewayChanges wants each write to tell of the organization, when it changed something.
+// testGatewayChanges checks that each write reports the organization, when it changed something.
 func testGatewayChanges(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	var told []string
@@ -225,7 +225,7 @@ func testGatewayChanges(t *testing.T, b *bundle) {
 	}
 }
 
-// testGatewayAudit wants each write to record what WithAudit put there.
+// testGatewayAudit checks that each write records the entries of WithAudit.
 func testGatewayAudit(t *testing.T, b *bundle) {
 	g := b.governed(t, b.orgA, b.userA1)
 	own := b.apiKey(t, b.orgA, b.userA1)
@@ -274,8 +274,8 @@ func testGatewayAudit(t *testing.T, b *bundle) {
 	}
 }
 
-// testGatewayHostileText stores every text in every member that takes text, and reads the same back. A store may refuse
-// a record; it must not store another text.
+// testGatewayHostileText stores every text in every member that takes text, and reads the same text back. A store may
+// refuse a record; it must not store another text.
 func testGatewayHostileText(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	b.governed(t, b.orgB, b.userB1)
@@ -284,7 +284,7 @@ func testGatewayHostileText(t *testing.T, b *bundle) {
 		t.Run(fmt.Sprintf("%d %.30q", i, text), func(t *testing.T) {
 			unique := fmt.Sprint(text, i)
 			plain := utf8.ValidString(text)
-			// refused reports whether a record is not there because its text is none.
+			// refused reports whether a record is missing because its text is invalid.
 			refused := func(err error) bool {
 				t.Helper()
 				if plain {
@@ -360,7 +360,7 @@ func testGatewayHostileText(t *testing.T, b *bundle) {
 			u.Hour = hour
 			equal(t, sums, []storage.Usage{u})
 
-			// Used as an id it finds nothing.
+			// As an id it finds nothing.
 			ids := governed{}
 			ids.key.ID, ids.limit.ID, ids.provider.ID, ids.mapping.ID, ids.smart.ID, ids.budget.ID = text, text, text, text, text, text
 			for _, c := range b.gatewayWrites() {

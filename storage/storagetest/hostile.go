@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// hostileTexts are SQL injections, pattern characters, encodings and bytes that end strings elsewhere.
+// hostileTexts lists SQL injections, pattern characters, encodings and bytes that end strings elsewhere.
 var hostileTexts = []string{
 	`'`, `''`, `"`, "`", `\`, `\'`, `%`, `_`, `%%`, `;`, `--`, `/*`, `*/`, `?`, `$1`, `:name`, `@p1`, `?1`,
 	`' OR '1'='1`, `' OR 1=1 --`, `" OR ""="`, `') OR ('1'='1`, `1; DROP TABLE servers; --`, `'; DELETE FROM connections; --`,
@@ -27,8 +27,8 @@ var hostileTexts = []string{
 // mayRefuse reports whether a store may refuse a record for a text of it.
 func mayRefuse(text string) bool { return !utf8.ValidString(text) || strings.Contains(text, "\x00") }
 
-// testHostileText stores every text in every member that takes text, and reads the same back. A store may refuse a text
-// as a whole (PostgreSQL has no NUL); it must not store another one.
+// testHostileText stores every text in every member that takes text, and reads the same text back. A store may refuse
+// a text as a whole (PostgreSQL has no NUL); it must not store another one.
 func testHostileText(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	bystander := b.everything(t, b.orgB, b.userB1)
@@ -135,7 +135,7 @@ func testHostileText(t *testing.T, b *bundle) {
 	noError(t, b.Ping(ctx))
 }
 
-// hostilePolicy stores a policy made of text, where that is UTF-8: JSON could not keep other text, which is refused.
+// hostilePolicy stores a policy made of text, where that is UTF-8: JSON could not hold other text, which is refused.
 func (b *bundle) hostilePolicy(t *testing.T, server, text string) {
 	t.Helper()
 	ctx := t.Context()
@@ -163,7 +163,7 @@ func (b *bundle) hostilePolicy(t *testing.T, server, text string) {
 	equal(t, revisions.Items[1].Policy, p)
 }
 
-// testHostileSearch uses every text as id, slug, search and filter: it finds what contains it literally, nothing else,
+// testHostileSearch uses every text as id, slug, search and filter. It finds only records that contain it literally,
 // and is never an error of the store.
 func testHostileSearch(t *testing.T, b *bundle) {
 	ctx := t.Context()
@@ -285,7 +285,7 @@ func testHostileSearch(t *testing.T, b *bundle) {
 	equal(t, b.everything(t, b.orgA, b.userA1, b.userA2), before)
 }
 
-// testContexts wants that an ended context ends calls, in the words that callers branch on.
+// testContexts checks that an ended context ends calls, with the errors that callers distinguish.
 func testContexts(t *testing.T, b *bundle) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -38,10 +38,10 @@ func testOrganizations(t *testing.T, b *bundle) {
 	_, err = resolve(storage.OrganizationClaim{Issuer: otherIssuer, ID: id})
 	wantError(t, err, storage.ErrForeignOrganization)
 	shared := must(storage.OrganizationClaim{Issuer: otherIssuer, ID: id, Slug: "theirs", DerivedID: newID(), Shared: true})
-	equal(t, shared, first) // a sharer's slug is not remembered
+	equal(t, shared, first) // a slug from an issuer that only shares is not remembered
 	equal(t, must(storage.OrganizationClaim{Issuer: otherIssuer, Slug: "theirs", DerivedID: derived}).ID, derived)
 
-	// Both: the id wins, the slug is remembered for it.
+	// With both, the id wins, and the slug is remembered for it.
 	o := must(storage.OrganizationClaim{Issuer: issuer, ID: id, Slug: "acme", DerivedID: newID()})
 	equal(t, o, storage.Organization{ID: id, Issuer: issuer, Slug: "acme", CreatedAt: start})
 	equal(t, must(storage.OrganizationClaim{Issuer: issuer, Slug: "acme", DerivedID: newID()}), o)
@@ -56,7 +56,7 @@ func testOrganizations(t *testing.T, b *bundle) {
 	equal(t, must(storage.OrganizationClaim{Issuer: issuer, ID: second, Slug: "acme", DerivedID: newID()}).ID, second)
 	equal(t, must(storage.OrganizationClaim{Issuer: issuer, Slug: "acme", DerivedID: newID()}).ID, id)
 
-	// A renamed organization: the new slug is remembered, the old one is free.
+	// For a renamed organization the new slug is remembered, and the old one is free.
 	equal(t, must(storage.OrganizationClaim{Issuer: issuer, ID: id, Slug: "acme-2", DerivedID: newID()}).Slug, "acme-2")
 	equal(t, must(storage.OrganizationClaim{Issuer: issuer, ID: second, Slug: "acme", DerivedID: newID()}).Slug, "acme")
 
@@ -93,8 +93,9 @@ func testOrganizationRace(t *testing.T, b *bundle) {
 	all.Wait()
 }
 
-// testUserFacts: what the newest token says of a user is kept, whatever the order in which tokens come, and a list that it does not
-// name stays as the last one that did left it. Holders of keys that stand for the user are told when it is something else.
+// testUserFacts checks that the facts of the newest token are kept, whatever the order in which tokens come, and that
+// a list that it does not contain stays as the last one that did left it. A change is reported to holders of the
+// user's keys.
 func testUserFacts(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
@@ -111,7 +112,7 @@ func testUserFacts(t *testing.T, b *bundle) {
 		at     time.Time
 		told   int
 	}{
-		{time.Time{}, []string{"sales"}, storage.UserFacts{}, time.Time{}, 0}, // who knows how old that is
+		{time.Time{}, []string{"sales"}, storage.UserFacts{}, time.Time{}, 0}, // the age of these facts is unknown
 		{at(0), []string{"sales", "ops", "sales"}, groups(0, "ops", "sales"), at(0), 0},
 		{at(-3600), []string{}, groups(0, "ops", "sales"), at(0), 0},
 		{time.Time{}, []string{}, groups(0, "ops", "sales"), at(0), 0},
@@ -121,7 +122,7 @@ func testUserFacts(t *testing.T, b *bundle) {
 		{at(61), []string{}, groups(61), at(61), 0}, // there is no key
 		{at(62), []string{"sales"}, groups(62, "sales"), at(62), 1},
 		{at(122), []string{"sales"}, groups(122, "sales"), at(122), 1},
-		{at(200), nil, groups(122, "sales"), at(200), 1}, // as known, and not sure
+		{at(200), nil, groups(122, "sales"), at(200), 1}, // unchanged, but uncertain
 		{at(201), []string{}, groups(201), at(201), 2},
 	} {
 		claim.IssuedAt, claim.Groups = step.issued, step.groups
@@ -170,12 +171,12 @@ func testUsers(t *testing.T, b *bundle) {
 	silent.Name, silent.Email = "", ""
 	equal(t, resolve(silent, want.SeenAt), want)
 
-	// The same person in another organization keeps the id there too.
+	// The same person in another organization has the same id there too.
 	other := claim
 	other.OrganizationID = b.orgB
 	equal(t, resolve(other, start).ID, id)
 
-	// The id already belongs to another issuer's user, also of another organization.
+	// The id already belongs to another issuer's user, even of another organization.
 	foreign := claim
 	foreign.Issuer, foreign.DerivedID = otherIssuer, newID()
 	equal(t, resolve(foreign, start).ID, foreign.DerivedID)
@@ -186,7 +187,7 @@ func testUsers(t *testing.T, b *bundle) {
 	spelled.Subject, spelled.DerivedID = "{"+id+"}", newID()
 	equal(t, resolve(spelled, start).ID, spelled.DerivedID)
 
-	// A subject that is no uuid takes the derived id; the subject that is made to collide with that gets nothing.
+	// A subject that is no uuid takes the derived id; a subject that is made to collide with that gets none.
 	plain := claim
 	plain.Subject, plain.ID, plain.DerivedID = "auth0|ada", "", newID()
 	equal(t, resolve(plain, start).ID, plain.DerivedID)

@@ -10,7 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// everything is all that an organization's users can see; cases compare it before and after what must change nothing.
+// everything holds all that an organization's users can see. Cases compare it before and after calls that must change
+// nothing.
 type everything struct {
 	Servers     []storage.ServerView
 	Entries     []storage.DirectoryEntry
@@ -68,8 +69,8 @@ func (b *bundle) everything(t *testing.T, organization string, users ...string) 
 	return all
 }
 
-// testIsolation calls every method that takes an id as organization B with ids of organization A: the answer is the one
-// for an id that nothing has, and nothing of A changes.
+// testIsolation calls every method that takes an id as organization B with ids of organization A: the answer is the
+// one for an unknown id, and nothing of A changes.
 func testIsolation(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	custom := b.customEntry(t, b.orgA, "Custom A")
@@ -261,7 +262,7 @@ func testIsolation(t *testing.T, b *bundle) {
 	_, err = b.CreatePolicy(ctx, p)
 	wantConflict(t, err, "id")
 
-	// O02: what a policy of B names must be B's; and B cannot ask about A's servers and agents.
+	// O02: the objects that a policy of B names must be B's; and B cannot ask about A's servers and agents.
 	p = b.newPolicy(b.orgB, "Thief", agentA.ID)
 	p.ServerID = b.serverA.ID
 	_, err = b.CreatePolicy(ctx, p)
@@ -281,7 +282,7 @@ func testIsolation(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, counts.All, 0)
 
-	// O04: lists and totals count only what is the caller's own.
+	// O04: lists and totals count only the caller's own records.
 	mine := b.everything(t, b.orgB, b.userB1)
 	equal(t, len(mine.Servers), 1)
 	equal(t, mine.Servers[0].OrganizationID, b.orgB)
@@ -315,7 +316,8 @@ func testChanges(t *testing.T, b *bundle) {
 	})
 	second := 0
 	cancelSecond := b.OnChange(func(string) { second = len(told) }) // called after the first
-	// check wants that what has happened since the last check told exactly this, before the method returned.
+	// check compares the changes reported since the last check with want. They must be reported before the method
+	// returned.
 	check := func(what string, err error, want ...string) {
 		t.Helper()
 		noError(t, err)
@@ -421,7 +423,7 @@ func testChanges(t *testing.T, b *bundle) {
 	check("RecordAudit", b.RecordAudit(auditing))
 	check("AddAuditChunks", b.AddAuditChunks(ctx, []storage.AuditChunk{{OrganizationID: b.orgA, First: 1, Last: 1, Data: []byte{1}}}))
 
-	// What a listener hears is already there for everyone.
+	// The change that a listener hears of is already visible to all.
 	var seen error
 	cancelThird := b.OnChange(func(string) { _, seen = b.Connection(ctx, b.connectionA1) })
 	seen = storage.ErrNotFound

@@ -44,7 +44,8 @@ func testAliasRace(t *testing.T, b *bundle) {
 	b.soundModels(t, b.orgA)
 }
 
-// testModelReferenceRace deletes and renames what others come to refer to: afterwards nothing refers to what is gone.
+// testModelReferenceRace deletes and renames objects while others begin to refer to them: afterwards nothing refers
+// to a missing one.
 func testModelReferenceRace(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	for i := range 8 {
@@ -82,7 +83,7 @@ func testModelReferenceRace(t *testing.T, b *bundle) {
 	b.soundModels(t, b.orgA)
 }
 
-// soundModels wants aliases to be unique, and everything that is referred to to be there and not smart.
+// soundModels checks that aliases are unique, and that every referenced object exists and is not smart.
 func (b *bundle) soundModels(t *testing.T, organization string) {
 	t.Helper()
 	set, err := b.ModelSet(t.Context(), organization)

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// configured is what the configuration of the cases gives.
+// configured holds the configured models of the cases.
 var configured = storage.ConfiguredModels{
 	Providers: map[string]string{"01900000-0000-7000-9000-000000000001": "House"},
 	Aliases:   map[string]struct{}{"house": {}},
@@ -65,7 +65,7 @@ func (b *bundle) smart(t *testing.T, organization, alias, determiner string, slo
 	return m
 }
 
-// wantTarget wants a TargetError.
+// wantTarget checks that an error is this TargetError.
 func wantTarget(t *testing.T, err error, want storage.TargetError) {
 	t.Helper()
 	var got *storage.TargetError
@@ -128,7 +128,7 @@ func testProviders(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, set.Providers, []storage.LLMProvider{want, bare})
 
-	// A provider that the configuration came to name too can still be changed.
+	// A provider whose name the configuration now has too can still be changed.
 	later := storage.ConfiguredModels{Providers: map[string]string{b.unknown: "ark"}}
 	_, err = b.UpdateLLMProvider(ctx, later, b.orgA, want.ID, func(p *storage.LLMProvider) error { p.Kind = "openai"; return nil })
 	noError(t, err)
@@ -218,13 +218,14 @@ func testMappings(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, aliases(set), []string{"Fast", "fast", "house-model", "renamed", "smart"})
 
-	// What the configuration gave and took away does not keep a mapping from being changed, but cannot be named anew.
+	// A model that the configuration no longer gives does not keep a mapping from being changed, but cannot be named
+	// anew.
 	none := storage.ConfiguredModels{}
 	_, err = b.UpdateModelMapping(ctx, none, b.orgA, want.ID, func(m *storage.ModelMapping) error { m.Description = "changed"; return nil })
 	noError(t, err)
 	_, err = b.UpdateModelMapping(ctx, none, b.orgA, fast.ID, func(m *storage.ModelMapping) error { m.Fallbacks = []string{"house"}; return nil })
 	wantTarget(t, err, storage.TargetError{Field: "fallbacks"})
-	// In its place comes no smart model, to which nothing may refer.
+	// No smart model may take its place, because nothing may refer to one.
 	wantConflict(t, b.CreateSmartModel(ctx, none, newSmart(b.orgA, "house", "fast", "fast")), "model_alias")
 }
 
@@ -245,7 +246,7 @@ func testModelsInUse(t *testing.T, b *bundle) {
 	slot, determiner, fallback := b.mapping(t, b.orgA, "slot", provider.ID), b.mapping(t, b.orgA, "determiner", provider.ID), b.mapping(t, b.orgA, "fallback", provider.ID)
 	user := b.mapping(t, b.orgA, "user", provider.ID, "fallback")
 	smart := b.smart(t, b.orgA, "smart", "determiner", "slot", "slot")
-	other := b.provider(t, b.orgB, "P") // the same names elsewhere are used by nobody
+	other := b.provider(t, b.orgB, "P") // the same names elsewhere are unused
 	for _, alias := range []string{"slot", "determiner", "fallback"} {
 		m := b.mapping(t, b.orgB, alias, other.ID)
 		noError(t, b.DeleteModelMapping(ctx, b.orgB, m.ID))
@@ -262,7 +263,7 @@ func testModelsInUse(t *testing.T, b *bundle) {
 		equal(t, got, m)
 	}
 
-	// What lets go of an alias, by an edit or by its end, frees it.
+	// An edit or a deletion that removes the reference to an alias frees it.
 	_, err := b.UpdateSmartModel(ctx, configured, b.orgA, smart.ID, func(m *storage.SmartModel) error { m.Slots, m.DeterminerAlias = m.Slots[:1], ""; return nil })
 	noError(t, err)
 	noError(t, b.DeleteModelMapping(ctx, b.orgA, determiner.ID))
@@ -353,7 +354,7 @@ func testSmartModels(t *testing.T, b *bundle) {
 	equal(t, got, edited)
 	b.mapping(t, b.orgA, "auto", provider.ID) // the name is free
 
-	// A slot that the configuration took away does not keep the model from being switched off.
+	// A slot that the configuration no longer gives does not keep the model from being switched off.
 	_, err = b.UpdateSmartModel(ctx, storage.ConfiguredModels{}, b.orgA, bare.ID, func(m *storage.SmartModel) error { m.Enabled = !m.Enabled; return nil })
 	noError(t, err)
 	noError(t, b.DeleteSmartModel(ctx, b.orgA, bare.ID))

@@ -7,7 +7,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// testRemovedOrganizations: W25, what tokens named by mistake can be removed, and nothing that anybody made.
+// testRemovedOrganizations checks W25: organizations that tokens named by mistake can be removed, but none with
+// anything that somebody made.
 func testRemovedOrganizations(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	claim := storage.OrganizationClaim{Issuer: issuer, Slug: "gamil", DerivedID: newID()}
@@ -27,7 +28,7 @@ func testRemovedOrganizations(t *testing.T, b *bundle) {
 
 	changed := make(chan string, 10)
 	defer b.OnChange(func(organization string) { changed <- organization })()
-	recorded, _ := b.audited(t, b.orgA, "organization.removed") // of whoever asked for it
+	recorded, _ := b.audited(t, b.orgA, "organization.removed") // of the organization of the caller
 	removed, err := b.DeleteOrganization(recorded, mistaken.ID)
 	noError(t, err)
 	equal(t, removed, mistaken)

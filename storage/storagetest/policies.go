@@ -41,7 +41,7 @@ func (b *bundle) policy(t *testing.T, name string, status storage.PolicyStatus, 
 	return v.Policy
 }
 
-// setStatus returns an edit.
+// setStatus returns an edit that sets the status.
 func setStatus(status storage.PolicyStatus) func(*storage.Policy) error {
 	return func(p *storage.Policy) error { p.Status = status; return nil }
 }
@@ -86,7 +86,7 @@ func testPolicies(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, got, want)
 
-	// The first revision is everything, from nothing.
+	// The first revision has every member, from nothing.
 	revisions, err := b.PolicyRevisions(ctx, b.orgA, p.ID, storage.PageRequest{})
 	noError(t, err)
 	equal(t, revisions.Total, 1)
@@ -118,7 +118,7 @@ func testPolicies(t *testing.T, b *bundle) {
 		wantError(t, err, storage.ErrNotFound)
 	}
 
-	// Names that are not known any more.
+	// Names of deleted objects are empty.
 	noError(t, b.DeleteAgent(ctx, b.orgA, agents[0].ID, "", start))
 	noError(t, b.DeleteAgent(ctx, b.orgA, agents[1].ID, "", start))
 	got, err = b.Policy(ctx, b.orgA, p.ID)
@@ -127,7 +127,7 @@ func testPolicies(t *testing.T, b *bundle) {
 	equal(t, got.ApplicationIDs, []string{agents[1].ID}) // the last one's
 	equal(t, got.ApplicationNames, []string{""})
 
-	// What cannot be told from other text is refused as a whole.
+	// Text that JSON would replace is refused as a whole.
 	broken := b.newPolicy(b.orgA, "Broken")
 	broken.Rules[0].Condition = json.RawMessage(`{"match":`)
 	if _, err := b.CreatePolicy(ctx, broken); err == nil {
@@ -196,7 +196,8 @@ func testUpdatePolicy(t *testing.T, b *bundle) {
 		{Field: "shadow", Before: json.RawMessage(`true`), After: json.RawMessage(`false`)},
 	})
 
-	// A write that changes nothing is none: blanks in a condition, and lists that are missing instead of empty.
+	// A write that changes nothing writes no revision: blanks in a condition, and lists that are missing instead of
+	// empty.
 	same, err := b.UpdatePolicy(ctx, b.orgA, want.ID, b.userA1, now.Add(time.Hour), func(p *storage.Policy) error {
 		p.Tags = []string{}
 		p.Rules[0].Condition = json.RawMessage(`{"match":{"expr":"R.attr.n < 9007199254740993 && 'é' != '\u00e9'"}}`)
@@ -260,7 +261,8 @@ func testUpdatePolicies(t *testing.T, b *bundle) {
 	equal(t, seen, ids)
 	noError(t, b.UpdatePolicies(ctx, b.orgA, nil, b.userA2, start, func(*storage.Policy) error { t.Error("edit was called"); return nil }))
 
-	// All or nothing: an unknown id, another organization's, an edit's refusal, an overlap among themselves.
+	// The call stores all or nothing: an unknown id, another organization's, an edit's refusal, an overlap among
+	// themselves.
 	foreign, err := b.CreatePolicy(ctx, b.newPolicy(b.orgB, "Foreign"))
 	noError(t, err)
 	refusal := errors.New("refused")
@@ -345,7 +347,7 @@ func testPolicyReferences(t *testing.T, b *bundle) {
 	gone := b.agent(t, b.orgA, "Gone")
 	noError(t, b.DeleteAgent(ctx, b.orgA, gone.ID, "", start))
 
-	// O02: foreign and random ids are the same to the caller.
+	// O02: foreign and random ids look the same to the caller.
 	for _, server := range []string{b.serverB.ID, b.unknown, ""} {
 		p := b.newPolicy(b.orgA, "Policy", mine.ID, theirs.ID, b.unknown, mine.ID, gone.ID, gone.Application.ID)
 		p.ServerID = server
@@ -362,7 +364,7 @@ func testPolicyReferences(t *testing.T, b *bundle) {
 	_, err = b.UpdatePolicy(ctx, b.orgA, p.ID, "", start, func(p *storage.Policy) error { p.ApplicationIDs = []string{theirs.ID, mine.ID}; return nil })
 	wantReferences(t, err, false, 0)
 
-	// An archived policy whose server and agents have gone can still be described.
+	// An archived policy whose server and agents are gone can still be described.
 	noError(t, b.DeleteAgent(ctx, b.orgA, mine.ID, "", start))
 	_, err = b.DeleteServer(ctx, b.orgA, b.serverA.ID, "", start)
 	noError(t, err)
@@ -402,7 +404,7 @@ func testDeleteServerPolicies(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, left, bystander)
 
-	// O15: a server of the same id and slug is governed by none of them.
+	// O15: none of them governs a server of the same id and slug.
 	noError(t, b.CreateServer(ctx, b.serverA))
 	policies, err := b.ServerPolicies(ctx, b.orgA, b.serverA.ID)
 	noError(t, err)

@@ -19,7 +19,7 @@ func testPolicyLists(t *testing.T, b *bundle) {
 	var all []storage.PolicyView
 	for i, name := range []string{"oldest", "50%_off\\", "ÉCLAIR", "newest"} {
 		p := b.newPolicy(b.orgA, name)
-		p.UpdatedAt = start.Add(time.Duration(i/2) * time.Minute) // two and two at once
+		p.UpdatedAt = start.Add(time.Duration(i/2) * time.Minute) // pairs with the same time
 		v := storage.PolicyView{ServerName: b.serverA.Name}
 		switch name {
 		case "oldest":

@@ -41,7 +41,7 @@ func testPolicyOverlap(t *testing.T, b *bundle) {
 	noError(t, update(xy.ID, setAgents(x)))
 	noError(t, update(draft.ID, setStatus(storage.PolicyActive))) // y is free; naming z twice is no overlap
 	xy.Name = "renamed"
-	noError(t, update(xy.ID, func(p *storage.Policy) error { p.Name = "renamed"; return nil })) // nor is oneself
+	noError(t, update(xy.ID, func(p *storage.Policy) error { p.Name = "renamed"; return nil })) // nor is the policy itself
 	wantOverlap(t, update(xy.ID, setAgents(x, z)), draft)
 	wantOverlap(t, update(xy.ID, setAgents()), all)
 	for _, status := range []storage.PolicyStatus{storage.PolicyInactive, storage.PolicyArchived} {
@@ -73,7 +73,8 @@ func testPolicyOverlap(t *testing.T, b *bundle) {
 	equal(t, len(policies), 0)
 }
 
-// testPolicyOverlapRace is M23: of policies that become active at once for one agent, or for all, exactly one does.
+// testPolicyOverlapRace checks M23: of policies that become active at once for one agent, or for all, exactly one
+// does.
 func testPolicyOverlapRace(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	for round := range 10 {

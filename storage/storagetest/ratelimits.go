@@ -16,7 +16,7 @@ func newRateLimit(organization, name string, scope storage.Scope, traffic storag
 		RequestsPerMinute: new(int64(60)), TokensPerMinute: new(int64(1000)), CreatedAt: start, UpdatedAt: start.Add(time.Second)}
 }
 
-// allScopes are all types of scopes.
+// allScopes lists all types of scopes.
 var allScopes = []storage.ScopeType{storage.ScopeOrganization, storage.ScopeTeam, storage.ScopeUser, storage.ScopeRole, storage.ScopeGroup,
 	storage.ScopeAPIKey, storage.ScopeMCPServer, storage.ScopeAgent, storage.ScopeProject, storage.ScopeLLMProvider, storage.ScopeModel,
 	storage.ScopeModelAlias}
@@ -58,7 +58,7 @@ func testUpdateRateLimit(t *testing.T, b *bundle) {
 	update := func(edit func(*storage.RateLimit)) (storage.RateLimit, error) {
 		return b.UpdateRateLimit(ctx, b.orgA, want.ID, func(l *storage.RateLimit) error { edit(l); return nil })
 	}
-	// Null, zero and a number are three things.
+	// Null, zero and a number are three different values.
 	for _, numbers := range [][2]*int64{{nil, new(int64(5))}, {new(int64(0)), nil}, {new(int64(1 << 40)), new(int64(0))}} {
 		want.RequestsPerMinute, want.TokensPerMinute = numbers[0], numbers[1]
 		want.Name, want.Enabled, want.UpdatedAt = want.Name+"b", !want.Enabled, want.UpdatedAt.Add(time.Second)

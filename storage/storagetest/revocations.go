@@ -14,7 +14,7 @@ func testRevocations(t *testing.T, b *bundle) {
 	other := storage.Revocation{ID: newID(), OrganizationID: b.orgB, Sealed: []byte("other"), CreatedAt: start, NextAt: start.Add(time.Minute)}
 	noError(t, b.AddRevocation(ctx, first))
 	noError(t, b.AddRevocation(ctx, other))
-	// Suites share a store: what others have left due is none of this test's.
+	// Suites share a store: this ignores the due revocations of other tests.
 	due := func(now time.Time) []storage.Revocation {
 		t.Helper()
 		all, err := b.DueRevocations(ctx, now, 1000, 1000)
@@ -48,7 +48,7 @@ func testRevocations(t *testing.T, b *bundle) {
 	noError(t, b.DeleteRevocation(ctx, b.orgA, second.ID))
 	noError(t, b.DeleteRevocation(ctx, b.orgA, third.ID))
 
-	// Of two nodes that have read it, one may try; what came of that is told by that one.
+	// Of two nodes that have read it, one may try, and that one reports the result.
 	claimed := first
 	claimed.NextAt = start.Add(30 * time.Second)
 	noError(t, b.PostponeRevocation(ctx, first, claimed.NextAt, 0))

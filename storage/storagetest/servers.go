@@ -62,12 +62,13 @@ func testServerConflicts(t *testing.T, b *bundle) {
 	_, err = b.UpdateServer(ctx, b.orgA, v.ID, func(s *storage.Server) error { s.Name = "ölmühle two"; return nil })
 	noError(t, err) // its own name in another spelling
 
-	_, err = b.DeleteServer(ctx, b.orgA, v.ID, "", start) // frees both
+	_, err = b.DeleteServer(ctx, b.orgA, v.ID, "", start) // this frees both
 	noError(t, err)
 	noError(t, b.CreateServer(ctx, b.newServer(b.orgA, v.Name, v.Slug)))
 }
 
-// testNoteServer: what is noted of a server stands beside what administrators changed, goes forward only, and tells no change.
+// testNoteServer checks that notes about a server do not touch the changes of administrators, go forward only, and
+// report no change.
 func testNoteServer(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	want := b.serverA
@@ -221,14 +222,14 @@ func testDeleteServer(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, got, bystander)
 
-	// O15: the same id again starts from nothing.
+	// O15: a new record with the same id starts from nothing.
 	noError(t, b.CreateServer(ctx, servers[0]))
 	_, err = b.Connection(ctx, key1)
 	wantError(t, err, storage.ErrNotFound)
 	_, err = b.DeleteServer(untold(ctx), b.orgA, servers[0].ID, "", start)
 	noError(t, err)
 
-	// The custom entry goes with its last server, others stay.
+	// The custom entry is deleted with its last server, others stay.
 	equal(t, b.directory(t, b.orgA), []string{"Custom", "Notes"})
 	deleted, err = b.DeleteServer(untold(ctx), b.orgA, servers[1].ID, "", start)
 	noError(t, err)
@@ -256,7 +257,7 @@ func testOAuthClients(t *testing.T, b *bundle) {
 
 	c = storage.OAuthClient{OrganizationID: b.orgA, ServerID: b.serverA.ID, Issuer: "https://as2.example.com", ClientID: "https://gate.example.com/client",
 		AuthMethod: "none", Kind: storage.ClientMetadata, CreatedAt: start.Add(time.Hour)}
-	// Only who has seen what is stored replaces it: another node's client stays.
+	// Only a caller that has seen the stored client replaces it: another node's client stays.
 	for _, former := range []string{"", "dcr-2"} {
 		wantConflict(t, b.PutOAuthClient(ctx, c, former), "client_id")
 	}
@@ -268,7 +269,7 @@ func testOAuthClients(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, got, c)
 
-	// The client is forgotten with the edit that makes it another one, or stays with what it was of.
+	// The client is deleted with an edit that makes it another one, or stays with its former issuer.
 	b.server(t, b.orgA, "Taken")
 	for _, edit := range []func(*storage.Server) (bool, error){
 		func(*storage.Server) (bool, error) { return true, storage.ErrUnavailable },
@@ -286,10 +287,10 @@ func testOAuthClients(t *testing.T, b *bundle) {
 	}
 	_, err = b.OAuthClient(ctx, b.orgA, b.serverA.ID)
 	wantError(t, err, storage.ErrNotFound)
-	wantConflict(t, b.PutOAuthClient(ctx, c, c.ClientID), "client_id") // what it was to replace has gone
+	wantConflict(t, b.PutOAuthClient(ctx, c, c.ClientID), "client_id") // the client to replace is gone
 	wantError(t, b.PutOAuthClient(ctx, oauthClient(b.orgA, b.unknown), ""), storage.ErrNotFound)
 
-	// Of several who register at the same moment one is stored, and only it.
+	// Of several nodes that register at the same moment one client is stored, and all use it.
 	for _, former := range []string{"", "first"} {
 		errs := make([]error, 4)
 		var all sync.WaitGroup

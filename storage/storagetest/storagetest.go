@@ -1,5 +1,5 @@
-// Package storagetest is the behaviour suite that every store passes: each promise of package storage's comments is a
-// case here. A driver's tests call Run.
+// Package storagetest is the behaviour suite that every store passes: each promise in package storage's comments has
+// a case here. A driver's tests call Run.
 package storagetest
 
 import (
@@ -149,7 +149,7 @@ const (
 	otherIssuer = "https://other.example.com"
 )
 
-// start is when every case begins; nothing in a store reads a clock.
+// start is the time at which every case begins; no store reads a clock.
 var start = time.Date(2026, 2, 3, 4, 5, 6, 789_000, time.UTC)
 
 var lastID atomic.Int64
@@ -157,7 +157,7 @@ var lastID atomic.Int64
 // newID makes ids that no other case has.
 func newID() string { return fmt.Sprintf("01900000-0000-7000-8000-%012x", lastID.Add(1)) }
 
-// bundle is a store with two organizations, their users and a directory entry that both see.
+// bundle holds a store with two organizations, their users and a directory entry that both see.
 type bundle struct {
 	storage.Store
 	orgA, orgB       string
@@ -167,7 +167,7 @@ type bundle struct {
 	serverA, serverB storage.Server // active servers of the same name and slug
 	connectionA1     storage.ConnectionKey
 	connectionB1     storage.ConnectionKey
-	unknown          string // an id that nothing has
+	unknown          string // an id of no record
 }
 
 func newBundle(t *testing.T, store storage.Store) *bundle {
@@ -274,7 +274,7 @@ func wantError(t *testing.T, err, want error) {
 	}
 }
 
-// wantConflict wants a ConflictError on the field.
+// wantConflict checks that an error is a ConflictError on the field.
 func wantConflict(t *testing.T, err error, field string) {
 	t.Helper()
 	var conflict *storage.ConflictError

@@ -47,7 +47,7 @@ func testTasks(t *testing.T, b *bundle) {
 	foreign.ServerID = b.serverB.ID
 	wantError(t, b.AddTask(ctx, foreign), storage.ErrNotFound)
 
-	// What is over is forgotten, of all organizations.
+	// Expired tasks of all organizations are deleted.
 	foreign.OrganizationID, foreign.ExpiresAt = b.orgB, start.Add(2*time.Hour)
 	noError(t, b.AddTask(ctx, foreign))
 	later := b.newTask("third")
@@ -63,7 +63,8 @@ func testTasks(t *testing.T, b *bundle) {
 	equal(t, list(want.TaskOwner, start), nil)
 }
 
-// testTaskGivenAgain has a server create a task under an id that it gave before: it is the newest creation's owner's alone.
+// testTaskGivenAgain has a server create a task under an id that it gave before: it belongs only to the owner of the
+// newest creation.
 func testTaskGivenAgain(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	digests := func(of storage.Task) (found []string) {
@@ -94,7 +95,7 @@ func testTaskGivenAgain(t *testing.T, b *bundle) {
 	equal(t, digests(again), nil)
 }
 
-// testTasksBounded: an owner who creates more and more fills nothing.
+// testTasksBounded checks that an owner who creates more and more tasks does not fill the store.
 func testTasksBounded(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	neighbour := b.newTask("neighbour")

@@ -42,7 +42,7 @@ func testToolPins(t *testing.T, b *bundle) {
 	a, other := pinned(tool("a", "1")), pinned(tool("b", "1"))
 	equal(t, b.pins(t), []storage.ToolPin{a, other})
 	equal(t, told.Load(), 1)
-	equal(t, observe(time.Minute, tool("a", "1")), nil) // what is as it was costs nothing, what is missing stays
+	equal(t, observe(time.Minute, tool("a", "1")), nil) // unchanged tools cost nothing, missing ones stay
 	equal(t, observe(time.Minute), nil)
 	equal(t, told.Load(), 1)
 
@@ -54,12 +54,12 @@ func testToolPins(t *testing.T, b *bundle) {
 	equal(t, b.pins(t), []storage.ToolPin{a, other})
 	equal(t, told.Load(), 2)
 
-	// Back again is a change too.
+	// A change back is a change too.
 	a.SeenHash, a.SeenDefinition, a.ChangedAt = "1", tool("a", "1").Definition, start.Add(3*time.Hour)
 	equal(t, observe(3*time.Hour, tool("a", "1")), []storage.ToolPin{a})
 	equal(t, a.Changed(), false)
 
-	// A name that is listed twice is what it should not be, in either order.
+	// For a name that is listed twice, the wrong definition counts, in either order.
 	a.SeenHash, a.SeenDefinition, a.ChangedAt = "3", tool("a", "3").Definition, start.Add(4*time.Hour)
 	equal(t, observe(4*time.Hour, tool("a", "1"), tool("a", "3")), []storage.ToolPin{a})
 	equal(t, observe(5*time.Hour, tool("a", "3"), tool("a", "1")), nil)
@@ -68,7 +68,7 @@ func testToolPins(t *testing.T, b *bundle) {
 	equal(t, observe(time.Hour, tool("c", "1"), tool("c", "2")), []storage.ToolPin{twice})
 	equal(t, b.pins(t), []storage.ToolPin{a, other, twice})
 
-	// Accepting pins what was looked at.
+	// Accepting pins the definition that was examined.
 	for _, wrong := range []string{"1", "2", ""} {
 		_, err := b.AcceptTool(ctx, b.orgA, b.serverA.ID, "a", wrong, b.userA1, start)
 		wantConflict(t, err, "hash")
@@ -99,7 +99,7 @@ func testToolPins(t *testing.T, b *bundle) {
 	equal(t, b.pins(t), nil)
 }
 
-// testToolPinRace wants of concurrent first sights one pin, and the others to differ from it.
+// testToolPinRace checks that concurrent first sights make one pin, and that the others differ from it.
 func testToolPinRace(t *testing.T, b *bundle) {
 	var changed atomic.Int32
 	var all sync.WaitGroup
@@ -117,8 +117,8 @@ func testToolPinRace(t *testing.T, b *bundle) {
 	equal(t, len(b.pins(t)), 1)
 }
 
-// testToolPinFlood wants of many tools at once what it wants of one: all are pinned, once, and the one that is another
-// one (M13) is told among all the others, old and new.
+// testToolPinFlood checks for many tools at once what holds for one: all are pinned, once, and a changed one (M13) is
+// reported among all the others, old and new.
 func testToolPinFlood(t *testing.T, b *bundle) {
 	observe := func(at time.Duration, tools []storage.ObservedTool) []storage.ToolPin {
 		t.Helper()

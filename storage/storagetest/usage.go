@@ -11,10 +11,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// hour is when the hour of start began.
+// hour is the beginning of the hour of start.
 var hour = start.Truncate(time.Hour)
 
-// used is usage of one request.
+// used returns the usage of one request.
 func used(organization string, at time.Time, user, key, agent, alias, model string) storage.Usage {
 	return storage.Usage{OrganizationID: organization, Hour: at, UserID: user, APIKeyID: key, AgentID: agent, Alias: alias, Model: model,
 		UsageCounts: counts(1)}
@@ -38,7 +38,7 @@ func testUsage(t *testing.T, b *bundle) {
 		return all
 	}
 	equal(t, sums(storage.UsageFilter{}), nil)
-	// Two batches, with what they share in one row; the time within the hour does not matter.
+	// These are two batches, with their common part in one row; the time within the hour does not matter.
 	add(1, used(b.orgA, start, "u1", "k1", "", "fast", "m1"), used(b.orgA, start.Add(time.Minute), "u1", "k1", "", "fast", "m1"),
 		used(b.orgB, start, "u1", "k1", "", "fast", "m1"))
 	add(2, used(b.orgA, hour, "u1", "k1", "", "fast", "m1"), used(b.orgA, hour.Add(time.Hour), "u1", "k2", "a1", "fast", "m2"),
@@ -88,7 +88,8 @@ func testUsage(t *testing.T, b *bundle) {
 		}
 	}
 
-	// Exactly once: a batch of a number that was there, or of one before it, is ignored; every node has its own.
+	// Batches count exactly once: a batch whose number was there, or is lower, is ignored; every node has its own
+	// numbers.
 	before := sums(storage.UsageFilter{})
 	add(2, used(b.orgA, start, "", "", "", "", ""))
 	add(1, used(b.orgA, start, "", "", "", "", ""))
@@ -99,7 +100,7 @@ func testUsage(t *testing.T, b *bundle) {
 	equal(t, sums(storage.UsageFilter{})[0].UsageCounts, counts(7))
 }
 
-// addUsage adds a batch of which nothing is refused.
+// addUsage adds a batch and checks that nothing of it is refused.
 func (b *bundle) addUsage(t *testing.T, batch storage.UsageBatch) {
 	t.Helper()
 	refused, err := b.AddUsage(t.Context(), batch)
@@ -127,20 +128,20 @@ func testUsageNodes(t *testing.T, b *bundle) {
 	want(3)
 	end := start.Add(storage.ForgetNodeAfter)
 	add("c", 1, end)
-	add("a", 1, end) // is known still
+	add("a", 1, end) // the node is still known
 	want(4)
 	add("c", 2, end.Add(time.Minute)) // no node begins
 	add("a", 1, end.Add(time.Minute))
 	want(5)
 	add("d", 1, end.Add(time.Minute))
-	add("b", 2, end.Add(time.Minute)) // was heard of later
+	add("b", 2, end.Add(time.Minute)) // the node sent again later
 	want(6)
-	add("a", 1, end.Add(time.Minute)) // was forgotten
+	add("a", 1, end.Add(time.Minute)) // the node was deleted
 	want(7)
 }
 
-// testUsageRefused wants what cannot be stored left out and named, and nothing else of its batch: least of all another
-// organization's.
+// testUsageRefused checks that values that cannot be stored are left out and named, and nothing else of their batch:
+// least of all another organization's.
 func testUsageRefused(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	budget := b.budget(t, b.orgA, storage.Scope{Type: storage.ScopeOrganization})
@@ -193,7 +194,7 @@ func testUsageRefused(t *testing.T, b *bundle) {
 	equal(t, spends[i].Cost, 2*number-2)
 }
 
-// testUsageOverflow wants sums to stay at the largest number: in a row, over rows, and of a budget.
+// testUsageOverflow checks that sums stay at the largest number: in a row, over rows, and of a budget.
 func testUsageOverflow(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	budget := b.budget(t, b.orgA, storage.Scope{Type: storage.ScopeOrganization})
@@ -346,7 +347,8 @@ func testBudgetSpends(t *testing.T, b *bundle) {
 	}
 	tomorrow := start.Add(24 * time.Hour)
 	add(spend(budget, "u2", start, 1), spend(budget, "u1", start, 2), spend(budget, "u1", tomorrow, 4), spend(other, "", start, 8))
-	// Spends of what is not there, or is another organization's, are dropped; the rest of the batch counts.
+	// Spends of a budget that does not exist, or is another organization's, are dropped; the rest of the batch
+	// counts.
 	foreign, unknown := spend(budget, "u1", start, 1000), spend(budget, "u1", start, 1000)
 	foreign.OrganizationID, unknown.BudgetID = b.orgB, b.unknown
 	add(foreign, unknown, spend(budget, "u1", start, 10))
@@ -365,7 +367,7 @@ func testBudgetSpends(t *testing.T, b *bundle) {
 		noError(t, err)
 		equal(t, len(list(b.orgA, time.Time{})), 0)
 		add(spend(budget, "", start, 1))
-		// What was spent of the budget as it was before comes late.
+		// A spend of the budget's former target comes late.
 		late := spend(budget, "", start, 1000)
 		late.Target = budget.Target()
 		changed, err := b.Budget(ctx, b.orgA, budget.ID)

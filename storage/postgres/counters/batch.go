@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// batch gathers what many goroutines ask while an exchange runs, and asks it in the next one. So steps wait for one
-// exchange at the most before their own, however many there are.
+// batch gathers the questions of many goroutines while an exchange runs, and asks them in the next one. So steps wait
+// for at most one exchange before their own, however many there are.
 type batch[T any] struct {
 	most int // in one exchange
 	do   func(all []*asked[T])
@@ -26,8 +26,8 @@ type asked[T any] struct {
 	answer chan struct{}
 }
 
-// ask asks and waits for the answer, which is in what of points to. When ctx ends first, a question that was not sent yet
-// is not sent.
+// ask asks and waits for the answer, which is stored where of points. When ctx ends first, a question that was not
+// sent yet is not sent.
 func (b *batch[T]) ask(ctx context.Context, of T) error {
 	q := &asked[T]{of: of, ctx: ctx, answer: make(chan struct{})}
 	b.mu.Lock()
@@ -45,7 +45,7 @@ func (b *batch[T]) ask(ctx context.Context, of T) error {
 	}
 }
 
-// run asks until nobody waits.
+// run asks until no question waits.
 func (b *batch[T]) run() {
 	for {
 		next := b.next()
@@ -59,7 +59,7 @@ func (b *batch[T]) run() {
 	}
 }
 
-// next takes what is asked next. With nothing left the run has ended.
+// next takes the questions of the next exchange. When there are none, the run has ended.
 func (b *batch[T]) next() []*asked[T] {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package counters keeps rate limit counters that nodes share in PostgreSQL (14 or later).
 //
-// A step is one statement, and the steps that are asked while a statement runs go out in the next one together. Its
+// A step is one statement, and the steps that arrive while a statement runs go out together in the next one. Its
 // connections are its own, few, and never those of the store; commits wait for no disk. See schema.go for the tables.
 package counters
 
@@ -23,23 +23,25 @@ import (
 )
 
 const (
-	// MaxConns is how many connections a node opens: two exchanges of steps, one of looks, and one for everything else.
+	// MaxConns is the number of connections that a node opens: two exchanges of steps, one of looks, and one for
+	// everything else.
 	MaxConns = 4
-	// timeout bounds an exchange, whoever waits for it.
+	// timeout bounds an exchange, however many callers wait for it.
 	timeout = time.Second
-	// idleTimeout gives unused connections back to a server that has too few, within three times as long: the store needs
-	// them more.
+	// idleTimeout gives unused connections back to a server that has too few, within three times that duration: the
+	// store needs them more.
 	idleTimeout = 10 * time.Second
-	// mostSteps is how many steps one statement makes.
+	// mostSteps bounds the steps of one statement.
 	mostSteps = 200
-	// attempts is how often a step is tried that others got in the way of.
+	// attempts is the number of tries of a step that conflicts with others.
 	attempts = 3
-	// sweepPieces is how many stretches of counters a sweep looks at, and sweepInterval how often a Beat begins one.
+	// sweepPieces is the number of ranges of counters that a sweep examines. sweepInterval is the time between the
+	// sweeps that Beat begins.
 	sweepPieces   = 20
 	sweepInterval = 5 * time.Second
 )
 
-// Counters are counters in a PostgreSQL database. They connect when they are first used, and again when that failed.
+// Counters keeps counters in a PostgreSQL database. It connects at its first use, and again when that failed.
 type Counters struct {
 	pool    *pgxpool.Pool
 	running context.Context // until Close
@@ -65,7 +67,8 @@ type step struct {
 	lost    bool
 }
 
-// New takes the address of a database, a URL or key=value words as libpq takes them. It does not connect yet.
+// New makes counters in the database at an address: a URL or key=value words, as libpq takes them. It does not
+// connect yet.
 func New(dsn string) (*Counters, error) { return open(dsn, idleTimeout) }
 
 func open(dsn string, idle time.Duration) (*Counters, error) {
@@ -74,7 +77,7 @@ func open(dsn string, idle time.Duration) (*Counters, error) {
 		return nil, errors.New("the database's address cannot be read") // the cause may quote the password
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns = MaxConns, 0, 0
-	config.MaxConnIdleTime, config.HealthCheckPeriod = idle, 2*idle // a look has all used once more
+	config.MaxConnIdleTime, config.HealthCheckPeriod = idle, 2*idle // a look uses all of them again
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "durward limits"
@@ -94,7 +97,8 @@ func open(dsn string, idle time.Duration) (*Counters, error) {
 	return c, nil
 }
 
-// prepareSQL: counters are not durable, plans find rows by their keys, and a server that hangs lets go.
+// prepareSQL sets up a connection: counters are not durable, plans find rows by their keys, and a hanging server
+// gives up.
 const prepareSQL = `SELECT set_config('synchronous_commit', 'off', false), set_config('statement_timeout', $1, false), set_config('lock_timeout', $1, false),
 	set_config('idle_in_transaction_session_timeout', $1, false), set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
 	set_config('plan_cache_mode', 'force_generic_plan', false)`
@@ -116,10 +120,11 @@ func (c *Counters) Close() error {
 	return nil
 }
 
-// droppedCodes tell of a schema that is not there any more: of tables, functions and types, and of what a plan still had.
+// droppedCodes lists the error codes of a schema that no longer exists: of tables, functions and types, and of cached
+// plans.
 var droppedCodes = []string{"42P01", "42883", "42704", "XX000"}
 
-// exchange runs f with a schema, on c's own time.
+// exchange runs f with a schema. Its time limit is that of c, not of the caller.
 func (c *Counters) exchange(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -194,7 +199,7 @@ func (c *Counters) Look(ctx context.Context, epoch storage.CounterEpoch, charges
 	return s.ok, nil
 }
 
-// ask lets a step be made in a batch, which may outlive its caller: it has memory of its own.
+// ask lets a step be made in a batch, which may outlive its caller: so the step has its own memory.
 func ask(ctx context.Context, b *batch[*step], epoch storage.CounterEpoch, charges []storage.CounterCharge, states []storage.CounterState) (*step, error) {
 	s := &step{epoch: epoch, charges: slices.Clone(charges), states: make([]storage.CounterState, len(charges))}
 	if err := b.ask(ctx, s); err != nil {
@@ -206,7 +211,7 @@ func ask(ctx context.Context, b *batch[*step], epoch storage.CounterEpoch, charg
 
 func compareKeys(a, b storage.CounterKey) int { return bytes.Compare(a[:], b[:]) }
 
-// keysOf gives the keys of steps in order, each once.
+// keysOf returns the keys of steps in order, each once.
 func keysOf(all []*asked[*step]) []storage.CounterKey {
 	var keys []storage.CounterKey
 	for _, q := range all {
@@ -300,7 +305,7 @@ func (c *Counters) Restore(ctx context.Context, epoch storage.CounterEpoch, spen
 	return c.change(ctx, restoreSQL, epoch, keys, ages, amounts)
 }
 
-// change changes counters; keys are in order, so that nodes do not wait for each other in a ring.
+// change changes counters. keys are in order, so that nodes do not wait for each other in a circle.
 func (c *Counters) change(ctx context.Context, query string, epoch storage.CounterEpoch, keys [][]byte, seconds, amounts []int64) error {
 	var made bool
 	err := c.exchange(ctx, func(ctx context.Context) error {
@@ -353,7 +358,7 @@ func (c *Counters) Beat(ctx context.Context, node string, known storage.CounterE
 	return beat, err
 }
 
-// beginSweep begins a sweep when one is due. Whoever beats does not wait for it, and does not fail with it.
+// beginSweep begins a sweep when one is due. Beat does not wait for it, and does not fail with it.
 func (c *Counters) beginSweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,10 +367,10 @@ func (c *Counters) beginSweep() {
 		return
 	}
 	c.sweptAt = now
-	c.sweeping.Go(func() { _ = c.exchange(c.running, c.sweep) }) // the next one goes on where this one ended
+	c.sweeping.Go(func() { _ = c.exchange(c.running, c.sweep) }) // the next one continues where this one ended
 }
 
-// sweep looks at the next stretches of counters.
+// sweep examines the next ranges of counters.
 func (c *Counters) sweep(ctx context.Context) error {
 	for range sweepPieces {
 		c.mu.Lock()

@@ -1,13 +1,13 @@
 package counters
 
-// The schema is this package's own, because the database need not be the store's. Its names end in a number that counts
-// their versions: nodes of two versions that run side by side break nothing of each other's. They count together in the
-// same table of counters, and each those nodes that write to the same table of nodes.
+// The schema belongs to this package, because the database need not be the store's. Its names end in a version
+// number: nodes of two versions that run side by side break nothing of each other's. They count together in the same
+// table of counters. Each counts the nodes that write to its own table of nodes.
 //
-// A counter is a row. slots are the amounts of 61 seconds; the place of a second is its remainder by 61. last is the
-// last second that was charged, total the sum of slots. The tables are unlogged: after a crash the counters begin anew.
-// The row with the empty key is none: its total is their epoch, which is lost when they are, and its last when that began, in
-// microseconds. A node's epoch is the one in which counters know what it has let through.
+// A counter is a row. slots holds the amounts of 61 seconds; the place of a second is its remainder by 61. last is
+// the last charged second, total the sum of slots. The tables are unlogged: after a crash the counters begin anew.
+// The row with the empty key is no counter: its total is the epoch of the counters, which is lost with them. Its last
+// is the beginning of the epoch, in microseconds. A node's epoch is the one in which the counters know its charges.
 const schemaSQL = `
 CREATE UNLOGGED TABLE IF NOT EXISTS durward_counters_1 (
 	key bytea NOT NULL PRIMARY KEY,
@@ -198,9 +198,9 @@ BEGIN
 END $$`
 
 const (
-	// schemaLockSQL lets nodes that start at the same time make the schema one after the other.
+	// schemaLockSQL makes nodes that start at the same time create the schema one after the other.
 	schemaLockSQL = `SELECT pg_advisory_xact_lock(7238117)`
-	// existsSQL says whether the schema is there already.
+	// existsSQL tells whether the schema already exists.
 	existsSQL = `SELECT to_regclass('durward_counters_1') IS NOT NULL AND to_regclass('durward_nodes_3') IS NOT NULL
 		AND to_regprocedure('durward_counters_restore_1(bigint,bytea[],bigint[],bigint[])') IS NOT NULL`
 
@@ -208,7 +208,7 @@ const (
 	chargeSQL  = `SELECT at, made, used, waits FROM durward_counters_charge_2($1, $2, $3, $4, $5, $6)`
 	correctSQL = `SELECT durward_counters_correct_2($1, $2, $3, $4)`
 	restoreSQL = `SELECT durward_counters_restore_1($1, $2, $3, $4)`
-	// readSQL and groupSQL give counters as they were last written, and the microseconds of now.
+	// readSQL and groupSQL return counters as they were last written, and the present time in microseconds.
 	readSQL  = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key = ANY($1)`
 	groupSQL = `SELECT key, last, slots, (durward_counters_now_1() * 1000000)::bigint FROM durward_counters_1 WHERE key >= $1 AND key <= $2`
 	beatSQL  = `WITH mine AS (INSERT INTO durward_nodes_3 (node, seen, epoch) VALUES ($1, durward_counters_now_1(), $3)
@@ -223,8 +223,8 @@ const (
 			UNION ALL SELECT $3)
 		SELECT p.epoch, (durward_counters_now_1() * 1000000)::bigint - p.last, count(*), count(*) FILTER (WHERE l.epoch IN (p.epoch, -1))
 		FROM present p CROSS JOIN living l GROUP BY p.epoch, p.last`
-	// sweepSQL looks at a stretch of counters, forgets those that nobody charged for two minutes, and gives the last key it
-	// looked at.
+	// sweepSQL examines a range of counters, deletes those that were not charged for two minutes, and returns the
+	// last key of the range.
 	sweepSQL = `WITH stretch AS (SELECT key, last FROM durward_counters_1 WHERE key > $1 ORDER BY key LIMIT 5000),
 		idle AS (SELECT t.key FROM durward_counters_1 t JOIN stretch s ON s.key = t.key WHERE abs(t.last - durward_counters_now_1()) > 120 FOR UPDATE OF t SKIP LOCKED),
 		gone AS (DELETE FROM durward_counters_1 WHERE key IN (SELECT key FROM idle))

@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// span is how many seconds old a slot is at the most that counts; there are places for one second more.
+// span is the maximum age of a slot that counts, in seconds; there are places for one second more.
 const span = 60
 
 // counter is a counter as it was last written. The zero value holds nothing.
@@ -16,7 +16,7 @@ type counter struct {
 	slots []int64
 }
 
-// snapshot is counters, and the time of the server when they were read, in microseconds.
+// snapshot holds counters, and the time of the server when they were read, in microseconds.
 type snapshot struct {
 	counters map[storage.CounterKey]counter
 	now      int64
@@ -45,8 +45,8 @@ func (c *Counters) read(ctx context.Context, query string, args ...any) (s snaps
 	return s, err
 }
 
-// at returns the second in which the counter is at a time, and the first that counts in it. A clock that was set back stands
-// still for the counter, as durward_counters_at_1 has it.
+// at returns the second in which the counter is at a time, and the first that counts in it. When a clock was set
+// back, the counter's time stands still, as in durward_counters_at_1.
 func (c counter) at(now int64) (second int64, ok bool) {
 	second = now / 1e6
 	if len(c.slots) == 0 || second-c.last > span || c.last-second > span+1 {
@@ -66,7 +66,7 @@ func (c counter) used(now int64) (used int64) {
 	return used
 }
 
-// state is what would become of a charge.
+// state returns the result that a charge would have.
 func (c counter) state(charge storage.CounterCharge, now int64) storage.CounterState {
 	const longest = (span + 1) * time.Second
 	need := max(charge.Amount, 1)

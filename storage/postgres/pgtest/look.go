@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Texts reads a column of texts as a user whom row-level security does not bind. database is an address of Database.
+// Texts reads a column of texts as a user for whom row-level security does not apply. database is an address of
+// Database.
 func Texts(tb testing.TB, database, statement string) []string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -29,7 +30,7 @@ func Texts(tb testing.TB, database, statement string) []string {
 	return texts
 }
 
-// Exec runs a statement in a database of Database as Texts does.
+// Exec runs a statement in a database of Database, as the same user as Texts.
 func Exec(tb testing.TB, database, statement string) {
 	tb.Helper()
 	exec(tb, Superuser(tb, database), statement)
@@ -41,7 +42,7 @@ const dumpsSQL = `SELECT format('SELECT concat_ws('' '', %s) FROM %I', string_ag
 		ORDER BY ordinal_position), table_name)
 	FROM information_schema.columns WHERE table_schema = 'public' GROUP BY table_name`
 
-// Dump is everything that is in a database of Database, to be searched.
+// Dump returns all contents of a database of Database, to be searched.
 func Dump(tb testing.TB, database string) string {
 	tb.Helper()
 	var all strings.Builder

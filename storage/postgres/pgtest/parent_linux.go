@@ -2,5 +2,5 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent has the kernel stop the server when who started it dies.
+// dieWithParent has the kernel stop the server when its parent process dies.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGQUIT }

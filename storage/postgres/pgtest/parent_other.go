@@ -4,5 +4,5 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent does nothing: only Linux knows how.
+// dieWithParent does nothing: only Linux can do this.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -1,6 +1,6 @@
 // Package pgtest gives tests a PostgreSQL: one server for a test binary, started from the installed binaries in a
-// temporary folder, and an empty database for each test. DURWARD_TEST_DATABASE_URL is the URL of another server to use; its
-// user has to be a superuser.
+// temporary folder, and an empty database for each test. DURWARD_TEST_DATABASE_URL is the URL of another server to
+// use; its user must be a superuser.
 package pgtest
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// urlVariable names a server that is used instead of one of our own.
+// urlVariable names a server that is used instead of our own.
 const urlVariable = "DURWARD_TEST_DATABASE_URL"
 
-// role is whom tests connect as: row-level security does not bind a superuser.
+// role is the user as whom tests connect: row-level security does not apply to a superuser.
 const role = "durward_test"
 
-// timeout bounds a start, a stop and a statement; all of them take a second at the most on a machine at rest.
+// timeout bounds a start, a stop and a statement; on an idle machine each takes a second at most.
 const timeout = 2 * time.Minute
 
 // shared is the server of this test binary.
 var shared struct {
 	sync.Mutex
 	server *Server
-	admin  string // the URL of who makes databases
+	admin  string // the URL of the user who makes databases
 }
 
-// Main runs the tests of a binary and stops what Database started. In TestMain it stands for m:
+// Main runs the tests of a binary and stops the server that Database started. In TestMain it replaces m:
 // goleak.VerifyTestMain(pgtest.Main{M: m}).
 type Main struct{ M *testing.M }
 
@@ -61,7 +61,7 @@ func Database(tb testing.TB) string {
 	return address(tb, admin, role, name)
 }
 
-// Superuser returns the URL of a database of Database for a user whom row-level security does not bind.
+// Superuser returns the URL of a database of Database for a user to whom row-level security does not apply.
 func Superuser(tb testing.TB, database string) string {
 	tb.Helper()
 	u, err := url.Parse(database)
@@ -97,7 +97,7 @@ func sharedAdmin(tb testing.TB) string {
 	return shared.admin
 }
 
-// password is the role's on servers of others; our own trust everybody on this machine.
+// password is the role's on other servers; our own servers trust everybody on this machine.
 const password = "durward-test"
 
 func makeRole(tb testing.TB, admin string) {

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pooled are the settings of a pgbouncer in front of one server. It asks nobody for a password, and takes no parameter of
-// the start that it does not take by itself.
+// pooled holds the settings of a pgbouncer in front of one server. It asks for no password, and accepts only its
+// default startup parameters.
 const pooled = `[databases]
 * = host=127.0.0.1 port=<server>
 [pgbouncer]
@@ -31,8 +31,8 @@ default_pool_size = 40
 max_client_conn = 200
 `
 
-// Pooler starts pgbouncer in front of the server, in a mode of its own words ("session", "transaction"), and returns the
-// address of the server's database through it. It ends with the test.
+// Pooler starts pgbouncer in front of the server, in one of pgbouncer's own modes ("session", "transaction"), and
+// returns the address of the server's database through it. It ends with the test.
 func (s *Server) Pooler(tb testing.TB, mode string) string {
 	tb.Helper()
 	program, err := osexec.LookPath("pgbouncer")
@@ -72,7 +72,7 @@ func (s *Server) Pooler(tb testing.TB, mode string) string {
 			return
 		}
 		started <- cmd.Process
-		_ = cmd.Wait() // what it wrote says why
+		_ = cmd.Wait() // its output says why
 	}()
 	process, ok := <-started
 	if !ok {

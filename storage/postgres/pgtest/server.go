@@ -51,7 +51,7 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/durward?sslmode=disable", role, password, s.port)
 }
 
-// Superuser returns the address of the database for a user whom nothing binds.
+// Superuser returns the address of the database for a user without restrictions.
 func (s *Server) Superuser() string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/durward?sslmode=disable", s.port)
 }
@@ -86,7 +86,7 @@ func start() (_ *Server, err error) {
 			return nil, err
 		}
 	}
-	// A locale that does not sort by bytes: nothing may depend on it.
+	// The locale does not sort by bytes: nothing may depend on it.
 	cmd := osexec.Command(initdb, "--pgdata="+s.data(), "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8",
 		"--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 	cmd.SysProcAttr, cmd.Dir = &syscall.SysProcAttr{Credential: s.credential}, s.folder
@@ -123,7 +123,7 @@ func (s *Server) run(settings ...string) error {
 		s.process = cmd.Process
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // what it wrote says why
+			_ = cmd.Wait() // its output says why
 			close(s.ended)
 		}
 	}()
@@ -171,7 +171,7 @@ func (s *Server) Exec(tb testing.TB, statement string) {
 	exec(tb, s.Superuser(), statement)
 }
 
-// Query returns what a statement for the superuser says in the first column of its one row, as text.
+// Query runs a statement as the superuser, and returns the first column of its one row, as text.
 func (s *Server) Query(tb testing.TB, statement string) (text string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -255,7 +255,7 @@ func binary(name string) (string, error) {
 	return "", fmt.Errorf("%s is not installed: run `make setup`", name)
 }
 
-// freePort returns a port that nobody listened on a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// credential is whom the server runs as: PostgreSQL refuses to run as root. nil is ourselves.
+// credential returns the user as whom the server runs: PostgreSQL refuses to run as root. nil means the present user.
 func credential() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
