@@ -6,7 +6,7 @@ import "time"
 type ClockReading struct {
 	// Theirs is the time of the other clock, Ours that of this machine when the answer had come.
 	Theirs, Ours time.Time
-	// Trip is how long asking took. Precision is the unit in which the other clock is given.
+	// Trip is the duration of the exchange. Precision is the unit in which the other clock is given.
 	Trip, Precision time.Duration
 }
 

@@ -52,7 +52,7 @@ type CounterBeat struct {
 // ErrCountersLost says that the server has lost the counters of the epoch.
 var ErrCountersLost = errors.New("the counters do not know what nodes have let through")
 
-// NodeLife is how long a node counts as alive after a beat.
+// NodeLife is the time for which a node counts as alive after a beat.
 const NodeLife = time.Second
 
 // CounterKey names a counter.

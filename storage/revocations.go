@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// RevocationLifetime is how long a provider is asked repeatedly to revoke tokens.
+// RevocationLifetime is the time for which a provider is asked repeatedly to revoke tokens.
 const RevocationLifetime = 24 * time.Hour
 
 // Revocation is a request to a provider to revoke tokens that are no longer used (RFC 7009).

@@ -36,7 +36,7 @@ type UsageBatch struct {
 	SentAt time.Time `json:"-"`
 }
 
-// ForgetNodeAfter is how long a node's last number is kept. Each start is a node of its own, and their numbers would
+// ForgetNodeAfter is the time for which a node's last number is kept. Each start is a node of its own, and their numbers would
 // grow without bound. A batch that was added, stayed in a node's files and is sent again after that time counts
 // twice.
 const ForgetNodeAfter = 90 * 24 * time.Hour

@@ -13,7 +13,7 @@ type Task struct {
 	ID string
 	// CreatedAt is the time of creation by the server's clock; zero where the server gives no readable time.
 	CreatedAt time.Time
-	// TTL is how long the server keeps the task; NoTTL where it keeps it without limit or gives no time.
+	// TTL is the time for which the server keeps the task; NoTTL where it keeps it without limit or gives no time.
 	TTL time.Duration
 }
 

@@ -25,7 +25,7 @@ const DefaultConnectTimeout = 5 * time.Second
 // maxAddresses is the number of addresses of one name that are tried. All are checked.
 const maxAddresses = 8
 
-// headStart is how long one address is tried before the next is tried beside it (RFC 8305 section 5).
+// headStart is the time for which one address is tried before the next is tried beside it (RFC 8305 section 5).
 const headStart = 250 * time.Millisecond
 
 // Policy names the destinations that may be dialled beyond public addresses over https. The zero value allows none.

@@ -67,7 +67,7 @@ func (d *dataKeys) current(now time.Time) uint32 {
 	return d.versions[len(d.versions)-1]
 }
 
-// tokenTime is how long tokens sealed by a former data key stay valid after its successor took over. A thief of the
+// tokenTime is the time for which tokens sealed by a former data key stay valid after its successor took over. A thief of the
 // former key can forge tokens until then.
 const tokenTime = 24 * time.Hour
 

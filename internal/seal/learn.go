@@ -14,7 +14,7 @@ const (
 	// the age reloadBefore on, the user waits for that: the keyring was not used for a while.
 	reloadAfter  = 20 * time.Second
 	reloadBefore = 40 * time.Second
-	// retryAfter is the time between tries while the store does not answer. waitFor is how long a user waits for one
+	// retryAfter is the time between tries while the store does not answer. waitFor bounds a user's wait for one
 	// try.
 	retryAfter = 5 * time.Second
 	waitFor    = 250 * time.Millisecond

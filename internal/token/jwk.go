@@ -111,7 +111,7 @@ func parseKey(v strictjson.Value) (jwk, error) {
 		return k, errors.New("key_ops does not have verify")
 	}
 	if kid, ok := v.Get("kid"); ok {
-		if k.id = kid.Str(); !opaque(k.id, maxKeyID) { // nor is what is no string
+		if k.id = kid.Str(); !opaque(k.id, maxKeyID) { // also when it is not a string
 			return k, errors.New("kid is not a string of 1 to 256 bytes")
 		}
 	}

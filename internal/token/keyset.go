@@ -42,9 +42,9 @@ type KeySetOptions struct {
 	CoolDown time.Duration
 	// RetryAfter is the least time between a failed fetch and the next.
 	RetryAfter time.Duration
-	// MaxAge is how old the keys may be while the issuer answers.
+	// MaxAge is the maximum age of the keys while the issuer answers.
 	MaxAge time.Duration
-	// MaxStale is how old the keys may be while the issuer does not answer.
+	// MaxStale is the maximum age of the keys while the issuer does not answer.
 	MaxStale time.Duration
 	// FetchTimeout bounds each request, the reading of the answer included.
 	FetchTimeout time.Duration

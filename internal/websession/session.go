@@ -9,10 +9,10 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// Lifetime is how long a user stays logged in: a working day.
+// Lifetime is the time for which a user stays logged in: a working day.
 const Lifetime = 8 * time.Hour
 
-// leeway is how far one node's clock may be ahead of another's.
+// leeway is the time by which one node's clock may be ahead of another's.
 const leeway = time.Minute
 
 // Session names a user who is logged in with a browser, the client and the issuer.

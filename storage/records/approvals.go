@@ -50,7 +50,7 @@ func (t *texts) approvals(d Dialect) {
 	t.forgetOver = `DELETE FROM approvals WHERE expires_at <= $1` + d.OnlyOwn
 }
 
-// approvalKept is how long an approval can be read after its time is over.
+// approvalKept is the time for which an approval can be read after its time is over.
 const approvalKept = 24 * time.Hour
 
 // scanApprovalAt reads approvals with their status at a time.

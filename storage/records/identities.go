@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// seenInterval is how old SeenAt may be: a write per request would make every request wait for the disk.
+// seenInterval is the maximum age of SeenAt: a write per request would make every request wait for the disk.
 const seenInterval = time.Minute
 
 const (
