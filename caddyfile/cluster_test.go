@@ -28,7 +28,8 @@ func TestClusterSampleRuns(t *testing.T) {
 	}
 }
 
-// TestClusterSampleHasTheWholePipeline: every handler of the macro is written out in it, in its order.
+// TestClusterSampleHasTheWholePipeline checks that every handler of the macro is written out in the sample, in its
+// order.
 func TestClusterSampleHasTheWholePipeline(t *testing.T) {
 	var names func(value any) []string
 	names = func(value any) (found []string) {

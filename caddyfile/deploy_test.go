@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestDeployedCaddyfiles: the Caddyfiles of the compose file and of the chart's manifests are formatted, adapt without a
-// warning, and load.
+// TestDeployedCaddyfiles checks that the Caddyfiles of the compose file and of the chart's manifests are formatted,
+// adapt without a warning, and load.
 func TestDeployedCaddyfiles(t *testing.T) {
 	t.Setenv("DURWARD_PUBLIC_URL", "https://gate.example.com")
 	t.Setenv("DURWARD_ISSUER", "https://id.example.com")
@@ -44,11 +44,11 @@ func TestDeployedCaddyfiles(t *testing.T) {
 			database := pgtest.Database(t)
 			write(t, filepath.Join(dir, "durward_database"), database)
 			write(t, filepath.Join(dir, "url"), database)
-			// Nobody answers there: a node that starts alone counts alone.
+			// No server answers there: a node that starts alone counts alone.
 			for _, key := range []string{"durward_valkey", "counters"} {
 				write(t, filepath.Join(dir, key), "valkey://127.0.0.1:1")
 			}
-			// The test's database is empty: somebody has to make the schema.
+			// The test's database is empty: the test has to make the schema.
 			text = strings.NewReplacer("/run/secrets", dir, "/run/durward", dir, "migrate off", "migrate on").Replace(text)
 			if err := validate(t, adapt(t, []byte(text))); err != nil {
 				t.Fatal(err)

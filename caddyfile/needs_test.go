@@ -11,8 +11,8 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// TestOrder: D07, a configuration in which one of the handlers can never do its work is refused, with what to do; one in which it may
-// be able to is not.
+// TestOrder checks D07: a configuration in which one of the handlers can never do its work is refused, with advice;
+// one in which it may be able to is accepted.
 func TestOrder(t *testing.T) {
 	const (
 		before = " has to come before it"

@@ -76,8 +76,8 @@ func TestEdgeSampleRuns(t *testing.T) {
 	}
 }
 
-// TestHealthAddress: the image's health check and the page about production ask the sample's health site, and no other site of the
-// sample has its port.
+// TestHealthAddress checks that the image's health check and the page about production ask the sample's health site,
+// and no other site of the sample has its port.
 func TestHealthAddress(t *testing.T) {
 	found := regexp.MustCompile(`(?m)^(http://127\.0\.0\.1:(\d+)) \{\n\tbind 127\.0\.0\.1\n\tdurward_auth\n\tdurward_platform health_only\n\}`).FindSubmatch(Edge)
 	if found == nil || strings.Count(string(Edge), ":"+string(found[2])) != 1 {
@@ -114,8 +114,8 @@ func TestTwoSitesNeedAPublicURL(t *testing.T) {
 	}
 }
 
-// TestWhatTheCaddyfileSaysJSONCanSay: the fixture with every word becomes the app's own structure and comes out the same,
-// and every member of the app is in it.
+// TestWhatTheCaddyfileSaysJSONCanSay checks that the fixture with every word becomes the app's own structure and
+// comes out the same, and every member of the app is in it.
 func TestWhatTheCaddyfileSaysJSONCanSay(t *testing.T) {
 	content, err := os.ReadFile("testdata/adapt/option_everything.caddyfiletest")
 	if err != nil {
@@ -153,7 +153,8 @@ func TestWhatTheCaddyfileSaysJSONCanSay(t *testing.T) {
 	}
 }
 
-// TestHandlersInTheWrongOrderRefuse: without durward_auth before them our handlers answer, and let nobody in.
+// TestHandlersInTheWrongOrderRefuse checks that our handlers answer, and let no caller in, without durward_auth
+// before them.
 func TestHandlersInTheWrongOrderRefuse(t *testing.T) {
 	for _, d := range pipeline {
 		if d.name == "durward_auth" || d.name == "durward_dev" || d.name == "durward_session" {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWordsAreDocumented: every word of the global option has its row in docs/configuration.md, and the comment of parseOption
-// has it too.
+// TestWordsAreDocumented checks that every word of the global option has its row in docs/configuration.md, and the
+// comment of parseOption has it too.
 func TestWordsAreDocumented(t *testing.T) {
 	for _, place := range []struct{ path, before, after string }{
 		{"../docs/configuration.md", "(?m)^\\| `", "[ `]"},

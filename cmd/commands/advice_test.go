@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestStartErrorsSayWhatToDo: whatever keeps a gateway from starting, the last line is plain and says what to do.
+// TestStartErrorsSayWhatToDo checks that the last line is plain and gives advice, for every error that keeps a
+// gateway from starting.
 func TestStartErrorsSayWhatToDo(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
 	if err != nil {

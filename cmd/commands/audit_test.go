@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestVerifyErrors: what keeps a verification from being made, and what it finds, are said in plain words.
+// TestVerifyErrors checks that a verification reports, in plain words, its findings and the errors that prevent it.
 func TestVerifyErrors(t *testing.T) {
 	var out, errs strings.Builder
 	cmd := auditVerifyCommand()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestHeldBy: root is given nothing. A key of the gateway's user that its group may read is told of, whoever looks.
+// TestHeldBy checks that root needs no access from others. A key of the gateway's user that its group may read is
+// reported, whichever user runs the check.
 func TestHeldBy(t *testing.T) {
 	path, root := "/", os.Geteuid() == 0
 	if root {

@@ -168,7 +168,7 @@ func answers(status int, body string) func(http.ResponseWriter, string) bool {
 	}
 }
 
-// TestModelsEvalIsBounded: never more requests are under way than are allowed, and the first error ends all.
+// TestModelsEvalIsBounded checks that at most the allowed number of requests run, and that the first error ends all.
 func TestModelsEvalIsBounded(t *testing.T) {
 	const parallel, examples = 3, 60
 	var mu sync.Mutex

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPlaceOfTheSiteThatTakes: the error says the line of the site that takes the gateway's requests, and none where it could be
-// another one.
+// TestPlaceOfTheSiteThatTakes checks that the error says the line of the site that takes the gateway's requests, and
+// none where it could be another one.
 func TestPlaceOfTheSiteThatTakes(t *testing.T) {
 	const text = `{
 	durward {

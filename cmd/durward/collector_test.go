@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestCollector: more garbage may pile up where much is alive, and what is alive is looked at, not garbage.
+// TestCollector checks that more garbage is allowed where the live heap is large, and that live memory is counted,
+// not garbage.
 func TestCollector(t *testing.T) {
 	for alive, want := range map[uint64]int{0: 200, largeHeap - 1: 200, largeHeap: 400, 64 << 30: 400} {
 		if got := gcPercentOf(alive); got != want {

@@ -33,7 +33,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMakeWithoutRights needs a user who is bound by rights.
+// TestMakeWithoutRights needs a user to whom access rights apply.
 func TestMakeWithoutRights(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

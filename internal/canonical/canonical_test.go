@@ -134,7 +134,8 @@ func write(t *rapid.T, b *bytes.Buffer, v any) {
 	blank()
 }
 
-// TestOneForm: all spellings of a value have one canonical form, which is a spelling of it, and other values have others.
+// TestOneForm checks that all spellings of a value have one canonical form, which is a spelling of it, and other
+// values have others.
 func TestOneForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		form := func(v any) string {

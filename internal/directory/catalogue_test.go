@@ -21,7 +21,7 @@ import (
 type documented struct {
 	Provider string
 	Settings []string // as in the Caddyfile
-	Source   string   // "": nobody has read one
+	Source   string   // "": none was read
 	Read     string
 }
 
@@ -74,7 +74,7 @@ func documentedEntries(t *testing.T) map[string]documented {
 	return rows
 }
 
-// settings are what an entry sets beside its addresses, as in the Caddyfile.
+// settings lists the settings of an entry in addition to its addresses, as in the Caddyfile.
 func settings(e storage.DirectoryEntry) []string {
 	var set []string
 	if e.Public {
@@ -107,8 +107,8 @@ func settings(e storage.DirectoryEntry) []string {
 	return set
 }
 
-// TestCatalogueIsDocumented: docs/providers.md has a row for each entry that says what the entry sets, and both say from which
-// documentation it is and when that was read.
+// TestCatalogueIsDocumented checks that docs/providers.md has a row for each entry with the entry's settings, and
+// that both name the documentation that they come from and the date of reading it.
 func TestCatalogueIsDocumented(t *testing.T) {
 	entries, err := Catalogue()
 	if err != nil {
@@ -157,8 +157,8 @@ func TestCatalogueIsDocumented(t *testing.T) {
 	}
 }
 
-// TestCatalogueSourcesAreTheProviders: an entry is from its provider's own documentation, which no other company's page stands in for.
-// That is at a host of the entry's own domain, or at one of these.
+// TestCatalogueSourcesAreTheProviders checks that an entry comes from its provider's own documentation: another
+// company's page is no substitute. That documentation is at a host of the entry's own domain, or at one of these.
 func TestCatalogueSourcesAreTheProviders(t *testing.T) {
 	elsewhere := map[string]string{
 		"atlassian": "github.com/atlassian/", "canva": "www.canva.dev/", "cloudflare-documentation": "github.com/cloudflare/",

@@ -118,7 +118,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestMendsOfAFirstInstall: nothing has to be restored where nothing was ever stored.
+// TestMendsOfAFirstInstall checks that a restore is not advised where nothing was ever stored.
 func TestMendsOfAFirstInstall(t *testing.T) {
 	t.Parallel()
 	missing := []MasterKey{{"{file./key}", "", errors.New("the file is missing")}}

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestStandby: Z-F05, what is said of a primary and of its real standby, before and after the standby takes over.
+// TestStandby checks Z-F05: the findings for a primary and its real standby, before and after the standby takes over.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.NewServer(t)

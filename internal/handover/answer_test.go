@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestGoesOn: an answer goes on when it says that it is chunked and has not written its end.
+// TestGoesOn checks that an answer continues when it says that it is chunked and has not written its end.
 func TestGoesOn(t *testing.T) {
 	const plain, chunked = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", "HTTP/1.1 200 OK\r\nDate: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for name, test := range map[string]struct {
@@ -69,9 +69,9 @@ func (p *pipes) Close() error {
 	return nil
 }
 
-// TestSlowServer: a server that gets no processor for long stretches of time loses nothing: neither when a client has its
-// answer and the server is not done with the request, nor when it has said that the connection is idle and does not read
-// yet, nor when it has read a piece of the next request. It does not matter how long that takes.
+// TestSlowServer checks that a server that gets no CPU time for long periods loses nothing: neither when a client has
+// its answer and the server has not finished the request, nor when it has said that the connection is idle and does
+// not read yet, nor when it has read a piece of the next request. The duration does not matter.
 func TestSlowServer(t *testing.T) {
 	const (
 		// slow is far longer than any stretch that Retire could sensibly wait for.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestReadDeadline: reads end when the server wants, whatever the socket was told before.
+// TestReadDeadline checks that reads end when the server wants, whatever deadline the socket had before.
 func TestReadDeadline(t *testing.T) {
 	const second = time.Second
 	for name, test := range map[string]struct {
@@ -100,7 +100,7 @@ func TestReadDeadline(t *testing.T) {
 	})
 }
 
-// TestWriteDeadline: a write that the socket ends too early goes on where it was.
+// TestWriteDeadline checks that a write that the socket ends too early continues where it was.
 func TestWriteDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, spy, client := pair(t)
@@ -174,7 +174,8 @@ func TestWriteDeadline(t *testing.T) {
 	})
 }
 
-// TestRequestsDeadlines: what net/http sets for one request after the other asks nothing of the socket but the first time.
+// TestRequestsDeadlines checks that the deadlines that net/http sets for successive requests reach the socket only
+// the first time.
 func TestRequestsDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, spy, client := pair(t)

@@ -161,7 +161,7 @@ func (w *wire) wantClosed() {
 	}
 }
 
-// wantEnd waits until the connection is closed, whatever comes before.
+// wantEnd waits until the connection is closed, and ignores everything before.
 func (w *wire) wantEnd() {
 	w.t.Helper()
 	if _, err := io.ReadAll(w.in); late(err) {
@@ -214,7 +214,8 @@ func (v *server) await(want int) {
 
 const request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
 
-// TestSuccession: every connection on which no request has begun serves on, wherever it was.
+// TestSuccession checks that every connection on which no request has begun continues to serve, in whatever state it
+// was.
 func TestSuccession(t *testing.T) {
 	s := newSite(t)
 	one := s.start("one", nil)
@@ -249,7 +250,7 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// TestSuccessorFails: a server that ends before the one that was there has served nobody.
+// TestSuccessorFails checks that a server that ends before its predecessor has served no request.
 func TestSuccessorFails(t *testing.T) {
 	s := newSite(t)
 	one := s.start("one", nil)
@@ -267,13 +268,14 @@ func TestSuccessorFails(t *testing.T) {
 		t.Error("the second was asked")
 	}
 	one.await(1)
-	one.listener.Retire(short(t, patience)) // nobody follows
+	one.listener.Retire(short(t, patience)) // there is no successor
 	kept.send(request)
 	kept.want("one")
 	one.stop()
 }
 
-// TestRequestUnderWay: what has begun is finished where it began, and its connection passed on afterwards.
+// TestRequestUnderWay checks that a request is finished where it began, and that its connection is passed on
+// afterwards.
 func TestRequestUnderWay(t *testing.T) {
 	s := newSite(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -319,7 +321,7 @@ func TestRequestUnderWay(t *testing.T) {
 	two.stop()
 }
 
-// TestStream: a stream does not hold up the succession, and goes on.
+// TestStream checks that a stream does not delay the succession, and continues.
 func TestStream(t *testing.T) {
 	s := newSite(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -344,8 +346,8 @@ func TestStream(t *testing.T) {
 	two.stop()
 }
 
-// TestPipelined: a connection whose server holds a part of the next request is never passed on: what follows would be read
-// as a request of its own.
+// TestPipelined checks that a connection whose server holds a part of the next request is never passed on: the rest
+// would be read as a request of its own.
 func TestPipelined(t *testing.T) {
 	smuggled := "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, second := range map[string]string{
@@ -384,7 +386,7 @@ func TestPipelined(t *testing.T) {
 	})
 }
 
-// TestSealed: TLS and HTTP/2 have state above the socket.
+// TestSealed checks TLS and HTTP/2, which have state above the socket.
 func TestSealed(t *testing.T) {
 	certificate := httptest.NewUnstartedServer(nil)
 	certificate.StartTLS()
@@ -403,7 +405,7 @@ func TestSealed(t *testing.T) {
 		used.send(request)
 		used.want("one")
 		two := s.start("two", nil)
-		one.retire(short(t, 100*time.Millisecond)) // nobody has the client leave
+		one.retire(short(t, 100*time.Millisecond)) // nothing makes the client leave
 		used.wantClosed()
 		later := secure(unused)
 		later.send(request)
@@ -431,8 +433,8 @@ func TestSealed(t *testing.T) {
 	})
 }
 
-// TestLeaving: over TLS, Retire waits for clients that keep a connection of HTTP/1.1 until they have left, and none of
-// their requests is lost.
+// TestLeaving checks that over TLS, Retire waits for clients that keep a connection of HTTP/1.1 until they have left,
+// and none of their requests is lost.
 func TestLeaving(t *testing.T) {
 	certificate := httptest.NewUnstartedServer(nil)
 	certificate.StartTLS()
@@ -487,7 +489,7 @@ func TestLeaving(t *testing.T) {
 	two.stop()
 }
 
-// TestHijacked: a connection that a handler took is its own.
+// TestHijacked checks that a connection that a handler took is left alone.
 func TestHijacked(t *testing.T) {
 	s := newSite(t)
 	taken := make(chan net.Conn, 1)
@@ -513,8 +515,8 @@ func TestHijacked(t *testing.T) {
 	two.stop()
 }
 
-// TestUnderLoad: Z-G01, servers follow one another while clients that never repeat a request call on kept and on new
-// connections. None of the calls is lost.
+// TestUnderLoad checks Z-G01: servers follow one another while clients that never repeat a request call on kept and
+// on new connections. None of the calls is lost.
 func TestUnderLoad(t *testing.T) {
 	s := newSite(t)
 	current := s.start("0", nil)
@@ -570,7 +572,7 @@ func (f *failing) Close() error {
 	return nil
 }
 
-// TestErrors: errors of the socket reach the server, which knows how to wait.
+// TestErrors checks that errors of the socket reach the server, which knows how to wait.
 func TestErrors(t *testing.T) {
 	var sockets Sockets
 	wrong := errors.New("too many open files")
@@ -600,7 +602,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// BenchmarkRead is what a request costs more over a Conn.
+// BenchmarkRead measures the additional cost of a request over a Conn.
 func BenchmarkRead(b *testing.B) {
 	c := &Conn{Conn: null{}, listener: &Listener{}}
 	buffer := make([]byte, serverBuffer)
@@ -661,7 +663,8 @@ func BenchmarkRequest(b *testing.B) {
 	<-done
 }
 
-// processorTime is what the process has used so far. On a machine that others use, too, it says more than the clock.
+// processorTime returns the CPU time that the process has used so far. On a shared machine it says more than the
+// clock.
 func processorTime() int64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -44,7 +44,7 @@ func (s *socketSpy) wantAsked(t *testing.T, reads, readDeadlines, writeDeadlines
 	}
 }
 
-// pair returns a connection, its socket and its client. Without time that passes nobody looks.
+// pair returns a connection, its socket and its client. While no time passes, the listener does not check.
 func pair(t *testing.T) (*Conn, *socketSpy, net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { _ = client.Close() })
@@ -54,7 +54,7 @@ func pair(t *testing.T) (*Conn, *socketSpy, net.Conn) {
 	return c, spy, client
 }
 
-// result is what a Read gave.
+// result holds the result of a Read.
 type result struct {
 	text string
 	err  error
@@ -74,7 +74,7 @@ func background(c *Conn) <-chan result {
 	return ended
 }
 
-// TestLookout: a background read asks nothing of the socket until the listener has looked.
+// TestLookout checks that a background read does not use the socket until the listener has checked.
 func TestLookout(t *testing.T) {
 	past := time.Unix(1, 0)
 	for name, test := range map[string]struct {
@@ -137,7 +137,7 @@ func TestLookout(t *testing.T) {
 				t.Errorf("enlisted %d times", n)
 			}
 			c.listener.mu.Unlock()
-			time.Sleep(2 * lookAfter) // nobody is there
+			time.Sleep(2 * lookAfter) // there is no lookout
 			ended := background(c)
 			_ = client.Close()
 			time.Sleep(lookAfter)
@@ -148,7 +148,8 @@ func TestLookout(t *testing.T) {
 	})
 }
 
-// TestNotInBackground: HTTP/2 reads frames of one byte, and handlers that took a connection over read as they like.
+// TestNotInBackground checks that HTTP/2 reads frames of one byte, and that handlers that took a connection over can
+// read freely.
 func TestNotInBackground(t *testing.T) {
 	for name, c := range map[string]*Conn{
 		"sealed": {phase: active, sealed: true}, "taken over": {phase: gone}, "a request that begins": {phase: begins}, "idle": {phase: idle}, "new": {},
@@ -162,7 +163,7 @@ func TestNotInBackground(t *testing.T) {
 	}
 }
 
-// TestClientLeaves: the context of a request ends when its client leaves, over TLS, too.
+// TestClientLeaves checks that the context of a request ends when its client leaves, over TLS, too.
 func TestClientLeaves(t *testing.T) {
 	certificate := httptest.NewUnstartedServer(nil)
 	certificate.StartTLS()
@@ -200,8 +201,8 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// TestPipelinedMeanwhile: what comes while a request is worked on is the next one, whether the listener looked meanwhile
-// or not.
+// TestPipelinedMeanwhile checks that bytes that come while a request is worked on become the next request, whether
+// the listener checked meanwhile or not.
 func TestPipelinedMeanwhile(t *testing.T) {
 	for name, looks := range map[string]bool{"not looked": false, "looked": true} {
 		t.Run(name, func(t *testing.T) {

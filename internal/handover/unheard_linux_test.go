@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnheard: W02, a connection ends whose client does not even acknowledge what it gets any more, be there something to
-// send to it or not.
+// TestUnheard checks W02: a connection ends when its client does not even acknowledge received data any more, with or
+// without something to send to it.
 func TestUnheard(t *testing.T) {
 	for name, text := range map[string]string{"silent": "", "sending": "x"} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestUnheard(t *testing.T) {
 	}
 }
 
-// deafen makes the system drop whatever comes for a connection, as if its machine had vanished.
+// deafen makes the system drop everything that comes for a connection, as if its machine had vanished.
 func deafen(t *testing.T, c *net.TCPConn) {
 	t.Helper()
 	raw, err := c.SyscallConn()

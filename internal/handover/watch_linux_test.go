@@ -24,8 +24,9 @@ func (v *server) awaitConn(is func(*Conn) bool) {
 	}
 }
 
-// TestWatch: whoever watches learns that the client leaves, or that the server closes the connection, however far net/http's
-// background read has come. That read ends, nothing of the next request is lost, and the connection serves on.
+// TestWatch checks that a watcher learns that the client leaves, or that the server closes the connection, however
+// far net/http's background read has come. That read ends, nothing of the next request is lost, and the connection
+// continues to serve.
 func TestWatch(t *testing.T) {
 	for name, background := range map[string]func(v *server, of *Conn){
 		"whether it has begun or not": func(*server, *Conn) {},
@@ -96,7 +97,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestNotWatched: the background read of what cannot be watched begins at once.
+// TestNotWatched checks that the background read of a connection that cannot be watched begins at once.
 func TestNotWatched(t *testing.T) {
 	c, _, _ := pair(t)
 	State(c, http.StateActive)

@@ -157,7 +157,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestCut: an answer that ends before its end is an error, wherever it is cut.
+// TestCut checks that an answer that ends before its end is an error, wherever it is cut.
 func TestCut(t *testing.T) {
 	for _, whole := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345",
@@ -178,7 +178,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestUntilClose: an answer without a length ends with the connection, which is an end only when it is orderly.
+// TestUntilClose checks that an answer without a length ends with the connection, which is an end only when it is
+// orderly.
 func TestUntilClose(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

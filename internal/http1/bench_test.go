@@ -73,8 +73,8 @@ func answering(b *testing.B, answer []byte) *url.URL {
 	return &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/mcp"}
 }
 
-// BenchmarkRoundTrip sends a POST, as the forwarder makes it, over each client in turn. What an operation costs besides
-// the client, the upstream and the kernel among it, is the same for all. Run it with -cpu 1 and several -count.
+// BenchmarkRoundTrip sends a POST, as the forwarder makes it, over each client in turn. The other costs of an
+// operation, such as the upstream and the kernel, are the same for all. Run it with -cpu 1 and several -count.
 func BenchmarkRoundTrip(b *testing.B) {
 	header := http.Header{
 		"Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2025-11-25"}, "User-Agent": {"tester/1"},
@@ -158,7 +158,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// processorTime is what the process has used so far. On a machine that others use, too, it says more than the clock.
+// processorTime returns the CPU time that the process has used so far. On a shared machine it says more than the
+// clock.
 func processorTime() int64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestChunkBounds: what the framing of chunks may cost is allowed, and not a byte more (CVE-2023-39326).
+// TestChunkBounds checks that the framing of chunks may have its allowed size, and not a byte more (CVE-2023-39326).
 func TestChunkBounds(t *testing.T) {
 	// chunk is a chunk of one byte whose line has that many bytes, which are line-16 bytes of excess.
 	chunk := func(line int) string { return "1;" + strings.Repeat("x", line-2) + "\r\ny\r\n" }

@@ -46,7 +46,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestHandshakeCloses: a connection on which nobody speaks TLS is not left open.
+// TestHandshakeCloses checks that a connection without TLS on the other side is not left open.
 func TestHandshakeCloses(t *testing.T) {
 	m := newMemory(1<<20, false, []byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
 	_, err := New(&inMemory{conns: []*memory{m}}, Options{}).Send(t.Context(), &Request{URL: &url.URL{Scheme: "https", Host: "a.test"}})
@@ -55,7 +55,7 @@ func TestHandshakeCloses(t *testing.T) {
 	}
 }
 
-// TestAliveNoMore: a connection that this side has closed is not asked what it was before.
+// TestAliveNoMore checks that the liveness of a connection that this side has closed is not asked.
 func TestAliveNoMore(t *testing.T) {
 	up := newUpstream(t, func(c *peer) { c.untilGone() })
 	raw, err := net.Dial("tcp", up.l.Addr().String())
@@ -89,7 +89,7 @@ func (s *said) SetReadDeadline(time.Time) (err error) {
 	return err
 }
 
-// TestQuiet: O12, TLS is quiet only when it says that nothing is there.
+// TestQuiet checks O12: TLS is quiet only when it says that there is no data.
 func TestQuiet(t *testing.T) {
 	for name, tc := range map[string]struct {
 		said
@@ -113,7 +113,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestNoProgress: a connection that says nothing and reports nothing is an error, not a loop.
+// TestNoProgress checks that a connection that returns neither data nor an error is an error, not a loop.
 func TestNoProgress(t *testing.T) {
 	c := newConn(&said{}, &said{})
 	c.takeBuffer()
@@ -123,7 +123,7 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// TestDeadIsClosed: an idle connection that turns out to be useless is closed.
+// TestDeadIsClosed checks that an idle connection that turns out to be useless is closed.
 func TestDeadIsClosed(t *testing.T) {
 	up := newUpstream(t, func(c *peer) {
 		for c.request() != nil {
@@ -141,7 +141,7 @@ func TestDeadIsClosed(t *testing.T) {
 	}
 }
 
-// TestHeadBound: the headers of an answer may have as many bytes as allowed, and no more.
+// TestHeadBound checks that the headers of an answer may have as many bytes as allowed, and no more.
 func TestHeadBound(t *testing.T) {
 	for text, want := range map[string]error{
 		"HTTP/1.1 204 N\r\nX: 12345\r\n\r\n": nil, "HTTP/1.1 204 N\r\nX: 123456\r\n\r\n": errTooLarge, "HTTP/1.1 204 N\r\nX: 123456789": errTooLarge,

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// watched is a context that counts who waits for its end, and who has stopped waiting.
+// watched is a context that counts the waiters for its end, and those that have stopped waiting.
 type watched struct {
 	context.Context
 	began, stopped int
-	late           bool // its end has come before who waits could stop
+	late           bool // its end has come before the waiter could stop
 }
 
 func (w *watched) AfterFunc(func()) (stop func() bool) {
@@ -29,8 +29,8 @@ func (w *watched) AfterFunc(func()) (stop func() bool) {
 	}
 }
 
-// TestWatchEnds: nobody waits for the end of a context any more once its request has ended, however that was; and a connection
-// that the context's end has reached serves nobody else.
+// TestWatchEnds checks that nothing waits for the end of a context any more once its request has ended in any way,
+// and that a connection that the context's end has reached serves no other request.
 func TestWatchEnds(t *testing.T) {
 	const part = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12"
 	for name, tc := range map[string]struct {
@@ -86,7 +86,7 @@ func (d over1) DialPlain(context.Context, string, string) (net.Conn, error) {
 	return made, nil
 }
 
-// TestReady: an answer is ready when nothing of its body has to be waited for.
+// TestReady checks that an answer is ready when its body can be read without waiting.
 func TestReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer      string
@@ -125,7 +125,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestLinger: an upstream that has answered early may read the rest of the request, but not for long.
+// TestLinger checks that an upstream that has answered early may read the rest of the request, but not for long.
 func TestLinger(t *testing.T) {
 	const rest = 64 << 10
 	for _, tc := range []struct {
@@ -161,7 +161,7 @@ func TestLinger(t *testing.T) {
 				if took := time.Since(start); took != tc.took {
 					t.Errorf("took %v, want %v", took, tc.took)
 				}
-				// What the first write had beside the body was its headers.
+				// The first write had only the headers in addition to the body.
 				if n := <-read; n < tc.read || n >= tc.read+1<<10 || c.pool.idle != 0 {
 					t.Errorf("the upstream read %d bytes more, want %d; %d idle connections", n, tc.read, c.pool.idle)
 				}
@@ -199,7 +199,7 @@ func (s *stubborn) Close() error {
 	return nil
 }
 
-// TestCloseWaits: when Close returns nobody reads the request's body any more.
+// TestCloseWaits checks that nothing reads the request's body any more when Close returns.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &stubborn{answer: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12"), closed: make(chan struct{}), release: make(chan struct{})}
@@ -225,7 +225,7 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// TestIdleOrder: the list of idle connections stays in order when one is taken out of its middle.
+// TestIdleOrder checks that the list of idle connections stays in order when one is taken out of its middle.
 func TestIdleOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Int32

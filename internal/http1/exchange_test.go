@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// TestCancelled is W05: the context's end closes the connection whatever the exchange is doing, and is the error.
+// TestCancelled checks W05: the context's end closes the connection whatever the exchange is doing, and is the error.
 func TestCancelled(t *testing.T) {
 	for _, tc := range []struct {
 		name, answer string
 		body         int
-		silent       bool // nobody reads the answer at that moment
+		silent       bool // the answer is not being read at that moment
 	}{
 		{"W05 before the answer", "", 2, false},
 		{"W05 in the headers", "HTTP/1.1 200 OK\r\nX:", 2, false},
@@ -82,7 +82,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCancelledLate: a context that ends after the answer does not touch the connection that serves others by then.
+// TestCancelledLate checks that a context that ends after the answer does not touch the connection that serves others
+// by then.
 func TestCancelledLate(t *testing.T) {
 	up := newUpstream(t, func(c *peer) {
 		for c.request() != nil {
@@ -141,7 +142,7 @@ func (s stuck) DialPlain(ctx context.Context, n, a string) (net.Conn, error) {
 	return s.DialContext(ctx, n, a)
 }
 
-// TestClose: the answer may be closed at any time, by anyone.
+// TestClose checks that the answer may be closed at any time, by any goroutine.
 func TestClose(t *testing.T) {
 	const stream = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n"
 	begin := func(t *testing.T, answer string) (*http.Response, *Client, chan bool) {
@@ -210,7 +211,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestHoldsNoBuffer: a stream that waits has nothing but its connection.
+// TestHoldsNoBuffer checks that a stream that waits holds only its connection.
 func TestHoldsNoBuffer(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -255,7 +256,7 @@ func TestHoldsNoBuffer(t *testing.T) {
 	}
 }
 
-// TestReadSizes: however little room a reader gives, it gets the same bytes.
+// TestReadSizes checks that a reader gets the same bytes, however little room it gives.
 func TestReadSizes(t *testing.T) {
 	want := strings.Repeat("0123456789", 1000)
 	chunked := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -288,7 +289,7 @@ func TestReadSizes(t *testing.T) {
 	}
 }
 
-// TestLargeBodies: bodies beyond the first write, and upstreams that answer before they have read them.
+// TestLargeBodies checks bodies beyond the first write, and upstreams that answer before they have read them.
 func TestLargeBodies(t *testing.T) {
 	body := strings.Repeat("0123456789abcdef", 1<<20/16)
 	huge := strings.Repeat(body, 32) // more than the kernel takes
@@ -361,7 +362,8 @@ func TestLargeBodies(t *testing.T) {
 	})
 }
 
-// TestHalfWritten: a write that fails half-way is not repeated, and an answer that is there already is heard.
+// TestHalfWritten checks that a write that fails half-way is not repeated, and that an answer that is already there
+// is read.
 func TestHalfWritten(t *testing.T) {
 	for _, tc := range []struct {
 		name, answer string
@@ -407,7 +409,7 @@ func (d *halves) Write(p []byte) (int, error) {
 
 var errSource = errors.New("no more")
 
-// TestRefused: what is not sent, and that no connection is used for it.
+// TestRefused checks which requests are refused, and that no connection is used for them.
 func TestRefused(t *testing.T) {
 	at := &url.URL{Scheme: "http", Host: "up.test", Path: "/mcp"}
 	for _, tc := range []struct {

@@ -111,7 +111,7 @@ func (d *inMemory) DialPlain(ctx context.Context, n, a string) (net.Conn, error)
 	return d.DialContext(ctx, n, a)
 }
 
-// outcome is what a caller sees of one exchange.
+// outcome holds the result of one exchange as a caller sees it.
 type outcome struct {
 	Status int
 	Header http.Header

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPrepare: the bytes of a request, and that they leave in one write when they fit into 16 KiB.
+// TestPrepare checks the bytes of a request, and that they leave in one write when they fit into 16 KiB.
 func TestPrepare(t *testing.T) {
 	at := func(text string) *url.URL {
 		u, err := url.Parse(text)
@@ -68,7 +68,7 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-// TestHeaderRule: whose a header is does not depend on how it is spelled, nor on its length.
+// TestHeaderRule checks that the owner of a header does not depend on its spelling, nor on its length.
 func TestHeaderRule(t *testing.T) {
 	for name, want := range map[string]headerOwner{
 		"Host": ours, "Content-Length": ours, "Transfer-Encoding": ours, "Trailer": ours,

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFieldValue: every byte is judged alike wherever it stands, whatever stands around it.
+// TestFieldValue checks that every byte is judged alike, wherever it stands and whatever is around it.
 func TestFieldValue(t *testing.T) {
 	for b := range 256 {
 		want := b == '\t' || b >= ' ' && b != 0x7f

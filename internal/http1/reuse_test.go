@@ -45,7 +45,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestStale: what happened on a connection while it was idle is found out before anything is written to it.
+// TestStale checks that the state of a connection after idling is found out before anything is written to it.
 func TestStale(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -99,7 +99,8 @@ func readable(t *testing.T, c *conn) {
 	}
 }
 
-// TestSentTwice is W11: what is sent again when the connection dies after the request and before the answer.
+// TestSentTwice checks W11: which requests are sent again when the connection dies after the request and before the
+// answer.
 func TestSentTwice(t *testing.T) {
 	half := func(c *peer) { c.say("HTTP/1.1 200 O") }
 	for _, tc := range []struct {
@@ -166,7 +167,7 @@ func TestSentTwice(t *testing.T) {
 	}
 }
 
-// TestNothingWritten: a kept connection that fails before it takes a byte costs nothing but itself.
+// TestNothingWritten checks that a kept connection that fails before it takes a byte costs only that connection.
 func TestNothingWritten(t *testing.T) {
 	up := newUpstream(t, func(c *peer) {
 		for c.request() != nil {
@@ -187,8 +188,8 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// TestEndWithAnswer: a connection whose end came together with the last bytes of an answer is not asked again: the next request
-// would be lost with it.
+// TestEndWithAnswer checks that a connection is not used again when its end came together with the last bytes of an
+// answer: the next request would be lost with it.
 func TestEndWithAnswer(t *testing.T) {
 	for name, reads := range map[string][]string{
 		"with all of it":      {ok},
@@ -416,7 +417,7 @@ func TestIdleLimits(t *testing.T) {
 	})
 }
 
-// TestClosingIdle: a connection in use outlives CloseIdleConnections, but is not kept after it.
+// TestClosingIdle checks that a connection in use outlives CloseIdleConnections, but is not kept after it.
 func TestClosingIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Int32
@@ -461,7 +462,8 @@ func TestNoKeepAlive(t *testing.T) {
 	}
 }
 
-// TestMaxConns: busy and idle connections together stay within the limit, and who waits can give up.
+// TestMaxConns checks that busy and idle connections together stay within the limit, and that a waiting request can
+// give up.
 func TestMaxConns(t *testing.T) {
 	var open, most atomic.Int32
 	up := newUpstream(t, func(c *peer) {
@@ -515,7 +517,7 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// TestGivesUpWaiting: who gave up waiting for a slot is not counted any more.
+// TestGivesUpWaiting checks that a request that gave up waiting for a slot is not counted any more.
 func TestGivesUpWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Int32
@@ -546,8 +548,8 @@ func TestGivesUpWaiting(t *testing.T) {
 	})
 }
 
-// TestNoBleed is O12: over few connections, with answers delayed, cancelled, cut and longer than they say, nobody gets
-// another's answer or header.
+// TestNoBleed checks O12: over few connections, with answers delayed, cancelled, cut and longer than announced, no
+// request gets another's answer or header.
 func TestNoBleed(t *testing.T) {
 	rounds := 4000
 	if testing.Short() {

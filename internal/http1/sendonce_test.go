@@ -93,7 +93,7 @@ func TestSentOnceMore(t *testing.T) {
 	}
 }
 
-// TestCancelledOnce: a request whose context ends takes no other connection along.
+// TestCancelledOnce checks that a request whose context ends closes no other connection.
 func TestCancelledOnce(t *testing.T) {
 	asked := make(chan bool, 2)
 	up := newUpstream(t, func(c *peer) {

@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal/sealtest"
 )
 
-// TestSilent: L01, a request does not show the credential that was put on it.
+// TestSilent checks L01: a request does not show its credential.
 func TestSilent(t *testing.T) {
 	r := http1.Request{
 		Method: "POST", URL: &url.URL{Scheme: "https", Host: "up.example", RawQuery: "key=" + sealtest.Canary},

@@ -67,7 +67,7 @@ func (r *ofLength) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestTLSStale: a TLS connection that the upstream closed while it was idle costs nothing.
+// TestTLSStale checks that a TLS connection that the upstream closed while it was idle costs nothing.
 func TestTLSStale(t *testing.T) {
 	conns := make(chan net.Conn, 10)
 	up, c, d := secure(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("{}")) }, func(s *httptest.Server) {
@@ -87,7 +87,7 @@ func TestTLSStale(t *testing.T) {
 	}
 }
 
-// TestTLSHandshake: what refuses the handshake, in types that a caller can tell from a broken answer.
+// TestTLSHandshake checks that a refused handshake has an error type that a caller can tell from a broken answer.
 func TestTLSHandshake(t *testing.T) {
 	serve := func(http.ResponseWriter, *http.Request) { t.Error("a request came through") }
 	t.Run("untrusted", func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestTLSHandshake(t *testing.T) {
 	})
 }
 
-// TestTLSMore is O12 inside of TLS: what an upstream says beyond its answer may be with us already, out of sight of the
-// socket. It does not become the next answer.
+// TestTLSMore checks O12 inside of TLS: bytes of an upstream beyond its answer may already be with us, invisible to
+// the socket. They do not become the next answer.
 func TestTLSMore(t *testing.T) {
 	cert := func() tls.Certificate {
 		s := httptest.NewUnstartedServer(nil)

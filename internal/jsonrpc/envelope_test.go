@@ -47,8 +47,8 @@ func TestLooseID(t *testing.T) {
 	}
 }
 
-// FuzzReadEnvelope: what is taken for a response or a request is that to encoding/json, which folds case and takes the last of
-// several members.
+// FuzzReadEnvelope checks that a text taken for a response or a request is the same to encoding/json, which folds
+// case and takes the last of several members.
 func FuzzReadEnvelope(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"a":"\ud800"}}`))
 	f.Add([]byte(`{"id":"\u0061","method":"x","params":{},"param\u017f":1}`))

@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// FuzzParse is attack M05: whatever is accepted must mean the same to encoding/json, read with structs (which fold case
-// and take the last of several members) and with maps (which do neither).
+// FuzzParse checks attack M05: an accepted text must mean the same to encoding/json, read with structs (which fold
+// case and take the last of several members) and with maps (which do neither).
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		modernCall, `[{"jsonrpc":"2.0","id":1,"method":"a"}]`, `{"jsonrpc":"2.0","id":1,"METHOD":"a"}`, `{"jsonrpc":"2.0","\u006dethod":"a"}`,

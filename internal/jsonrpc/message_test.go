@@ -266,7 +266,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// TestAsTask: a call that asks to be run as a task says so in params, nowhere else.
+// TestAsTask checks that a call that asks to be run as a task says so in params, nowhere else.
 func TestAsTask(t *testing.T) {
 	for params, want := range map[string]bool{
 		`{"name":"a","task":{"ttl":1}}`:                true,

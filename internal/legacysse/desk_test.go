@@ -40,7 +40,7 @@ func TestMerged(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	box.Open("a")
-	// An event is not torn: what is delivered waits for its end.
+	// An event is not torn: delivered messages wait for its end.
 	write("data: half")
 	if !desk.Deliver("a", []byte(`{"id":1}`)) || desk.Deliver("b", []byte(`{"id":2}`)) {
 		t.Error("delivered to the wrong stream")
@@ -74,7 +74,7 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// TestMergedHoldsOnce: W01. An event that passed a filter is not copied again to wait for its client.
+// TestMergedHoldsOnce checks W01: an event that passed a filter is not copied again to wait for its client.
 func TestMergedHoldsOnce(t *testing.T) {
 	var held []byte
 	src := ssewire.NewRewriter(strings.NewReader("data: abc\n\n"), 1<<10, func(data []byte) ([]byte, bool) {

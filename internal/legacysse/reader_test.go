@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// ours is what endpoints are replaced by in these tests.
+// ours is the replacement of endpoints in these tests.
 const ours = "/ours?sessionId=sealed"
 
 func replaced(announced string) (string, error) {
@@ -89,7 +89,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestReaderPassesAtOnce: nothing waits for what comes after it, once it is known what it is.
+// TestReaderPassesAtOnce checks that bytes do not wait for later ones once it is known what they are.
 func TestReaderPassesAtOnce(t *testing.T) {
 	in, feed := io.Pipe()
 	defer in.Close()
@@ -107,7 +107,8 @@ func TestReaderPassesAtOnce(t *testing.T) {
 	}
 }
 
-// TestReaderKeepsErrors: what broke the stream is what the reader ends with, also when it came with the last data.
+// TestReaderKeepsErrors checks that the reader ends with the error that broke the stream, also when it came with the
+// last data.
 func TestReaderKeepsErrors(t *testing.T) {
 	broken := errors.New("broken")
 	for _, in := range []string{"", "event: endpoint\nda", "event: endpoint\ndata: /theirs\n\n", "data: x\n\ndata: y"} {
@@ -123,7 +124,7 @@ func TestReaderKeepsErrors(t *testing.T) {
 	}
 }
 
-// FuzzReader: an endpoint never passes, and a stream without one passes unchanged, however it arrives.
+// FuzzReader checks that an endpoint never passes, and a stream without one passes unchanged, however it arrives.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		"event: endpoint\ndata: /theirs\n\ndata: x\n\n", ": c\r\n\r\nevent:endpoint\rdata:/theirs\r\rx", "data: x\n\nevent: endpoint\n\n",

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOtherShapes: what stands where something else is meant is neither taken for it nor refused.
+// TestOtherShapes checks that a value of an unexpected type is neither taken for a list nor refused.
 func TestOtherShapes(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"id":1,"result":[1,2]}`: "",
@@ -34,7 +34,7 @@ func TestOtherShapes(t *testing.T) {
 	}
 }
 
-// TestNothingCreated: a task is made by its own kind of answer alone, and has an id.
+// TestNothingCreated checks that only the right kind of answer makes a task, and that a task has an id.
 func TestNothingCreated(t *testing.T) {
 	for _, in := range []string{
 		`{"result":{"resultType":"complete","x":"task","taskId":"t"}}`, `{"result":{"resultType":"task"}}`, `{"result":{"resultType":"task","taskId":""}}`,
@@ -45,7 +45,7 @@ func TestNothingCreated(t *testing.T) {
 	}
 }
 
-// TestUnchangedText: a text that nothing is taken out of is given back itself.
+// TestUnchangedText checks that Message returns a text itself when nothing is removed.
 func TestUnchangedText(t *testing.T) {
 	in := []byte(`{"result":{"tools":[` + tool("a") + `],"cacheScope":"private"}}`)
 	if got, err := (&Filter{View: visible, Private: true}).Message(in); err != nil || &got[0] != &in[0] {
@@ -53,7 +53,7 @@ func TestUnchangedText(t *testing.T) {
 	}
 }
 
-// TestViewOnce: the view is asked once for each text, also when it fails.
+// TestViewOnce checks that the view is asked once for each text, also when it fails.
 func TestViewOnce(t *testing.T) {
 	const news = `{"method":"notifications/resources/updated","params":{"uri":"a"}}`
 	list := `{"result":{"tools":[` + tool("a") + `],"prompts":[]}}`
@@ -75,7 +75,7 @@ func TestViewOnce(t *testing.T) {
 	}
 }
 
-// TestM11OddCursors: a cursor that some readers see and others do not stays none, whatever comes behind it.
+// TestM11OddCursors checks that a cursor that only some readers see counts as none, whatever comes after it.
 func TestM11OddCursors(t *testing.T) {
 	filter := &Filter{View: visible, Cursor: func(List, string) (string, error) { return "sealed", nil }}
 	for _, in := range []string{`{"result":{"tools":[],"NEXTCURSOR":null}}`, `{"result":{"tools":[],"NextCursor":"secret","nextCursor":null}}`} {
@@ -89,7 +89,7 @@ func TestM11OddCursors(t *testing.T) {
 	}
 }
 
-// TestHiddenWithItsList: what is cut out of a message that is hidden goes with it.
+// TestHiddenWithItsList checks that the cuts in a hidden message go with it.
 func TestHiddenWithItsList(t *testing.T) {
 	hidden := `{"method":"notifications/resources/updated","params":{"uri":"secret"},"result":{"tools":[` + tool("secret") + `,` + tool("a") + `]}}`
 	shown := `{"result":{"tools":[` + tool("secret") + `,` + tool("b") + `]}}`
@@ -99,7 +99,7 @@ func TestHiddenWithItsList(t *testing.T) {
 	}
 }
 
-// TestStrayNews: in the answer to something else, a text that no server wrote for a list passes, whatever it is.
+// TestStrayNews checks that in the answer to another request every text passes that no server wrote for a list.
 func TestStrayNews(t *testing.T) {
 	for _, in := range []string{`{"x":"updated",}`, `{"a":"resources/updated",}`, `{"a":"others","b":"updated",}`} {
 		if got, err := (&Filter{View: visible, Stray: true}).Message([]byte(in)); err != nil || string(got) != in {

@@ -68,7 +68,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestUnreadable: what some readers of JSON would take for a list, and others not, is nobody's.
+// TestUnreadable checks that a text that only some readers of JSON would take for a list is shown to none.
 func TestUnreadable(t *testing.T) {
 	x := tool("secret")
 	for _, in := range []string{

@@ -69,7 +69,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzReader: no framing and no chunking of a stream lets a secret through.
+// FuzzReader checks that no framing and no chunking of a stream lets a secret through.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("id: 1\ndata: {\"result\":{\"tools\":[{\"name\":\"secret\"}]}}\n\n"))
 	f.Add([]byte("data: {\"result\":\rdata: {\"tools\":[{\"name\":\"secret\"},{\"name\":\"a\"}]}}\r\r\n:x\n\ndata:x"))

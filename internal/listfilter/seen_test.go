@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSeen: what was seen of a text can make it be decided on once more; a text without a list, and one that cannot be
-// read, ask nobody.
+// TestSeen checks that Seen can make a text be decided on once more, and that it is not called for a text without a
+// list and for one that cannot be read.
 func TestSeen(t *testing.T) {
 	text := `{"result":{"tools":[{"name":"a"},{"name":"b"}]}}`
 	var asked []string

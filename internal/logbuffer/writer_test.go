@@ -15,7 +15,7 @@ import (
 
 // reader is a log's end that may stop to read, and fail.
 type reader struct {
-	gate sync.RWMutex // held by who keeps it from reading
+	gate sync.RWMutex // held to keep it from reading
 
 	mu     sync.Mutex
 	got    []string
@@ -48,7 +48,8 @@ func (r *reader) breaks(err error) {
 	r.broken = err
 }
 
-// stuck is a reader that does not read until it is let go. In a bubble of synctest, channels are what waits.
+// stuck is a reader that does not read until it is let go. In a bubble of synctest, only waiting on channels is
+// allowed.
 type stuck struct {
 	reader
 	letGo chan struct{}
@@ -120,7 +121,7 @@ func TestOrderIsKept(t *testing.T) {
 	})
 }
 
-// TestLinesAreCopied: zap writes every line into the same buffer.
+// TestLinesAreCopied checks that lines are copied: zap writes every line into the same buffer.
 func TestLinesAreCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
@@ -139,7 +140,8 @@ func TestLinesAreCopied(t *testing.T) {
 	})
 }
 
-// TestBlocked: fault Z-X03. Nobody reads, Write goes on, what has no room is dropped and counted, and the log says where.
+// TestBlocked checks fault Z-X03: the log is not read, Write continues, lines without room are dropped and counted,
+// and the log says where.
 func TestBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
@@ -157,7 +159,7 @@ func TestBlocked(t *testing.T) {
 		if len(out.got) != 0 || dropped.lines != 3 {
 			t.Fatalf("%d written, %d dropped", len(out.got), dropped.lines)
 		}
-		out.letGo <- struct{}{} // one line leaves: what waits is taken, and there is room
+		out.letGo <- struct{}{} // one line leaves: the waiting ones are taken, and there is room
 		synctest.Wait()
 		writes(t, w, "d\n")
 		close(out.letGo)
@@ -172,7 +174,7 @@ func TestBlocked(t *testing.T) {
 	})
 }
 
-// TestManySmallLines: lines are bounded in number too, because each takes more than its bytes.
+// TestManySmallLines checks that lines are bounded in number too, because each takes more than its bytes.
 func TestManySmallLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
@@ -196,7 +198,7 @@ func TestManySmallLines(t *testing.T) {
 	})
 }
 
-// TestTooLarge: a line without room anywhere is a gap like others.
+// TestTooLarge checks that a line without room anywhere is a gap like others.
 func TestTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out reader
@@ -212,7 +214,7 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// TestBroken: lines that cannot be written are dropped lines.
+// TestBroken checks that lines that cannot be written are dropped lines.
 func TestBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out reader
@@ -232,7 +234,8 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// TestCloseIsBounded: nobody reads, and the process ends all the same. Should somebody read yet, nothing is lost.
+// TestCloseIsBounded checks that the process ends although the log is not read. Nothing is lost when reading resumes
+// in time.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
@@ -257,7 +260,7 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// TestCloseWaits: a reader who is slow gets everything, within the time there is.
+// TestCloseWaits checks that a slow reader gets everything, within the time there is.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
@@ -271,7 +274,7 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// TestFlush: what was written has left, and the writer goes on.
+// TestFlush checks that the written lines have left, and that the writer continues.
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
@@ -296,8 +299,8 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// TestLastLines: a line that may be the process's last has left before Write returns. Who does not read makes nobody wait for
-// every line.
+// TestLastLines checks that a line that may be the process's last has left before Write returns. A stopped reader
+// does not make callers wait for every line.
 func TestLastLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newStuck()
@@ -316,13 +319,13 @@ func TestLastLines(t *testing.T) {
 		}
 		last = false
 		out.gate.Lock()
-		writes(t, w, "serving\n") // and waits for nobody
+		writes(t, w, "serving\n") // and waits for no reader
 		out.gate.Unlock()
 		closes(t, w)
 	})
 }
 
-// TestFinishKeepsItOpen: the last lines of a process come after its logs were finished.
+// TestFinishKeepsItOpen checks that the last lines of a process come after its logs were finished.
 func TestFinishKeepsItOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out reader
@@ -341,7 +344,7 @@ func TestFinishKeepsItOpen(t *testing.T) {
 	})
 }
 
-// TestAfterClose: who still logs to what was closed learns what its writer says to that.
+// TestAfterClose checks that a caller that writes to a closed log gets the error of its writer.
 func TestAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out reader
@@ -355,7 +358,7 @@ func TestAfterClose(t *testing.T) {
 	})
 }
 
-// TestManyWriters: with -race, and every line is there or counted.
+// TestManyWriters checks, with -race, that every line is there or counted.
 func TestManyWriters(t *testing.T) {
 	var out reader
 	var dropped counter

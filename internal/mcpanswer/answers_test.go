@@ -6,8 +6,8 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// TestReplayedBeginning: the event with which a stream of the TypeScript SDK began comes as {} when it is replayed. Its data
-// does not pass, its id does, and nobody is told of an answer that others may have written.
+// TestReplayedBeginning checks that the event with which a stream of the TypeScript SDK began comes as {} when it is
+// replayed. Its data does not pass, its id does, and it is not reported as an answer, which others may have written.
 func TestReplayedBeginning(t *testing.T) {
 	for name, tc := range map[string]struct {
 		event ssewire.Event

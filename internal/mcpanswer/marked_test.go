@@ -2,7 +2,8 @@ package mcpanswer
 
 import "testing"
 
-// TestMarked: what a server asks, and what it takes back, bears a marked id; its answers and news do not.
+// TestMarked checks that a server's requests, and their cancellations, bear a marked id; its answers and
+// notifications do not.
 func TestMarked(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{`{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"id":7}}`, `{"jsonrpc":"2.0","id":<7>,"method":"sampling/createMessage","params":{"id":7}}`},

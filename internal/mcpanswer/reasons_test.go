@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
-// TestReasons: whoever is told of what was dropped is told why, each time.
+// TestReasons checks that Dropped gets the reason for every dropped message.
 func TestReasons(t *testing.T) {
 	const (
 		mine    = `{"jsonrpc":"2.0","id":1,"result":{}}`
@@ -52,7 +52,7 @@ func TestReasons(t *testing.T) {
 			}
 		})
 	}
-	a := Answers{} // nobody asks of a client of 2026-07-28
+	a := Answers{} // servers ask nothing of a client of 2026-07-28
 	a.Dropped = func(why Reason) {
 		if why != Request {
 			t.Errorf("told %q", why)

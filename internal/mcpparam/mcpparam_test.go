@@ -17,7 +17,7 @@ func param(header string, path ...string) mcpparam.Param {
 	return mcpparam.Param{Header: header, Path: path}
 }
 
-// TestRead: annotations are those that the protocol has; where one is wrong, there are none.
+// TestRead checks that annotations are those that the protocol has; where one is wrong, there are none.
 func TestRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		schema string
@@ -124,7 +124,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// FuzzHeaders: what leaves can stand in a header, and says what was sent.
+// FuzzHeaders checks that the headers for the server are valid, and say what the client sent.
 func FuzzHeaders(f *testing.F) {
 	f.Add(`{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}`, `{"a":"eu"}`, "eu")
 	f.Add(`{"properties":{"a":{"type":"integer","x-mcp-header":"A"}}}`, `{"a":1e3}`, "1000")

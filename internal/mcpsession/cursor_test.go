@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestM11Cursors: a cursor is good for the caller, server and list that it was made for, and tells nothing.
+// TestM11Cursors checks that a cursor is valid for the caller, server and list for which it was made, and reveals
+// nothing.
 func TestM11Cursors(t *testing.T) {
 	c := New(newGCM(t), fixed)
 	for _, cursor := range []string{"", "secret tool", "ü\n", strings.Repeat("~", MaxCursor)} {

@@ -20,8 +20,8 @@ func (h hmacs) CheckMAC(message, tag []byte) bool {
 	return hmac.Equal(h.AppendMAC(nil, message), tag)
 }
 
-// TestQuestions: an answer is to what was asked of exactly this client in this session, at any node, and the server gets its id as
-// it wrote it.
+// TestQuestions checks that an answer belongs to a question to exactly this client in this session, at any node, and
+// that the server gets its id as it wrote it.
 func TestQuestions(t *testing.T) {
 	asks, answers := NewQuestions(hmacs{"k"}), NewQuestions(hmacs{"k"})
 	b := Binding{Organization: "o", User: "alice", Agent: "a", Server: "s"}

@@ -88,7 +88,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBegin: sessions of the gateway's own are told apart, and upstreams do not see them.
+// TestBegin checks that sessions of the gateway's own are told apart, and upstreams do not see them.
 func TestBegin(t *testing.T) {
 	a, b := Begin(), Begin()
 	if a.Upstream == b.Upstream || !a.Own || a.Forwarded() != "" {

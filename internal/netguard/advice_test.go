@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestAdvice: W17: what a refusal names is the line that lifts it.
+// TestAdvice checks W17: a refusal names the line that lifts it.
 func TestAdvice(t *testing.T) {
 	for _, tc := range []struct {
 		err  error

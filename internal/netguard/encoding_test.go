@@ -33,7 +33,8 @@ func packed(t *testing.T, encoding, text string) []byte {
 	return b.Bytes()
 }
 
-// TestFetchEncoded: B06: what is compressed unasked is read all the same, and costs no more than what is not.
+// TestFetchEncoded checks B06: an answer that is compressed unasked is read nevertheless, and costs no more than a
+// plain one.
 func TestFetchEncoded(t *testing.T) {
 	const text = `{"access_token":"a"}`
 	zipped, zstandard := packed(t, "gzip", text), packed(t, "zstd", text)

@@ -429,7 +429,8 @@ func FuzzCheckURL(f *testing.F) {
 		if u.Scheme != "https" || u.User != nil || u.Hostname() == "" {
 			t.Fatalf("%q passes", s)
 		}
-		// What passes is a public address or a name, and never something that a C resolver would read as a number.
+		// A host that passes is a public address or a name, and never something that a C resolver would read as a
+		// number.
 		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
 			if err := g.checkAddr(a, false); err != nil {
 				t.Fatalf("%q passes: %v", s, err)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestAnswers is the table of docs/providers.md: what real providers answer, as their documentation shows it, and what it means.
+// TestAnswers checks the table of docs/providers.md: real providers' answers, as their documentation shows them, and
+// their meaning.
 func TestAnswers(t *testing.T) {
 	const hour = time.Hour
 	for _, tc := range []struct {
@@ -108,7 +109,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswerLabels: the same answer means the same under every label, and under none.
+// TestAnswerLabels checks that the same answer means the same with every Content-Type, and with none.
 func TestAnswerLabels(t *testing.T) {
 	for _, label := range []string{"application/json", "text/plain", "text/html", "application/x-www-form-urlencoded", "text/javascript", "nonsense", ""} {
 		for _, body := range []string{`{"access_token":"a","token_type":"Bearer"}`, "access_token=a&token_type=Bearer"} {
@@ -120,7 +121,7 @@ func TestAnswerLabels(t *testing.T) {
 	}
 }
 
-// TestAnswersKeepSecrets: a refusal in words that are no code keeps what was sent out of them, too.
+// TestAnswersKeepSecrets checks that a refusal in words that are no code does not show what was sent, either.
 func TestAnswersKeepSecrets(t *testing.T) {
 	for _, body := range []string{
 		`{"error":"bad token REFRESH-CANARY"}`, `{"message":"bad token REFRESH-CANARY"}`, "error=REFRESH-CANARY&error_description=REFRESH-CANARY",

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// reply is what a fake answers. "BASE" in it stands for the fake's own URL.
+// reply is the answer of a fake. "BASE" in it stands for the fake's own URL.
 type reply struct {
 	status int
 	header map[string]string

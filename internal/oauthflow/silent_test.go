@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal/sealtest"
 )
 
-// TestSilent: L01, what holds codes, verifiers, secrets and tokens does not show them.
+// TestSilent checks L01: types that hold codes, verifiers, secrets and tokens do not show them.
 func TestSilent(t *testing.T) {
 	secret := seal.NewSecret(sealtest.Canary)
 	callback, err := oauthflow.ParseCallback(url.Values{"state": {"s"}, "code": {sealtest.Canary}})

@@ -107,8 +107,8 @@ func TestTokenResponse(t *testing.T) {
 	}
 }
 
-// TestEncodedAnswer: B06: an answer that is compressed unasked holds the refresh token all the same, and a busy server is busy
-// in any encoding.
+// TestEncodedAnswer checks B06: an answer that is compressed unasked still gives the refresh token, and a busy server
+// is busy in any encoding.
 func TestEncodedAnswer(t *testing.T) {
 	var zipped strings.Builder
 	z := gzip.NewWriter(&zipped)

@@ -27,7 +27,8 @@ func (p *idp) places() string {
 	return strings.Join(found, " ")
 }
 
-// TestSecretInTheOtherPlace: W15, metadata lists both places where the client at the provider may use one alone.
+// TestSecretInTheOtherPlace checks W15: metadata lists both places although the client at the provider may use only
+// one.
 func TestSecretInTheOtherPlace(t *testing.T) {
 	const refused, failed = `400 {"error":"invalid_client"}`, "500 {}"
 	both := map[string]any{"token_endpoint_auth_methods_supported": []string{"client_secret_post", "client_secret_basic"}}

@@ -238,7 +238,8 @@ func TestLoginWithSecret(t *testing.T) {
 	}
 }
 
-// TestAnswerToAnotherLogin: nothing is sent anywhere when the browser brings what does not belong to the attempt.
+// TestAnswerToAnotherLogin checks that nothing is sent anywhere when the browser's answer does not belong to the
+// attempt.
 func TestAnswerToAnotherLogin(t *testing.T) {
 	p := newIDP(t)
 	o, clock := p.provider(t, "")

@@ -11,7 +11,8 @@ import (
 	"github.com/durward-gateway/durward/internal/seal/sealtest"
 )
 
-// TestSilent: L01, a login that has begun does not show its verifier, and has the form of former versions in the cookie.
+// TestSilent checks L01: a login that has begun does not show its verifier, and has the form of former versions in
+// the cookie.
 func TestSilent(t *testing.T) {
 	a := oidclogin.Attempt{Issuer: "i", State: "s", Nonce: "n", Verifier: seal.NewSecret(sealtest.Canary), Return: "/r", Expires: time.Unix(1, 0).UTC()}
 	sealtest.Silent(t, a, &a)

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/token"
 )
 
-// TestUserinfo: W23, claims that the ID token leaves out are taken from userinfo of the same user, and of nobody else.
+// TestUserinfo checks W23: claims that the ID token leaves out are taken from userinfo of the same user only.
 func TestUserinfo(t *testing.T) {
 	const other = `200 {"sub":"user-2","org_id":"evil"}`
 	for name, c := range map[string]struct {
@@ -72,7 +72,8 @@ func TestUserinfo(t *testing.T) {
 	}
 }
 
-// TestUserinfoElsewhere: the endpoint is judged like every other address, and a provider without one is not asked.
+// TestUserinfoElsewhere checks that the endpoint is judged like every other address, and a provider without one is
+// not asked.
 func TestUserinfoElsewhere(t *testing.T) {
 	p := newIDP(t)
 	o, _ := p.provider(t, "")

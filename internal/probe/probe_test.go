@@ -132,7 +132,7 @@ func answering(status int, kind, body string) http.HandlerFunc {
 	}
 }
 
-// zipped compresses whatever a handler answers.
+// zipped compresses a handler's answers.
 func zipped(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -151,7 +151,7 @@ func (z zipper) Write(p []byte) (int, error) { return z.z.Write(p) }
 
 func number(n int) *int { return &n }
 
-// TestProbe: what a server is, and what is wrong with it.
+// TestProbe checks the description of servers, and of their problems.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	left := 0
@@ -288,7 +288,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestUnreachable: what goes wrong below MCP.
+// TestUnreachable checks the description of errors below MCP.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewTLSServer(legacyServer(false, 1, new(int)))
@@ -360,7 +360,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// TestCredentialStaysSecret: an error of the way repeats no credential that travels in the query.
+// TestCredentialStaysSecret checks that a connection error repeats no credential of the query.
 func TestCredentialStaysSecret(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(nil)
@@ -376,7 +376,7 @@ func TestCredentialStaysSecret(t *testing.T) {
 	}
 }
 
-// TestCertificates: a certificate for other names, and one that has run out.
+// TestCertificates checks a certificate for other names, and an expired one.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	here := mustParse(t, "https://here.example/mcp")

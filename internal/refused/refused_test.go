@@ -29,7 +29,7 @@ func parsed(t testing.TB, header, payload string) *token.Unverified {
 
 func invalid(reason string) error { return &token.Error{Kind: token.ErrInvalid, Reason: reason} }
 
-// TestAdvice: W26, which option refused a token and which line would accept it.
+// TestAdvice checks W26: which option refused a token and which line would accept it.
 func TestAdvice(t *testing.T) {
 	of := &Identity{Options: token.Options{Issuer: issuer, Audiences: []string{"https://gate.example.com"}}, Mapping: caller.Mapping{Organization: "acme"}}
 	for name, c := range map[string]struct {
@@ -82,7 +82,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestClaimsAreBounded: what a sender writes is cut, and what could be used is not kept.
+// TestClaimsAreBounded checks that a sender's text is cut, and that values that could be misused are not kept.
 func TestClaimsAreBounded(t *testing.T) {
 	long := strings.Repeat("a", maxClaim)
 	var many strings.Builder
@@ -99,7 +99,7 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBook: the last hundred of an hour, and nobody pushes out those of others.
+// TestBook checks that the last hundred of an hour are kept, and that no address pushes out the entries of others.
 func TestBook(t *testing.T) {
 	var b Book
 	now := time.Unix(1_700_000_000, 0)

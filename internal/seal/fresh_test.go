@@ -19,8 +19,8 @@ func (s *slowKeys) DataKeys(ctx context.Context) ([]storage.DataKey, error) {
 	return s.countedKeys.DataKeys(ctx)
 }
 
-// TestFreshenTimes: keys are read again when they are 20 s old, behind the user's back, from 40 s on while the user waits, and
-// every 5 s while the store does not answer.
+// TestFreshenTimes checks when keys are read again: when they are 20 s old, in the background; from 40 s on while the
+// user waits; and every 5 s while the store does not answer.
 func TestFreshenTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(slowKeys)
@@ -66,7 +66,7 @@ func TestFreshenTimes(t *testing.T) {
 	})
 }
 
-// TestSealsHearOfKeys: whoever seals or opens after a while hears of a key that was added, by itself.
+// TestSealsHearOfKeys checks that every use for sealing or opening learns of an added key after a while.
 func TestSealsHearOfKeys(t *testing.T) {
 	for name, use := range map[string]func(k *Keyring, sealed []byte) error{
 		"seal": func(k *Keyring, _ []byte) error { _, err := k.Seal(nil, place); return err },
@@ -99,7 +99,7 @@ func TestSealsHearOfKeys(t *testing.T) {
 	}
 }
 
-// TestLearnBounds: a key is looked for when it can have been added unheard, and no other.
+// TestLearnBounds checks that a key is searched for when it can have been added unnoticed, and no other.
 func TestLearnBounds(t *testing.T) {
 	for version, reads := range map[uint32]int64{0: 0, 1 + learnAhead: 1, 2 + learnAhead: 0, math.MaxUint32: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestLearnBounds(t *testing.T) {
 	}
 }
 
-// TestLearnClock: a clock that was set back keeps nobody waiting.
+// TestLearnClock checks that a clock that was set back makes no caller wait.
 func TestLearnClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := time.Duration(0)
@@ -138,7 +138,7 @@ func TestLearnClock(t *testing.T) {
 	})
 }
 
-// TestLearnToken: a token that is sealed with a key that was just added opens.
+// TestLearnToken checks that a token sealed with a key that was just added can be opened.
 func TestLearnToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, store := newMaster(t), new(countedKeys)
@@ -160,7 +160,8 @@ func TestLearnToken(t *testing.T) {
 	})
 }
 
-// TestStoreLosesKeys: a store without keys is no store that has none of that number: what it sealed may be whole.
+// TestStoreLosesKeys checks that a store without any keys is not one that lacks only that key: the sealed value may
+// be intact.
 func TestStoreLosesKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(countedKeys)
@@ -178,7 +179,7 @@ func TestStoreLosesKeys(t *testing.T) {
 	})
 }
 
-// TestKeyVersions: versions are those that fit what is sealed.
+// TestKeyVersions checks that versions are those that fit into sealed values.
 func TestKeyVersions(t *testing.T) {
 	for version, good := range map[int]bool{-1: false, 0: false, 1: true, math.MaxUint32: true, math.MaxUint32 + 1: false} {
 		if got, err := keyVersion(version); (err == nil) != good || good && int(got) != version {
@@ -187,7 +188,8 @@ func TestKeyVersions(t *testing.T) {
 	}
 }
 
-// TestWrappedLength: a data key of another length is none, also when it would be a good key of a weaker cipher.
+// TestWrappedLength checks that a data key of another length is refused, also when it would be a good key of a weaker
+// cipher.
 func TestWrappedLength(t *testing.T) {
 	m := newMaster(t)
 	for length, good := range map[int]bool{16: false, 24: false, keySize: true, keySize + 1: false} {
@@ -198,7 +200,8 @@ func TestWrappedLength(t *testing.T) {
 	}
 }
 
-// TestRewrap: a data key moves to the first master key once, stays what it is, and is not taken for good when it is not.
+// TestRewrap checks that a data key moves to the first master key once, stays the same key, and is refused when it is
+// invalid.
 func TestRewrap(t *testing.T) {
 	former, next := newMaster(t), newMaster(t)
 	wrapped := NewDataKey(former, 1, time.Unix(5000, 0))
@@ -224,7 +227,7 @@ func TestRewrap(t *testing.T) {
 	}
 }
 
-// TestGuessable: L10, the bounds of what may be a key.
+// TestGuessable checks L10: the bounds of possible keys.
 func TestGuessable(t *testing.T) {
 	repeat := func(values ...byte) []byte {
 		raw := make([]byte, keySize)

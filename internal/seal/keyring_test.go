@@ -190,7 +190,7 @@ func TestOpenKeyring(t *testing.T) {
 	if got, err := both.Open(newer, place); err != nil || string(got) != "hello" {
 		t.Errorf("a data key that was added meanwhile: %q, %v", got, err)
 	}
-	// Other nodes open it: what this one lacks says nothing of the value.
+	// Other nodes can open it: a missing key here says nothing about the value.
 	if _, err := first.Open(newer, place); !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, ErrOpen) {
 		t.Errorf("opened with a data key whose master key is not there: %v", err)
 	}

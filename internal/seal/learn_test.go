@@ -113,7 +113,7 @@ func TestLookupHearsOfKeys(t *testing.T) {
 	})
 }
 
-// What a former data key has sealed opens always; tokens of it end a day after its successor took over.
+// Values sealed by a former data key can always be opened; its tokens end a day after its successor took over.
 func TestTokensRetire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, store := newMaster(t), &countedKeys{}
@@ -204,7 +204,7 @@ func TestLookupFails(t *testing.T) {
 
 		store.refuses.Store(true)
 		var all sync.WaitGroup
-		for range 10 { // most of them hear what became of somebody else's look
+		for range 10 { // most of them get the result of another goroutine's search
 			all.Go(func() {
 				if got, err := k.Open(sealed, place); got != nil || !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, ErrOpen) {
 					t.Errorf("a record: %q, %v", got, err)

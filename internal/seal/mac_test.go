@@ -20,7 +20,7 @@ func TestMAC(t *testing.T) {
 	if bytes.Equal(digest, one.MAC("b").Sum(message)) || bytes.Equal(digest, newKeyring(t).MAC("a").Sum(message)) || bytes.Equal(digest, one.MAC("a").Sum(message[1:])) {
 		t.Error("another purpose, gateway or message has the same digest")
 	}
-	// What was stored under an older key is found still, and new digests are made with the newer one.
+	// Values stored under an older key are still found, and new digests are made with the newer one.
 	if err := store.AddDataKey(t.Context(), NewDataKey(current, 2, time.Now().Add(-settleTime))); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestSigner(t *testing.T) {
 	if one.Signer("a").Verify([]byte("something else"), signature) || one.Signer("a").Verify(message, signature[:20]) || one.Signer("a").Verify(message, nil) {
 		t.Error("a signature over something else is taken")
 	}
-	// What an older key has signed stays good, and new statements are signed with the newer one.
+	// Signatures by an older key stay valid, and new statements are signed with the newer one.
 	if err := store.AddDataKey(t.Context(), NewDataKey(current, 2, time.Now().Add(-settleTime))); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal/sealtest"
 )
 
-// TestSilent: L01, no key shows itself, wherever it is held.
+// TestSilent checks L01: no key shows itself, wherever it is held.
 func TestSilent(t *testing.T) {
 	key := []byte(sealtest.Canary)
 	aead, err := newAEAD(key)

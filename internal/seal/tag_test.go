@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestTagger: a tag is good for its message, purpose and gateway alone, and stays so when the master key and the data key are rotated.
+// TestTagger checks that a tag is valid for its message, purpose and gateway alone, and stays so when the master key
+// and the data key are rotated.
 func TestTagger(t *testing.T) {
 	old, current, store := newMaster(t), newMaster(t), &memoryKeys{}
 	one, err := OpenKeyring(t.Context(), []MasterKey{old}, store, time.Now)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestFor: every client gets the address, files are whole, and nothing of an address is a word of the shell.
+// TestFor checks that every client gets the address, that files are whole, and that no part of an address is a word
+// of the shell.
 func TestFor(t *testing.T) {
 	const address = "https://gate.example.com:8443/mcp/my-notes"
 	seen := map[string]bool{}

@@ -59,7 +59,7 @@ func TestIsEvents(t *testing.T) {
 	}
 }
 
-// TestEventRewriter: an edit that goes by the whole event.
+// TestEventRewriter checks an edit that needs the whole event.
 func TestEventRewriter(t *testing.T) {
 	edit := func(e *ssewire.Event) ([]byte, bool) {
 		if e.Name == "drop" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReady: what is said to be there needs no further read.
+// TestReady checks that an event reported as ready needs no further read.
 func TestReady(t *testing.T) {
 	const events = "data: a\n\n: c\n\n\ndata: b\r\n\r\ndata: c\n\n"
 	r := NewReader(io.MultiReader(strings.NewReader(events), strings.NewReader("data: d\n\n")), 0)

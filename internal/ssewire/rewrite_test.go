@@ -58,8 +58,8 @@ func TestRewriter(t *testing.T) {
 	}
 }
 
-// TestRewriterEnd: a known end comes with the last event, whose reader can then end its own stream at once. What ended
-// otherwise says so apart.
+// TestRewriterEnd checks that a known end comes with the last event, whose reader can then end its own stream at
+// once. Any other end is reported separately.
 func TestRewriterEnd(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tc := range []struct {

@@ -175,7 +175,7 @@ func TestReaderCaps(t *testing.T) {
 	}
 }
 
-// TestReaderIsLinear: a megabyte of bare CRs, or of CRs in front of one LF, costs what a megabyte costs.
+// TestReaderIsLinear checks that a megabyte of bare CRs, or of CRs before one LF, costs as much as any megabyte.
 func TestReaderIsLinear(t *testing.T) {
 	for _, unit := range []string{"x\r", "x\n", "x\r\n"} {
 		body := strings.Repeat(unit, 1<<20/len(unit)-4)
@@ -207,7 +207,8 @@ func TestReaderLetsGoOfMemory(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// TestReaderDoesNotWait: an event is there as soon as its empty line is, also when that is a bare CR.
+// TestReaderDoesNotWait checks that an event is returned as soon as its empty line is there, also when that is a bare
+// CR.
 func TestReaderDoesNotWait(t *testing.T) {
 	for _, tc := range []struct{ first, second, raw string }{
 		{"data: a\n\n", "data: b\n\n", "data: b\n\n"},
@@ -342,7 +343,7 @@ type recorder struct {
 
 func (r *recorder) Write(p []byte) (int, error) { r.writes++; return r.Buffer.Write(p) }
 
-// FuzzWriter: whatever is written is read back as one event with the same data.
+// FuzzWriter checks that every written event is read back as one event with the same data.
 func FuzzWriter(f *testing.F) {
 	f.Add("connected", "a\nb")
 	f.Add("", "\r\r\n")
@@ -376,7 +377,7 @@ func BenchmarkReader(b *testing.B) {
 	}
 }
 
-// TestRest: a stream can be read on without events, from wherever its reader stands.
+// TestRest checks that a stream can be read further without events, from the position of its reader.
 func TestRest(t *testing.T) {
 	broken := errors.New("broken")
 	for _, through := range []func(io.Reader) io.Reader{
@@ -411,7 +412,8 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestSmallBuffer: a stream waits with little while it says little, and is read in larger pieces once it says more.
+// TestSmallBuffer checks that a stream with little data waits with little memory, and is read in larger pieces once
+// it has more.
 func TestSmallBuffer(t *testing.T) {
 	little := "data: a\n\n"
 	src := &pieces{texts: []string{little, strings.Repeat(little, 2*firstBuffer/len(little)), little}}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzCheck holds Check against encoding/json, and Parse against both: whatever is accepted has the same value
-// everywhere, so that it does not matter which reader the upstream uses (attack M05).
+// FuzzCheck compares Check with encoding/json, and Parse with both: an accepted text has the same value everywhere,
+// so that it does not matter which reader the upstream uses (attack M05).
 func FuzzCheck(f *testing.F) {
 	f.Add(samples()["187B"]) // long seeds only make a fuzzer slow
 	for _, text := range []string{
@@ -135,8 +135,8 @@ func compareWithout(t *testing.T, v Value) {
 	}
 }
 
-// FuzzAcceptedByPeers holds the other direction: what encoding/json accepts is accepted, unless the reason is one of
-// those that this package adds on purpose.
+// FuzzAcceptedByPeers checks the other direction: a text that encoding/json accepts is accepted, unless the reason is
+// one of those that this package adds on purpose.
 func FuzzAcceptedByPeers(f *testing.F) {
 	f.Add(samples()["187B"]) // long seeds only make a fuzzer slow
 	f.Fuzz(func(t *testing.T, text []byte) {

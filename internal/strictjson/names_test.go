@@ -2,7 +2,7 @@ package strictjson
 
 import "testing"
 
-// TestNamesAreForgotten: after a text nothing of its names is left, and no memory that only a large one needs.
+// TestNamesAreForgotten checks that after a text no names are left, and no memory that only a large text needs.
 func TestNamesAreForgotten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set  nameSet
@@ -23,7 +23,7 @@ func TestNamesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestNamesOfOneHash: names are the same when they are equal, not when their hashes are.
+// TestNamesOfOneHash checks that names are the same when they are equal, not when their hashes are.
 func TestNamesOfOneHash(t *testing.T) {
 	src := []byte(manyMembers(hashFrom))
 	s := NewScanner(src, Limits{})

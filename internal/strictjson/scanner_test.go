@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestScannerSaysNo: whoever reads another kind of value than there is, or reads on behind the end, gets nothing, and the reason.
+// TestScannerSaysNo checks that a caller that reads another kind of value than there is, or reads on behind the end,
+// gets nothing, and the reason.
 func TestScannerSaysNo(t *testing.T) {
 	object := func(s *Scanner) bool { return s.OpenObject(&ObjectFrame{}) }
 	array := func(s *Scanner) bool { return s.OpenArray(&ArrayFrame{}) }
@@ -49,7 +50,7 @@ func TestScannerSaysNo(t *testing.T) {
 	}
 }
 
-// TestFramesAreReused: one frame serves for arrays one after another.
+// TestFramesAreReused checks that one frame serves for arrays one after another.
 func TestFramesAreReused(t *testing.T) {
 	s := NewScanner([]byte(`[[1,2],[3]]`), Limits{})
 	defer s.Release()
@@ -65,7 +66,7 @@ func TestFramesAreReused(t *testing.T) {
 	}
 }
 
-// TestReleased: a scanner that waits for its next text holds on to nothing of the last one.
+// TestReleased checks that a scanner that waits for its next text holds on to nothing of the last one.
 func TestReleased(t *testing.T) {
 	s := NewScanner([]byte(`{"\u0061":{"b":1`), Limits{})
 	s.record = true

@@ -6,7 +6,7 @@ import (
 	jwt "github.com/golang-jwt/jwt/v5"
 )
 
-// BenchmarkFirstSight is what a token costs that was not seen before: choosing its issuer, and verifying it.
+// BenchmarkFirstSight measures the cost of a token that was not seen before: choosing its issuer, and verifying it.
 func BenchmarkFirstSight(b *testing.B) {
 	v := testVerifier(b, nil)
 	raw := sign(b, jwt.SigningMethodES256, ecTestKey(), esHeader,
@@ -53,7 +53,7 @@ func BenchmarkSignature(b *testing.B) {
 	}
 }
 
-// BenchmarkMultiples is what making them takes, once for a key.
+// BenchmarkMultiples measures the cost of making multiples, once for a key.
 func BenchmarkMultiples(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

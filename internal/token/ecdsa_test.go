@@ -45,7 +45,7 @@ func TestECSignatures(t *testing.T) {
 	}
 }
 
-// FuzzECDSA: every pair of numbers is written as encoding/asn1 writes it.
+// FuzzECDSA checks that every pair of numbers is written as encoding/asn1 writes it.
 func FuzzECDSA(f *testing.F) {
 	f.Add([]byte{}, []byte{0})
 	f.Add([]byte{0, 0, 0x80}, []byte{0, 0x7f, 0})

@@ -50,7 +50,8 @@ func skipInFIPSMode(t *testing.T) {
 	}
 }
 
-// TestUsualKey: the key that signs most gets its multiples, not sooner than it pays; all others are verified without.
+// TestUsualKey checks that the key that signs most gets its multiples, once that pays; all others are verified
+// without.
 func TestUsualKey(t *testing.T) {
 	skipInFIPSMode(t)
 	e, one, other := new(es256), newSigner(), newSigner()
@@ -87,8 +88,8 @@ func TestUsualKey(t *testing.T) {
 	one.verify(t, e, 1)
 }
 
-// TestUsualKeyIsUsed: a verifier has one for its issuer, and it is the multiples that signatures are checked with. They are
-// exchanged for another key's to see that.
+// TestUsualKeyIsUsed checks that a verifier has one for its issuer, and that signatures are checked with the
+// multiples. To see that, the test exchanges them for another key's.
 func TestUsualKeyIsUsed(t *testing.T) {
 	skipInFIPSMode(t)
 	v := testVerifier(t, nil)
@@ -113,7 +114,8 @@ func TestUsualKeyIsUsed(t *testing.T) {
 	newSigner().verify(t, e, 1)
 }
 
-// TestUsualKeyMadeOnce: while multiples are made everybody else goes on without, and what came too late is made up for.
+// TestUsualKeyMadeOnce checks that all other goroutines continue without multiples while they are made, and that a
+// key that came too late gets its own later.
 func TestUsualKeyMadeOnce(t *testing.T) {
 	skipInFIPSMode(t)
 	e, s := new(es256), newSigner()
@@ -135,7 +137,8 @@ func TestUsualKeyMadeOnce(t *testing.T) {
 	}
 }
 
-// TestUsualKeyRefuses: with multiples and without the same signatures are good, and those that are not count for nothing.
+// TestUsualKeyRefuses checks that with and without multiples the same signatures are good, and that bad ones do not
+// count.
 func TestUsualKeyRefuses(t *testing.T) {
 	skipInFIPSMode(t)
 	e, s, other := new(es256), newSigner(), newSigner()
@@ -174,7 +177,8 @@ func TestUsualKeyRefuses(t *testing.T) {
 	s.verify(t, e, 1)
 }
 
-// TestUsualKeyTogether: two keys in turn by many at once; for the race detector, and what is good stays good.
+// TestUsualKeyTogether uses two keys in turn from many goroutines. It is for the race detector, and good signatures
+// stay good.
 func TestUsualKeyTogether(t *testing.T) {
 	e, signers := new(es256), []signer{newSigner(), newSigner()}
 	var all sync.WaitGroup
@@ -194,7 +198,8 @@ func TestUsualKeyTogether(t *testing.T) {
 	all.Wait()
 }
 
-// TestUsualKeyFIPS: where FIPS 140-3 mode is asked for, signatures are checked by the validated module alone.
+// TestUsualKeyFIPS checks that where FIPS 140-3 mode is asked for, signatures are checked by the validated module
+// alone.
 func TestUsualKeyFIPS(t *testing.T) {
 	const asked = "DURWARD_TEST_FIPS"
 	if os.Getenv(asked) != "" {

@@ -234,7 +234,7 @@ func TestNewStaticKeysRefuses(t *testing.T) {
 	}
 }
 
-// TestFits: an algorithm takes keys of its own type and curve and no others.
+// TestFits checks that an algorithm takes keys of its own type and curve and no others.
 func TestFits(t *testing.T) {
 	keys := map[string]crypto.PublicKey{
 		"RSA": &rsaTestKey().PublicKey, "Ed25519": edTestKey().Public(), "P-256": &ecTestKey().PublicKey, "P-384": &ec384TestKey().PublicKey,
@@ -256,7 +256,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestSameKey: keys are the same by what they are, whoever holds them.
+// TestSameKey checks that keys are compared by value, not by identity.
 func TestSameKey(t *testing.T) {
 	rsaKey, ecKey, edKey := &rsaTestKey().PublicKey, &ecTestKey().PublicKey, edTestKey().Public()
 	rsaCopy, ecCopy := *rsaKey, *ecKey

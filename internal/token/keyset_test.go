@@ -174,7 +174,7 @@ func TestKeySetStartsWithoutProvider(t *testing.T) { // J28, Z-A04
 	c.advance(time.Second)
 	wantKey(t, s, "rsa")
 	p.wantFetches(t, 2)
-	for range 2 { // the failure is over: whoever asks for a kid that is not there is told so
+	for range 2 { // the failure is over: a question for an unknown kid gets that answer
 		wantNoKey(t, s, "random", ErrInvalid)
 	}
 }
@@ -431,7 +431,7 @@ func TestKeySetClose(t *testing.T) {
 		t.Errorf("the waiter with stale keys got %v", err)
 	}
 	wantNoKey(t, loaded, "rsa", ErrUnavailable)
-	if _, err := loaded.refetch(t.Context(), old, false); !errors.Is(err, ErrUnavailable) { // who was between two looks at that moment
+	if _, err := loaded.refetch(t.Context(), old, false); !errors.Is(err, ErrUnavailable) { // a question that was between two checks at that moment
 		t.Errorf("a closed set fetches anew: %v", err)
 	}
 	wantUnlocked(t, loaded)
@@ -654,7 +654,7 @@ func BenchmarkKeySetWarm(b *testing.B) {
 	}
 }
 
-// TestFindAgain: what was found last answers no other question, and nothing that was not found is remembered.
+// TestFindAgain checks that the last result answers no other question, and that failed lookups are not remembered.
 func TestFindAgain(t *testing.T) {
 	one, two := &rsa.PublicKey{N: big.NewInt(3), E: 65537}, &rsa.PublicKey{N: big.NewInt(5), E: 65537}
 	s := &snapshot{keys: keyList{{"one", "RS256", one}, {"two", "", two}}}

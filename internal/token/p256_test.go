@@ -14,9 +14,8 @@ import (
 
 var p256Order = elliptic.P256().Params().N
 
-// TestP256 makes good signatures without a private key, of whatever two scalars u and v the check shall come by: with
-// R = u·G + v·Q, r is its x, s = r/v and the digest u·s. What crypto/ecdsa says of them, and of what they can be changed to,
-// is what the multiples say.
+// TestP256 makes good signatures without a private key, for two chosen scalars u and v of the check: with R = u·G +
+// v·Q, r is its x, s = r/v and the digest u·s. The multiples must judge these, and changed ones, like crypto/ecdsa.
 func TestP256(t *testing.T) {
 	scalars := []*big.Int{big.NewInt(1), big.NewInt(2), big.NewInt(255), big.NewInt(256), new(big.Int).Lsh(big.NewInt(1), 248),
 		new(big.Int).Sub(p256Order, big.NewInt(1)), new(big.Int).Sub(p256Order, big.NewInt(2)),
@@ -81,7 +80,7 @@ func TestP256LargeX(t *testing.T) {
 	}
 }
 
-// TestP256LargeS: s + n is no other spelling of s, which fits only when s is small.
+// TestP256LargeS checks that s + n is no other spelling of s, which fits only when s is small.
 func TestP256LargeS(t *testing.T) {
 	point, s, digest := base(big.NewInt(1000)), big.NewInt(5), big.NewInt(77)
 	r := xOf(point)
@@ -127,7 +126,7 @@ func FuzzP256(f *testing.F) {
 	})
 }
 
-// agree fails when the two checks differ, and returns what they say. What has more than 32 bytes neither gets to see.
+// agree fails when the two checks differ, and returns their result. Numbers of more than 32 bytes reach neither.
 func agree(t *testing.T, m *p256Multiples, r, s, digest *big.Int) bool {
 	t.Helper()
 	if max(r.BitLen(), s.BitLen(), digest.BitLen()) > 8*p256Width {
@@ -143,7 +142,8 @@ func agree(t *testing.T, m *p256Multiples, r, s, digest *big.Int) bool {
 	return want
 }
 
-// signatureOf is what is good when the check comes by u and v. r is 0 when u·G + v·Q is the point at infinity.
+// signatureOf returns a signature that is good for the scalars u and v of the check. r is 0 when u·G + v·Q is the
+// point at infinity.
 func signatureOf(q *nistec.P256Point, u, v *big.Int) (r, s, digest *big.Int) {
 	sum := times(q, v)
 	if sum.Add(sum, base(u)).IsInfinity() == 1 {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// TestKeySetDiscoversAgain: where the keys are is asked once in MaxStale, and after a failure.
+// TestKeySetDiscoversAgain checks that the address of the keys is asked for once in MaxStale, and after a failure.
 func TestKeySetDiscoversAgain(t *testing.T) {
 	p, c := newProvider(t), newClock()
 	s := newTestKeySet(t, p, c, nil)
@@ -48,7 +48,7 @@ func TestKeySetDiscoversAgain(t *testing.T) {
 	step(DefaultMaxAge, 5, 10)
 }
 
-// TestKeySetAmbiguous: keys that cannot be told apart are no reason to fetch them again (J24).
+// TestKeySetAmbiguous checks that keys that cannot be told apart are no reason to fetch them again (J24).
 func TestKeySetAmbiguous(t *testing.T) {
 	p, c := newProvider(t), newClock()
 	p.serve(jwks(rsaJWK(&rsaTestKey().PublicKey), rsaJWK(&otherRSAKey().PublicKey)))
@@ -60,7 +60,8 @@ func TestKeySetAmbiguous(t *testing.T) {
 	p.wantFetches(t, 1)
 }
 
-// TestKeySetStaleGiveUp: who gives up while a fetch runs is not answered with keys that may have been withdrawn.
+// TestKeySetStaleGiveUp checks that a caller that gives up during a fetch does not get keys that may have been
+// withdrawn.
 func TestKeySetStaleGiveUp(t *testing.T) {
 	p, c := newProvider(t), newClock()
 	s := newTestKeySet(t, p, c, func(o *KeySetOptions) { o.FetchTimeout = time.Hour })
@@ -75,7 +76,8 @@ func TestKeySetStaleGiveUp(t *testing.T) {
 	}
 }
 
-// TestKeySetNewerMeanwhile: who missed a kid in keys that were replaced meanwhile looks into the new ones, without a fetch.
+// TestKeySetNewerMeanwhile checks that a question that missed a kid in keys that were replaced meanwhile uses the new
+// ones, without a fetch.
 func TestKeySetNewerMeanwhile(t *testing.T) {
 	p, c := newProvider(t), newClock()
 	s := newTestKeySet(t, p, c, nil)
@@ -87,7 +89,7 @@ func TestKeySetNewerMeanwhile(t *testing.T) {
 	wantUnlocked(t, s)
 }
 
-// TestKeySetClock: without a clock of the caller's it is this machine's.
+// TestKeySetClock checks that the default clock is this machine's.
 func TestKeySetClock(t *testing.T) {
 	p := newProvider(t)
 	s := newTestKeySet(t, p, nil, func(o *KeySetOptions) { o.Now = nil })
@@ -97,7 +99,7 @@ func TestKeySetClock(t *testing.T) {
 	p.wantFetches(t, 1)
 }
 
-// TestKeySetHTTPS: the keys of an issuer that speaks https do not come over http, not even from this machine.
+// TestKeySetHTTPS checks that the keys of an issuer with https do not come over http, not even from this machine.
 func TestKeySetHTTPS(t *testing.T) {
 	document := jwks(with(rsaJWK(&rsaTestKey().PublicKey), "kid", "rsa"))
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(document) }))
@@ -124,7 +126,7 @@ func TestKeySetHTTPS(t *testing.T) {
 	}
 }
 
-// TestKeySetAsksPlainly: a fetch says what it takes, and carries nothing of the client's.
+// TestKeySetAsksPlainly checks that a fetch says what it accepts, and carries no data of the client.
 func TestKeySetAsksPlainly(t *testing.T) {
 	p, c := newProvider(t), newClock()
 	document := jwks(with(rsaJWK(&rsaTestKey().PublicKey), "kid", "rsa"))
@@ -142,7 +144,7 @@ func TestKeySetAsksPlainly(t *testing.T) {
 	p.wantFetches(t, 2)
 }
 
-// TestKeySetLargest: a document may be 1 MiB long, and not a byte longer (J27).
+// TestKeySetLargest checks that a document may be 1 MiB long, and not a byte longer (J27).
 func TestKeySetLargest(t *testing.T) {
 	document := jwks(with(rsaJWK(&rsaTestKey().PublicKey), "kid", "rsa"))
 	document = append(document, bytes.Repeat([]byte(" "), maxDocument-len(document))...)
@@ -169,7 +171,7 @@ func (c closes) Close() error {
 	return nil
 }
 
-// TestFetchCloses: every answer is closed, whatever becomes of it.
+// TestFetchCloses checks that every answer is closed, whatever its result is.
 func TestFetchCloses(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusInternalServerError} {
 		closed := 0
@@ -182,7 +184,7 @@ func TestFetchCloses(t *testing.T) {
 	}
 }
 
-// TestCloseWaits: after Close nothing of the set runs any more.
+// TestCloseWaits checks that nothing of the set runs after Close.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -212,7 +214,7 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// TestKeySetLogs: a failed fetch is a warning, a key that is left out only for who looks for it.
+// TestKeySetLogs checks that a failed fetch is a warning, and that a left-out key is logged only at the debug level.
 func TestKeySetLogs(t *testing.T) {
 	p, c := newProvider(t), newClock()
 	p.serve(jwks(with(rsaJWK(&rsaTestKey().PublicKey), "kid", "rsa"), map[string]any{"kty": "oct"}))
@@ -234,7 +236,7 @@ func TestKeySetLogs(t *testing.T) {
 	}
 }
 
-// TestDiscoveryTellsWhy: the log is told what each of the two addresses answered.
+// TestDiscoveryTellsWhy checks that the log has the answer of each of the two addresses.
 func TestDiscoveryTellsWhy(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -30,7 +30,7 @@ const (
 	testAudience = "https://gateway.example.com"
 )
 
-// testNow is what the clock of the tests says at first.
+// testNow is the first time of the tests' clock.
 var testNow = time.Unix(1_700_000_000, 0)
 
 // b64 is base64url without padding, as JOSE writes everything.

@@ -103,7 +103,7 @@ func TestVerifyClaims(t *testing.T) {
 	}
 }
 
-// TestVerifyHeader is what the JOSE header can do to us. Every payload is good.
+// TestVerifyHeader checks attacks by the JOSE header. Every payload is good.
 func TestVerifyHeader(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // J08: must see no connection
 	if err != nil {
@@ -185,7 +185,7 @@ func rsNoKid(t *testing.T) string {
 	return sign(t, jwt.SigningMethodRS256, rsaTestKey(), `{"alg":"RS256"}`, claims())
 }
 
-// TestVerifyPayload is what claims can do to us. Every signature is good.
+// TestVerifyPayload checks attacks by claims. Every signature is good.
 func TestVerifyPayload(t *testing.T) {
 	aud := func(text string) string { return claims("aud", text) }
 	q := func(s string) string { return `"` + s + `"` }
@@ -286,7 +286,7 @@ func TestVerifyPayload(t *testing.T) {
 	}
 }
 
-// TestVerifyOptions is what is refused only when the operator says so.
+// TestVerifyOptions checks refusals that only the operator's options demand.
 func TestVerifyOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw     string
@@ -367,7 +367,7 @@ func signText(t *testing.T, text string) string {
 	return text + "." + b64(must(jwt.SigningMethodRS256.Sign(text, rsaTestKey())))
 }
 
-// TestVerifyLargest: a token of exactly 16 KiB is looked at, one of a byte more is not (J22).
+// TestVerifyLargest checks that a token of exactly 16 KiB is read, and one of a byte more is refused (J22).
 func TestVerifyLargest(t *testing.T) {
 	v := testVerifier(t, nil)
 	for _, tc := range []struct {
@@ -398,7 +398,7 @@ func ofSize(t *testing.T, size int) string {
 	return ""
 }
 
-// TestIssuer: what is no issuer chooses no verifier.
+// TestIssuer checks that a token without a valid issuer chooses no verifier.
 func TestIssuer(t *testing.T) {
 	for text, want := range map[string]string{`"` + testIssuer + `"`: testIssuer, `"\u0061"`: "a", `""`: "", `1`: "", `["` + testIssuer + `"]`: "", "": ""} {
 		u, err := Parse(rs(t, claims("iss", text)))
@@ -545,7 +545,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestRecheckAge: a token may be exactly as old as allowed, and the clocks' difference more.
+// TestRecheckAge checks that a token may be exactly as old as allowed, plus the leeway.
 func TestRecheckAge(t *testing.T) {
 	c := newClock()
 	v, err := NewVerifier(Options{Issuer: testIssuer, AnyAudience: true, MaxTokenAge: time.Hour}, testKeys(t), c.Now)
@@ -566,7 +566,7 @@ func TestRecheckAge(t *testing.T) {
 	}
 }
 
-// TestNewVerifierFillsIn: what a verifier was made with is its own, with the defaults.
+// TestNewVerifierFillsIn checks that a verifier has its own copy of its options, with the defaults.
 func TestNewVerifierFillsIn(t *testing.T) {
 	audiences := []string{testAudience}
 	v, err := NewVerifier(Options{Issuer: testIssuer, Audiences: audiences, MaxTokenAge: -1}, testKeys(t), nil)
@@ -673,7 +673,7 @@ func FuzzVerifySigned(f *testing.F) {
 	})
 }
 
-// TestRepeatedHeader: what is remembered of a header is never another header's, and only of tokens that were good.
+// TestRepeatedHeader checks that a remembered header is never used for another one, and comes only from good tokens.
 func TestRepeatedHeader(t *testing.T) {
 	v := testVerifier(t, nil)
 	stranger := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -747,7 +747,7 @@ func BenchmarkVerify(b *testing.B) {
 	})
 }
 
-// TestOver: which refusals clients bring about as a matter of course, and which are wrong however they are looked at.
+// TestOver checks which refusals expired tokens cause, and which have another reason at any time.
 func TestOver(t *testing.T) {
 	for _, tc := range []struct {
 		err  error

@@ -23,7 +23,7 @@ func parse(t *testing.T, body string) *Object {
 	return o
 }
 
-// described gives each problem as "type loc", which is what clients act on.
+// described returns each problem as "type loc", the part on which clients act.
 func described(t *testing.T, err error) []string {
 	t.Helper()
 	var problems Problems
@@ -298,7 +298,7 @@ func BenchmarkParseBody(b *testing.B) {
 	}
 }
 
-// TestHeldPlaces: what is wrong in a list keeps its place, and what is known to be wrong can be asked for.
+// TestHeldPlaces checks that an invalid element of a list keeps its place, and that known problems can be asked for.
 func TestHeldPlaces(t *testing.T) {
 	o := parse(t, `{"ids":["a",1,"b"],"rules":[{"name":7},3]}`)
 	if diff := cmp.Diff([]string{"a", "", "b"}, o.Texts("ids", List{Hold: true}, Text{}).Value); diff != "" {

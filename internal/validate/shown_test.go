@@ -10,7 +10,7 @@ import (
 
 var nothing = regexp.MustCompile(`^$`)
 
-// TestSecretsAreNotShown: L03, no problem gives back a secret that stands in a value of another type, or beside it.
+// TestSecretsAreNotShown checks L03: no problem shows a secret inside a value of another type, or beside it.
 func TestSecretsAreNotShown(t *testing.T) {
 	const canary = "c4n4ry"
 	readers := map[string]func(*Object){
@@ -65,7 +65,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// TestOthersAreShown: what is wrong is given back where no secret is near.
+// TestOthersAreShown checks that an invalid value is shown where no secret is near.
 func TestOthersAreShown(t *testing.T) {
 	o := parse(t, `{"f":{"a":[5]},"g":"not-an-id","max_tokens":"x","inner":{"password":1}}`)
 	o.Text("f", Text{})

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestContrast: WCAG 2.2 criteria 1.4.3 (4.5:1 for text) and 1.4.11 (3:1 for what shows where a control is, and its focus),
-// in light and in dark.
+// TestContrast checks WCAG 2.2 criteria 1.4.3 (4.5:1 for text) and 1.4.11 (3:1 for the visible border of a control,
+// and its focus), in light and in dark.
 func TestContrast(t *testing.T) {
 	light, dark, found := strings.Cut(style, "@media (prefers-color-scheme: dark)")
 	if !found {

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/visible"
 )
 
-// TestPage: A10, A11, A17, M17: nothing on a page is anybody's script, form or frame.
+// TestPage checks A10, A11, A17, M17: no text on a page becomes a script, form or frame.
 func TestPage(t *testing.T) {
 	const hostile = `"><script>alert(1)</script>{{.}}<form action="https://evil.example">`
 	page := MustParse(`<p title="{{.}}">{{.}}</p>`)
@@ -46,7 +46,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestTimes: a page with times has one script, from an address of the same site. No inline script may run, and on other pages none.
+// TestTimes checks that a page with times has one script, from an address of the same site. No inline script may run,
+// and other pages have none.
 func TestTimes(t *testing.T) {
 	const address = "/here/times.js"
 	w := httptest.NewRecorder()
@@ -69,7 +70,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestWriteTimes: the script is one to browsers, which ask for it again and are told that it is the same.
+// TestWriteTimes checks that browsers accept the script, ask for it again and are told that it is the same.
 func TestWriteTimes(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/here/times.js", http.NoBody)

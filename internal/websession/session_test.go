@@ -83,7 +83,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestNotASession: whatever else is sealed with the gateway's keys, or sent by a browser, is none.
+// TestNotASession checks that other values sealed with the gateway's keys, or sent by a browser, are no sessions.
 func TestNotASession(t *testing.T) {
 	s, _, ring := setup(t)
 	good, err := s.Start(alice)

@@ -10,8 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestArrivalCloses: who closed one can open it again at once, although the database has not noticed yet that the connection
-// which held the lock is gone.
+// TestArrivalCloses checks that a closed arrival can be opened again at once, although the database has not noticed
+// yet that the connection which held the lock is gone.
 func TestArrivalCloses(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestClock: Z-C01, a store tells before it is connected by how much this machine's clock is ahead of the database's, and
-// again when the clock is set.
+// TestClock checks Z-C01: a store reports before it is connected by how much this machine's clock is ahead of the
+// database's, and again when the clock is set.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	var offset atomic.Int64
@@ -20,7 +20,7 @@ func TestClock(t *testing.T) {
 	defer s.Close()
 	told := make(chan time.Duration, 1000)
 	cancel := s.OnClock(func(ahead time.Duration) { told <- ahead })
-	// Both clocks are one: what is told is the offset, or less by what the answer took.
+	// Both clocks are one: the reported value is the offset, or less by the duration of the answer.
 	near := func(ahead time.Duration) bool {
 		want := time.Duration(offset.Load())
 		return (ahead-want).Abs() < 10*time.Second && ahead.Abs() <= want.Abs()+time.Second

@@ -60,7 +60,7 @@ func TestConnectLater(t *testing.T) {
 	}
 }
 
-// What is told to anybody about a connection that is not made says what to look at, and names nothing.
+// The public reason of a failed connection says what to check, and names nothing.
 func TestConnectReasons(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)
@@ -124,8 +124,8 @@ func wantReason(t *testing.T, err error, says string) {
 	}
 }
 
-// TestStoodStill: a transaction of a node that stood still too long is over, and nothing of it was committed: it is made again, and
-// who asks too late is told that the store is away.
+// TestStoodStill checks that a transaction of a node that stood still too long is over, and that nothing of it was
+// committed: it is made again, and a caller after its time limit gets the error of an unavailable store.
 func TestStoodStill(t *testing.T) {
 	ended := &pgconn.PgError{Severity: "FATAL", Code: codeIdleTransaction}
 	if !worthRetrying(ended) {

@@ -102,8 +102,8 @@ func TestEditOutlivesARestart(t *testing.T) {
 	}
 }
 
-// A12: who gives up while a lock is asked for takes nobody else's along. Their refresh token is at the provider, and another
-// node would send it again.
+// A12: a caller that gives up while a lock is asked for does not end the locks of others. Their refresh token is at
+// the provider, and another node would send it again.
 func TestEditsOutliveWhoGivesUp(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)

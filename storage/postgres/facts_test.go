@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestInspectRights: what a start would end with is told before it.
+// TestInspectRights checks that an error with which a start would end is reported before it.
 func TestInspectRights(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -21,7 +21,7 @@ func TestInspectRights(t *testing.T) {
 		t.Errorf("%d tables of another program, %v", f.ForeignTables, err)
 	}
 	execute(t, super, `DROP TABLE invoices`)
-	// As PostgreSQL 15 has it for users who do not own the database.
+	// These are the rights in PostgreSQL 15 of users who do not own the database.
 	execute(t, super, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO %I', current_database(), current_user);
 		EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 30', current_database()); END $$`)
 	execute(t, super, `ALTER SCHEMA public OWNER TO CURRENT_USER; REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO PUBLIC`)

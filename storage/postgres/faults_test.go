@@ -43,7 +43,7 @@ func read(s *Store, c storage.Connection) error {
 	return err
 }
 
-// TestPingTakesNoLock: whoever asks whether the store serves waits for no write, nor has one wait.
+// TestPingTakesNoLock checks that Ping waits for no write, and makes no write wait.
 func TestPingTakesNoLock(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -85,7 +85,7 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// Z-F06: connections that somebody ends are made anew; no caller hears of it.
+// Z-F06: connections that were ended from outside are made anew; no caller notices.
 func TestTerminatedConnections(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)
@@ -103,7 +103,7 @@ func TestTerminatedConnections(t *testing.T) {
 	}
 }
 
-// Z-F07: a database that somebody made read-only is read from.
+// Z-F07: a database that was made read-only can be read.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)
@@ -141,8 +141,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// Z-F05: what a standby says may be old, and how old it does not know: it is gone past on the way to its primary, and a
-// node with nothing else is none. Neither facts that were kept nor the lease outlive their primary there.
+// Z-F05: the facts of a standby may be old, and it does not know how old: it is skipped on the way to its primary,
+// and a node with only a standby has no database. Neither cached facts nor the lease outlive their primary there.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.NewServer(t)
@@ -220,7 +220,7 @@ func TestReservedConnections(t *testing.T) {
 	all.Wait()
 }
 
-// Z-F06: connections that nobody uses any more go back to the server, whichever pool opened them: others may be in need of them.
+// Z-F06: unused connections go back to the server, whichever pool opened them: others may need them.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Timeout: patient, idle: 200 * time.Millisecond})
@@ -243,7 +243,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// Z-F04: what takes too long is given up, on the server too.
+// Z-F04: a statement that takes too long is given up, on the server too.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -69,8 +69,8 @@ func nothingTold(t *testing.T, do func(), feeds ...chan string) {
 	t.Error("each time it was told that everything has changed")
 }
 
-// Z-N01: what one node commits every node tells its listeners, once. The server is its own: another test's open transaction
-// would have a feed begin with what was there before it.
+// Z-N01: every node tells its listeners, once, of a commit of one node. The test has its own server: another test's
+// open transaction would make a feed begin with earlier changes.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.NewServer(t).URL()
@@ -123,7 +123,7 @@ func poll(t *testing.T, stores ...*Store) {
 	}
 }
 
-// quietFeed returns a feed that nobody notifies, and what it tells.
+// quietFeed returns a feed without notifications, and the changes that it reports.
 func quietFeed(t *testing.T, dsn string) (f *feed, told *[]string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
@@ -136,7 +136,8 @@ func quietFeed(t *testing.T, dsn string) (f *feed, told *[]string) {
 	if err := conn.QueryRow(t.Context(), positionSQL).Scan(&f.position, new(int64)); err != nil {
 		t.Fatal(err)
 	}
-	// Transactions that other tests have open elsewhere on the server hold the position back: what is told for that is old.
+	// Transactions that other tests have open elsewhere on the server hold the position back: changes reported
+	// because of that are old.
 	if err := f.read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +204,8 @@ func TestFeedReconnects(t *testing.T) {
 	next(t, heard, "a")
 }
 
-// Whoever may connect to the database may notify, and guess numbers: nothing is told on such a word, and what is made later
-// under that number is told.
+// Anybody who may connect to the database may notify, and guess numbers. Nothing is reported on such a notification,
+// and a change that is made later under that number is reported.
 func TestForgedNotifications(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -245,8 +246,8 @@ func TestNumbersGivenAnew(t *testing.T) {
 	next(t, heard, "a")
 }
 
-// Z-F03: a node hears of its own change although nobody answered its commit, also when that comes to be there after it was
-// given up. Here it waits for a standby that is away.
+// Z-F03: a node hears of its own change although its commit was not answered, also when the change appears after the
+// commit was given up. Here it waits for a standby that is away.
 func TestUnansweredCommitIsTold(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestLongMigration: what bounds the opening of a store cuts no migration, nor the wait for another node's: it would begin
-// anew each time, and never end.
+// TestLongMigration checks that the time limit for opening a store cuts off no migration, nor the wait for another
+// node's: it would begin anew each time, and never end.
 func TestLongMigration(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -57,8 +57,8 @@ func TestLongMigration(t *testing.T) {
 	}
 }
 
-// TestOthersMigrate: while one node changes the schema the others stay ready, as they read; and one that starts says what it
-// waits for.
+// TestOthersMigrate checks that the others stay ready, for reads, while one node changes the schema, and that a
+// starting one says what it waits for.
 func TestOthersMigrate(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

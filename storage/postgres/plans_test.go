@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// P6: what requests wait for is found by an index, also behind the second wall: the policies of tables must not keep the
-// planner from it.
+// P6: the statements for which requests wait use an index, also behind the second wall: the policies of tables must
+// not keep the planner from it.
 func TestReadsUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Timeout: patient})

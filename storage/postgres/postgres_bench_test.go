@@ -70,11 +70,11 @@ func BenchmarkUpdateConnection(b *testing.B) {
 	}
 }
 
-// benchWriters is how many callers write at once in BenchmarkWrites, each in an organization of its own.
+// benchWriters is the number of callers that write at once in BenchmarkWrites, each in an organization of its own.
 const benchWriters = 32
 
-// BenchmarkWrites is what one server commits in a second: the least transaction that there is, the same with NOTIFY, which
-// takes a lock of the whole server's for its commit, and a write of the store's, which notifies.
+// BenchmarkWrites measures how many transactions one server commits in a second: the smallest possible one, the same
+// with NOTIFY, which takes a lock of the whole server for its commit, and a write of the store, which notifies.
 func BenchmarkWrites(b *testing.B) {
 	parallel := func(b *testing.B, write func(writer int) error) {
 		b.SetParallelism(benchWriters / 2) // times the processors

@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// addsSQL is what a next version's step could be that only adds, to every table.
+// addsSQL is a possible step of a next version that only adds, to every table.
 const addsSQL = `DO $$ DECLARE of TEXT; BEGIN
 	FOR of IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'schema_migrations' ORDER BY 1 LOOP
 		EXECUTE format('ALTER TABLE %I ADD COLUMN next_word TEXT COLLATE "C" NOT NULL DEFAULT ''unsaid''', of);
@@ -24,7 +24,8 @@ CREATE TABLE next_things (
 	organization_id TEXT COLLATE "C" NOT NULL REFERENCES organizations (id)
 )`
 
-// nextVersions returns the steps of the next version, and of the one after it, which lets nobody write who does not know it.
+// nextVersions returns the steps of the next version, and of the one after it, which lets only programs write that
+// know it.
 func nextVersions(t *testing.T) (adds, changes []migration) {
 	t.Helper()
 	known, err := migrations()

@@ -81,7 +81,7 @@ func TestSecondWall(t *testing.T) {
 			t.Errorf("%q sees (-want +got)\n%s", scope, diff)
 		}
 	}
-	// Nor does a connection remember who used it last.
+	// Nor does a connection remember its last user.
 	for range 50 {
 		rows, err := s.main.Query(t.Context(), all)
 		if err != nil {
@@ -116,7 +116,7 @@ func TestSecondWall(t *testing.T) {
 	}
 }
 
-// O01: whatever table belongs to organizations is behind the wall, and its owner too.
+// O01: every table that belongs to organizations is behind the wall, and its owner too.
 func TestEveryTableIsWalled(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
@@ -127,7 +127,7 @@ func TestEveryTableIsWalled(t *testing.T) {
 	}
 }
 
-// Who is not held by the wall is told.
+// A user whom the wall does not hold is reported.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)

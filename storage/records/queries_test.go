@@ -126,7 +126,7 @@ func checkCall(t *testing.T, p *source, call *ast.CallExpr, position map[string]
 		if owner, ok := fun.X.(*ast.CallExpr); ok && len(owner.Args) == 2 && isNamed(owner.Args[1], "statement") {
 			return false // the same in a transaction
 		}
-		// What database/sql has without a context goes on when its caller has left.
+		// The methods of database/sql without a context continue when their caller has left.
 		if p.name == "sqlite" && slices.Contains([]string{"Exec", "Query", "QueryRow", "Prepare"}, name) && !isNamed(fun.X, "url") &&
 			(len(call.Args) == 0 || !isNamed(call.Args[0], "ctx")) {
 			t.Errorf("%s: %s takes no context", p.at(call), name)

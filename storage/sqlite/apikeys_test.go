@@ -27,8 +27,8 @@ func seedAPIKey(tb testing.TB, s *Store) storage.APIKey {
 	return k
 }
 
-// K08: a revocation that the disk refuses is not acknowledged, nobody is told of it, and it has not happened; when it is
-// acknowledged, it is in the files, whatever becomes of the process.
+// K08: a revocation that the disk refuses is not acknowledged, is not reported, and has not happened; when it is
+// acknowledged, it is in the files, whatever happens to the process.
 func TestRevokedKeyIsDurable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "durward.db")

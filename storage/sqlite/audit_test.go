@@ -11,8 +11,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestAuditHead: where the chain of audit records does not end where the store says, a write that is to be recorded does not happen; it
-// is not the write that is in conflict with something.
+// TestAuditHead checks that a write that must be recorded does not happen where the chain of audit records does not
+// end where the store says; the error is no conflict of the write itself.
 func TestAuditHead(t *testing.T) {
 	s := open(t, Options{})
 	record := func() error {
@@ -47,7 +47,8 @@ func (m testMACs) CheckMAC(message, mac []byte) bool {
 	return bytes.Equal(m.AppendMAC(nil, message), mac)
 }
 
-// TestForgedAuditHead: nothing is recorded, and so nothing written, behind a record that the gateway has not made, while it runs.
+// TestForgedAuditHead checks that nothing is recorded, and so nothing written, after a record that the gateway has
+// not made, while it runs.
 func TestForgedAuditHead(t *testing.T) {
 	for name, forge := range map[string]string{
 		"another hash":          `UPDATE audit_heads SET hash = zeroblob(32)`,

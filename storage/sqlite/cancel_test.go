@@ -11,8 +11,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Callers that go away in the middle of writes break nothing: what was acknowledged is there, the connections that the
-// driver had to interrupt are replaced with the same settings, and the store works on.
+// Callers that leave in the middle of writes break nothing: acknowledged writes are there, the connections that the
+// driver had to interrupt are replaced with the same settings, and the store continues to work.
 func TestCanceledWriters(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Timeout: time.Minute})

@@ -23,7 +23,7 @@ func TestDiskFull(t *testing.T) {
 	if err := addKey(s, 1, 10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.writer.ExecContext(t.Context(), `PRAGMA max_page_count = 1`); err != nil { // the least: what it has
+	if _, err := s.writer.ExecContext(t.Context(), `PRAGMA max_page_count = 1`); err != nil { // the least possible: its present size
 		t.Fatal(err)
 	}
 	err := addKey(s, 2, 1<<20)

@@ -48,7 +48,7 @@ func TestPolicyOverlapOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// M23: the schema itself keeps two policies from governing the same, whatever the code before it checks.
+// M23: the schema itself keeps two policies from governing the same agent, whatever the code before it checks.
 func TestSchemaRefusesOverlap(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})

@@ -7,9 +7,9 @@ import (
 	"github.com/durward-gateway/durward/storage/storagetest"
 )
 
-// P6: what requests wait for is found by an index on all that it asks for, however much else the organization has. An
-// order that another index has can keep the planner from that: policies of a server that are ordered by their id were
-// looked for among all of the organization's.
+// P6: the statements for which requests wait use an index on all their conditions, however much else the organization
+// has. An order that another index has can keep the planner from that: policies of a server that are ordered by their
+// id were searched among all of the organization's.
 func TestReadsUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})

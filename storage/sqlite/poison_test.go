@@ -7,8 +7,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestPoison: what a statement cannot store is told apart from a store that is away, and undone without what was stored beside it.
-// Nothing that the store is given brings that about by now: a trigger does.
+// TestPoison checks that a record that cannot be stored is told apart from an unavailable store, and is undone
+// without the records stored beside it. No input to the store causes that any more: a trigger does.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})

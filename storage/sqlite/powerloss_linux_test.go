@@ -29,7 +29,7 @@ type disk struct {
 	before func()
 }
 
-// diskFile is a file: what is safe, and what was done to it since, of which anything may be lost.
+// diskFile is a file: its safe contents, and the writes since, any of which may be lost.
 type diskFile struct {
 	safe    []byte
 	pending []diskChange
@@ -98,8 +98,8 @@ func (d *disk) cut(folder string, keep func() bool) error {
 	return nil
 }
 
-// shim is what stands between SQLite and the operating system (https://sqlite.org/vfs.html): the usual one, which tells
-// disks what passes.
+// shim stands between SQLite and the operating system (https://sqlite.org/vfs.html): it is the usual VFS, and tells
+// disks about the calls.
 var shim struct {
 	once     sync.Once
 	original sqlite3.Tsqlite3_vfs
@@ -245,8 +245,8 @@ const (
 	cutEvery  = 23
 )
 
-// TestPowerLoss is Z-D03: what the store has acknowledged is there after a power cut at any moment, in the middle of a write
-// or of a checkpoint, whatever is lost of what was not forced to the disk: all of it, or any sectors.
+// TestPowerLoss checks Z-D03: acknowledged writes are there after a power cut at any moment, in the middle of a write
+// or of a checkpoint, whatever is lost of the data that was not forced to the disk: all of it, or any sectors.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	if problems := losePower(t, "FULL"); len(problems) > 0 {
@@ -254,7 +254,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestPowerLossIsNoticed: a store that does not force its writes to the disk fails on this disk.
+// TestPowerLossIsNoticed checks that a store that does not force its writes to the disk fails on this disk.
 func TestPowerLossIsNoticed(t *testing.T) {
 	t.Parallel()
 	if problems := losePower(t, "OFF"); len(problems) == 0 {
@@ -292,7 +292,7 @@ func losePower(t *testing.T, synchronous string) (problems []string) {
 			return
 		}
 		left := cut{t.TempDir(), acked}
-		share := float64(len(cuts)%3) * 0.4 // of the sectors that get there although nobody waited for them
+		share := float64(len(cuts)%3) * 0.4 // of the sectors that reach the disk although they were not forced
 		if err := d.cut(left.folder, func() bool { return random.Float64() < share }); err != nil {
 			t.Error(err)
 		}

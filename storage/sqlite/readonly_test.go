@@ -10,7 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestOpenReadOnly: a store is read beside its writer, after it was closed, and from a directory that cannot be written.
+// TestOpenReadOnly checks that a store is read beside its writer, after it was closed, and from a directory that
+// cannot be written.
 func TestOpenReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "durward.db")

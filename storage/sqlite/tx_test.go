@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFailedCommit fails a commit that changes an organization: whoever keeps something of it in memory looks again.
+// TestFailedCommit fails a commit that changes an organization: every cache of its facts is dropped.
 func TestFailedCommit(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "durward.db"), Options{})
 	if err != nil {

@@ -51,7 +51,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers is about redirects that this login did not ask for, or that come from somebody else (RFC 9700).
+// TestAnswersOfOthers checks redirects that this login did not ask for, or that come from another server (RFC 9700).
 func TestAnswersOfOthers(t *testing.T) {
 	for _, test := range []struct{ name, location, want string }{
 		{"another state", redirectURI + "?code=c&state=other&iss=", "another state"},

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pseudoTerminal opens a terminal of 90 columns that nobody looks at.
+// pseudoTerminal opens a terminal of 90 columns that has no viewer.
 func pseudoTerminal(t *testing.T) *os.File {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -35,7 +35,7 @@ func pseudoTerminal(t *testing.T) *os.File {
 	return slave
 }
 
-// TestOfTerminal: a terminal gets colour, unless its user does not want any or it cannot show it.
+// TestOfTerminal checks that a terminal gets colour, unless its user does not want any or it cannot show it.
 func TestOfTerminal(t *testing.T) {
 	slave := pseudoTerminal(t)
 	for _, tc := range []struct {

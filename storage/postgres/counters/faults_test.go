@@ -29,7 +29,7 @@ func TestT09Faults(t *testing.T) {
 	})
 }
 
-// TestNodesStartAtOnce: the tables are made once, and again when somebody drops them.
+// TestNodesStartAtOnce checks that the tables are made once, and again when they were dropped.
 func TestNodesStartAtOnce(t *testing.T) {
 	database := pgtest.Database(t)
 	var charged atomic.Int64
@@ -87,7 +87,8 @@ func TestNodesStartAtOnce(t *testing.T) {
 	}
 }
 
-// TestIdleConnections: Z-F06, connections that a busy moment opened go back to the server, which the store may be in need of.
+// TestIdleConnections checks Z-F06: connections from a busy moment go back to the server, because the store may need
+// them.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	const idle = 2 * time.Second
