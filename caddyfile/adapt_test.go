@@ -18,8 +18,8 @@ import (
 // separator stands between a Caddyfile and what the adapter makes of it.
 const separator = "----------\n"
 
-// TestAdapt holds the adapter to testdata/adapt/*.caddyfiletest: a Caddyfile, a line of ten dashes, and the JSON that it
-// becomes or the error that it gets.
+// TestAdapt checks the adapter with testdata/adapt/*.caddyfiletest: a Caddyfile, a line of ten dashes, and the JSON
+// that it becomes or the error that it gets.
 func TestAdapt(t *testing.T) {
 	files, err := filepath.Glob("testdata/adapt/*.caddyfiletest")
 	if err != nil || len(files) == 0 {

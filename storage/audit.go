@@ -228,8 +228,8 @@ type Audited struct {
 	recorded atomic.Bool
 }
 
-// Claim is for drivers: it reports whether the entries still have to be recorded, true to the first transaction that
-// asks. A transaction that claims and then fails calls Release.
+// Claim reports whether the entries still have to be recorded: true for the first transaction that asks. It is for
+// drivers. A transaction that claims and then fails calls Release.
 func (a *Audited) Claim() bool { return a.recorded.CompareAndSwap(false, true) }
 
 // Release returns the entries to the next transaction.

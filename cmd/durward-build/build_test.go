@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestBuildWithPlugin builds what the shipped manifest says, plus a plugin that is
-// reached through replacements, and looks at the binary from outside.
+// TestBuildWithPlugin builds with the shipped manifest and a plugin that is reached through replacements, and
+// examines the binary from outside.
 func TestBuildWithPlugin(t *testing.T) {
 	shipped, err := loadManifest("../../xcaddy.json")
 	if err != nil {

@@ -96,7 +96,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// moreTime reports whether a write that the socket ended with err may go on.
+// moreTime reports whether a write that the socket ended with err may continue.
 func (c *Conn) moreTime(err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false

@@ -620,8 +620,8 @@ type null struct{ net.Conn }
 func (null) Read(p []byte) (int, error)  { return len(p), nil }
 func (null) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkRequest is a request through net/http's server, whose handler waits for others for a moment: a background read
-// begins and ends.
+// BenchmarkRequest measures a request through net/http's server, whose handler waits for others for a moment: a
+// background read begins and ends.
 func BenchmarkRequest(b *testing.B) {
 	var sockets Sockets
 	listener, err := sockets.Listen("site", func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") })

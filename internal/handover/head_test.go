@@ -61,7 +61,7 @@ func TestRefuseFolds(t *testing.T) {
 	}
 }
 
-// FuzzRefuseFolds holds what net/http reads of a head to what it reads without us: the same, or nothing.
+// FuzzRefuseFolds checks that net/http reads the same head as without this package, or nothing.
 func FuzzRefuseFolds(f *testing.F) {
 	f.Add("GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 3)
 	f.Fuzz(func(t *testing.T, text string, size int) {

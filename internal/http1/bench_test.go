@@ -166,8 +166,8 @@ func processorTime() int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkIdleStreams opens streams that wait and reports what the process holds for each: the client's part and, the
-// same for all, two sockets and the context.
+// BenchmarkIdleStreams opens streams that wait and reports the memory of the process for each: the client's part and,
+// the same for all, two sockets and the context.
 func BenchmarkIdleStreams(b *testing.B) {
 	const streams = 2000
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -46,8 +46,8 @@ func warm(t *testing.T, c *Client, up *upstream, n int) {
 	}
 }
 
-// TestSentOnceMore is W11: however many kept connections die, what may be sent again is sent once more, and what may not is not
-// because a connection before it had died unused.
+// TestSentOnceMore checks W11: however many kept connections die, a repeatable request is sent once more, and another
+// request is not, even if a connection before it had died unused.
 func TestSentOnceMore(t *testing.T) {
 	for _, tc := range []struct {
 		name, method string
@@ -124,7 +124,7 @@ func TestCancelledOnce(t *testing.T) {
 	}
 }
 
-// TestSentTwiceTLS is W11 over TLS: a write that fails says nothing about how much of the request has left.
+// TestSentTwiceTLS checks W11 over TLS: a failed write says nothing about how much of the request has left.
 func TestSentTwiceTLS(t *testing.T) {
 	var asked atomic.Int32
 	up, _, _ := secure(t, func(w http.ResponseWriter, _ *http.Request) {

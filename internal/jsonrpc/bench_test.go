@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// BenchmarkParse is the reading of a body as the gateway does it, with what it keeps.
+// BenchmarkParse measures reading a body as the gateway does it, and the memory that it keeps.
 func BenchmarkParse(b *testing.B) {
 	text := []byte(`{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"create_issue","arguments":{"title":"Gateway drops the session header","team":"ENG","priority":2,"labels":["bug","edge"]}}}`)
 	b.SetBytes(int64(len(text)))

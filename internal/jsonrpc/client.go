@@ -5,15 +5,15 @@ import "github.com/durward-gateway/durward/internal/strictjson"
 // MetaClientCapabilities is the member of params._meta that carries a client's capabilities from 2026-07-28 on.
 const MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
 
-// Client holds what a client says about itself. It is a claim: good for choosing how to ask, never for deciding what
-// is allowed.
+// Client holds a client's statements about itself. It is a claim: good for choosing how to ask, never for deciding
+// permissions.
 type Client struct {
 	ProtocolVersion string
 	ElicitForm      bool // it can show a form
 	ElicitURL       bool // it can open a page
 }
 
-// Client reads what the message says about its client: the params of initialize, or the _meta of 2026-07-28. Other
+// Client reads the message's statements about its client: the params of initialize, or the _meta of 2026-07-28. Other
 // messages, and members of wrong types, give a zero value.
 func (m *Message) Client() Client {
 	if m.Method == "initialize" {

@@ -36,7 +36,7 @@ const newest = "2026-07-28"
 // takenAway are the methods that need an action and that the newest revision has no more.
 var takenAway = []string{"resources/subscribe", "resources/unsubscribe", "tasks/result", "tasks/list"}
 
-// TestTable is M09: every method of every revision has its class, and everything else has none.
+// TestTable checks M09: every method of every revision has its class, and everything else has none.
 func TestTable(t *testing.T) {
 	for revision, methods := range revisions {
 		for method, want := range methods {

@@ -102,8 +102,8 @@ func encodings(a netip.Addr) []string {
 	}
 }
 
-// TestEncodings is the promise of several hundred ways to write an inner address, each refused when a URL is stored and
-// when it is dialled, and none of them looked up.
+// TestEncodings checks several hundred ways to write an inner address. Each is refused when a URL is stored and when
+// it is dialled, and none of them is looked up.
 func TestEncodings(t *testing.T) {
 	resolver := &answers{sets: [][]netip.Addr{addrs("127.0.0.1")}}
 	g := New(Policy{}, WithResolver(resolver))

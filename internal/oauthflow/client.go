@@ -117,7 +117,7 @@ func parseObject(b []byte) (strictjson.Value, error) {
 	return v, nil
 }
 
-// errAbsent says that there is no document at an address. Callers go on to the next address.
+// errAbsent says that there is no document at an address. Callers then try the next address.
 var errAbsent = errors.New("no such document")
 
 // document fetches a metadata document. It returns errAbsent for a redirect, for an error status, and for an answer

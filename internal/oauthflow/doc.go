@@ -2,8 +2,8 @@
 // there, makes authorization URLs, and exchanges, refreshes and revokes tokens. It keeps nothing between calls; what must
 // be kept (attempts, clients, tokens) is the caller's.
 //
-// Everything that answers here is untrusted. All requests go through netguard, follow no redirect and read at most 1 MiB
-// in 5 seconds; all JSON goes through the strict reader. A document is used only when it names what it was asked for:
+// Every answer is untrusted. All requests go through netguard, follow no redirect and read at most 1 MiB
+// in 5 seconds; all JSON goes through the strict reader. A document is used only when it names the expected object:
 // the resource (RFC 9728 section 3.3), the issuer (RFC 8414 section 3.3, RFC 9207).
 //
 // The order of calls, for one connection:

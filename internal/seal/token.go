@@ -23,7 +23,7 @@ func (k *Keyring) Sealer(purpose string) *TokenSealer {
 	})}
 }
 
-// Strict: a token has exactly one spelling.
+// tokenText is strict: a token has exactly one spelling.
 var tokenText = base64.RawURLEncoding.Strict()
 
 // Seal encrypts plaintext bound to ad and writes it in base64url without padding (RFC 4648 section 5). The token is

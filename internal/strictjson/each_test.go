@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEach also gives Each texts that no reader has accepted: of those it gives what lies in them and stays within them.
+// TestEach also gives Each texts that no reader has accepted: it then returns parts of them and stays within them.
 func TestEach(t *testing.T) {
 	for text, want := range map[string][][2]string{
 		`{}`:      nil,

@@ -66,7 +66,8 @@ func compareEach(t *testing.T, v Value) {
 	}
 }
 
-// FuzzEach gives Each what no reader has accepted: it may give anything but must stay within the text and come to an end.
+// FuzzEach gives Each texts that no reader has accepted: it may return anything but must stay within the text and
+// come to an end.
 func FuzzEach(f *testing.F) {
 	f.Add([]byte(`{"a`))
 	f.Add([]byte(`{"a":[1,{"b":"]"}], "c\u0064" : "\\\"" }`))

@@ -71,7 +71,7 @@ func NewScanner(b []byte, l Limits) *Scanner {
 	return s
 }
 
-// Release gives the scanner back; it must not be used afterwards. What Skip returned stays valid.
+// Release frees the scanner for reuse; it must not be used afterwards. The results of Skip stay valid.
 func (s *Scanner) Release() {
 	s.src, s.nodes, s.record, s.err = nil, nil, false, nil
 	s.nameSet.reset()

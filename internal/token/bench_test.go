@@ -26,7 +26,7 @@ func BenchmarkFirstSight(b *testing.B) {
 	}
 }
 
-// BenchmarkSignature is the part of it that is arithmetic: of the key that an issuer signs with, and of others.
+// BenchmarkSignature measures the arithmetic part of it: for the key with which an issuer signs, and for others.
 func BenchmarkSignature(b *testing.B) {
 	raw := sign(b, jwt.SigningMethodES256, ecTestKey(), esHeader, claims())
 	p, err := parse(raw)

@@ -12,7 +12,7 @@ import (
 	jwt "github.com/golang-jwt/jwt/v5"
 )
 
-// TestECSignatures holds the verification against golang-jwt's.
+// TestECSignatures compares the verification with golang-jwt's.
 func TestECSignatures(t *testing.T) {
 	for name, c := range map[string]struct {
 		curve  elliptic.Curve

@@ -57,7 +57,7 @@ func TestP256(t *testing.T) {
 	}
 }
 
-// TestP256LargeX is the case that chance never shows: R's x is not below the order, and r is less than it.
+// TestP256LargeX checks the case that chance never shows: R's x is not below the order, and r is less than it.
 func TestP256LargeX(t *testing.T) {
 	found := 0
 	for above := int64(0); found < 4; above++ {
@@ -95,7 +95,7 @@ func TestP256LargeS(t *testing.T) {
 	}
 }
 
-// FuzzP256 holds the check with multiples against crypto/ecdsa's.
+// FuzzP256 compares the check with multiples with crypto/ecdsa's.
 func FuzzP256(f *testing.F) {
 	f.Add([]byte{1}, []byte{1}, []byte{1}, []byte{})
 	f.Add([]byte{2}, []byte{0}, []byte{0xff, 0xff}, []byte{1})

@@ -314,7 +314,7 @@ func TestVerifyOptions(t *testing.T) {
 	}
 }
 
-// TestVerifyText is about raw tokens that are not three clean parts.
+// TestVerifyText checks raw tokens that are not three clean parts.
 func TestVerifyText(t *testing.T) {
 	good := rs(t, claims())
 	parts := strings.Split(good, ".")
@@ -655,7 +655,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// FuzzVerifySigned reaches what lies behind the signature's check.
+// FuzzVerifySigned reaches the code behind the signature's check.
 func FuzzVerifySigned(f *testing.F) {
 	f.Add(esHeader, claims())
 	f.Add(`{"alg":"ES256","kid":"ec","crit":[]}`, claims("exp", "1e300"))

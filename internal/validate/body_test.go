@@ -69,7 +69,7 @@ func TestParseBodyRefuses(t *testing.T) {
 	}
 }
 
-// TestWrongTypes is attack B04: each reader against each kind of value.
+// TestWrongTypes checks attack B04: each reader with each kind of value.
 func TestWrongTypes(t *testing.T) {
 	values := map[string]string{
 		"string": `"x"`, "digits": `"1"`, "int": `1`, "null": `null`, "array": `[]`, "object": `{}`, "bool": `true`, "1.0": `1.0`, "1e2": `1e2`,

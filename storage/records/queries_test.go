@@ -26,9 +26,9 @@ func (p *source) isIn(n ast.Node, names ...string) bool {
 	return slices.Contains(names, filepath.Base(p.at(n).Filename))
 }
 
-// TestQueriesAreConstants is Q03: every SQL text is a constant of the stores' packages, or made of such constants by a
-// dialect, so that no input can become part of one. A function that hands a text on calls its parameter query, and its
-// callers are held to the same. Migrations are embedded files.
+// TestQueriesAreConstants checks Q03: every SQL text is a constant of the stores' packages, or made of such constants
+// by a dialect, so that no input can become part of one. A function that passes a text on calls its parameter query,
+// and the same is checked for its callers. Migrations are embedded files.
 func TestQueriesAreConstants(t *testing.T) {
 	t.Parallel()
 	// Where the SQL stands among the arguments: of what the clients of databases have, and of functions with a parameter
@@ -168,7 +168,7 @@ func isNamed(e ast.Expr, name string) bool {
 	return ok && id.Name == name
 }
 
-// TestTextsAreConstants is Q03 for the statements that a dialect has a word in: they are made of constants and the
+// TestTextsAreConstants checks Q03 for the statements that depend on the dialect: they are made of constants and the
 // dialect's words, in the methods of texts and Dialect, and nowhere else.
 func TestTextsAreConstants(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSameTables holds the columns of the stores' schemas together, in their order.
+// TestSameTables compares the columns of the stores' schemas, in their order.
 func TestSameTables(t *testing.T) {
 	t.Parallel()
 	columns := func(pattern string) map[string][]string {

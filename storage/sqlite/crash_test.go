@@ -26,8 +26,8 @@ const (
 	crashAcks   = 10
 )
 
-// TestCrash is Z-D02: a process that writes is killed with SIGKILL again and again; what it acknowledged is there, and
-// the file opens and is sound.
+// TestCrash checks Z-D02: a process that writes is killed with SIGKILL again and again; acknowledged writes are
+// there, and the file opens and is sound.
 func TestCrash(t *testing.T) {
 	if path := os.Getenv(crashPathEnv); path != "" {
 		crashWriter(t, path)

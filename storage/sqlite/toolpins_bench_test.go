@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// BenchmarkObserveTools pins what the longest list has, 10,000 tools, as many at once as the gateway does.
+// BenchmarkObserveTools pins the tools of the longest list, 10,000, as many at once as the gateway does.
 func BenchmarkObserveTools(b *testing.B) {
 	s, c := benchStore(b)
 	definition := json.RawMessage(`{"description":"` + strings.Repeat("x", 200) + `"}`)

@@ -10,8 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// records maps columns to the tables that they refer to, where the name does not tell: the column server_id holds ids
-// of servers.
+// records maps tables to the names of their ids in other tables, where these are not the table's own name: another
+// table's column server_id holds ids of servers.
 var records = map[string]string{
 	"organizations": "organization", "users": "user", "directory_entries": "directory", "servers": "server", "applications": "application",
 	"agents": "agent", "policies": "policy", "budgets": "budget",

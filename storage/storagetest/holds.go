@@ -37,7 +37,7 @@ func testHolds(t *testing.T, b *bundle) {
 	}
 	equal(t, stands(another), false)
 
-	// The user of another organization's server gets no hold, and expired holds make room.
+	// A hold for another organization's server is refused, and expired holds make room.
 	foreign = storage.Hold{ID: newID(), OrganizationID: b.orgA, UserID: b.userA1, ServerID: b.serverB.ID, Call: "a", ExpiresAt: start.Add(time.Hour)}
 	wantError(t, b.AddHold(ctx, foreign, start), storage.ErrNotFound)
 	foreign.ServerID, foreign.ExpiresAt = b.serverA.ID, start.Add(2*time.Hour)
