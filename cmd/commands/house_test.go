@@ -17,7 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/doctor"
 	"github.com/durward-gateway/durward/internal/rekey"
 	"github.com/durward-gateway/durward/internal/seal"
-	_ "github.com/durward-gateway/durward/modules/standard" // what a configuration may name
+	_ "github.com/durward-gateway/durward/modules/standard" // the modules that a configuration may name
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 	"github.com/durward-gateway/durward/storage/sqlite"
@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main{M: m}.Run())
 }
 
-// house is a gateway's configuration with what it names: a store with a provider whose secret is sealed, and master keys.
+// house holds a gateway's configuration with everything that it names: a store with a provider whose secret is
+// sealed, and master keys.
 type house struct {
 	directory, config string
 	issuer            *httptest.Server
@@ -133,7 +134,7 @@ func (h *house) configure(t *testing.T, store map[string]any, masterKeys ...stri
 
 func (h *house) sqlite() map[string]any { return map[string]any{"driver": "sqlite", "path": h.path()} }
 
-// examine runs the doctor and returns what it finds, by check.
+// examine runs the doctor and returns its findings, by check.
 func (h *house) examine(t *testing.T) map[string][]doctor.Finding {
 	t.Helper()
 	var out strings.Builder
@@ -284,7 +285,7 @@ func TestRekey(t *testing.T) {
 	}
 	s := h.open(t)
 	running := h.ring(t, s, "new")
-	// One that is interrupted while it waits for gateways goes on, and makes no further key.
+	// A rotation that is interrupted while it waits for gateways continues, and makes no further key.
 	for _, want := range []string{"made data key 2\n", "going on with the rotation to data key 2: 0 values left\n"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := interrupting{interrupt: cancel}

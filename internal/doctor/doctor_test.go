@@ -31,7 +31,7 @@ func TestFindings(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		got  []Finding
-		want []string // severity, and a piece of what is found
+		want []string // severity, and a piece of the finding
 	}{
 		{"a good database", Database(good(nil), 20), nil},
 		{"too old", Database(good(func(f *postgres.Facts) { f.ServerVersion = 130009 }), 20), []string{"error PostgreSQL 13"}},

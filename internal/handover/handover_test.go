@@ -116,7 +116,7 @@ func post(client *http.Client, address string) (string, error) {
 	return string(body), err
 }
 
-// wire is a client that writes what it likes.
+// wire is a client that writes arbitrary bytes.
 type wire struct {
 	t *testing.T
 	net.Conn

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// socketSpy counts what is asked of a socket.
+// socketSpy counts the calls of a socket.
 type socketSpy struct {
 	net.Conn
 	reads, readDeadlines, writeDeadlines atomic.Int64

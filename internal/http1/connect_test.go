@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// refusing dials nothing, and remembers what it was asked for.
+// refusing dials nothing, and remembers the requested addresses.
 type refusing struct{ asked []string }
 
 func (d *refusing) DialContext(_ context.Context, network, addr string) (net.Conn, error) {

@@ -116,7 +116,7 @@ func TestReady(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, n, err)
 		}
 		_ = answer.Body.Close()
-		if !answer.Ready() { // what is closed says so at once
+		if !answer.Ready() { // a closed answer says so at once
 			t.Errorf("%s: not ready after Close", name)
 		}
 	}

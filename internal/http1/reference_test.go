@@ -198,7 +198,8 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Fatalf("differs from net/http (-net/http +http1):\n%s", diff)
 		}
 
-		// The same with an upstream that keeps the connection open; what was whole before the end needs no end.
+		// The same with an upstream that keeps the connection open; a body that was whole before the end needs no
+		// end.
 		dialled := func() *inMemory {
 			return &inMemory{conns: []*memory{newMemory(pieces, true, answer, second), newMemory(pieces, true, second)}}
 		}

@@ -217,7 +217,7 @@ func TestEndWithAnswer(t *testing.T) {
 	}
 }
 
-// ending dials connections that give out what is read, and their end together with the last of it.
+// ending dials connections that return reads, and their end together with the last of them.
 type ending struct {
 	reads           []string
 	dialled, closed int
@@ -352,7 +352,7 @@ func hold(t *testing.T, c *Client, n int, hosts ...string) {
 	}
 }
 
-// closing reads what it closes to its end.
+// closing reads its body to the end before it closes it.
 type closing struct{ io.ReadCloser }
 
 func (c closing) Close() error {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// visible keeps what is not called after a secret.
+// visible keeps the entries that are not named after a secret.
 func visible() (Keep, error) {
 	return func(_ List, name string, _ []byte) bool { return !strings.Contains(name, "secret") }, nil
 }

@@ -85,7 +85,7 @@ func closes(t *testing.T, w *Writer) {
 	}
 }
 
-// counter counts what is dropped.
+// counter counts dropped lines.
 type counter struct {
 	mu    sync.Mutex
 	lines int

@@ -28,7 +28,7 @@ func TestFreshenTimes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now() // as old as what is known
+		began := time.Now() // the known keys are as old
 		look := func(after time.Duration) (reads int64, waited time.Duration) {
 			time.Sleep(time.Until(began.Add(after)))
 			before, started := store.reads.Load(), time.Now()

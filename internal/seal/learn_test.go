@@ -28,8 +28,8 @@ func (c *countedKeys) DataKeys(ctx context.Context) ([]storage.DataKey, error) {
 	return c.memoryKeys.DataKeys(ctx)
 }
 
-// A new data key is used for nothing new until every node has had the time to hear of it, and what it sealed opens at
-// once everywhere.
+// A new data key is not used for sealing until every node has had the time to hear of it, and values that it sealed
+// open at once everywhere.
 func TestSettling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, store := newMaster(t), &countedKeys{}
@@ -97,7 +97,7 @@ func TestLookupHearsOfKeys(t *testing.T) {
 		if sums := digests.Sums(nil); len(sums) != 2 {
 			t.Errorf("%d digests", len(sums))
 		}
-		// A store that does not answer is asked now and then, and what is known is used meanwhile.
+		// A store that does not answer is asked now and then, and the known keys are used meanwhile.
 		store.refuses.Store(true)
 		before := store.reads.Load()
 		for range 600 {

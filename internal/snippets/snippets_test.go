@@ -28,7 +28,7 @@ func TestFor(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range For(address, "my-notes") { // people read the command before what it is given
+	for _, s := range For(address, "my-notes") { // people read the command before its arguments
 		if command, args := strings.Index(s.Text, `"command"`), strings.Index(s.Text, `"args"`); command > args {
 			t.Errorf("%s: args come first in %s", s.Client, s.Text)
 		}

@@ -42,7 +42,7 @@ func (s signer) usual(e *es256) bool {
 	return m != nil && m.key.Equal(&s.key.PublicKey)
 }
 
-// skipInFIPSMode leaves out what is only without that mode; TestUsualKeyFIPS is about it.
+// skipInFIPSMode skips tests of code that exists only without that mode; TestUsualKeyFIPS tests the mode.
 func skipInFIPSMode(t *testing.T) {
 	t.Helper()
 	if fips140.Enabled() {
@@ -72,7 +72,7 @@ func TestUsualKey(t *testing.T) {
 	if e.usual.Load() != first {
 		t.Error("multiples are made again")
 	}
-	copied := one.key.PublicKey // what a fetched set says anew
+	copied := one.key.PublicKey // the key as a newly fetched set has it
 	if err := e.Verify("header.payload", one.signature, &copied); err != nil || e.usual.Load() != first {
 		t.Errorf("the same key, fetched again: %v", err)
 	}

@@ -146,7 +146,7 @@ func wantInvalid(t *testing.T, c *Claims, err error) {
 	}
 }
 
-// keyFunc is a KeySource that answers with what it is told.
+// keyFunc is a KeySource that answers with the result of a function.
 type keyFunc func() (any, error)
 
 func (f keyFunc) Key(context.Context, string, string) (any, error) { return f() }

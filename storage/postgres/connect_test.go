@@ -13,8 +13,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// Z-F01: a store whose database is away can be made. Nothing is read or written until it was connected to, and what is to
-// hear of changes can be there before.
+// Z-F01: a store whose database is unavailable can be made. Nothing is read or written until it is connected, and
+// listeners for changes can be registered before.
 func TestConnectLater(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)
@@ -109,7 +109,7 @@ func TestConnectReasons(t *testing.T) {
 	}
 }
 
-// wantReason checks that the store is away, and what anybody is told of it.
+// wantReason checks that the store is unavailable, and the public reason.
 func wantReason(t *testing.T, err error, says string) {
 	t.Helper()
 	var away *storage.UnavailableError

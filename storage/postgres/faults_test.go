@@ -16,7 +16,7 @@ import (
 	"github.com/durward-gateway/durward/storage/records"
 )
 
-// patient bounds what waits in these tests: ten times and more what a loaded machine needs.
+// patient bounds waiting in these tests: at least ten times the time that a loaded machine needs.
 const patient = time.Minute
 
 // wantUnavailable wants an error in the words that callers branch on and people read.

@@ -18,7 +18,7 @@ import (
 	"github.com/durward-gateway/durward/storage/records"
 )
 
-// heardBy collects what a store tells its listeners.
+// heardBy collects the changes that a store reports to its listeners.
 func heardBy(s *Store) chan string {
 	heard := make(chan string, 1000)
 	s.OnChange(func(organization string) { heard <- organization })
@@ -44,8 +44,9 @@ func next(t *testing.T, heard chan string, want string) {
 	}
 }
 
-// nothingTold wants nothing to be told that do has not asked for with next. That everything has changed is told where a poll
-// does not end in time, too, and by that feed what it finds anew; but not each time.
+// nothingTold checks that only the changes are reported for which do has asked with next. "Everything has changed" is
+// also reported where a poll does not end in time, and then that feed reports anew the changes that it finds; but not
+// each time.
 func nothingTold(t *testing.T, do func(), feeds ...chan string) {
 	t.Helper()
 	for range 5 {
@@ -96,7 +97,7 @@ func TestFeed(t *testing.T) {
 		for _, heard := range []chan string{own, other, another} {
 			next(t, heard, "")
 		}
-		poll(t, first, second, third) // what a poll finds was told before
+		poll(t, first, second, third) // a poll finds changes that were reported before
 	}, own, other, another)
 }
 
@@ -188,7 +189,7 @@ func TestPollsFindWhatCommitsLate(t *testing.T) {
 	want()
 }
 
-// Z-N02: a feed whose connection broke has everything count as changed, and goes on.
+// Z-N02: a feed whose connection broke has everything count as changed, and continues.
 func TestFeedReconnects(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)

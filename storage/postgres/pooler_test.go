@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// Through pgbouncer in session mode the store does what it does without.
+// Through pgbouncer in session mode the store works as without it.
 func TestPoolerSession(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)

@@ -45,8 +45,9 @@ func upgrade(t *testing.T, s *Store, steps []migration) {
 	}
 }
 
-// Z-F09: a node of the next version changes the schema while nodes of this one read and write, and none of them fails. They
-// leave alone what that one writes, and when it goes on to a schema that is not theirs any more they only read.
+// Z-F09: a node of the next version changes the schema while nodes of this one read and write, and none of them
+// fails. They do not touch the new version's data, and when it moves on to a schema that they do not know any more
+// they only read.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	adds, changes := nextVersions(t)

@@ -153,7 +153,7 @@ func (p *source) constant(e ast.Expr) bool {
 		return p.constant(e.X) && p.constant(e.Y)
 	case *ast.SelectorExpr:
 		switch owner := e.X.(type) {
-		case *ast.Ident: // the text of a migration, and what is made of the schema's own names
+		case *ast.Ident: // the text of a migration, and texts made from the schema's own names
 			return owner.Name == "m" && (e.Sel.Name == "up" || e.Sel.Name == "down") && p.isIn(e, "migrate.go") ||
 				owner.Name == "made" && p.isIn(e, "tables.go", "arrival.go")
 		case *ast.SelectorExpr: // what TestTextsAreConstants checks, and words of the dialect

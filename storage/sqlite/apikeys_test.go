@@ -66,7 +66,7 @@ func TestRevokedKeyIsDurable(t *testing.T) {
 		t.Fatalf("got %v, told %d times", err, told)
 	}
 
-	left := filepath.Join(t.TempDir(), "durward.db") // what a process leaves that is killed now
+	left := filepath.Join(t.TempDir(), "durward.db") // the files that a process leaves that is killed now
 	for _, suffix := range []string{"", "-wal"} {
 		data, err := os.ReadFile(path + suffix)
 		if err != nil {

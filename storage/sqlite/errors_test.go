@@ -51,7 +51,7 @@ func TestDiskFull(t *testing.T) {
 func TestReadOnlyAndLockedFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "durward.db")
-	// Long enough for what is not locked, on a busy machine with a slow disk.
+	// The time is long enough where nothing is locked, on a busy machine with a slow disk.
 	s, err := Open(t.Context(), path, Options{Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)

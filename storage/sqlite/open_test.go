@@ -226,7 +226,7 @@ func TestCloseTwiceAndAfter(t *testing.T) {
 	}
 }
 
-// A file of the schema before this one is brought up to date with what is in it.
+// A file of the former schema is brought up to date together with its contents.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "durward.db")

@@ -18,8 +18,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// disk is a model of a disk that loses power: of the files in its folder it knows what was written, and what of that
-// was forced to it. Files are there as soon as they are made, and gone as soon as they are removed.
+// disk is a model of a disk that loses power: of the files in its folder it knows the written data, and which of it
+// was forced to the disk. Files are there as soon as they are made, and gone as soon as they are removed.
 type disk struct {
 	folder string
 
@@ -73,8 +73,8 @@ func (d *disk) sync(path string) {
 	f.pending = nil
 }
 
-// cut writes what a power cut leaves of the files into another folder. keep says of each sector that was not forced to the
-// disk whether it got there.
+// cut writes the remains of the files after a power cut into another folder. keep says of each sector that was not
+// forced to the disk whether it was stored.
 func (d *disk) cut(folder string, keep func() bool) error {
 	for path, f := range d.files {
 		content := append([]byte(nil), f.safe...)
@@ -107,7 +107,7 @@ var shim struct {
 	mu      sync.Mutex
 	disks   map[string]*disk                         // by folder
 	open    map[uintptr]openFile                     // by SQLite's handle
-	methods map[uintptr]uintptr                      // what is called instead of the original ones
+	methods map[uintptr]uintptr                      // called instead of the original ones
 	called  map[uintptr]*sqlite3.Tsqlite3_io_methods // the original ones of those
 }
 
@@ -196,7 +196,8 @@ func shimOpen(tls *libc.TLS, vfs, path, file uintptr, flags int32, out uintptr) 
 	return rc
 }
 
-// shimDelete counts what is removed as gone: SQLite removes its journal when it begins to write ahead, and syncs the folder.
+// shimDelete counts removed files as gone: SQLite removes its journal when it begins to write ahead, and syncs the
+// folder.
 func shimDelete(tls *libc.TLS, vfs, path uintptr, syncFolder int32) int32 {
 	rc := function[deleteFunc](shim.original.FxDelete)(tls, vfs, path, syncFolder)
 	name := libc.GoString(path)
@@ -210,7 +211,7 @@ func shimDelete(tls *libc.TLS, vfs, path uintptr, syncFolder int32) int32 {
 	return rc
 }
 
-// opened finds what a handle stands for.
+// opened returns the file of a handle.
 func opened(file uintptr) (openFile, *sqlite3.Tsqlite3_io_methods) {
 	shim.mu.Lock()
 	defer shim.mu.Unlock()
@@ -238,8 +239,8 @@ func shimSync(tls *libc.TLS, file uintptr, flags int32) int32 {
 	return rc
 }
 
-// powerCuts and cutEvery make the normal run: how often the power fails, and how many changes and syncs are between two
-// cuts. No multiple of what a write takes.
+// powerCuts and cutEvery define the normal run: the number of power cuts, and the number of changes and syncs between
+// two cuts. cutEvery is no multiple of those of a write.
 const (
 	powerCuts = 20
 	cutEvery  = 23
@@ -262,7 +263,7 @@ func TestPowerLossIsNoticed(t *testing.T) {
 	}
 }
 
-// losePower writes until the power has been cut so often, and says what was wrong after which cut.
+// losePower writes until the power has been cut so often, and reports the errors after each cut.
 func losePower(t *testing.T, synchronous string) (problems []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -327,7 +328,7 @@ func losePower(t *testing.T, synchronous string) (problems []string) {
 	return problems
 }
 
-// soundAfter opens what a cut has left.
+// soundAfter opens the remains after a cut.
 func soundAfter(ctx context.Context, folder string, acked int) error {
 	s, err := Open(ctx, filepath.Join(folder, "durward.db"), Options{})
 	if err != nil {
