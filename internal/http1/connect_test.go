@@ -55,7 +55,7 @@ func TestHandshakeCloses(t *testing.T) {
 	}
 }
 
-// TestAliveNoMore checks that the liveness of a connection that this side has closed is not asked.
+// TestAliveNoMore checks that a connection that this side has closed is not alive.
 func TestAliveNoMore(t *testing.T) {
 	up := newUpstream(t, func(c *peer) { c.untilGone() })
 	raw, err := net.Dial("tcp", up.l.Addr().String())
