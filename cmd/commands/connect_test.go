@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestConnectWithoutAServer: the command's error says what to write.
+// TestConnectWithoutAServer checks that the command's error says what to write.
 func TestConnectWithoutAServer(t *testing.T) {
 	for _, arguments := range [][]string{{"connect"}, {"connect", "--as", "alice@example.test"}, {"connect", "demo", "other"}} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], arguments...)

@@ -75,7 +75,7 @@ func echoed(said map[string]string, arguments strictjson.Value) (out []Field) {
 	for _, name := range slices.Sorted(maps.Keys(said)) {
 		value := said[name]
 		if n, number := integer(value); number && !wanted[value] {
-			value = strconv.FormatInt(n, 10) // as the gateway writes it of a tool that is known: readers differ in what numbers they take
+			value = strconv.FormatInt(n, 10) // as for a known tool: readers differ in the numbers that they accept
 		}
 		if wanted[value] {
 			out = append(out, Field{name, jsonrpc.EncodeHeader(value)})

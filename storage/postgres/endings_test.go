@@ -11,8 +11,9 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestEndingsLookUpKeys ends as many connections at one moment as the store has connections for, or some more. In the transaction of
-// each a data key is looked up that another node has just added: none may wait for a connection that only their ends would free.
+// TestEndingsLookUpKeys ends as many connections at one moment as the store has database connections, or some more. In
+// the transaction of each, a data key is looked up that another node has just added: none may wait for a database
+// connection that only their ends would free.
 func TestEndingsLookUpKeys(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Timeout: 10 * time.Second, MaxConns: MinConns + 2})

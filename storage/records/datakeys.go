@@ -17,8 +17,8 @@ func scanDataKey(r Row) (k storage.DataKey, err error) {
 	return k, err
 }
 
-// DataKeys implements storage.DataKeys. Keys are looked up within transactions, too (storage.Ending): it reads where no transaction that
-// may ask holds a connection, or as many as there are at one moment would wait for each other.
+// DataKeys implements storage.DataKeys. Keys are looked up within transactions, too (storage.Ending). So it reads over
+// connections that no such transaction holds: otherwise enough transactions at one moment would wait for each other.
 func (s *Store) DataKeys(ctx context.Context) (keys []storage.DataKey, err error) {
 	err = s.readToAuthenticate(ctx, Of(""), func(ctx context.Context, q Querier) (err error) {
 		keys, err = Many(ctx, q, scanDataKey, dataKeysSQL)
