@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// AgentRules say what becomes of clients that nobody registered. By default they may call what policies for all agents
+// AgentRules holds the rules for clients that nobody registered. By default they may call what policies for all agents
 // allow, and no policy can name them.
 type AgentRules struct {
 	// Refuse clients that are not registered, with 403, on `/mcp` and `/sse`. Default: false.
@@ -15,7 +15,7 @@ type AgentRules struct {
 	AutoRegister bool `json:"auto_register,omitempty"`
 }
 
-// SSERules say who may open streams of /sse.
+// SSERules holds the rules for opening streams of /sse.
 type SSERules struct {
 	// Open a stream only when a rule grants `sse/stream`. Default: false, a stream is open to every connected user unless
 	// a rule denies it.
@@ -25,7 +25,7 @@ type SSERules struct {
 // StreamsOpen reports whether streams of /sse that no rule denies are open to every connected user.
 func (a *App) StreamsOpen() bool { return a.SSE == nil || !a.SSE.RequireGrant }
 
-// PinRules say what becomes of tools whose definition changed after it was first seen.
+// PinRules holds the rules for tools whose definition changed after it was first seen.
 type PinRules struct {
 	// Withhold a changed tool until an administrator accepts it. Default: false, the change is flagged in the audit log and
 	// the API.
@@ -38,7 +38,7 @@ const (
 	UnconnectedRefuse = "refuse"
 )
 
-// CheckUnconnected refuses what is no word of the option; "" is the default.
+// CheckUnconnected refuses a word that the option unconnected does not know; "" is the default.
 func CheckUnconnected(word string) error {
 	switch word {
 	case "", UnconnectedGuide, UnconnectedRefuse:
@@ -54,7 +54,7 @@ func (r *AgentRules) check() error {
 	return nil
 }
 
-// agentRules are the rules that are in force.
+// agentRules returns the rules that are in force.
 func (a *App) agentRules() AgentRules {
 	if a.Agents != nil {
 		return *a.Agents

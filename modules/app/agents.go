@@ -13,20 +13,21 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxRegistered is how many agents an organization can have by clients being registered when they are first seen.
+// maxRegistered is the greatest number of agents of an organization up to which new clients are registered when first
+// seen.
 const maxRegistered = 1_000
 
-// standing is what the store says of the bearer of a token: unlike what the token says, it can change at any time.
-// Requests share it: it is never changed.
+// standing holds the store's facts about the bearer of a token. Unlike the token's own claims, they can change at any
+// time. Requests share it: it is never changed.
 type standing struct {
 	agent *storage.Agent // nil: the client is not registered
-	// revokedAt: the user's tokens that were issued until then are refused; zero when nobody revoked them.
+	// revokedAt is the time up to which the user's issued tokens are refused; zero when nobody revoked them.
 	revokedAt time.Time
 }
 
-// standingOf looks up the caller's registered agent and revocation time. With register, an unknown client is registered. The
-// key and what loads are made for each look-up: nobody keeps them, since what is found is kept as long as nothing of the
-// organization is written.
+// standingOf looks up the caller's registered agent and revocation time. With register, an unknown client is
+// registered. The key and the loading function are made for each look-up. Nobody keeps them, because a result is kept
+// for as long as nothing of the organization is written.
 func (r *resources) standingOf(ctx context.Context, who *Caller, register bool) (standing, error) {
 	mode := "as registered"
 	if register {
@@ -53,7 +54,8 @@ func (r *resources) standingOf(ctx context.Context, who *Caller, register bool) 
 	})
 }
 
-// agentOf reads the agent that a client is, nil when it is none. With register it becomes one, while there is room.
+// agentOf reads the agent that a client is registered as, nil when it is none. With register it becomes one, while
+// there is room.
 func (r *resources) agentOf(ctx context.Context, client storage.Agent, register bool) (*storage.Agent, error) {
 	known, err := r.store.AgentByClient(ctx, client.OrganizationID, client.Application.Issuer, client.Application.ExternalID)
 	if register && errors.Is(err, storage.ErrNotFound) {
@@ -82,15 +84,17 @@ func (r *resources) registerAgent(ctx context.Context, client storage.Agent) (st
 	return r.store.RegisterAgent(ctx, client, maxRegistered)
 }
 
-// lastStanding is what a token's bearer was last known to be, while nothing of its organization is written.
+// lastStanding holds the last known standing of a token's bearer. It is valid while nothing of its organization is
+// written.
 type lastStanding struct {
 	at cache.Epoch
 	standing
 }
 
-// standing is the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are revoked.
+// standing returns the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are
+// revoked.
 func (c *Core) standing(ctx context.Context, v *verified) (*lastStanding, error) {
-	// The epoch is read first: what is found then is at least as new.
+	// The epoch is read first: the standing read after it is at least as new.
 	now := v.history.Current()
 	s := v.standing.Load()
 	if s == nil || s.at != now {
@@ -107,8 +111,9 @@ func (c *Core) standing(ctx context.Context, v *verified) (*lastStanding, error)
 	return s, nil
 }
 
-// refuses reports whether a token is one of those that were revoked. One that does not say when it was issued is; so is one
-// that was here before, whatever its issuer's clock says.
+// refuses reports whether a token is among the revoked ones. A token without a time of issue is among them. So is one
+// that this node saw before the revocation, whatever its issuer's clock says. One that does not say when it was issued
+// is; so is one that was here before, whatever its issuer's clock says.
 func (s *standing) refuses(v *verified) bool {
 	if s.revokedAt.IsZero() {
 		return false
@@ -131,7 +136,7 @@ func (c *Call) Authenticate(ctx context.Context, raw, resource string) error {
 	return nil
 }
 
-// epoch is the present one of the caller's organization.
+// epoch returns the present epoch of the caller's organization.
 func (c *Call) epoch() cache.Epoch {
 	if c.token != nil {
 		return c.token.history.Current()
@@ -139,8 +144,9 @@ func (c *Call) epoch() cache.Epoch {
 	return c.Core.resources.epochs.Current(c.Caller.OrganizationID)
 }
 
-// renewStanding is a *streams.Ended when the caller's token or key was revoked since the call began. It is looked up only when
-// something of the organization was written since.
+// renewStanding returns a *streams.Ended when the caller's token or key was revoked since the call began. The store is
+// asked only when something of the organization was written since. It is looked up only when something of the
+// organization was written since.
 func (c *Call) renewStanding(ctx context.Context) error {
 	if c.token == nil && c.key == nil || c.epoch() == c.stood {
 		return nil
@@ -157,22 +163,22 @@ func (c *Call) renewStanding(ctx context.Context) error {
 	return err
 }
 
-// Running is how many streams and calls run for a user.
+// Running returns the number of streams and calls that run for a user.
 func (c *Core) Running(organization, id string) int {
 	return c.Streams.Count(streams.Owner{Organization: organization, User: id})
 }
 
-// EndUser ends what runs for a user whose tokens are refused from now on, and returns how many streams and calls that was.
+// EndUser ends all streams and calls of a user whose tokens are refused from now on, and returns their number.
 func (c *Core) EndUser(organization, id string) int {
 	return c.Streams.End(streams.Owner{Organization: organization, User: id}, streams.Revoked)
 }
 
-// TextAgentRequired is what a client is told that AgentAllowed keeps out.
+// TextAgentRequired is the message for a client that AgentAllowed refuses.
 const TextAgentRequired = "This client is not registered as an agent; an administrator must register it"
 
 // AgentAllowed reports whether the call's client may use /mcp and /sse: with `agents require_registered` only one that is
 // registered may.
 func (c *Call) AgentAllowed() bool { return c.Agent != nil || !c.AgentRequired() }
 
-// AgentRequired reports whether the right to be at /mcp and /sse can end with the agent that the client is.
+// AgentRequired reports whether the client loses its right to use /mcp and /sse when its agent is deleted.
 func (c *Call) AgentRequired() bool { return c.Core.agents.RequireRegistered }

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// factsLast is how long an API key acts by what a token of its user said (contract 4.3).
+// factsLast is the time for which an API key uses the facts in a token of its user (contract 4.3).
 const factsLast = 30 * 24 * time.Hour
 
 func newKnownKey(holder storage.APIKeyHolder, now time.Time) *knownKey {
@@ -39,17 +39,17 @@ func newKnownKey(holder storage.APIKeyHolder, now time.Time) *knownKey {
 	return k
 }
 
-// actBy has a key act by the facts of its user. Without them it would escape what policies, limits and budgets say of a role or
-// group. Names that are not sure any more still count in limits, which they can only narrow.
+// actBy gives a key the facts of its user. Without them the key would escape the rules of policies, limits and budgets
+// for a role or group. Names that are not certain any more still count in limits, because there they can only narrow.
 func (k *knownKey) actBy(user *storage.User, now time.Time) {
 	facts := &user.Facts
 	k.caller.Roles, k.caller.Groups, k.caller.Teams, k.caller.Projects = facts.Roles.Names, facts.Groups.Names, facts.Teams.Names, facts.Projects.Names
 	k.unknown.Roles, k.unknown.Groups = unsure(user, facts.Roles, now), unsure(user, facts.Groups, now)
 }
 
-// unsure reports whether nobody knows what a list holds now: there is no token that is new enough, or the newest does not name the
-// list and one before it did. It stays so until a token names the list again: names of long ago must not grant anything. Users
-// whose tokens have never named the list have none.
+// unsure reports whether the present content of a list is unknown. This is so when no token is new enough, or when the
+// newest does not name the list and an earlier one did. The list stays unknown until a token names it again: old names
+// must not grant anything. For users whose tokens have never named the list it is known to be empty.
 func unsure(user *storage.User, list storage.Fact, now time.Time) bool {
 	if user.FactsAt.IsZero() || now.Sub(user.FactsAt) > factsLast {
 		return true

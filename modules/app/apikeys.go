@@ -16,28 +16,30 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// APIKey is the key that a caller proved themself with. The raw key is nowhere in it.
+// APIKey describes the key with which a caller proved their identity. It does not contain the raw key.
 type APIKey struct {
 	ID     string
 	Name   string
 	Scopes apikey.Scopes
 }
 
-// apiKeys is what is known of API keys: neither the raw ones nor anything that they could be found from.
+// apiKeys caches the facts about API keys. It holds neither raw keys nor anything from which they could be found.
 type apiKeys struct {
-	// homes are keys by their HMAC, of whatever organization. What they hold never changes.
+	// homes caches the home of each key by the key's HMAC, for all organizations. The entries never change. What they hold
+	// never changes.
 	homes *cache.Cache[*keyHome]
-	// states are how keys are at the time. They end with the epochs of their organizations: once a revocation is committed,
-	// nobody is served what was true before it.
+	// states caches the present state of keys. An entry ends with the epoch of its organization: once a revocation is
+	// committed, no request is served by an earlier state.
 	states *cache.Cache[*knownKey]
-	// wrong counts credentials that were none.
+	// wrong counts wrong credentials.
 	wrong *guesses.Guesses
 }
 
 const (
-	// keptKeys is how many keys are kept in memory, each about 1 KiB.
+	// keptKeys is the number of keys that are kept in memory, each about 1 KiB.
 	keptKeys = 50_000
-	// keysKnownFor is how long the store is not asked about a key again, for what its user's tokens say by then.
+	// keysKnownFor is the time after which the store is asked about a key again, because the tokens of its user may say
+	// something new by then.
 	keysKnownFor = time.Minute
 )
 
@@ -50,19 +52,20 @@ func (r *resources) makeAPIKeys() (err error) {
 	return err
 }
 
-// keyHome is where a key belongs.
+// keyHome names the organization and the record of a key.
 type keyHome struct {
 	state cache.Key
 	load  func(context.Context) (*knownKey, error)
-	// from is the mark of the address from which the key came when it was good last: those who guess there do not lock it
-	// out.
+	// from is a mark of the address from which the key was last used successfully: attackers who guess from that address
+	// do not lock it out.
 	from atomic.Uint64
 }
 
-// knownKey is a key as the store has it. Requests share it: nothing of that is ever changed.
+// knownKey holds a key as the store has it. Requests share it: it is never changed. Requests share it: nothing of that
+// is ever changed.
 type knownKey struct {
 	key storage.APIKey
-	// userRevoked: the user whom it stands for was revoked after it was made.
+	// userRevoked reports whether the key's user was revoked after the key was made.
 	userRevoked bool
 	agent       *storage.Agent // that it was made for; nil for none
 	caller      Caller
@@ -77,7 +80,7 @@ var (
 	errMalformedKey = &token.Error{Kind: token.ErrInvalid, Reason: "the API key does not have the form of one"}
 )
 
-// good is an error that is token.ErrInvalid when the key is not good at a time.
+// good returns an error that is token.ErrInvalid when the key is not valid at a time.
 func (k *knownKey) good(now time.Time) error {
 	reason := "the API key has expired"
 	switch {
@@ -95,13 +98,13 @@ func (k *knownKey) good(now time.Time) error {
 	return &token.Error{Kind: token.ErrInvalid, Reason: reason, Over: true}
 }
 
-// TooManyFailures refuses a credential unseen, because too many were wrong.
+// TooManyFailures refuses a credential without checking it, because too many were wrong.
 type TooManyFailures struct{ Wait time.Duration }
 
 func (*TooManyFailures) Error() string { return "too many wrong credentials" }
 
-// AuthenticateKey proves the call's caller with an API key that came from a peer (http.Request.RemoteAddr). What the key is
-// good for is not looked at. Errors are token.ErrInvalid, *TooManyFailures, and the store's.
+// AuthenticateKey proves the call's caller with an API key that came from a peer (http.Request.RemoteAddr). The key's
+// scopes are not checked. Errors are token.ErrInvalid, *TooManyFailures, and the store's.
 func (c *Call) AuthenticateKey(ctx context.Context, raw, remote string) error {
 	from := guesses.Address(remote)
 	if apikey.Check(raw) != nil {
@@ -136,7 +139,7 @@ func (c *Call) AuthenticateKey(ctx context.Context, raw, remote string) error {
 	return c.enterWith(ctx, home, mark)
 }
 
-// enterWith sets the call's caller to a key's, when it is good now.
+// enterWith sets the caller of a call to the key's owner, when the key is valid now.
 func (c *Call) enterWith(ctx context.Context, home *keyHome, mark uint64) error {
 	epoch := c.Core.resources.epochs.Current(home.state.Organization())
 	known, err := c.Core.keyState(ctx, home)
@@ -150,7 +153,8 @@ func (c *Call) enterWith(ctx context.Context, home *keyHome, mark uint64) error 
 	return nil
 }
 
-// keyState is the key as it is now. Its error is token.ErrInvalid when it is no longer good.
+// keyState returns the present state of a key. Its error is token.ErrInvalid when the key is no longer valid. Its error
+// is token.ErrInvalid when it is no longer good.
 func (c *Core) keyState(ctx context.Context, home *keyHome) (*knownKey, error) {
 	known, err := c.resources.keys.states.Get(ctx, home.state, home.load)
 	switch {
@@ -179,8 +183,8 @@ func (c *Core) wrongCredential(attempt guesses.Attempt) error {
 	return nil
 }
 
-// WrongToken counts a token that was refused, and is *TooManyFailures when there were too many of the peer's. Tokens that
-// are good are never refused for it: unlike a look-up, a signature tells the guesser nothing.
+// WrongToken counts a refused token, and returns *TooManyFailures when the peer had too many. Valid tokens are never
+// refused for it: unlike a look-up, checking a signature tells the guesser nothing.
 func (c *Core) WrongToken(raw, remote string, refusal error) error {
 	if token.IsOver(refusal) {
 		return nil // clients have to learn of it, and renew it
@@ -188,8 +192,8 @@ func (c *Core) WrongToken(raw, remote string, refusal error) error {
 	return c.wrongCredential(guesses.Attempt{From: guesses.Address(remote), Credential: sha256.Sum256([]byte(raw))})
 }
 
-// findKey finds where a key belongs by what can be stored of it. One that nobody has costs the same look-ups whatever it
-// looks like (attack K01).
+// findKey finds the home of a key by its stored digest. A key that does not exist costs the same look-ups whatever it
+// looks like (attack K01). One that nobody has costs the same look-ups whatever it looks like (attack K01).
 func (r *resources) findKey(ctx context.Context, digests [][]byte) (*keyHome, error) {
 	for _, digest := range digests {
 		holder, err := r.store.APIKeyByHMAC(ctx, digest)

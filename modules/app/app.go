@@ -125,10 +125,10 @@ type App struct {
 	metrics    *Metrics
 	ctx        caddy.Context
 
-	// rulesID stands for the rules by which tokens are judged; egressID for those of outgoing connections.
+	// rulesID identifies the rules by which tokens are judged; egressID identifies the rules for outgoing connections.
 	rulesID, egressID string
 
-	// Holds the pool key of the shared resources, when they are held.
+	// resourceKey is the pool key of the shared resources while they are held.
 	resourceKey string
 	resources   *resources
 
@@ -140,8 +140,8 @@ type App struct {
 	ordered   bool // the order of the handlers has been checked
 	taken     []string
 
-	// core is set once the public URL is known, at the latest when the first handler attaches. serving is the same once it
-	// is furnished: only then requests can pin it.
+	// core is set once the public URL is known, at the latest when the first handler attaches. serving is the same core,
+	// set once it is complete: only then can requests pin it.
 	coreMu  sync.Mutex
 	core    *Core
 	serving *Core
@@ -154,7 +154,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "durward", New: func() caddy.Module { return new(App) }}
 }
 
-// Provision loads the guests and opens what they name.
+// Provision loads the guest modules and opens the resources that they name.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx = ctx
 	a.logger = ctx.Logger()
@@ -166,7 +166,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.loadGuests(ctx); err != nil {
 		return err
 	}
-	// Development mode widens the rules: what was fetched under them is not for a configuration without it.
+	// Development mode widens the rules: a configuration without it must not use things that were fetched under the wide
+	// rules.
 	a.egressID = digest(a.Egress, a.development())
 	if err := a.acquire(ctx); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return a.wire(public)
 }
 
-// acquire takes what the app shares with other configurations of the process; Cleanup gives it back.
+// acquire takes the resources that the app shares with other configurations of the process; Cleanup gives them back.
 func (a *App) acquire(ctx caddy.Context) (err error) {
 	if a.metrics, err = registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
@@ -252,8 +253,9 @@ func digest(parts ...any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Start opens what serving takes, or begins to where the store is away, and stores the read-only templates of the
-// directory. A configuration that is only validated, or that fails, leaves those of the running one alone.
+// Start opens the resources for serving, or begins to while the store cannot be reached. It then stores the read-only
+// templates of the directory. A configuration that is only validated, or that fails, does not touch the templates of
+// the running one.
 func (a *App) Start() error {
 	a.coreMu.Lock()
 	core := a.core
@@ -282,7 +284,7 @@ func (a *App) Cleanup() error {
 	return errors.Join(a.releaseCoordination(), a.releaseResources())
 }
 
-// wire makes the core for a public URL.
+// wire builds the core for a public URL.
 func (a *App) wire(public *url.URL) error {
 	a.coreMu.Lock()
 	defer a.coreMu.Unlock()

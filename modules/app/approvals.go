@@ -9,23 +9,24 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// approvalBell is shared by all configurations: a call that an old one holds goes on when a new one hears the word.
+// approvalBell announces decisions. All configurations share it: a decision that a new configuration hears of releases
+// a call that an old one holds.
 var approvalBell approval.Bell
 
-// approvals are what holds calls until their users say yes.
+// approvals holds the parts that keep calls waiting until their users approve.
 type approvals struct {
-	// Approvals keeps what was asked and decided.
+	// Approvals keeps the requests for approval and the decisions.
 	Approvals *approval.Engine
-	// Asks seals what clients carry between being asked and answering.
+	// Asks seals the state that clients carry from the question to their answer.
 	Asks *approval.States
-	// ApprovalPage says that users can decide on the gateway's own page.
+	// ApprovalPage reports whether users can decide on the gateway's own page.
 	ApprovalPage bool
-	// ApprovalClients are those with whose tokens users can decide.
+	// ApprovalClients lists the clients with whose tokens users can decide.
 	ApprovalClients []string
 }
 
-// bindApprovals makes the engine. clients are those with which users decide out of band; none: those with which they log
-// in at the gateway's own pages.
+// bindApprovals makes the engine. clients lists those with which users decide out of band; when it is empty, users
+// decide with the clients with which they log in at the gateway's own pages.
 func (c *Core) bindApprovals(clients []string) {
 	own := c.LoginClients()
 	c.ApprovalClients = clients
@@ -40,10 +41,10 @@ func (c *Core) bindApprovals(clients []string) {
 	c.Asks = approval.NewStates(c.Keyring.Sealer("approval"), c.PublicURL, time.Now)
 }
 
-// ApprovalURL is the page on which a user decides on a held call.
+// ApprovalURL returns the address of the page on which a user decides on a held call.
 func (c *Core) ApprovalURL(id string) string { return c.PublicURL + ApprovalsPath + "/" + id }
 
-// ApprovalWarning says what is wrong with rules that ask for approval here; "" when users have a page to decide on.
+// ApprovalWarning returns the problem with rules that ask for approval here; "" when users have a page to decide on.
 func (c *Core) ApprovalWarning() string {
 	switch {
 	case c.ApprovalPage:
@@ -54,18 +55,18 @@ func (c *Core) ApprovalWarning() string {
 	return "Nobody can approve calls outside of MCP clients that ask their user themselves: this gateway has no page for it. Set up an identity with a `login_client`, or `approval_clients`"
 }
 
-// Decider is the caller as somebody who decides on held calls with a token.
+// Decider returns the caller in the role of a person who decides on held calls with a token.
 func (c *Caller) Decider() approval.Decider {
 	return approval.Decider{OrganizationID: c.OrganizationID, UserID: c.UserID, Client: c.Agent, Machine: c.Machine}
 }
 
-// Decider is the browser's user as somebody who decides on held calls on the gateway's page.
+// Decider returns the browser's user in the role of a person who decides on held calls on the gateway's page.
 func (u *BrowserUser) Decider() approval.Decider {
 	return approval.Decider{OrganizationID: u.OrganizationID, UserID: u.UserID, Client: u.Client, Browser: true}
 }
 
-// ReplaceBody puts another text in the place of the request's body: what is ours was taken out of it. Its error is a
-// *jsonrpc.Error when that is no message.
+// ReplaceBody replaces the request's body by a text from which the gateway's own members were removed. Its error is a
+// *jsonrpc.Error when the text is no message.
 func (in *Inbound) ReplaceBody(body []byte) error {
 	message, err := jsonrpc.Parse(body, strictjson.Limits{MaxBytes: int(in.call.Core.Sizes.MCP)})
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// auditDirectory is where the journals are, in the data directory.
+// auditDirectory is the directory of the journals, inside the data directory.
 const auditDirectory = "audit"
 
-// trail is the audit log of a store's resources. It is opened when something is to be recorded, at the latest when the
-// configuration starts: one that is only validated must not touch the journal of the one that runs.
+// trail is the audit log of a store's resources. It is opened for the first record, at the latest when the
+// configuration starts: a configuration that is only validated must not touch the journal of the running one.
 type trail struct {
 	opened atomic.Pointer[audit.Trail]
 	mu     sync.Mutex
@@ -65,7 +65,7 @@ func (t *trail) close() error {
 	return err
 }
 
-// Audit is a configuration's view of the audit log. A nil one, which only tests have, records nothing.
+// Audit is a configuration's view of the audit log. A nil Audit, which only tests have, records nothing.
 type Audit struct {
 	rules  AuditRules
 	redact redaction
@@ -77,7 +77,7 @@ type Audit struct {
 	trail  *trail
 }
 
-// newAudit lacks signer and MACs, which take the data keys.
+// newAudit makes the Audit without signer and MACs, which need the data keys.
 func (a *App) newAudit() *Audit {
 	rules := a.Audit.withDefaults()
 	dir := cmp.Or(a.dataDirectory(), LocalDirectory())
@@ -87,16 +87,16 @@ func (a *App) newAudit() *Audit {
 	}
 }
 
-// LocalDirectory is where a gateway keeps what is not in its store, when that is not on a local disk itself.
+// LocalDirectory returns the directory for local files of the gateway, when its store is not on a local disk itself.
 func LocalDirectory() string { return filepath.Join(caddy.AppDataDir(), "durward") }
 
-// AuditPurpose is what the key that signs checkpoints is derived for.
+// AuditPurpose is the purpose for which the key that signs checkpoints is derived.
 const AuditPurpose = "audit checkpoints"
 
-// AuditRecordPurpose is what the key of the records' MACs is derived for.
+// AuditRecordPurpose is the purpose for which the key of the records' MACs is derived.
 const AuditRecordPurpose = "audit records"
 
-// start opens the trail and gives it what this configuration says.
+// start opens the trail and gives it the settings of this configuration.
 func (a *Audit) start(logger *zap.Logger) error {
 	t, err := a.open()
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *Audit) open() (*audit.Trail, error) {
 	return t, nil
 }
 
-// BestEffort are the kinds of traffic that go on without a record.
+// BestEffort returns the kinds of traffic that go on without a record.
 func (a *Audit) BestEffort() []string {
 	if a == nil {
 		return nil
@@ -137,7 +137,7 @@ func (a *Audit) BestEffort() []string {
 	return a.rules.BestEffort
 }
 
-// Event records something that writes nothing to the store. ID, time and kind are filled in where they are missing. An
+// Event records an event that writes nothing to the store. ID, time and kind are filled in where they are missing. An
 // error means that it is not recorded.
 func (a *Audit) Event(_ context.Context, organization string, e storage.AuditEntry) error {
 	if a == nil {
@@ -164,8 +164,9 @@ func identify(e *storage.AuditEntry) {
 	e.Kind = cmp.Or(e.Kind, storage.AuditAdmin)
 }
 
-// With returns a context whose next write to the store records the entry in its own transaction, and the entry, which may
-// still be completed until then. ErrUnavailable when nothing can be recorded: the write must not happen.
+// With returns a context and an entry. The next write to the store with that context records the entry in its own
+// transaction; until then the entry can still be completed. The error is ErrUnavailable when nothing can be recorded:
+// the write must not happen.
 func (a *Audit) With(ctx context.Context, organization string, e storage.AuditEntry) (context.Context, *storage.AuditEntry, error) {
 	if a == nil {
 		return ctx, &e, nil
@@ -179,24 +180,24 @@ func (a *Audit) With(ctx context.Context, organization string, e storage.AuditEn
 	return storage.WithAudit(ctx, audited), &audited.Entries[0], nil
 }
 
-// LoggedIn records that a user logged in with a browser. An error means that it could not be: nobody is logged in then.
+// LoggedIn records that a user logged in with a browser. On an error nothing was recorded, and nobody is logged in.
 func (a *Audit) LoggedIn(who *Caller, client string) error {
 	return a.Event(context.Background(), who.OrganizationID, storage.AuditEntry{
 		Kind: storage.AuditLogin, Event: "login", UserID: who.UserID, Client: client, Outcome: "ok",
 	})
 }
 
-// bearerError is the refusal of a credential of which the gateway knows whose it is.
+// bearerError is the refusal of a credential whose bearer the gateway knows.
 type bearerError struct {
 	error
 	bearer *Caller
 }
 
-// Unwrap gives the refusal.
+// Unwrap returns the refusal.
 func (e *bearerError) Unwrap() error { return e.error }
 
-// RefusedToken records that a credential was refused, in the log of its organization when the error knows whose it is. There is a bound
-// to how many of them are recorded.
+// RefusedToken records that a credential was refused, in the log of its organization when the error names its bearer.
+// The number of such records is limited.
 func (a *Audit) RefusedToken(refusal error, path string) {
 	var known *bearerError
 	if errors.As(refusal, &known) {
@@ -206,7 +207,7 @@ func (a *Audit) RefusedToken(refusal error, path string) {
 	a.RefusedBearer(new(Caller), token.Reason(refusal), path)
 }
 
-// RefusedBearer records that a credential of somebody was refused. There is a bound to how many of them are recorded.
+// RefusedBearer records that a credential of a known bearer was refused. The number of such records is limited.
 func (a *Audit) RefusedBearer(who *Caller, reason, path string) {
 	e := storage.AuditEntry{
 		Kind: storage.AuditLogin, Event: "token.refused", UserID: who.UserID, Client: who.Agent, Outcome: "refused",
@@ -218,13 +219,13 @@ func (a *Audit) RefusedBearer(who *Caller, reason, path string) {
 	a.refused(who.OrganizationID, e)
 }
 
-// short bounds what a client can put into a record.
+// short limits the length of a client's text in a record.
 func short(text string) string { return clip(text, 256) }
 
-// RefusedWrite records that a write through the API was refused. There is a bound to how many of them are recorded.
+// RefusedWrite records that a write through the API was refused. The number of such records is limited.
 func (a *Audit) RefusedWrite(organization string, e storage.AuditEntry) { a.refused(organization, e) }
 
-// Unchanged records a write that had nothing to change, within a few milliseconds.
+// Unchanged records a write that changed nothing, within a few milliseconds.
 func (a *Audit) Unchanged(organization string, e storage.AuditEntry) {
 	if a == nil {
 		return
@@ -246,7 +247,7 @@ func (a *Audit) refused(organization string, e storage.AuditEntry) {
 	t.Later(organization, &e)
 }
 
-// keyOf is the API key with which something was done; "" when it was none.
+// keyOf returns the API key with which an action was done; "" when it was done without one.
 func keyOf(e *storage.AuditEntry) string {
 	id, _ := e.Detail["api_key_id"].(string)
 	return id
@@ -261,8 +262,8 @@ func (a *Audit) Query(ctx context.Context, f audit.Filter, page storage.PageRequ
 	return t.Query(ctx, f, page)
 }
 
-// Records calls each with the records of an organization between two times, oldest first, what this node has recorded
-// among them.
+// Records calls each with the records of an organization between two times, oldest first. The records of this node are
+// included.
 func (a *Audit) Records(ctx context.Context, organization string, from, to time.Time, each func(*storage.AuditRecord) error) error {
 	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
@@ -274,7 +275,7 @@ func (a *Audit) Records(ctx context.Context, organization string, from, to time.
 	return audit.Records(ctx, a.store, storage.AuditFilter{OrganizationID: organization, From: from, To: to}, each)
 }
 
-// required reports whether calls of that traffic are refused when they cannot be recorded.
+// required reports whether calls of a kind of traffic are refused when they cannot be recorded.
 func (a *Audit) required(traffic string) bool { return !slices.Contains(a.rules.BestEffort, traffic) }
 
 // logSink writes records to Caddy's logger.

@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// callAudit is what the audit log knows of a call so far.
+// callAudit holds the audit log's facts about a call so far.
 type callAudit struct {
 	trail      *audit.Trail
 	intents    []string // ids of the records that were written before the credential left
@@ -27,7 +27,7 @@ type callAudit struct {
 	header     http.Header // with which a stream on /sse was asked for
 }
 
-// TextUnrecorded is what a caller is told whose call the audit log cannot take.
+// TextUnrecorded is the message for a caller whose call the audit log cannot record.
 const TextUnrecorded = "The call cannot be recorded at the moment, and is not made"
 
 // Outcomes of calls that durward_policy did not let pass.
@@ -36,9 +36,9 @@ const (
 	outcomeHeld   = "held"
 )
 
-// AuditIntent records that the call is about to leave with the caller's credential: what is asked, by whom, and what
-// allowed it. It must be called before a credential leaves. An error means that the call must not be made: it could not be
-// recorded. It wraps storage.ErrUnavailable.
+// AuditIntent records that the call is about to leave with the caller's credential: the request, the caller, and the
+// rule that allowed it. It must be called before a credential leaves. On an error the call could not be recorded and
+// must not be made. The error wraps storage.ErrUnavailable.
 func (c *Call) AuditIntent(ctx context.Context) error {
 	if len(c.audit.intents) > 0 || c.audit.refused != nil {
 		return c.audit.refused
@@ -66,17 +66,18 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 	return c.audit.refused
 }
 
-// AuditOutcome says what became of the call: a word of ours, and the status of the upstream's answer, 0 when there was
-// none. It is recorded when the request ends.
+// AuditOutcome notes the result of the call: an outcome word of the gateway, and the status of the upstream's answer, 0
+// when there was none. The result is recorded when the request ends.
 func (c *Call) AuditOutcome(outcome string, upstreamStatus int) {
 	c.audit.outcome, c.audit.status = outcome, upstreamStatus
 }
 
-// AuditHeld says which approval the call waits for.
+// AuditHeld notes the approval that the call waits for.
 func (c *Call) AuditHeld(approvalID string) { c.audit.approvalID = approvalID }
 
-// FinishAudit records the end of the call: the outcome of what was recorded before the credential left, or, for a call
-// that went no further than the policies or its missing credential, all of it. durward_auth calls it when a request ends.
+// FinishAudit records the end of the call. It records the outcome of the intent that was recorded before the credential
+// left. When a call went no further than the policies or its missing credential, it records the whole call.
+// durward_auth calls it when a request ends.
 func (c *Call) FinishAudit(ctx context.Context) {
 	if c.Core.Audit == nil || c.Caller == nil || c.Server == nil || (c.Inbound == nil && c.Events == nil) {
 		return
@@ -91,7 +92,7 @@ func (c *Call) FinishAudit(ctx context.Context) {
 		o := storage.AuditOutcome{
 			Call: id, Outcome: cmp.Or(c.audit.outcome, "error"), Duration: time.Since(c.audit.started), UpstreamStatus: c.audit.status,
 		}
-		o.At = c.audit.started.Add(o.Duration).UTC() // never before the intent, whatever becomes of the clock
+		o.At = c.audit.started.Add(o.Duration).UTC() // never before the intent, whatever the clock does
 		c.audit.trail.Outcome(c.Caller.OrganizationID, &o)
 	}
 }
@@ -128,7 +129,7 @@ func (c *Call) traffic() string {
 	return AuditMCP
 }
 
-// auditEntry makes e, which is empty, describe the call, with the i-th of what was judged.
+// auditEntry fills an empty e with the facts of the call and of its i-th judged message.
 func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	e.At = c.audit.started.UTC()
 	e.Kind, e.Event = storage.AuditCall, "decision"
@@ -182,12 +183,12 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	c.Core.Audit.addArguments(e, arguments)
 }
 
-// asked is what a request on /mcp asks for.
+// asked returns the method, name and arguments of a request on /mcp.
 func (in *Inbound) asked() (method, name string, arguments []byte) {
 	m := in.Single()
 	switch {
 	case m == nil && in.Message.Batch:
-		return "", "", nil // each message that is judged says it
+		return "", "", nil // each judged message has its own
 	case m == nil:
 		return in.Request.Method, "", nil
 	case m.Kind == jsonrpc.Response:
@@ -198,10 +199,10 @@ func (in *Inbound) asked() (method, name string, arguments []byte) {
 	return m.Method, m.URI, m.Arguments
 }
 
-// maxKeptRoles bounds the caller's roles and groups in one record, in bytes.
+// maxKeptRoles limits the caller's roles and groups in one record, in bytes.
 const maxKeptRoles = 4 << 10
 
-// addRoles notes what the policies saw of the caller, so that another policy can be tried on the call later.
+// addRoles notes the roles and groups that the policies saw, so that another policy can be tried on the call later.
 func (c *Call) addRoles(e *storage.AuditEntry) {
 	if c.key != nil && (c.key.unknown.Roles || c.key.unknown.Groups) {
 		add(e, "roles_unknown", true)
@@ -220,7 +221,7 @@ func (c *Call) addRoles(e *storage.AuditEntry) {
 	e.Roles, e.Groups = known(c.Caller.Roles), known(c.Caller.Groups)
 }
 
-// sizeOf is the length of all names.
+// sizeOf returns the length of all names.
 func sizeOf(lists ...[]string) (size int) {
 	for _, names := range lists {
 		for _, name := range names {
@@ -230,7 +231,7 @@ func sizeOf(lists ...[]string) (size int) {
 	return size
 }
 
-// known is a list that is written even when it is empty.
+// known returns a list that is written even when it is empty.
 func known(names []string) []string {
 	if names == nil {
 		return []string{}

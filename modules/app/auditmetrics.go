@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/internal/audit"
 )
 
-// auditCounters shows what the audit logs of this process could not keep or pass on. It asks them when it is asked: calls
-// pay nothing for it.
+// auditCounters shows the records that the audit logs of this process could not keep or pass on. It reads the numbers
+// when Prometheus scrapes: calls pay nothing for it.
 var auditCounters = &auditCollector{
 	lost: prometheus.NewDesc("durward_audit_lost_total", "Audit records that could not be kept or passed on, by where.", []string{"where"}, nil),
 	past: make(map[string]int64),

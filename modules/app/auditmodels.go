@@ -14,10 +14,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// AuditLLM is the traffic to models, as AuditRules name it.
+// AuditLLM is the name of the traffic to models in AuditRules.
 const AuditLLM = "llm"
 
-// eventModelCall is the event of what is recorded before a provider's secret leaves.
+// eventModelCall is the event that is recorded before a provider's secret leaves.
 const eventModelCall = "model.call"
 
 // modelIntent is a call to a provider that is under way.
@@ -26,16 +26,16 @@ type modelIntent struct {
 	started time.Time
 }
 
-// modelRequest is what records say of a request for a model, whoever it is sent to.
+// modelRequest holds the facts that records contain of a request for a model, whichever provider it is sent to.
 type modelRequest struct {
 	trace, digest string
-	counts        bool // it asks for the length of a prompt, and nothing of a model
+	counts        bool // it asks only for the length of a prompt, and for no answer of a model
 }
 
-// AuditTokenCount notes that the request is for the length of a prompt.
+// AuditTokenCount notes that the request asks for the length of a prompt.
 func (c *Call) AuditTokenCount() { c.modelRequest.counts = true }
 
-// AuditModelRequest notes what records say of the request; body is nil where it was not read.
+// AuditModelRequest notes the facts of the request for its records; body is nil where it was not read.
 func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body []byte) {
 	if tag, ok := TrackingTag(header); ok {
 		c.Log.Session = tag
@@ -50,7 +50,7 @@ func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body [
 	}
 }
 
-// modelEntry is the record of a request for a model.
+// modelEntry returns the record of a request for a model.
 func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 	e := storage.AuditEntry{
 		ID: audit.NewID(at), At: at, Kind: storage.AuditCall, Event: eventModelCall, UserID: c.Caller.UserID, Client: c.Caller.Agent,
@@ -69,7 +69,7 @@ func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 	return e
 }
 
-// AuditModelRefused records that a request for a model went to no provider: a word of ours says why.
+// AuditModelRefused records that a request for a model went to no provider; the outcome word gives the reason.
 func (c *Call) AuditModelRefused(_ context.Context, alias, outcome string) {
 	if c.Core.Audit == nil {
 		return
@@ -85,9 +85,9 @@ func (c *Call) AuditModelRefused(_ context.Context, alias, outcome string) {
 	t.Later(c.Caller.OrganizationID, &e)
 }
 
-// AuditModelIntent records that the call is about to leave for a provider with the secret of the gateway's account there. It
-// must be called before the secret leaves, for each target anew. An error means that the call must not be made; it wraps
-// storage.ErrUnavailable.
+// AuditModelIntent records that the call is about to leave for a provider with the secret of the gateway's account
+// there. It must be called before the secret leaves, for each target anew. On an error the call must not be made. The
+// error wraps storage.ErrUnavailable.
 func (c *Call) AuditModelIntent(_ context.Context, account *ModelAccount, alias, model string) error {
 	a := c.Core.Audit
 	c.modelIntent = modelIntent{started: time.Now()}
@@ -115,8 +115,8 @@ func (c *Call) AuditModelIntent(_ context.Context, account *ModelAccount, alias,
 	return nil
 }
 
-// AuditModelOutcome records what became of the call that AuditModelIntent has recorded: a word of ours, the status of the
-// provider's answer, 0 when there was none, and the tokens.
+// AuditModelOutcome records the result of the call that AuditModelIntent has recorded: an outcome word of the gateway,
+// the status of the provider's answer, 0 when there was none, and the tokens.
 func (c *Call) AuditModelOutcome(outcome string, status int, used llmwire.Usage) {
 	intent := c.modelIntent
 	c.modelIntent.id = ""
@@ -130,7 +130,7 @@ func (c *Call) AuditModelOutcome(outcome string, status int, used llmwire.Usage)
 	e := storage.AuditEntry{
 		Kind: storage.AuditCall, Event: "outcome", Call: intent.id, Outcome: outcome, UpstreamStatus: status, Duration: time.Since(intent.started),
 	}
-	e.At = intent.started.Add(e.Duration).UTC() // never before the intent, whatever becomes of the clock
+	e.At = intent.started.Add(e.Duration).UTC() // never before the intent, whatever the clock does
 	e.ID = audit.NewID(e.At)
 	if used.Total() > 0 {
 		e.Detail = map[string]any{"input_tokens": used.Input, "output_tokens": used.Output}

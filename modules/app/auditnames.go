@@ -6,16 +6,16 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// What a caller may put into one record of the audit log and one line of the access log, in bytes. A name fills a whole
-// request otherwise: anybody with a token could fill the disk, and what waits to be written would push out the records of
-// others.
+// These limits bound a caller's text in one record of the audit log and in one line of the access log, in bytes.
+// Without them a name can fill a whole request. Anybody with a token could then fill the disk, and their waiting
+// records would push out the records of others.
 const (
 	maxKeptMethod = 256
 	// MaxKeptName is longer than any name or beginning of one that a policy can hold.
 	MaxKeptName = 8 << 10
 )
 
-// clip is the beginning of a text that is too long.
+// clip cuts off a text that is too long.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -26,7 +26,7 @@ func clip(text string, limit int) string {
 	return text[:limit]
 }
 
-// clipNames bounds an entry's names, and notes how long one was.
+// clipNames limits the length of an entry's names, and notes the length of one that was cut.
 func clipNames(e *storage.AuditEntry) {
 	e.Method = clip(e.Method, maxKeptMethod)
 	if len(e.Tool) > MaxKeptName {

@@ -41,7 +41,7 @@ func (s *auditedStore) UpdatePolicies(ctx context.Context, organization string, 
 	}))
 }
 
-// revising is edit, with a word on the revision that what it changes becomes.
+// revising returns edit with a step that notes the revision that its change makes.
 func revising(edit func(*storage.Policy) error, changed func(*storage.Policy, int)) func(*storage.Policy) error {
 	return func(p *storage.Policy) error {
 		before := *p
@@ -56,7 +56,7 @@ func revising(edit func(*storage.Policy) error, changed func(*storage.Policy, in
 	}
 }
 
-// requested is the record of the request that asks for a write, nil when there is none.
+// requested returns the record of the request that asks for a write, nil when there is none.
 func requested(ctx context.Context) *storage.AuditEntry {
 	if outer := storage.AuditOf(ctx); outer != nil && len(outer.Entries) > 0 {
 		return &outer.Entries[0]

@@ -11,11 +11,12 @@ import (
 // maxKeptArguments bounds the arguments of one record, in bytes.
 const maxKeptArguments = 16 << 10
 
-// redaction is the names, beside those of secrets, of members whose values the audit log does not keep, as secretname.Plain
-// writes them.
+// redaction is the set of members, beside those of secrets, whose values the audit log does not keep. The names are in
+// the form of secretname.Plain.
 type redaction map[string]bool
 
-// has reports whether the value of a member is replaced: also under a name with an x in front, as in headers, and of several.
+// has reports whether the value of a member is replaced. The name may have an x in front, as in headers, or an s at its
+// end.
 func (r redaction) has(name string) bool {
 	name = secretname.Plain(name)
 	for _, name := range [...]string{name, strings.TrimPrefix(name, "x")} {
@@ -37,7 +38,8 @@ func newRedaction(names []string) redaction {
 	return r
 }
 
-// arguments are those of a call as the audit log keeps them. left: they are too large, and left out.
+// arguments returns the arguments of a call in the form that the audit log keeps. left reports that they are too large
+// and were left out. left: they are too large, and left out.
 func (r redaction) arguments(text []byte) (kept json.RawMessage, left bool) {
 	if len(text) > maxKeptArguments {
 		return nil, true

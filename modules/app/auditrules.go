@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// AuditRules say what the audit log keeps of calls, what becomes of calls when it cannot be written, and who gets a copy.
-// What changes something through the API, approvals and stored credentials are always recorded, in the transaction that
-// changes them.
+// AuditRules holds the settings for records of calls: what they contain, whether calls go on without them, and who gets
+// a copy. What changes something through the API, approvals and stored credentials are always recorded, in the
+// transaction that changes them.
 type AuditRules struct {
 	// Kinds of traffic whose calls are refused with 503 when they cannot be recorded: `mcp`, `sse`, `llm`. Default: all that
 	// best_effort does not name.
@@ -24,16 +24,16 @@ type AuditRules struct {
 	Sinks []AuditSink `json:"sinks,omitempty"`
 	// Keep the arguments of calls, up to 16 KiB each. Default: false, only their digest (SHA-256 of the bytes).
 	Arguments bool `json:"arguments,omitempty"`
-	// Names of members, at any depth, whose values are replaced in kept arguments. Case, `_`, `-` and blanks make no difference, nor do
-	// an `x` in front and an `s` behind. They are added to the default: authorization, password, passwd, secret, client_secret, token,
-	// access_token, refresh_token, api_key, private_key, credential, cookie.
+	// Names of members whose values are replaced in kept arguments, at any depth. Case, `_`, `-` and blanks make no
+	// difference, nor do an `x` in front and an `s` behind. They are added to the default: authorization, password,
+	// passwd, secret, client_secret, token, access_token, refresh_token, api_key, private_key, credential, cookie.
 	Redact []string `json:"redact,omitempty"`
 }
 
-// AuditSink gets a copy of every record. A sink has two seconds for some records, and a queue of 8,192; what does not fit
-// is lost to it, counted and logged. Calls never wait for a sink.
+// AuditSink gets a copy of every record. A sink has two seconds for each batch of records, and a queue of 8,192
+// records. Records that do not fit are lost to the sink; the loss is counted and logged. Calls never wait for a sink.
 type AuditSink struct {
-	// What it is: `file` appends NDJSON to a file or pipe, `log` writes to Caddy's logger `durward.audit`. Required.
+	// The kind of sink: `file` appends NDJSON to a file or pipe, `log` writes to Caddy's logger `durward.audit`. Required.
 	Kind string `json:"kind,omitempty"`
 	// The path of a file, which is made with mode 0600. Required for a file, and of no meaning for anything else.
 	Path string `json:"path,omitempty"`
@@ -80,7 +80,7 @@ func (r *AuditRules) check() error {
 	return nil
 }
 
-// withDefaults is what is in force.
+// withDefaults returns the rules that are in force.
 func (r *AuditRules) withDefaults() AuditRules {
 	if r == nil {
 		return AuditRules{}

@@ -8,14 +8,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// auditedStore records what must never happen unrecorded in the transaction in which it happens, whoever asks for it: held
-// calls, credentials, revoked users. What the API changes besides is recorded by the API, which knows more about it.
+// auditedStore records the writes that must never happen unrecorded: held calls, credentials, revoked users. It records
+// them in the transaction of the write, whoever asks for it. The API records its other changes itself, because it knows
+// more about them.
 type auditedStore struct {
 	storage.Store
 	audit *Audit
 }
 
-// record makes the next write under the context record the entry. Who did it is taken from the request, when there is one.
+// record returns a context whose next write records the entry. The actor is taken from the request, when there is one.
 func (s *auditedStore) record(ctx context.Context, organization string, e storage.AuditEntry) (context.Context, *storage.AuditEntry, error) {
 	if outer := storage.AuditOf(ctx); outer != nil && outer.OrganizationID == organization && len(outer.Entries) > 0 {
 		by := &outer.Entries[0]
@@ -73,14 +74,14 @@ func (s *auditedStore) TakeApproval(ctx context.Context, organization, userID, i
 	return s.Store.TakeApproval(ctx, organization, userID, id, binding, now)
 }
 
-// credential is the entry of something that happens to a user's credential.
+// credential returns the entry of an event of a user's credential.
 func (s *auditedStore) credential(ctx context.Context, event string, key storage.ConnectionKey) storage.AuditEntry {
 	return storage.AuditEntry{
 		Kind: storage.AuditCredential, Event: event, UserID: key.UserID, ServerID: key.ServerID, Server: s.slug(ctx, key.OrganizationID, key.ServerID),
 	}
 }
 
-// slug is the name of a server in addresses; "" when it cannot be looked up.
+// slug returns the name of a server in addresses; "" when it cannot be looked up.
 func (s *auditedStore) slug(ctx context.Context, organization, id string) string {
 	server, err := s.Store.Server(ctx, organization, id)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *auditedStore) slug(ctx context.Context, organization, id string) string
 	return server.Slug
 }
 
-// ended says how a connection came out.
+// ended notes the result of a connection.
 func ended(e *storage.AuditEntry, event string, c *storage.Connection) {
 	if e.Event = event; c.Reason != "" {
 		add(e, "reason", c.Reason)
@@ -127,7 +128,7 @@ func (s *auditedStore) UpdateConnection(ctx context.Context, key storage.Connect
 	}
 	return s.Store.UpdateConnection(ctx, key, func(ctx context.Context, c *storage.Connection) error {
 		before := *c
-		if err := edit(storage.WithAudit(ctx, nil), c); err != nil { // what it writes besides is something else
+		if err := edit(storage.WithAudit(ctx, nil), c); err != nil { // its other writes are recorded as something else
 			return err
 		}
 		ended(e, connectionEvent(&before, c), c)
@@ -135,7 +136,8 @@ func (s *auditedStore) UpdateConnection(ctx context.Context, key storage.Connect
 	})
 }
 
-// connectionEvent names what a write does to a connection; before is nil where there was none, or it is replaced.
+// connectionEvent returns the name for a write to a connection; before is nil when there was none, or when it is
+// replaced.
 func connectionEvent(before, after *storage.Connection) string {
 	switch {
 	case after.Status != storage.ConnectionConnected && (before == nil || before.Status != storage.ConnectionConnected):
@@ -179,7 +181,7 @@ func (s *auditedStore) RevokeUser(ctx context.Context, organization, id string, 
 	return u, err
 }
 
-// made notes the id of what a write makes in the record of the request that asks for it.
+// made notes the id of a new object in the record of the request that asks for it.
 func made(ctx context.Context, id, name string) {
 	if e := requested(ctx); e != nil {
 		add(e, "id", id)

@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/token"
 )
 
-// verified is a token that was verified once, with what it says about its caller. Requests share it.
+// verified is a token that was verified once, with its facts about the caller. Requests share it. Requests share it.
 type verified struct {
 	*person
 	*attributes
@@ -22,24 +22,26 @@ type verified struct {
 	seenAt  time.Time
 }
 
-// person is what tokens of the same facts have in common. Tokens share it, which spares a new one of somebody known most of
-// what is not its signature.
+// person holds the part that tokens with the same facts have in common. Tokens share it: for a new token of a known
+// person only the signature has to be checked. Tokens share it, which spares a new one of somebody known most of what
+// is not its signature.
 type person struct {
 	who      Caller        // but for the end of a token
 	history  cache.History // of the organization
 	register bool          // a client that is not known becomes an agent
-	// attributes are those of the last token that was new.
+	// attributes holds the attributes in the last new token.
 	attributes atomic.Pointer[attributes]
-	// These say how the bearer stood at the last call, where that went, with which credential, and what it counted in.
+	// These hold the bearer's standing at the last call, the server of that call, its credential, and the limits that
+	// counted it.
 	standing   atomic.Pointer[lastStanding]
 	connection broker.Recent
 	server     atomic.Pointer[lastServer]
 	limits     atomic.Pointer[lastMatched]
 }
 
-// Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is good
-// besides the gateway's own; "" for none. Errors are those of internal/token (ErrInvalid, ErrUnavailable), internal/caller (ErrInvalid,
-// ErrForbidden) and the store.
+// Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is
+// accepted besides the gateway's own; "" for none. Errors are those of internal/token (ErrInvalid, ErrUnavailable),
+// internal/caller (ErrInvalid, ErrForbidden) and the store.
 func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller, error) {
 	known, err := c.verified(ctx, raw, resource)
 	if err != nil {
@@ -51,15 +53,16 @@ func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller,
 	return &known.caller, nil
 }
 
-// verified is what a token says, once it was verified. Whether its user's tokens were revoked is not looked at.
+// verified returns the facts of a token, once it was verified. It does not check whether the user's tokens were
+// revoked. Whether its user's tokens were revoked is not looked at.
 func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, error) {
 	if len(raw) > token.MaxSize {
 		return nil, token.ErrInvalid // before its digest is made (J22)
 	}
-	// The key holds what the verdict depends on: the rules of this configuration too, because the cache outlives it. The
-	// token names its issuer.
+	// The key holds everything that the verdict depends on. The rules of this configuration belong to it, because the
+	// cache outlives the configuration. The token itself names its issuer.
 	digest := sha256.Sum256(append(make([]byte, 0, 2<<10), raw...)) // usual tokens are copied to the stack, not the heap
-	// Whether the token has ended is asked below.
+	// The end of the token is checked below.
 	known, ok := c.resources.callers.Recent(time.Time{}, "", "caller", c.rulesID, resource, string(digest[:]))
 	if !ok {
 		var err error
@@ -71,7 +74,7 @@ func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, e
 	if !ok {
 		return nil, token.ErrInvalid
 	}
-	// What was true when the token was verified may have ended: its life, or its key's (J30).
+	// Facts that held when the token was verified may have ended since: the token's lifetime, or its key's (J30).
 	if err := identity.Verifier().Recheck(ctx, &known.vouched); err != nil {
 		return nil, err
 	}
@@ -110,18 +113,19 @@ func (c *Core) verify(ctx context.Context, raw, resource string) (*verified, err
 	return known, nil
 }
 
-// person is who a token speaks of. The store is asked about people every peopleKnownFor, and when something else is said
-// about them; what else a token says, such as its end and its id, makes nobody else of them.
+// person returns the person that a token names. The store is asked about people every peopleKnownFor, and when a token
+// has new facts about them. A token's end and id are no such facts.
 func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identity) (*person, error) {
 	rules := identity.Rules()
-	// With the rules of this configuration, for the same reason as above; usual facts stay on the stack.
+	// The key includes the rules of this configuration, for the same reason as above; facts of usual size stay on the
+	// stack.
 	facts := sha256.Sum256(rules.AppendFacts(make([]byte, 0, 1<<10), claims))
 	if known, ok := c.resources.people.Recent(time.Now(), "", "person", c.rulesID, string(facts[:])); ok {
 		return known, nil
 	}
 	key := cache.NewKey("", "person", c.rulesID, string(facts[:]))
 	return c.resources.people.Get(ctx, key, func(ctx context.Context) (*person, error) {
-		rules := identity.Rules() // made again: few need it, and all would have to keep it for them
+		rules := identity.Rules() // made again: few requests need it, and otherwise all would have to keep it for them
 		who, err := caller.Map(claims, rules.Mapping)
 		if err != nil {
 			return nil, err
@@ -135,8 +139,9 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 	})
 }
 
-// resolve finds, or makes on first sight, the organization and the user that a token speaks of. issued is when the token was;
-// zero for one that does not say, or not all that the user's tokens do.
+// resolve finds the organization and the user that a token names, or makes them when they are new. issued is the time
+// of issue of the token; it is zero for a token that has none, or that does not have all facts of the user's tokens.
+// issued is when the token was; zero for one that does not say, or not all that the user's tokens do.
 func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *IdentityRules, issued time.Time) (Caller, error) {
 	now := time.Now()
 	organization, err := c.Store.ResolveOrganization(ctx, who.Organization, now)

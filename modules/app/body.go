@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/validate"
 )
 
-// WriteProblems answers 422 with everything that is wrong with a request.
+// WriteProblems answers 422 with all problems of a request.
 func WriteProblems(w http.ResponseWriter, problems validate.Problems) {
 	WriteJSON(w, http.StatusUnprocessableEntity, problems)
 }
@@ -34,7 +34,7 @@ func WriteShapeError(w http.ResponseWriter, err error) bool {
 	return true
 }
 
-// BodyRefusal says what was wrong with a body that was not accepted. It is written inside the error's Answer.
+// BodyRefusal returns the refusal for a body that was not accepted. It is written inside the error's Answer.
 func BodyRefusal(err *forward.BodyError) *ServiceError {
 	switch err.Status {
 	case http.StatusRequestEntityTooLarge:

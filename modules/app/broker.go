@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/oauthflow"
 )
 
-// clientName is how the gateway introduces itself to authorization servers.
+// clientName is the gateway's name towards authorization servers.
 const clientName = "durward gateway"
 
 // newBroker makes the broker of a configuration.
@@ -19,7 +19,7 @@ func (a *App) newBroker(core *Core) (*broker.Broker, error) {
 		LoopbackReturnURLs: a.development() && len(a.ReturnURLs) == 0, ClientName: clientName, Now: time.Now, Log: core.Log,
 		Count: func(e broker.Event) { core.Metrics.Connections.WithLabelValues(string(e)).Inc() },
 	}
-	// Authorization servers fetch the document: on a developer's machine none could.
+	// Authorization servers fetch the document: none could fetch it from a developer's machine.
 	if !a.development() {
 		config.ClientMetadataURL = core.PublicURL + ClientMetadataPath
 	}
@@ -31,7 +31,8 @@ func (a *App) newBroker(core *Core) (*broker.Broker, error) {
 	return b, nil
 }
 
-// returnURLs are where browsers may be sent after connecting; development mode adds loopback addresses.
+// returnURLs returns the addresses to which browsers may be sent after connecting; development mode adds loopback
+// addresses.
 func (a *App) returnURLs(public string) []string {
 	if len(a.ReturnURLs) > 0 {
 		return a.ReturnURLs

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Caller is who makes a request: proven, and resolved against the store.
+// Caller is the party that makes a request: proven, and resolved against the store.
 type Caller struct {
 	Issuer         string
 	Subject        string
@@ -25,66 +25,68 @@ type Caller struct {
 	Projects       []string
 	// Agent is the external id of the client that holds the token (azp, client_id).
 	Agent string
-	// Admin: the caller has the issuer's administrator role.
+	// Admin reports whether the caller has the issuer's administrator role.
 	Admin bool
-	// Machine: there is no person behind the token (client credentials).
+	// Machine reports whether there is no person behind the token (client credentials).
 	Machine bool
-	// ExpiresAt is when the token is no longer good, the tolerance for the clocks' difference included; of a key that
-	// never ends it is zero.
+	// ExpiresAt is the time from which the token is no longer valid, including the tolerance for clock differences; it is
+	// zero for a key that never ends.
 	ExpiresAt time.Time
-	// Key is what the caller sent instead of a token; nil for tokens. The key of an organization or a group has no UserID,
-	// and is a Machine. Keys with scope mcp have the roles, groups, teams and projects of their user's newest token, and the
-	// agent that they were made for. None is an administrator's. Other requests share it.
+	// Key is the API key that the caller sent instead of a token; nil for tokens. The key of an organization or a group
+	// has no UserID, and its caller is a Machine. Keys with scope mcp have the roles, groups, teams and projects of their
+	// user's newest token, and the agent that they were made for. No key has the rights of an administrator. Other
+	// requests share it.
 	Key *APIKey
 }
 
-// Call is one request on its way through the pipeline. durward_auth makes it; each step adds what it establishes. It is
-// the only thing that carries identity between our handlers: no header does.
+// Call is one request on its way through the pipeline. durward_auth makes it; each step adds the facts that it
+// establishes. Only the call carries identity between the gateway's handlers, never a header.
 type Call struct {
 	Core *Core
 	// Caller is nil on the few public paths that need no token.
 	Caller *Caller
-	token  *verified   // what made Caller
-	key    *knownKey   // what made Caller, when it was no token
+	token  *verified   // source of Caller
+	key    *knownKey   // source of Caller, when it was no token
 	home   *keyHome    // key's
-	stood  cache.Epoch // of the organization, before Caller's standing was read
+	stood  cache.Epoch // the organization's epoch, read before Caller's standing
 	// Server is set on /mcp/{name} and /sse/{name}. Other requests share it: it must not be changed.
 	Server *storage.Server
 	known  *knownServer // Server's
-	seen   cache.Epoch  // of the organization, before Server was read
+	seen   cache.Epoch  // the organization's epoch, read before Server
 	// Agent is the registered agent that holds the token; nil for none. Other requests share it: it must not be changed.
 	Agent *storage.Agent
-	// Inbound is the request on /mcp once it was read, see ReadInbound.
+	// Inbound is the request on /mcp after it was read, see ReadInbound.
 	Inbound *Inbound
-	// Events is the request on /sse once it was read, see ReadEvents.
+	// Events is the request on /sse after it was read, see ReadEvents.
 	Events *EventsRequest
 	// Decision is set by durward_policy, on calls that may go on.
 	Decision *Decision
-	// Judged is what policies said to each message that they were asked about, of refused calls too.
+	// Judged holds the verdicts of the policies on each message that they were asked about, also of refused calls.
 	Judged []Judged
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
-	connected   uint32 // 1 once a connection's credential was given; atomic, and a call can be copied
-	// Log collects what the access log says about the call.
+	connected   uint32 // 1 once a connection's credential was given; accessed atomically, because a call can be copied
+	// Log collects the access log's fields about the call.
 	Log CallLog
 
 	audit        callAudit
 	modelIntent  modelIntent
 	modelRequest modelRequest
 	limits       callLimits
-	// What Inbound, Decision and Judged point to, mostly: a call needs no memory of its own for them.
+	// These are the targets of Inbound, Decision and Judged in most calls: a call needs no extra memory for them.
 	inbound  Inbound
 	decision Decision
 	judged   [1]Judged
 }
 
-// CallLog is what the access log, placeholders and metrics may know of a call: never a body, an argument or a secret.
+// CallLog holds the facts of a call that the access log, placeholders and metrics may show: never a body, an argument
+// or a secret.
 type CallLog struct {
 	Method  string // MCP method
 	Tool    string
 	Session string // the client's tracking tag, not the MCP session
-	Model   string // of an LLM call: the alias that was asked for
-	// RoutedModel is the alias of the slot that a smart model chose, and RouteReason why; "" for other models.
+	Model   string // the alias in the request of an LLM call
+	// RoutedModel is the alias of the slot that a smart model chose, and RouteReason is the reason; "" for other models.
 	RoutedModel, RouteReason string
 }
 
@@ -121,8 +123,8 @@ type lastServer struct {
 	known *knownServer
 }
 
-// RenewServer sets the call's server to how it is now, storage.ErrNotFound when it is gone, *streams.Ended when the
-// caller's tokens were revoked. Both are looked up only when something of the organization was written since.
+// RenewServer reads the call's server again when something of its organization was written since. Errors are
+// storage.ErrNotFound when the server is gone, and *streams.Ended when the caller's tokens were revoked.
 func (c *Call) RenewServer(ctx context.Context) error {
 	if err := c.renewStanding(ctx); err != nil {
 		return err
@@ -140,12 +142,12 @@ func (c *Call) renewServer(ctx context.Context) error {
 	}
 	if c.Server.ID != was.ID {
 		c.Server, c.known = was, known
-		return storage.ErrNotFound // another one has its name
+		return storage.ErrNotFound // the name belongs to another server now
 	}
 	return nil
 }
 
-// Connection remembers the connection that the caller's calls use; nil where nothing does.
+// Connection returns the memory of the connection that the caller's calls use; nil when nothing remembers it.
 func (c *Call) Connection() *broker.Recent {
 	if c.token == nil || c.known == nil || &c.known.server != c.Server {
 		return nil
@@ -153,7 +155,7 @@ func (c *Call) Connection() *broker.Recent {
 	return &c.token.connection
 }
 
-// ServerURL is the server's own address. Other requests share it: it must not be changed.
+// ServerURL returns the server's own address. Other requests share it: it must not be changed.
 func (c *Call) ServerURL() (*url.URL, error) {
 	if c.known != nil && &c.known.server == c.Server {
 		return c.known.url, c.known.badURL
@@ -163,7 +165,7 @@ func (c *Call) ServerURL() (*url.URL, error) {
 
 type callKey struct{}
 
-// callContext is a request's context that knows its call: half of what package context's costs, in memory.
+// callContext is a request's context with its call. It takes half the memory of one of package context.
 type callContext struct {
 	context.Context
 	call *Call
@@ -182,19 +184,20 @@ func WithCall(r *http.Request, call *Call) *http.Request {
 	return r.WithContext(&callContext{r.Context(), call}) //nolint:contextcheck // it is the request's own
 }
 
-// CallOf returns the call of a request. Without one the Caddyfile has our handlers in the wrong order, and the request
-// must be refused.
+// CallOf returns the call of a request. It reports false when the Caddyfile has the gateway's handlers in the wrong
+// order; the request must then be refused. Without one the Caddyfile has our handlers in the wrong order, and the
+// request must be refused.
 func CallOf(r *http.Request) (*Call, bool) {
 	call, ok := r.Context().Value(callKey{}).(*Call)
 	return call, ok
 }
 
-// What a request gets when the configuration has our handlers in the wrong order.
+// These are the answers to a request when the configuration has the gateway's handlers in the wrong order.
 const (
 	textNoAuth       = "This request was not authenticated; durward_auth must come first in the configuration"
 	textNoCredential = "This call has no credential; durward_credential must come after durward_auth in the configuration"
 	textNoDecision   = "Nobody decided about this call; durward_policy must come between durward_auth and durward_credential in the configuration (`durward_policy off` lets every call pass)"
-	// TextNoLimit is what a call gets that nobody counts.
+	// TextNoLimit is the refusal of a call that no durward_limit counted.
 	TextNoLimit = "No durward_limit has seen this call. Put durward_limit after durward_auth and before durward_credential, for models before durward_llm, or write `durward_limit off`"
 )
 

@@ -12,13 +12,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Carrier is what handlers that carry requests to upstreams have in common.
+// Carrier holds the common part of handlers that carry requests to upstreams.
 type Carrier struct {
 	// How connections to upstreams are made, in the words of Caddy's `transport http`. Default: the gateway's own HTTP/1.1
 	// client, with 5m for an answer to begin on `/mcp` and of models, and 30s on `/sse`.
 	Transport *Transport `json:"transport,omitempty"`
 
-	// Logger and Forwarder are there once the handler is provisioned.
+	// Logger and Forwarder are set once the handler is provisioned.
 	Logger    *zap.Logger        `json:"-"`
 	Forwarder *forward.Forwarder `json:"-"`
 
@@ -41,7 +41,7 @@ func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration) error {
 	return err
 }
 
-// ForwarderOf is the forwarder for the upstream of a directory entry.
+// ForwarderOf returns the forwarder for the upstream of a directory entry.
 func (c *Carrier) ForwarderOf(e *storage.DirectoryEntry) (*forward.Forwarder, error) {
 	if e.Options.TrustedCA == "" {
 		return c.Forwarder, nil
@@ -49,7 +49,7 @@ func (c *Carrier) ForwarderOf(e *storage.DirectoryEntry) (*forward.Forwarder, er
 	return c.trusting.of(e.Options.TrustedCA)
 }
 
-// CarryModels is Carry for calls to models, and returns the app.
+// CarryModels does the work of Carry for calls to models, and returns the app.
 func (c *Carrier) CarryModels(ctx caddy.Context) (*App, error) {
 	c.Logger = ctx.Logger()
 	a, err := Attach(ctx)

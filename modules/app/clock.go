@@ -10,8 +10,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// Clocks that are apart (Z-C01): tokens, approvals and limits end too early or too late at a node whose clock is not that
-// of the others. Nodes know each other by their database, so its clock is what theirs are compared with.
+// These bounds are for clocks that differ (Z-C01): tokens, approvals and limits end too early or too late at a node
+// whose clock differs from those of the others. All nodes use one database, so each compares its clock with the clock
+// of the database.
 const (
 	// clockAlarm is the gap above which the log warns, clockRefused the one above which the node is not ready.
 	clockAlarm   = 5 * time.Second
@@ -20,16 +21,16 @@ const (
 	clockReminder = time.Minute
 )
 
-// clockAhead is by how much this machine's clock is ahead of the database's.
+// clockAhead is the time by which this machine's clock is ahead of the database's.
 var clockAhead = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "durward", Name: "clock_ahead_seconds",
 	Help: "By how much this machine's clock is ahead of the database's at the least, negative when it is behind."})
 
-// clockMend is how to mend it.
+// clockMend is the advice for mending it.
 const clockMend = "Have both machines keep their time by NTP (chrony or systemd-timesyncd). The gateway is ready again by itself."
 
 // ClockError says that this machine's clock and the database's are too far apart to serve.
 type ClockError struct {
-	// Ahead is by how much this machine's is ahead, negative when it is behind.
+	// Ahead is the time by which this machine's clock is ahead, negative when it is behind.
 	Ahead time.Duration
 }
 
@@ -42,18 +43,18 @@ func (e *ClockError) Error() string {
 		e.Ahead.Abs().Round(100*time.Millisecond), way)
 }
 
-// clockWatch judges what a store tells of its database's clock.
+// clockWatch judges a store's reports about its database's clock.
 type clockWatch struct {
 	now    func() time.Time
 	logger func() *zap.Logger
-	ahead  atomic.Int64 // as told last
+	ahead  atomic.Int64 // as last reported
 
 	mu     sync.Mutex
-	said   time.Duration // the bound that the log has last said was passed; 0: none
+	said   time.Duration // the bound that the last log line named; 0: none
 	saidAt time.Time
 }
 
-// told is called after each comparison.
+// told judges the result of a comparison. It is called after each one.
 func (w *clockWatch) told(ahead time.Duration) {
 	w.ahead.Store(int64(ahead))
 	clockAhead.Set(ahead.Seconds())
@@ -66,8 +67,8 @@ func (w *clockWatch) told(ahead time.Duration) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A gap close to a bound passes it again and again: unless it is worse than what was last logged, it is logged only as a
-	// reminder.
+	// A gap close to a bound passes it again and again. Unless the gap is worse than the last one in the log, it is logged
+	// only as a reminder.
 	if passed <= w.said && (w.said == 0 || w.now().Sub(w.saidAt) < clockReminder) {
 		return
 	}
@@ -83,12 +84,12 @@ func (w *clockWatch) told(ahead time.Duration) {
 	}
 }
 
-// shared is a time of this machine's clock by the database's, which all nodes have in common.
+// shared converts a time of this machine's clock to the database's clock, which all nodes have in common.
 func (w *clockWatch) shared(local time.Time) time.Time {
 	return local.Add(-time.Duration(w.ahead.Load()))
 }
 
-// ready is a *ClockError when the clocks are too far apart.
+// ready returns a *ClockError when the clocks are too far apart.
 func (w *clockWatch) ready() error {
 	if ahead := time.Duration(w.ahead.Load()); ahead.Abs() > clockRefused {
 		return &ClockError{ahead}

@@ -7,18 +7,19 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ConnectAddress is the page on which users connect their account at a server (`connect_url`).
+// ConnectAddress returns the address of the page on which users connect their account at a server (`connect_url`).
 func (c *Core) ConnectAddress(server *storage.Server) string {
 	return c.PublicURL + ConnectPrefix + server.Slug
 }
 
-// EndConnection ends the streams that run on a connection that was taken away.
+// EndConnection ends the streams of a connection that was removed.
 func (c *Core) EndConnection(key storage.ConnectionKey) {
 	c.Streams.End(streams.Owner{Organization: key.OrganizationID, User: key.UserID, Server: key.ServerID}, streams.Disconnected)
 	c.Metrics.Connections.WithLabelValues("disconnected").Inc()
 }
 
-// Disconnect forgets a user's own credential for a server, and ends what runs on it. storage.ErrNotFound when there is none.
+// Disconnect deletes a user's own credential for a server, and ends the streams that use it. The error is
+// storage.ErrNotFound when there is none. storage.ErrNotFound when there is none.
 func (c *Core) Disconnect(ctx context.Context, key storage.ConnectionKey) error {
 	if err := c.Broker.Disconnect(ctx, key); err != nil {
 		return err

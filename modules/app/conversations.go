@@ -15,19 +15,19 @@ import (
 
 const (
 	keptConversations = 50_000
-	// waitsFor is how long a conversation waits for its user to connect, and lastsFor how long it lasts from then on.
+	// waitsFor is the time for which a conversation waits for its user to connect; lastsFor is its lifetime from then on.
 	waitsFor = 7 * 24 * time.Hour
 	lastsFor = 30 * 24 * time.Hour
 	// openingTime bounds opening a session at an upstream.
 	openingTime = 30 * time.Second
-	// MaxDeclared is how much of a client's initialize is kept, in bytes.
+	// MaxDeclared is the limit for the stored part of a client's initialize, in bytes.
 	MaxDeclared = 16 << 10
 )
 
-// ConnectTool is the tool that is listed where nothing is known of a server's own.
+// ConnectTool is the tool that is listed when a server's own tools are not known.
 const ConnectTool = "connect_account"
 
-// conversations are the sessions that the gateway began and that have gone on with an upstream.
+// conversations holds the sessions that the gateway began and that have gone on with an upstream.
 type conversations struct {
 	open    *cache.Cache[mcpsession.Session]
 	opening singleflight.Group
@@ -38,7 +38,8 @@ func (r *resources) makeConversations() (err error) {
 	return err
 }
 
-// Led reports whether the caller is led to connect their account when they have not. Machines are not: they open no pages.
+// Led reports whether the gateway leads the caller to the page that connects their account. Machines are not: they open
+// no pages.
 func (c *Call) Led() bool {
 	return c.Core.Guide && c.Server.Entry.Protocol == storage.ProtocolMCP && !c.Caller.Machine && c.Caller.UserID != ""
 }
@@ -50,8 +51,8 @@ func (c *Call) connectionKey() storage.ConnectionKey {
 // HasConnected reports whether the caller has an account connected at the server. Errors are the store's.
 func (c *Call) HasConnected(ctx context.Context) (bool, error) { return c.AsksConnected()(ctx) }
 
-// AsksConnected is HasConnected for goroutines beside the call's own, which renews its server meanwhile. It looks at the server
-// as it is at each time: the first to connect may be whose connection makes a pending server an active one.
+// AsksConnected is HasConnected for goroutines beside the call's own, which renews its server meanwhile. It reads the
+// server anew each time: the first connection turns a pending server into an active one.
 func (c *Call) AsksConnected() func(ctx context.Context) (bool, error) {
 	core, caller, server, known, key := c.Core, c.Caller, c.Server, c.known, c.connectionKey()
 	return func(ctx context.Context) (bool, error) {
@@ -71,7 +72,7 @@ func (c *Call) Want(ctx context.Context, scope string) error {
 	return c.Core.Broker.Want(ctx, c.connectionKey(), scope)
 }
 
-// BeginConversation keeps what a client declared, and returns its session id.
+// BeginConversation stores the client's declaration, and returns its session id.
 func (c *Call) BeginConversation(ctx context.Context, session mcpsession.Session, declared []byte) (id string, err error) {
 	if id, err = c.Core.Sessions.Seal(session, c.Binding()); err != nil {
 		return "", err
@@ -83,11 +84,11 @@ func (c *Call) BeginConversation(ctx context.Context, session mcpsession.Session
 	})
 }
 
-// errNotOpen: the conversation has no session at the upstream yet.
+// errNotOpen reports that the conversation has no session at the upstream yet.
 var errNotOpen = errors.New("the conversation is not open")
 
-// Conversation returns the upstream's session in which a conversation goes on, and opens one where there is none: once for
-// all nodes. Errors are storage.ErrNotFound for one that is over, the store's, and open's.
+// Conversation returns the upstream's session of a conversation. When there is none it opens one, once for all nodes.
+// Errors are storage.ErrNotFound for a conversation that is over, the store's, and open's.
 func (c *Call) Conversation(ctx context.Context, id string, open func(ctx context.Context, declared []byte) (mcpsession.Session, error)) (mcpsession.Session, error) {
 	kept := &c.Core.resources.conversations
 	session, err := kept.open.Get(ctx, cache.NewKey(c.Caller.OrganizationID, "conversation", c.Caller.UserID, id), func(ctx context.Context) (mcpsession.Session, error) {
@@ -104,7 +105,7 @@ func (c *Call) Conversation(ctx context.Context, id string, open func(ctx contex
 		return session, err
 	}
 	opened, err, _ := kept.opening.Do(c.Caller.OrganizationID+" "+id, func() (any, error) {
-		// It is opened for all who wait, whatever becomes of the request that came first.
+		// The session is opened for all requests that wait, even when the first request ends.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openingTime)
 		defer cancel()
 		return c.openConversation(ctx, id, open)
@@ -138,7 +139,8 @@ func (c *Call) openConversation(ctx context.Context, id string, open func(contex
 	return c.unsealConversation(stored)
 }
 
-// unsealConversation reads the upstream's session. One that cannot be read any more, because its key has gone, is over.
+// unsealConversation reads the upstream's session. A session whose key is gone cannot be read any more; its
+// conversation is over.
 func (c *Call) unsealConversation(stored storage.Conversation) (mcpsession.Session, error) {
 	if stored.ServerID != c.Server.ID {
 		return mcpsession.Session{}, storage.ErrNotFound
@@ -150,7 +152,7 @@ func (c *Call) unsealConversation(stored storage.Conversation) (mcpsession.Sessi
 	return session, err
 }
 
-// EndConversation forgets one.
+// EndConversation deletes a conversation.
 func (c *Call) EndConversation(ctx context.Context, id string) error {
 	return c.Core.Store.DeleteConversation(ctx, c.Caller.OrganizationID, c.Caller.UserID, id)
 }

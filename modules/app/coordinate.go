@@ -15,17 +15,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// LimitRules say how rate limits are counted by nodes that share counters.
+// LimitRules holds the rules by which nodes that share counters count rate limits.
 type LimitRules struct {
 	// What a node does while the counters that nodes share cannot be reached: `local` holds it to the limit divided by the
-	// number of nodes, `closed` refuses with 503 what is limited, `open` holds it to the whole limit. Default: `local`.
+	// number of nodes, `closed` refuses limited calls with 503, `open` holds it to the whole limit. Default: `local`.
 	OnStoreFailure string `json:"on_store_failure,omitempty"`
-	// `exact` asks the shared counters for every call; `share` lets nodes take small leases, and at most 5 % too much through.
-	// Default: `exact`.
+	// `exact` asks the shared counters for every call; `share` lets nodes take small leases; at most 5 % too much gets
+	// through. Default: `exact`.
 	Mode string `json:"mode,omitempty"`
-	// How many nodes there are, as far as a node knows that has not reached the shared counters since it started: with
-	// `local` it holds the limit divided by this. Default: 1, so that a node that starts while the counters are away holds
-	// whole limits.
+	// The number of nodes. A node uses it until it has reached the shared counters for the first time: with `local` it
+	// holds the limit divided by this. Default: 1, so that a node that starts while the counters are away holds whole
+	// limits.
 	Nodes int64 `json:"nodes,omitempty"`
 }
 
@@ -37,7 +37,7 @@ var (
 	limitModes    = []string{string(coordinate.Exact), string(coordinate.Share)}
 )
 
-// Set sets a word of the Caddyfile.
+// Set sets an option of the Caddyfile.
 func (r *LimitRules) Set(word, value string) error {
 	var field *string
 	var known []string
@@ -97,13 +97,13 @@ func (a *App) loadCoordinator(ctx caddy.Context) error {
 	return nil
 }
 
-// coordination is what nodes that count together share. nil: this node counts alone.
+// coordination holds the counters that nodes share. nil: this node counts alone. nil: this node counts alone.
 type coordination struct {
 	lifetime
 	coordinator *coordinate.Coordinator
 }
 
-// use keeps it open until unpin is called; whoever calls it holds a configuration that has it.
+// use keeps the counters open until unpin is called. The caller holds a configuration that has them.
 func (c *coordination) use() (unpin func()) {
 	if c == nil || !c.pin() {
 		return func() {}
@@ -111,14 +111,14 @@ func (c *coordination) use() (unpin func()) {
 	return c.unpin
 }
 
-// Destruct closes it after the last call that uses it.
+// Destruct closes the counters after the last call that uses them.
 func (c *coordination) Destruct() error {
 	c.retire()
 	return nil
 }
 
-// acquireCoordination makes what the configuration asks for, or takes that of the configuration before. It comes after the
-// store's resources.
+// acquireCoordination opens the counters that the configuration asks for, or takes those of the configuration before.
+// It comes after the store's resources.
 func (a *App) acquireCoordination() error {
 	open := a.openCounters()
 	if open == nil {
@@ -148,7 +148,7 @@ func (a *App) acquireCoordination() error {
 	return nil
 }
 
-// openCounters says how shared counters are opened; nil when there are none.
+// openCounters returns the function that opens shared counters; nil when there are none.
 func (a *App) openCounters() func() (storage.SharedCounters, error) {
 	if a.coordinator != nil {
 		return func() (storage.SharedCounters, error) { return a.coordinator.Counters(a.store) }
@@ -188,7 +188,7 @@ func (a *App) releaseCoordination() error {
 	return err
 }
 
-// limitsTogether are the rate limits as this configuration counts them.
+// limitsTogether returns the rate limits in the way in which this configuration counts them.
 func (a *App) limitsTogether() *Limits {
 	if a.coordination == nil || a.coordination.coordinator == nil {
 		return a.resources.limits
@@ -196,10 +196,10 @@ func (a *App) limitsTogether() *Limits {
 	return &Limits{limitBook: a.resources.limits.limitBook, engine: limit.NewEngine(a.coordination.coordinator), coordinator: a.coordination.coordinator}
 }
 
-// FailsOpen reports whether this node lets through whole limits, and not its share, while it counts alone.
+// FailsOpen reports whether this node allows whole limits, and not only its share, while it counts alone.
 func (l *Limits) FailsOpen() bool {
 	return l != nil && l.coordinator != nil && l.coordinator.FailsOpen()
 }
 
-// Degraded reports whether this node counts alone what it should count with others.
+// Degraded reports whether this node counts alone although it should count with others.
 func (l *Limits) Degraded() bool { return l != nil && l.coordinator != nil && l.coordinator.Degraded() }

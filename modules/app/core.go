@@ -25,13 +25,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Core is what handlers work with: the wiring of one configuration over resources that outlive it.
+// Core holds the wiring of one configuration, which handlers work with. The resources in it outlive the configuration.
 type Core struct {
 	lifetime
 
 	// PublicURL is the gateway's address, without a slash at the end.
 	PublicURL string
-	loopID    string // what it calls itself towards upstreams
+	loopID    string // its name towards upstreams
 	Store     storage.Store
 	Keyring   *seal.Keyring
 	Guard     Guard
@@ -39,26 +39,26 @@ type Core struct {
 	Streams   *streams.Registry
 	// Sessions seals and opens the ids of MCP sessions.
 	Sessions *mcpsession.Codec
-	// Questions marks what servers ask their clients.
+	// Questions marks the questions of servers to their clients.
 	Questions *mcpsession.Questions
 	// Desk brings answers of the gateway's own to open streams of MCP 2024-11-05.
 	Desk *legacysse.Desk
-	// Tasks remembers who created which task at an upstream.
+	// Tasks remembers the owner of each task at an upstream.
 	Tasks *taskbook.Owners
 	Sizes Sizes
-	// StreamBounds are those of new streams and calls.
+	// StreamBounds holds the limits for new streams and calls.
 	StreamBounds Streams
-	// Overload tells how short memory is; nil: never.
+	// Overload measures the pressure on memory; nil: never measured.
 	Overload *overload.Meter
 	Metrics  *Metrics
 	Log      *slog.Logger
 	// Tests tests servers.
 	Tests *ServerTests
-	// Limits is the rate limits.
+	// Limits counts the rate limits.
 	Limits *Limits
 	// Audit is the audit log.
 	Audit *Audit
-	// Usage is the books of what models are used, and the budgets.
+	// Usage keeps the books of used models, and the budgets.
 	Usage *Usage
 
 	allowedHosts
@@ -73,18 +73,19 @@ type Core struct {
 	rulesID    string
 	agents     AgentRules
 	pinning    PinRules
-	// Guide: users who have not connected their account are led to the page, in the conversation; else they are refused.
+	// Guide reports whether users who have not connected their account are led to the page in the conversation; otherwise
+	// they are refused.
 	Guide    bool
 	digester *apikey.Digester
 	masters  []seal.MasterKey
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
 	unready   atomic.Bool                                 // until Start has stored them
-	started   bool                                        // whoever opens has done all but that
+	started   bool                                        // the opening goroutine has done everything but that
 }
 
-// Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that the
-// handler belongs to. It fails where the gateway's handlers stand in an order in which they cannot work.
+// Attach is called by a handler's Provision. It returns the app, which must be configured, and tells it the site that
+// the handler belongs to. It fails when the gateway's handlers are in an order in which they cannot work.
 func Attach(ctx caddy.Context) (*App, error) {
 	configured, err := ctx.AppIfConfigured("durward")
 	if errors.Is(err, caddy.ErrNotConfigured) {
@@ -126,7 +127,7 @@ func Attach(ctx caddy.Context) (*App, error) {
 	return a, accesslog.Guard(ctx)
 }
 
-// checkReach keeps what other sites take from the gateway's, and fails where that is all.
+// checkReach notes the connections that other sites take from the gateway's sites, and fails when they take all.
 func (a *App) checkReach(ctx caddy.Context) error {
 	a.coreMu.Lock()
 	public, err := url.Parse(a.core.PublicURL)
@@ -137,10 +138,10 @@ func (a *App) checkReach(ctx caddy.Context) error {
 	return err
 }
 
-// Taken says which connections other sites take from the gateway's.
+// Taken returns the connections that other sites take from the gateway's sites.
 func (a *App) Taken() []string { return a.taken }
 
-// addHosts lets clients use the names of the sites, which need not be the public one.
+// addHosts lets clients use the names of the sites, which can differ from the public name.
 func (a *App) addHosts(ctx caddy.Context) {
 	a.coreMu.Lock()
 	defer a.coreMu.Unlock()
@@ -152,8 +153,8 @@ func (a *App) addHosts(ctx caddy.Context) {
 }
 
 // Pin returns the core and keeps it open until unpin is called: a configuration's Cleanup runs while its requests and
-// streams still do. A request that was on its way in when its configuration was cleaned up gets the core of the one that
-// runs now.
+// streams still do. A request that arrived while its configuration was cleaned up gets the core of the running
+// configuration.
 func (a *App) Pin() (core *Core, unpin func(), ok bool) {
 	if core, unpin, ok = a.pinOwn(); ok {
 		return core, unpin, true
@@ -165,7 +166,7 @@ func (a *App) Pin() (core *Core, unpin func(), ok bool) {
 	return running.pinOwn()
 }
 
-// runningApp is the app of the configuration that runs.
+// runningApp returns the app of the configuration that runs.
 func runningApp() (*App, bool) {
 	running, err := caddy.ActiveContext().AppIfConfigured("durward")
 	if err != nil {
@@ -184,7 +185,8 @@ func (a *App) pinOwn() (core *Core, unpin func(), ok bool) {
 	return core, core.unpin, true
 }
 
-// newCore makes what a configuration says: without a look into the store, so that it can be judged while that is away.
+// newCore makes the core from the configuration alone. It does not read the store, so that the configuration can be
+// checked while the store cannot be reached.
 func (a *App) newCore(public *url.URL) (*Core, error) {
 	guard, err := GuardOf(a.Egress, a.development())
 	if err != nil {
@@ -222,12 +224,12 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 			core.Broker.Close()
 		}
 		unpinCoordination()
-		core.resources.unpin() // not the app's: its Cleanup has dropped them by the time the last stream ends
+		core.resources.unpin() // not the app's: its Cleanup has dropped them before the last stream ends
 	}
 	return core, nil
 }
 
-// bind gives a core what the configuration may have wrong.
+// bind sets the parts of a core in which the configuration may have errors.
 func (a *App) bind(core *Core) (err error) {
 	if core.masters, err = a.masterKeys(); err != nil {
 		return err
@@ -253,7 +255,8 @@ func (a *App) bind(core *Core) (err error) {
 	return core.bindModels(a)
 }
 
-// furnish makes what takes the data keys of the store. Nobody has the core yet, so that nobody sees half of it.
+// furnish makes the parts that need the data keys of the store. Nobody has the core yet, so nobody sees it half
+// finished. Nobody has the core yet, so that nobody sees half of it.
 func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	if core.Keyring, err = core.resources.openKeyring(ctx, core.masters); err != nil {
 		return err
@@ -268,7 +271,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	return err
 }
 
-// requestedScopes are those of all identities, each once.
+// requestedScopes returns the scopes of all identities, each once.
 func requestedScopes(identities []Identity) (scopes []string) {
 	for _, identity := range identities {
 		scoped, ok := identity.(ScopedIdentity)
@@ -302,9 +305,9 @@ func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) 
 	return byIssuer, issuers, nil
 }
 
-// Shared is a time of this machine's clock by the one that all nodes have in common, their database's. What is compared with
-// the times of other nodes is told by it: a revocation by a node whose clock is behind would otherwise spare tokens, sessions
-// and keys that were made before it (Z-C01).
+// Shared converts a time of this machine's clock to the clock of the database, which all nodes have in common. Times
+// that are compared with those of other nodes must be converted: a revocation by a node whose clock is behind would
+// otherwise spare tokens, sessions and keys that were made before it (Z-C01).
 func (c *Core) Shared(local time.Time) time.Time {
 	if c.resources == nil { // of a test
 		return local
@@ -312,10 +315,11 @@ func (c *Core) Shared(local time.Time) time.Time {
 	return c.resources.clock.shared(local)
 }
 
-// ErrOverloaded: the process is so short of memory that it refuses every call.
+// ErrOverloaded reports that the process is so short of memory that it refuses every call.
 var ErrOverloaded = errors.New("memory is short")
 
-// Ready reports why requests should not be sent here, or nil: ErrOverloaded, a *ClockError, or what is wrong with the store.
+// Ready returns the reason why requests should not be sent here: ErrOverloaded, a *ClockError, or a problem of the
+// store. It returns nil when there is none.
 func (c *Core) Ready(ctx context.Context) error {
 	if c.Overload.Level() == overload.Critical {
 		return ErrOverloaded
@@ -333,7 +337,8 @@ func (c *Core) Ready(ctx context.Context) error {
 	return c.resources.clock.ready()
 }
 
-// ReadOnly says why the store takes no writes for now although the node is ready; "": it does.
+// ReadOnly returns the reason why the store takes no writes at present although the node is ready; "" when it takes
+// them.
 func (c *Core) ReadOnly(ctx context.Context) string {
 	if c.resources == nil {
 		return ""

@@ -6,11 +6,13 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 )
 
-// CredentialSource gives the caller's credential for the call's server, at the last moment. durward_credential sets it.
+// CredentialSource provides the caller's credential for the call's server, at the last moment. durward_credential sets
+// it.
 type CredentialSource interface {
 	// Credential returns the credential, refreshed when it is about to expire. Errors are the broker's (ErrNotConnected,
-	// ErrUnavailable), the store's, and *streams.Ended when the server has gone.
+	// ErrUnavailable), the store's, and *streams.Ended when the server is gone.
 	Credential(ctx context.Context) (broker.Credential, error)
-	// Rejected says that the upstream answered 401 to the credential. It returns a fresh one when a refresh gave one.
+	// Rejected reports to the source that the upstream answered 401 to the credential. It returns a fresh one when a
+	// refresh gave one.
 	Rejected(ctx context.Context, used broker.Credential) (broker.Credential, error)
 }

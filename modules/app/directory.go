@@ -17,7 +17,7 @@ type Directory struct {
 	Entries []directory.Record `json:"entries,omitempty"`
 }
 
-// readOnlyEntries makes the templates that ship and those that are configured.
+// readOnlyEntries makes the shipped and the configured templates.
 func (a *App) readOnlyEntries(core *Core) (map[storage.Source][]storage.DirectoryEntry, error) {
 	shipped, err := directory.Catalogue()
 	if err != nil {
@@ -55,8 +55,9 @@ func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentit
 	return nil
 }
 
-// storedBefore reports whether a former configuration has stored the very same templates. So a node stays ready that gets
-// another configuration while its database only reads.
+// storedBefore reports whether an earlier configuration has stored exactly these templates. If so, a node stays ready
+// when it gets another configuration while its database is read-only. So a node stays ready that gets another
+// configuration while its database only reads.
 func (c *Core) storedBefore() bool {
 	stored := c.resources.templates.Load()
 	return stored != nil && *stored == digest(c.directory)

@@ -7,20 +7,21 @@ import (
 	"github.com/durward-gateway/durward/internal/netguard"
 )
 
-// Guard is what guards the gateway's outgoing connections.
+// Guard checks the gateway's outgoing connections.
 type Guard = *netguard.Guard
 
-// Egress widens what the gateway may connect to: public addresses over https, and nothing else.
+// Egress allows more addresses than the gateway may otherwise connect to. Without it the gateway connects to public
+// addresses over https only.
 type Egress struct {
-	// Ranges in CIDR notation, not public, that may be connected to over https. Default: none; with the development identity
-	// provider, loopback addresses.
+	// Ranges of addresses that are not public, in CIDR notation, to which the gateway may connect over https. Default:
+	// none; with the development identity provider, loopback addresses.
 	Allow []string `json:"allow,omitempty"`
 	// Ranges in CIDR notation to which plain http may be spoken. They need not be listed under `allow` too. Default: none;
 	// with the development identity provider, loopback addresses.
 	HTTP []string `json:"http,omitempty"`
 }
 
-// loopbackRanges are what development mode may connect to.
+// loopbackRanges are the addresses that development mode may connect to.
 var loopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 func (e *Egress) policy(development bool) (netguard.Policy, error) {
@@ -41,7 +42,7 @@ func (e *Egress) policy(development bool) (netguard.Policy, error) {
 	return policy, nil
 }
 
-// GuardOf guards the connections of a configuration's egress rules.
+// GuardOf returns the guard for the connections under a configuration's egress rules.
 func GuardOf(e *Egress, development bool) (Guard, error) {
 	policy, err := e.policy(development)
 	if err != nil {

@@ -17,11 +17,13 @@ var (
 	errorPage = webpage.MustParse(errorText)
 )
 
-// maxErrorBody bounds the errors that are made pages of. Those of the gateway have a sentence or two.
+// maxErrorBody is the limit for the bodies of errors that are shown as pages. The gateway's own errors have a sentence
+// or two.
 const maxErrorBody = 16 << 10
 
-// ForBrowser returns a writer that shows errors of the gateway to a browser as pages, and what must be called once the
-// request is answered. Requests of programs, and those that were given a writer already, keep theirs.
+// ForBrowser returns a writer that shows errors of the gateway to a browser as pages, and a function that must be
+// called once the request is answered. Requests of programs keep their writer, and so do requests that have such a
+// writer already.
 func ForBrowser(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, func()) {
 	if !Navigates(r) {
 		return w, func() {}
@@ -33,7 +35,7 @@ func ForBrowser(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, fu
 	return p, p.finish
 }
 
-// errorPages holds back errors in JSON until they are whole.
+// errorPages holds back errors in JSON until they are complete.
 type errorPages struct {
 	http.ResponseWriter
 	status int // of an error that is held back
@@ -66,14 +68,14 @@ func (p *errorPages) Write(data []byte) (int, error) {
 	return p.body.Write(data)
 }
 
-// asItIs passes on what was held back.
+// asItIs passes on the held-back bytes unchanged.
 func (p *errorPages) asItIs() {
 	p.ResponseWriter.WriteHeader(p.status)
 	_, _ = p.ResponseWriter.Write(p.body.Bytes())
 	p.status = 0
 }
 
-// finish shows the error that was held back. A body that is none of the gateway's service errors is passed on as it is.
+// finish shows the error that was held back. A body that is not a service error of the gateway is passed on unchanged.
 func (p *errorPages) finish() {
 	if p.status == 0 {
 		return
@@ -100,7 +102,7 @@ func (p *errorPages) finish() {
 	}
 }
 
-// explain tells people the meaning of a status, and how to go on.
+// explain returns the meaning of a status in words for people, and advice on how to go on.
 func explain(status int) (title, advice string) {
 	switch {
 	case status == http.StatusUnauthorized:

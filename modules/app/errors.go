@@ -11,7 +11,7 @@ import (
 // ErrorName is the `error` member of a service error body.
 type ErrorName string
 
-// Names of service errors and the statuses they are answered with.
+// These are the names of service errors, with the statuses of their answers.
 const (
 	Unauthorized            ErrorName = "Unauthorized"            // 401
 	Forbidden               ErrorName = "Forbidden"               // 403
@@ -49,7 +49,7 @@ var statuses = map[ErrorName]int{
 	Unavailable: http.StatusServiceUnavailable, LoopDetected: http.StatusLoopDetected,
 }
 
-// retryAfter is what a client is told to wait when a resource of ours is away for a moment.
+// retryAfter is the time that a client is told to wait when a resource of the gateway cannot be reached for a moment.
 const retryAfter = 5 * time.Second
 
 // ServiceError is the body of every error that is not about the shape of a request.
@@ -67,7 +67,7 @@ func (e *ServiceError) Status() int {
 	return http.StatusInternalServerError
 }
 
-// UnstorableText answers storage.ErrText.
+// UnstorableText is the answer to storage.ErrText.
 const UnstorableText = "The request has text that cannot be stored: a NUL character, or bytes that are not UTF-8"
 
 // WriteError answers with a service error.
@@ -83,18 +83,18 @@ func (e *ServiceError) Write(w http.ResponseWriter) {
 	WriteJSON(w, e.Status(), e)
 }
 
-// SetRetryAfter tells a client when to come again, unless it is told already.
+// SetRetryAfter tells a client when to try again, unless the answer tells it already.
 func SetRetryAfter(w http.ResponseWriter) {
 	if w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	}
 }
 
-// WriteJSON answers with body as JSON. Nothing that the gateway itself answers may be cached.
+// WriteJSON answers with body as JSON. The gateway's own answers must not be cached.
 func WriteJSON(w http.ResponseWriter, status int, body any) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
-	encoder.SetEscapeHTML(false) // the type is not HTML's and may not be guessed: addresses stay readable
+	encoder.SetEscapeHTML(false) // the type is not HTML and browsers may not guess another: addresses stay readable
 	if encoder.Encode(body) != nil {
 		buffer.Reset()
 		status = http.StatusInternalServerError
@@ -110,18 +110,18 @@ func WriteJSON(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(encoded)
 }
 
-// WriteMethodNotAllowed answers 405 with the methods that are (RFC 9110 section 15.5.6).
+// WriteMethodNotAllowed answers 405 with the allowed methods (RFC 9110 section 15.5.6).
 func WriteMethodNotAllowed(w http.ResponseWriter, allow string) {
 	w.Header().Set("Allow", allow)
 	WriteError(w, MethodNotAllowed, "This address does not take that method; see Allow")
 }
 
-// WriteNotFound answers 404 for an address that is nobody's.
+// WriteNotFound answers 404 for an address that nothing serves.
 func WriteNotFound(w http.ResponseWriter) {
 	WriteError(w, NotFound, "There is nothing at this address")
 }
 
-// WriteInternalError answers 500 for a fault of ours. What it was goes to the log, never to the client.
+// WriteInternalError answers 500 for a fault of the gateway. The cause goes to the log, never to the client.
 func WriteInternalError(w http.ResponseWriter) { WriteError(w, InternalServerError, textInternalError) }
 
 const textInternalError = "Something went wrong in the gateway"

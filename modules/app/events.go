@@ -20,12 +20,12 @@ const (
 
 var knownEvents = []string{EventConnected, EventDataUpdate, EventStatusChange, EventError}
 
-// maxWord bounds the words of a client's options, in characters.
+// maxWord is the limit for the words of a client's options, in characters.
 const maxWord = 256
 
-// EventsRequest is what a client asks of its stream on /sse.
+// EventsRequest holds the options of a client for its stream on /sse.
 type EventsRequest struct {
-	// Types are the events that pass; nil: all. Types that nobody knows are left out.
+	// Types are the events that pass; nil: all. Unknown types are left out.
 	Types []string
 	// ObjectType narrows data_update events to those of one type; "": all.
 	ObjectType string
@@ -48,8 +48,8 @@ func (e *EventsRequest) Filters() []byte {
 	return encoded
 }
 
-// ReadEvents reads the request of a stream on /sse once for all the handlers that need it. What is not to be answered with
-// a stream it answers, counts and reports as false.
+// ReadEvents reads the request of a stream on /sse once for all the handlers that need it. When the request must not
+// get a stream, ReadEvents answers it, counts it and reports false.
 func (c *Call) ReadEvents(w http.ResponseWriter, r *http.Request) (*EventsRequest, bool) {
 	if c.Events != nil {
 		return c.Events, true
@@ -63,7 +63,7 @@ func (c *Call) ReadEvents(w http.ResponseWriter, r *http.Request) (*EventsReques
 	return events, true
 }
 
-// readEvents returns the outcome of a request that it answered, "" for one that goes on.
+// readEvents returns the outcome of a request that it answered, "" for a request that goes on.
 func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *EventsRequest, outcome string) {
 	if r.Method != http.MethodGet {
 		WriteMethodNotAllowed(w, http.MethodGet)
@@ -96,7 +96,7 @@ func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *Event
 	return events, ""
 }
 
-// readEventsRequest reads the optional body of a request. Nothing in it reaches the upstream but the two filters.
+// readEventsRequest reads the optional body of a request. Only the two filters in it reach the upstream.
 func readEventsRequest(r *http.Request, limit int64) (*EventsRequest, error) {
 	body, err := ReadJSON(r, limit, true)
 	if err != nil {
@@ -118,7 +118,8 @@ func readEventsRequest(r *http.Request, limit int64) (*EventsRequest, error) {
 	return e, body.Err()
 }
 
-// acceptsEvents reports whether the client can read an event stream: Accept is absent, takes everything, or names it.
+// acceptsEvents reports whether the client can read an event stream: Accept is absent, accepts everything, or names
+// event streams.
 func acceptsEvents(h http.Header) bool {
 	values := h.Values("Accept")
 	if len(values) == 0 {

@@ -13,19 +13,21 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 )
 
-// exitHandler hears that a configuration is about to be stopped.
+// exitHandler is notified when a configuration is about to be stopped.
 type exitHandler struct{ app *App }
 
-// spreadOfStream is how much later the exit is done for each stream: their clients come back to the other nodes.
+// spreadOfStream is the delay that each stream adds to the exit. It spreads the reconnects of their clients to the
+// other nodes over time.
 const spreadOfStream = time.Millisecond
 
-// exitBegan is since when the process is to exit. A configuration that is being replaced by then waits with the one that
-// follows, and not before it.
+// exitBegan returns the time at which the process began to exit. A configuration that is being replaced at that time
+// waits together with its successor, and not before it. A configuration that is being replaced by then waits with the
+// one that follows, and not before it.
 var exitBegan = sync.OnceValue(time.Now)
 
-// Handle passes connections on to the configuration that follows. When it is the process that stops, it lets what balances
-// the load look elsewhere first, as /readyz tells it to, and then ends event streams, those of older configurations too. Calls
-// have the drain period to get their answers; Caddy waits for them.
+// Handle passes connections on to the next configuration. When the process stops, it first waits until load balancers
+// have seen the answer of /readyz and use other nodes. Then it ends event streams, also those of older configurations.
+// Calls have the drain period to get their answers; Caddy waits for them.
 func (h exitHandler) Handle(ctx context.Context, _ caddy.Event) error {
 	if !caddy.Exiting() {
 		h.app.listening.handOver(ctx)

@@ -10,12 +10,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Connected notes that the call was given the credential of its caller's connection: what runs on it ends with that.
+// Connected notes that the call was given the credential of its caller's connection: its streams end with the
+// connection.
 func (c *Call) Connected() { atomic.StoreUint32(&c.connected, 1) }
 
-// ground is a right that ends with what the call stands on too: its caller's token or key, its server, and the connection
-// whose credential it was given. The node where one of them is taken away ends streams itself; the others learn only that
-// something was written. The reasons are the same.
+// ground returns a right that also ends with the call's own basis: its caller's token or key, its server, and the
+// connection whose credential it was given. The node on which one of them is removed ends the streams itself. Other
+// nodes learn only that something was written, and check this right. The reasons for the end are the same.
 func (c *Call) ground(right streams.Right) streams.Right {
 	server, known := c.Server, c.known
 	return func(ctx context.Context) (bool, error) {
@@ -39,7 +40,7 @@ func (c *Call) ground(right streams.Right) streams.Right {
 	}
 }
 
-// standsOn is a *streams.Ended when a server, or the caller's connection to it, has gone.
+// standsOn returns a *streams.Ended when a server, or the caller's connection to it, is gone.
 func (c *Call) standsOn(ctx context.Context, server *storage.Server, known *knownServer) error {
 	now := Call{Core: c.Core, Caller: c.Caller, Server: server, known: known}
 	err := now.renewServer(ctx)

@@ -10,14 +10,14 @@ import (
 	"github.com/durward-gateway/durward/internal/loopback"
 )
 
-// allowedHosts are the names under which clients may call the gateway and the web pages that may.
+// allowedHosts holds the names under which clients may call the gateway, and the origins of web pages that may call it.
 type allowedHosts struct {
 	hosts       []string // host names without ports, lower case
 	origins     []string // scheme://host[:port], lower case
-	development bool     // every loopback name and origin is fine
+	development bool     // every loopback name and origin is allowed
 }
 
-// addHost lets clients use a name. Names with a wildcard are not names.
+// addHost lets clients use a name. Patterns with a wildcard are ignored.
 func (d *allowedHosts) addHost(host string) {
 	host = strings.ToLower(host)
 	if !strings.Contains(host, "*") && !slices.Contains(d.hosts, host) {
@@ -25,13 +25,13 @@ func (d *allowedHosts) addHost(host string) {
 	}
 }
 
-// hostAllowed reports whether the Host header of a request names this gateway. A name that merely resolves to us is a
-// DNS rebinding attack: the browser that sends it believes to speak to somebody else.
+// hostAllowed reports whether the Host header of a request names this gateway. A foreign name that only resolves to the
+// gateway's address is a sign of a DNS rebinding attack: the browser that sends it believes to speak to somebody else.
 func (d *allowedHosts) hostAllowed(hostport string) bool {
 	return slices.Contains(d.hosts, hostname(hostport)) || (d.development && loopback.IsHost(hostport))
 }
 
-// hostname is the host of a Host header, in lower case, without port and brackets.
+// hostname returns the host of a Host header, in lower case, without port and brackets.
 func hostname(hostport string) string {
 	host := strings.ToLower(hostport)
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -48,8 +48,8 @@ func (d *allowedHosts) originAllowed(origin string) bool {
 	return slices.Contains(d.origins, strings.ToLower(origin)) || (d.development && loopback.IsOrigin(origin))
 }
 
-// parseOrigins reads configured origins. What could never match, or would match more than one site (`null` is every
-// sandboxed page), is refused.
+// parseOrigins reads configured origins. An origin that could never match is refused. So is one that would match more
+// than one site, such as `null` for every sandboxed page.
 func parseOrigins(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {

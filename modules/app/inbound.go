@@ -20,31 +20,33 @@ import (
 // LastBatchVersion is the only revision of MCP with batches: the next one removed them.
 const LastBatchVersion = "2025-03-26"
 
-// Inbound is a request on /mcp that was read and checked: what policies are decided on, and, the same bytes, what leaves.
+// Inbound is a request on /mcp that was read and checked. Policies decide on these bytes, and the same bytes are sent
+// on.
 type Inbound struct {
-	// Body and Message are what a POST carries; both are empty on GET and DELETE. They must not be changed.
+	// Body and Message hold the content of a POST; both are empty on GET and DELETE. They must not be changed.
 	Body    []byte
 	Message jsonrpc.Body
-	// Session is that of the request; zero when it has none.
+	// Session is the session of the request; zero when it has none.
 	Session mcpsession.Session
-	// Endpoint is where the message goes when it is not the server's own address: revision 2024-11-05. Else nil.
+	// Endpoint is the target of a message that does not go to the server's own address: revision 2024-11-05. Otherwise
+	// nil.
 	Endpoint *url.URL
-	// Unasked: the client answers what nobody asked it in this session.
+	// Unasked reports whether the client answers a question that nobody asked in this session.
 	Unasked bool
 
-	// Request is what was read: good for its method, address and headers. Its body is spent, and its context is that of the
-	// first handler that read it.
+	// Request is the request that was read. Its method, address and headers can be used. Its body is consumed, and its
+	// context is that of the first handler that read it.
 	Request *http.Request
 
 	call     *Call
 	repeated int64              // answers that were given before
-	sealed   string             // what Endpoint was sealed in
-	one      [1]jsonrpc.Message // what Message is, mostly
+	sealed   string             // the sealed form of Endpoint
+	one      [1]jsonrpc.Message // usual memory of Message
 }
 
 // ReadInbound reads the request of the call, which has a caller and a server, once for all the handlers that need it.
-// What may not be carried it answers, counts and reports as false: method, memory, tracking tag, body, session, and the
-// agreement of headers and body.
+// It checks the method, memory, tracking tag, body, session, and the agreement of headers and body. When the request
+// must not be carried, ReadInbound answers it, counts it and reports false.
 func (c *Call) ReadInbound(w http.ResponseWriter, r *http.Request) (*Inbound, bool) {
 	if c.Inbound != nil {
 		return c.Inbound, true
@@ -59,7 +61,7 @@ func (c *Call) ReadInbound(w http.ResponseWriter, r *http.Request) (*Inbound, bo
 	return in, true
 }
 
-// read returns the outcome of a request that it refused, "" for one that goes on.
+// read returns the outcome of a request that it refused, "" for a request that goes on.
 func (in *Inbound) read(w http.ResponseWriter) (outcome string) {
 	switch in.Request.Method {
 	case http.MethodPost, http.MethodGet, http.MethodDelete:
@@ -84,8 +86,8 @@ func (in *Inbound) Modern() bool {
 	return jsonrpc.Modern(in.declaredVersion())
 }
 
-// declaredVersion is the revision that the request names; "" when it names none. The name of the header is canonical: looking for it
-// that way again would cost more than the look itself.
+// declaredVersion returns the revision that the request names; "" when it names none. The name of the header is
+// canonical: bringing it into that form again would cost more than the look-up itself.
 func (in *Inbound) declaredVersion() string {
 	if values := in.Request.Header[jsonrpc.HeaderProtocolVersion]; len(values) > 0 {
 		return values[0]
@@ -93,8 +95,8 @@ func (in *Inbound) declaredVersion() string {
 	return ""
 }
 
-// Version is the revision that client and upstream agreed on: clients name it with every request from 2025-06-18 on. The
-// one that initialize asked for is what is known of other clients. "" when nothing is.
+// Version returns the revision that client and upstream agreed on. Clients from 2025-06-18 on name it with every
+// request. For other clients it is the one that initialize asked for. "" when neither is known.
 func (in *Inbound) Version() string {
 	if declared := in.declaredVersion(); declared != "" {
 		return declared
@@ -102,7 +104,7 @@ func (in *Inbound) Version() string {
 	return in.Session.ProtocolVersion
 }
 
-// Single is the request's message when it has just one.
+// Single returns the request's message when it has exactly one.
 func (in *Inbound) Single() *jsonrpc.Message {
 	if in.Message.Batch || len(in.Message.Messages) != 1 {
 		return nil
@@ -110,7 +112,8 @@ func (in *Inbound) Single() *jsonrpc.Message {
 	return &in.Message.Messages[0]
 }
 
-// Kind tells streams that stay open until somebody ends them: the GET stream, and the 2026 revision's subscription.
+// Kind returns the kind of a stream that stays open until somebody ends it: the GET stream, and the 2026 revision's
+// subscription.
 func (in *Inbound) Kind() streams.Kind {
 	if in.Request.Method == http.MethodGet {
 		return streams.Listen
@@ -127,7 +130,7 @@ func (in *Inbound) OpensSession() bool {
 	return m != nil && m.Method == "initialize"
 }
 
-// Binding is who may use sessions of this call, and where.
+// Binding returns the user, agent and server to which sessions of this call are bound.
 func (c *Call) Binding() mcpsession.Binding {
 	return mcpsession.Binding{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Agent: c.Caller.Agent, Server: c.Server.ID}
 }
@@ -147,9 +150,9 @@ func (in *Inbound) WriteRPCError(w http.ResponseWriter, status, code int, messag
 	WriteRPCBody(w, status, jsonrpc.ErrorResponse(id, code, message, data))
 }
 
-// Reply answers the request's messages with messages of the gateway's own, in the way that its transport has for that: in
-// revision 2024-11-05 clients read answers on their stream alone. When that is not open here, they are told with a status
-// that what they sent went nowhere.
+// Reply answers the request's messages with messages of the gateway's own, in the way of its transport. In revision
+// 2024-11-05 clients read answers only on their stream. When that stream is not open on this node, a status tells them
+// that their message went nowhere.
 func (in *Inbound) Reply(w http.ResponseWriter, status int, body []byte) {
 	switch {
 	case in.Endpoint == nil:
@@ -173,7 +176,7 @@ func WriteRPCBody(w http.ResponseWriter, status int, body []byte) {
 }
 
 // readTracking notes the client's tracking tag: headers that end in -session-id, other than MCP's own, are for logs and
-// never forwarded. Odd ones are refused, because logs are read by programs.
+// never forwarded. Tags with unusual characters are refused, because logs are read by programs.
 func (in *Inbound) readTracking(w http.ResponseWriter) bool {
 	tag, ok := TrackingTag(in.Request.Header)
 	if !ok {
@@ -236,12 +239,12 @@ func (in *Inbound) refuseMessage(w http.ResponseWriter, refused *jsonrpc.Error, 
 		&ServiceError{Name: BadRequest, Message: refused.Message}))
 }
 
-// openSession unseals the session id of the request. An id that is not ours, or not for this user, agent and server, is
-// answered like one that has ended (404, not 403: some clients begin to log in on any 403).
+// openSession unseals the session id of the request. An id that the gateway did not make, or that is for another user,
+// agent or server, is answered like one that has ended (404, not 403: some clients begin to log in on any 403).
 func (in *Inbound) openSession(w http.ResponseWriter) bool {
 	if len(in.Request.Header.Values(jsonrpc.HeaderSessionID)) == 0 || in.Modern() {
-		// Only a session binds an event to who may have it. An id of somebody else's event must not reach an upstream to
-		// which all come with one credential (attack M25). 2024-11-05 and 2026-07-28 know no resumption.
+		// Only a session binds an event to the clients that may have it. All users reach the upstream with one credential, so
+		// the id of another user's event must not reach it (attack M25). 2024-11-05 and 2026-07-28 know no resumption.
 		in.Request.Header.Del("Last-Event-Id")
 	}
 	if in.Modern() {
@@ -272,12 +275,12 @@ func (in *Inbound) openSession(w http.ResponseWriter) bool {
 	return true
 }
 
-// EndpointParameter is the query parameter of our own address for messages of revision 2024-11-05. It is spelled as in
-// the official servers.
+// EndpointParameter is the query parameter of the gateway's address for messages of revision 2024-11-05. It is spelled
+// as in the official servers.
 const EndpointParameter = "sessionId"
 
-// openEndpoint unseals the address for messages that a client of 2024-11-05 posts to. One that is not ours, or not for
-// this user, agent and server, is answered like a session that has ended.
+// openEndpoint unseals the address for messages that a client of 2024-11-05 posts to. An address that the gateway did
+// not make, or that is for another user, agent or server, is answered like a session that has ended.
 func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 	if in.Request.Method != http.MethodPost || in.Request.URL.RawQuery == "" {
 		return true
@@ -305,8 +308,8 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 	return true
 }
 
-// unsealEndpoint returns nil for an address that is not this caller's, and for one of another origin than the server has
-// by now: the credential is for the server. Its error is storage.ErrUnavailable.
+// unsealEndpoint returns nil for an address that is not this caller's, and for an address of another origin than the
+// server's present one: the credential is for the server. Its error is storage.ErrUnavailable.
 func (c *Call) unsealEndpoint(sealed string) (*url.URL, error) {
 	opened, err := c.Core.Sessions.OpenEndpoint(sealed, c.Binding())
 	if errors.Is(err, storage.ErrUnavailable) {
@@ -323,15 +326,15 @@ func (c *Call) unsealEndpoint(sealed string) (*url.URL, error) {
 	return endpoint, nil
 }
 
-// sessionUnread answers where the key of a session cannot be looked up: a 404 would have the client give up one that is
-// good.
+// sessionUnread answers a request when the key of its session cannot be looked up: a 404 would make the client give up
+// a valid session.
 func (in *Inbound) sessionUnread(w http.ResponseWriter, err error) {
 	in.call.Core.storeRefuses(err) // the log says so once for all requests
 	in.call.Core.Log.Debug("opening a session", "error", err)
 	WriteError(w, Unavailable, "The session cannot be read at the moment")
 }
 
-// checkMessage holds headers and message against each other.
+// checkMessage checks that headers and message agree.
 func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
 	if in.Message.Batch && !in.batchAllowed() {
 		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Batches exist in revision "+LastBatchVersion+" only", BadRequest)
@@ -353,7 +356,8 @@ func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
 	return true
 }
 
-// batchAllowed: the header says the one revision that has batches, or nothing, and so does the session.
+// batchAllowed reports whether the header names the one revision that has batches, or nothing, and the session does the
+// same.
 func (in *Inbound) batchAllowed() bool {
 	version := strings.TrimSpace(in.declaredVersion())
 	return (version == "" || version == LastBatchVersion) &&

@@ -10,9 +10,9 @@ import (
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 )
 
-// takeAnswers gives a client's answers to what its server asked the ids under which the server asked it. An answer that nobody asked
-// for is noted: with the user's credential it would be anything that the server takes for one. Questions of the gateway's
-// own are looked at where they are asked. 2026-07-28 has no answers.
+// takeAnswers replaces the ids in a client's answers by the ids under which its server asked. An answer that nobody
+// asked for is noted: it carries the user's credential, and the server could take it for anything. Questions of the
+// gateway's own are checked by the code that asks them. 2026-07-28 has no answers.
 func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 	body, err := in.answersAsAsked()
 	if err == nil && body != nil {
@@ -24,7 +24,7 @@ func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 	return err == nil
 }
 
-// answersAsAsked returns the body with the server's ids; nil when it stays as it is.
+// answersAsAsked returns the body with the server's ids; nil when it stays unchanged.
 func (in *Inbound) answersAsAsked() ([]byte, error) {
 	if in.Modern() {
 		return nil, nil

@@ -51,7 +51,7 @@ func AcquireKeySet(issuer string, b Binding) (*KeySet, error) {
 	return &KeySet{poolKey: key, set: value.(*pooledKeySet)}, nil
 }
 
-// egressFor says what to write where an issuer that egress refuses is meant to be where it is.
+// egressFor returns the configuration line that allows an issuer at an address that egress refuses.
 func egressFor(issuer string) string {
 	address, err := url.Parse(issuer)
 	if line := netguard.AdviceFor(address); err == nil && line != "" {

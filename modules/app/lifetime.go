@@ -2,8 +2,8 @@ package app
 
 import "sync"
 
-// lifetime closes something after it was retired and the last of its users is done, whichever comes later. Caddy cleans
-// up a configuration while requests and streams of it still run.
+// lifetime closes a resource after it was retired and its last user is done, whichever comes later. Caddy cleans up a
+// configuration while requests and streams of it still run.
 type lifetime struct {
 	mu      sync.Mutex
 	pins    int
@@ -12,7 +12,7 @@ type lifetime struct {
 	close   func()
 }
 
-// pin keeps it open until unpin is called. It fails once it is closed.
+// pin keeps the resource open until unpin is called. It fails once it is closed.
 func (l *lifetime) pin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,14 +29,14 @@ func (l *lifetime) unpin() {
 	l.closeWhenUnused()
 }
 
-// retire closes it once nobody uses it.
+// retire closes the resource once nobody uses it.
 func (l *lifetime) retire() {
 	l.mu.Lock()
 	l.retired = true
 	l.closeWhenUnused()
 }
 
-// closeWhenUnused is called with the lock held and releases it.
+// closeWhenUnused closes an unused resource. It is called with the lock held and releases it.
 func (l *lifetime) closeWhenUnused() {
 	now := l.retired && l.pins == 0 && !l.closed
 	l.closed = l.closed || now

@@ -13,26 +13,26 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// callLimits is what rate limits know of a call.
+// callLimits holds the facts of a call for its rate limits.
 type callLimits struct {
 	seen    bool // by durward_limit
-	on      bool // durward_limit said that the call counts
+	on      bool // durward_limit set that the call counts
 	charged bool
 	matched *limit.Matched
-	at      cache.Epoch // of the organization, before matched was looked up
+	at      cache.Epoch // the organization's epoch, read before matched was looked up
 	permit  *limit.Permit
-	results int64 // of tools that the call's answer is to have
-	used    int64 // tokens of those that came
+	results int64 // results of tools that the call's answer will have
+	used    int64 // tokens of the results that came
 }
 
-// lastMatched is what the last call of a token counted in.
+// lastMatched holds the limits that counted the last call of a token.
 type lastMatched struct {
 	at            cache.Epoch
 	server, agent string
 	matched       *limit.Matched
 }
 
-// LimitSubject is everything that limits on the call may be for.
+// LimitSubject returns all properties of the call that limits may be for.
 func (c *Call) LimitSubject(traffic storage.TrafficType) limit.Subject {
 	s := limit.Subject{
 		Traffic: traffic, UserID: c.Caller.UserID, UserSub: c.Caller.Subject, UserEmail: c.Caller.Email,
@@ -50,18 +50,18 @@ func (c *Call) LimitSubject(traffic storage.TrafficType) limit.Subject {
 	return s
 }
 
-// Limited makes the call one that counts, and Unlimited one that does not. Calls of which durward_limit says neither are refused:
-// without it nothing would be counted, and nobody would know.
+// Limited marks the call as one that counts, and Unlimited as one that does not. A call without either mark is refused:
+// without durward_limit nothing would be counted, and nobody would know.
 func (c *Call) Limited() { c.limits.seen, c.limits.on = true, true }
 
-// Unlimited is for `durward_limit off`. See Limited.
+// Unlimited marks the call for `durward_limit off`. See Limited.
 func (c *Call) Unlimited() { c.limits.seen = true }
 
 // LimitsSeen reports whether durward_limit has seen the call.
 func (c *Call) LimitsSeen() bool { return c.limits.seen }
 
-// Look says whether a limit on the call to a server is full already, before anything of it is read. Nothing is charged.
-// On an error nobody may be let through.
+// Look returns a refusal when a limit on the call to a server is full already, before anything of the call is read.
+// Nothing is charged. On an error the call must not pass.
 func (c *Call) Look(ctx context.Context) (*limit.Refusal, error) {
 	m, err := c.matched(ctx)
 	if err != nil {
@@ -70,13 +70,13 @@ func (c *Call) Look(ctx context.Context) (*limit.Refusal, error) {
 	return c.Core.Limits.Engine().Look(ctx, m)
 }
 
-// matched gives the counters of a call to a server, as they are now.
+// matched returns the present counters of a call to a server.
 func (c *Call) matched(ctx context.Context) (*limit.Matched, error) {
 	now := c.Core.Limits.epochs.Current(c.Caller.OrganizationID)
 	if c.limits.matched != nil && c.limits.at == now {
 		return c.limits.matched, nil
 	}
-	// Most calls are what the bearer of their token did last.
+	// Most calls have the same properties as the last call with their token.
 	agent := ""
 	if c.Agent != nil {
 		agent = c.Agent.ID
@@ -99,10 +99,10 @@ func (c *Call) matched(ctx context.Context) (*limit.Matched, error) {
 	return m, nil
 }
 
-// Charge counts a call to a server, once, after the decision about it. These count: every request of a batch, the opening of
-// a stream of /sse, and notifications. These do not: notifications that begin a session or take a request back, answers, and
-// GET and DELETE of /mcp. For tools/call it reserves
-// what results of the server had on average. On an error nobody may be let through.
+// Charge counts a call to a server, once, after the decision about it. These count: every request of a batch, the
+// opening of a stream of /sse, and notifications. These do not: notifications that begin a session or cancel a request,
+// answers, and GET and DELETE of /mcp. For tools/call it reserves the average tokens of the server's results. On an
+// error the call must not pass.
 func (c *Call) Charge(ctx context.Context) (*limit.Refusal, error) {
 	if !c.limits.on || c.limits.charged {
 		return nil, nil
@@ -130,7 +130,7 @@ func (c *Call) Charge(ctx context.Context) (*limit.Refusal, error) {
 	return refused, err
 }
 
-// counts is how many requests a call has, and how many of them are answered with the result of a tool.
+// counts returns the number of requests of a call, and the number of those that are answered with the result of a tool.
 func (c *Call) counts() (requests, results int64) {
 	if c.Events != nil {
 		return 1, 0
@@ -155,12 +155,13 @@ func (c *Call) counts() (requests, results int64) {
 			}
 		}
 	}
-	// Servers ignore a second answer, which a client sends again that does not know what became of the first. It is not free.
+	// Servers ignore a second answer. A client sends one when it does not know whether the first arrived. The second
+	// answer is charged too.
 	requests += c.Inbound.repeated
 	return requests, results
 }
 
-// Admit charges a call to a server, or answers its refusal and reports false. Whoever lets it go on calls
+// Admit charges a call to a server, or answers its refusal and reports false. A handler that carries the call must call
 // [Call.EndLimits] afterwards.
 func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
 	if !c.limits.seen {
@@ -182,21 +183,21 @@ func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
 	return c.Pass(w, r, LimitedAtCharge, refused, err)
 }
 
-// Places at which a limit refuses a call, for the metrics.
+// These are the places at which a limit refuses a call, for the metrics.
 const (
 	LimitedAtLook   = "look"
 	LimitedAtCharge = "charge"
 	limitedInStream = "stream"
 )
 
-// TextLimited is what a caller is told who has reached a rate limit. Which one it was, and what others have used, is not
-// theirs to know (attack T08).
+// TextLimited is the message for a caller who has reached a rate limit. It does not tell which limit it was, nor how
+// much others have used (attack T08).
 const TextLimited = "Rate limit exceeded"
 
-// TextUncounted is what a caller is told whose call cannot be counted.
+// TextUncounted is the message for a caller whose call cannot be counted.
 const TextUncounted = "The rate limits cannot be read at the moment"
 
-// Pass reports whether a call to a server may go on by what limits said. It answers otherwise, in the way of the call's
+// Pass reports whether the limits let a call to a server go on. When they do not, it answers in the way of the call's
 // protocol.
 func (c *Call) Pass(w http.ResponseWriter, r *http.Request, where string, refused *limit.Refusal, err error) bool {
 	if refused == nil && err == nil {
@@ -221,14 +222,14 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, where string, refuse
 		WriteError(w, RateLimitExceeded, TextLimited)
 	case c.Inbound != nil:
 		c.Inbound.WriteRPC(w, http.StatusTooManyRequests, jsonrpc.CodeRateLimited, TextLimited, RateLimitExceeded)
-	default: // nothing was read yet, its id neither
+	default: // nothing was read yet, not even its id
 		WriteRPCBody(w, http.StatusTooManyRequests, jsonrpc.ErrorResponse(nil, jsonrpc.CodeRateLimited, TextLimited,
 			&ServiceError{Name: RateLimitExceeded, Message: TextLimited}))
 	}
 	return false
 }
 
-// proxied tells the families of calls to servers apart.
+// proxied returns the family of a call to a server.
 func (c *Call) proxied(r *http.Request) (family string, events bool) {
 	if strings.HasPrefix(r.URL.Path, SSEPrefix) {
 		return "sse", true

@@ -8,21 +8,21 @@ import (
 )
 
 var (
-	// limitRefusals counts what limits refused, by the kind of traffic, where, and what was counted.
+	// limitRefusals counts the calls that limits refused, by the kind of traffic, the place, and the counted unit.
 	limitRefusals = prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "durward", Name: "limit_refusals_total",
 		Help: "What rate limits refused, by the kind of traffic, where, and what was counted."}, []string{"traffic", "where", "measure"})
 	// limitCounters is the number of counters that this process keeps.
 	limitCounters = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "durward", Name: "limit_counters",
 		Help: "Counters of rate limits in memory, as of the last sweep."})
-	// limitDegraded says whether this process counts alone what it should count with others.
+	// limitDegraded shows whether this process counts alone although it should count with others.
 	limitDegraded = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "durward", Name: "limit_degraded",
 		Help: "1 while the counters that nodes share cannot be reached."})
-	// limitAlone counts what was decided meanwhile.
+	// limitAlone counts the decisions that were made meanwhile.
 	limitAlone = prometheus.NewCounter(prometheus.CounterOpts{Namespace: "durward", Name: "limit_alone_total",
 		Help: "Charges that did not reach the counters that nodes share."})
 )
 
-// CountLimited counts what a limit refused.
+// CountLimited counts a call that a limit refused.
 func CountLimited(traffic storage.TrafficType, where string, refused *limit.Refusal) {
 	limitRefusals.WithLabelValues(string(traffic), where, string(refused.Measure)).Inc()
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Limits is the rate limits of all organizations: what applies to a call, and the engine that counts it. It is safe for
-// concurrent use.
+// Limits holds the rate limits of all organizations: the limits for a call, and the engine that counts it. It is safe
+// for concurrent use.
 type Limits struct {
 	*limitBook
 	engine      *limit.Engine
 	coordinator *coordinate.Coordinator // nil: this node counts alone
 }
 
-// limitBook is what rate limits are. It outlives configurations, so that a reload opens no window.
+// limitBook holds the rate limits and their counters. It outlives configurations, so that a reload opens no window.
 type limitBook struct {
 	counters *window.Counters // of this process
 
@@ -32,14 +32,14 @@ type limitBook struct {
 	store   enabledLimits
 	epochs  *cache.Epochs
 
-	sets    *cache.Cache[*limit.Set]     // by organization, as they are now
-	matches *cache.Cache[*limit.Matched] // by organization and everything that a limit may be for
+	sets    *cache.Cache[*limit.Set]     // by organization, in their present state
+	matches *cache.Cache[*limit.Matched] // by organization and all properties that a limit may be for
 
-	// last is the sets that organizations had last: most that is written in one changes no limit.
+	// last holds the previous set of each organization: most writes in an organization change no limit.
 	mu   sync.Mutex
 	last map[string]compiledLimits
 
-	shared string // the server with the counters that ledger is about
+	shared string // the server of the counters that ledger is about
 	ledger *coordinate.Ledger
 
 	closers  []func() // of the caches
@@ -59,14 +59,14 @@ type compiledLimits struct {
 const (
 	keptLimitSets = 50_000
 	keptMatches   = 200_000 // about 1 KiB each, with four limits
-	// sweepLimits is how often counters are forgotten that nobody charges any more.
+	// sweepLimits is the interval at which counters that nobody charges any more are deleted.
 	sweepLimits = 20 * time.Second
 )
 
-// nothingMatched is for organizations that limit nothing.
+// nothingMatched is the match for organizations that limit nothing.
 var nothingMatched = limit.Compile("", nil).Match(&limit.Subject{})
 
-// NewLimits makes the limits over the counters of this process. What is kept of the store's limits ends with epochs.
+// NewLimits makes the limits over the counters of this process. Cached limits of the store end with epochs.
 func NewLimits(epochs *cache.Epochs, store enabledLimits, counters *window.Counters) (*Limits, error) {
 	l := &limitBook{
 		counters: counters, means: limit.NewMeans(nil), results: limit.NewMeans(nil),
@@ -109,15 +109,15 @@ func (l *limitBook) sweep(counters *window.Counters) {
 	}
 }
 
-// Close ends the sweeping and frees what is kept. It must be called once.
+// Close ends the sweeping and frees the caches. It must be called once.
 func (l *limitBook) Close() {
 	close(l.stop)
 	l.sweeping.Wait()
 	l.closeCaches()
 }
 
-// countWith is what the counters of a server know of those of this process; "" is no server. What others know is forgotten:
-// they do not hear what passes from now on.
+// countWith returns the ledger of this process's counters at a counter server; "" is no server. The ledger of another
+// server is dropped: that server does not hear of calls that pass from now on.
 func (l *limitBook) countWith(server string) *coordinate.Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,13 +133,13 @@ func (l *limitBook) closeCaches() {
 	}
 }
 
-// Engine counts calls, in the counters that enforce limits.
+// Engine returns the engine that counts calls, in the counters that enforce limits.
 func (l *Limits) Engine() *limit.Engine { return l.engine }
 
-// Means are the means of what aliases of models answer with.
+// Means returns the mean sizes of the answers of aliases of models.
 func (l *limitBook) Means() *limit.Means { return l.means }
 
-// Set is the organization's limits that are enforced now. Errors are the store's.
+// Set returns the organization's limits that are enforced now. Errors are the store's.
 func (l *limitBook) Set(ctx context.Context, organization string) (*limit.Set, error) {
 	return l.sets.Get(ctx, cache.NewKey(organization, "limits"), func(ctx context.Context) (*limit.Set, error) {
 		found, err := l.store.EnabledRateLimits(ctx, organization)
@@ -150,7 +150,7 @@ func (l *limitBook) Set(ctx context.Context, organization string) (*limit.Set, e
 	})
 }
 
-// compile makes a set, unless the organization's last one is it: it remembers the names of subjects.
+// compile makes a set, unless the organization's last one is equal: the last one remembers the names of subjects.
 func (l *limitBook) compile(organization string, found []storage.RateLimit) *limit.Set {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +163,7 @@ func (l *limitBook) compile(organization string, found []storage.RateLimit) *lim
 		set.Remember(last.set)
 	}
 	if !known && len(l.last) >= keptLimitSets {
-		for other := range l.last { // any: what is lost is names
+		for other := range l.last { // any entry: only names are lost
 			delete(l.last, other)
 			break
 		}
@@ -176,8 +176,8 @@ func (l *limitBook) compile(organization string, found []storage.RateLimit) *lim
 	return set
 }
 
-// Matched gives what a caller's traffic counts in now: a change of limits is in it before the API has answered it. It may
-// be used for one call. Errors are the store's; nobody may be let through on one.
+// Matched returns the limits that count a caller's traffic now: a change of limits is in effect before the API has
+// answered it. The result may be used for one call. Errors are the store's; on an error the call must not pass.
 func (l *limitBook) Matched(ctx context.Context, organization string, s *limit.Subject) (*limit.Matched, error) {
 	set, err := l.Set(ctx, organization)
 	if err != nil {
@@ -187,7 +187,7 @@ func (l *limitBook) Matched(ctx context.Context, organization string, s *limit.S
 		return nothingMatched, nil
 	}
 	return l.matches.GetAlone(ctx, matchKey(organization, s), func(ctx context.Context) (*limit.Matched, error) {
-		// Read again, because the epoch in which the match will be kept may be a later one than the first set's.
+		// The set is read again, because the match may be kept under a later epoch than that of the first set.
 		set, err := l.Set(ctx, organization)
 		if err != nil {
 			return nil, err
@@ -196,8 +196,8 @@ func (l *limitBook) Matched(ctx context.Context, organization string, s *limit.S
 	})
 }
 
-// matchKey names everything of a subject that limits may be for. Lists go in with their lengths, so that no role reads as
-// a group.
+// matchKey makes a key from all properties of a subject that limits may be for. Lists go in with their lengths, so that
+// no role reads as a group.
 func matchKey(organization string, s *limit.Subject) cache.Key {
 	var room [32]string
 	fields := append(room[:0], string(s.Traffic), s.UserID, s.UserSub, s.UserEmail, s.AgentID, s.APIKeyID, s.ServerID, s.ServerSlug,

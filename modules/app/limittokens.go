@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// EndLimits settles what the call has reserved, whatever became of it: tokens are what reached the caller.
+// EndLimits settles the call's reservations, whatever its outcome: the tokens are those that reached the caller.
 func (c *Call) EndLimits() {
 	if c.limits.permit != nil {
 		c.limits.permit.Settle(c.limits.used)
@@ -33,7 +33,7 @@ func (c *Call) delivered(ctx context.Context, tokens int64) {
 		}
 		return
 	}
-	// Of a call whose own answer was another one: streams of GET bring results of revision 2024-11-05, and those of
+	// The result is of another call than this one: streams of GET bring results of revision 2024-11-05, and results of
 	// streams that broke off.
 	m, err := c.matched(ctx)
 	if err != nil {
@@ -44,9 +44,9 @@ func (c *Call) delivered(ctx context.Context, tokens int64) {
 }
 
 // MeterAnswer counts the tokens of tool results in an answer of /mcp while it is passed on. When no limit counts tokens
-// for the caller the answer stays as it is. done is called when the answer has ended, however it did.
+// for the caller the answer stays unchanged. done is called when the answer has ended, also after an error.
 //
-// The events of a stream then pass once each is whole; maxEvent bounds them.
+// Each event of a metered stream passes once it is complete; maxEvent limits its size.
 func (c *Call) MeterAnswer(ctx context.Context, answer *forward.Response, maxEvent int64) (done func()) {
 	none := func() {}
 	if answer.Kind != forward.Events && answer.Kind != forward.JSON || !c.countsTokens(ctx) {
@@ -67,15 +67,15 @@ func (c *Call) MeterAnswer(ctx context.Context, answer *forward.Response, maxEve
 	return func() { c.meter(ctx, copied.text) }
 }
 
-// MeterText is MeterAnswer for an answer that was read.
+// MeterText does the work of MeterAnswer for an answer that was read.
 func (c *Call) MeterText(ctx context.Context, text []byte) {
 	if c.countsTokens(ctx) {
 		c.meter(ctx, text)
 	}
 }
 
-// countsTokens reports whether a limit counts tokens for the caller. The call itself was counted by now: when that cannot
-// be known any more it goes on.
+// countsTokens reports whether a limit counts tokens for the caller. The call itself has been counted before: when the
+// limits cannot be read any more, it goes on.
 func (c *Call) countsTokens(ctx context.Context) bool {
 	if !c.limits.on {
 		return false
@@ -89,8 +89,8 @@ func (c *Call) countsTokens(ctx context.Context) bool {
 	return counts
 }
 
-// meter counts the results in a text: a message or a batch of them. What is none counts by its length, as an answer does
-// that broke off.
+// meter counts the results in a text: a message or a batch of them. A text that is no message counts by its length, for
+// example an answer that broke off.
 func (c *Call) meter(ctx context.Context, text []byte) {
 	if len(text) == 0 {
 		return
@@ -121,7 +121,7 @@ func (c *Call) meter(ctx context.Context, text []byte) {
 	}
 }
 
-// copyReader keeps what was read from it.
+// copyReader keeps a copy of the bytes that were read from it.
 type copyReader struct {
 	src  io.Reader
 	text []byte
@@ -137,7 +137,7 @@ func (r *copyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ChargeDelivered counts data of a stream of /sse before it is passed on. A refusal, or an error, is the stream's end.
+// ChargeDelivered counts data of a stream of /sse before it is passed on. A refusal or an error ends the stream.
 func (c *Call) ChargeDelivered(ctx context.Context, data []byte) (*limit.Refusal, error) {
 	if !c.limits.on || len(data) == 0 {
 		return nil, nil

@@ -16,15 +16,15 @@ import (
 	"github.com/durward-gateway/durward/internal/handover"
 )
 
-// sharedNetwork is Caddy's name for TCP sockets that configurations share. Caddy opens one for each configuration
-// otherwise, and what waits for the old one is reset.
+// sharedNetwork is Caddy's name for TCP sockets that configurations share. Otherwise Caddy opens a socket for each
+// configuration, and connections that wait at the old one are reset.
 const sharedNetwork = "durward"
 
-// defaultWriteIdle is Caddy's, and the forwarder's, for how long a client may take nothing. It is not set yet when handlers
-// are provisioned.
+// defaultWriteIdle is the time for which a client may take nothing, the default of Caddy and of the forwarder. It is
+// not set yet when handlers are provisioned.
 const defaultWriteIdle = time.Minute
 
-// sockets are those of all configurations.
+// sockets holds the sockets of all configurations.
 var sockets handover.Sockets
 
 func init() {
@@ -32,13 +32,13 @@ func init() {
 	caddyhttp.RegisterNetworkHTTP3(sharedNetwork, "udp")
 }
 
-// listenShared is a caddy.ListenerFunc.
+// listenShared opens a shared socket. It is a caddy.ListenerFunc.
 func listenShared(ctx context.Context, _, host, portRange string, portOffset uint, config net.ListenConfig) (any, error) {
 	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress("tcp", host, portRange))
 	if err != nil {
 		return nil, err
 	}
-	// What the socket does to its connections is a part of what it is.
+	// The key includes the settings that the socket applies to its connections.
 	key := fmt.Sprint(address.JoinHostPort(portOffset), config.KeepAliveConfig)
 	listener, err := sockets.Listen(key, func() (net.Listener, error) {
 		opened, err := address.Listen(ctx, portOffset, config)
@@ -58,7 +58,7 @@ func listenShared(ctx context.Context, _, host, portRange string, portOffset uin
 	return listener, nil
 }
 
-// listening is what a configuration's servers listen on.
+// listening holds the sockets of a configuration's servers.
 type listening struct {
 	leaving   atomic.Bool // the next configuration serves
 	mu        sync.Mutex
@@ -72,9 +72,10 @@ func (l *listening) add(listener *handover.Listener) {
 	l.listeners = append(l.listeners, listener)
 }
 
-// share has the server of a handler that is being provisioned listen on shared sockets. An address that says how to listen
-// is left alone, and so is every address when there is a shutdown_delay: Caddy would take each reload for an end of the
-// socket, and wait.
+// share makes the server of a handler that is being provisioned listen on shared sockets. An address with its own way
+// to listen is left alone. So is every address when there is a shutdown_delay: Caddy would take each reload for an end
+// of the socket, and wait. An address that says how to listen is left alone, and so is every address when there is a
+// shutdown_delay: Caddy would take each reload for an end of the socket, and wait.
 func (l *listening) share(ctx caddy.Context) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || delaysShutdown(ctx) {
@@ -105,7 +106,7 @@ func (l *listening) share(ctx caddy.Context) {
 	}
 }
 
-// AttendClient makes the departure of the request's client noticed at once from now on, instead of within 0.05 s. It is for
+// AttendClient makes the gateway notice at once when the request's client leaves, instead of within 0.05 s. It is for
 // callers that are about to wait.
 func AttendClient(ctx context.Context) { handover.Attend(ctx) }
 
@@ -118,9 +119,9 @@ func delaysShutdown(ctx caddy.Context) bool {
 	return false
 }
 
-// longestHandover bounds how long a reload waits for requests that are on their way to a handler of the old
-// configuration, or to the begin of their answer, and for clients that keep connections which cannot be passed on. The new
-// one serves meanwhile.
+// longestHandover is the longest time that a reload waits. It waits for requests that have not reached a handler of the
+// old configuration or the begin of their answer, and for clients that keep connections which cannot be passed on. The
+// new one serves meanwhile.
 const longestHandover = 500 * time.Millisecond
 
 // handOver passes connections on to the next configuration, whose servers are listening.
@@ -138,8 +139,9 @@ func (l *listening) handOver(ctx context.Context) {
 	all.Wait()
 }
 
-// PartWith has the client of a request leave its connection after the answer when the next configuration serves already:
-// connections of HTTP/1.1 over TLS cannot be passed on, and a request that is on its way when one is closed is lost.
+// PartWith makes the client of a request close its connection after the answer when the next configuration serves
+// already. Connections of HTTP/1.1 over TLS cannot be passed on, and a request that is on its way when one is closed is
+// lost.
 func (a *App) PartWith(w http.ResponseWriter, r *http.Request) {
 	if a.listening.leaving.Load() && r.TLS != nil && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")

@@ -5,8 +5,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// SealProviderSecret makes secret the provider's. The empty one is none. It is bound to where it may be sent: when the
-// kind or the base URL changes, it has to be given again.
+// SealProviderSecret makes secret the provider's. An empty secret means none. The secret is bound to the kind and base
+// URL to which it may be sent: when either changes, it has to be given again.
 func (c *Core) SealProviderSecret(p *storage.LLMProvider, secret seal.Secret) error {
 	p.SealedSecret = nil
 	if secret.Empty() {
@@ -17,7 +17,7 @@ func (c *Core) SealProviderSecret(p *storage.LLMProvider, secret seal.Secret) er
 	return err
 }
 
-// OpenProviderSecret gives the provider's secret, the empty one when it has none. Errors are those of
+// OpenProviderSecret returns the provider's secret, the empty one when it has none. Errors are those of
 // seal.Keyring.Open.
 func (c *Core) OpenProviderSecret(p *storage.LLMProvider) (seal.Secret, error) {
 	if p.SealedSecret == nil {

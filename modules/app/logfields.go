@@ -8,10 +8,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Annotate makes the call known to the access log and to placeholders: {durward.org}, {durward.user}, {durward.agent},
-// {durward.api_key} (its id), {durward.server}, {durward.method}, {durward.tool}, {durward.model}, {durward.routed_model},
-// {durward.route_reason} and {http.auth.user.id}. They hold ids and names, never a body, an argument or a secret. It is called
-// once; values that later steps add to the call are seen too.
+// Annotate shows the call to the access log and to placeholders: {durward.org}, {durward.user}, {durward.agent},
+// {durward.api_key} (its id), {durward.server}, {durward.method}, {durward.tool}, {durward.model},
+// {durward.routed_model}, {durward.route_reason} and {http.auth.user.id}. They hold ids and names, never a body, an
+// argument or a secret. It is called once; values that later steps add to the call are seen too.
 func (c *Call) Annotate(r *http.Request) {
 	if replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		replacer.Map(c.placeholder)

@@ -17,14 +17,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ConnectCheck says what proves that the browser which ends a connection attempt is its user's.
+// ConnectCheck names the proof that the browser which ends a connection attempt belongs to the attempt's user.
 type ConnectCheck string
 
 // Values of ConnectCheck.
 const (
-	// ConnectByLogin: its user must be logged in with that browser.
+	// ConnectByLogin requires that the user is logged in with that browser.
 	ConnectByLogin ConnectCheck = "login"
-	// ConnectByState: that it knows the state is enough, unless somebody else is logged in with it.
+	// ConnectByState requires only that the browser knows the state, and that nobody else is logged in with it.
 	ConnectByState ConnectCheck = "state"
 )
 
@@ -42,7 +42,7 @@ func ParseConnectCheck(text string, standard ConnectCheck) (ConnectCheck, error)
 // LoginIdentity is implemented by identities at which browsers can log in.
 type LoginIdentity interface {
 	Identity
-	// Login is the gateway's own client there; nil when none is configured.
+	// Login returns the gateway's own client there; nil when none is configured.
 	Login() *Login
 }
 
@@ -54,9 +54,9 @@ type Login struct {
 	ConnectCheck ConnectCheck
 }
 
-// logins are where browsers can log in.
+// logins holds the providers at which browsers can log in.
 type logins struct {
-	// Browsers seals what the gateway keeps in browsers.
+	// Browsers seals the data that the gateway keeps in browsers.
 	Browsers     *websession.Sealer
 	providers    map[string]*oidclogin.Provider // by issuer
 	loginIssuers []string                       // in the order of the configuration
@@ -103,17 +103,17 @@ func (c *Core) LoginClients() []string {
 	return clients
 }
 
-// LoginProvider is where users of an issuer log in.
+// LoginProvider returns the provider at which users of an issuer log in.
 func (c *Core) LoginProvider(issuer string) (*oidclogin.Provider, bool) {
 	p, ok := c.providers[issuer]
 	return p, ok
 }
 
-// ErrMachine: an ID token speaks of a machine, which has no browser.
+// ErrMachine reports that an ID token names a machine, which has no browser.
 var ErrMachine = errors.New("the ID token is a machine's")
 
-// ResolveLogin finds the user that a verified ID token speaks of, as bearer tokens of its issuer are read. Errors are those
-// of Authenticate, and ErrMachine.
+// ResolveLogin finds the user that a verified ID token names. It reads the token like bearer tokens of its issuer.
+// Errors are those of Authenticate, and ErrMachine.
 func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller, error) {
 	identity, ok := c.identities[claims.Issuer]
 	if !ok {
@@ -127,7 +127,8 @@ func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller,
 	if who.Machine {
 		return nil, ErrMachine
 	}
-	// An ID token says nothing for API keys: providers leave roles and groups out of it that they put into access tokens.
+	// An ID token is no evidence for API keys: providers leave roles and groups out of it that they put into access
+	// tokens.
 	resolved, err := c.resolve(ctx, who, &rules, time.Time{})
 	if err != nil {
 		return nil, err
@@ -135,9 +136,10 @@ func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller,
 	return &resolved, nil
 }
 
-// BrowserUser returns who is logged in with a browser that carries a sealed session; nil when nobody is: the session is not
-// ours, too old, of an issuer or client that is not configured any more, or of a user who was revoked or logged out after it was issued.
-// The store is asked every time. Errors are the store's.
+// BrowserUser returns the user who is logged in with a browser that carries a sealed session. It returns nil when
+// nobody is: the session was not made by the gateway, is too old, of an issuer or client that is not configured any
+// more, or of a user who was revoked or logged out after it was issued. The store is asked every time. Errors are the
+// store's.
 func (c *Core) BrowserUser(ctx context.Context, sealed string) (*BrowserUser, error) {
 	if sealed == "" {
 		return nil, nil
@@ -163,7 +165,7 @@ func (c *Core) BrowserUser(ctx context.Context, sealed string) (*BrowserUser, er
 	return &BrowserUser{Session: session, Name: NameOf(user)}, nil
 }
 
-// NameOf is what pages call a user.
+// NameOf returns the name of a user on pages.
 func NameOf(user storage.User) string {
 	switch {
 	case user.Email != "":
@@ -174,8 +176,8 @@ func NameOf(user storage.User) string {
 	return user.Subject
 }
 
-// ConnectCheck says what proves that a browser is a user's, and at which issuer they log in. ok is false when no identity
-// of the configuration speaks of that user any more.
+// ConnectCheck returns the proof that a browser is a user's, and the issuer at which the user logs in. ok is false when
+// no identity of the configuration covers that user any more.
 func (c *Core) ConnectCheck(user storage.User) (check ConnectCheck, issuer string, ok bool) {
 	for _, issuer := range c.issuers {
 		known := c.identities[issuer].Rules().Issuer

@@ -16,14 +16,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// masterKeyFile is where development mode keeps the master key it makes.
+// masterKeyFile is the file for the master key that development mode makes.
 const masterKeyFile = "master.key"
 
 var errNoMasterKey = errors.New("no master key is configured; make one with `openssl rand -base64 32`, " +
 	"keep it in a file or variable, and add `master_key {file./path}` or `master_key {env.NAME}` to the durward option")
 
-// keyrings is the last keyring that was opened on a store. It is a fallback: a configuration with the same master keys
-// can take the place of another one while the store is away.
+// keyrings holds the last keyring that was opened on a store. It is a fallback: a configuration with the same master
+// keys can replace another one while the store cannot be reached.
 type keyrings struct {
 	mu      sync.Mutex
 	masters []string // ids
@@ -113,8 +113,8 @@ func developmentMasterKey(dir string) (seal.MasterKey, error) {
 	return key, nil
 }
 
-// makeDevelopmentMasterKey makes the key under another name first: a process that is killed in between must not leave an
-// empty one. What is encrypted under the key is durable at once; the key must not be less so.
+// makeDevelopmentMasterKey makes the key under another name first: a process that is killed in between must not leave
+// an empty one. Data encrypted under the key is durable at once; the key must be as durable.
 func makeDevelopmentMasterKey(path string) (seal.MasterKey, error) {
 	secret := seal.NewMasterKey()
 	key, err := seal.ParseMasterKey(secret)
@@ -155,7 +155,7 @@ func (a *App) dataDirectory() string {
 	return own
 }
 
-// ownDirectory is what dataDirectory is where a configuration serves.
+// ownDirectory returns the dataDirectory of a configuration that serves.
 func (a *App) ownDirectory() string {
 	if local, ok := a.store.(DataDirectory); ok {
 		return local.DataDirectory()

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepMemoryPrivate keeps what the process holds out of core dumps, and other processes of its user from reading it with
-// ptrace (prctl(2), PR_SET_DUMPABLE). The limit is lowered for good: what the process starts inherits it.
+// keepMemoryPrivate keeps the process's memory out of core dumps, and stops other processes of its user from reading it
+// with ptrace (prctl(2), PR_SET_DUMPABLE). The limit is lowered for good: child processes inherit it.
 func keepMemoryPrivate() error {
 	err := errors.Join(
 		unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}),

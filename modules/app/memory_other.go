@@ -2,5 +2,5 @@
 
 package app
 
-// keepMemoryPrivate does nothing where the system offers nothing.
+// keepMemoryPrivate does nothing on systems without such a protection.
 func keepMemoryPrivate() error { return nil }

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the gateway's collectors. No label names a user, an organization, a key or an argument: their number would
-// have no bound, and whoever may read metrics may not read those.
+// Metrics are the gateway's collectors. No label names a user, an organization, a key or an argument. Their number
+// would have no bound, and readers of metrics have no right to read them.
 type Metrics struct {
 	// Authentications counts verified requests by result: ok, missing, invalid, forbidden, limited,
 	// unavailable.
@@ -23,8 +23,8 @@ type Metrics struct {
 	// Connections counts connection events: connected, failed, refreshed, refresh_failed, broken, disconnected.
 	Connections *prometheus.CounterVec
 
-	// Of every usual call, found once: Authentications of result ok, Calls of mcp and ok, UpstreamSeconds of mcp. They are
-	// nil in Metrics that a test has made.
+	// These counters are for every usual call and are looked up once: Authentications of result ok, Calls of mcp and ok,
+	// UpstreamSeconds of mcp. They are nil in Metrics that a test has made.
 	authenticated, called prometheus.Counter
 	mcpSeconds            prometheus.Observer
 }

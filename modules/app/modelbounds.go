@@ -10,18 +10,18 @@ import (
 	"github.com/durward-gateway/durward/internal/netguard"
 )
 
-// Bounds of what the configuration and administrators may say about models.
+// These are the bounds for values of the configuration and of administrators about models.
 const (
 	MaxModelWeight  = 1_000_000
 	MaxModelTimeout = time.Hour
 	MaxModelOutput  = 100_000_000 // tokens
 )
 
-// ProviderSecretText is what a provider's secret looks like: it goes into a header field.
+// ProviderSecretText is the pattern of a provider's secret: it goes into a header field.
 var ProviderSecretText = regexp.MustCompile(`\A[\x21-\x7e]+\z`)
 
-// CheckBaseURL says why a provider's base URL cannot be used, in words for whoever wrote it; "" when it can. The guard says
-// so again when it is dialled.
+// CheckBaseURL returns the reason why a provider's base URL cannot be used, in words for its author; "" when it can.
+// The guard checks again when the gateway dials it.
 func (c *Core) CheckBaseURL(text string) (reason string) {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// modelMatches is what the last call of an API key to a model counted in, before its target was known and afterwards: most
-// calls of a key are to one model.
+// modelMatches holds the limits that counted the last call of an API key to a model, before its target was known and
+// afterwards: most calls of a key are to one model.
 type modelMatches struct{ looked, sent atomic.Pointer[modelMatch] }
 
-// modelMatch is what calls count in, with everything that tells one call of a key from another of it.
+// modelMatch holds the limits that count calls, with all properties that can differ between calls of one key.
 type modelMatch struct {
-	at      cache.Epoch // of the organization, before matched was looked up
+	at      cache.Epoch // the organization's epoch, read before matched was looked up
 	of      modelTarget
 	matched *limit.Matched
 }
 
 type modelTarget struct{ provider, name, model, alias, via string }
 
-// MatchedForModels gives what a call to a model counts in now; subject is the call's ([Call.LimitSubject]) with its target.
-// Errors are the store's; nobody may be let through on one.
+// MatchedForModels returns the limits that count a call to a model now; subject is the call's ([Call.LimitSubject])
+// with its target. Errors are the store's; on an error the call must not pass.
 func (c *Call) MatchedForModels(ctx context.Context, subject *limit.Subject) (*limit.Matched, error) {
 	if c.limits.seen && !c.limits.on {
 		return new(limit.Matched), nil // durward_limit off
@@ -49,7 +49,7 @@ func (c *Call) MatchedForModels(ctx context.Context, subject *limit.Subject) (*l
 	return matched, nil
 }
 
-// LookForModels is Look for a call to a model that is not known yet.
+// LookForModels does the work of Look for a call to a model that is not known yet.
 func (c *Call) LookForModels(ctx context.Context) (*limit.Refusal, error) {
 	subject := c.LimitSubject(storage.TrafficLLM)
 	m, err := c.MatchedForModels(ctx, &subject)

@@ -7,19 +7,19 @@ var modelTokens = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Namespace: "durward", Name: "llm_tokens_total", Help: "Tokens of calls to models, by direction; cached ones are input ones too.",
 }, []string{"direction"})
 
-// Those of each direction, found once.
+// These are the counters of each direction, looked up once.
 var (
 	inputTokens  = modelTokens.WithLabelValues("input")
 	outputTokens = modelTokens.WithLabelValues("output")
 	cachedTokens = modelTokens.WithLabelValues("cached")
 )
 
-// modelRoutes counts what smart models decided. A slot is its index, of which there are few.
+// modelRoutes counts the decisions of smart models. A slot is its index, of which there are few.
 var modelRoutes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Namespace: "durward", Name: "llm_routes_total", Help: "Decisions of smart models, by their reason and the index of the slot.",
 }, []string{"reason", "slot"})
 
-// CountModelTokens counts what a call to a model used. cached is a part of input.
+// CountModelTokens counts the tokens of a call to a model. cached is a part of input.
 func CountModelTokens(input, output, cached int64) {
 	inputTokens.Add(float64(max(input, 0)))
 	outputTokens.Add(float64(max(output, 0)))

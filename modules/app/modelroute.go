@@ -18,7 +18,8 @@ func (c *Call) Asks(ctx context.Context, alias string) {
 	}
 }
 
-// Routed notes where a smart model sends the call, for the access log, the request's trace and the metrics.
+// Routed notes the model to which a smart model sends the call, for the access log, the request's trace and the
+// metrics.
 func (c *Call) Routed(ctx context.Context, d smart.Decision) {
 	c.Log.RoutedModel, c.Log.RouteReason = d.Alias, string(d.Reason)
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {

@@ -20,17 +20,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// keptModels is of how many organizations the models are in memory.
+// keptModels is the number of organizations whose models are kept in memory.
 const keptModels = 10_000
 
-// Models is what the callers of an organization can ask for: its own aliases and the configuration's. It is shared by
-// requests and must not be changed, nor may what it leads to.
+// Models holds the models that the callers of an organization can ask for: its own aliases and the configuration's. It
+// is shared by requests and must not be changed, nor may the values it points to.
 type Models struct {
 	byAlias map[string]*Model
 	aliases []string // sorted
 }
 
-// Model is what an alias stands for.
+// Model is the target of an alias.
 type Model struct {
 	Alias       string
 	Description string
@@ -40,11 +40,11 @@ type Model struct {
 	Targets []ModelTarget
 	// Fallbacks are the models whose targets are tried after Targets, in order; their own fallbacks are not.
 	Fallbacks []*Model
-	// MaxOutput is the tokens that it makes at most for one choice; 0: nobody said.
+	// MaxOutput is the greatest number of tokens that it makes for one choice; 0: not set.
 	MaxOutput int64
 }
 
-// MostOutput is the tokens that whichever answers a call to the model makes at most for one choice.
+// MostOutput returns the greatest number of tokens for one choice of any model that can answer a call to this one.
 func (m *Model) MostOutput() int64 {
 	most := cmp.Or(m.MaxOutput, limit.MostOutput)
 	for _, f := range m.Fallbacks {
@@ -58,7 +58,7 @@ type ModelTarget struct {
 	Account  *ModelAccount
 	Model    string // the provider's name of it
 	Weight   int
-	Timeouts storage.ModelTimeouts // zero members are the gateway's
+	Timeouts storage.ModelTimeouts // zero members take the gateway's values
 }
 
 // ModelAccount is an account with a provider of models.
@@ -72,19 +72,19 @@ type ModelAccount struct {
 	stored *storage.LLMProvider
 	secret seal.Secret // of the configuration's
 
-	// NoStreamOptions: the provider knows no stream_options.
+	// NoStreamOptions reports that the provider does not know stream_options.
 	NoStreamOptions bool
 }
 
 const endpoints = int(limit.CountTokens) + 1
 
-// Find gives the model of an alias. Disabled smart models are not found.
+// Find returns the model of an alias. Disabled smart models are not found.
 func (m *Models) Find(alias string) (*Model, bool) {
 	found, ok := m.byAlias[alias]
 	return found, ok
 }
 
-// All gives every model that can be asked for, ordered by alias.
+// All calls each with every model that can be asked for, ordered by alias.
 func (m *Models) All(each func(*Model) bool) {
 	for _, alias := range m.aliases {
 		if !each(m.byAlias[alias]) {
@@ -93,10 +93,10 @@ func (m *Models) All(each func(*Model) bool) {
 	}
 }
 
-// URL is the address of an endpoint; nil when the provider does not serve it. It must not be changed.
+// URL returns the address of an endpoint; nil when the provider does not serve it. It must not be changed.
 func (a *ModelAccount) URL(endpoint limit.Endpoint) *url.URL { return a.urls[endpoint] }
 
-// setURLs puts the paths of a kind's endpoints behind the base URL.
+// setURLs appends the paths of a kind's endpoints to the base URL.
 func (a *ModelAccount) setURLs(base string) error {
 	if a.Provider == nil {
 		return nil
@@ -123,11 +123,11 @@ func (a *ModelAccount) setURLs(base string) error {
 	return nil
 }
 
-// models is a configuration's part in what can be asked for.
+// models is the configuration's part of the models that can be asked for.
 type models struct {
 	kinds      map[string]ModelProvider
 	configured configuredModels
-	// id stands for this configuration in the cache, which outlives it.
+	// modelsID identifies this configuration in the cache, which outlives it.
 	modelsID string
 }
 
@@ -138,9 +138,9 @@ func (r *resources) makeModels() (err error) {
 	return err
 }
 
-// Models gives what the callers of an organization can ask for now. Errors are the store's.
+// Models returns the models that the callers of an organization can ask for now. Errors are the store's.
 func (c *Core) Models(ctx context.Context, organization string) (*Models, error) {
-	// The time does not matter: what is kept ends with the epoch alone.
+	// The time does not matter: an entry ends only with its epoch.
 	if known, ok := c.resources.models.Recent(time.Time{}, organization, "models", c.modelsID); ok {
 		return known, nil
 	}
@@ -153,25 +153,25 @@ func (c *Core) Models(ctx context.Context, organization string) (*Models, error)
 	})
 }
 
-// Breakers are the circuit breakers of all providers. They outlive configurations.
+// Breakers returns the circuit breakers of all providers. They outlive configurations.
 func (c *Core) Breakers() *llmroute.Breakers { return c.resources.breakers }
 
-// NoStreamOptions are the models that were found to know no stream_options. They outlive configurations.
+// NoStreamOptions returns the models that were found not to know stream_options. They outlive configurations.
 func (c *Core) NoStreamOptions() *llmroute.Refusals { return c.resources.noStreamOptions }
 
-// ModelKinds lists the kinds of providers that there are, sorted.
+// ModelKinds returns the available kinds of providers, sorted.
 func (c *Core) ModelKinds() []string { return slices.Sorted(maps.Keys(c.kinds)) }
 
-// NeedsBaseURL reports whether accounts of a kind have to say where the provider is.
+// NeedsBaseURL reports whether accounts of a kind must have a base URL.
 func (c *Core) NeedsBaseURL(kind string) bool {
 	known := c.kinds[kind]
 	return known != nil && known.BaseURL() == ""
 }
 
-// ConfiguredModels is what the configuration gives to every organization, as stores are told.
+// ConfiguredModels returns the configuration's models for every organization, in the form for stores.
 func (c *Core) ConfiguredModels() storage.ConfiguredModels { return c.configured.names }
 
-// merge puts an organization's models over the configuration's.
+// merge adds an organization's models to the configuration's; the organization's replace those of the same name.
 func (c *Core) merge(set *storage.ModelSet) *Models {
 	accounts := maps.Clone(c.configured.byID)
 	if accounts == nil {
@@ -204,7 +204,7 @@ func (c *Core) merge(set *storage.ModelSet) *Models {
 	for i := range set.Smart {
 		s := &set.Smart[i]
 		if !s.Enabled {
-			delete(m.byAlias, s.Alias) // the name is the organization's, the configuration's is not what was meant
+			delete(m.byAlias, s.Alias) // the name belongs to the organization; the configuration's model was not meant
 			continue
 		}
 		m.byAlias[s.Alias] = &Model{Alias: s.Alias, Description: s.Description, CreatedAt: s.CreatedAt, Smart: s}
@@ -213,12 +213,12 @@ func (c *Core) merge(set *storage.ModelSet) *Models {
 	return m
 }
 
-// storedTargets are the targets of a mapping whose accounts are there.
+// storedTargets returns the targets of a mapping whose accounts exist.
 func (c *Core) storedTargets(stored []storage.ModelTarget, accounts map[string]*ModelAccount) (targets []ModelTarget) {
 	for _, t := range stored {
 		account := accounts[t.ProviderID]
 		if account == nil {
-			continue // of the configuration, which has it no more
+			continue // an account of the configuration, which no longer has it
 		}
 		around := c.configured.timeouts[account.ID]
 		if account.stored != nil {
@@ -237,7 +237,7 @@ func (c *Core) storedAccount(p *storage.LLMProvider) *ModelAccount {
 	return account
 }
 
-// within is timeouts with what they leave open taken from what is around.
+// within fills the unset members of timeouts from the surrounding ones.
 func within(t, around storage.ModelTimeouts) storage.ModelTimeouts {
 	for _, d := range []struct{ of, around *time.Duration }{{&t.Connect, &around.Connect}, {&t.Response, &around.Response}, {&t.Idle, &around.Idle}} {
 		if *d.of == 0 {
@@ -247,7 +247,8 @@ func within(t, around storage.ModelTimeouts) storage.ModelTimeouts {
 	return t
 }
 
-// Credential puts the account's secret on a request, at the last moment: nothing keeps it meanwhile.
+// Credential returns a function that puts the account's secret on a request, at the last moment: nothing keeps the
+// secret meanwhile.
 func (c *Core) Credential(a *ModelAccount) forward.Credential {
 	return forward.CredentialFunc(func(r *http1.Request) error {
 		secret := a.secret

@@ -20,28 +20,28 @@ import (
 
 // ConfiguredProvider is an account with a provider of models that every organization can use.
 type ConfiguredProvider struct {
-	// How it is spoken to: the name of a module of `durward.providers`, such as `openai` or `anthropic`. Required.
+	// The provider's protocol: the name of a module of `durward.providers`, such as `openai` or `anthropic`. Required.
 	Kind string `json:"kind,omitempty"`
 	// The name by which aliases and rate limits know it. Default: the kind.
 	Name string `json:"name,omitempty"`
-	// The address that its clients are given as base URL. Default: `https://api.openai.com/v1` for the kind `openai`,
-	// `https://api.anthropic.com` for `anthropic`; a kind that has no address of its own needs one.
+	// The base URL, in the form in which the provider's clients take it. Default: `https://api.openai.com/v1` for the kind
+	// `openai`, `https://api.anthropic.com` for `anthropic`; a kind that has no address of its own needs one.
 	BaseURL string `json:"base_url,omitempty"`
 	// A reference to its API key, `{env.NAME}` or `{file./path}`. Default: none is sent.
 	Key string `json:"key,omitempty"`
-	// How long a connection may take. Default: 5s.
+	// The longest time for making a connection. Default: 5s.
 	ConnectTimeout caddy.Duration `json:"connect_timeout,omitempty"`
-	// How long an answer may take to begin. Default: 5m.
+	// The longest time until an answer begins. Default: 5m.
 	ResponseTimeout caddy.Duration `json:"response_timeout,omitempty"`
-	// How long an answer may be silent once it has begun. Default: `idle` of `streams`.
+	// The longest silence of an answer that has begun. Default: `idle` of `streams`.
 	IdleTimeout caddy.Duration `json:"idle_timeout,omitempty"`
-	// Whether streamed chat completions have `stream_options`, with which the provider is asked what they used: `auto`, with one
-	// more try without it after a refusal that names it, which is remembered for an hour, or `off`. Without it usage is
-	// estimated. Default: `auto`.
+	// Whether streamed chat completions have `stream_options`, which asks the provider for their usage: `auto` or `off`.
+	// With `auto`, a refusal that names it leads to one more try without it; this is remembered for an hour. Without it
+	// usage is estimated. Default: `auto`.
 	StreamOptions string `json:"stream_options,omitempty"`
 }
 
-// Values of StreamOptions.
+// These are the values of StreamOptions.
 const (
 	StreamOptionsAuto = "auto"
 	StreamOptionsOff  = "off"
@@ -55,9 +55,10 @@ type ConfiguredAlias struct {
 	Description string `json:"description,omitempty"`
 	// The models that answer. At least one is required.
 	Targets []ConfiguredTarget `json:"targets,omitempty"`
-	// The most tokens of output that its models make for one choice. No call sets more aside, whatever it asks for. Default: 1000000.
+	// The most tokens of output that its models make for one choice. No call reserves more, whatever it asks for. Default:
+	// 1000000.
 	MaxOutputTokens int64 `json:"max_output_tokens,omitempty"`
-	// Other aliases of the configuration, whose targets are tried when all of this one's failed. Default: none.
+	// Other aliases of the configuration, whose targets are tried when all targets of this alias failed. Default: none.
 	Fallbacks []string `json:"fallbacks,omitempty"`
 }
 
@@ -72,7 +73,7 @@ type ConfiguredTarget struct {
 	Weight int `json:"weight,omitempty"`
 }
 
-// configuredModels is what the configuration says, resolved.
+// configuredModels holds the configuration's models, resolved.
 type configuredModels struct {
 	names    storage.ConfiguredModels
 	byID     map[string]*ModelAccount
@@ -80,8 +81,8 @@ type configuredModels struct {
 	models   map[string]*Model                // by alias
 }
 
-// ConfiguredAccount is a provider of the configuration as administrators of organizations see it. Where it is, and its
-// secret, is for who runs the gateway to know.
+// ConfiguredAccount is a provider of the configuration in the form that administrators of organizations may see. Its
+// address and its secret are only for the operator of the gateway.
 type ConfiguredAccount struct {
 	ID, Name, Kind string
 	HasSecret      bool
@@ -101,7 +102,7 @@ func (c *Core) ConfiguredAccounts() []ConfiguredAccount {
 	return all
 }
 
-// ConfiguredAccount gives the provider of the configuration that has the id.
+// ConfiguredAccount returns the provider of the configuration that has the id.
 func (c *Core) ConfiguredAccount(id string) (ConfiguredAccount, bool) {
 	a, ok := c.configured.byID[id]
 	if !ok {
@@ -112,7 +113,8 @@ func (c *Core) ConfiguredAccount(id string) (ConfiguredAccount, bool) {
 
 const modelProviders = "durward.providers"
 
-// providerID makes the ids of configured providers of their names, so that they stay the same across nodes and restarts.
+// providerID is the namespace from which the ids of configured providers are made of their names, so that they stay the
+// same across nodes and restarts.
 var providerID = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/durward-gateway/durward#provider"))
 
 var aliasText = regexp.MustCompile(apikey.AliasPattern)
@@ -120,7 +122,7 @@ var aliasText = regexp.MustCompile(apikey.AliasPattern)
 // modelSerial numbers the configurations of this process.
 var modelSerial atomic.Uint64
 
-// loadModelKinds loads every kind of provider that is linked in: what the store has may be of any.
+// loadModelKinds loads every kind of provider that is linked in: accounts in the store may be of any kind.
 func (a *App) loadModelKinds(ctx caddy.Context) error {
 	a.modelKinds = make(map[string]ModelProvider)
 	for _, module := range caddy.GetModules(modelProviders) {
@@ -137,13 +139,13 @@ func (a *App) loadModelKinds(ctx caddy.Context) error {
 	return nil
 }
 
-// bindModels resolves what the configuration says about models.
+// bindModels resolves the configuration's models.
 func (c *Core) bindModels(a *App) error {
 	providers, aliases := a.modelsToBind()
 	return c.BindModels(a.modelKinds, providers, aliases)
 }
 
-// BindModels makes these the kinds of providers that there are, and these providers and aliases what every organization has. It is
+// BindModels sets the available kinds of providers, and the providers and aliases that every organization has. It is
 // called once, before any request.
 func (c *Core) BindModels(kinds map[string]ModelProvider, providers []ConfiguredProvider, aliases []ConfiguredAlias) error {
 	c.kinds = kinds
@@ -175,7 +177,8 @@ func (c *Core) BindModels(kinds map[string]ModelProvider, providers []Configured
 	return nil
 }
 
-// modelsToBind are the providers and aliases of the configuration, and of development mode those whose names are free.
+// modelsToBind returns the providers and aliases of the configuration, and those of development mode whose names are
+// free.
 func (a *App) modelsToBind() (providers []ConfiguredProvider, aliases []ConfiguredAlias) {
 	providers, aliases = a.Providers, a.Aliases
 	development := a.Development()
@@ -252,7 +255,7 @@ func (c *Core) bindProvider(p *ConfiguredProvider) error {
 	return nil
 }
 
-// configuredAccount finds a provider by its name, as stores compare names.
+// configuredAccount finds a provider by its name, by the rule by which stores compare names.
 func (c *Core) configuredAccount(name string) *ModelAccount {
 	for _, account := range c.configured.byID {
 		if strings.EqualFold(account.Name, name) {

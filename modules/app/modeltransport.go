@@ -11,10 +11,10 @@ import (
 	"github.com/durward-gateway/durward/internal/forward"
 )
 
-// modelHeaderTimeout is how long a model may take to begin its answer, where nothing else is said.
+// modelHeaderTimeout is the longest time until a model begins its answer, unless the configuration sets another.
 const modelHeaderTimeout = 5 * time.Minute
 
-// newModelForwarder is newForwarder for providers of models: WithConnectTimeout bounds its connecting.
+// newModelForwarder makes a forwarder for providers of models: WithConnectTimeout limits its connecting.
 func (a *App) newModelForwarder(ctx caddy.Context, transport *Transport) (*forward.Forwarder, func(), error) {
 	options, limits, err := transport.options(ctx)
 	if err != nil {
@@ -36,7 +36,8 @@ func (a *App) newModelForwarder(ctx caddy.Context, transport *Transport) (*forwa
 
 type connectTimeoutKey struct{}
 
-// WithConnectTimeout bounds each connecting under ctx. It only shortens what the dialer allows anyway; 0 leaves that.
+// WithConnectTimeout limits the time of each connection that is made under ctx. It can only shorten the dialer's own
+// limit; 0 leaves that.
 func WithConnectTimeout(ctx context.Context, d time.Duration) context.Context {
 	if d <= 0 {
 		return ctx

@@ -2,7 +2,8 @@ package app
 
 import "context"
 
-// SpeaksModern notes that the call's server answers requests of 2026-07-28. The first node that sees it writes it down.
+// SpeaksModern notes that the call's server answers requests of 2026-07-28. The first node that sees such an answer
+// stores the fact.
 func (c *Call) SpeaksModern() {
 	if c.known == nil || !c.known.sight.modern.CompareAndSwap(false, true) {
 		return
@@ -16,7 +17,7 @@ func (c *Call) SpeaksModern() {
 	})
 }
 
-// KnownModern reports whether the call's server has been seen to speak 2026-07-28, at any node or in a test.
+// KnownModern reports whether any node, or a test of the server, has seen the call's server speak 2026-07-28.
 func (c *Call) KnownModern(ctx context.Context) (bool, error) {
 	if c.known != nil && c.known.sight.modern.Load() {
 		return true, nil

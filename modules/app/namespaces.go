@@ -15,82 +15,86 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// StoreOpener is a guest of the namespace durward.stores: the configuration of one kind of store.
+// StoreOpener is a guest module of the namespace durward.stores: the configuration of one kind of store.
 type StoreOpener interface {
-	// Key identifies what would be opened: two openers with the same key share one open store, across reloads too. It
-	// must hold no secret.
+	// Key identifies the store to open: two openers with the same key share one open store, across reloads too. It must
+	// hold no secret.
 	Key() string
 	// Open opens the store, brings its schema up to date and takes over its background work. A storage.RemoteStore is only
-	// made: it is connected to when the configuration starts.
+	// made; the connection is made when the configuration starts.
 	Open(ctx context.Context) (storage.Store, error)
 }
 
 // CounterStore is implemented by stores whose database can keep counters that nodes share.
 type CounterStore interface {
-	// Counters makes them. It does not wait for the database.
+	// Counters makes the shared counters. It does not wait for the database.
 	Counters() (storage.SharedCounters, error)
 }
 
-// CoordinatorOpener is a guest of the namespace durward.coordinators: where nodes count rate limits together.
+// CoordinatorOpener is a guest module of the namespace durward.coordinators: the place at which nodes count rate limits
+// together.
 type CoordinatorOpener interface {
-	// Key identifies where it is; it must hold no secret.
+	// Key identifies the place; it must hold no secret.
 	Key() string
 	// Counters makes the counters that nodes share; store is the configuration's. It does not wait for a server. nil: this
 	// node counts alone.
 	Counters(store StoreOpener) (storage.SharedCounters, error)
 }
 
-// DataDirectory is implemented by stores that keep their data in a local directory, where development mode may keep
-// what belongs to it.
+// DataDirectory is implemented by stores that keep their data in a local directory, where development mode may keep its
+// own files.
 type DataDirectory interface {
 	DataDirectory() string
 }
 
-// ModelProvider is a guest of the namespace durward.providers: how one kind of provider of models is spoken to. It has no
-// settings and keeps nothing: one value serves every account of its kind.
+// ModelProvider is a guest module of the namespace durward.providers: the protocol of one kind of provider of models.
+// It has no settings and keeps nothing: one value serves every account of its kind.
 type ModelProvider interface {
-	// BaseURL is where the provider is when an account does not say; "" when it must.
+	// BaseURL returns the base URL for accounts that set none; "" when accounts must set one.
 	BaseURL() string
-	// Path is the path of an endpoint, to be appended to the base URL. ok is false for one that the kind does not serve.
+	// Path returns the path of an endpoint, to be appended to the base URL. ok is false for one that the kind does not
+	// serve.
 	Path(endpoint limit.Endpoint) (path string, ok bool)
-	// Authorize puts an account's secret, which may be empty, and what else every request needs on the headers of a request.
+	// Authorize sets an account's secret, which may be empty, and all other headers that every request needs.
 	Authorize(h http.Header, secret seal.Secret)
-	// Headers are those of the client and of the answer that pass. What tells of the gateway's own account does not.
+	// Headers returns the rules for the headers of the client and of the answer that may pass. Headers that tell about the
+	// gateway's own account do not pass. What tells of the gateway's own account does not.
 	Headers() *forward.Rules
 }
 
-// Identity is a guest of the namespace durward.identities: one issuer of tokens.
+// Identity is a guest module of the namespace durward.identities: one issuer of tokens.
 type Identity interface {
-	// Bind is called once, before any request, when the gateway's public URL is known.
+	// Bind gives the identity its binding. It is called once, before any request, when the gateway's public URL is known.
 	Bind(Binding) error
-	// IssuerID is the exact `iss` of its tokens.
+	// IssuerID returns the exact `iss` of its tokens.
 	IssuerID() string
-	// Verifier checks its tokens.
+	// Verifier returns the verifier of its tokens.
 	Verifier() *token.Verifier
-	// Rules say where its tokens keep organization, roles, groups and agent, and what they mean.
+	// Rules returns the rules for the claims of its tokens: which of them hold organization, roles, groups and agent, and
+	// their meaning.
 	Rules() IdentityRules
 }
 
 // ScopedIdentity is implemented by identities whose clients have to ask for scopes.
 type ScopedIdentity interface {
 	Identity
-	// RequestedScopes are those that clients should ask for; each is a scope of RFC 6749 section 3.3.
+	// RequestedScopes returns the scopes that clients should ask for; each is a scope of RFC 6749 section 3.3.
 	RequestedScopes() []string
 }
 
-// IdentityRules is how the claims of one issuer are read, and what they mean.
+// IdentityRules holds the rules for reading the claims of one issuer.
 type IdentityRules struct {
 	caller.Mapping
 	// AdminRole is the role that makes an administrator.
 	AdminRole string
 }
 
-// Binding is what an identity may use of the gateway.
+// Binding holds the parts of the gateway that an identity may use.
 type Binding struct {
 	PublicURL string
-	// DataDirectory is where development mode keeps its own files; "" when the store is not local.
+	// DataDirectory is the directory for development mode's own files; "" when the store is not local.
 	DataDirectory string
-	// EgressID stands for the egress rules of the configuration.
+	// EgressID identifies the egress rules of the configuration.
 	EgressID string
 	Store    storage.Store
 	Guard    Guard
@@ -98,27 +102,28 @@ type Binding struct {
 	Now      func() time.Time
 }
 
-// DevelopmentIdentity is implemented by the development identity provider. Its presence relaxes what only a developer's
-// own machine can relax: a master key is made, loopback is allowed as upstream, origin and return URL, and the site may
-// listen on loopback only.
+// DevelopmentIdentity is implemented by the development identity provider. Its presence relaxes rules that may be
+// relaxed only on a developer's own machine: a master key is made, loopback is allowed as upstream, origin and return
+// URL, and the site may listen on loopback only.
 type DevelopmentIdentity interface {
 	Identity
-	// Handler serves the provider's own addresses, which Owns tells.
+	// Handler serves the provider's own addresses; Owns reports which these are.
 	Handler() http.Handler
 	Owns(path string) bool
-	// Records are directory entries of what development mode brings along.
+	// Records returns the directory entries of development mode.
 	Records() []directory.Record
-	// Models are those that development mode brings along.
+	// Models returns the models of development mode.
 	Models() DevelopmentModels
-	// Seed makes sure that what a developer finds at the first start is there. It runs after the directory is stored.
-	// configured is what the configuration says of models, with those of Models.
+	// Seed makes the objects that a developer finds at the first start, if they are missing. It runs after the directory
+	// is stored. configured holds the models of the configuration, with those of Models.
 	Seed(ctx context.Context, store storage.Store, configured storage.ConfiguredModels) error
 }
 
-// DevelopmentModels are models in addition to those of the configuration, which take precedence where names are the same.
+// DevelopmentModels holds models that are added to those of the configuration; the configuration's take precedence when
+// names are the same.
 type DevelopmentModels struct {
 	Providers []ConfiguredProvider
 	Aliases   []ConfiguredAlias
-	// Prices is a table of what they cost, as metering.Prices.With reads it.
+	// Prices is a table of their prices, in the form that metering.Prices.With reads.
 	Prices []byte
 }

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Navigates reports whether a request is a browser's that opens a page or sends a form. Programs are answered with JSON:
-// whoever shows a credential, or names a header of MCP's, or can read JSON or an event stream.
+// Navigates reports whether a request comes from a browser that opens a page or sends a form. Programs get JSON:
+// clients that send a credential or a header of MCP, or that accept JSON or an event stream. Programs are answered with
+// JSON: whoever shows a credential, or names a header of MCP's, or can read JSON or an event stream.
 func Navigates(r *http.Request) bool {
 	accept := r.Header["Accept"]
 	if len(accept) != 1 || !strings.Contains(accept[0], "text/html") || (r.Method != http.MethodGet && r.Method != http.MethodPost) {
 		return false
 	}
 	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" && mode != "navigate" {
-		return false // a script's, or a picture's
+		return false // from a script or for a picture
 	}
 	for _, name := range [...]string{"Authorization", "X-Api-Key", "Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Last-Event-Id"} {
 		if r.Header[name] != nil {
@@ -33,7 +34,7 @@ func Navigates(r *http.Request) bool {
 	return html
 }
 
-// refuses reports whether the parameters of a media range weigh it with nothing (RFC 9110 section 12.4.2).
+// refuses reports whether the parameters of a media range give it the weight 0 (RFC 9110 section 12.4.2).
 func refuses(parameters string) bool {
 	for p := range strings.SplitSeq(parameters, ";") {
 		if weight, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(p)), "q="); ok {

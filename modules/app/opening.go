@@ -16,12 +16,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// A gateway starts although its store's database is away (Z-F01), tells so, and serves once it is there. Until then there
-// is no core that a request could pin: nothing is known that could let anybody in, and App.Away answers everything.
+// A gateway starts although its store's database cannot be reached (Z-F01), reports that, and serves once the database
+// answers. Until then there is no core that a request could pin: no data is known that could let anybody in, and
+// App.Away answers everything.
 
-// Times of opening.
+// These are the times for opening.
 const (
-	// openPatience is how long Start waits for the first try: where the database is there, a mistake still fails the start.
+	// openPatience is the time for which Start waits for the first try: when the database can be reached, a wrong setting
+	// still fails the start.
 	openPatience = 6 * time.Second
 	// firstRetryDelay is the wait after the first try, which doubles up to maxRetryDelay: the gateway is to serve within two
 	// seconds of the database's return.

@@ -1,5 +1,5 @@
-// Package accesslog keeps secrets out of what Caddy logs of requests, whatever its configuration says: clients send API keys in
-// X-Api-Key, and authorization servers send codes in the address of the callback.
+// Package accesslog keeps secrets out of the requests that Caddy logs, whatever its configuration says. Clients send
+// API keys in X-Api-Key, and authorization servers send codes in the address of the callback.
 package accesslog
 
 import (
@@ -13,10 +13,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// Guard has the servers of a handler that is being provisioned log their requests without their secrets: also servers without
-// the gateway, to which clients come first, such as the one that leads from http to https. Caddy copies a request for
-// its log before any handler sees it, and has no hook for what it writes. So the servers' loggers are replaced, and the one that
-// those of servers will be made from that come later. A Caddy that has no such loggers is refused: nobody would notice what it writes.
+// Guard makes the servers of a handler that is being provisioned log their requests without secrets. This includes
+// servers without the gateway that clients reach first, such as the one that redirects from http to https. Caddy copies
+// a request for its log before any handler sees it, and has no hook for the text it writes. So Guard replaces the
+// loggers of the servers, and the logger from which later servers get theirs. A Caddy without such loggers is refused:
+// nobody would notice the secrets it writes.
 func Guard(ctx caddy.Context) error {
 	for _, module := range ctx.Modules() {
 		app, ok := module.(*caddyhttp.App)
@@ -45,7 +46,7 @@ func guardApp(app *caddyhttp.App) error {
 	return nil
 }
 
-// replace puts a logger that redacts in the place of one.
+// replace puts a redacting logger in the place of a logger.
 func replace(owner any, name string) error {
 	logger, err := loggerOf(owner, name)
 	if err != nil {

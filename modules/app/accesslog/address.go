@@ -10,16 +10,18 @@ import (
 
 const hidden = "REDACTED"
 
-// parameters are those of addresses that hold secrets, or what a provider says of a person, beside those whose names say so.
+// parameters lists the parameters of addresses that hold secrets or a provider's facts about a person. Parameters whose
+// names tell that they are secret need no place in it.
 var parameters = []string{"state", "nonce", "ticket", "sig", "signature", "errordescription", "samlresponse", "samlrequest", "request", "jwt", "auth"}
 
-// isSecret reports whether a parameter of an address may hold a secret. An address has no numbers of tokens.
+// isSecret reports whether a parameter of an address may hold a secret. In an address, no parameter is a count of
+// tokens.
 func isSecret(name string) bool {
 	plain := secretname.Plain(name)
 	return secretname.Like(name) || strings.Contains(plain, "token") || slices.Contains(parameters, plain)
 }
 
-// redactValue hides a header's value, or the secrets of an address that stands in it, as one does in Referer and Location.
+// redactValue hides a header's value, or the secrets of an address in it, as in Referer and Location.
 func (s *secrets) redactValue(name, value string) string {
 	if secretname.Like(name) {
 		s.learnHeader(name, value)
@@ -28,8 +30,8 @@ func (s *secrets) redactValue(name, value string) string {
 	return s.redactAddress(value)
 }
 
-// redactAddress hides the values of secret parameters in the query and fragment of an address, and its password. Names and order
-// stay: they say what was asked.
+// redactAddress hides the values of secret parameters in the query and fragment of an address, and its password. Names
+// and order stay: they tell what the request was for.
 func (s *secrets) redactAddress(address string) string {
 	address = s.redactUser(address)
 	at := strings.IndexAny(address, "?#")
@@ -61,7 +63,7 @@ func (s *secrets) redactParameter(parameter string) string {
 	return name + "=" + hidden // also where the name cannot be read
 }
 
-// redactUser hides what stands before the host of an absolute address.
+// redactUser hides the user and password before the host of an absolute address.
 func (s *secrets) redactUser(address string) string {
 	scheme, rest, absolute := strings.Cut(address, "://")
 	if !absolute || strings.ContainsAny(scheme, "/?#") {

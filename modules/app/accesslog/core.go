@@ -17,7 +17,7 @@ type core struct {
 
 func newCore(c zapcore.Core) zapcore.Core { return &core{Core: c} }
 
-// With adds fields to all entries that follow. The request comes this way.
+// With adds fields to all entries that follow. Caddy passes the request to With.
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	known := slices.Clip(c.secrets)
 	return &core{c.Core.With(known.redactFields(fields)), known}
@@ -32,15 +32,16 @@ func (c *core) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcor
 	return checked.AddCore(entry, &written{c.Core, within, c.secrets})
 }
 
-// written is a core whose entry was checked already: of several logs only those write that take the entry.
+// written is a core whose entry was checked already. When there are several logs, only those that accept the entry
+// write it.
 type written struct {
 	zapcore.Core
 	entry   *zapcore.CheckedEntry
 	secrets secrets
 }
 
-// Write writes the entry, which knows by now where it comes from. The answer's headers come this way, and what the configuration
-// adds.
+// Write writes the entry, whose origin is known by now. The answer's headers and the fields that the configuration adds
+// are passed to Write.
 func (w *written) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	known := slices.Clip(w.secrets)
 	redacted := known.redactFields(fields)
@@ -50,7 +51,8 @@ func (w *written) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// redactFields returns fields without the secrets of requests and headers. The fields themselves are others' and stay as they are.
+// redactFields returns fields without the secrets of requests and headers. The given fields belong to others and stay
+// unchanged.
 func (s *secrets) redactFields(fields []zapcore.Field) []zapcore.Field {
 	redacted := make([]zapcore.Field, len(fields))
 	for i, field := range fields {
@@ -68,7 +70,7 @@ func (s *secrets) redactFields(fields []zapcore.Field) []zapcore.Field {
 	return redacted
 }
 
-// hideIn hides secrets in the text of a field, as one of log_append is.
+// hideIn hides secrets in the text of a field, for example a field of log_append.
 func (s *secrets) hideIn(field zapcore.Field) zapcore.Field {
 	switch field.Type { //nolint:exhaustive // the others have no text of a request
 	case zapcore.StringType:

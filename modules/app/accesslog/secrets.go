@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// secrets lists the values that were hidden in a request and its answer. The configuration may write them elsewhere: log_append
-// and error take placeholders.
+// secrets lists the values that were hidden in a request and its answer. The configuration may write them elsewhere:
+// log_append and error take placeholders.
 type secrets []string
 
-// shortest bounds the values that are looked for elsewhere, in bytes: shorter ones stand there by chance.
+// shortest is the least length, in bytes, of values that are also searched for in other fields: shorter ones occur
+// there by chance.
 const shortest = 8
 
 func (s *secrets) learn(value string) {
@@ -28,7 +29,7 @@ func (s *secrets) learnParameter(value string) {
 	}
 }
 
-// learnHeader learns the value of a header, and in it what stands after a scheme and each cookie.
+// learnHeader learns the value of a header, the part of it after a scheme, and the value of each cookie in it.
 func (s *secrets) learnHeader(name, value string) {
 	s.learn(value)
 	if name == "Set-Cookie" {
@@ -41,7 +42,7 @@ func (s *secrets) learnHeader(name, value string) {
 	}
 }
 
-// within reports whether a text has a secret.
+// within reports whether a text contains a secret.
 func (s *secrets) within(text string) bool {
 	return slices.ContainsFunc(*s, func(secret string) bool { return strings.Contains(text, secret) })
 }
