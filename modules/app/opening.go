@@ -29,15 +29,15 @@ const (
 	// seconds of the database's return.
 	firstRetryDelay = 250 * time.Millisecond
 	maxRetryDelay   = time.Second
-	// openReminder is how often the log repeats why the store is still away.
+	// openReminder is the interval at which the log repeats why the store still cannot be reached.
 	openReminder = 30 * time.Second
 )
 
-// opening is the work of a configuration whose store is away.
+// opening is the work of a configuration whose store cannot be reached.
 type opening struct {
 	stop context.CancelFunc // nil: there is none
 	done chan struct{}
-	// reason is what anybody may know of why it is not done; nil: it is done, or was not begun.
+	// reason is the public reason why opening is not done; nil: it is done, or was not begun.
 	reason atomic.Pointer[string]
 }
 
@@ -46,9 +46,10 @@ type away struct{ error }
 
 func (e away) Unwrap() error { return e.error }
 
-// turns has the latest configuration open what there is one of for a store: it decides where audit records go.
+// turns lets only the latest configuration open the single resources of a store: that configuration decides where audit
+// records go.
 type turns struct {
-	turn chan struct{} // held by whoever opens
+	turn chan struct{} // held by the one that opens
 
 	mu    sync.Mutex
 	begun []*opening // in their order
@@ -72,10 +73,11 @@ func (t *turns) latest(o *opening) bool {
 	return t.begun[len(t.begun)-1] == o
 }
 
-// there reports whether the store could be worked with since it was opened.
+// there reports whether the store has been usable since it was opened.
 func (r *resources) there() bool { return r.remote == nil || r.connected.Load() }
 
-// connect may take as long as bringing the schema up to date takes; the store bounds everything else by itself.
+// connect connects to the store. It may take as long as bringing the schema up to date takes; the store itself bounds
+// everything else.
 func (r *resources) connect(ctx context.Context) error {
 	if r.there() {
 		return nil
@@ -89,8 +91,9 @@ func (r *resources) connect(ctx context.Context) error {
 	return nil
 }
 
-// connectBeforeReplacing refuses a configuration whose store is away when the one that runs serves, and one whose database
-// takes long to be brought up to date: while Caddy loads a configuration, nothing else of it can be stopped or changed.
+// connectBeforeReplacing refuses a configuration whose store cannot be reached while the running one serves, and one
+// whose database takes long to be brought up to date: while Caddy loads a configuration, nothing else of it can be
+// stopped or changed.
 func (a *App) connectBeforeReplacing() error {
 	if a.resources.there() {
 		return nil
@@ -113,7 +116,8 @@ func (a *App) connectBeforeReplacing() error {
 	return err
 }
 
-// open opens what serving takes. While the database of the store is away it goes on trying after it has returned.
+// open opens the resources for serving. While the database of the store cannot be reached, it goes on trying after it
+// has returned.
 func (a *App) open(core *Core) error {
 	if core.resources.remote == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
@@ -135,7 +139,7 @@ func (a *App) open(core *Core) error {
 	}
 }
 
-// end gives up opening, and waits until nothing of it runs.
+// end stops opening, and waits until none of its work runs.
 func (o *opening) end(r *resources) {
 	if o.stop == nil {
 		return
@@ -147,8 +151,8 @@ func (o *opening) end(r *resources) {
 
 func (o *opening) say(reason string) { o.reason.Store(&reason) }
 
-// openUntilDone tries until it succeeds, or the first try fails for good. first is told how the first one ended: nil when
-// there will be others.
+// openUntilDone tries until it succeeds, or the first try fails for good. first gets the result of the first try: nil
+// when there will be others.
 func (a *App) openUntilDone(ctx context.Context, core *Core, first chan<- error) {
 	defer close(a.opening.done)
 	var said string
@@ -174,7 +178,7 @@ func (a *App) openUntilDone(ctx context.Context, core *Core, first chan<- error)
 				return
 			}
 			first <- nil
-			first = make(chan error, 1) // nobody asks any more
+			first = make(chan error, 1) // nobody waits for it any more
 		}
 		reason := reasonOf(err)
 		a.opening.say(reason)
@@ -191,7 +195,8 @@ func (a *App) openUntilDone(ctx context.Context, core *Core, first chan<- error)
 	}
 }
 
-// errNotLatest: a later configuration has begun to open the store. It becomes the latest again when that one fails.
+// errNotLatest reports that a later configuration has begun to open the store. It becomes the latest again when that
+// one fails.
 var errNotLatest = away{&storage.UnavailableError{Reason: "another configuration is about to take its place"}}
 
 func (a *App) openInTurn(ctx context.Context, core *Core) error {
@@ -208,7 +213,7 @@ func (a *App) openInTurn(ctx context.Context, core *Core) error {
 	return a.openOnce(ctx, core)
 }
 
-// openOnce does what is not done yet. Its error is away when the store is why.
+// openOnce does the work that is not done yet. Its error is of type away when the store is the cause.
 func (a *App) openOnce(ctx context.Context, core *Core) error {
 	if !core.started {
 		if err := a.startServing(ctx, core); err != nil {
@@ -249,7 +254,7 @@ func awaited(err error) error {
 	return err
 }
 
-// reasonOf is what anybody may know of why the store cannot be worked with.
+// reasonOf returns the public reason why the store cannot be used.
 func reasonOf(err error) string {
 	if known := new(storage.UnavailableError); errors.As(err, &known) {
 		return known.Reason
@@ -260,7 +265,7 @@ func reasonOf(err error) string {
 	return "it cannot be worked with as it is, the gateway's log says why"
 }
 
-// Away answers a request while there is no core: the configuration waits for its store, or has ended.
+// Away answers a request while there is no core, because the configuration waits for its store or has ended.
 func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 	asks := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if asks && r.URL.Path == HealthPath {
@@ -279,7 +284,7 @@ func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 	answer.Write(w)
 }
 
-// NotReady is what /readyz answers while the store, or its clock, is why.
+// NotReady returns the answer of /readyz while the store, or its clock, is the problem.
 func NotReady(err error) *ServiceError {
 	if apart := new(ClockError); errors.As(err, &apart) {
 		return &ServiceError{

@@ -14,7 +14,7 @@ import (
 // A configuration in which one of the gateway's handlers can never do its work is refused before it is loaded: it would answer
 // nothing, or count nothing, and nobody would know why.
 
-// step is something that has happened to a request by the time it comes to a handler.
+// step is a stage that a request has passed when it comes to a handler.
 type step string
 
 const (
@@ -23,12 +23,13 @@ const (
 	stepLimitMCP step = "durward_limit mcp"
 	stepLimitLLM step = "durward_limit llm"
 	stepPolicy   step = "durward_policy"
-	// stepCredential comes with durward_credential behind durward_policy and durward_limit: it charges what they have let pass.
+	// stepCredential comes with durward_credential behind durward_policy and durward_limit: it charges calls that both
+	// have let pass.
 	stepCredential step = "durward_credential" //nolint:gosec // the name of a handler
 	stepPlatform   step = "durward_platform"
 )
 
-// want is a step that a handler needs before it, and what to do when there is none.
+// want is a step that a handler needs before it, and the advice when it is missing.
 type want struct {
 	step step
 	mend string
@@ -53,9 +54,10 @@ var wants = map[string][]want{
 	"durward_platform":   {wantAuth},
 }
 
-// checkOrder says what is wrong with the order of the gateway's handlers, which ctx is of the first of. All are still written out
-// then, but those that were provisioned before and are not the gateway's. Where one of those invokes a named route, nothing is said
-// of the order in it: the handlers themselves refuse requests that lack a step.
+// checkOrder returns the errors in the order of the gateway's handlers; ctx belongs to the first of them. At that time
+// all handlers are still in the JSON, except those that were provisioned before and are not the gateway's. When one of
+// those invokes a named route, the order in that route is not checked: the handlers themselves refuse requests that
+// lack a step.
 func checkOrder(ctx caddy.Context) error {
 	for _, module := range ctx.Modules() {
 		app, ok := module.(*caddyhttp.App)
@@ -73,7 +75,8 @@ func checkOrder(ctx caddy.Context) error {
 	return nil
 }
 
-// passed are the steps that are behind a request: those that may be, on some way through the matchers, and those that are for sure.
+// passed holds the steps behind a request: those that it may have passed, on some way through the matchers, and those
+// that it has passed for sure.
 type passed struct{ may, sure map[step]bool }
 
 func (p passed) clone() passed { return passed{maps.Clone(p.may), maps.Clone(p.sure)} }
@@ -97,7 +100,7 @@ type orderWalk struct {
 // maxOrderDepth bounds routes in routes: named routes may invoke themselves.
 const maxOrderDepth = 16
 
-// routes returns what is behind a request that has come through a list of routes.
+// routes returns the steps behind a request that has come through a list of routes.
 func (w *orderWalk) routes(routes caddyhttp.RouteList, before passed) (passed, error) {
 	if w.depth++; w.depth > maxOrderDepth {
 		return before, nil
@@ -109,7 +112,7 @@ func (w *orderWalk) routes(routes caddyhttp.RouteList, before passed) (passed, e
 		route := &routes[i]
 		in := before.clone()
 		for j := range i {
-			// A request that an earlier route of the same group, or one that is the last, has taken does not come here.
+			// A request that an earlier route of the same group, or a terminal one, has taken does not come here.
 			if earlier := &routes[j]; !earlier.Terminal && (route.Group == "" || earlier.Group != route.Group) {
 				in = join(in, ends[j], isSure(earlier))
 			}
@@ -137,7 +140,7 @@ func join(p, more passed, sure bool) passed {
 	return out
 }
 
-// handlers returns what is behind a request that has come through handlers.
+// handlers returns the steps behind a request that has come through handlers.
 func (w *orderWalk) handlers(handlers []json.RawMessage, in passed) (passed, error) {
 	for _, raw := range handlers {
 		var err error
@@ -180,7 +183,7 @@ func (w *orderWalk) handler(raw json.RawMessage, in passed) (passed, error) {
 	return out, nil
 }
 
-// fits says what a handler lacks where it stands.
+// fits returns an error when a handler lacks a step at its place.
 func fits(name string, healthOnly bool, in passed) error {
 	switch {
 	case in.sure[stepPlatform]:
@@ -198,7 +201,7 @@ func fits(name string, healthOnly bool, in passed) error {
 	return nil
 }
 
-// steps are what a handler adds.
+// steps returns the steps that a handler adds.
 func steps(name string, traffic []string, in passed) []step {
 	switch name {
 	case "durward_limit":
@@ -218,8 +221,8 @@ func steps(name string, traffic []string, in passed) []step {
 	return []step{step(name)}
 }
 
-// through is what is behind a request that has come through a handler of somebody else's: what of the gateway stands in it may
-// have happened.
+// through returns the steps behind a request that has come through another project's handler: the gateway's handlers
+// inside it may have run.
 func through(raw json.RawMessage, in passed) passed {
 	if !strings.Contains(string(raw), handlerMarker) {
 		return in

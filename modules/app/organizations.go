@@ -6,9 +6,9 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// noticeOrganization tells the operator that a token made an organization, which is now when it was resolved. A second one is
-// most often a claim that was chosen wrongly, and makes one for each user or client from then on. Slugs are shown: the
-// operator has to find them; they are those of a verified token.
+// noticeOrganization tells the operator that a token made an organization, which is the case when the organization was
+// made now. A second organization is most often the result of a wrongly chosen claim, which then makes an organization
+// for each user or client. Slugs are shown: the operator has to find them; they are those of a verified token.
 func (c *Core) noticeOrganization(o storage.Organization, now time.Time) {
 	last := c.resources.organization.Swap(&o.ID)
 	if !o.CreatedAt.Equal(now.UTC().Truncate(time.Microsecond)) {

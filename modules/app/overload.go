@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// textOverloaded is what a call is told that is refused for want of memory.
+	// textOverloaded is the message for a call that is refused because memory is short.
 	textOverloaded = "The gateway is short of memory at the moment; try again later"
 	// largeBody is the size in bytes above which a body is not taken while memory is short.
 	largeBody = 64 << 10
 )
 
-// Bounds of memory_limit. The lower one catches a unit that was forgotten.
+// These are the bounds of memory_limit. The lower one catches a unit that was forgotten.
 const (
 	minMemoryLimit = 1 << 20
 	maxMemoryLimit = 1 << 50
@@ -42,7 +42,7 @@ func (a *App) checkMemoryLimit() error {
 	return nil
 }
 
-// newMeter makes the meter of a configuration. What it samples is the process, so nothing of it must outlive one.
+// newMeter makes the meter of a configuration. It measures the process, so it must not outlive the configuration.
 func (a *App) newMeter() *overload.Meter {
 	memory := overload.Process(a.MemoryLimit)
 	return overload.New(memory, time.Now, func(_, to overload.Level, used int64) {
@@ -58,9 +58,10 @@ func (a *App) newMeter() *overload.Meter {
 	})
 }
 
-// Crowded reports whether a call is to be refused for want of memory: any call at the critical level; at the high one those
-// that bring a large body or, as lasting says, stay (streams, sessions); and a large body for which there is no room beside
-// those that are under way. most is the bound of bodies, for those of unknown length. Streams and calls that run go on.
+// Crowded reports whether a call must be refused because memory is short. At the critical level this is any call. At
+// the high level it is a call with a large body, or one that stays (lasting: streams, sessions). A large body is also
+// refused when there is no room for it beside those that are being read. most is the limit for bodies, used for those
+// of unknown length. Running streams and calls go on.
 func (c *Call) Crowded(r *http.Request, lasting bool, most int64) bool {
 	large := r.ContentLength < 0 || r.ContentLength > largeBody
 	switch c.Core.Overload.Level() {
@@ -69,21 +70,21 @@ func (c *Call) Crowded(r *http.Request, lasting bool, most int64) bool {
 	case overload.High:
 		return lasting || large
 	}
-	if !large || lasting || r.ContentLength > most { // the last one is refused before it is read
+	if !large || lasting || r.ContentLength > most { // a body above the limit is refused before it is read
 		return false
 	}
 	size := r.ContentLength
 	if size < 0 {
 		size = most
 	}
-	done, ok := c.Core.Overload.Admit(2 * size) // while it grows, what it has grown out of is there too
+	done, ok := c.Core.Overload.Admit(2 * size) // while a buffer grows, the smaller one before it is in memory too
 	if ok {
 		context.AfterFunc(r.Context(), done)
 	}
 	return !ok
 }
 
-// Shed answers a call that is to be refused for want of memory, and reports whether it was.
+// Shed answers a call that must be refused because memory is short, and reports whether it did.
 func (c *Call) Shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
 	if !c.Crowded(r, lasting, c.Core.Sizes.MCP) {
 		return false

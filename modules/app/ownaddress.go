@@ -12,10 +12,12 @@ import (
 	"github.com/durward-gateway/durward/internal/loopback"
 )
 
-// A server whose address is the gateway's own would call itself until descriptors end, and so would one that leads back here
-// through others. The first is refused where it is entered, the second when its call comes back (RFC 8586).
+// A server whose address is the gateway's own would call itself until descriptors run out, and so would one that leads
+// back here through other servers. The first is refused when its address is entered, the second when its call comes
+// back (RFC 8586).
 
-// CheckUpstream says why calls may not go to an address: that of netguard, or directory.ErrOwnAddress.
+// CheckUpstream returns the reason why calls may not go to an address: an error of netguard, or
+// directory.ErrOwnAddress.
 func (c *Core) CheckUpstream(u *url.URL) error {
 	if c.ownAddress(u) {
 		return directory.ErrOwnAddress
@@ -23,8 +25,8 @@ func (c *Core) CheckUpstream(u *url.URL) error {
 	return c.Guard.CheckURL(u)
 }
 
-// ownAddress reports whether an address is one at which the gateway carries calls. Other paths of its host may be somebody
-// else's.
+// ownAddress reports whether an address is one at which the gateway carries calls. Other paths of its host may belong
+// to other services.
 func (c *Core) ownAddress(u *url.URL) bool {
 	own, err := url.Parse(c.PublicURL)
 	if err != nil || port(u) != port(own) || !sameHost(u.Hostname(), own.Hostname()) {
@@ -49,8 +51,8 @@ func port(u *url.URL) string {
 	return "443"
 }
 
-// sameHost compares hosts by what they name: case, a dot at the end, the spelling of an address and the names of this machine
-// make no difference.
+// sameHost reports whether two hosts name the same machine: case, a dot at the end, the spelling of an address and the
+// names of this machine make no difference.
 func sameHost(a, b string) bool {
 	plain := func(host string) string {
 		host = strings.ToLower(strings.TrimSuffix(host, "."))
@@ -65,13 +67,14 @@ func sameHost(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// loopID returns the gateway's name in CDN-Loop. Every node has the same, and it tells no more than the public address.
+// loopID returns the gateway's name in CDN-Loop. Every node has the same name, and it tells no more than the public
+// address.
 func loopID(publicURL string) string {
 	sum := sha256.Sum256([]byte("durward CDN-Loop " + publicURL))
 	return "durward-" + hex.EncodeToString(sum[:8])
 }
 
-// Returned reports whether a request is one that the gateway has sent, and that others have sent back.
+// Returned reports whether a request was sent by the gateway, and sent back by others.
 func (c *Core) Returned(r *http.Request) bool {
 	for _, value := range r.Header["Cdn-Loop"] {
 		for id := range strings.SplitSeq(value, ",") {

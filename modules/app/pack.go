@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pack puts the texts of a struct that will be kept, which is nobody else's, into one piece of memory. As a store reads them
-// each is an object by itself, and the garbage collector goes through all objects that are kept, each time.
+// pack puts the texts of a struct, which will be kept and belongs to nobody else, into one piece of memory. A store
+// reads each text as an object by itself, and the garbage collector visits every kept object each time.
 func pack[T any](kept *T) {
 	texts := textsIn(nil, reflect.ValueOf(kept).Elem())
 	size := 0
@@ -26,7 +26,7 @@ func pack[T any](kept *T) {
 	}
 }
 
-// textsIn appends the texts in a value: itself, or those of a struct's fields or a slice's elements.
+// textsIn appends the texts in a value: the value itself, or those of a struct's fields or a slice's elements.
 func textsIn(texts []reflect.Value, in reflect.Value) []reflect.Value {
 	switch {
 	case !in.CanSet():

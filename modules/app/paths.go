@@ -6,12 +6,12 @@ import (
 	"github.com/durward-gateway/durward/internal/broker"
 )
 
-// Addresses that more than one handler knows.
+// These addresses are used by several handlers.
 const (
 	HealthPath         = "/healthz"
 	ReadyPath          = "/readyz"
 	CallbackPath       = broker.CallbackPath
-	HeldPath           = "/api/oauth/held" // where a connection ends that waited for its user to log in
+	HeldPath           = "/api/oauth/held" // the end of a connection that waited for its user to log in
 	UndoPath           = "/api/oauth/undo"
 	ClientMetadataPath = "/api/oauth/client-metadata.json"
 	WellKnownPrefix    = "/.well-known/"
@@ -21,19 +21,19 @@ const (
 	ModelsPrefix       = "/api/llm-gateway/v1/" // the LLM runtime
 )
 
-// Addresses of pages for browsers, which durward_session serves.
+// These are the addresses of pages for browsers, which durward_session serves.
 const (
 	FrontPath         = "/"
 	LoginPath         = "/login"
 	LoginCallbackPath = "/login/callback"
 	LogoutPath        = "/logout"
 	ApprovalsPath     = "/approvals"
-	ConnectPath       = "/connect"  // the list of one's servers
-	ConnectPrefix     = "/connect/" // with a server's slug: where a user connects their account
+	ConnectPath       = "/connect"  // the list of the user's servers
+	ConnectPrefix     = "/connect/" // followed by a server's slug: the page for connecting an account
 )
 
-// IsPublic reports whether a path is served without a token. The list is closed and compared exactly: nothing becomes
-// public by the way it is written.
+// IsPublic reports whether a path is served without a token. The list is closed and compared exactly: no path becomes
+// public by its spelling.
 func IsPublic(path string) bool {
 	switch path {
 	case HealthPath, ReadyPath, CallbackPath, HeldPath, UndoPath, ClientMetadataPath:
@@ -44,7 +44,7 @@ func IsPublic(path string) bool {
 
 // ProxiedName returns the server's name in a path such as /mcp/{name} or /sse/{name}.
 func ProxiedName(path string) (prefix, name string, ok bool) {
-	// Every handler asks this of every request.
+	// Every handler calls this for every request.
 	switch {
 	case strings.HasPrefix(path, MCPPrefix):
 		prefix = MCPPrefix

@@ -12,19 +12,19 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// knownServer is a server with what decides about calls to it. Requests share it: it is never changed.
+// knownServer is a server with the rules for calls to it. Requests share it: it is never changed.
 type knownServer struct {
 	server storage.Server
 	rules  *rules.Set
-	// unusable says why the rules cannot be used. Nothing is allowed then.
+	// unusable is the reason why the rules cannot be used. Nothing is allowed then.
 	unusable error
-	// url is what the server's entry says, badURL why it is none.
+	// url is the address in the server's entry; badURL is the reason why it is none.
 	url    *url.URL
 	badURL error
 	sight  sight
 }
 
-// compiled is what was made of the policies of a server, or why nothing can be.
+// compiled holds the compiled policies of a server, or the reason why they cannot be compiled.
 type compiled struct {
 	set   *rules.Set
 	err   error
@@ -37,12 +37,12 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 	if err != nil {
 		return nil, err
 	}
-	// A deployment without policies on a server decides about it too: by denying everything.
+	// A server without policies also has a decision: every call to it is denied.
 	policies, err := r.store.ServerPolicies(ctx, organization, server.ID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies of a server: %w", err)
 	}
-	if len(policies) == 0 { // they may have gone with their server, just now and on another node
+	if len(policies) == 0 { // they may have been deleted with their server, just now on another node
 		if server, err = r.store.ServerBySlug(ctx, organization, slug); err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 	return known, nil
 }
 
-// packDeciding leaves of a policy, which is compiled and kept, what decides, in one piece.
+// packDeciding keeps only the deciding parts of a compiled policy, in one piece of memory.
 func packDeciding(p *storage.Policy) {
 	p.Description, p.SupportContact, p.Tags = "", "", nil
 	for i := range p.Rules {
@@ -70,14 +70,14 @@ func packDeciding(p *storage.Policy) {
 	pack(p)
 }
 
-// compile makes the set of a server's policies, unless that very set is known: of all that is written in an organization,
-// most changes no policy.
+// compile makes the set of a server's policies, unless that very set is known: most writes in an organization change no
+// policy.
 func (r *resources) compile(ctx context.Context, server *storage.Server, policies []storage.Policy) (compiled, error) {
 	fields := make([]string, 0, 4+3*len(policies))
 	fields = append(fields, "rules", server.OrganizationID, server.ID, server.Slug)
 	count := 1
 	for i := range policies {
-		// A policy's every write has its own revision; a draft can be asked about as though it were active.
+		// Every write of a policy has its own revision; a caller can ask about a draft as though it were active.
 		fields = append(fields, policies[i].ID, strconv.Itoa(policies[i].Revision), string(policies[i].Status))
 		count += len(policies[i].Rules)
 	}
@@ -87,8 +87,9 @@ func (r *resources) compile(ctx context.Context, server *storage.Server, policie
 	})
 }
 
-// CompileRules makes what decides about a server from policies that need not all be active, unless it is known: compiling
-// many conditions takes a while, and every user may ask for it. A core without resources keeps nothing.
+// CompileRules compiles the rules for a server, unless they are known. Its policies need not all be active. Compiled
+// rules are kept: compiling many conditions takes a while, and every user may ask for it. A core without resources
+// keeps nothing.
 func (c *Core) CompileRules(ctx context.Context, server *storage.Server, policies []storage.Policy) (*rules.Set, error) {
 	if c.resources == nil {
 		return rules.Compile(server.Slug, server.ID, policies)
@@ -100,7 +101,7 @@ func (c *Core) CompileRules(ctx context.Context, server *storage.Server, policie
 	return made.set, made.err
 }
 
-// Rules is what decides about the call, as it was when its server was looked up.
+// Rules returns the rules for the call, as they were when its server was looked up.
 func (c *Call) Rules() (*rules.Set, error) {
 	switch {
 	case c.known == nil:
@@ -111,10 +112,10 @@ func (c *Call) Rules() (*rules.Set, error) {
 	return c.known.rules, nil
 }
 
-// RulesNow returns what tells, at any later time and to any goroutine, what decides by then: for streams, which outlive what
-// their call was allowed by. Its error is storage.ErrNotFound when the server is gone.
+// RulesNow returns a function that returns the rules in force at the time of its call. Any goroutine may use it. It is
+// for streams, which outlive the decision on their call. Its error is storage.ErrNotFound when the server is gone.
 func (c *Call) RulesNow() func(context.Context) (*rules.Set, error) {
-	core, caller, server, known, seen := c.Core, c.Caller, c.Server, c.known, c.seen // not all of c: streams wait long
+	core, caller, server, known, seen := c.Core, c.Caller, c.Server, c.known, c.seen // keeps no more of c than this: streams wait long
 	return func(ctx context.Context) (*rules.Set, error) {
 		now := Call{Core: core, Caller: caller, Server: server, known: known, seen: seen}
 		if err := now.renewServer(ctx); err != nil {

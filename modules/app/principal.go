@@ -12,15 +12,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// attributes are what policies can see of a token's claims. Tokens of a person that say the same share them, and what is
-// made of them: a new one is mostly the last one with another id and end.
+// attributes holds the claims of a token that policies can see. Tokens of a person with the same claims share them, and
+// everything made from them: a new token mostly differs from the last one only in its id and end.
 type attributes struct {
 	claims string // an object
-	// last is the principal for the agent that the tokens' client was when it was last asked for.
+	// last is the principal with the agent of the last look-up for the tokens' client.
 	last atomic.Pointer[rules.Principal]
 }
 
-// attributesOf are those of a token of the person.
+// attributesOf returns the attributes of a token of the person.
 func (p *person) attributesOf(claims *token.Claims) *attributes {
 	text := claims.Object.AppendWithout(make([]byte, 0, 1<<10), ofOneToken) // usual claims stay on the stack
 	if last := p.attributes.Load(); last != nil && last.claims == string(text) {
@@ -41,7 +41,7 @@ func (a *attributes) Read() (all map[string]any, ok bool) {
 	return all, ok
 }
 
-// ofOneToken is true of claims that differ from one token of somebody to the next, and that no condition of a policy sees.
+// ofOneToken reports whether a claim differs between a person's tokens. No condition of a policy sees such a claim.
 func ofOneToken(claim []byte) bool {
 	switch string(claim) {
 	case "aud", "exp", "nbf", "iat", "jti", "nonce", "sid", "session_state":
@@ -50,7 +50,7 @@ func ofOneToken(claim []byte) bool {
 	return false
 }
 
-// Principal is what policies know of the call's caller; nil without one.
+// Principal returns the policies' view of the call's caller; nil without one.
 func (c *Call) Principal() *rules.Principal {
 	agent := ""
 	if c.Agent != nil {
@@ -69,16 +69,17 @@ func (c *Call) Principal() *rules.Principal {
 	return nil
 }
 
-// PrincipalAs is the call's caller with another agent, nil for none.
+// PrincipalAs returns the principal of the call's caller with another agent, nil for none.
 func (c *Call) PrincipalAs(agent *storage.Agent) *rules.Principal {
 	as := *c
 	as.Agent = agent
 	return as.Principal()
 }
 
-// PrincipalNow returns what tells, at any later time and to any goroutine, what policies know of the caller by then: for
-// streams, which outlive what their call was allowed by. It is nil for a client that is no agent any more where it has to be.
-// A caller whose tokens were revoked stays who they were: the revocation ends their streams, with a reason of its own.
+// PrincipalNow returns a function that returns the policies' view of the caller at the time of its call. Any goroutine
+// may use it. It is for streams, which outlive the decision on their call. The result is nil when clients must be
+// agents and this one no longer is. A caller whose tokens were revoked stays the same principal: the revocation ends
+// their streams, with a reason of its own.
 func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
 	core, known, was := c.Core, c.token, c.Principal()
 	switch {
@@ -103,7 +104,7 @@ func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
 	}
 }
 
-// keyPrincipalNow is PrincipalNow for an API key, which acts by what its user's newest token says.
+// keyPrincipalNow does the work of PrincipalNow for an API key, which uses the facts in its user's newest token.
 func (c *Core) keyPrincipalNow(home *keyHome, was *rules.Principal) func(context.Context) (*rules.Principal, error) {
 	return func(ctx context.Context) (*rules.Principal, error) {
 		key, err := c.keyState(ctx, home)
@@ -125,7 +126,7 @@ func (v *verified) principal(agent string) *rules.Principal {
 	if made := v.last.Load(); made != nil && made.AgentID() == agent {
 		return made
 	}
-	// The attributes, and nothing else of the token, which may go before them.
+	// The function keeps the attributes, and nothing else of the token, whose memory may be freed before.
 	made := rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, v.attributes)
 	v.last.Store(made)
 	return made

@@ -8,13 +8,13 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// ProcessAdminPath is the address on Caddy's admin endpoint at which a gateway tells who it is.
+// ProcessAdminPath is the address on Caddy's admin endpoint at which a gateway identifies its process.
 const ProcessAdminPath = "/durward/process"
 
-// ProcessInfo is what it tells to whoever is about to start another one.
+// ProcessInfo is the answer there, for a program that is about to start another gateway.
 type ProcessInfo struct {
 	PID int `json:"pid"`
-	// Exiting: another one may take its place, and shares its ports until it has gone.
+	// Exiting reports that another process may take this one's place. It shares the ports until this one is gone.
 	Exiting bool `json:"exiting"`
 }
 

@@ -48,7 +48,7 @@ func publicURL(ctx caddy.Context, development bool) (*url.URL, error) {
 	return parsePublicURL(scheme + "://" + net.JoinHostPort(hosts[0], port))
 }
 
-// port is the one port that the site listens on.
+// port returns the one port that the site listens on.
 func (s site) port() (string, error) {
 	ambiguous := errors.New("set public_url in the durward option: the site of the gateway does not listen on one known port")
 	var ports []string
@@ -68,7 +68,7 @@ func (s site) port() (string, error) {
 	return ports[0], nil
 }
 
-// listenURL is the address that a development site listens on: its users are on the same machine.
+// listenURL returns the address that a development site listens on: its users are on the same machine.
 func (s site) listenURL(port string) (*url.URL, error) {
 	if len(s.listen) != 1 {
 		return nil, errors.New("set public_url in the durward option: the site listens on several addresses")

@@ -7,9 +7,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// Recover, deferred by the first of our handlers that a request meets, turns a panic of any of them into a plain 500: the
-// process lives, other requests do not notice, and the stack goes to the log without the panic's value, which could be a
-// secret.
+// Recover, deferred by the first handler of the gateway that a request meets, turns a panic in any of them into a plain
+// 500. The process lives and other requests do not notice. The log gets the stack without the panic's value, which
+// could be a secret.
 func Recover(w http.ResponseWriter, logger *zap.Logger) {
 	value := recover()
 	if value == nil {
@@ -20,7 +20,7 @@ func Recover(w http.ResponseWriter, logger *zap.Logger) {
 	}
 	logger.Error("a handler panicked", zap.ByteString("stack", debug.Stack()))
 	if w.Header().Get("Content-Type") != "" {
-		panic(http.ErrAbortHandler) // the answer has begun: only cutting it off says that it is broken
+		panic(http.ErrAbortHandler) // the answer has begun: the only way to mark it broken is to cut it off
 	}
 	WriteInternalError(w)
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 )
 
-// TextNotConnected is what a user without a connection is told.
+// TextNotConnected is the message for a user without a connection.
 const TextNotConnected = "Your account is not connected to this server"
 
-// NotConnected is the refusal of a call whose user has no credential for the server. reason says why not, in words for
-// the user; "" when they never connected.
+// NotConnected returns the refusal of a call whose user has no credential for the server. reason gives the cause, in
+// words for the user; "" when they never connected. reason says why not, in words for the user; "" when they never
+// connected.
 func (c *Call) NotConnected(reason string) *ServiceError {
 	message := TextNotConnected
 	if reason != "" {
@@ -24,13 +25,13 @@ func (c *Call) NotConnected(reason string) *ServiceError {
 	}}
 }
 
-// WriteProviderAway answers when the third party's authorization server is needed and does not answer.
+// WriteProviderAway answers a call that needs the third party's authorization server, which does not answer.
 func WriteProviderAway(w http.ResponseWriter, err *broker.UnavailableError) {
 	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(err.RetryAfter/time.Second))))
 	WriteError(w, Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
 }
 
-// TextUserFull is what a user with too many open streams is told.
+// TextUserFull is the message for a user with too many open streams.
 const TextUserFull = "You have as many event streams open as you may; close one first"
 
 // WriteEnded answers a call whose right ended before its answer began.

@@ -15,13 +15,15 @@ import (
 	"github.com/durward-gateway/durward/internal/token"
 )
 
-// refusedTokens are those that this process refused last. They outlive reloads: a configuration is changed because of them.
+// refusedTokens holds the tokens that this process refused last. They outlive reloads: an operator changes the
+// configuration because of them. They outlive reloads: a configuration is changed because of them.
 var refusedTokens refused.Book
 
-// maxLook bounds how long a refusal waits for the keys of an issuer, only to say whether the token is signed.
+// maxLook is the longest time that a refusal waits for the keys of an issuer, only to check whether the token is
+// signed.
 const maxLook = 2 * time.Second
 
-// RememberRefused keeps what a refused token claims, for administrators. remote is the peer of the connection.
+// RememberRefused keeps the claims of a refused token, for administrators. remote is the peer of the connection.
 func (c *Core) RememberRefused(ctx context.Context, raw, remote, path string, status int, err error) {
 	from, now := guesses.Address(remote), time.Now()
 	if !refusedTokens.Room(from, now) {
@@ -52,7 +54,7 @@ func (c *Core) RememberRefused(ctx context.Context, raw, remote, path string, st
 	refusedTokens.Add(e)
 }
 
-// organizationOf is the id of the organization that claims name; "" when they name none or several.
+// organizationOf returns the id of the organization that claims name; "" when they name none or several.
 func organizationOf(claims *token.Claims, mapping caller.Mapping) string {
 	who, err := caller.Map(claims, mapping)
 	if err != nil {
@@ -64,9 +66,10 @@ func organizationOf(claims *token.Claims, mapping caller.Mapping) string {
 	return who.Organization.DerivedID
 }
 
-// RefusedTokens are the tokens that this process refused within the last hour and that an administrator may see, the newest
-// first: those that are signed by their issuer and name the administrator's organization. Whatever else was sent may speak of
-// people of other organizations, and is shown only where the configuration knows no other one.
+// RefusedTokens returns the tokens that this process refused within the last hour and that an administrator may see,
+// the newest first. These are tokens that are signed by their issuer and name the administrator's organization. All
+// other tokens may name people of other organizations. They are shown only where the configuration knows no other
+// organization.
 func (c *Core) RefusedTokens(who *Caller) []refused.Entry {
 	entries := refusedTokens.Entries(time.Now())
 	if c.SoleOrganization(who.OrganizationID) {
@@ -97,11 +100,11 @@ func init() {
 	caddy.RegisterModule(refusedTokensEndpoint{})
 }
 
-// refusedTokensEndpoint shows the operator all refused tokens on Caddy's admin endpoint, for `durward doctor tokens`, and who this
-// process is.
+// refusedTokensEndpoint shows the operator all refused tokens on Caddy's admin endpoint, for `durward doctor tokens`,
+// and identifies this process.
 type refusedTokensEndpoint struct{}
 
-// RefusedTokensAdminPath is its address there.
+// RefusedTokensAdminPath is the endpoint's address there.
 const RefusedTokensAdminPath = "/durward/refused-tokens"
 
 // CaddyModule returns the Caddy module information.

@@ -8,25 +8,27 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 )
 
-// rejudge asks the open streams of an organization for their right after something was written there, so that one that
-// policies no longer grant ends within a second. It works in the background, because a write must not wait for it.
+// rejudge checks the right of an organization's open streams after a write in the organization: a stream that policies
+// no longer grant ends within a second. It works in the background, because a write must not wait for it.
 type rejudge struct {
 	resources *resources
 	streams   *streams.Registry
 
 	mu sync.Mutex
-	// pending are the organizations that are being worked on; true when something was written since that began.
+	// pending holds the organizations whose streams are being checked; true when something was written since the check
+	// began.
 	pending map[string]bool
 }
 
 const (
-	// rejudgeTries is how often a right is asked for that cannot be told, because the store does not answer, before its
-	// stream ends: it may open again when the store is back.
+	// rejudgeTries is the number of attempts to check a right while the store does not answer. After the last one the
+	// stream ends; it may open again when the store is back.
 	rejudgeTries = 3
 	rejudgeWait  = 200 * time.Millisecond
 )
 
-// changed is for storage.Store's OnChange, after the caches have learned of the change.
+// changed starts the check for an organization. It is for storage.Store's OnChange, after the caches have learned of
+// the change.
 func (j *rejudge) changed(organization string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -35,7 +37,7 @@ func (j *rejudge) changed(organization string) {
 		return
 	}
 	if j.streams.Len() == 0 || !j.resources.pin() {
-		return // nothing is open, or the store is closing, and its streams are others' to end
+		return // nothing is open, or the store is closing and other code ends its streams
 	}
 	if j.pending == nil {
 		j.pending = make(map[string]bool)

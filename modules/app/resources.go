@@ -22,70 +22,71 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// pool keeps what must outlive a configuration: each value is keyed by the facts that identify it, so that a reload that
-// changes one thing loses nothing else.
+// pool keeps the values that must outlive a configuration.
 var pool = caddy.NewUsagePool()
 
-// desk brings answers of the gateway's own to open streams of MCP 2024-11-05, whatever configuration they are of.
+// desk brings answers of the gateway's own to open streams of MCP 2024-11-05, of any configuration.
 var desk legacysse.Desk
 
 // openStreams is shared by all configurations: a stream of an old one ends with its right like any other.
 var openStreams streams.Registry
 
 const (
-	// openTimeout bounds what opening a store takes besides bringing its schema up to date.
+	// openTimeout is the longest time for opening a store without bringing its schema up to date.
 	openTimeout = 2 * time.Minute
-	// migrateTimeout bounds that: one that is cut begins anew, and would never end.
+	// migrateTimeout is the longest time for bringing the schema up to date. A migration that is cut off begins anew, and
+	// would never end.
 	migrateTimeout = 24 * time.Hour
 )
 
-// resources is a store with what is derived from it.
+// resources holds a store and everything that is derived from it.
 type resources struct {
 	lifetime
 	store storage.Store
-	// remote is the store when its database can be away; nil: it is there from the beginning.
+	// remote is the store when its database may be unreachable; nil: it can be used from the beginning.
 	remote    storage.RemoteStore
 	connected atomic.Bool
 	// watch knows whether the store serves.
 	watch *storewatch.Watch
-	// templates is the digest of the server directory's read-only templates that were stored last; nil: none were.
+	// templates is the digest of the read-only templates of the server directory that were stored last; nil: none were.
 	templates atomic.Pointer[string]
 	clock     clockWatch
 	turns     turns
 	keyrings  keyrings
 	epochs    *cache.Epochs
-	// servers are the organizations' servers by slug, each with what decides about calls to it; compiled is what was made
-	// of their policies.
+	// servers holds the organizations' servers by slug, each with the rules for calls to it; compiled holds their compiled
+	// policies.
 	servers  *cache.Cache[*knownServer]
 	compiled *cache.Cache[compiled]
-	// callers are verified tokens.
+	// callers holds verified tokens.
 	callers *cache.Cache[*verified]
-	// people are those that tokens spoke of: who has a new token is mostly known already.
+	// people holds the people that tokens named: the bearer of a new token is mostly known already.
 	people *cache.Cache[*person]
-	// organization is the id of the one that a token was for last; nil: none was.
+	// organization is the id of the organization of the last token; nil: there was none.
 	organization atomic.Pointer[string]
-	// agents are the organizations' agents by issuer and client; standings are what the store says of tokens' bearers.
+	// agents holds the organizations' agents by issuer and client; standings holds the store's facts about tokens'
+	// bearers.
 	agents    *cache.Cache[*storage.Agent]
 	standings *cache.Cache[standing]
 	keys      apiKeys
-	// tasks are those that calls created at upstreams.
+	// tasks holds the tasks that calls created at upstreams.
 	tasks *taskbook.Owners
-	// connections is what the brokers of all configurations know of connections.
+	// connections holds the facts about connections that the brokers of all configurations share.
 	connections *broker.Memory
-	// conversations are the sessions of MCP that the gateway began.
+	// conversations holds the sessions of MCP that the gateway began.
 	conversations conversations
-	// toolPins are the tools that servers are known to have.
+	// toolPins holds the known tools of servers.
 	toolPins toolPins
-	// limits are the rate limits, with their counters.
+	// limits holds the rate limits, with their counters.
 	limits *Limits
-	// models are what organizations' callers can ask for; breakers leave failing providers alone.
+	// models holds the models that organizations' callers can ask for; breakers keep calls away from failing providers.
 	models   *cache.Cache[*Models]
 	breakers *llmroute.Breakers
-	// noStreamOptions are the models that know no stream_options.
+	// noStreamOptions holds the models that do not know stream_options.
 	noStreamOptions *llmroute.Refusals
 	// trail is the audit log.
 	trail trail
-	// usage is what models were used, and what is left of budgets.
+	// usage holds the usage of models, and the remains of budgets.
 	usage usageBook
 	// tests counts the tests of servers.
 	tests *window.Counters
@@ -139,7 +140,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 		cancel := r.remote.OnClock(r.clock.told)
 		unsubscribeClock = func() {
 			cancel()
-			clockAhead.Set(0) // a store that is still open tells again
+			clockAhead.Set(0) // a store that is still open sets it again
 		}
 	}
 	if r.remote == nil {
@@ -154,13 +155,13 @@ func openResources(opener StoreOpener) (*resources, error) {
 		unsubscribeJudge()
 		unsubscribe()
 		r.closeCaches()
-		_ = r.trail.close() // what is not shipped stays in the journal
+		_ = r.trail.close() // records that are not shipped stay in the journal
 		_ = store.Close()
 	}
 	return r, nil
 }
 
-// sweepTasks has tasks forgotten that are over.
+// sweepTasks deletes tasks that are over, at intervals.
 func (r *resources) sweepTasks() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var sweeping sync.WaitGroup
@@ -173,14 +174,16 @@ func (r *resources) sweepTasks() (end func()) {
 	}
 }
 
-// Numbers of facts kept in memory. A server is about 1 KiB, a verified token too, and a person 2.5 KiB.
+// These are the numbers of facts that are kept in memory. A server takes about 1 KiB, a verified token too, and a
+// person 2.5 KiB.
 const (
 	keptServers = 50_000
 	keptRules   = 200_000 // of compiled policies; one with a condition is some KiB
 	keptCallers = 50_000
 	keptPeople  = 50_000
 	keptAgents  = 50_000
-	// peopleKnownFor is how long the store is not asked about somebody again: it notes when they were last seen.
+	// peopleKnownFor is the time after which the store is asked about a person again: the store notes when they were last
+	// seen.
 	peopleKnownFor = time.Minute
 )
 

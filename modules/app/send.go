@@ -9,9 +9,9 @@ import (
 	"github.com/durward-gateway/durward/internal/forward"
 )
 
-// SendWith sends a request with the caller's credential, and once more when the upstream answered 401 and a refresh gave
-// another credential: an upstream that asks for credentials has executed nothing. An upstream that refuses that one too
-// is broker.ErrNotConnected. A 401 is never returned as an answer.
+// SendWith sends a request with the caller's credential, and once more when the upstream answered 401 and a refresh
+// gave another credential: an upstream that asks for credentials has executed nothing. The error is
+// broker.ErrNotConnected when the upstream refuses that one too. A 401 is never returned as an answer.
 func SendWith(ctx context.Context, source CredentialSource, credential broker.Credential,
 	send func(broker.Credential) (*forward.Response, error),
 ) (*forward.Response, error) {

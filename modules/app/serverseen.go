@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// noteEvery is how often it is noted that a server answers. Requests in between write nothing.
+	// noteEvery is the interval at which an answer of a server is noted. Requests in between write nothing.
 	noteEvery = time.Minute
-	// noteChange is how long after a note another one is made because something has changed: a server that answers now and then
-	// must not be written about with each request.
+	// noteChange is the least time between two notes when the state has changed: a server that answers only now and then
+	// must not cause a write with each request.
 	noteChange = 5 * time.Second
 )
 
@@ -32,7 +32,7 @@ type sight struct {
 	modern  atomic.Bool
 }
 
-// load takes over what the store has noted.
+// load takes over the notes in the store.
 func (s *sight) load(server *storage.Server) {
 	s.noted.Store(server.LastSeenAt.Unix())
 	s.modern.Store(server.Modern)
@@ -41,7 +41,7 @@ func (s *sight) load(server *storage.Server) {
 	}
 }
 
-// due reports whether what was seen at a time is to be noted. The one that is told so calls noted.
+// due reports whether an observation is to be noted now. A caller that gets true must call noted.
 func (s *sight) due(now time.Time, problem string) bool {
 	was := ""
 	if p := s.problem.Load(); p != nil {
@@ -73,7 +73,7 @@ func (c *Call) NoteAnswer(status int) {
 	c.note(true, fmt.Sprintf("The server, or a proxy before it, fails (status %d). Its own log says why.", status))
 }
 
-// NoteFailure notes that the call's server did not answer, or not in a way that can be used.
+// NoteFailure notes that the call's server did not answer, or that its answer could not be used.
 func (c *Call) NoteFailure(err error) {
 	if c.known == nil || c.known.url == nil {
 		return
@@ -89,7 +89,8 @@ func (c *Call) NoteFailure(err error) {
 	}
 }
 
-// TextCredentialWanted tells a user of a server that asks for a credential although its directory entry names none.
+// TextCredentialWanted is the message for a user of a server that asks for a credential although its directory entry
+// names none.
 const TextCredentialWanted = "The server asks for a credential, and the gateway has not been told of any. An administrator has to set the provider of its directory entry."
 
 // WantsCredential notes, for the administrator, that the call's server asks for a credential although its directory entry names
@@ -100,7 +101,7 @@ func (c *Call) WantsCredential(logger *zap.Logger) {
 	c.note(true, "The server asks for a credential (401), and its directory entry says that it needs none. Test the server to see which provider to set.")
 }
 
-// note writes about the server, beside the call and seldom: a request on a warm node touches no database.
+// note writes the observation of a server, in the background and seldom: a request on a warm node touches no database.
 func (c *Call) note(answered bool, problem string) {
 	if c.known == nil {
 		return
@@ -111,7 +112,7 @@ func (c *Call) note(answered bool, problem string) {
 	}
 	server := &c.known.server
 	noting := c.Core.beside(func(ctx context.Context) {
-		defer sight.done(now, problem) // also when the store was away: the next note is a minute later
+		defer sight.done(now, problem) // also when the store could not be reached: the next note is a minute later
 		var seen time.Time
 		if answered {
 			seen = now

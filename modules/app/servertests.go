@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// testRequest bounds a request of a test of a server.
+	// testRequest is the longest time for a request of a test of a server.
 	testRequest = 5 * time.Second
-	// testsPerMinute is how many servers an organization's administrators may have tested within a minute, creation included. What
-	// a test says of an address would otherwise scan ports (S10).
+	// testsPerMinute is the number of tests of servers that an organization's administrators may cause within a minute,
+	// creation included. Without this limit the results could be used to scan ports (S10).
 	testsPerMinute = 30
-	// testsAtOnce bounds the tests that a node runs at a time.
+	// testsAtOnce is the number of tests that a node runs at a time.
 	testsAtOnce = 16
 )
 
-// ServerTests tests servers, within bounds.
+// ServerTests tests servers, within limits.
 type ServerTests struct {
 	prober   *probe.Prober
 	counters *window.Counters
@@ -37,7 +37,7 @@ func NewServerTests(guard Guard, counters *window.Counters) *ServerTests {
 	}
 }
 
-// begin counts a test, unless there may be none now. done must be called after it.
+// begin counts a test, unless none is allowed now. done must be called after it.
 func (t *ServerTests) begin(organization string) (done func(), ok bool) {
 	select {
 	case t.running <- struct{}{}:
@@ -52,8 +52,8 @@ func (t *ServerTests) begin(organization string) (done func(), ok bool) {
 	return func() { <-t.running }, true
 }
 
-// TestServer asks a server what it is, with the credential that apply puts on requests, and notes what came of it. It
-// reports false when there are too many tests.
+// TestServer connects to a server, with the credential that apply puts on requests, and notes the result. It reports
+// false when there are too many tests.
 func (c *Core) TestServer(ctx context.Context, server *storage.Server, apply func(*http1.Request) error) (report probe.Report, ok bool) {
 	done, ok := c.Tests.begin(server.OrganizationID)
 	if !ok {
@@ -72,7 +72,7 @@ func (c *Core) TestServer(ctx context.Context, server *storage.Server, apply fun
 	if report.Problem != "" {
 		problem = report.Message
 	}
-	// It is to be noted although the client may have gone, and was recorded before.
+	// The result is noted even when the client is gone; the request itself was recorded before.
 	noting, cancel := context.WithTimeout(storage.WithAudit(context.WithoutCancel(ctx), nil), noteTimeout)
 	defer cancel()
 	if err := c.Store.NoteServer(noting, server.OrganizationID, server.ID, seen, problem); err != nil {

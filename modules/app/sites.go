@@ -15,10 +15,10 @@ import (
 	"github.com/durward-gateway/durward/internal/loopback"
 )
 
-// handlerMarker is how the gateway's handlers appear in the JSON of a route.
+// handlerMarker is the beginning of the names of the gateway's handlers in the JSON of a route.
 const handlerMarker = `"durward_`
 
-// site is what a Caddy server says about the address of the gateway.
+// site holds the settings of a Caddy server for the address of the gateway.
 type site struct {
 	listen []string
 	hosts  []string // of the route's host matchers; none: any host
@@ -26,8 +26,8 @@ type site struct {
 }
 
 // gatewaySites lists the sites that hold handlers of the gateway. ctx is that of such a handler being provisioned: the
-// HTTP app above it is found among the modules it descends from. Handlers that were provisioned before the first of ours
-// are no longer written out, but those are none of ours.
+// HTTP app above it is found among the modules it descends from. Handlers that were provisioned before the first one of
+// the gateway are no longer in the JSON, but none of those is the gateway's.
 func gatewaySites(ctx caddy.Context) []site {
 	var sites []site
 	for _, module := range ctx.Modules() {
@@ -42,15 +42,16 @@ func gatewaySites(ctx caddy.Context) []site {
 	return sites
 }
 
-// Bounds of how long a request's body may take: so long, and a second more for each so many bytes that have come (contract 4.3).
-// A body that drips would hold its connection, and the configuration that answers it, for as long as its sender likes.
+// These are the bounds for the time of a request's body: this long, and a second more for each so many bytes that have
+// come (contract 4.3). Without them a slowly sent body would hold its connection, and its configuration, for as long as
+// its sender likes.
 const (
 	bodyTime = 30 * time.Second
 	bodyRate = 16 << 10 // bytes a second
 )
 
-// boundBodies sets these bounds, as Caddy's `read_body_idle` does, where the operator has set none: on all of a server, also for
-// addresses that are not the gateway's.
+// boundBodies sets these bounds, as Caddy's `read_body_idle` does, when the operator has set none. They apply to a
+// whole server, also to addresses that are not the gateway's.
 func boundBodies(ctx caddy.Context) {
 	for _, module := range ctx.Modules() {
 		app, ok := module.(*caddyhttp.App)
@@ -66,7 +67,7 @@ func boundBodies(ctx caddy.Context) {
 }
 
 // sitesOf lists the routes of a server that hold the gateway. Named routes and error routes can be reached from every
-// route: they stand for the whole server.
+// route, so they count for the whole server.
 func sitesOf(server *caddyhttp.Server) []site {
 	var sites []site
 	for _, route := range server.Routes {
@@ -102,8 +103,8 @@ func hostsOf(route caddyhttp.Route) []string {
 	return hosts
 }
 
-// servedPlain: Caddy has decided by now which servers have no part in automatic HTTPS; hosts written as http:// are
-// skipped by it.
+// servedPlain reports whether a server serves the hosts without TLS. Caddy has decided by now which servers have no
+// part in automatic HTTPS; it skips hosts written as http://.
 func servedPlain(server *caddyhttp.Server, hosts []string) bool {
 	auto := server.AutoHTTPS
 	if auto == nil || len(server.TLSConnPolicies) > 0 {
@@ -113,7 +114,8 @@ func servedPlain(server *caddyhttp.Server, hosts []string) bool {
 	return auto.Disabled || skipped
 }
 
-// requireLoopback refuses a development identity provider on a site that others could reach, or that cannot be seen.
+// requireLoopback refuses a development identity provider on a site that other machines could reach, or that is not in
+// the JSON.
 func requireLoopback(ctx caddy.Context) error {
 	sites := gatewaySites(ctx)
 	if len(sites) == 0 {

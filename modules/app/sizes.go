@@ -6,7 +6,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Sizes are upper bounds in bytes, of 1 GiB at the most. A zero member takes its default.
+// Sizes holds upper bounds in bytes, of 1 GiB at the most. A zero member takes its default.
 type Sizes struct {
 	// The largest request body of the platform API. Default: 1048576 (1 MiB).
 	API int64 `json:"api,omitempty"`
@@ -26,13 +26,13 @@ type Sizes struct {
 // mcpEventFactor keeps the proportion of the two defaults (1 MiB on /sse, 16 MiB on /mcp) when an operator changes one word.
 const mcpEventFactor = 16
 
-// MCPEvent is the bound of one event on /mcp.
+// MCPEvent returns the bound of one event on /mcp.
 func (s Sizes) MCPEvent() int64 { return s.Event * mcpEventFactor }
 
-// maxSize is the largest bound: what is bounded is held in memory.
+// maxSize is the largest bound: everything within a bound is held in memory.
 const maxSize = 1 << 30
 
-// bound is one of the sizes under its word.
+// bound is one of the sizes and its word.
 type bound struct {
 	word     string
 	value    *int64
@@ -64,7 +64,7 @@ func (s *Sizes) Set(word, size string) error {
 	return fmt.Errorf("unrecognized size %q; known are api, meta, mcp, sse, llm, event", word)
 }
 
-// check refuses bounds that could not be set by word. s may be nil.
+// check refuses bounds that Set would refuse. s may be nil.
 func (s *Sizes) check() error {
 	if s == nil {
 		return nil

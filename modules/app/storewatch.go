@@ -16,7 +16,7 @@ import (
 var storeFailing = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "durward", Name: "store_failing",
 	Help: "1 while requests are refused because the store is away, out of time, full or read-only."})
 
-// tellOfStore puts what is known of a store into the log, once for all requests that are refused for it.
+// tellOfStore returns a function that logs the state of a store, once for all requests that are refused because of it.
 func tellOfStore(logger func() *zap.Logger) func(storewatch.Told) {
 	return func(told storewatch.Told) {
 		lasts, refused := zap.Duration("for", told.Lasted), zap.Int("refused", told.Refused)
@@ -30,8 +30,8 @@ func tellOfStore(logger func() *zap.Logger) func(storewatch.Told) {
 	}
 }
 
-// LogFailure logs why a request is answered with an error. When it is the store, the log says so once for all requests, and
-// of each for debugging only.
+// LogFailure logs why a request is answered with an error. When the store is the cause, the log has it once for all
+// requests, and for each request only at debug level.
 func (c *Core) LogFailure(logger *zap.Logger, doing string, err error, fields ...zap.Field) {
 	fields = append(fields, zap.Error(err))
 	if !c.storeRefuses(err) {
@@ -41,7 +41,7 @@ func (c *Core) LogFailure(logger *zap.Logger, doing string, err error, fields ..
 	logger.Debug(doing, fields...)
 }
 
-// storeRefuses reports whether it is the store that keeps a request from being served, and has noted that.
+// storeRefuses reports whether the store keeps a request from being served, and notes that.
 func (c *Core) storeRefuses(err error) bool {
 	if !errors.Is(err, storage.ErrUnavailable) || c.resources == nil {
 		return false
@@ -53,7 +53,7 @@ func (c *Core) storeRefuses(err error) bool {
 	return true
 }
 
-// LogUnavailable logs why a request is answered with 503: the store is why, or its client has gone.
+// LogUnavailable logs why a request is answered with 503: because of the store, or because its client is gone.
 func LogUnavailable(r *http.Request, logger *zap.Logger, doing string, err error) {
 	method := zap.String("method", r.Method)
 	if call, ok := CallOf(r); ok && errors.Is(err, storage.ErrUnavailable) {

@@ -24,8 +24,8 @@ type Streams struct {
 	Idle caddy.Duration `json:"idle,omitempty"`
 	// How long calls may run on once the process is to exit; event streams end within half of it. Default: 30s.
 	Drain caddy.Duration `json:"drain,omitempty"`
-	// How long the process goes on as before once it is to exit, while /readyz answers 503: as long as what balances the load
-	// takes to notice. Calls and streams have `drain` after it. Default: none.
+	// How long the process goes on as before once it is to exit, while /readyz answers 503: as long as what balances the
+	// load takes to notice. Calls and streams have `drain` after it. Default: none.
 	ExitDelay caddy.Duration `json:"exit_delay,omitempty"`
 	// The time between signs of life on a quiet event stream, of /sse and of /mcp. Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
@@ -34,7 +34,8 @@ type Streams struct {
 const (
 	// maxStreams is the largest count: each stream has connections on both sides.
 	maxStreams = 10_000_000
-	// The times' bounds. A sign of life more often than once a second is load, less often than once an hour is none.
+	// These are the bounds of the times. A heartbeat more often than once a second is load; one less often than once an
+	// hour is useless.
 	minStreamTime = time.Second
 	maxStreamTime = 24 * time.Hour
 )
@@ -77,7 +78,7 @@ func (s *Streams) Set(word, value string) error {
 	return nil
 }
 
-// check refuses what could not be set by word. s may be nil.
+// check refuses values that Set would refuse. s may be nil.
 func (s *Streams) check() error {
 	if s == nil {
 		return nil
@@ -114,7 +115,7 @@ func (s *Streams) withDefaults() Streams {
 	return out
 }
 
-// owner returns whose streams those of the call are.
+// owner returns the owner under which the call's streams are counted.
 func (c *Call) owner() streams.Owner {
 	owner := streams.Owner{Organization: c.Caller.OrganizationID, User: c.Caller.UserID}
 	if c.Server != nil { // not of calls to models
@@ -126,8 +127,8 @@ func (c *Call) owner() streams.Owner {
 	return owner
 }
 
-// OpenStream registers the call as under way to its server. The context that it returns ends with the right to the call; it
-// has ended already (streams.EndedFor) when the call may not begin. done must be called.
+// OpenStream registers the call as running at its server. The context that it returns ends with the right to the call;
+// it has ended already (streams.EndedFor) when the call may not begin. done must be called.
 func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Context, done func()) {
 	limits := streams.Limits{PerUser: c.Core.StreamBounds.MaxPerUser, Total: c.Core.StreamBounds.Max}
 	var right streams.Right
@@ -141,7 +142,8 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 	if kind == streams.Listen {
 		done = endWithClient(ctx, done)
 	}
-	// What was written since the caller was proven and the decision made ended only what was registered by then (M22).
+	// Writes since the caller was proven and the decision was made have ended only calls that were registered by then
+	// (M22).
 	err := c.renewStanding(ctx)
 	if err == nil && right != nil && (c.epoch() != c.seen || c.epoch() != c.stood) {
 		var holds bool

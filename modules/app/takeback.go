@@ -11,12 +11,13 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// lateAnswer is for how long the answer to a call that was taken back may still come. Servers need not send one, and clients do
-// not read it (2025-11-25, basic/utilities/cancellation, "Behavior Requirements"); one that breaks off its work says so at once.
+// lateAnswer is the time for which the answer to a cancelled call may still come. Servers need not send one, and
+// clients do not read it (2025-11-25, basic/utilities/cancellation, "Behavior Requirements"); a server that stops its
+// work says so at once.
 const lateAnswer = 2 * time.Second
 
-// EndTakenBack ends the wait for the answers to calls that the request's messages take back. Without that they would hold the end
-// of the process, which waits for calls. Only a session tells whose ids they are.
+// EndTakenBack ends the wait for the answers to calls that the request's messages cancel. Without that they would delay
+// the end of the process, which waits for calls. Only a session tells to whom the ids belong.
 func (in *Inbound) EndTakenBack() {
 	if in.Session.Upstream == "" {
 		return
@@ -30,7 +31,8 @@ func (in *Inbound) EndTakenBack() {
 	if ids == nil {
 		return
 	}
-	// One look for all of them: a batch that took back a hundred would else keep all streams of the process waiting a hundred times.
+	// One search for all of them: otherwise a batch that cancels a hundred calls would make all streams of the process
+	// wait a hundred times.
 	in.call.Core.Streams.EndCalls(in.call.owner(), streams.Cancelled, func(ctx context.Context) bool {
 		other, ok := ctx.Value(callKey{}).(*Call)
 		return ok && other.Inbound != nil && other.Caller.Agent == in.call.Caller.Agent && sameSession(other.Inbound.Session, in.Session) &&
@@ -38,7 +40,7 @@ func (in *Inbound) EndTakenBack() {
 	}, lateAnswer)
 }
 
-// TakenBack returns the id, as jsonrpc.IDValue has it, of the request that a message takes back.
+// TakenBack returns the id, in the form of jsonrpc.IDValue, of the request that a message cancels.
 func TakenBack(m *jsonrpc.Message) (id string, ok bool) {
 	if m.Method != "notifications/cancelled" {
 		return "", false
@@ -48,12 +50,13 @@ func TakenBack(m *jsonrpc.Message) (id string, ok bool) {
 	return jsonrpc.IDValue(value.Raw()), ok
 }
 
-// sameSession compares what names a session.
+// sameSession compares the identifying parts of sessions.
 func sameSession(a, b mcpsession.Session) bool {
 	return a.Upstream == b.Upstream && a.Own == b.Own && a.Guided == b.Guided
 }
 
-// asks reports whether the request is the one of that id. Of several in one request the others may still be waited for.
+// asks reports whether the request is the one of that id. It is false for a batch: its other requests may still be
+// waited for.
 func (in *Inbound) asks(id string) bool {
 	m := in.Single()
 	return m != nil && m.Kind == jsonrpc.Request && jsonrpc.IDValue(m.ID) == id

@@ -18,17 +18,17 @@ const (
 	keptPins     = 10_000    // servers whose pins are in memory
 	keptPinNames = 1_000_000 // and tools of them all together
 	keptWatches  = 10_000    // servers whose unwritten observations are in memory
-	// noteTimeout bounds writing what lists showed.
+	// noteTimeout is the longest time for writing the observations of lists.
 	noteTimeout = 30 * time.Second
-	// pinnedAtOnce and pinnedBytes are how many tools, and how much of their definitions, one transaction writes: others
-	// wait for it.
+	// pinnedAtOnce and pinnedBytes limit the tools, and the size of their definitions, that one transaction writes: other
+	// writes wait for it.
 	pinnedAtOnce = 500
 	pinnedBytes  = 1 << 20
-	// maxChangeEvents is how many changed tools of one list have a record of their own in the audit log.
+	// maxChangeEvents is the number of changed tools of one list that get a record of their own in the audit log.
 	maxChangeEvents = 20
 )
 
-// toolPins is what is known of the tools of all servers of a store.
+// toolPins holds the known tools of all servers of a store.
 type toolPins struct {
 	pins *cache.Cache[*toolpin.Pins]
 
@@ -60,7 +60,7 @@ func (t *toolPins) watch(key watchKey, now time.Time) *toolpin.Watch {
 	return w
 }
 
-// forget makes room: of those that know nothing, and else of any one.
+// forget makes room: it drops entries without knowledge first, and otherwise any one.
 func (t *toolPins) forget(now time.Time) {
 	for key, w := range t.watches {
 		if w.Idle(now) {
@@ -75,14 +75,15 @@ func (t *toolPins) forget(now time.Time) {
 	}
 }
 
-// ToolPins is what is known of the tools of a call's server.
+// ToolPins holds the known tools of a call's server.
 type ToolPins struct {
 	core   *Core
 	server *storage.Server
 	watch  *toolpin.Watch
 }
 
-// ToolPins is good for as long as the call's core is pinned, and for any goroutine.
+// ToolPins returns the known tools of the call's server. The result can be used while the call's core is pinned, by any
+// goroutine.
 func (c *Call) ToolPins() *ToolPins {
 	key := watchKey{c.Server.OrganizationID, c.Server.ID}
 	return &ToolPins{core: c.Core, server: c.Server, watch: c.Core.resources.toolPins.watch(key, time.Now())}
@@ -109,7 +110,7 @@ func (p *ToolPins) pins(ctx context.Context) (*toolpin.Pins, error) {
 	return pins, nil
 }
 
-// Withheld reports whether `pin enforce` keeps a tool from being called: it is not what is pinned.
+// Withheld reports whether `pin enforce` keeps a tool from being called, because its definition is not the pinned one.
 func (p *ToolPins) Withheld(ctx context.Context, name string) (bool, error) {
 	if !p.Enforced() {
 		return false, nil
@@ -121,7 +122,7 @@ func (p *ToolPins) Withheld(ctx context.Context, name string) (bool, error) {
 	return p.watch.Withheld(pins, name), nil
 }
 
-// Definition is the hash of a tool as the upstream last described it, "" when it never did.
+// Definition returns the hash of the upstream's last definition of a tool, "" when there was none.
 func (p *ToolPins) Definition(ctx context.Context, name string) (string, error) {
 	pins, err := p.pins(ctx)
 	if err != nil {
@@ -130,7 +131,7 @@ func (p *ToolPins) Definition(ctx context.Context, name string) (string, error) 
 	return p.watch.Definition(pins, name), nil
 }
 
-// Mirrors tells which arguments of a tool travel in headers, by its newest definition. Errors are the store's.
+// Mirrors returns the arguments of a tool that are sent in headers, by its newest definition. Errors are the store's.
 func (p *ToolPins) Mirrors(ctx context.Context, name string) (mcpparam.Tool, error) {
 	pins, err := p.pins(ctx)
 	if err != nil {
@@ -148,9 +149,9 @@ func (p *ToolPins) Observe(ctx context.Context) (*toolpin.Observation, error) {
 	return toolpin.Observe(pins, p.watch, p.Enforced()), nil
 }
 
-// Note ends the reading of a list. What is new or changed is written: in the background, or, with `pin enforce`, before
-// Note returns, and then the list must be read again, for others of its tools may be shown. An error means, with
-// `pin enforce`, that it is not known what may be.
+// Note ends the reading of a list. New and changed tools are written. Without `pin enforce` this happens in the
+// background. With it they are written before Note returns, and the list must then be read again, because other tools
+// of it may be shown. With `pin enforce` an error means that the tools that may be shown are not known.
 func (p *ToolPins) Note(ctx context.Context, o *toolpin.Observation) (again bool, err error) {
 	list := o.End(time.Now())
 	switch {
@@ -164,8 +165,9 @@ func (p *ToolPins) Note(ctx context.Context, o *toolpin.Observation) (again bool
 	return written || list.Torn, err
 }
 
-// write reports false when nothing could be written because too much was: what is new or changed is seen again with the
-// next list. Changes are recorded before they are written: one that could not be recorded is seen again, too.
+// write stores new and changed tools. It reports false when nothing could be written because too much was waiting: the
+// tools are seen again with the next list. Changes are recorded before they are written: a change that could not be
+// recorded is seen again, too.
 func (p *ToolPins) write(ctx context.Context, due []toolpin.Noted) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
@@ -176,7 +178,7 @@ func (p *ToolPins) write(ctx context.Context, due []toolpin.Noted) (bool, error)
 		return false, err
 	}
 	if due = pins.Due(due); len(due) == 0 {
-		return true, nil // another list was quicker
+		return true, nil // another list was written first
 	}
 	if !p.watch.MayWrite(time.Now()) {
 		return false, nil
@@ -195,7 +197,7 @@ func (p *ToolPins) write(ctx context.Context, due []toolpin.Noted) (bool, error)
 	return true, nil
 }
 
-// portion is the first of what is due, as many as one transaction writes, and at least one.
+// portion returns the first due tools, as many as one transaction writes, and at least one.
 func portion(due []toolpin.Noted) (tools []storage.ObservedTool) {
 	size := 0
 	for i := range due {
@@ -208,7 +210,8 @@ func portion(due []toolpin.Noted) (tools []storage.ObservedTool) {
 	return tools
 }
 
-// recordChanges puts changed tools into the audit log: the first ones by themselves, and how many others there are.
+// recordChanges puts changed tools into the audit log: one record for each of the first ones, and the number of the
+// others.
 func (p *ToolPins) recordChanges(ctx context.Context, due []toolpin.Noted) error {
 	count := 0
 	for i := range due {

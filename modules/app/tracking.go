@@ -12,8 +12,8 @@ import (
 // maxTracking is the longest tracking tag, in bytes.
 const maxTracking = 256
 
-// TrackingTag returns the client's tracking tag, for the log: the value of a header whose name ends in -session-id, other
-// than Mcp-Session-Id. ok is false when one is too long or not visible ASCII (CVE-2025-25294: what is logged is read by
+// TrackingTag returns the client's tracking tag, for the log: the value of a header whose name ends in -session-id,
+// other than Mcp-Session-Id. ok is false when one is too long or not visible ASCII (CVE-2025-25294: logs are read by
 // programs). It is never forwarded and never an identity.
 func TrackingTag(h http.Header) (tag string, ok bool) {
 	for name, values := range h {
@@ -33,10 +33,12 @@ func TrackingTag(h http.Header) (tag string, ok bool) {
 	return tag, true
 }
 
-// TraceID is the id of the trace that a request is a part of; "" when it is of none. Without Caddy's own tracing it is what
-// the client says (W3C Trace Context, section 3.2), which goes on to the upstream too: a tag like the other, never an identity.
+// TraceID returns the id of the trace that a request belongs to; "" when it belongs to none. Without Caddy's own
+// tracing it is the client's (W3C Trace Context, section 3.2), which goes on to the upstream too. It is a tag like the
+// other, never an identity.
 func TraceID(ctx context.Context, h http.Header) string {
-	// Caddy's tracing says it so, too. The span itself is looked for through all that the connection knows, mostly in vain.
+	// Caddy's tracing sets this variable, too. Looking for the span itself would search all values of the connection,
+	// mostly in vain.
 	said, ok := caddyhttp.GetVar(ctx, "trace_id").(string)
 	if !ok {
 		values := h["Traceparent"]

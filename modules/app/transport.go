@@ -16,8 +16,8 @@ import (
 
 // Transport tunes the connections to upstreams in the words of Caddy's `transport http`: dial_timeout,
 // response_header_timeout, max_response_header, read_buffer, write_buffer, versions, keepalive, keepalive_idle_conns,
-// keepalive_idle_conns_per_host, max_conns_per_host, read_timeout (an answer that is silent for so long ends) and the tls
-// ones. The others are refused: where a connection goes and through what is not a handler's to change.
+// keepalive_idle_conns_per_host, max_conns_per_host, read_timeout (an answer that is silent for that long ends) and the
+// tls ones. The others are refused: a handler may not change the target of a connection or the way to it.
 //
 // Requests go out over an HTTP/1.1 client of the gateway's own, and over Go's net/http when `client` is net_http or
 // `versions` names 2. Only net/http has buffers of a size that can be chosen.
@@ -34,8 +34,9 @@ func (t *Transport) netHTTP() bool {
 	return t.Client == clientNetHTTP || slices.Contains(t.Versions, "2")
 }
 
-// newForwarder makes the forwarder of a handler. transport may be nil. headerTimeout is how long an answer may take to
-// begin, unless the transport says otherwise; trusted are certificate authorities beside those that are trusted anyway. The returned function frees what is idle.
+// newForwarder makes the forwarder of a handler. transport may be nil. headerTimeout is the longest time until an
+// answer begins, unless the transport sets another; trusted holds certificate authorities in addition to the usual
+// ones. The returned function closes idle connections.
 func (a *App) newForwarder(ctx caddy.Context, transport *Transport, headerTimeout time.Duration, trusted []*x509.Certificate) (*forward.Forwarder, func(), error) {
 	options, limits, err := transport.options(ctx)
 	if err == nil && trusted != nil {
@@ -58,7 +59,7 @@ func (a *App) newForwarder(ctx caddy.Context, transport *Transport, headerTimeou
 	return forward.New(upstreams, limits), upstreams.CloseIdleConnections, nil
 }
 
-// trusting is a TLS configuration that trusts more authorities. base may be nil.
+// trusting returns a TLS configuration that trusts more authorities. base may be nil.
 func trusting(base *tls.Config, trusted []*x509.Certificate) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if base != nil {

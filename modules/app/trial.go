@@ -2,11 +2,12 @@ package app
 
 import "sync/atomic"
 
-// trial is where a process that only tries a configuration keeps what a start would keep elsewhere; nil: it serves.
+// trial is the directory of a process that only tries a configuration. It is used instead of the places where a start
+// keeps its files; nil: the process serves.
 var trial atomic.Pointer[string]
 
-// BeginTrial has this process load configurations as a start does, and write nothing but to that directory. It must be called
-// before one is loaded, and it does not end: what was tried cannot serve.
+// BeginTrial makes this process load configurations as a start does, but write only to that directory. It must be
+// called before a configuration is loaded, and it does not end: a process that tried a configuration cannot serve.
 func BeginTrial(directory string) { trial.Store(&directory) }
 
 // Trial returns the directory of BeginTrial, and whether it was called.

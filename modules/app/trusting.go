@@ -9,16 +9,17 @@ import (
 	"github.com/durward-gateway/durward/internal/forward"
 )
 
-// maxTrusting bounds how many sets of certificate authorities a handler keeps connections for.
+// maxTrusting is the number of sets of certificate authorities for which a handler keeps connections.
 const maxTrusting = 100
 
-// trustingForwarders are a handler's forwarders for upstreams whose directory entries name certificate authorities. Each has
-// connections of its own: what one organization trusts must not vouch for the upstream of another.
+// trustingForwarders are a handler's forwarders for upstreams whose directory entries name certificate authorities.
+// Each has connections of its own: an authority that one organization trusts must not vouch for the upstream of
+// another.
 type trustingForwarders struct {
 	build func([]*x509.Certificate) (*forward.Forwarder, func(), error)
 
 	mu  sync.Mutex
-	all map[string]trustingForwarder // by what is trusted, as PEM
+	all map[string]trustingForwarder // by the trusted authorities, as PEM
 }
 
 type trustingForwarder struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Usage is a configuration's view of what models are used, of what that costs, and of the budgets. A nil one, which only
-// tests have, lets everything through and writes nothing down.
+// Usage is a configuration's view of the usage of models, its cost, and the budgets. A nil Usage, which only tests
+// have, lets everything through and records nothing.
 type Usage struct {
 	meter  *metering.Meter
 	prices *metering.Prices
@@ -23,18 +23,19 @@ type Usage struct {
 	log    *slog.Logger
 }
 
-// usageBook is the part of it that outlives configurations.
+// usageBook is the part of Usage that outlives configurations.
 type usageBook struct {
 	meter *metering.Meter
-	// told is who hears of alerts, and logs: the configuration that started last.
+	// told is the configuration that hears of alerts, and logs: the one that started last.
 	told atomic.Pointer[Usage]
 }
 
-// usageDirectory is where what is not stored yet is kept, in the data directory, for each store apart.
+// usageDirectory is the directory for entries that are not stored yet. It is in the data directory, with one part for
+// each store.
 const usageDirectory = "usage"
 
-// makeUsage makes the book. A configuration that is only tried has a directory of its own: closing the book stores what it finds
-// there, which would go into the store of the trial, and be gone.
+// makeUsage makes the book. A configuration that is only tried has a directory of its own. Closing the book stores the
+// entries it finds there: entries of the real directory would go into the store of the trial, and be lost.
 func (r *resources) makeUsage(opener StoreOpener) (err error) {
 	dir := filepath.Join(caddy.AppDataDir(), "durward")
 	if local, ok := opener.(DataDirectory); ok {
@@ -70,7 +71,7 @@ func (b *usageBook) alert(a metering.Alert) {
 	}
 }
 
-// newUsage reads the prices.
+// newUsage makes the Usage and reads the prices.
 func (a *App) newUsage(core *Core) (*Usage, error) {
 	u := &Usage{meter: a.resources.usage.meter, prices: metering.Shipped(), audit: core.Audit, log: a.slogger}
 	if development := a.Development(); development != nil {
@@ -102,8 +103,8 @@ func (u *Usage) listen(r *resources) {
 	r.usage.meter.Start()
 }
 
-// Reserve sets the estimated cost of a call to a model aside in the budgets that apply to it, as metering.Meter.Reserve
-// does. An error means that nobody knows whether there is room: the call must not be made.
+// Reserve reserves the estimated cost of a call to a model in the budgets that apply to it, as metering.Meter.Reserve
+// does. On an error it is not known whether there is room: the call must not be made.
 func (u *Usage) Reserve(ctx context.Context, c metering.Call) (*metering.Hold, *metering.Refusal, error) {
 	if u == nil {
 		return nil, nil, nil
@@ -111,11 +112,11 @@ func (u *Usage) Reserve(ctx context.Context, c metering.Call) (*metering.Hold, *
 	return u.meter.Reserve(ctx, c, u.prices)
 }
 
-// flushForReaders bounds how long somebody who wants to read the books waits for this node's last entries.
+// flushForReaders is the longest time that a reader of the books waits for this node's last entries.
 const flushForReaders = 2 * time.Second
 
-// Flush brings what this node has written down to the store, for somebody who is about to read there. When that does not
-// work they read what was there before: it is kept, and tried again.
+// Flush writes this node's entries to the store, for a reader of the books. When that fails, the reader sees the
+// earlier state: the entries are kept, and written later.
 func (u *Usage) Flush(ctx context.Context) {
 	if u == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/metering"
 )
 
-// usageCounters shows what the meters of this process have done. It asks them when it is asked.
+// usageCounters shows the counts of the meters of this process. It reads them when Prometheus scrapes.
 var usageCounters = newUsageCollector()
 
 type usageCollector struct {

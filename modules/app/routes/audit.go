@@ -15,7 +15,7 @@ var auditKinds = map[AuditClass]storage.AuditKind{
 	AuditAdminWrite: storage.AuditAdmin, AuditConnection: storage.AuditCredential, AuditApproval: storage.AuditApproval,
 }
 
-// resources are segments of paths and what they are collections of; those without a name say where the API is.
+// resources maps segments of paths to the names of their collections; segments without a name only locate the API.
 var resources = map[string]string{
 	"api": "", "v2": "", "by-slug": "", "llm-gateway": "", "admin": "", "user": "",
 	"servers": "server", "server-directory": "directory_entry", "agents": "agent", "policy": "policy", "policies": "policy", "users": "user", "organizations": "organization",
@@ -26,7 +26,8 @@ var resources = map[string]string{
 
 var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete"}
 
-// event names what a write on a route does: the collection, and the words behind the object or what the method means.
+// event returns the name of a write on a route: the collection, and the words behind the object or the meaning of the
+// method.
 func event(method, path string) string {
 	resource := ""
 	var words []string
@@ -51,10 +52,10 @@ func event(method, path string) string {
 	}
 }
 
-// Event is what a write on the route is recorded as.
+// Event returns the name under which a write on the route is recorded.
 func (r *Route[Q]) Event() string { return event(r.Method, r.Path) }
 
-// entry is the record of a write by the caller.
+// entry returns the record of a write by the caller.
 func (q *Request) entry() storage.AuditEntry {
 	caller := q.Call.Caller
 	e := storage.AuditEntry{Kind: auditKinds[q.audit], Event: event(q.HTTP.Method, q.path), UserID: caller.UserID, Client: caller.Agent, Outcome: "ok", Detail: make(map[string]any)}
@@ -66,7 +67,7 @@ func (q *Request) entry() storage.AuditEntry {
 	}
 	e.TraceID = app.TraceID(q.HTTP.Context(), q.HTTP.Header)
 	for name, value := range q.Params {
-		if len(value) <= 64 { // ids and slugs are no longer
+		if len(value) <= 64 { // ids and slugs are not longer
 			e.Detail[name] = value
 		}
 	}
@@ -89,7 +90,7 @@ func (q *Request) audited() error {
 	return nil
 }
 
-// unchanged records a write that was granted and found nothing to change: no transaction of the store has.
+// unchanged records a granted write that changed nothing: no transaction of the store has recorded it.
 func (q *Request) unchanged() {
 	if q.audit != AuditAdminWrite || q.Record == nil {
 		return
@@ -101,7 +102,7 @@ func (q *Request) unchanged() {
 	}
 }
 
-// sent notes which members a body has, never their values.
+// sent notes the names of a body's members, never their values.
 func (q *Request) sent(body *validate.Object) {
 	if q.Record == nil || body == nil {
 		return
@@ -111,7 +112,7 @@ func (q *Request) sent(body *validate.Object) {
 	}
 }
 
-// unaudited records a write that was refused: by role, by what is there, or for its shape.
+// unaudited records a write that was refused: by role, by the present objects, or for its shape.
 func (q *Request) unaudited(err error) {
 	if q.audit != AuditAdminWrite || err == nil {
 		return
@@ -131,8 +132,8 @@ func (q *Request) unaudited(err error) {
 	q.Core.Audit.RefusedWrite(q.Organization(), q.refusedEntry(status))
 }
 
-// refusedEntry is the record of a write that was refused, with what is known of the body: a role is refused before it is
-// read.
+// refusedEntry returns the record of a write that was refused, with the known facts about the body: a role is refused
+// before the body is read.
 func (q *Request) refusedEntry(status int) storage.AuditEntry {
 	e := q.entry()
 	e.Outcome = "refused"

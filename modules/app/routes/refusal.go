@@ -18,7 +18,7 @@ func Refused(name app.ErrorName, message string) *Refusal {
 	return &Refusal{app.ServiceError{Name: name, Message: message}}
 }
 
-// Missing turns a store's ErrNotFound into what the client is told.
+// Missing replaces a store's ErrNotFound by the answer for the client.
 func Missing(err, answer error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return answer
@@ -26,7 +26,7 @@ func Missing(err, answer error) error {
 	return err
 }
 
-// Conflict is 409 with the field that is taken.
+// Conflict returns a 409 with the field whose value is taken.
 func Conflict(field, message string) *Refusal {
 	return &Refusal{app.ServiceError{Name: app.Conflict, Message: message, Details: map[string]any{"field": field}}}
 }

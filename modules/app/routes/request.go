@@ -14,29 +14,29 @@ import (
 // maxSearch bounds a search, in characters (attack Q05).
 const maxSearch = 255
 
-// Request is one request that was admitted to its route. It collects what is wrong with its path, query and body, so
-// that a client sees all of it at once.
+// Request is one request that was admitted to its route. It collects the problems of its path, query and body, so that
+// a client sees all of them at once.
 type Request struct {
 	HTTP   *http.Request
 	Call   *app.Call
 	Core   *app.Core
-	Record *storage.AuditEntry // what the next write is recorded as; nil on routes that write nothing
+	Record *storage.AuditEntry // the record of the next write; nil on routes that write nothing
 	Params map[string]string
 	Query  *validate.Query
 
-	path        string // as the table has it
+	path        string // as written in the table
 	role        Role
 	audit       AuditClass
 	shapeStatus int
 
 	problems validate.Problems
-	failure  error // what else went wrong while reading it
+	failure  error // another error while reading the request
 }
 
-// Context is the request's; writes to the store under it are recorded.
+// Context returns the request's context; writes to the store under it are recorded.
 func (q *Request) Context() context.Context { return q.HTTP.Context() }
 
-// Organization is the caller's.
+// Organization returns the caller's organization.
 func (q *Request) Organization() string { return q.Call.Caller.OrganizationID }
 
 // ID reads a path parameter that is a uuid.
@@ -49,7 +49,7 @@ func (q *Request) ID(name string) string {
 // Search reads the parameter that narrows a list.
 func (q *Request) Search() string { return q.Query.Text("search", validate.Text{Max: maxSearch}).Value }
 
-// Page reads which page of a list is wanted.
+// Page reads the requested page of a list.
 func (q *Request) Page() storage.PageRequest {
 	number, limit := q.Query.Page()
 	return storage.PageRequest{Number: number, Limit: limit}
@@ -68,7 +68,7 @@ func (q *Request) Instant(name string) time.Time {
 	return at.UTC()
 }
 
-// Note keeps what is wrong with the request; it does nothing with nil.
+// Note keeps a problem of the request; it does nothing with nil.
 func (q *Request) Note(err error) {
 	var problems validate.Problems
 	switch {
@@ -79,7 +79,8 @@ func (q *Request) Note(err error) {
 	}
 }
 
-// Wrong is all that was noted, nil when nothing. An error that is not about the request's shape comes first.
+// Wrong returns all noted problems, nil when there are none. An error that is not about the request's shape comes
+// first.
 func (q *Request) Wrong() error {
 	if q.failure != nil {
 		return q.failure
@@ -87,8 +88,8 @@ func (q *Request) Wrong() error {
 	return q.problems.Err()
 }
 
-// Shape is all that is wrong with the path and the query, nil when nothing. What administrators read takes no parameter that it does
-// not know (contract 4.4).
+// Shape returns all problems of the path and the query, nil when there are none. Routes that administrators read refuse
+// unknown parameters (contract 4.4).
 func (q *Request) Shape() error {
 	if q.role == Admin && q.HTTP.Method == http.MethodGet {
 		q.Query.NoOthers()
@@ -97,8 +98,8 @@ func (q *Request) Shape() error {
 	return q.Wrong()
 }
 
-// Read reads the body with fields and returns all that is wrong with path, query and body. A body of the wrong type or
-// size is refused before anything else is looked at.
+// Read reads the body with fields and returns all problems of path, query and body. A body of the wrong type or size is
+// refused before anything else is checked.
 func (q *Request) Read(emptyAllowed bool, fields func(*validate.Object)) error {
 	body, err := app.ReadJSON(q.HTTP, q.Core.Sizes.API, emptyAllowed)
 	q.Note(q.Query.Err())

@@ -1,5 +1,6 @@
-// Package routes is what the families of the API share: the table that declares who may call which address, whose
-// objects it sees and how it is audited; the way of a request through it; and how requests are read and refused.
+// Package routes holds the common part of the families of the API: the table of addresses, the way of a request through
+// it, and the reading and refusing of requests. The table declares who may call an address, whose objects it sees and
+// how it is audited.
 package routes
 
 import (
@@ -12,18 +13,19 @@ import (
 // API is a family of the API. It needs durward_auth before it.
 type API[Q any] struct {
 	Table Table[Q]
-	// Of makes the family's own request of a request that was admitted to its route.
+	// Of makes the family's own request from a request that was admitted to its route.
 	Of func(*Request) Q
-	// Refuse answers an error of a route, and what cannot be read.
+	// Refuse answers an error of a route, and a request that cannot be read.
 	Refuse func(w http.ResponseWriter, r *http.Request, err error)
-	// ShapeStatus is what requests of the wrong shape are answered with.
+	// ShapeStatus is the status of the answer to requests of the wrong shape.
 	ShapeStatus int
 }
 
-// Created is what a route returns to answer 201.
+// Created is the result of a route that answers 201.
 type Created struct{ Body any }
 
-// Streamed is what a route returns to write its answer itself. An error is for API.Refuse: nothing was written then.
+// Streamed is the result of a route that writes its answer itself. On an error nothing was written; the error is for
+// API.Refuse.
 type Streamed func(http.ResponseWriter) error
 
 var errRole = Refused(app.Forbidden, "This needs the role of an administrator")
@@ -65,7 +67,7 @@ func (a API[Q]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer writes what a route returned. An error is that of a streamed answer before its first byte.
+// answer writes the result of a route. An error is that of a streamed answer before its first byte.
 func answer(w http.ResponseWriter, body any) error {
 	switch body := body.(type) {
 	case nil:
@@ -81,7 +83,7 @@ func answer(w http.ResponseWriter, body any) error {
 	return nil
 }
 
-// admit holds the caller against what the route demands, or answers the refusal.
+// admit checks the caller against the demands of the route, or answers the refusal.
 func (q *Request) admit(w http.ResponseWriter, role Role) bool {
 	require := app.AuthenticatedCall
 	if role == Public {

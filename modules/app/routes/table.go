@@ -6,39 +6,39 @@ import (
 	"strings"
 )
 
-// Role is who may call a route.
+// Role is the role that a caller of a route needs.
 type Role string
 
-// Roles.
+// These are the roles.
 const (
 	Public Role = "public" // without a token
 	User   Role = "user"   // every user of the organization
 	Admin  Role = "admin"  // those with the issuer's administrator role
 )
 
-// OrganizationRule is whose objects a route works on.
+// OrganizationRule names the organization whose objects a route works on.
 type OrganizationRule string
 
-// Rules of organizations.
+// These are the rules of organizations.
 const (
 	NoOrganization  OrganizationRule = "none"
-	OwnOrganization OrganizationRule = "own" // the caller's only; another's are answered like unknown ones
+	OwnOrganization OrganizationRule = "own" // only the caller's organization; objects of others are answered like unknown ones
 )
 
-// AuditClass is what kind of event a request on a route is.
+// AuditClass is the kind of event that a request on a route is.
 type AuditClass string
 
-// Classes of events.
+// These are the classes of events.
 const (
 	AuditNone       AuditClass = "none"
 	AuditRead       AuditClass = "read"
 	AuditConnection AuditClass = "connection" // of a credential of the caller's own: a connection, a key
 	AuditAdminWrite AuditClass = "admin_write"
-	AuditApproval   AuditClass = "approval" // a word on a held call
+	AuditApproval   AuditClass = "approval" // a decision on a held call
 )
 
-// Route is one operation. Serve returns the body of a 200, nil for a 204, [Created], [Streamed], or why the request is
-// refused. Q is the family's own request.
+// Route is one operation. Serve returns the body of a 200, nil for a 204, [Created], [Streamed], or the error with
+// which the request is refused. Q is the family's own request.
 type Route[Q any] struct {
 	Method       string
 	Path         string // segments in braces are parameters
@@ -53,7 +53,7 @@ func At[Q any](method, path string, role Role, organization OrganizationRule, au
 	return Route[Q]{method, path, role, organization, audit, serve}
 }
 
-// check reports what a route leaves unsaid (attack R07).
+// check reports the parts of a route that are not declared (attack R07).
 func (r Route[Q]) check() error {
 	switch {
 	case r.Method == "" || !strings.HasPrefix(r.Path, "/") || r.Serve == nil:
@@ -70,14 +70,14 @@ func (r Route[Q]) check() error {
 	return nil
 }
 
-// Address is all operations on one path.
+// Address holds all operations on one path.
 type Address[Q any] struct {
 	Segments []string
 	Methods  map[string]*Route[Q]
 	Allow    string // value of Allow: its methods
 }
 
-// Table is addresses in the order in which they are tried: literal segments come before parameters.
+// Table holds addresses in the order in which they are tried: literal segments come before parameters.
 type Table[Q any] []*Address[Q]
 
 // MustTable makes the table of routes. It panics on a route that is not declared in full, or twice.

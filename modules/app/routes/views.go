@@ -2,7 +2,7 @@ package routes
 
 import "time"
 
-// Instant is a time as the API writes it: RFC 3339 in UTC, always with six digits of a second.
+// Instant is a time in the form of the API: RFC 3339 in UTC, always with six digits of a second.
 type Instant time.Time
 
 // MarshalJSON implements json.Marshaler.
@@ -18,7 +18,7 @@ func List[T any](values []T) []T {
 	return values
 }
 
-// Optional is a text, or null when it is empty.
+// Optional returns a text, or null when it is empty.
 func Optional(text string) *string {
 	if text == "" {
 		return nil
@@ -26,7 +26,7 @@ func Optional(text string) *string {
 	return &text
 }
 
-// OptionalInstant is a time, or null when it is zero.
+// OptionalInstant returns a time, or null when it is zero.
 func OptionalInstant(t time.Time) *Instant {
 	if t.IsZero() {
 		return nil
