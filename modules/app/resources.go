@@ -22,7 +22,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// pool keeps the values that must outlive a configuration.
+// pool keeps the values that must outlive a configuration. Each value is keyed by the facts that identify it, so that a
+// reload that changes one thing loses nothing else.
 var pool = caddy.NewUsagePool()
 
 // desk brings answers of the gateway's own to open streams of MCP 2024-11-05, of any configuration.

@@ -24,8 +24,8 @@ type Streams struct {
 	Idle caddy.Duration `json:"idle,omitempty"`
 	// How long calls may run on once the process is to exit; event streams end within half of it. Default: 30s.
 	Drain caddy.Duration `json:"drain,omitempty"`
-	// How long the process goes on as before once it is to exit, while /readyz answers 503: as long as what balances the
-	// load takes to notice. Calls and streams have `drain` after it. Default: none.
+	// How long the process goes on as before once it is to exit, while /readyz answers 503: as long as load balancers take
+	// to notice. Calls and streams have `drain` after it. Default: none.
 	ExitDelay caddy.Duration `json:"exit_delay,omitempty"`
 	// The time between signs of life on a quiet event stream, of /sse and of /mcp. Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`

@@ -24,8 +24,8 @@ const (
 		"an administrator of the gateway can see in its log which claim it is"
 )
 
-// authenticate sets the caller, or answers the refusal and reports it. Every error path refuses: an error that is not
-// known to be the client's fault is a 503, never an anonymous caller (CVE-2026-59822).
+// authenticate sets the caller, or answers the refusal and reports that it did. Every error path refuses: an error that
+// is not known to be the client's fault is a 503, never an anonymous caller (CVE-2026-59822).
 func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
 	at := surfaceOf(r.URL.Path)
 	presented := presented(r.Header, at)
@@ -45,7 +45,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	}
 	var many *app.TooManyFailures
 	switch {
-	case errors.As(err, &many): // not recorded, nor logged: it is as much as somebody cares to send
+	case errors.As(err, &many): // neither recorded nor logged: its sender can repeat it without limit
 		h.count(call, "limited")
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(many.Wait.Seconds()))))
 		h.refuse(w, r, app.RateLimitExceeded, "Too many credentials were wrong; try again later")
@@ -94,7 +94,7 @@ func (h *Handler) count(call *app.Call, result string) {
 	call.Core.Metrics.CountAuthentication(result)
 }
 
-// resource is the audience that is good on this path only, besides the gateway's own: the URL of the MCP server.
+// resource returns the audience that is valid on this path only, besides the gateway's own: the URL of the MCP server.
 func resource(r *http.Request, core *app.Core) string {
 	if prefix, name, ok := app.ProxiedName(r.URL.Path); ok && prefix == app.MCPPrefix {
 		return core.PublicURL + app.MCPPrefix + name
@@ -102,8 +102,8 @@ func resource(r *http.Request, core *app.Core) string {
 	return ""
 }
 
-// resolveServer sets the server of a proxied path, or answers the refusal and reports it. A client that may not use servers
-// is not told which there are.
+// resolveServer sets the server of a proxied path, or answers the refusal and reports that it did. A client that may
+// not use servers does not learn which servers exist.
 func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
 	_, name, ok := app.ProxiedName(r.URL.Path)
 	if !ok {

@@ -1,6 +1,6 @@
 // Package auth is the handler durward_auth, the first step of the pipeline: it refuses callers of the wrong origin or
-// host, verifies the bearer token or API key, bounds how often either can be guessed, resolves caller and server, and serves the metadata by which MCP clients find out
-// where to log in (RFC 9728).
+// host, verifies the bearer token or API key, limits guesses of both, resolves caller and server, and serves the
+// metadata by which MCP clients find out where to log in (RFC 9728).
 package auth
 
 import (
@@ -18,17 +18,17 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler verifies who calls. It must come before every other handler of the gateway; they refuse requests that it has
-// not seen. It also answers `/.well-known/oauth-protected-resource/mcp/{name}`, and CORS preflight requests of the
+// Handler verifies the caller. It must come before every other handler of the gateway; they refuse requests that did
+// not pass it. It also answers `/.well-known/oauth-protected-resource/mcp/{name}`, and CORS preflight requests of the
 // allowed origins.
 //
-// Requests need a token in the Authorization header, except for `/healthz`, `/readyz`, what is below `/.well-known/`, and
-// the addresses below `/api/oauth/` that browsers and authorization servers come to. On `/mcp/{name}`, `/sse/{name}` and
-// the LLM runtime an API key is as good, when its scopes cover the address; it may also come in `X-Api-Key`.
+// Requests need a token in the Authorization header, except for `/healthz`, `/readyz`, addresses below `/.well-known/`,
+// and the addresses below `/api/oauth/` that browsers and authorization servers use. On `/mcp/{name}`, `/sse/{name}`
+// and the LLM runtime an API key is accepted too, when its scopes cover the address; it may also come in `X-Api-Key`.
 //
 // A peer's address (of the connection, never of a header; the /64 of IPv6) may send 60 different wrong credentials a
-// minute, and 20 keys with one beginning; what comes then is answered 429. Valid tokens, and keys that were good from that
-// address before, pass nevertheless.
+// minute, and 20 keys with one beginning; further ones are answered 429. Valid tokens, and keys that were used from
+// that address successfully before, pass nevertheless.
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger
@@ -47,7 +47,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// ServeHTTP lets a request pass whose caller is known, or answers it.
+// ServeHTTP passes on a request whose caller is known, or answers it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	h.app.PartWith(w, r)
 	w, finish := app.ForBrowser(w, r)
@@ -64,7 +64,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, next caddyhttp.Handler) error {
 	path := r.URL.Path
-	// An encoded slash or dot would be one path here and another one behind us (CVE-2026-41059 and its kin).
+	// An encoded slash or dot would be one path here and another one at the next server (CVE-2026-41059 and similar ones).
 	if r.URL.RawPath != "" {
 		app.WriteNotFound(w)
 		return nil
@@ -85,8 +85,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		serveWellKnown(w, r, call.Core)
 		return nil
 	}
-	// The undo form's page has Referrer-Policy: no-referrer, so that browsers send "Origin: null" with it. What guards it
-	// is the token in the form, which only whoever saw that page has.
+	// The undo form's page has Referrer-Policy: no-referrer, so that browsers send "Origin: null" with it. The token in
+	// the form protects it: only a browser that showed the page has it.
 	if path != app.UndoPath {
 		if done := checkOrigin(w, r, call.Core); done {
 			return nil

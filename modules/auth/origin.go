@@ -46,19 +46,20 @@ func preflight(w http.ResponseWriter, r *http.Request, headers string) bool {
 	return true
 }
 
-// askedPrefixes begin headers that are allowed when they are asked for: names of tool parameters; what the official clients
-// of models say about themselves; and trace context of Datadog and of Zipkin (B3). What of them goes further is for each forwarder's allow-list to say.
+// askedPrefixes lists prefixes of headers that are allowed when a page asks for them: names of tool parameters; the
+// self-descriptions of the official clients of models; and trace context of Datadog and of Zipkin (B3). The allow-list
+// of each forwarder decides which of them go further.
 var askedPrefixes = []string{"mcp-param-", "x-stainless-", "x-datadog-", "x-b3-"}
 
-// askedNames are allowed when they are asked for: the account that OpenAI's client names, what the AI SDK says about itself,
-// and trace context in the forms of Sentry, B3, Jaeger, New Relic, Elastic, Application Insights and X-Ray. A page whose
-// requests are instrumented cannot send a single one without them.
+// askedNames lists headers that are allowed when a page asks for them: the account in requests of OpenAI's client, the
+// self-description of the AI SDK, and trace context in the forms of Sentry, B3, Jaeger, New Relic, Elastic, Application
+// Insights and X-Ray. A page whose requests are instrumented cannot send a single one without them.
 var askedNames = []string{
 	"openai-organization", "openai-project", "user-agent",
 	"sentry-trace", "b3", "uber-trace-id", "newrelic", "elastic-apm-traceparent", "request-id", "request-context", "x-amzn-trace-id",
 }
 
-// allowedHeaders adds to the headers that a page may send those of askedPrefixes and askedNames that it asks for.
+// allowedHeaders returns the headers that a page may send, with those of askedPrefixes and askedNames that it asks for.
 func allowedHeaders(r *http.Request, standard string) string {
 	allowed := standard
 	for asked := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
@@ -74,7 +75,8 @@ func allowedHeaders(r *http.Request, standard string) string {
 	return allowed
 }
 
-// isToken is narrower than a token of RFC 9110 section 5.6.2, and wide enough for names of parameters.
+// isToken reports whether a text is a header name. The rule is narrower than a token of RFC 9110 section 5.6.2, and
+// wide enough for names of parameters.
 func isToken(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool {
 		return c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')

@@ -24,7 +24,7 @@ func (h *Handler) challenge(w http.ResponseWriter, r *http.Request, core *app.Co
 	h.refuse(w, r, app.Unauthorized, message)
 }
 
-// codes are what OpenAI's clients know refusals by.
+// codes maps refusals to the error codes that OpenAI's clients know.
 var codes = map[app.ErrorName]string{
 	app.Unauthorized: "invalid_api_key", app.Forbidden: "insufficient_permissions", app.RateLimitExceeded: "rate_limit_exceeded",
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// slashed answers a request at a server's address with a slash at its end with the address that it has. Some servers take
-// both, so that people write either. Paths are exact here, and clients that were sent elsewhere would repeat a POST as a GET, or
-// not at all. Whether there is such a server is not told.
+// slashed answers a request for a server's address with a slash at its end, and names the right address. Some servers
+// take both, so people write either. The gateway's paths are exact, and clients that get a redirect would repeat a POST
+// as a GET, or not at all. The answer does not tell whether the server exists.
 func slashed(w http.ResponseWriter, path string, core *app.Core) bool {
 	address, ok := strings.CutSuffix(path, "/")
 	if !ok {

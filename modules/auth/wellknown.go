@@ -20,7 +20,7 @@ type resourceMetadata struct {
 func isWellKnown(path string) bool { return strings.HasPrefix(path, app.WellKnownPrefix) }
 
 // serveWellKnown answers everything below /.well-known/. The document is the same for every well-formed name, whether a
-// server of that name exists or not, and is made without a look-up: it tells nobody which servers there are.
+// server of that name exists or not, and is made without a look-up: it does not tell which servers exist.
 func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	if preflight(w, r, "MCP-Protocol-Version") {

@@ -19,13 +19,14 @@ var wrongBases = map[string]bool{
 	"": true, "/v1": true, "/api": true, "/api/v1": true, "/llm-gateway": true, "/llm-gateway/v1": true, "/openai": true, "/openai/v1": true,
 	"/anthropic": true, "/anthropic/v1": true, modelsBase: true, modelsBase + "/v1/v1": true, modelsBase + "/openai": true, modelsBase + "/openai/v1": true,
 	modelsBase + "/anthropic": true, modelsBase + "/anthropic/v1": true,
-	// The whole address of a call.
+	// These are whole addresses of a call.
 	"/v1/chat/completions": true, modelsBase + "/v1/chat/completions": true, "/v1/messages/v1": true, modelsBase + "/v1/messages/v1": true,
 }
 
-// wrongBase answers a client of models whose base URL is not ours with the one that is. Without this it would be told that
-// its key is no good, because keys are good below the right base only. Nothing is told that is not in the documentation, so
-// that no credential is looked at; what comes without one is left to whatever page may have that address.
+// wrongBase answers a client of models that has a wrong base URL, and names the right one. Without this the client
+// would be told that its key is not valid, because keys are accepted below the right base only. The answer holds only
+// facts of the documentation, so no credential is checked. A request without a credential is left to the page that may
+// have that address.
 func wrongBase(w http.ResponseWriter, r *http.Request, core *app.Core) bool {
 	endpoint, base := modelsEndpoint(r.URL.Path)
 	if endpoint == "" || !wrongBases[base] || len(r.Header["Authorization"]) == 0 && len(r.Header["X-Api-Key"]) == 0 {
@@ -40,8 +41,8 @@ func wrongBase(w http.ResponseWriter, r *http.Request, core *app.Core) bool {
 	return true
 }
 
-// modelsEndpoint splits a path into what a client of models was configured with and what it has appended; "" when it is none
-// of theirs.
+// modelsEndpoint splits a path into the base of a client of models and the endpoint that the client appends; "" when no
+// such client made it.
 func modelsEndpoint(path string) (endpoint, base string) {
 	for _, endpoint := range [...]string{
 		"/chat/completions", "/completions", "/responses", "/embeddings", "/messages", "/messages/count_tokens", "/models",

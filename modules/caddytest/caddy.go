@@ -21,13 +21,13 @@ func init() {
 // Object is a JSON object.
 type Object = map[string]any
 
-// Config is a configuration with the app `durward` and one HTTP server that listens on address and runs the handlers in
-// a single route.
+// Config returns a configuration with the app `durward` and one HTTP server that listens on address and runs the
+// handlers in a single route.
 func Config(durward Object, address string, handlers ...any) []byte {
 	return Servers(durward, Object{"srv": Server(address, nil, handlers...)})
 }
 
-// Server is an HTTP server without TLS with one route. hosts may be nil.
+// Server returns an HTTP server without TLS with one route. hosts may be nil.
 func Server(address string, hosts []string, handlers ...any) Object {
 	route := Object{"handle": handlers}
 	if hosts != nil {
@@ -36,9 +36,9 @@ func Server(address string, hosts []string, handlers ...any) Object {
 	return Object{"listen": []string{address}, "automatic_https": Object{"disable": true}, "routes": []any{route}}
 }
 
-// Servers is a configuration with the app `durward`, unless it is nil, and HTTP servers by name.
+// Servers returns a configuration with the app `durward`, unless it is nil, and HTTP servers by name.
 func Servers(durward, servers Object) []byte {
-	// Nothing is kept in Caddy's own storage, which is in the home directory.
+	// Nothing is stored in Caddy's own storage, which is in the home directory.
 	apps := Object{"http": Object{"servers": servers}, "tls": Object{"disable_storage_check": true, "disable_storage_clean": true}}
 	if durward != nil {
 		apps["durward"] = durward
@@ -54,7 +54,7 @@ func Servers(durward, servers Object) []byte {
 	return config
 }
 
-// Named is the JSON of a handler without settings.
+// Named returns the JSON of a handler without settings.
 func Named(handler string) Object { return Object{"handler": handler} }
 
 // Load runs a configuration in place of the one that is running, which stays when it fails. Caddy is stopped at the end
@@ -89,7 +89,7 @@ func Address(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// functions are the handlers that Handle made, by name.
+// functions holds the handlers that Handle made, by name.
 var functions sync.Map
 
 // Handler runs a function of a test as a handler of a route.

@@ -24,7 +24,7 @@ type Issuer struct {
 	kid  string
 	key  ed25519.PrivateKey
 	down bool
-	// idToken is what the token endpoint answers, and asked what it was asked with.
+	// idToken is the answer of the token endpoint, and asked holds the requests to it.
 	idToken string
 	asked   []*http.Request
 	// refusal is what the token endpoint answers in place of tokens; nil: it gives them.
@@ -56,8 +56,8 @@ func (i *Issuer) Rotate(t testing.TB, kid string) {
 	i.kid, i.key = kid, key
 }
 
-// Login lets the issuer's token endpoint give an ID token with these claims to whoever asks for tokens, and forgets who
-// has asked.
+// Login makes the issuer's token endpoint give an ID token with these claims for every request, and forgets earlier
+// requests.
 func (i *Issuer) Login(audience string, more Object) {
 	all := Object{"azp": audience}
 	maps.Copy(all, more)

@@ -1,4 +1,5 @@
-// Package coordinators holds the guests of the namespace durward.coordinators: where nodes count rate limits together.
+// Package coordinators holds the guest modules of the namespace durward.coordinators: the places at which nodes count
+// rate limits together.
 package coordinators
 
 import (
@@ -22,7 +23,7 @@ func init() {
 	caddy.RegisterModule(Valkey{})
 }
 
-// Local has every node count by itself.
+// Local makes every node count by itself.
 type Local struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -150,7 +151,7 @@ func (v *Valkey) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return end(d, "valkey")
 }
 
-// end is the end of the line, without a block.
+// end checks that the line ends, without a block.
 func end(d *caddyfile.Dispenser, kind string) error {
 	if d.NextArg() {
 		return d.ArgErr()
@@ -173,7 +174,7 @@ func resolve(kind, reference string) (seal.Secret, error) {
 	return address, nil
 }
 
-// hashed stands for an address in keys.
+// hashed returns a digest that identifies an address in keys.
 func hashed(address seal.Secret) string {
 	sum := sha256.Sum256([]byte(address.Reveal()))
 	return hex.EncodeToString(sum[:])

@@ -14,18 +14,18 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// heldAge is how long the browser keeps the handle of an attempt that waits for a login. The attempt itself is forgotten
-// no later.
+// heldAge is the time for which the browser keeps the handle of an attempt that waits for a login. The attempt itself
+// is deleted at that time at the latest.
 const heldAge = 2 * time.Minute
 
-// browser is the one that came back from a provider.
+// browser is the browser that came back from a provider.
 type browser struct {
 	core    *app.Core
 	request *http.Request
-	issuer  string // where its user must log in, once whose has said that somebody must
+	issuer  string // the issuer at which its user must log in, once whose has found that a login is needed
 }
 
-// whose finds out whether the browser is the user's who began to connect: a broker.BrowserCheck.
+// whose checks whether the browser belongs to the user who began to connect: a broker.BrowserCheck.
 func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (broker.Whose, error) {
 	known, sessions := app.BrowserOf(b.request)
 	if sessions && known.User != nil {
@@ -43,7 +43,7 @@ func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (broker
 	}
 	check, issuer, ok := b.core.ConnectCheck(person)
 	switch {
-	case !ok: // whoever it is, they cannot log in any more
+	case !ok: // the user, known or not, cannot log in any more
 		return broker.Foreign, nil
 	case check == app.ConnectByState:
 		return broker.Own, nil
@@ -54,8 +54,8 @@ func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (broker
 	return broker.Unproven, nil
 }
 
-// loginFirst sends the browser to log in, and back. It is a page and no redirect: the browser came here by a form of the
-// provider's, whose policy would forbid where a redirect leads on to (CSP level 3, form-action).
+// loginFirst sends the browser to log in, and back. It answers with a page instead of a redirect: the browser came here
+// by a form of the provider, whose policy would forbid the target of a redirect (CSP level 3, form-action).
 func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result broker.CallbackResult) {
 	b.core.SetCookie(w, app.CookieHeld, result.Held, heldAge)
 	address := app.LoginPath + "?" + url.Values{"issuer": {b.issuer}, "return": {app.HeldPath}}.Encode()
@@ -63,7 +63,8 @@ func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result broker.Ca
 	page{Status: http.StatusOK, Title: "Log in to finish", Text: "The account will be connected once you have logged in.", Link: address}.write(w)
 }
 
-// refuseBrowser answers when the browser is not its user's (A02, A03). The page does not say whose attempt it was.
+// refuseBrowser answers when the browser does not belong to the attempt's user (A02, A03). The page does not name the
+// attempt's user.
 func (h *Handler) refuseBrowser(w http.ResponseWriter, r *http.Request, core *app.Core, result broker.CallbackResult) {
 	h.logger.Warn("refusing a callback in somebody else's browser", zap.String("organization", result.OrganizationID),
 		zap.String("user", result.UserID), zap.String("server", result.Server.Slug))
@@ -71,12 +72,12 @@ func (h *Handler) refuseBrowser(w http.ResponseWriter, r *http.Request, core *ap
 		Kind: storage.AuditLogin, Event: "connect.refused", UserID: result.UserID, ServerID: result.ServerID, Server: result.Server.Slug,
 		Outcome: "refused", Detail: map[string]any{"reason": "the browser is not the user's"},
 	}
-	// Who it was instead is told to their own organization only.
+	// The user of the browser is named only in the log of their own organization.
 	if known, ok := app.BrowserOf(r); ok && known.User != nil && known.User.OrganizationID == result.OrganizationID {
 		event.Detail["browser_user_id"] = known.User.UserID
 	}
 	if err := core.Audit.Event(r.Context(), result.OrganizationID, event); err != nil {
-		h.logger.Error("recording a refused callback", zap.Error(err)) // it is refused all the same
+		h.logger.Error("recording a refused callback", zap.Error(err)) // the browser is refused in any case
 	}
 	text := "It was not begun by whoever is logged in with this browser, and nothing was stored. Somebody else may have sent you here. " +
 		"If it was you, log in as the user who connects, and start again."

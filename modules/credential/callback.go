@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of what a browser sends: codes and states are short.
+// These are the bounds for parameters of a browser: codes and states are short.
 const (
 	maxCallbackQuery = 16 << 10
 	maxUndoForm      = 8 << 10
@@ -63,7 +63,7 @@ func (h *Handler) serveHeld(w http.ResponseWriter, r *http.Request, call *app.Ca
 	h.finish(w, r, call.Core, result, err)
 }
 
-// finish answers with how an attempt ended.
+// finish answers with the result of an attempt.
 func (h *Handler) finish(w http.ResponseWriter, r *http.Request, core *app.Core, result broker.CallbackResult, err error) {
 	if err != nil {
 		h.refuseCallback(w, core, err)
@@ -101,7 +101,7 @@ func (h *Handler) refuseCallback(w http.ResponseWriter, core *app.Core, err erro
 func (h *Handler) resultPage(ctx context.Context, core *app.Core, result broker.CallbackResult) page {
 	if !result.OK {
 		failed := page{Status: http.StatusBadRequest, Title: titleFailed, Text: result.Reason}
-		if result.Server.Slug != "" { // not deleted meanwhile
+		if result.Server.Slug != "" { // the server was not deleted meanwhile
 			failed.Again = app.ConnectPrefix + result.Server.Slug
 		}
 		return failed
@@ -128,7 +128,8 @@ func (h *Handler) organizationName(ctx context.Context, core *app.Core, key stor
 	return organization.Slug
 }
 
-// serveUndo takes a connection back. The token on the page is good for the connection that was just made and no other.
+// serveUndo removes a connection again. The token on the page is good for the connection that was just made and no
+// other.
 func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Call) {
 	if r.Method != http.MethodPost {
 		app.WriteMethodNotAllowed(w, http.MethodPost)
@@ -148,8 +149,8 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Ca
 	page{Status: http.StatusOK, Title: titleUndone, Text: "The gateway no longer holds this account's tokens."}.write(w)
 }
 
-// serveClientMetadata serves our client-id metadata document: authorization servers that take its address for a client_id
-// fetch it here.
+// serveClientMetadata serves the gateway's client-id metadata document: authorization servers that take its address for
+// a client_id fetch it here.
 func (h *Handler) serveClientMetadata(w http.ResponseWriter, r *http.Request, call *app.Call) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		app.WriteMethodNotAllowed(w, "GET, HEAD")

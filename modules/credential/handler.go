@@ -1,5 +1,5 @@
-// Package credential is the handler durward_credential: it says with whose token a call goes upstream, and serves the
-// addresses at which a browser comes back from connecting an account.
+// Package credential is the handler durward_credential: it provides the caller's token for a call to an upstream, and
+// serves the addresses to which a browser comes back from connecting an account.
 package credential
 
 import (
@@ -43,7 +43,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// ServeHTTP serves the public addresses of the OAuth client, and passes on everything else with its credential.
+// ServeHTTP serves the public addresses of the OAuth client, and passes on all other requests with their credential.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	call, ok := app.RequireCall(w, r)
 	if !ok {
@@ -71,7 +71,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return nil
 }
 
-// source gives the credential of one call.
+// source provides the credential of one call.
 type source struct{ call *app.Call }
 
 func (s *source) key() storage.ConnectionKey {
@@ -80,8 +80,8 @@ func (s *source) key() storage.ConnectionKey {
 	}
 }
 
-// Credential implements app.CredentialSource. The server is looked at once more: a client can draw out its body, and what
-// was deleted meanwhile ended before there was a stream to end.
+// Credential implements app.CredentialSource. The server is read once more: a client can send its body slowly, and a
+// server that was deleted meanwhile had no stream of this call to end yet.
 func (s *source) Credential(ctx context.Context) (broker.Credential, error) {
 	err := s.call.RenewServer(ctx)
 	if errors.Is(err, storage.ErrNotFound) {

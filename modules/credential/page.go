@@ -13,7 +13,7 @@ var pageText string
 
 var pageTemplate = webpage.MustParse(pageText)
 
-// page is what a browser sees when it comes back.
+// page is the page for a browser that comes back.
 type page struct {
 	Status int
 	Title  string
@@ -23,8 +23,8 @@ type page struct {
 	Again  string  // where to try once more, ""
 }
 
-// holder names who holds a connection now. Whoever was lured here by a link of somebody else's sees that it is not them
-// (login CSRF), and can undo it.
+// holder names the user who holds a connection now. A victim who was lured here by another user's link sees that it is
+// a different user (login CSRF), and can undo the connection.
 type holder struct {
 	User, Organization string
 	Token              string

@@ -11,10 +11,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxAgents is never reached: the provider's own clients have a place whatever others were seen.
+// maxAgents is a bound that is never reached: the provider's own clients always have a place, however many others were
+// seen.
 const maxAgents = 1 << 30
 
-// seedAgents registers the provider's own clients as internal agents of every organization that it has users of.
+// seedAgents registers the provider's own clients as internal agents of every organization of its users.
 func (i *Identity) seedAgents(ctx context.Context, store storage.Store) error {
 	now := time.Now()
 	seeded := make(map[string]bool)

@@ -1,6 +1,6 @@
-// Package devidp is development mode's surroundings: an identity provider whose users are picked from a list, a demo third
-// party to connect to, and a demo provider of models. All are for loopback addresses only: the site of `identity dev` must
-// listen on nothing else, and requests under another host name or through a proxy are refused.
+// Package devidp holds the surroundings of development mode: an identity provider whose users are picked from a list, a
+// demo third party to connect to, and a demo provider of models. All are for loopback addresses only: the site of
+// `identity dev` must listen on nothing else, and requests under another host name or through a proxy are refused.
 package devidp
 
 import (
@@ -22,8 +22,8 @@ func init() {
 	caddy.RegisterModule(Identity{})
 }
 
-// Handler serves the development identity provider under `/dev/idp`, and at `/` a page that says what runs and how to use
-// it. It needs `identity dev` in the app.
+// Handler serves the development identity provider under `/dev/idp`, and at `/` a page that lists the running services
+// and their use. It needs `identity dev` in the app.
 type Handler struct {
 	app      *app.App
 	provider app.DevelopmentIdentity
@@ -60,7 +60,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return nil
 }
 
-// reader is who is logged in with the browser that opens the page at /, for its head; nil for nobody, and while that cannot be told.
+// reader returns the user who is logged in with the browser that opens the page at /, for its head; nil for nobody, and
+// while the session cannot be read.
 func (h *Handler) reader(r *http.Request) *webpage.User {
 	core, unpin, ok := h.app.Pin()
 	if !ok {

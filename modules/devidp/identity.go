@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// issuerPath is where the provider is on the gateway's site.
+	// issuerPath is the path of the provider on the gateway's site.
 	issuerPath = "/dev/idp"
-	// welcomePath is where the page is that says what runs.
+	// welcomePath is the path of the page that lists the running services.
 	welcomePath = "/"
 	// ownerIssuer owns organizations and users in the store: the provider is one issuer, whatever address it listens on.
 	ownerIssuer = "urn:durward:dev"
 	// demoSlug names the demo third party in the directory, and the server that is made from it.
 	demoSlug = "demo"
-	// demoOrganization is the organization that finds the demo server at its first start.
+	// demoOrganization is the organization that gets the demo server at its first start.
 	demoOrganization = "acme"
 	// documentTimeout and documentBytes bound the fetch of a client-id metadata document.
 	documentTimeout = 5 * time.Second
@@ -36,11 +36,12 @@ const (
 )
 
 // Identity is the development identity provider: OpenID Connect and OAuth over a few users without passwords, at
-// `/dev/idp` of the gateway's site. It brings a demo third party along, on a second port, with an MCP server to connect
-// to, and a demo provider of models. It needs a store on a local disk, beside which it keeps its files, and a site that listens on loopback only.
+// `/dev/idp` of the gateway's site. It runs a demo third party on a second port, with an MCP server to connect to, and
+// a demo provider of models. It needs a store on a local disk, beside which it keeps its files, and a site that listens
+// on loopback only.
 type Identity struct {
-	// What a browser must prove that comes back from connecting an account: `login`, that the account's user is logged in with
-	// it, or `state`, that it knows the state of the attempt. Default: `state`.
+	// The proof that a browser must give when it comes back from connecting an account: `login`, that the account's user
+	// is logged in with it, or `state`, that it knows the state of the attempt. Default: `state`.
 	ConnectCheck string `json:"connect_check,omitempty"`
 
 	surroundings *held

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// modelsPath is where the demo provider of models is at the demo third party's address.
+	// modelsPath is the path of the demo provider of models at the demo third party's address.
 	modelsPath = "/models"
 	// streamPause makes streams take long enough to be watched.
 	streamPause = 15 * time.Millisecond
-	// smartAlias names the smart model that organization acme finds at its first start.
+	// smartAlias names the smart model that organization acme gets at its first start.
 	smartAlias = "auto"
 
 	openAIName    = "demo-openai"
@@ -81,5 +81,5 @@ func seedSmartModel(ctx context.Context, store storage.Store, configured storage
 	return nil
 }
 
-// determinerInput is how many characters of a request the determiner sees.
+// determinerInput is the number of characters of a request that the determiner sees.
 const determinerInput = 4_000

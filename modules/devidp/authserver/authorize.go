@@ -20,15 +20,16 @@ type code struct {
 	grantID string
 }
 
-// Authorize is the authorization endpoint. GET shows the login page, a form without script that POSTs to the same path:
-//
-//	ticket  hidden; carries the request, signed, good once and for ten minutes
-//	user    (or what Config.PickField says) who logs in
-//	deny    when present, the answer is access_denied
-//
+// Authorize returns the authorization endpoint. GET shows the login page, a form without script that POSTs to the same
+// path:
+// 
+// 	ticket  hidden; carries the request, signed, good once and for ten minutes
+// 	user    (or the field named by Config.PickField) the user who logs in
+// 	deny    when present, the answer is access_denied
+// 
 // Answers go to the redirect URI with code or error, state and iss (RFC 9207), by 303 so that no browser sends the form
-// there (RFC 9700 section 4.12). A request whose client or redirect URI is not known is answered with a page, never with a
-// redirect.
+// there (RFC 9700 section 4.12). A request whose client or redirect URI is not known is answered with a page, never
+// with a redirect.
 func (s *Server) Authorize() http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +55,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, http.StatusBadRequest, "The address of this page cannot be read.")
 		return
 	}
-	// Until these two are known to belong together nothing is sent to the redirect URI (RFC 6749 section 4.1.2.1).
+	// Nothing is sent to the redirect URI until it is known to belong to the client (RFC 6749 section 4.1.2.1).
 	if len(form["client_id"]) != 1 || len(form["redirect_uri"]) > 1 {
 		s.fail(w, http.StatusBadRequest, "The request must name one client and one redirect URI.")
 		return
@@ -86,7 +87,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 	}, formSources(redirect))
 }
 
-// readRequest checks everything that is not about the client and its redirect URI.
+// readRequest checks all parameters except the client and its redirect URI.
 func (s *Server) readRequest(form url.Values) (request, error) {
 	if err := checkForm(form); err != nil {
 		return request{}, err
@@ -139,7 +140,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, http.StatusBadRequest, "The form has expired. Start again from the application.")
 		return
 	}
-	// What was true when the page was shown is asked again: a registered client may be gone, a document may have changed.
+	// The facts that held when the page was shown are checked again: a registered client may be gone, a document may have
+	// changed.
 	c, ok := s.client(r.Context(), t.Request.ClientID)
 	if !ok || !c.allows(t.Request.RedirectURI) {
 		s.fail(w, http.StatusBadRequest, "The client is not known here any more.")
@@ -190,7 +192,7 @@ func (s *Server) newCode(req request, subject string) (string, error) {
 	return value, nil
 }
 
-// answer sends the browser to a redirect URI that is known to be the client's.
+// answer sends the browser to a redirect URI that was checked against the client.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, redirect, clientState string, params url.Values) {
 	params.Set("iss", s.config.Issuer)
 	if clientState != "" {

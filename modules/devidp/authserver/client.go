@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/loopback"
 )
 
-// Grant types and ways to authenticate at the token endpoint.
+// These are the grant types and the ways to authenticate at the token endpoint.
 const (
 	grantCode    = "authorization_code"
 	grantRefresh = "refresh_token"
@@ -50,11 +50,11 @@ func ConfidentialClient(id, name, clientSecret string) Client {
 	}
 }
 
-// public tells whether the client has no secret.
+// public reports whether the client has no secret.
 func (c *Client) public() bool { return c.SecretHash == "" }
 
-// allows tells whether a code may be sent to redirect. The match is exact, except that a public client's loopback redirect
-// may name another port: native applications get theirs when they start (RFC 8252 section 7.3).
+// allows reports whether a code may be sent to redirect. The match is exact, except that a public client's loopback
+// redirect may name another port: native applications get theirs when they start (RFC 8252 section 7.3).
 func (c *Client) allows(redirect string) bool {
 	u, ok := parseRedirect(redirect)
 	if !ok {
@@ -109,7 +109,7 @@ func (s *Server) authenticate(w http.ResponseWriter, r *http.Request, form url.V
 	id, given := form.Get("client_id"), form.Get("client_secret")
 	refused := &Error{Code: "invalid_client", Description: "unknown client, or its credentials are wrong", status: http.StatusUnauthorized}
 	if len(r.Header.Values("Authorization")) > 0 {
-		// RFC 6749 section 5.2: who tried the header is told its scheme.
+		// RFC 6749 section 5.2: a client that tried the header is told its scheme.
 		w.Header().Set("WWW-Authenticate", `Basic realm="oauth"`)
 		user, password, ok := r.BasicAuth()
 		if !ok || len(r.Header.Values("Authorization")) > 1 {

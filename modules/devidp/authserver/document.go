@@ -15,7 +15,8 @@ import (
 	"github.com/durward-gateway/durward/internal/loopback"
 )
 
-// errDocument is all that is said about a document that cannot be used: a reason would tell open ports from closed ones.
+// errDocument is the only message about a document that cannot be used: a reason would tell open ports from closed
+// ones.
 var errDocument = errors.New("no usable client metadata document at that address")
 
 // documents fetches and keeps client-id metadata documents (draft-ietf-oauth-client-id-metadata-document).
@@ -108,7 +109,7 @@ func (d *documents) fetch(ctx context.Context, id string) (*Client, error) {
 	return c, nil
 }
 
-// isDocumentURL tells whether id can be a document's address: https, or http on this machine, with a path of its own.
+// isDocumentURL reports whether id can be a document's address: https, or http on this machine, with a path of its own.
 func isDocumentURL(id string) bool {
 	u, err := url.Parse(id)
 	if err != nil || len(id) > maxText || u.Host == "" || u.User != nil || strings.Contains(id, "#") || u.Path == "" || u.Path == "/" {

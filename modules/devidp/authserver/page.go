@@ -23,7 +23,7 @@ const content = `<p><strong>{{if .ClientName}}{{.ClientName}}{{else}}{{.ClientID
 
 var failurePage = webpage.MustParse(`<p>{{.}}</p>`)
 
-// prompt is what the login page shows.
+// prompt holds the contents of the login page.
 type prompt struct {
 	ClientName, ClientID, RedirectHost string
 	Scopes, Targets                    []string
@@ -35,8 +35,8 @@ func parsePage(pick string) (*webpage.Template, error) {
 	return webpage.Parse(content + `{{define "pick"}}` + pick + `{{end}}`)
 }
 
-// render answers with a page that runs no script, loads nothing and is framed by nobody. formTo is where the form may
-// lead, redirects included, because browsers apply form-action to them as well; "" for anywhere.
+// render answers with a page that runs no script, loads nothing and cannot be framed. formTo is the address to which
+// the form may lead, redirects included, because browsers apply form-action to them as well; "" for anywhere.
 func (s *Server) render(w http.ResponseWriter, status int, page *webpage.Template, title string, data any, formTo string) {
 	body, err := page.Render(webpage.Frame{Title: title, Site: s.config.Site}, data)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Server) render(w http.ResponseWriter, status int, page *webpage.Templat
 	_, _ = w.Write(body)
 }
 
-// formSources lets the form lead to redirect, and onwards on this machine. An IPv6 address cannot be written in a policy, so
-// there the form may lead anywhere.
+// formSources returns the form-action policy that lets the form lead to redirect, and onwards on this machine. An IPv6
+// address cannot be written in a policy, so there the form may lead anywhere.
 func formSources(redirect string) string {
 	u, err := url.Parse(redirect)
 	if err != nil || strings.Contains(u.Host, "[") {

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// registration is the part of a client's metadata that matters here (RFC 7591 section 2). Members that are not known are
-// ignored, as it demands.
+// registration is the part of a client's metadata that matters here (RFC 7591 section 2). Unknown members are ignored,
+// as the RFC demands.
 type registration struct {
 	RedirectURIs  []string `json:"redirect_uris"`
 	Name          string   `json:"client_name,omitempty"`
@@ -52,7 +52,7 @@ func (m *registration) client() (*Client, error) {
 	return &Client{Name: m.Name, AuthMethod: m.AuthMethod, RedirectURIs: m.RedirectURIs, GrantTypes: grants}, nil
 }
 
-// Register is the registration endpoint (RFC 7591).
+// Register returns the registration endpoint (RFC 7591).
 func (s *Server) Register() http.Handler { return Restricted(s.register, http.MethodPost) }
 
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
@@ -112,8 +112,8 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	WriteJSON(w, http.StatusCreated, answer)
 }
 
-// forgetClient drops the oldest client that no grant needs, and tells whether there was one: programs that register anew
-// at every start must not lock out the next.
+// forgetClient drops the oldest client that no grant needs, and reports whether there was one: programs that register
+// anew at every start must not lock out the next.
 func (s *state) forgetClient() bool {
 	idle := maps.Clone(s.Clients)
 	for _, g := range s.Grants {

@@ -2,8 +2,8 @@ package authserver
 
 import "net/http"
 
-// Revoke is the revocation endpoint (RFC 7009): a refresh token ends its grant, an opaque access token only itself.
-// A token that is not known is revoked already.
+// Revoke returns the revocation endpoint (RFC 7009): a refresh token ends its grant, an opaque access token only
+// itself. A token that is not known is revoked already.
 func (s *Server) Revoke() http.Handler {
 	return Restricted(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.revoke(w, r); err != nil {

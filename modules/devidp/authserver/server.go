@@ -1,10 +1,10 @@
 // Package authserver is the OAuth 2.1 authorization server that the development identity provider and the demo third
-// party share: authorization codes with PKCE S256, refresh tokens with rotation and reuse detection, client credentials,
-// dynamic registration, client-id metadata documents and revocation. What its tokens look like, who may log in and what
-// may be asked for is its owner's: see Config.
+// party share: authorization codes with PKCE S256, refresh tokens with rotation and reuse detection, client
+// credentials, dynamic registration, client-id metadata documents and revocation. Its owner decides the form of its
+// tokens, the users who may log in and the scopes: see Config.
 //
-// Everything is bounded, nothing secret is stored in the clear, and what must survive a restart is on disk before it is
-// answered. It is for development: there are no passwords.
+// Everything is bounded, and nothing secret is stored in the clear. Data that must survive a restart is on disk before
+// the answer is sent. It is for development: there are no passwords.
 package authserver
 
 import (
@@ -19,7 +19,8 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/statefile"
 )
 
-// Bounds. What is past its bound is refused or, where its owner would come back unharmed, forgotten oldest first.
+// These are the bounds. Requests beyond a bound are refused, or the oldest entries are dropped where their owners can
+// come back without harm.
 const (
 	maxBody         = 64 << 10
 	maxQuery        = 16 << 10
@@ -31,27 +32,28 @@ const (
 	maxDocuments    = 100
 	maxTargets      = 8
 	maxScopes       = 32
-	maxText         = 2_048 // one parameter
+	maxText         = 2_048 // of one parameter
 
 	codeLifetime     = 60 * time.Second
-	codeMemory       = 10 * time.Minute // how long a spent code is recognised as spent
+	codeMemory       = 10 * time.Minute // the time for which a spent code is recognised as spent
 	ticketLifetime   = 10 * time.Minute
 	refreshLifetime  = 30 * 24 * time.Hour
 	documentLifetime = 5 * time.Minute
 )
 
-// Config says what an authorization server is about.
+// Config holds the settings of an authorization server.
 type Config struct {
 	Issuer    string           // as in tokens and metadata; no trailing slash, no query. Endpoints lie below it
 	StatePath string           // the file that keeps clients, grants and hashes of tokens
 	Now       func() time.Time // nil: time.Now
-	Clients   []Client         // that exist without registration
+	Clients   []Client         // clients that exist without registration
 
 	// Documents fetches client-id metadata documents. Nil: they are not supported.
 	Documents *http.Client
 
-	// Site, Title, Pick, PickField and PickData make the login page: Site is who asks, Pick is the template text of the
-	// form's fields, one of which is named PickField. Subject turns what came in that field into the token's subject.
+	// Site, Title, Pick, PickField and PickData make the login page: Site names the asking party, Pick is the template
+	// text of the form's fields, one of which is named PickField. Subject turns the value of that field into the token's
+	// subject.
 	Site      string
 	Title     string
 	Pick      string
@@ -61,7 +63,7 @@ type Config struct {
 
 	// Scopes decides which of the requested scopes, none included, are granted. Its error is invalid_scope.
 	Scopes func(requested []string) ([]string, error)
-	// Target decides whether tokens for a resource or audience are issued. Nil: for any.
+	// Target reports whether tokens for a resource or audience are issued. Nil: for any.
 	Target func(target string) bool
 
 	// Sign makes an access token for a grant, and members to add to the token response. Nil: tokens are opaque, begin
@@ -70,7 +72,7 @@ type Config struct {
 	AccessLifetime time.Duration
 	TokenPrefix    string
 
-	// Revoked, when set, is told of which grants a token was revoked, or all of them.
+	// Revoked, when set, is called with the grants of which a token was revoked, or all of them.
 	Revoked func(grantID string)
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Grant is what one login, or one client of its own, may do. Its id is in every token of it.
+// Grant holds the rights of one login, or of one client that acts for itself. Its id is in every token of it.
 type Grant struct {
 	ID        string    `json:"id"`
 	ClientID  string    `json:"client_id"`
@@ -19,7 +19,7 @@ type Grant struct {
 	Nonce     string    `json:"nonce,omitempty"`
 	LoginTime time.Time `json:"login_time"`
 	Expires   time.Time `json:"expires"` // 30 days after the last use of a refresh token
-	// Refresh is the SHA-256 of the one refresh token that is good now. Another token of this grant is a replay.
+	// Refresh is the SHA-256 of the one refresh token that is valid now. Another token of this grant is a replay.
 	Refresh string `json:"refresh,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type access struct {
 	Expires time.Time `json:"expires"`
 }
 
-// state is what survives a restart. What the maps point to is never changed in place.
+// state holds the data that survives a restart. The values that the maps point to are never changed in place.
 type state struct {
 	Clients map[string]*Client `json:"clients"`
 	Grants  map[string]*Grant  `json:"grants"`
@@ -55,8 +55,8 @@ func (s *state) drop(grantID string) {
 	maps.DeleteFunc(s.Access, func(_ string, a access) bool { return a.Grant == grantID })
 }
 
-// prune forgets what has expired and makes room for one more grant and one more access token. It returns the grants that
-// had to go before their time.
+// prune deletes expired entries and makes room for one more grant and one more access token. It returns the grants that
+// had to be deleted before their time.
 func (s *state) prune(now time.Time) (dropped []string) {
 	maps.DeleteFunc(s.Access, func(_ string, a access) bool { return !now.Before(a.Expires) })
 	maps.DeleteFunc(s.Grants, func(_ string, g *Grant) bool { return !now.Before(g.Expires) })

@@ -22,14 +22,14 @@ type request struct {
 	Targets     []string `json:"targets,omitempty"`
 }
 
-// tickets make the login form unforgeable: a ticket carries the request that was shown, signed with a key that lives as
-// long as the process, and is good once.
+// tickets protects the login form against forgery: a ticket carries the shown request, signed with a key that lives as
+// long as the process, and is valid once.
 type tickets struct {
 	key []byte
 	now func() time.Time
 
 	mu   sync.Mutex
-	used map[string]time.Time // id -> when the ticket expires
+	used map[string]time.Time // id -> end of the ticket
 }
 
 type ticket struct {
@@ -65,7 +65,8 @@ func (t *tickets) open(s string) (ticket, bool) {
 	return k, t.now().Unix() < k.Expires
 }
 
-// spend tells whether a ticket was still good, which it is not any more. With too many spent ones to remember none is.
+// spend reports whether a ticket was still valid, and makes it invalid. When there are too many spent tickets to
+// remember, no ticket is valid.
 func (t *tickets) spend(k ticket) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

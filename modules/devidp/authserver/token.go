@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// isChallenge tells whether s can be the SHA-256 of a verifier: 43 characters of base64url (RFC 7636 section 4.2).
+// isChallenge reports whether s can be the SHA-256 of a verifier: 43 characters of base64url (RFC 7636 section 4.2).
 func isChallenge(s string) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	return err == nil && len(b) == sha256.Size
 }
 
-// proves tells whether verifier, 43 to 128 characters, is the one behind the challenge.
+// proves reports whether verifier, 43 to 128 characters, is the one behind the challenge.
 func proves(verifier, challenge string) bool {
 	if len(verifier) < 43 || len(verifier) > 128 {
 		return false
@@ -28,7 +28,7 @@ func proves(verifier, challenge string) bool {
 	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
 }
 
-// Token is the token endpoint: authorization_code, refresh_token and client_credentials.
+// Token returns the token endpoint: authorization_code, refresh_token and client_credentials.
 func (s *Server) Token() http.Handler {
 	return Restricted(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := s.token(w, r)
@@ -77,8 +77,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) (map[string]any, 
 	}
 }
 
-// redeem exchanges a code. A code that is shown a second time ends what the first time brought (RFC 6749 section 4.1.2);
-// one that is shown with anything wrong is spent.
+// redeem exchanges a code. A code that is shown a second time ends the grant that the first time made (RFC 6749 section
+// 4.1.2); a code that is shown with any error is spent.
 func (s *Server) redeem(c *Client, form url.Values, targets []string) (map[string]any, error) {
 	refused := invalid("invalid_grant", "the code is not good, or not for this request")
 	now := s.config.Now()
@@ -142,8 +142,9 @@ func (s *Server) machine(c *Client, form url.Values, targets []string) (map[stri
 	return s.issue(g, g, false, "")
 }
 
-// issue makes the tokens of an answer and stores what must be known of them before it returns. granted is the whole
-// grant, now what this answer covers of it. spent, when not empty, is the refresh token that pays for it.
+// issue makes the tokens of an answer, and stores the necessary facts about them before it returns. granted is the
+// whole grant, now the part of it that this answer covers. spent, when not empty, is the refresh token that pays for
+// it.
 func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[string]any, error) {
 	answer := map[string]any{"token_type": "Bearer", "expires_in": int64(s.config.AccessLifetime / time.Second), "scope": strings.Join(now.Scopes, " ")}
 	var token string
@@ -159,7 +160,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 	}
 	answer["access_token"] = token
 	if s.config.Sign != nil && !refreshable {
-		return answer, nil // nothing to remember: who can read the signature can read the rest
+		return answer, nil // nothing to remember: a party that can check the signature can read the rest
 	}
 	at := s.config.Now()
 	granted.Refresh, granted.Expires = "", at.Add(s.config.AccessLifetime)
@@ -201,7 +202,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 	return answer, nil
 }
 
-// errReplayed says that a refresh token of an existing grant is not the current one.
+// errReplayed reports that a refresh token of an existing grant is not the current one.
 var errReplayed = invalid("invalid_grant", "replayed")
 
 // Lookup finds the grant of an opaque access token.
@@ -218,7 +219,8 @@ func (s *Server) Lookup(token string) (Grant, bool) {
 	return *g, true
 }
 
-// grantOf reads the grant's id out of a refresh token; it is random, so only who has seen one of its tokens knows it.
+// grantOf reads the grant's id out of a refresh token; it is random, so only a party that has seen one of its tokens
+// knows it.
 func (s *Server) grantOf(refresh string) string {
 	rest, ok := strings.CutPrefix(refresh, s.config.TokenPrefix+"rt_")
 	id, _, found := strings.Cut(rest, ".")
@@ -260,7 +262,7 @@ func (g Grant) narrowed(scopes, targets []string) Grant {
 	return g
 }
 
-// within tells whether every one of some is in all.
+// within reports whether every one of some is in all.
 func within(some, all []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }

@@ -26,7 +26,7 @@ func invalid(code, description string) *Error {
 	return &Error{Code: code, Description: description, status: http.StatusBadRequest}
 }
 
-// writeError answers with err; what is not an *Error is told to nobody.
+// writeError answers with err; the text of an error that is not an *Error is not shown.
 func writeError(w http.ResponseWriter, err error) {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -44,13 +44,13 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// Public makes h the handler of a document that any web page may read.
+// Public returns the handler of a document that any web page may read.
 func Public(h http.HandlerFunc) http.Handler {
 	return endpoint(h, func(http.ResponseWriter, *http.Request) (string, bool) { return "*", true }, http.MethodGet, http.MethodHead)
 }
 
-// Restricted makes h the handler of an endpoint that browsers may call from pages of this machine only; a request with
-// any other Origin, or with two, is refused before h sees it (attack row H15).
+// Restricted returns the handler of an endpoint that browsers may call from pages of this machine only; a request with
+// any other Origin, or with two, is refused before h gets it (attack row H15).
 func Restricted(h http.HandlerFunc, methods ...string) http.Handler {
 	return endpoint(h, func(w http.ResponseWriter, r *http.Request) (string, bool) {
 		w.Header().Add("Vary", "Origin")
@@ -92,8 +92,8 @@ func endpoint(h http.HandlerFunc, origin func(http.ResponseWriter, *http.Request
 	})
 }
 
-// readForm reads the parameters of a POST. Parameters of the query are not looked at: RFC 6749 section 3.2 wants them in
-// the body, and a secret has no place in an address.
+// readForm reads the parameters of a POST. Parameters of the query are not read: RFC 6749 section 3.2 wants them in the
+// body, and a secret has no place in an address.
 func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/x-www-form-urlencoded" {
 		return nil, invalid("invalid_request", "the body must be application/x-www-form-urlencoded")
@@ -121,7 +121,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, nil
 }
 
-// repeatable are the parameters that may come more than once (RFC 8707 section 2).
+// repeatable lists the parameters that may come more than once (RFC 8707 section 2).
 var repeatable = []string{"resource", "audience"}
 
 // checkForm refuses parameters that are sent twice (RFC 6749 section 3.1) or are too long.

@@ -1,6 +1,6 @@
-// Package demo is the demo third party: what a user of the gateway connects to when there is no network. It is an origin
-// of its own with an OAuth authorization server, an MCP server that demands its tokens and speaks both lifecycles, and an
-// event stream. Its clients and tokens survive a restart; its issues do not.
+// Package demo is the demo third party: the service to which a user of the gateway connects when there is no network.
+// It is an origin of its own with an OAuth authorization server, an MCP server that demands its tokens and speaks both
+// lifecycles, and an event stream. Its clients and tokens survive a restart; its issues do not.
 //
 // Logging in as a program: GET <base>/authorize with an ordinary request, then POST the page's form (same address) with
 // `ticket`, the value of the hidden input of that name, and `account`, any name of 1 to 64 printable characters; the
@@ -27,15 +27,15 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/authserver"
 )
 
-// Scope is the one scope there is.
+// Scope is the only scope.
 const Scope = "demo"
 
-// DefaultAccount is what the login page proposes.
+// DefaultAccount is the account that the login page proposes.
 const DefaultAccount = "demo-alice"
 
 const defaultAccessLifetime = 10 * time.Minute
 
-// Options say where a demo third party is.
+// Options holds the places and times of a demo third party.
 type Options struct {
 	Dir            string           // keeps one file, mode 0600; made when it does not exist
 	BaseURL        string           // http(s)://<loopback host>[:port], without a path: issuer, and origin of everything
@@ -56,7 +56,7 @@ type Demo struct {
 	close   context.CancelFunc
 }
 
-// Open makes a demo third party from what its directory holds. It must be closed.
+// Open makes a demo third party from the files in its directory. It must be closed.
 func Open(o Options) (*Demo, error) {
 	u, err := url.Parse(o.BaseURL)
 	if err != nil || !loopback.IsURL(u) || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -84,7 +84,7 @@ func Open(o Options) (*Demo, error) {
 	return d, nil
 }
 
-// pick is the part of the login form that says whose account is connected.
+// pick is the part of the login form that names the account to connect.
 const pick = `<label for="account">Account</label><input id="account" name="account" value="{{index . 0}}" list="accounts" maxlength="64" required autocomplete="off">
 <datalist id="accounts">{{range .}}<option value="{{.}}">{{end}}</datalist><p><button class="main">Connect</button></p>`
 
@@ -115,7 +115,8 @@ func (d *Demo) MCPURL() string { return d.base + "/mcp" }
 // EventsURL returns the address of the event stream.
 func (d *Demo) EventsURL() string { return d.base + "/events" }
 
-// Handler answers everything of the demo's origin, on loopback hosts and without a proxy only; after Close, 503.
+// Handler returns the handler of the demo's origin. It answers on loopback hosts and without a proxy only; after Close,
+// with 503.
 func (d *Demo) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if d.closing.Err() != nil {
@@ -124,7 +125,7 @@ func (d *Demo) Handler() http.Handler {
 		}
 		d.handler.ServeHTTP(w, r)
 		if d.closing.Err() != nil {
-			_ = d.closeSessions() // this request may have opened one after Close looked
+			_ = d.closeSessions() // this request may have opened a session after Close looked
 		}
 	})
 }
@@ -187,7 +188,8 @@ func grantOf(ctx context.Context) authserver.Grant {
 	return g
 }
 
-// authenticated lets requests with a good access token through; others learn where tokens come from (RFC 9728 section 5.1).
+// authenticated passes on requests with a valid access token; others learn where tokens come from (RFC 9728 section
+// 5.1).
 func (d *Demo) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if origins := r.Header.Values("Origin"); len(origins) > 1 || len(origins) == 1 && !loopback.IsOrigin(origins[0]) {

@@ -16,7 +16,7 @@ const (
 	maxStreams   = 200
 	streamBuffer = 64 // events that a slow reader may be behind
 	heartbeat    = 15 * time.Second
-	writeTimeout = 30 * time.Second // for one event to a reader that does not read
+	writeTimeout = 30 * time.Second // the longest time for one event to a reader that does not read
 	objectIssue  = "issue"
 )
 
@@ -69,7 +69,7 @@ func (h *hub) leave(s *stream) {
 	delete(h.streams, s)
 }
 
-// end takes a stream out and tells it why, with mu held.
+// end removes a stream and sends it the reason, with mu held.
 func (h *hub) end(s *stream, reason string) {
 	delete(h.streams, s)
 	s.ended <- reason
@@ -109,8 +109,8 @@ func (h *hub) close() {
 	}
 }
 
-// serveEvents is GET /events?object_type&limit: data_update events for the account of the token. The first comes at once
-// and tells of the account's latest issue, so that a reader sees the stream work. After limit of them the stream ends; it
+// serveEvents serves GET /events?object_type&limit: data_update events for the account of the token. The first comes at
+// once with the account's latest issue, so that a reader sees the stream work. After limit of them the stream ends; it
 // outlives its access token, but not its revocation. Its last event is then a status_change.
 func (d *Demo) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
@@ -141,7 +141,7 @@ func (d *Demo) serveEvents(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	defer func() { _ = out.SetWriteDeadline(time.Time{}) }() // the connection may be used again
 	left := limit
-	// send writes an event and tells whether more may follow.
+	// send writes an event and reports whether more may follow.
 	send := func(c change) bool {
 		if objectType != "" && c.Type != objectType {
 			return true

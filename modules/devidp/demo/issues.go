@@ -11,7 +11,7 @@ const (
 	maxIssues   = 1_000 // of one account
 )
 
-// Issue is what the demo's accounts have.
+// Issue is an issue of one of the demo's accounts.
 type Issue struct {
 	ID       int    `json:"id"`
 	Title    string `json:"title"`
@@ -19,7 +19,7 @@ type Issue struct {
 	Priority int    `json:"priority"`
 }
 
-// issues are the issues of all accounts, in memory. Each account starts with the same three.
+// issues holds the issues of all accounts, in memory. Each account starts with the same three.
 type issues struct {
 	changed func(account string, c change) // called with mu held, so that events come in the order of the changes
 
@@ -59,7 +59,7 @@ func (i *issues) tracker(account string) (*tracker, error) {
 	return t, nil
 }
 
-// of returns the account's issues, of one team when team is not empty.
+// of returns the account's issues. When team is not empty, it returns those of that team.
 func (i *issues) of(account, team string) ([]Issue, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -23,8 +23,8 @@ const (
 )
 
 // mcpHandler serves the MCP server in both lifecycles. go-sdk's handler speaks one of them, so each request goes to the
-// one it is made for: 2026-07-28 and later, which say so in every request, to the stateless; the rest to the one with sessions.
-// go-sdk's own check of the Host header against DNS rebinding stays on.
+// handler of its lifecycle. Requests of 2026-07-28 and later, which name their revision, go to the stateless one; all
+// others go to the one with sessions. go-sdk's own check of the Host header against DNS rebinding stays on.
 func (d *Demo) mcpHandler() http.Handler {
 	server := func(*http.Request) *mcp.Server { return d.server }
 	sessions := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout, MaxRequestBodyBytes: maxMCPBody})
@@ -46,7 +46,7 @@ func (d *Demo) mcpHandler() http.Handler {
 		}
 	})
 	// go-sdk keeps a session to the user who opened it, and hands the token's facts to the tools, when its own middleware
-	// has seen the token. The decision was taken before: this passes on what is known.
+	// has seen the token. The decision was taken before: this function only passes on its result.
 	return auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		g := grantOf(ctx)
 		return &auth.TokenInfo{UserID: g.Subject, Scopes: g.Scopes, Extra: map[string]any{"client": g.ClientID}}, nil
@@ -62,7 +62,7 @@ func (d *Demo) sessions() int {
 	return n
 }
 
-// callerOf tells whose token a call carries: of each call anew, not of the session.
+// callerOf returns the grant whose token a call carries. It belongs to each call anew, not to the session.
 func callerOf(r *mcp.CallToolRequest) identity {
 	if r.Extra == nil || r.Extra.TokenInfo == nil {
 		return identity{}
@@ -71,8 +71,8 @@ func callerOf(r *mcp.CallToolRequest) identity {
 	return identity{Account: r.Extra.TokenInfo.UserID, Client: client}
 }
 
-// isStateless tells whether a request is of a revision without sessions, by its header, or by the version in its body when
-// there is no header: that one must not be taken for a request of the first revisions, which sent none.
+// isStateless reports whether a request is of a revision without sessions. It reads the header, or the version in the
+// body when there is no header: such a request must not be taken for one of the first revisions, which sent none.
 func isStateless(w http.ResponseWriter, r *http.Request) (bool, error) {
 	if version := r.Header.Get("Mcp-Protocol-Version"); version != "" || r.Method != http.MethodPost {
 		return version >= firstStateless, nil
@@ -87,6 +87,6 @@ func isStateless(w http.ResponseWriter, r *http.Request) (bool, error) {
 			Meta map[string]json.RawMessage `json:"_meta"`
 		} `json:"params"`
 	}
-	_ = json.Unmarshal(b, &message) // what it cannot read is go-sdk's to refuse
+	_ = json.Unmarshal(b, &message) // go-sdk refuses a message that cannot be read
 	return message.Params.Meta["io.modelcontextprotocol/protocolVersion"] != nil, nil
 }

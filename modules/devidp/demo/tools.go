@@ -51,7 +51,7 @@ type (
 	}
 )
 
-// newServer makes the MCP server that both lifecycles share. Whose token a call carries is read from each call's context.
+// newServer makes the MCP server that both lifecycles share. The grant of a call is read from each call's context.
 func (d *Demo) newServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "durward-demo", Title: "Demo third party", Version: "1.0.0"}, &mcp.ServerOptions{
 		Instructions: "A small issue tracker for trying out the gateway. Issues belong to the connected demo account.",
@@ -106,7 +106,7 @@ func (d *Demo) slow(ctx context.Context, r *mcp.CallToolRequest, in slowInput) (
 		return nil, nil, fmt.Errorf("seconds must be between 0 and %d", maxSlow)
 	}
 	total := time.Duration(in.Seconds * float64(time.Second))
-	step := min(slowStep, max(total/2, time.Millisecond)) // so that even a short wait reports on its way
+	step := min(slowStep, max(total/2, time.Millisecond)) // so that even a short wait reports its progress
 	token := r.Params.GetProgressToken()
 	for done := time.Duration(0); done < total; {
 		wait := min(step, total-done)

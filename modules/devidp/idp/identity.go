@@ -16,7 +16,7 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/statefile"
 )
 
-// User is somebody who can be picked on the login page.
+// User is a person who can be picked on the login page.
 type User struct {
 	Email        string
 	Name         string
@@ -25,7 +25,7 @@ type User struct {
 	Groups       []string
 }
 
-// Users returns everybody there is: three of organization acme and one of rival.
+// Users returns all users: three of organization acme and one of rival.
 func Users() []User {
 	return []User{
 		{Email: "admin@example.test", Name: "Admin", Organization: "acme", Roles: []string{"admin"}, Groups: []string{}},
@@ -35,10 +35,11 @@ func Users() []User {
 	}
 }
 
-// machineOrganization is whose the clients are that act for themselves.
+// machineOrganization is the organization of the clients that act for themselves.
 const machineOrganization = "acme"
 
-// identity is what stays the same whatever address the provider has: its key, and the ids of users and organizations.
+// identity holds the parts that stay the same at every address of the provider: its key, and the ids of users and
+// organizations.
 type identity struct {
 	Key           []byte            `json:"key"` // PKCS #8
 	Users         map[string]string `json:"users"`
@@ -53,7 +54,7 @@ func (i *identity) Clone() *identity {
 	return c
 }
 
-// loadIdentity reads the identity at path and adds what it lacks.
+// loadIdentity reads the identity at path and adds missing parts.
 func loadIdentity(path string) (*identity, *rsa.PrivateKey, error) {
 	file, err := statefile.Open(path, &identity{})
 	if err != nil {
@@ -121,7 +122,7 @@ func give(ids map[string]string, name string) error {
 	return nil
 }
 
-// jwk is a public key as in RFC 7517; its kid is the thumbprint of RFC 7638.
+// jwk is a public key in the form of RFC 7517; its kid is the thumbprint of RFC 7638.
 type jwk struct {
 	KeyType   string `json:"kty"`
 	Use       string `json:"use"`

@@ -23,7 +23,7 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/authserver"
 )
 
-// Clients that exist without registration.
+// These clients exist without registration.
 const (
 	ClientAgent   = "dev-agent"   // public, any loopback redirect
 	ClientConsole = "dev-console" // public, any loopback redirect
@@ -33,14 +33,14 @@ const (
 	ServiceSecret = "dev-service-secret"
 )
 
-// AccessLifetime is how long an access token lives.
+// AccessLifetime is the lifetime of an access token.
 const AccessLifetime = 15 * time.Minute
 
-// Options say where a provider is and what its tokens are for.
+// Options holds the place of a provider and the audiences of its tokens.
 type Options struct {
 	Dir       string           // keeps two files of the provider, mode 0600; made when it does not exist
 	Issuer    string           // http(s)://<loopback host>[:port]/dev/idp
-	Audiences []string         // the gateway's; in every access token beside what was asked for
+	Audiences []string         // the gateway's; in every access token beside the requested ones
 	Documents *http.Client     // fetches client-id metadata documents; nil: they are not supported
 	Now       func() time.Time // nil: time.Now
 }
@@ -62,7 +62,7 @@ type Provider struct {
 	handler   http.Handler
 }
 
-// Open makes a provider from what its directory holds.
+// Open makes a provider from the files in its directory.
 func Open(o Options) (*Provider, error) {
 	u, err := url.Parse(o.Issuer)
 	if err != nil || !loopback.IsURL(u) || u.Path == "" || u.Path == "/" || u.RawQuery != "" || u.Fragment != "" || u.EscapedPath() != u.Path {
@@ -107,7 +107,7 @@ func Open(o Options) (*Provider, error) {
 	return p, nil
 }
 
-// pick is the part of the login form that says who logs in.
+// pick is the part of the login form that names the user who logs in.
 const pick = `<div class="people">{{range .}}<button name="user" value="{{.Email}}"><span>{{.Name}}, <strong>{{.Email}}</strong></span> <small>organization {{.Organization}}{{range .Roles}}, role {{.}}{{end}}{{range .Groups}}, group {{.}}{{end}}</small></button>
 {{end}}</div>`
 
@@ -118,7 +118,7 @@ func (p *Provider) subject(email string) (string, error) {
 	return email, nil
 }
 
-// scopes grants what was asked for: what a scope means is the gateway's business.
+// scopes grants the requested scopes: the gateway decides what a scope means.
 func scopes(requested []string) ([]string, error) {
 	if len(requested) == 0 {
 		return []string{"email", "openid", "profile"}, nil
@@ -126,7 +126,7 @@ func scopes(requested []string) ([]string, error) {
 	return requested, nil
 }
 
-// Issuer returns the issuer as it is in the tokens.
+// Issuer returns the issuer in the form of the tokens.
 func (p *Provider) Issuer() string { return p.issuer }
 
 // JWKS returns the public keys as a JWK set (RFC 7517).
@@ -143,8 +143,8 @@ func (p *Provider) UserID(email string) string { return p.identity.Users[email] 
 // OrganizationID returns the id of an organization, the org_id of the tokens; "" when there is none of that slug.
 func (p *Provider) OrganizationID(slug string) string { return p.identity.Organizations[slug] }
 
-// RootPaths returns the paths outside the issuer's own that the provider answers: where RFC 8414 section 3.1 puts the
-// metadata of an issuer with a path.
+// RootPaths returns the paths outside the issuer's own that the provider answers: RFC 8414 section 3.1 puts the
+// metadata of an issuer with a path there.
 func (p *Provider) RootPaths() []string {
 	return []string{"/.well-known/oauth-authorization-server" + p.path, "/.well-known/openid-configuration" + p.path}
 }

@@ -56,7 +56,7 @@ func (p *Provider) sign(g authserver.Grant) (string, map[string]any, error) {
 	return token, map[string]any{"id_token": idToken}, err
 }
 
-// userClaims are the claims that say who somebody is. Arrays are never null.
+// userClaims returns the claims that describe a user. Arrays are never null.
 func (p *Provider) userClaims(u User) jwt.MapClaims {
 	return jwt.MapClaims{
 		"sub": p.identity.Users[u.Email], "email": u.Email, "name": u.Name, "org_id": p.identity.Organizations[u.Organization],
@@ -74,7 +74,7 @@ func (p *Provider) signed(typ string, claims jwt.MapClaims) (string, error) {
 	return s, nil
 }
 
-// serveUserinfo is OpenID Connect Core section 5.3: who the bearer of an access token with scope openid is.
+// serveUserinfo serves OpenID Connect Core section 5.3: the claims of the bearer of an access token with scope openid.
 func (p *Provider) serveUserinfo(w http.ResponseWriter, r *http.Request) {
 	values := r.Header.Values("Authorization")
 	var scheme, token string

@@ -54,8 +54,8 @@ func (p *provider) embeddings(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, object{"object": "list", "model": Embed, "data": data, "usage": object{"prompt_tokens": used, "total_tokens": used}})
 }
 
-// vectorOf is a text's words, each counted in the dimension that its hash says, at length 1: texts with the same words are
-// near each other.
+// vectorOf returns the vector of a text, of length 1. Each word is counted in the dimension of its hash: texts with the
+// same words are near each other.
 func vectorOf(text string, dimensions int) []float32 {
 	vector := make([]float32, dimensions)
 	for _, word := range wordsOf(text) {
@@ -76,7 +76,7 @@ func vectorOf(text string, dimensions int) []float32 {
 	return vector
 }
 
-// packed is a vector as clients take it that ask for base64: little-endian floats.
+// packed returns a vector in the form for clients that ask for base64: little-endian floats.
 func packed(vector []float32) string {
 	raw := make([]byte, 0, 4*len(vector))
 	for _, v := range vector {

@@ -1,9 +1,10 @@
-// Package models is the demo provider of models: what the gateway calls in development mode, where there is no network. It
-// speaks as OpenAI (chat completions, responses, embeddings) and as Anthropic (messages) do, whole and streamed, with tools
-// and usage, and needs no key.
+// Package models is the demo provider of models, which the gateway calls in development mode, where there is no
+// network. It speaks as OpenAI (chat completions, responses, embeddings) and as Anthropic (messages) do, whole and
+// streamed, with tools and usage, and needs no key.
 //
-// There are three models of different strength, which shows in how much they have to say, and one for embeddings. None of
-// them thinks: what they answer follows from the request alone. Asked to choose a slot of a smart model, each of them does.
+// There are three models of different strength, which shows in the length of their answers, and one for embeddings.
+// None of them thinks: their answers follow from the request alone. Asked to choose a slot of a smart model, each of
+// them does.
 package models
 
 import (
@@ -15,7 +16,7 @@ import (
 	"time"
 )
 
-// The models' names.
+// These are the models' names.
 const (
 	Small  = "demo-small"
 	Medium = "demo-medium"
@@ -26,9 +27,9 @@ const (
 // maxBody bounds a request, in bytes.
 const maxBody = 32 << 20
 
-// Options say how the models answer.
+// Options holds the settings of the models' answers.
 type Options struct {
-	Pause time.Duration    // between two pieces of a stream, so that it is seen to be one
+	Pause time.Duration    // between two pieces of a stream, so that one sees it stream
 	Now   func() time.Time // nil: time.Now
 }
 
